@@ -8,21 +8,22 @@ are imported only when they are used, pandas and matplotlib with them.
 
 from typing import TYPE_CHECKING
 
-from simulator.lazy import attach
+from ..simulator.lazy import attach
 
 if TYPE_CHECKING:
-    from analysis import claims, fairness, figures, paired, racing, staleness
-    from analysis.curves import area_under_curve, mean_curve
-    from analysis.exporting import Tracker
+    # Each figure is listed there, and nowhere else; names that follow are as here.
+    from .figures import *  # noqa: F403
 
-    # Each figure is listed there, and nowhere else.
-    from analysis.figures import *  # noqa: F403
-    from analysis.figures import style
-    from analysis.frames import Study, evaluations, joined, runs, tidy
-    from analysis.grids import to_xarray
-    from analysis.instants import value_at, values_at
-    from analysis.markup import markdown
-    from analysis.targets import final_values, time_to_target, times_to_target
-    from analysis.waste import wasted
+    # isort: split
+    from . import claims, fairness, figures, paired, racing, staleness
+    from .curves import area_under_curve, mean_curve
+    from .exporting import Tracker
+    from .figures import style
+    from .frames import Study, evaluations, joined, runs, tidy
+    from .grids import to_xarray
+    from .instants import value_at, values_at
+    from .markup import markdown
+    from .targets import final_values, time_to_target, times_to_target
+    from .waste import wasted
 
 __getattr__, __dir__, __all__ = attach(__name__, __file__)

@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Float, Num
 from scipy.special import bdtrc
 
-from analysis.statistics import LEVEL, Interval, confidence, median_interval
+from .statistics import LEVEL, Interval, confidence, median_interval
 
 
 class Sample(NamedTuple):

@@ -6,7 +6,7 @@ from typing import Any
 
 import pandas as pd
 
-from analysis.frames import Study
+from .frames import Study
 
 GROUP, LABEL = "client_group", "client_label"
 """Columns of the table `clients`."""

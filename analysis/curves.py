@@ -5,11 +5,11 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pandas as pd
 
-from analysis.frames import Study, described, evaluations, metric_of, runs
-from analysis.phases import evaluations_by
-from analysis.statistics import held, log_log_slope, t_interval
-from analysis.targets import lost, or_worse, worst_value
-from simulator.trace import StudyError
+from ..simulator.trace import StudyError
+from .frames import Study, described, evaluations, metric_of, runs
+from .phases import evaluations_by
+from .statistics import held, log_log_slope, t_interval
+from .targets import lost, or_worse, worst_value
 
 DECADE = 10.0
 """A rate is read off the commits from a tenth of the last one on."""

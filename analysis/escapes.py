@@ -7,9 +7,9 @@ import numpy as np
 import pandas as pd
 from scipy.stats import beta
 
-from analysis.frames import Study, evaluations, runs
-from simulator.config.text import counted
-from simulator.trace import is_summary
+from ..simulator.config.text import counted
+from ..simulator.trace import is_summary
+from .frames import Study, evaluations, runs
 
 FAR = {
     "test_loss": 10.0,

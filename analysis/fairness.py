@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from analysis.clients import GROUP
-from analysis.frames import Study, groups, joined
-from analysis.targets import final
-from simulator.trace import StudyError
+from ..simulator.trace import StudyError
+from .clients import GROUP
+from .frames import Study, groups, joined
+from .targets import final
 
 METRIC = "client_accuracy"
 """Column of the table `workers` with the test accuracy of each client."""

@@ -5,9 +5,9 @@ from typing import Any
 
 import pandas as pd
 
-from simulator.metrics import Metric
-from simulator.timeline import NO_COMMIT, staleness
-from simulator.trace import COLUMNS, Study, StudyError, metric_of_study
+from ..simulator.metrics import Metric
+from ..simulator.timeline import NO_COMMIT, staleness
+from ..simulator.trace import COLUMNS, Study, StudyError, metric_of_study
 
 FIRST_OPTIONAL = {
     "commits": "loss",
@@ -44,7 +44,7 @@ def validated(frame: pd.DataFrame, table: str) -> pd.DataFrame:
 
     Args:
         frame: Frame to look at.
-        table: Key of `simulator.trace.COLUMNS`.
+        table: Key of `stalesim.simulator.trace.COLUMNS`.
 
     Raises:
         StudyError: A column is missing or of another type; the message names it.
@@ -241,7 +241,7 @@ def described(study: Study, metric: str) -> Metric:
     if metric in study.manifest["scenario"].get("evaluate", {}).get("metrics", ()):
         raise StudyError(
             f"metric {metric!r} must be a known one, to say which way is better; "
-            f"register the module that has it (simulator.register, or --import)"
+            f"register the module that has it (stalesim.register, or --import)"
         )
     return Metric(metric, "")
 

@@ -2,9 +2,9 @@
 
 from typing import TYPE_CHECKING
 
-from analysis.frames import Study, follow, swept_axes, swept_columns, tidy
-from simulator.config.errors import UserError
-from simulator.trace import COLUMNS, metric_of_study
+from ..simulator.config.errors import UserError
+from ..simulator.trace import COLUMNS, metric_of_study
+from .frames import Study, follow, swept_axes, swept_columns, tidy
 
 if TYPE_CHECKING:
     import xarray

@@ -6,11 +6,11 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from analysis.frames import Study, groups, metric_of, runs
-from analysis.phases import evaluations_by
-from analysis.statistics import Interval, t_interval
-from analysis.targets import for_means, lost, or_worse
-from simulator.trace import StudyError
+from ..simulator.trace import StudyError
+from .frames import Study, groups, metric_of, runs
+from .phases import evaluations_by
+from .statistics import Interval, t_interval
+from .targets import for_means, lost, or_worse
 
 FROZEN = "stalled"
 """End of a run in which nothing could change any more: its last value stays."""

@@ -9,11 +9,11 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from analysis import bounds
-from analysis.curves import area_under_curve
-from analysis.frames import Study, groups
-from analysis.statistics import t_interval
-from analysis.targets import (
+from . import bounds
+from .curves import area_under_curve
+from .frames import Study, groups
+from .statistics import t_interval
+from .targets import (
     default_target,
     final_bounds,
     for_means,

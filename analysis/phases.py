@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Float
 
-from analysis.frames import Study, evaluations, joined, tidy
-from simulator.trace import StudyError
+from ..simulator.trace import StudyError
+from .frames import Study, evaluations, joined, tidy
 
 PHASES = ("computation_s", "communication_s")
 """Parts of virtual time; the two add up to it."""

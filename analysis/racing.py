@@ -11,12 +11,12 @@ import numpy as np
 import scipy.stats
 from jaxtyping import Float
 
-from analysis.frames import Study, described, evaluations, metric_of, runs
-from analysis.statistics import Interval, held, t_interval
-from analysis.targets import final, lost
-from simulator.scenario import tuning
-from simulator.scenario.tuning import Objective, Tune
-from simulator.trace import StudyError
+from ..simulator.scenario import tuning
+from ..simulator.scenario.tuning import Objective, Tune
+from ..simulator.trace import StudyError
+from .frames import Study, described, evaluations, metric_of, runs
+from .statistics import Interval, held, t_interval
+from .targets import final, lost
 
 ERROR = 0.05
 """Chance that the best of the trials is given up, at most."""

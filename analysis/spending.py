@@ -5,8 +5,8 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from analysis.frames import Study, follow, joined, runs, swept_columns
-from analysis.targets import final_quantities
+from .frames import Study, follow, joined, runs, swept_columns
+from .targets import final_quantities
 
 
 class Spent(NamedTuple):

@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from analysis import facts
-from analysis.clients import GROUP, groups
-from analysis.frames import Study, joined
-from analysis.theory import (
+from . import facts
+from .clients import GROUP, groups
+from .frames import Study, joined
+from .theory import (
     embedding_age_law,
     embedding_refresh,
     exponential_staleness_law,

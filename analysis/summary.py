@@ -6,9 +6,10 @@ from collections.abc import Iterable
 import numpy as np
 import pandas as pd
 
-from analysis import racing
-from analysis.escapes import chance, escapes
-from analysis.frames import (
+from ..simulator.config.text import ranges
+from . import racing
+from .escapes import chance, escapes
+from .frames import (
     Study,
     described,
     evaluations,
@@ -16,17 +17,16 @@ from analysis.frames import (
     groups,
     runs,
 )
-from analysis.spending import Spent, protected, spending, swept
-from analysis.staleness import exact, measured
-from analysis.statistics import Interval, t_interval
-from analysis.targets import (
+from .spending import Spent, protected, spending, swept
+from .staleness import exact, measured
+from .statistics import Interval, t_interval
+from .targets import (
     MetricTarget,
     default_target,
     final_values,
     share_of_best,
     time_to_default,
 )
-from simulator.config.text import ranges
 
 WIDTH = 7
 """Characters of a number, so that names of 16 and all columns fit into 80."""

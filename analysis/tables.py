@@ -12,17 +12,17 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from analysis import claims, instants
-from analysis.escapes import chance
-from analysis.figures import style
-from analysis.frames import Study, first_metric, groups, runs, titled
-from analysis.instants import Instant
-from analysis.markup import markdown
-from analysis.spending import protected, spending
-from analysis.statistics import MEDIANS, t_interval
-from analysis.summary import staleness
-from analysis.targets import final_values, time_to_default
-from simulator.config.text import printable
+from ..simulator.config.text import printable
+from . import claims, instants
+from .escapes import chance
+from .figures import style
+from .frames import Study, first_metric, groups, runs, titled
+from .instants import Instant
+from .markup import markdown
+from .spending import protected, spending
+from .statistics import MEDIANS, t_interval
+from .summary import staleness
+from .targets import final_values, time_to_default
 
 SPECIAL = {
     "\\": r"\textbackslash{}",

@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from analysis.frames import (
+from ..simulator.trace import StudyError
+from .frames import (
     Study,
     described,
     evaluations,
@@ -16,9 +17,8 @@ from analysis.frames import (
     metric_of,
     runs,
 )
-from analysis.phases import evaluations_by
-from analysis.statistics import first_reached, median_time
-from simulator.trace import StudyError
+from .phases import evaluations_by
+from .statistics import first_reached, median_time
 
 FINAL = 0.1
 """The final value of a run is the mean of its last tenth of evaluations."""
@@ -173,7 +173,7 @@ def final_quantities(
 
     Args:
         study: Study, finished or not.
-        quantity: Quantity, of `simulator.metrics.QUANTITIES`.
+        quantity: Quantity, of `stalesim.simulator.metrics.QUANTITIES`.
         diverged: Whether a run that diverged has what it had come to by then; else NaN.
 
     Raises:

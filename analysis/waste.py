@@ -3,8 +3,8 @@
 import numpy as np
 import pandas as pd
 
-from analysis.frames import Study, runs
-from simulator.timeline import Incident, Outcome
+from ..simulator.timeline import Incident, Outcome
+from .frames import Study, runs
 
 NOT_WASTED = (Outcome.APPLIED, Outcome.BUFFERED, Outcome.IN_FLIGHT)
 """Outcomes of jobs of which something comes, or may still come."""

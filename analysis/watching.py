@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from analysis.frames import UNFINISHED, Study
-from simulator.config.errors import StudyError
-from simulator.config.progress import LEAST_PART
-from simulator.trace import live, load
-from simulator.trace.manifest import NAME
+from ..simulator.config.errors import StudyError
+from ..simulator.config.progress import LEAST_PART
+from ..simulator.trace import live, load
+from ..simulator.trace.manifest import NAME
+from .frames import UNFINISHED, Study
 
 SILENT_S = 15.0
 """Real seconds without a sign of life after which a study is no longer under way."""

@@ -125,7 +125,7 @@ class RelayedCluster:
 def study(folder: Path, runs: int, *arguments: object) -> subprocess.Popen:
     file = folder.with_suffix(".json")
     file.write_text(json.dumps(SCENARIO | {"replicates": runs}))
-    command = [sys.executable, "-m", "simulator.cli", "run", file, "-o", folder]
+    command = [sys.executable, "-m", "stalesim", "run", file, "-o", folder]
     return subprocess.Popen(
         [*map(str, command), "--no-plots", *map(str, arguments)],
         stdout=subprocess.DEVNULL,

@@ -18,7 +18,7 @@ from collections.abc import Callable
 from itertools import product
 from typing import Any, NamedTuple
 
-from simulator.engine import device
+from stalesim.simulator.engine import device
 
 KIND: dict[str, dict[str, Any]] = {
     "sgd": {
@@ -106,11 +106,11 @@ def measure(kind: str, precision: str) -> StepTimes:
     import jax
     import numpy as np
 
-    from simulator import simulation
-    from simulator.engine import compiler
-    from simulator.engine.execute import Program, _run, null_events, put
-    from simulator.scenario.scenario import Scenario
-    from simulator.scenario.study import Run
+    from stalesim.simulator import simulation
+    from stalesim.simulator.engine import compiler
+    from stalesim.simulator.engine.execute import Program, _run, null_events, put
+    from stalesim.simulator.scenario.scenario import Scenario
+    from stalesim.simulator.scenario.study import Run
 
     compiler.check = lambda _: None  # it refuses what is compared here
     rows = ROWS[kind]

@@ -15,7 +15,7 @@ import sys
 import time
 from typing import Any
 
-from simulator.engine import device
+from stalesim.simulator.engine import device
 
 device.before_import()
 
@@ -26,11 +26,11 @@ import numpy as np
 import optax
 from sklearn.metrics import roc_auc_score
 
-from simulator import simulation
-from simulator.engine.execute import Program
-from simulator.engine.runner import Runner
-from simulator.scenario.scenario import Scenario
-from simulator.scenario.study import Run
+from stalesim.simulator import simulation
+from stalesim.simulator.engine.execute import Program
+from stalesim.simulator.engine.runner import Runner
+from stalesim.simulator.scenario.scenario import Scenario
+from stalesim.simulator.scenario.study import Run
 
 UPDATES, BATCH, CELLS, FRAMES = 400, 64, 16, 48
 STEP = 0.2

@@ -10,7 +10,7 @@ import os
 import sys
 from pathlib import Path
 
-from simulator.engine import device
+from stalesim.simulator.engine import device
 
 device.before_import()
 
@@ -18,8 +18,8 @@ sys.path.insert(0, str(Path(__file__).parent))
 sys.path.insert(0, str(Path(__file__).parents[1]))
 import side_by_side
 
-from simulator.scenario.study import merge
-from simulator.simulation import Prepared
+from stalesim.simulator.scenario.study import merge
+from stalesim.simulator.simulation import Prepared
 from tests import own_models
 
 ROWS = {"linear": 20_000, "cnn": 400}

@@ -10,7 +10,7 @@ record but without files; least of some turns. Updates are those of all runs.
 
 import os
 
-from simulator.engine import device
+from stalesim.simulator.engine import device
 
 device.before_import()
 
@@ -26,9 +26,9 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parent))
 import side_by_side
 
-from simulator import simulation
-from simulator.engine import execute
-from simulator.scenario.scenario import Scenario
+from stalesim.simulator import simulation
+from stalesim.simulator.engine import execute
+from stalesim.simulator.scenario.scenario import Scenario
 
 LENGTH, TURNS, UPDATES = 4096, 3, 40_000
 DIMENSIONS, RUNS = (10, 100), (1, 16, 256)

@@ -9,7 +9,7 @@ processor time of one core in microseconds, least of some alternating turns.
 
 import os
 
-from simulator.engine import device
+from stalesim.simulator.engine import device
 
 device.before_import()
 for _name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):

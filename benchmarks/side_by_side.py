@@ -8,7 +8,7 @@ repeats; absolute times on shared machines do not hold, ratios nearly do.
 
 import os
 
-from simulator.engine import device
+from stalesim.simulator.engine import device
 
 device.before_import()
 for _name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
@@ -30,17 +30,17 @@ import hand_written
 import hand_written_gossip
 import hand_written_mapa
 
-from simulator import simulation
-from simulator.config.stop import Stop
-from simulator.engine import execute
-from simulator.laws.distributions import Scipy
-from simulator.protocols import Asynchronous
-from simulator.scenario.scenario import Scenario
-from simulator.scenario.study import Run
-from simulator.simulation import Prepared, prepare
-from simulator.timelines.simulated import SimulatedTimeline
-from simulator.world.clients import Clients
-from simulator.world.workload import Workload
+from stalesim.simulator import simulation
+from stalesim.simulator.config.stop import Stop
+from stalesim.simulator.engine import execute
+from stalesim.simulator.laws.distributions import Scipy
+from stalesim.simulator.protocols import Asynchronous
+from stalesim.simulator.scenario.scenario import Scenario
+from stalesim.simulator.scenario.study import Run
+from stalesim.simulator.simulation import Prepared, prepare
+from stalesim.simulator.timelines.simulated import SimulatedTimeline
+from stalesim.simulator.world.clients import Clients
+from stalesim.simulator.world.workload import Workload
 
 UPDATES = 20_000
 REPEATS = 3

@@ -13,7 +13,7 @@ from collections.abc import Callable
 import numpy as np
 import pandas as pd
 
-from analysis.timelines.start import end_of_start
+from stalesim.analysis.timelines.start import end_of_start
 
 NUM_CLIENTS, NUM_COMMITS = 64, 64 * 40
 LAWS: dict[str, Callable[[np.random.Generator], float]] = {

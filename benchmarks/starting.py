@@ -17,7 +17,7 @@ from commands import Cost, best, measure
 
 ROOT = Path(__file__).parents[1]
 QUICKSTART = str(ROOT / "scenarios" / "quickstart.yaml")
-STALESIM = [sys.executable, "-m", "simulator.cli"]
+STALESIM = [sys.executable, "-m", "stalesim"]
 IMPORTS = "bare imports"
 COMMANDS = {
     IMPORTS: [

@@ -26,8 +26,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from commands import Cost, best, measure
 
-from simulator.problems.caching import dataset
-from simulator.scenario.scenario import Scenario
+from stalesim.simulator.problems.caching import dataset
+from stalesim.simulator.scenario.scenario import Scenario
 
 CLIENTS, BATCH, STEP_SIZE = 10, 32, 0.05
 MEAN = "2*m/(M + 1)"
@@ -48,7 +48,7 @@ LAWS: dict[str, dict[str, Any]] = {
 }
 STEP_SIZES = [0.005, 0.01, 0.02, 0.03, 0.05, 0.08, 0.12, 0.2]
 REPLICATES = 8
-STALESIM = [sys.executable, "-m", "simulator.cli"]
+STALESIM = [sys.executable, "-m", "stalesim"]
 LOOP = str(Path(__file__).parent / "peers" / "numpy_loop.py")
 COMPILED = "Finished XLA compilation of jit(_run)"
 """JAX's log of the program that executes rows, compiled or found in the cache."""

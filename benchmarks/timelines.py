@@ -56,20 +56,20 @@ WORLDS: dict[str, tuple[int, int, dict[str, Any], dict[str, Any]]] = {
 }
 """Clients, commits, options of the clients and of the protocol."""
 ROUNDS = 3
-STALESIM = [sys.executable, "-m", "simulator.cli"]
+STALESIM = [sys.executable, "-m", "stalesim"]
 
 
 def measure(name: str, way: str) -> None:
     import_module("scipy.stats")  # takes longer than some of these worlds
 
-    from simulator.config.stop import Stop
-    from simulator.protocols import Asynchronous, Synchronous
-    from simulator.protocols.buffered import Buffered
-    from simulator.timelines.saved import PAIRS
-    from simulator.timelines.simulated import SimulatedTimeline
-    from simulator.timelines.summary import Summary
-    from simulator.world.clients import Clients
-    from simulator.world.workload import Workload
+    from stalesim.simulator.config.stop import Stop
+    from stalesim.simulator.protocols import Asynchronous, Synchronous
+    from stalesim.simulator.protocols.buffered import Buffered
+    from stalesim.simulator.timelines.saved import PAIRS
+    from stalesim.simulator.timelines.simulated import SimulatedTimeline
+    from stalesim.simulator.timelines.summary import Summary
+    from stalesim.simulator.world.clients import Clients
+    from stalesim.simulator.world.workload import Workload
 
     number, commits, clients, options = WORLDS[name]
     kinds: dict[str, Any] = {"size": Buffered, "kind": Synchronous}

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from simulator.engine import device
+from stalesim.simulator.engine import device
 
 device.before_import()
 
@@ -23,10 +23,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from simulator import simulation
-from simulator.engine.execute import Program, null_events, put
-from simulator.scenario.scenario import Scenario
-from simulator.scenario.study import Run
+from stalesim.simulator import simulation
+from stalesim.simulator.engine.execute import Program, null_events, put
+from stalesim.simulator.scenario.scenario import Scenario
+from stalesim.simulator.scenario.study import Run
 
 TURNS, ROWS, HEADS, STEP = 12, 20, 4, 0.1
 

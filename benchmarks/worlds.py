@@ -14,11 +14,11 @@ import time
 
 import numpy as np
 
-from simulator.config.stop import Stop
-from simulator.protocols import Asynchronous
-from simulator.timelines.simulated import SimulatedTimeline
-from simulator.world.clients import Clients
-from simulator.world.workload import Workload
+from stalesim.simulator.config.stop import Stop
+from stalesim.simulator.protocols import Asynchronous
+from stalesim.simulator.timelines.simulated import SimulatedTimeline
+from stalesim.simulator.world.clients import Clients
+from stalesim.simulator.world.workload import Workload
 
 EXPON = {"law": "expon"}
 WORLDS = {

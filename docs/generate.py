@@ -24,11 +24,6 @@ from PIL import Image
 import decisions
 import degrees
 import rows as experiments
-from analysis import claims, summary, timelines
-from analysis.claims.measured import measure
-from analysis.frames import Study
-from analysis.markup import literal
-from analysis.targets import final_values, time_to_target
 from generators import (
     computation_trees,
     fedbcd,
@@ -43,9 +38,14 @@ from generators import (
 )
 from generators.formulas import markdown
 from printed import SPECIFIED, TABLES
-from simulator.claims import ORIGINS
-from simulator.config import catalogue
-from simulator.trace import load
+from stalesim.analysis import claims, summary, timelines
+from stalesim.analysis.claims.measured import measure
+from stalesim.analysis.frames import Study
+from stalesim.analysis.markup import literal
+from stalesim.analysis.targets import final_values, time_to_target
+from stalesim.simulator.claims import ORIGINS
+from stalesim.simulator.config import catalogue
+from stalesim.simulator.trace import load
 
 ROOT = experiments.ROOT
 RESULTS = ROOT / experiments.RESULTS

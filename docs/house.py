@@ -11,6 +11,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator
 from graphlib import CycleError, TopologicalSorter
+from importlib.util import resolve_name
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -35,7 +36,10 @@ PRIVATE = re.compile(
 """Words that docs/style.md refuses, in favour of the field's."""
 
 FEATURES = {
-    "one import: `import stalesim`, late names": ("stalesim.py", "simulator/lazy.py"),
+    "one import: `import stalesim`, late names": (
+        "simulator/front",
+        "simulator/lazy.py",
+    ),
     "`serve`, and what follows a study": ("analysis/serving", "analysis/watching.py"),
     "`capsule`, `rerun`": ("analysis/capsules", "simulator/cli/sharing.py"),
     "`cite`": ("simulator/cli/citing.py",),
@@ -75,7 +79,7 @@ def files(*folders: str) -> Iterator[Path]:
 def name_of(path: Path) -> str:
     """Returns the dotted name of a module."""
     parts = path.relative_to(ROOT).with_suffix("").parts
-    return ".".join(parts).removesuffix(".__init__")
+    return ".".join(("stalesim", *parts)).removesuffix(".__init__")
 
 
 def lines(*folders: str) -> int:
@@ -127,7 +131,9 @@ def _imports(path: Path, known: dict[str, Path]) -> Iterator[str]:
         match node:
             case ast.If(test=ast.Name(id="TYPE_CHECKING")):
                 continue
-            case ast.ImportFrom(module=str(module)):
+            case ast.ImportFrom(module=module, level=level):
+                package = ".".join(("stalesim", *path.relative_to(ROOT).parent.parts))
+                module = resolve_name("." * level + (module or ""), package)
                 for alias in node.names:
                     inner = f"{module}.{alias.name}"
                     if inner in known or module in known:

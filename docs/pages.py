@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "docs"))
 
 from pages_scenario import scenario_keys  # noqa: E402
-from simulator import lazy  # noqa: E402
+from stalesim.simulator import lazy  # noqa: E402
 
 MARK = re.compile(r"<!-- generated: (\w+) -->(?:\n> .*)*")
 OUTSIDE = re.compile(r"\[([^\]]*)\]\(\.\./([^)#]*)[^)]*\)")
@@ -43,7 +43,7 @@ def commands() -> str:
     """Returns every command with its arguments and options."""
     from typer.main import get_command
 
-    from simulator.cli import app
+    from stalesim.simulator.cli import app
 
     parts = []
     root: Any = get_command(app)
@@ -92,7 +92,7 @@ def _default(value: Any) -> str:
 
 def columns() -> str:
     """Returns the tables of a trace with their columns."""
-    from simulator.trace import COLUMNS
+    from stalesim.simulator.trace import COLUMNS
 
     parts = []
     for table, of_table in COLUMNS.items():
@@ -111,7 +111,7 @@ def public(package: str) -> Callable[[], str]:
 
     def marks() -> str:
         found = import_module(package)
-        listed = lazy.listed(Path(str(found.__file__)).read_text(encoding="utf-8"))
+        listed = lazy.listed(Path(str(found.__file__)).read_text("utf-8"), package)
         at = dict.fromkeys(found.__all__, package)
         # mkdocstrings does not follow `import *`, by which a package takes another's.
         for inner in (listed[name] for name in listed if name.startswith("*")):
@@ -128,7 +128,7 @@ def theory() -> str:
     for path in sorted((ROOT / "analysis" / "theory").glob("[!_]*.py")):
         tree = ast.parse(path.read_text(encoding="utf-8"))
         title, *_ = (ast.get_docstring(tree) or "").splitlines()
-        parts += [f"### analysis.theory.{path.stem}", "", title, ""]
+        parts += [f"### stalesim.analysis.theory.{path.stem}", "", title, ""]
         parts += ["| closed form | what it is | source |", "| --- | --- | --- |"]
         for node in tree.body:
             if isinstance(node, ast.FunctionDef) and not node.name.startswith("_"):
@@ -144,8 +144,8 @@ def theory() -> str:
 
 def fits() -> str:
     """Returns which algorithms run on which protocols."""
-    from simulator.config.catalogue import parts
-    from simulator.config.parts import tag
+    from stalesim.simulator.config.catalogue import parts
+    from stalesim.simulator.config.parts import tag
 
     protocols = [tag(part) for part in parts("protocols")]
     lines = [f"| algorithm | data | {' | '.join(protocols)} |"]
@@ -158,7 +158,7 @@ def fits() -> str:
 
 def words() -> str:
     """Returns what others call what has a name here."""
-    from simulator.config.words import OTHERS
+    from stalesim.simulator.config.words import OTHERS
 
     lines = ["| here | elsewhere |", "| --- | --- |"]
     return "\n".join(
@@ -174,8 +174,8 @@ GENERATED: dict[str, Callable[[], str]] = {
     "scenario": scenario_keys,
     "commands": commands,
     "columns": columns,
-    "simulator": public("simulator"),
-    "analysis": public("analysis"),
+    "simulator": public("stalesim.simulator"),
+    "analysis": public("stalesim.analysis"),
     "theory": theory,
     "fits": fits,
     "words": words,

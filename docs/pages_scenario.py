@@ -42,11 +42,11 @@ TYPES = {
 
 def scenario_keys() -> str:
     """Returns the reference of scenarios as Markdown."""
-    from simulator.config.catalogue import own
-    from simulator.scenario.grid import Range
-    from simulator.scenario.rollouts import RolloutScenario
-    from simulator.scenario.scenario import Scenario
-    from simulator.scenario.setting import WorldScenario
+    from stalesim.simulator.config.catalogue import own
+    from stalesim.simulator.scenario.grid import Range
+    from stalesim.simulator.scenario.rollouts import RolloutScenario
+    from stalesim.simulator.scenario.scenario import Scenario
+    from stalesim.simulator.scenario.setting import WorldScenario
 
     schema = Scenario.model_json_schema()
     world = WorldScenario.model_json_schema()
@@ -244,7 +244,7 @@ def _cell(text: str) -> str:
 
 def _classes(*roots: type) -> dict[str, type]:
     """Returns all configuration classes that exist, by name."""
-    from simulator.config.base import Config
+    from stalesim.simulator.config.base import Config
 
     found, left = {}, [Config]
     while left:

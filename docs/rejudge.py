@@ -26,15 +26,20 @@ import pandas as pd
 import scipy.stats
 
 import rows as experiments
-from analysis.claims import Finding, ReplicatePlan, judge
-from analysis.claims import measured as measuring
-from analysis.claims.findings import corrected, points, weighed, without_numbers
-from analysis.claims.measured import Measured, read_csv
-from analysis.targets import HOPELESS
-from simulator.claims import Claim
-from simulator.metrics import find
-from simulator.scenario.reading import read
-from simulator.scenario.study import expand
+from stalesim.analysis.claims import Finding, ReplicatePlan, judge
+from stalesim.analysis.claims import measured as measuring
+from stalesim.analysis.claims.findings import (
+    corrected,
+    points,
+    weighed,
+    without_numbers,
+)
+from stalesim.analysis.claims.measured import Measured, read_csv
+from stalesim.analysis.targets import HOPELESS
+from stalesim.simulator.claims import Claim
+from stalesim.simulator.metrics import find
+from stalesim.simulator.scenario.reading import read
+from stalesim.simulator.scenario.study import expand
 
 ROOT = experiments.ROOT
 RESULTS = ROOT / experiments.RESULTS

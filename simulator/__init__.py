@@ -6,13 +6,13 @@ neither JAX nor pandas.
 
 from typing import TYPE_CHECKING
 
-from simulator.lazy import attach
+from .lazy import attach
 
 if TYPE_CHECKING:
-    from simulator.config.catalogue import register
-    from simulator.scenario.reading import read
-    from simulator.scenario.scenario import Scenario
-    from simulator.studies import resume, simulate, sweep, tune
-    from simulator.trace import Study, load
+    from .config.catalogue import register
+    from .scenario.reading import read
+    from .scenario.scenario import Scenario
+    from .studies import resume, simulate, sweep, tune
+    from .trace import Study, load
 
 __getattr__, __dir__, __all__ = attach(__name__, __file__)

@@ -16,16 +16,16 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from simulator.config import functions, plugins
-from simulator.config.base import Config, Reads
-from simulator.config.catalogue import registered, sources
-from simulator.config.errors import DataError
-from simulator.config.files import named, parts
-from simulator.config.parts import Part
-from simulator.config.plugins import PluginSource
-from simulator.storage import arrow, digests, files
-from simulator.trace import load
-from simulator.trace.parts import ordered
+from .config import functions, plugins
+from .config.base import Config, Reads
+from .config.catalogue import registered, sources
+from .config.errors import DataError
+from .config.files import named, parts
+from .config.parts import Part
+from .config.plugins import PluginSource
+from .storage import arrow, digests, files
+from .trace import load
+from .trace.parts import ordered
 
 TABLES = ("rows", "jobs", "incidents")
 """Tables that are read of a recorded timeline, with its manifest."""

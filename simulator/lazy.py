@@ -7,6 +7,7 @@ find them, too.
 import ast
 from collections.abc import Callable
 from importlib import import_module
+from importlib.util import resolve_name
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -32,7 +33,7 @@ def attach(package: str, file: str) -> Lazy:
         package: Name of the package, its `__name__`.
         file: File of the package, its `__file__`.
     """
-    modules = listed(Path(file).read_text(encoding="utf-8"))
+    modules = listed(Path(file).read_text(encoding="utf-8"), package)
     for name in [name for name in modules if name.startswith("*")]:
         inner = modules.pop(name)
         modules = dict.fromkeys(import_module(inner).__all__, inner) | modules
@@ -50,8 +51,8 @@ def attach(package: str, file: str) -> Lazy:
     return Lazy(get, lambda: names, names)
 
 
-def listed(source: str) -> dict[str, str]:
-    """Returns the module of each name that is imported for type checkers."""
+def listed(source: str, package: str) -> dict[str, str]:
+    """Returns the module of each name that a package imports for type checkers."""
     blocks = [
         block
         for block in ast.parse(source).body
@@ -59,10 +60,10 @@ def listed(source: str) -> dict[str, str]:
         and isinstance(block.test, ast.Name)
         and block.test.id == "TYPE_CHECKING"
     ]
-    return {
-        f"*{line.module}" if alias.name == "*" else alias.name: line.module
-        for block in blocks
-        for line in block.body
-        if isinstance(line, ast.ImportFrom) and line.module
-        for alias in line.names
-    }
+    found = {}
+    for line in (line for block in blocks for line in block.body):
+        if isinstance(line, ast.ImportFrom):
+            module = resolve_name("." * line.level + (line.module or ""), package)
+            for alias in line.names:
+                found[f"*{module}" if alias.name == "*" else alias.name] = module
+    return found

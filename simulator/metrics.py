@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from simulator.config import catalogue
-from simulator.config.errors import ScenarioError, UserError
-from simulator.config.named import NamedPart, function_at
-from simulator.config.text import suggestion
+from .config import catalogue
+from .config.errors import ScenarioError, UserError
+from .config.named import NamedPart, function_at
+from .config.text import suggestion
 
 QUANTITIES = (
     *("virtual_s", "commits", "contributions", "epochs", "rounds", "messages"),
@@ -237,7 +237,7 @@ class Metric(NamedPart):
 
 TEST_ACCURACY = Metric(
     "test_accuracy",
-    "simulator.problems.metrics:accuracy",
+    "stalesim.simulator.problems.metrics:accuracy",
     meaning="of the test rows",
     label="Test accuracy",
     unit="fraction",
@@ -248,14 +248,14 @@ TEST_ACCURACY = Metric(
 )
 TEST_LOSS = Metric(
     "test_loss",
-    "simulator.problems.metrics:loss",
+    "stalesim.simulator.problems.metrics:loss",
     meaning="mean over the test rows",
     label="Test loss",
     unit=OF_LOSS,
 )
 TEST_PERPLEXITY = Metric(
     "test_perplexity",
-    "simulator.problems.metrics:perplexity",
+    "stalesim.simulator.problems.metrics:perplexity",
     meaning="exponential of the mean loss of the test rows",
     label="Test perplexity",
     unit="classes",
@@ -263,7 +263,7 @@ TEST_PERPLEXITY = Metric(
 )
 TEST_AUC = Metric(
     "test_auc",
-    "simulator.problems.metrics:area_under_roc_curve",
+    "stalesim.simulator.problems.metrics:area_under_roc_curve",
     meaning="area under the ROC curve, test rows",
     label="Test AUC",
     higher_is_better=True,
@@ -273,7 +273,7 @@ TEST_AUC = Metric(
 )
 EXPECTED_REWARD = Metric(
     "expected_reward",
-    "simulator.problems.metrics:expected_reward",
+    "stalesim.simulator.problems.metrics:expected_reward",
     meaning="of a policy that is rewarded for the right class, or answer: its exact "
     "mean over the test rows",
     label="Expected reward",
@@ -283,21 +283,21 @@ EXPECTED_REWARD = Metric(
 )
 OBJECTIVE = Metric(
     "objective",
-    "simulator.problems.metrics:objective",
+    "stalesim.simulator.problems.metrics:objective",
     meaning="F on all training rows, regularised",
     label="Objective",
     unit=OF_LOSS,
 )
 GRADIENT_NORM_SQUARED = Metric(
     "gradient_norm_squared",
-    "simulator.problems.metrics:gradient_norm_squared",
+    "stalesim.simulator.problems.metrics:gradient_norm_squared",
     meaning="squared norm of F's gradient",
     label="Squared norm of the gradient",
     logarithmic=True,
 )
 OPTIMALITY_GAP = Metric(
     "optimality_gap",
-    "simulator.problems.metrics:optimality_gap",
+    "stalesim.simulator.problems.metrics:optimality_gap",
     meaning="F minus its minimum",
     label="Optimality gap",
     unit=OF_LOSS,
@@ -306,7 +306,7 @@ OPTIMALITY_GAP = Metric(
 )
 SMOOTHED_GRADIENT_NORM_SQUARED = Metric(
     "smoothed_gradient_norm_squared",
-    "simulator.algorithms.vafl.smoothed:gradient_norm_squared",
+    "stalesim.simulator.algorithms.vafl.smoothed:gradient_norm_squared",
     meaning="squared norm of the gradient of F averaged over the noise; unbiased",
     label="Squared norm of the smoothed gradient",
     logarithmic=True,
@@ -314,13 +314,13 @@ SMOOTHED_GRADIENT_NORM_SQUARED = Metric(
 )
 CONSENSUS_DISTANCE = Metric(
     "consensus_distance",
-    "simulator.algorithms.decentralised.kernel:consensus_distance",
+    "stalesim.simulator.algorithms.decentralised.kernel:consensus_distance",
     meaning="mean squared distance of workers' models from their mean",
     models=Models.ALL_WORKERS,
 )
 WORKER_ACCURACY = Metric(
     "worker_accuracy",
-    "simulator.problems.metrics:accuracy",
+    "stalesim.simulator.problems.metrics:accuracy",
     meaning="mean of the workers' own",
     unit="fraction",
     higher_is_better=True,
@@ -331,7 +331,7 @@ WORKER_ACCURACY = Metric(
 )
 WORKER_LOSS = Metric(
     "worker_loss",
-    "simulator.problems.metrics:loss",
+    "stalesim.simulator.problems.metrics:loss",
     meaning="mean of the workers' own",
     unit=OF_LOSS,
     models=Models.EACH_WORKER,

@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 from jaxtyping import Float
 
-from simulator.privacy.ledger import Ledger
-from simulator.privacy.releases import Guarantee
-from simulator.problems.sampler import Sampler
-from simulator.problems.shape import ProblemShape
-from simulator.problems.shares import Shares
-from simulator.streams import Purpose, Streams
+from .privacy.ledger import Ledger
+from .privacy.releases import Guarantee
+from .problems.sampler import Sampler
+from .problems.shape import ProblemShape
+from .problems.shares import Shares
+from .streams import Purpose, Streams
 
 if TYPE_CHECKING:
-    from simulator.scenario.scenario import Scenario
-    from simulator.scenario.study import Run
-    from simulator.timelines.base import RunTimeline
+    from .scenario.scenario import Scenario
+    from .scenario.study import Run
+    from .timelines.base import RunTimeline
 
 
 @dataclass(frozen=True)

@@ -14,28 +14,28 @@ from typing import Any, Protocol, runtime_checkable
 import jax
 import jax.numpy as jnp
 
-from simulator import inputs
-from simulator.algorithms.base import Kernel, Probeable
-from simulator.algorithms.optimizers import known
-from simulator.algorithms.optimizers.part import chosen
-from simulator.algorithms.step_rules import resolve
-from simulator.config.errors import ScenarioError
-from simulator.engine import compiler
-from simulator.engine import execute as execution
-from simulator.engine.execute import Program
-from simulator.engine.row_stream import EvaluationPoint, RowStream
-from simulator.engine.runner import Runner
-from simulator.keys import key_of
-from simulator.metrics import Need, metric
-from simulator.problems import building, uneven
-from simulator.problems.constants import Constants
-from simulator.results import Results
-from simulator.scenario import amounts
-from simulator.scenario.study import Run
-from simulator.setup import RunSetup
-from simulator.timelines import cached
-from simulator.timelines.of_run import set_up
-from simulator.trace import Writer
+from . import inputs
+from .algorithms.base import Kernel, Probeable
+from .algorithms.optimizers import known
+from .algorithms.optimizers.part import chosen
+from .algorithms.step_rules import resolve
+from .config.errors import ScenarioError
+from .engine import compiler
+from .engine import execute as execution
+from .engine.execute import Program
+from .engine.row_stream import EvaluationPoint, RowStream
+from .engine.runner import Runner
+from .keys import key_of
+from .metrics import Need, metric
+from .problems import building, uneven
+from .problems.constants import Constants
+from .results import Results
+from .scenario import amounts
+from .scenario.study import Run
+from .setup import RunSetup
+from .timelines import cached
+from .timelines.of_run import set_up
+from .trace import Writer
 
 SAMPLE_BYTES = 64 * 2**20
 """Most memory for the samples of one buffer of rows."""

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from simulator.engine import device
+from stalesim.simulator.engine import device
 
 # As the command line has it; and nothing of the user's cache.
 device.before_import()

@@ -8,11 +8,11 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from simulator.metrics import Metric, Takes
-from simulator.problems.models.cnn.part import shapes
-from simulator.problems.models.convolution import convolve
-from simulator.problems.models.flat import drawn, glorot, split
-from simulator.problems.models.pooling import pool
+from stalesim.simulator.metrics import Metric, Takes
+from stalesim.simulator.problems.models.cnn.part import shapes
+from stalesim.simulator.problems.models.convolution import convolve
+from stalesim.simulator.problems.models.flat import drawn, glorot, split
+from stalesim.simulator.problems.models.pooling import pool
 
 
 def linear(num_outputs: int, num_features: int) -> Any:

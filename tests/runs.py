@@ -6,12 +6,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-import simulator
-from simulator import simulation
-from simulator.scenario.reading import loads
-from simulator.scenario.study import Run
-from simulator.simulation import Prepared, prepare
-from simulator.timeline import Rows
+from stalesim import simulator
+from stalesim.simulator import simulation
+from stalesim.simulator.scenario.reading import loads
+from stalesim.simulator.scenario.study import Run
+from stalesim.simulator.simulation import Prepared, prepare
+from stalesim.simulator.timeline import Rows
 from tests.support import Memory, everything, scenario
 
 TINY = """\

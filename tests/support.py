@@ -5,14 +5,14 @@ from typing import Any
 
 import numpy as np
 
-from simulator.config.stop import Stop
-from simulator.scenario.scenario import Scenario
-from simulator.scenario.study import merge
-from simulator.timeline import Jobs, Rows, StopReason
-from simulator.timelines.simulated import SimulatedTimeline
-from simulator.trace import Writer, write_manifest
-from simulator.world.clients import Clients
-from simulator.world.workload import Workload
+from stalesim.simulator.config.stop import Stop
+from stalesim.simulator.scenario.scenario import Scenario
+from stalesim.simulator.scenario.study import merge
+from stalesim.simulator.timeline import Jobs, Rows, StopReason
+from stalesim.simulator.timelines.simulated import SimulatedTimeline
+from stalesim.simulator.trace import Writer, write_manifest
+from stalesim.simulator.world.clients import Clients
+from stalesim.simulator.world.workload import Workload
 
 
 def played(

@@ -27,7 +27,7 @@ from jaxtyping import Array, Float
 from scipy.optimize import minimize
 from threadpoolctl import threadpool_limits
 
-from analysis.attacks.relaxation import (
+from .relaxation import (
     Targets,
     distance,
     smooth_distance,
@@ -35,7 +35,7 @@ from analysis.attacks.relaxation import (
 )
 
 if TYPE_CHECKING:
-    from simulator.problems.models.cnn.network import CnnNetwork, Parts
+    from ...simulator.problems.models.cnn.network import CnnNetwork, Parts
 
 NO_LABEL = 2**31 - 1
 """Distance of a message that is zero and so tells nothing."""

@@ -10,12 +10,12 @@ from jaxtyping import Float
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from analysis.attacks import linear, quality
-from analysis.figures import style
-from analysis.statistics import t_interval
+from ..figures import style
+from ..statistics import t_interval
+from . import linear, quality
 
 if TYPE_CHECKING:
-    from simulator.problems.models.cnn.network import CnnNetwork
+    from ...simulator.problems.models.cnn.network import CnnNetwork
 
 Attack = Callable[[np.ndarray, np.ndarray | None], np.ndarray]
 """Gives an image, flat, from a flat message and the flat weights it was taken at."""
@@ -64,7 +64,7 @@ def matching_attack(model: "CnnNetwork", **options: Any) -> Attack:
         model: Network of the clients.
         options: Options of `matching.invert`.
     """
-    from analysis.attacks import matching
+    from . import matching
 
     def attack(message: np.ndarray, state: np.ndarray | None) -> np.ndarray:
         if state is None:

@@ -5,12 +5,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from analysis.attacks import report
-from analysis.figures.files import save_figure
-from analysis.frames import Study, joined
-from simulator.problems.images import image_shape
-from simulator.scenario.scenario import Scenario
-from simulator.trace import StudyError
+from ...simulator.problems.images import image_shape
+from ...simulator.scenario.scenario import Scenario
+from ...simulator.trace import StudyError
+from ..figures.files import save_figure
+from ..frames import Study, joined
+from . import report
 
 
 def attack(study: Study, what: str = "message", most: int = 20) -> pd.DataFrame:
@@ -87,8 +87,8 @@ def _victim(
     scenario: Scenario,
 ) -> tuple[np.ndarray, tuple[int, ...], report.Attack]:
     """Returns training images, their shape, and the attack on a scenario's model."""
-    from simulator.problems.caching import dataset
-    from simulator.problems.outputs import form
+    from ...simulator.problems.caching import dataset
+    from ...simulator.problems.outputs import form
 
     problem = scenario.problem
     data = dataset(problem.data, scenario.engine.precision)

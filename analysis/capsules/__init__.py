@@ -5,8 +5,8 @@ them, `reading` unpacks and checks them, `comparing` says what a repetition foun
 `digests` tells traces apart by their bytes.
 """
 
-from analysis.capsules.comparing import Repetition, compare
-from analysis.capsules.reading import Capsule, read
-from analysis.capsules.writing import write
+from .comparing import Repetition, compare
+from .reading import Capsule, read
+from .writing import write
 
 __all__ = ["Capsule", "Repetition", "compare", "read", "write"]

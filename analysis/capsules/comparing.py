@@ -4,11 +4,11 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from analysis import claims
-from analysis.capsules import contents, digests
-from analysis.capsules.reading import Capsule
-from analysis.frames import Study
-from analysis.markup import no_formulas
+from .. import claims
+from ..frames import Study
+from ..markup import no_formulas
+from . import contents, digests
+from .reading import Capsule
 
 MACHINE = ("platform", "cores", "device", "backend")
 SAME = ("claim", "says", "origin")

@@ -8,15 +8,15 @@ from typing import Any, NamedTuple
 
 from pandas.api.types import is_numeric_dtype
 
-from analysis import claims, tables
-from analysis.capsules import digests
-from analysis.frames import Study
-from analysis.markup import no_formulas
-from analysis.page.writing import yaml_of
-from analysis.timelines.view import view
-from simulator.config.study_names import RULE, is_name
-from simulator.config.text import shown
-from simulator.trace import StudyError
+from ...simulator.config.study_names import RULE, is_name
+from ...simulator.config.text import shown
+from ...simulator.trace import StudyError
+from .. import claims, tables
+from ..frames import Study
+from ..markup import no_formulas
+from ..page.writing import yaml_of
+from ..timelines.view import view
+from . import digests
 
 SCENARIO, MANIFEST = "scenario.yaml", "manifest.json"
 CLAIMS, RUNS = "results/claims.csv", "results/runs.csv"

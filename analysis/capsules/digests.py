@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from analysis.frames import Study, runs
+from ..frames import Study, runs
 
 
 def of_runs(study: Study) -> pd.DataFrame:

@@ -8,9 +8,9 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from analysis.capsules.contents import PackedFile
-from simulator.config.catalogue import parts
-from simulator.config.parts import tag
+from ...simulator.config.catalogue import parts
+from ...simulator.config.parts import tag
+from .contents import PackedFile
 
 NAME = "ro-crate-metadata.json"
 SPECIFICATION = "https://w3id.org/ro/crate/1.1"

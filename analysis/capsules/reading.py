@@ -11,13 +11,13 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from analysis.capsules import contents, metadata
-from simulator.config import json_text
-from simulator.config.study_names import RULE, is_name
-from simulator.config.text import shown
-from simulator.storage import limits
-from simulator.trace import StudyError
-from simulator.trace.manifest import parsed
+from ...simulator.config import json_text
+from ...simulator.config.study_names import RULE, is_name
+from ...simulator.config.text import shown
+from ...simulator.storage import limits
+from ...simulator.trace import StudyError
+from ...simulator.trace.manifest import parsed
+from . import contents, metadata
 
 NEEDED = (contents.SCENARIO, contents.MANIFEST, contents.RUNS)
 MOST_BYTES = 2**30

@@ -4,12 +4,12 @@ import io
 import zipfile
 from pathlib import Path
 
-from analysis.capsules import metadata
-from analysis.capsules.contents import PackedFile, entries
-from analysis.capsules.reading import read
-from analysis.files import replaced
-from analysis.frames import Study
-from simulator.trace import StudyError
+from ...simulator.trace import StudyError
+from ..files import replaced
+from ..frames import Study
+from . import metadata
+from .contents import PackedFile, entries
+from .reading import read
 
 NAME = "capsule.zip"
 """Name of the capsule in a study's folder."""

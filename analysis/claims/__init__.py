@@ -9,16 +9,17 @@ correct p-values for several looks and many claims; `findings` decides.
 
 import pandas as pd
 
-from analysis.claims.final_values import difference, of_group
-from analysis.claims.findings import (
+from ..frames import Study
+from .final_values import difference, of_group
+from .findings import (
     Finding,
     ReplicatePlan,
     evaluate,
     judge,
     undecidable,
 )
-from analysis.claims.measured import Measured
-from analysis.claims.verdict import (
+from .measured import Measured
+from .verdict import (
     FAILS,
     HOLDS,
     OPEN,
@@ -30,7 +31,6 @@ from analysis.claims.verdict import (
     near,
     side,
 )
-from analysis.frames import Study
 
 __all__ = [
     "FAILS",

@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from analysis.claims.final_values import difference_of
-from analysis.claims.measured import Frame, Measured, Numbers
-from analysis.claims.verdict import Judged, judged, side
-from analysis.instants import Instant, values_at
-from simulator.claims.ahead import Ahead
+from ...simulator.claims.ahead import Ahead
+from ..instants import Instant, values_at
+from .final_values import difference_of
+from .measured import Frame, Measured, Numbers
+from .verdict import Judged, judged, side
 
 
 def quantities(claim: Ahead) -> dict[str, Frame]:

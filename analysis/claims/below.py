@@ -1,13 +1,13 @@
 """Claims that the mean of a metric over a run obeys a bound."""
 
-from analysis import bounds
-from analysis.claims.final_values import alone
-from analysis.claims.measured import Frame, Measured
-from analysis.claims.slope import run_mean
-from analysis.claims.verdict import Evidence, Judged, judged
-from analysis.curves import run_means
-from analysis.statistics import ROUNDING
-from simulator.claims.below import Below
+from ...simulator.claims.below import Below
+from .. import bounds
+from ..curves import run_means
+from ..statistics import ROUNDING
+from .final_values import alone
+from .measured import Frame, Measured
+from .slope import run_mean
+from .verdict import Evidence, Judged, judged
 
 
 def quantities(claim: Below) -> dict[str, Frame]:

@@ -1,9 +1,9 @@
 """Claims that final values of two variants are equivalent."""
 
-from analysis.claims.final_values import difference
-from analysis.claims.measured import Measured
-from analysis.claims.verdict import Judged, judged, near
-from simulator.claims.close import Close
+from ...simulator.claims.close import Close
+from .final_values import difference
+from .measured import Measured
+from .verdict import Judged, judged, near
 
 
 def judge(measured: Measured, claim: Close, one: str, other: str) -> Judged:

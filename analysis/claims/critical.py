@@ -2,13 +2,13 @@
 
 import numpy as np
 
-from analysis import bounds
-from analysis.claims.final_values import DIFFERENCE
-from analysis.claims.measured import Measured, Numbers, final, together
-from analysis.claims.sweeps import swept
-from analysis.claims.verdict import Judged, judged, side
-from simulator.claims.critical import Critical
-from simulator.trace import StudyError
+from ...simulator.claims.critical import Critical
+from ...simulator.trace import StudyError
+from .. import bounds
+from .final_values import DIFFERENCE
+from .measured import Measured, Numbers, final, together
+from .sweeps import swept
+from .verdict import Judged, judged, side
 
 
 def judge(measured: Measured, claim: Critical, *groups: str) -> Judged:

@@ -11,11 +11,11 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from analysis import bounds
-from analysis.bounds import Sample
-from analysis.claims.measured import Measured, final
-from analysis.statistics import Interval
-from simulator.trace import StudyError
+from ...simulator.trace import StudyError
+from .. import bounds
+from ..bounds import Sample
+from ..statistics import Interval
+from .measured import Measured, final
 
 
 class Scaling(NamedTuple):

@@ -1,11 +1,11 @@
 """Claims that one variant reaches a target faster than another."""
 
-from analysis import targets
-from analysis.claims.measured import Frame, Measured
-from analysis.claims.speed import ratio_to_target
-from analysis.claims.verdict import Judged
-from simulator.claims.faster import Faster
-from simulator.trace import StudyError
+from ...simulator.claims.faster import Faster
+from ...simulator.trace import StudyError
+from .. import targets
+from .measured import Frame, Measured
+from .speed import ratio_to_target
+from .verdict import Judged
 
 LESS = {
     "time": "faster",

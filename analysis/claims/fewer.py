@@ -1,10 +1,10 @@
 """Claims that one variant stops at its target after fewer commits than another."""
 
-from analysis.claims.measured import Frame, Measured
-from analysis.claims.speed import ratio_to_target
-from analysis.claims.verdict import Judged
-from analysis.targets import commits_to_stop
-from simulator.claims.fewer import Fewer
+from ...simulator.claims.fewer import Fewer
+from ..targets import commits_to_stop
+from .measured import Frame, Measured
+from .speed import ratio_to_target
+from .verdict import Judged
 
 TO_STOP = "commits to the target"
 

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from analysis import bounds
-from analysis.bounds import Sample
-from analysis.claims.measured import Measured, Numbers, final, together
+from .. import bounds
+from ..bounds import Sample
+from .measured import Measured, Numbers, final, together
 
 DIFFERENCE = np.array([1.0, -1.0])
 """Weights of two sides in their difference."""

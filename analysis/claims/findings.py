@@ -7,16 +7,16 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from analysis.claims.measured import OF_RUN, Measured, as_written, measure
-from analysis.claims.multiplicity import holm
-from analysis.claims.sequential import ERROR, least, overall
-from analysis.claims.verdict import FAILS, HOLDS, OPEN, UNDECIDABLE, Judged
-from analysis.frames import Study
-from simulator.claims import Claim, is_at
-from simulator.scenario.scenario import Scenario
-from simulator.scenario.study import expand
-from simulator.trace import StudyError
-from simulator.trace.measured import metrics_told
+from ...simulator.claims import Claim, is_at
+from ...simulator.scenario.scenario import Scenario
+from ...simulator.scenario.study import expand
+from ...simulator.trace import StudyError
+from ...simulator.trace.measured import metrics_told
+from ..frames import Study
+from .measured import OF_RUN, Measured, as_written, measure
+from .multiplicity import holm
+from .sequential import ERROR, least, overall
+from .verdict import FAILS, HOLDS, OPEN, UNDECIDABLE, Judged
 
 
 class Finding(NamedTuple):
@@ -25,7 +25,7 @@ class Finding(NamedTuple):
     Attributes:
         claim: Claim in words.
         says: Place where the source claims it.
-        origin: Source of the claim, one of `simulator.claims.ORIGINS`.
+        origin: Source of the claim, one of `stalesim.simulator.claims.ORIGINS`.
         verdict: Verdict: holds, does not hold, undecided, or not decidable with so few
             replicates.
         measured: Numbers below in words; empty if nothing could be measured.

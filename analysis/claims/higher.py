@@ -1,9 +1,9 @@
 """Claims that final values of one variant are larger than those of another."""
 
-from analysis.claims.final_values import difference
-from analysis.claims.measured import Measured
-from analysis.claims.verdict import Judged, judged, side
-from simulator.claims.higher import Higher
+from ...simulator.claims.higher import Higher
+from .final_values import difference
+from .measured import Measured
+from .verdict import Judged, judged, side
 
 
 def judge(measured: Measured, claim: Higher, one: str, other: str) -> Judged:

@@ -13,13 +13,13 @@ import numpy as np
 import pandas as pd
 from pydantic import ValidationError
 
-from analysis import targets
-from analysis.bounds import Sample
-from analysis.frames import Study, runs
-from simulator.claims import Claim, read
-from simulator.metrics import Metric, find, metric
-from simulator.trace import DamageError, StudyError
-from simulator.trace.measured import metrics_told
+from ...simulator.claims import Claim, read
+from ...simulator.metrics import Metric, find, metric
+from ...simulator.trace import DamageError, StudyError
+from ...simulator.trace.measured import metrics_told
+from .. import targets
+from ..bounds import Sample
+from ..frames import Study, runs
 
 OF_RUN = ["variant", "group", "parameters", "replicate", "stop"]
 """Columns that every run has, before its quantities."""

@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from analysis import bounds
-from analysis.claims.measured import Measured
-from analysis.claims.sweeps import along
-from analysis.claims.verdict import NONE, NOTHING, Evidence, Judged, judged, side
-from simulator.claims.monotone import Monotone
+from ...simulator.claims.monotone import Monotone
+from .. import bounds
+from .measured import Measured
+from .sweeps import along
+from .verdict import NONE, NOTHING, Evidence, Judged, judged, side
 
 WORDS = {"rising": ("rises", "rise"), "falling": ("falls", "fall")}
 """How a direction is said, of what is swept and of a step."""

@@ -1,9 +1,9 @@
 """Claims that final values of one variant are not worse than those of another."""
 
-from analysis.claims.final_values import difference
-from analysis.claims.measured import Measured
-from analysis.claims.verdict import Judged, judged, side
-from simulator.claims.no_worse import NoWorse
+from ...simulator.claims.no_worse import NoWorse
+from .final_values import difference
+from .measured import Measured
+from .verdict import Judged, judged, side
 
 
 def judge(measured: Measured, claim: NoWorse, one: str, other: str) -> Judged:

@@ -3,13 +3,13 @@
 import numpy as np
 import pandas as pd
 
-from analysis import bounds, targets
-from analysis.claims.final_values import DIFFERENCE, remarks
-from analysis.claims.measured import Frame, Measured, final, final_frame, together
-from analysis.claims.verdict import Judged, judged, near
-from analysis.frames import Study, runs
-from simulator.claims.ratio import Ratio
-from simulator.metrics import QUANTITIES
+from ...simulator.claims.ratio import Ratio
+from ...simulator.metrics import QUANTITIES
+from .. import bounds, targets
+from ..frames import Study, runs
+from .final_values import DIFFERENCE, remarks
+from .measured import Frame, Measured, final, final_frame, together
+from .verdict import Judged, judged, near
 
 
 def quantities(claim: Ratio) -> dict[str, Frame]:

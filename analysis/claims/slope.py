@@ -2,13 +2,13 @@
 
 import numpy as np
 
-from analysis import bounds
-from analysis.bounds import Sample
-from analysis.claims.measured import Frame, Measured, horizon
-from analysis.claims.verdict import Evidence, Judged, judged
-from analysis.curves import decade_slopes, run_means
-from analysis.statistics import ROUNDING, log_log_slope
-from simulator.claims.slope import Slope
+from ...simulator.claims.slope import Slope
+from .. import bounds
+from ..bounds import Sample
+from ..curves import decade_slopes, run_means
+from ..statistics import ROUNDING, log_log_slope
+from .measured import Frame, Measured, horizon
+from .verdict import Evidence, Judged, judged
 
 
 def quantities(claim: Slope) -> dict[str, Frame]:

@@ -2,14 +2,14 @@
 
 import numpy as np
 
-from analysis import bounds
-from analysis.bounds import Sample
-from analysis.claims.final_values import DIFFERENCE
-from analysis.claims.measured import Numbers, together
-from analysis.claims.verdict import Judged, judged, side
-from analysis.statistics import LEVEL
-from simulator.claims.faster import Faster
-from simulator.claims.fewer import Fewer
+from ...simulator.claims.faster import Faster
+from ...simulator.claims.fewer import Fewer
+from .. import bounds
+from ..bounds import Sample
+from ..statistics import LEVEL
+from .final_values import DIFFERENCE
+from .measured import Numbers, together
+from .verdict import Judged, judged, side
 
 LEAST_PART = 100.0
 """Times as close as evaluations are that they are advised to be, at most."""

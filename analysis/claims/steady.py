@@ -4,11 +4,11 @@ from itertools import combinations
 
 import numpy as np
 
-from analysis import bounds
-from analysis.claims.measured import Measured
-from analysis.claims.sweeps import along
-from analysis.claims.verdict import NONE, NOTHING, Evidence, Judged, judged, near
-from simulator.claims.steady import Steady
+from ...simulator.claims.steady import Steady
+from .. import bounds
+from .measured import Measured
+from .sweeps import along
+from .verdict import NONE, NOTHING, Evidence, Judged, judged, near
 
 
 def judge(measured: Measured, claim: Steady, *groups: str) -> Judged:

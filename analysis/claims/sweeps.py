@@ -5,12 +5,12 @@ from typing import Any
 
 import numpy as np
 
-from analysis.bounds import Sample, contrast
-from analysis.claims.measured import Measured, final, together
-from analysis.frames import short
-from simulator.claims.monotone import Monotone
-from simulator.claims.steady import Steady
-from simulator.trace import StudyError
+from ...simulator.claims.monotone import Monotone
+from ...simulator.claims.steady import Steady
+from ...simulator.trace import StudyError
+from ..bounds import Sample, contrast
+from ..frames import short
+from .measured import Measured, final, together
 
 
 def swept(

@@ -1,9 +1,9 @@
 """Claims that final values are some number."""
 
-from analysis.claims.final_values import of_group
-from analysis.claims.measured import Measured
-from analysis.claims.verdict import Judged, judged, near
-from simulator.claims.value import Value
+from ...simulator.claims.value import Value
+from .final_values import of_group
+from .measured import Measured
+from .verdict import Judged, judged, near
 
 
 def judge(measured: Measured, claim: Value, name: str) -> Judged:

@@ -4,8 +4,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from analysis.bounds import Sample, above, below, in_words, interval
-from analysis.statistics import ROUNDING, Interval
+from ..bounds import Sample, above, below, in_words, interval
+from ..statistics import ROUNDING, Interval
 
 HOLDS, FAILS, OPEN = "holds", "does not hold", "undecided"
 UNDECIDABLE = "not decidable"

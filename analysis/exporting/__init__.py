@@ -6,7 +6,7 @@ nowhere else, by what `boards` asks of it; `exporter` chooses between them and s
 was left out, `tracking` tells them of a study while it is run.
 """
 
-from analysis.exporting.exporter import TARGETS, Exported, export
-from analysis.exporting.tracking import BOARDS, Tracker
+from .exporter import TARGETS, Exported, export
+from .tracking import BOARDS, Tracker
 
 __all__ = ["BOARDS", "TARGETS", "Exported", "Tracker", "export"]

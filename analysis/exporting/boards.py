@@ -2,7 +2,7 @@
 
 from typing import Any, Protocol
 
-from analysis.exporting.records import RunRecord, values
+from .records import RunRecord, values
 
 
 class RunBoard(Protocol):

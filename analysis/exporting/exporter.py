@@ -5,11 +5,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from analysis.exporting import mlflow, tables, tensorboard, wandb
-from analysis.exporting.records import has_ended
-from analysis.files import filled
-from analysis.frames import Study
-from simulator.trace import StudyError
+from ...simulator.trace import StudyError
+from ..files import filled
+from ..frames import Study
+from . import mlflow, tables, tensorboard, wandb
+from .records import has_ended
 
 TARGETS: dict[str, Callable[[Study, Path], None]] = {
     "csv": tables.write,

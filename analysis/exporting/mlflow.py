@@ -7,9 +7,9 @@ import re
 from pathlib import Path
 from typing import Any
 
-from analysis.exporting.boards import write_whole
-from analysis.exporting.records import RunRecord, library, records
-from analysis.frames import Study
+from ..frames import Study
+from .boards import write_whole
+from .records import RunRecord, library, records
 
 LONGEST = 6_000
 """Characters of a parameter that MLflow keeps; all are in `config.json`."""

@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from analysis import staleness
-from analysis.frames import Study
-from simulator.config.errors import UserError
-from simulator.scenario.study import OF_STUDY
-from simulator.trace import metric_of_study
+from ...simulator.config.errors import UserError
+from ...simulator.scenario.study import OF_STUDY
+from ...simulator.trace import metric_of_study
+from .. import staleness
+from ..frames import Study
 
 WITHOUT_RESULTS = ("incomplete", "failed")
 """How runs end that have no results."""

@@ -12,14 +12,14 @@ import pandas as pd
 import pyarrow as pa
 from pyarrow import csv
 
-from analysis.exporting.records import flat, has_ended, measures
-from analysis.frames import OF_A_RUN, Study
-from analysis.markup import no_formulas, quoted
-from simulator.trace import COLUMNS, LEFT_OUT, is_summary
+from ...simulator.trace import COLUMNS, LEFT_OUT, is_summary
+from ..frames import OF_A_RUN, Study
+from ..markup import no_formulas, quoted
+from .records import flat, has_ended, measures
 
 
 def write(study: Study, folder: Path) -> None:
-    """Writes a file per table, with the columns of `simulator.trace.COLUMNS`.
+    """Writes a file per table, with the columns of `stalesim.simulator.trace.COLUMNS`.
 
     `runs.csv` has all runs, also those without results, which have no rows elsewhere:
     what the manifest says of each, its resolved scenario by dotted keys, and units and

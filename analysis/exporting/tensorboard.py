@@ -3,9 +3,9 @@
 from pathlib import Path
 from typing import Any
 
-from analysis.exporting.boards import write_whole
-from analysis.exporting.records import RunRecord, library, records
-from analysis.frames import Study
+from ..frames import Study
+from .boards import write_whole
+from .records import RunRecord, library, records
 
 
 def write(study: Study, folder: Path) -> None:

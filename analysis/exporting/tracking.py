@@ -13,14 +13,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Self
 
-from analysis.exporting import mlflow, tensorboard, wandb
-from analysis.exporting.boards import Board, RunBoard, log_row
-from analysis.exporting.records import RunRecord, has_ended, opening, records, values
-from analysis.frames import Study
-from analysis.watching import Watched, look
-from simulator.config.errors import StudyError, UserError
-from simulator.config.text import one_line
-from simulator.trace import StudyWarning
+from ...simulator.config.errors import StudyError, UserError
+from ...simulator.config.text import one_line
+from ...simulator.trace import StudyWarning
+from ..frames import Study
+from ..watching import Watched, look
+from . import mlflow, tensorboard, wandb
+from .boards import Board, RunBoard, log_row
+from .records import RunRecord, has_ended, opening, records, values
 
 EVERY_S = 2.0
 """Real seconds from one look at the study to the next."""

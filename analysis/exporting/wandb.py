@@ -4,9 +4,9 @@ import os
 from pathlib import Path
 from typing import Any
 
-from analysis.exporting.boards import write_whole
-from analysis.exporting.records import RunRecord, library, records
-from analysis.frames import Study
+from ..frames import Study
+from .boards import write_whole
+from .records import RunRecord, library, records
 
 LONGEST_TAG = 64
 """Characters that W&B allows; a longer variant is in the configuration alone."""

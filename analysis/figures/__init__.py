@@ -12,24 +12,24 @@ they are used.
 
 from typing import TYPE_CHECKING
 
-from simulator.lazy import attach
+from ...simulator.lazy import attach
 
 if TYPE_CHECKING:
     # isort: off
-    from analysis.figures.learning_curves import convergence
-    from analysis.figures.instants import values_after
-    from analysis.figures.sweeps import final_over
-    from analysis.figures.heat_maps import heat_map
-    from analysis.figures.privacy import privacy_utility
-    from analysis.figures.commits import commits_over
-    from analysis.figures.tails import staleness_tails
-    from analysis.figures.staleness import staleness_histogram
-    from analysis.figures.fairness import client_accuracies
-    from analysis.figures.speed_ups import speed_up_bars
-    from analysis.figures.target_times import time_to_target_over
-    from analysis.figures.costs import cost_bars
-    from analysis.figures.plugin import StudyFigure
-    from analysis.figures.report import save, standard
-    from analysis.figures import style
+    from .learning_curves import convergence
+    from .instants import values_after
+    from .sweeps import final_over
+    from .heat_maps import heat_map
+    from .privacy import privacy_utility
+    from .commits import commits_over
+    from .tails import staleness_tails
+    from .staleness import staleness_histogram
+    from .fairness import client_accuracies
+    from .speed_ups import speed_up_bars
+    from .target_times import time_to_target_over
+    from .costs import cost_bars
+    from .plugin import StudyFigure
+    from .report import save, standard
+    from . import style
 
 __getattr__, __dir__, __all__ = attach(__name__, __file__)

@@ -6,10 +6,10 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from analysis.files import replaced
-from analysis.frames import Study, data_sets
-from simulator.config.text import counted
-from simulator.trace import StudyError
+from ...simulator.config.text import counted
+from ...simulator.trace import StudyError
+from ..files import replaced
+from ..frames import Study, data_sets
 
 COLUMNS = 88
 SOFTWARE = ("stalesim", "python", "jax", "numpy")

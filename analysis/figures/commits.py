@@ -5,12 +5,12 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from analysis.figures.layout import Size
-from analysis.figures.lines import swept_key
-from analysis.figures.medians import medians_over, taken_by
-from analysis.figures.names import plain
-from analysis.frames import Study
-from analysis.targets import commits_to_stop
+from ..frames import Study
+from ..targets import commits_to_stop
+from .layout import Size
+from .lines import swept_key
+from .medians import medians_over, taken_by
+from .names import plain
 
 CAPTIONS = {"^commits-over-": "Commits until the target over what is swept"}
 """Captions of the standard figures, by a pattern of their names."""

@@ -5,11 +5,11 @@ import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
-from analysis.figures import layout, style
-from analysis.figures.layout import Size
-from analysis.frames import Study, described, groups, metric_of, runs
-from analysis.phases import PHASES, with_phases
-from analysis.statistics import first_reached, t_interval
+from ..frames import Study, described, groups, metric_of, runs
+from ..phases import PHASES, with_phases
+from ..statistics import first_reached, t_interval
+from . import layout, style
+from .layout import Size
 
 NAMES = ("computation", "communication and idling")
 HATCHES = ("", "////")

@@ -9,9 +9,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.colors import to_hex
 
-from analysis.figures import layout, style
-from analysis.figures.lines import split, worded
-from analysis.frames import (
+from ..frames import (
     Study,
     follow,
     groups,
@@ -20,6 +18,8 @@ from analysis.frames import (
     swept_columns,
     swept_keys,
 )
+from . import layout, style
+from .lines import split, worded
 
 Item = TypeVar("Item")
 

@@ -5,10 +5,10 @@ from collections.abc import Iterator
 import numpy as np
 from matplotlib.figure import Figure
 
-from analysis.fairness import METRIC, by_client, spread
-from analysis.figures import layout, style
-from analysis.figures.layout import Size
-from analysis.frames import Study, groups
+from ..fairness import METRIC, by_client, spread
+from ..frames import Study, groups
+from . import layout, style
+from .layout import Size
 
 CAPTIONS = {
     "^fairness$": "Share of the clients that end at or below a test accuracy, each for "

@@ -5,10 +5,10 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from analysis.figures import style
-from analysis.figures.formats import chosen_formats
-from analysis.files import replaced
-from simulator.trace import StudyError
+from ...simulator.trace import StudyError
+from ..files import replaced
+from . import style
+from .formats import chosen_formats
 
 DOTS_PER_INCH = 200
 

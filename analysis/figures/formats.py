@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from simulator.config.errors import UserError
-from simulator.config.text import suggestion
+from ...simulator.config.errors import UserError
+from ...simulator.config.text import suggestion
 
 FORMATS = ("png", "pdf", "svg")
 

@@ -15,8 +15,8 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
-from analysis.clients import are_named, names
-from analysis.figures import style
+from ..clients import are_named, names
+from . import style
 
 MOST_CLIENTS = 30
 """Lines of a picture."""

@@ -13,12 +13,8 @@ from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 from matplotlib.patches import Rectangle
 
-from analysis.figures import layout, style
-from analysis.figures.layout import Size
-from analysis.figures.lines import fixed_values, pinned, words_on_followers
-from analysis.figures.names import plain
-from analysis.figures.sweeps import RATIO
-from analysis.frames import (
+from ...simulator.trace import StudyError
+from ..frames import (
     Study,
     described,
     first_metric,
@@ -28,9 +24,13 @@ from analysis.frames import (
     swept_axes,
     swept_columns,
 )
-from analysis.instants import Instant, too_late, value_at
-from analysis.targets import final_values, time_to_target
-from simulator.trace import StudyError
+from ..instants import Instant, too_late, value_at
+from ..targets import final_values, time_to_target
+from . import layout, style
+from .layout import Size
+from .lines import fixed_values, pinned, words_on_followers
+from .names import plain
+from .sweeps import RATIO
 
 CELL = (0.62, 0.46)
 """Inches."""

@@ -7,15 +7,15 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from analysis.figures import facets, layout, style
-from analysis.figures.heat_maps import grid_keys, heat_map
-from analysis.figures.layout import Size
-from analysis.figures.lines import swept_key
-from analysis.figures.names import plain
-from analysis.figures.sweeps import final_over
-from analysis.frames import Study, first_metric
-from analysis.instants import Instant, stated, too_late, value_at
-from simulator.trace import StudyError
+from ...simulator.trace import StudyError
+from ..frames import Study, first_metric
+from ..instants import Instant, stated, too_late, value_at
+from . import facets, layout, style
+from .heat_maps import grid_keys, heat_map
+from .layout import Size
+from .lines import swept_key
+from .names import plain
+from .sweeps import final_over
 
 CAPTIONS = {"-after-": "Metric after a given time: its last evaluation up to then"}
 """Captions of the standard figures, by a pattern of their names."""

@@ -11,10 +11,10 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from analysis.figures import style
-from analysis.frames import Study, data_sets, runs
-from simulator.scenario.study import BASE
-from simulator.trace import metric_of_study
+from ...simulator.scenario.study import BASE
+from ...simulator.trace import metric_of_study
+from ..frames import Study, data_sets, runs
+from . import style
 
 LINES_OF_LEGEND = 20
 """Lines of text in a column."""

@@ -10,18 +10,18 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from analysis import facts
-from analysis.curves import mean_curves
-from analysis.figures import facets, layout, style
-from analysis.figures.layout import Size
-from analysis.figures.sweeps import is_wide
-from analysis.frames import Study, evaluations, first_metric, groups, metric_of, runs
-from analysis.phases import evaluations_by
-from analysis.spending import protected
-from analysis.targets import (
+from ...simulator.trace import StudyError, metric_of_study
+from .. import facts
+from ..curves import mean_curves
+from ..frames import Study, evaluations, first_metric, groups, metric_of, runs
+from ..phases import evaluations_by
+from ..spending import protected
+from ..targets import (
     final_values,
 )
-from simulator.trace import StudyError, metric_of_study
+from . import facets, layout, style
+from .layout import Size
+from .sweeps import is_wide
 
 CAPTIONS = {"^convergence-": "Mean over replicates with its 95 % interval"}
 """Captions of the standard figures, by a pattern of their names."""

@@ -6,8 +6,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from analysis.figures import layout, style
-from analysis.frames import (
+from ...simulator.config.text import shown
+from ...simulator.scenario.study import short_names
+from ...simulator.trace import StudyError
+from ..frames import (
     Study,
     follow,
     runs,
@@ -15,9 +17,7 @@ from analysis.frames import (
     swept_columns,
     swept_keys,
 )
-from simulator.config.text import shown
-from simulator.scenario.study import short_names
-from simulator.trace import StudyError
+from . import layout, style
 
 MOST_LINES = 24
 """Number of lines that colour and dashes can tell apart."""

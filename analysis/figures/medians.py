@@ -14,12 +14,12 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.markers import CARETUP
 
-from analysis.figures import layout, style
-from analysis.figures.layout import Size
-from analysis.figures.lines import Line, Lines, lines_over, pinned
-from analysis.figures.sweeps import figure_of_lines, is_wide, words_along
-from analysis.frames import Study
-from analysis.statistics import median_time
+from ..frames import Study
+from ..statistics import median_time
+from . import layout, style
+from .layout import Size
+from .lines import Line, Lines, lines_over, pinned
+from .sweeps import figure_of_lines, is_wide, words_along
 
 ROOM = 2.0
 """Times the largest amount, as far as intervals are drawn."""

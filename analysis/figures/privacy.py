@@ -7,15 +7,15 @@ import pandas as pd
 from matplotlib.artist import Artist
 from matplotlib.figure import Figure
 
-from analysis.figures import layout, style
-from analysis.figures.layout import Size
-from analysis.figures.lines import split, worded
-from analysis.figures.sweeps import is_wide
-from analysis.frames import Study, first_metric, runs, swept_columns
-from analysis.spending import protected, swept
-from analysis.statistics import t_interval
-from analysis.targets import final_quantities, final_values
-from simulator.trace import StudyError
+from ...simulator.trace import StudyError
+from ..frames import Study, first_metric, runs, swept_columns
+from ..spending import protected, swept
+from ..statistics import t_interval
+from ..targets import final_quantities, final_values
+from . import layout, style
+from .layout import Size
+from .lines import split, worded
+from .sweeps import is_wide
 
 
 def utility(study: Study, metric: str = "test_accuracy") -> pd.DataFrame:

@@ -8,13 +8,13 @@ from types import ModuleType
 
 from matplotlib.figure import Figure
 
-from analysis.figures import captions, instants, style
-from analysis.figures.files import save_figure
-from analysis.figures.formats import chosen_formats
-from analysis.frames import Study
-from simulator.config.catalogue import parts
-from simulator.config.errors import UserError
-from simulator.lazy import listed
+from ...simulator.config.catalogue import parts
+from ...simulator.config.errors import UserError
+from ...simulator.lazy import listed
+from ..frames import Study
+from . import captions, instants, style
+from .files import save_figure
+from .formats import chosen_formats
 
 Hears = Callable[[int, int], None]
 """Called with how many kinds of figures are drawn, and how many there are."""
@@ -139,6 +139,6 @@ def caption(name: str) -> str:
 def _modules() -> list[ModuleType]:
     """Returns the modules of figures, in the order in which the package lists them."""
     text = Path(__file__).with_name("__init__.py").read_text(encoding="utf-8")
-    modules = dict.fromkeys(listed(text).values())
+    modules = dict.fromkeys(listed(text, str(__package__)).values())
     others = [name for name in modules if name not in (__name__, __package__)]
     return [import_module(name) for name in others]

@@ -8,17 +8,17 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from analysis.figures import facets, layout, style
-from analysis.figures.layout import Size
-from analysis.frames import Study, described, groups
-from analysis.statistics import MEDIANS
-from analysis.targets import (
+from ..frames import Study, described, groups
+from ..statistics import MEDIANS
+from ..targets import (
     MetricTarget,
     default_target,
     share_of_best,
     time_to_target,
     times_to_target,
 )
+from . import facets, layout, style
+from .layout import Size
 
 RATIO = "a ratio of medians (a claim's is the median over pairs of replicates)"
 """Words on the ratio, which is another number than that of a claim on speed."""

@@ -11,10 +11,10 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from analysis import clients, staleness
-from analysis.figures import facets, layout, style
-from analysis.figures.names import plain
-from analysis.frames import Study, groups, joined, runs
+from .. import clients, staleness
+from ..frames import Study, groups, joined, runs
+from . import facets, layout, style
+from .names import plain
 
 MAX_PANELS = 12
 MAX_FIGURES = 12

@@ -17,10 +17,10 @@ import matplotlib as mpl
 from matplotlib import font_manager
 from matplotlib import style as styles_of_matplotlib
 
-from analysis.figures.venues import VENUES, Venue
-from simulator.config.errors import UserError
-from simulator.config.text import printable, shortened, suggestion
-from simulator.trace import metric_of_study
+from ...simulator.config.errors import UserError
+from ...simulator.config.text import printable, shortened, suggestion
+from ...simulator.trace import metric_of_study
+from .venues import VENUES, Venue
 
 INK = "#000000"
 OKABE_ITO = (

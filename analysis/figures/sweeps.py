@@ -10,14 +10,14 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter
 
-from analysis.figures import layout, style
-from analysis.figures.layout import Size
-from analysis.figures.lines import Line, Lines, lines_over, pinned, swept_key
-from analysis.figures.names import plain
-from analysis.frames import Study, first_metric, runs
-from analysis.instants import Instant, too_late, values_at
-from analysis.statistics import t_interval
-from analysis.targets import final_values, for_means
+from ..frames import Study, first_metric, runs
+from ..instants import Instant, too_late, values_at
+from ..statistics import t_interval
+from ..targets import final_values, for_means
+from . import layout, style
+from .layout import Size
+from .lines import Line, Lines, lines_over, pinned, swept_key
+from .names import plain
 
 FINAL = "Final: mean of the last tenth of a run's evaluations"
 RATIO = 20.0
@@ -136,7 +136,8 @@ def _samples(study: Study, metric: str, when: Instant | None) -> dict[str, np.nd
         found = for_means(study, metric, found)
         if found["value"].isna().all():
             raise too_late(study, when)
-        bounded = found.loc[np.isinf(found[["low", "high"]]).any(axis=1), "group"]
+        endless = found["low"].eq(-np.inf) | found["high"].eq(np.inf)
+        bounded = found.loc[endless, "group"]
         found["value"] = found["value"].mask(found["group"].isin(bounded))
     return {
         str(group): values.dropna().to_numpy(np.float64)

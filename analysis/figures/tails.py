@@ -8,13 +8,13 @@ from matplotlib.artist import Artist
 from matplotlib.figure import Figure
 from matplotlib.ticker import StrMethodFormatter
 
-from analysis.clients import GROUP, groups
-from analysis.figures import facets, layout, style
-from analysis.figures.layout import Size
-from analysis.frames import Study, joined
-from analysis.frames import groups as groups_of_runs
-from analysis.staleness import histogram, stale_groups
-from simulator.trace import StudyError
+from ...simulator.trace import StudyError
+from ..clients import GROUP, groups
+from ..frames import Study, joined
+from ..frames import groups as groups_of_runs
+from ..staleness import histogram, stale_groups
+from . import facets, layout, style
+from .layout import Size
 
 Lines = list[tuple[str, style.Look, pd.DataFrame]]
 """Names, looks and histograms of a panel's lines."""

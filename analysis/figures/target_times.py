@@ -6,14 +6,14 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from analysis.figures.layout import Size
-from analysis.figures.lines import swept_key
-from analysis.figures.medians import medians_over, taken_by
-from analysis.figures.names import plain
-from analysis.figures.speed_ups import axis_label, target_words
-from analysis.frames import Study
-from analysis.statistics import MEDIANS
-from analysis.targets import default_target, times_to_target
+from ..frames import Study
+from ..statistics import MEDIANS
+from ..targets import default_target, times_to_target
+from .layout import Size
+from .lines import swept_key
+from .medians import medians_over, taken_by
+from .names import plain
+from .speed_ups import axis_label, target_words
 
 LOW = 3.0
 """Inches below which a figure is low."""

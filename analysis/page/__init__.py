@@ -6,6 +6,6 @@ the items of a checklist (`method`): design (`design`, `world`) and execution
 (`execution`). `checklists` writes such checklists alone (`neurips` is one).
 """
 
-from analysis.page.writing import NAME, html, write
+from .writing import NAME, html, write
 
 __all__ = ["NAME", "html", "write"]

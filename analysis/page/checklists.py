@@ -10,13 +10,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from analysis.files import write_text
-from analysis.frames import Study
-from analysis.page import method, neurips, runs
-from analysis.page.item import Section
-from simulator.config.errors import UserError
-from simulator.config.text import suggestion
-from simulator.trace import StudyError
+from ...simulator.config.errors import UserError
+from ...simulator.config.text import suggestion
+from ...simulator.trace import StudyError
+from ..files import write_text
+from ..frames import Study
+from . import method, neurips, runs
+from .item import Section
 
 OPEN = "[to be answered by the author]"
 NAMES = ("neurips", "stress-des")

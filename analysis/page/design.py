@@ -3,13 +3,13 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from analysis.frames import data_sets
-from analysis.page import world
-from analysis.page.item import Item, Marked, Rows
-from analysis.page.words import about, entries, listed, shown
-from analysis.statistics import MEDIANS
-from simulator.config.text import counted
-from simulator.trace import metric_of_study
+from ...simulator.config.text import counted
+from ...simulator.trace import metric_of_study
+from ..frames import data_sets
+from ..statistics import MEDIANS
+from . import world
+from .item import Item, Marked, Rows
+from .words import about, entries, listed, shown
 
 PARTS = ("clients", "server", "job", "protocol", "algorithm", "privacy")
 OF_PROBLEM = ("model", "loss", "reduction", "l2", "transfer")

@@ -4,12 +4,12 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from analysis.page import world
-from analysis.page.item import Item
-from analysis.page.runs import ended
-from analysis.page.words import duration, entries, listed, span
-from simulator.config.text import counted, ranges
-from simulator.scenario.grid import REPLICATES, ZIPPED
+from ...simulator.config.text import counted, ranges
+from ...simulator.scenario.grid import REPLICATES, ZIPPED
+from . import world
+from .item import Item
+from .runs import ended
+from .words import duration, entries, listed, span
 
 MACHINE = ("platform", "cores", "device", "backend")
 """Entries of the environment that are no software."""

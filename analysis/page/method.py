@@ -7,8 +7,8 @@ empirical simulation studies: introducing the STRESS guidelines, Journal of Simu
 
 from typing import Any
 
-from analysis.page import design, execution
-from analysis.page.item import Section
+from . import design, execution
+from .item import Section
 
 
 def checklist(manifest: dict[str, Any]) -> list[Section]:

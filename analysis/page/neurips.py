@@ -6,14 +6,14 @@ Source: NeurIPS Paper Checklist (2025), its sixteen items in our words.
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from analysis import claims, summary
-from analysis.frames import Study, data_sets
-from analysis.page import runs
-from analysis.page.words import duration, listed
-from analysis.statistics import LEVEL, MEDIANS
-from simulator.config.catalogue import parts
-from simulator.config.parts import tag
-from simulator.config.text import counted
+from ...simulator.config.catalogue import parts
+from ...simulator.config.parts import tag
+from ...simulator.config.text import counted
+from .. import claims, summary
+from ..frames import Study, data_sets
+from ..statistics import LEVEL, MEDIANS
+from . import runs
+from .words import duration, listed
 
 REPEATED = (
     "One file repeats the study and compares verdicts and traces: `stalesim capsule`, "

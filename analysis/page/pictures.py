@@ -8,7 +8,7 @@ import matplotlib as mpl
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
-from analysis.figures import style
+from ..figures import style
 
 MOST_BYTES = 600_000
 """Most bytes of a drawing; one with more lines than that is shown as dots."""

@@ -5,8 +5,8 @@ import shlex
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from analysis.page.item import Rows
-from analysis.page.world import imported
+from .item import Rows
+from .world import imported
 
 PINNED = ("jax", "jaxlib", "numpy", "scipy", "simpy", "equinox")
 """Libraries whose version may play a part in the last digits."""

@@ -5,9 +5,9 @@ from typing import Any
 
 import pandas as pd
 
-from analysis.frames import UNFINISHED
-from simulator.config.text import ranges
-from simulator.trace import StudyError
+from ...simulator.config.text import ranges
+from ...simulator.trace import StudyError
+from ..frames import UNFINISHED
 
 TROUBLED = (*UNFINISHED, "interrupted", "diverged")
 """Ends of runs that a reader should know of one by one."""

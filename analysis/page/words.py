@@ -4,8 +4,8 @@ import inspect
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from simulator.config import catalogue
-from simulator.config.parts import tag
+from ...simulator.config import catalogue
+from ...simulator.config.parts import tag
 
 MOST_LISTED = 12
 """Values of a list that are written out."""

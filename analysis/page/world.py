@@ -3,10 +3,10 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from analysis import facts
-from analysis.page.item import Rows
-from analysis.page.words import entries, listed, shown
-from analysis.summary import WORTH
+from .. import facts
+from ..summary import WORTH
+from .item import Rows
+from .words import entries, listed, shown
 
 PRESENCE = ("join", "leave", "availability", "crashes", "loss", "selection")
 """Entries of clients that say when they are there and what they lose."""

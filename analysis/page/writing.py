@@ -8,18 +8,18 @@ from typing import Any, NamedTuple
 import jinja2
 import pandas as pd
 
-from analysis import claims, staleness, summary, timelines
-from analysis.figures import report as study_report
-from analysis.files import write_text
-from analysis.frames import first_metric, titled
-from analysis.page import method, pictures, repeating, runs
-from analysis.page.item import Marked
-from analysis.page.world import imported
-from analysis.timelines import report as timeline_report
-from simulator.config.text import counted, printable
-from simulator.scenario import dialect
-from simulator.scenario.writing import without_nothing
-from simulator.trace import Study, StudyError
+from ...simulator.config.text import counted, printable
+from ...simulator.scenario import dialect
+from ...simulator.scenario.writing import without_nothing
+from ...simulator.trace import Study, StudyError
+from .. import claims, staleness, summary, timelines
+from ..figures import report as study_report
+from ..files import write_text
+from ..frames import first_metric, titled
+from ..timelines import report as timeline_report
+from . import method, pictures, repeating, runs
+from .item import Marked
+from .world import imported
 
 NAME = "report.html"
 """Name of the page in a study's folder."""
@@ -170,7 +170,7 @@ def environment(*packages: str) -> jinja2.Environment:
     Args:
         packages: Names of packages that have a folder `templates`.
     """
-    places = (*packages, "analysis.page")
+    places = (*packages, "stalesim.analysis.page")
     found = jinja2.Environment(
         loader=jinja2.ChoiceLoader([jinja2.PackageLoader(name) for name in places]),
         autoescape=True,

@@ -4,8 +4,8 @@
 `analysis.theory.rollouts`, `figures` draws; `logs` writes a run as a real system would.
 """
 
-from analysis.rollouts.figures import save_figures
-from analysis.rollouts.logs import log_of
-from analysis.rollouts.tables import compared, table_of, told
+from .figures import save_figures
+from .logs import log_of
+from .tables import compared, table_of, told
 
 __all__ = ["compared", "log_of", "save_figures", "table_of", "told"]

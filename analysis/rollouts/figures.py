@@ -9,9 +9,9 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from analysis.figures import style
-from analysis.figures.files import save_figure
-from analysis.rollouts.tables import compared, swept_keys, table_of
+from ..figures import style
+from ..figures.files import save_figure
+from .tables import compared, swept_keys, table_of
 
 MOST = 8
 """Groups that one histogram shows."""

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from analysis.rollouts.tables import table_of
+from .tables import table_of
 
 
 def log_of(folder: str | Path, run: int = 0) -> pd.DataFrame:

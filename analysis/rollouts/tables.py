@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from analysis.theory.rollouts import rollout_staleness
-from simulator.config.errors import StudyError
-from simulator.scenario.study import short_names
+from ...simulator.config.errors import StudyError
+from ...simulator.scenario.study import short_names
+from ..theory.rollouts import rollout_staleness
 
 NAME = "rollouts.json"
 TABLES = ("steps", "ages", "samples")

@@ -5,6 +5,6 @@ far the study is; `pictures` draws what is there so far; `pieces` makes HTML of 
 keeps it until something changes; `server` answers a browser. Nothing is written.
 """
 
-from analysis.serving.server import DEFAULT_PORT, PageServer
+from .server import DEFAULT_PORT, PageServer
 
 __all__ = ["DEFAULT_PORT", "PageServer"]

@@ -9,17 +9,17 @@ import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from analysis import clients, facts
-from analysis.curves import mean_curves
-from analysis.figures import gantt, layout, learning_curves, style
-from analysis.figures import staleness as histograms
-from analysis.frames import Study, first_metric
-from analysis.page.pictures import Picture, picture
-from analysis.timelines import chrome
-from analysis.timelines import report as timeline_report
-from analysis.watching import Watched
-from simulator.metrics import find
-from simulator.trace import is_summary
+from ...simulator.metrics import find
+from ...simulator.trace import is_summary
+from .. import clients, facts
+from ..curves import mean_curves
+from ..figures import gantt, layout, learning_curves, style
+from ..figures import staleness as histograms
+from ..frames import Study, first_metric
+from ..page.pictures import Picture, picture
+from ..timelines import chrome
+from ..timelines import report as timeline_report
+from ..watching import Watched
 
 MOST_HISTOGRAMS = 3
 """Variants whose staleness is shown; the report has more of them."""

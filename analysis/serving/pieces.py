@@ -7,11 +7,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from analysis.page.writing import environment
-from analysis.serving import pictures, words
-from analysis.watching import Watched, look, mark
-from simulator.config.errors import StudyError
-from simulator.config.text import one_line
+from ...simulator.config.errors import StudyError
+from ...simulator.config.text import one_line
+from ..page.writing import environment
+from ..watching import Watched, look, mark
+from . import pictures, words
 
 SOONEST_S = 5.0
 """Real seconds from one drawing of runs under way to the next."""
@@ -62,7 +62,7 @@ class Pieces:
         self._looking, self._drawing = threading.Lock(), threading.Lock()
         self._kept: dict[str, _Kept] = {}
         self._closed = False
-        self._templates = environment("analysis.serving")
+        self._templates = environment("stalesim.analysis.serving")
         self._made: dict[str, Callable[[Watched], str]] = {
             "curves": lambda seen: self._figures(pictures.curves(seen)),
             "claims": self._claims,
@@ -173,7 +173,7 @@ def tag(content: bytes) -> str:
 
 def style_sheet() -> str:
     """Returns the report's style sheet with what this page adds."""
-    templates = environment("analysis.serving")
+    templates = environment("stalesim.analysis.serving")
     return "\n".join(
         templates.get_template(name).render() for name in ("page.css", "serving.css")
     )
@@ -181,4 +181,4 @@ def style_sheet() -> str:
 
 def script() -> str:
     """Returns the script by which the page follows the study."""
-    return environment("analysis.serving").get_template("serving.js").render()
+    return environment("stalesim.analysis.serving").get_template("serving.js").render()

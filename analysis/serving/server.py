@@ -10,9 +10,9 @@ from pathlib import Path
 from threading import BoundedSemaphore
 from typing import Any
 
-from analysis.serving.pieces import PIECES, Pieces, script, style_sheet, tag
-from simulator.config.errors import StudyError, UserError
-from simulator.config.text import one_line
+from ...simulator.config.errors import StudyError, UserError
+from ...simulator.config.text import one_line
+from .pieces import PIECES, Pieces, script, style_sheet, tag
 
 LOOPBACK = "127.0.0.1"
 DEFAULT_PORT = 8520

@@ -3,10 +3,10 @@
 import datetime as dt
 from typing import Any, NamedTuple
 
-from analysis import claims
-from analysis.frames import UNFINISHED
-from analysis.watching import TaskSpeed, Watched
-from simulator.config.text import counted
+from ...simulator.config.text import counted
+from .. import claims
+from ..frames import UNFINISHED
+from ..watching import TaskSpeed, Watched
 
 MOST_ROWS = 30
 """Runs of each state that the queue lists one by one."""

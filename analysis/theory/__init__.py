@@ -7,14 +7,14 @@ its `noise`) and `adp2sgd` have steps and bounds of the papers, `smoothing` what
 noise does to its objective.
 """
 
-from analysis.theory.rounds import (
+from .rounds import (
     Continuous,
     Lattice,
     expected_maximum,
     expected_order_statistic,
     exponential_order_statistic,
 )
-from analysis.theory.steady_state import (
+from .steady_state import (
     Throughput,
     activation_from_gaps,
     activation_from_rates,

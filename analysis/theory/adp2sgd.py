@@ -10,7 +10,7 @@ Source: Xu, Zhang and Wang, A(DP)2SGD (2020), section 3 and appendix; decisions
 import math
 from typing import NamedTuple
 
-from analysis.theory.heterogeneity import check_at_least, check_positive
+from .heterogeneity import check_at_least, check_positive
 
 
 class Theorem1Constants(NamedTuple):

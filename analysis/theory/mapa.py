@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
-from analysis.theory import noise
+from . import noise
 
 
 class MapaStage(NamedTuple):

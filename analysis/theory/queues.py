@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Float
 from scipy.special import gammaln
 
-from analysis.theory.rounds import Numbers
+from .rounds import Numbers
 
 
 class InfiniteServer(NamedTuple):

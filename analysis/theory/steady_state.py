@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Float
 from scipy import stats
 
-from analysis.theory.rounds import (
+from .rounds import (
     Numbers,
     expected_maximum,
     expected_order_statistic,

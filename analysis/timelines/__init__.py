@@ -5,7 +5,7 @@
 `report` makes tables and figures of them (`comparison`), `chrome` trace events.
 """
 
-from analysis.timelines.measures import (
+from .measures import (
     by_client,
     by_client_group,
     by_group,
@@ -16,8 +16,8 @@ from analysis.timelines.measures import (
     spectral_gap,
     with_starts,
 )
-from analysis.timelines.report import export, save, standard, tables
-from analysis.timelines.view import View
+from .report import export, save, standard, tables
+from .view import View
 
 __all__ = [
     "View",

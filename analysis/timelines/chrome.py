@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Float
 
-from analysis.figures import gantt
+from ..figures import gantt
 
 MICROSECONDS = 1e6
 SERVER = 0

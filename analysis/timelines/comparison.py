@@ -7,8 +7,8 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from analysis.figures import layout, style
-from analysis.statistics import t_interval
+from ..figures import layout, style
+from ..statistics import t_interval
 
 PANELS = {
     "contributions_per_s": "Contributions per virtual s",

@@ -12,9 +12,9 @@ from jaxtyping import Float
 from pydantic import TypeAdapter
 from scipy import stats
 
-from analysis.theory import Lattice
-from simulator.config.expressions import depends_on_client, evaluate, per_client
-from simulator.laws import AnyLaw, Law
+from ...simulator.config.expressions import depends_on_client, evaluate, per_client
+from ...simulator.laws import AnyLaw, Law
+from ..theory import Lattice
 
 LOSING = ("availability", "leave", "crashes", "loss", "join")
 """Entries by which a client is away, or its jobs are lost."""

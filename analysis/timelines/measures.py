@@ -17,8 +17,8 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Float
 
-from analysis.theory import gossip
-from analysis.timelines.start import end_of_start
+from ..theory import gossip
+from .start import end_of_start
 
 QUANTILES = (0.5, 0.9, 0.99)
 """Quantiles of staleness, next to its mean and maximum."""

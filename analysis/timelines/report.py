@@ -13,15 +13,15 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from analysis import clients, facts
-from analysis.figures import captions, gantt, layout, style
-from analysis.figures.files import save_figure
-from analysis.figures.formats import chosen_formats
-from analysis.files import replaced
-from analysis.frames import Study
-from analysis.timelines import chrome, comparison, measures
-from analysis.timelines.view import View, view
-from simulator.trace import StudyError
+from ...simulator.trace import StudyError
+from .. import clients, facts
+from ..figures import captions, gantt, layout, style
+from ..figures.files import save_figure
+from ..figures.formats import chosen_formats
+from ..files import replaced
+from ..frames import Study
+from . import chrome, comparison, measures
+from .view import View, view
 
 MOST_GROUPS = 4
 """Most groups whose clients are listed; more would scroll the rest away."""

@@ -11,9 +11,9 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Float, Int
 
-from analysis import frames
-from analysis.frames import Study
-from analysis.timelines.measures import ENDS, QUANTILES, averaged
+from .. import frames
+from ..frames import Study
+from .measures import ENDS, QUANTILES, averaged
 
 OF_CLIENTS = {
     "steady_staleness_mean": "staleness_mean",

@@ -14,9 +14,9 @@ import numpy as np
 from jaxtyping import Float
 from scipy import stats
 
-from analysis import theory
-from analysis.theory import queues
-from analysis.timelines.laws import (
+from .. import theory
+from ..theory import queues
+from .laws import (
     InfiniteMeanError,
     ScenarioWorld,
     column,

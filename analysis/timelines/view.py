@@ -5,11 +5,11 @@ from typing import Any
 
 import pandas as pd
 
-from analysis import clients, frames
-from analysis.frames import Study
-from analysis.timelines import measures, summarised
-from analysis.timelines.theory import ClosedForms, closed_forms
-from simulator.trace import is_summary
+from ...simulator.trace import is_summary
+from .. import clients, frames
+from ..frames import Study
+from . import measures, summarised
+from .theory import ClosedForms, closed_forms
 
 
 class View:

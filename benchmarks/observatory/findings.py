@@ -9,13 +9,13 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from simulator import simulate
-from simulator.config.stop import Stop
-from simulator.protocols.collect.collect import Collect
-from simulator.timeline import Kind, Outcome
-from simulator.timelines.simulated import SimulatedTimeline
-from simulator.world.clients import Clients
-from simulator.world.workload import Workload
+from stalesim.simulator import simulate
+from stalesim.simulator.config.stop import Stop
+from stalesim.simulator.protocols.collect.collect import Collect
+from stalesim.simulator.timeline import Kind, Outcome
+from stalesim.simulator.timelines.simulated import SimulatedTimeline
+from stalesim.simulator.world.clients import Clients
+from stalesim.simulator.world.workload import Workload
 
 TAU, OPTIMA = (1, 2, 7), (0, 1, 10)
 STEP = 0.002

@@ -11,13 +11,13 @@ from typing import NamedTuple
 import numpy as np
 from scipy import stats
 
-from analysis.theory import expected_order_statistic
-from analysis.theory import methods as theory
 from benchmarks.observatory.worlds import RandomWorld
-from simulator.protocols import Asynchronous, Phases
-from simulator.protocols.collect.collect import Collect
-from simulator.protocols.routed.routed import Routed
-from simulator.timeline import Jobs, Kind, Outcome, Rows
+from stalesim.analysis.theory import expected_order_statistic
+from stalesim.analysis.theory import methods as theory
+from stalesim.simulator.protocols import Asynchronous, Phases
+from stalesim.simulator.protocols.collect.collect import Collect
+from stalesim.simulator.protocols.routed.routed import Routed
+from stalesim.simulator.timeline import Jobs, Kind, Outcome, Rows
 
 ROUNDS = 8
 """Rounds of a world with constant or universal times."""

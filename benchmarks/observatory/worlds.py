@@ -6,12 +6,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from simulator.config.stop import Stop
-from simulator.timeline import Jobs, Rows
-from simulator.timelines.simulated import SimulatedTimeline
-from simulator.world.clients import Clients
-from simulator.world.power import PowerTable
-from simulator.world.workload import Workload
+from stalesim.simulator.config.stop import Stop
+from stalesim.simulator.timeline import Jobs, Rows
+from stalesim.simulator.timelines.simulated import SimulatedTimeline
+from stalesim.simulator.world.clients import Clients
+from stalesim.simulator.world.power import PowerTable
+from stalesim.simulator.world.workload import Workload
 
 KINDS = ("fixed", "universal", "heavy", "queues")
 STREAM = 19

@@ -20,8 +20,8 @@ DATA, CLIENTS, BATCH, UPDATES = reporting.arguments()
 
 import study
 
-import simulator
-from simulator.scenario.scenario import Scenario
+from stalesim import simulator
+from stalesim.simulator.scenario.scenario import Scenario
 
 
 def scenario(updates: int) -> Scenario:

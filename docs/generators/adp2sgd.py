@@ -9,11 +9,11 @@ from typing import Any, get_args
 
 import pandas as pd
 
-from analysis.theory import gossip, heterogeneity
-from simulator.privacy.accountants import Pld
-from simulator.privacy.adp2sgd import theorem2
-from simulator.privacy.adp2sgd.setting import PUBLISHED, GossipSetting
-from simulator.privacy.adp2sgd.theorem2 import Numeric
+from stalesim.analysis.theory import gossip, heterogeneity
+from stalesim.simulator.privacy.accountants import Pld
+from stalesim.simulator.privacy.adp2sgd import theorem2
+from stalesim.simulator.privacy.adp2sgd.setting import PUBLISHED, GossipSetting
+from stalesim.simulator.privacy.adp2sgd.theorem2 import Numeric
 
 CIFAR, SWB = 300 * 50_000 // 256, 20 * 4_200_000 // 128
 """Mini-batches of all workers: epochs, samples and batch of section 5.2."""

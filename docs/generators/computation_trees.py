@@ -8,17 +8,17 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyArrowPatch
 
-from analysis.figures import style
-from analysis.figures.files import save_figure
-from simulator.config.stop import Stop
-from simulator.protocols.asynchronous import Asynchronous
-from simulator.protocols.base import Protocol
-from simulator.protocols.collect.collect import Collect
-from simulator.protocols.synchronous import Synchronous
-from simulator.timeline import NO_WORKER, Kind
-from simulator.timelines.simulated import SimulatedTimeline
-from simulator.world.clients import Clients
-from simulator.world.workload import Workload
+from stalesim.analysis.figures import style
+from stalesim.analysis.figures.files import save_figure
+from stalesim.simulator.config.stop import Stop
+from stalesim.simulator.protocols.asynchronous import Asynchronous
+from stalesim.simulator.protocols.base import Protocol
+from stalesim.simulator.protocols.collect.collect import Collect
+from stalesim.simulator.protocols.synchronous import Synchronous
+from stalesim.simulator.timeline import NO_WORKER, Kind
+from stalesim.simulator.timelines.simulated import SimulatedTimeline
+from stalesim.simulator.world.clients import Clients
+from stalesim.simulator.world.workload import Workload
 
 TIMES = [1, 1.3, 2.1, 4]
 NODES = 12

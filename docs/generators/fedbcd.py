@@ -5,8 +5,8 @@ from collections.abc import Container, Sequence
 
 import pandas as pd
 
-from analysis.frames import Study
-from analysis.targets import time_to_target
+from stalesim.analysis.frames import Study
+from stalesim.analysis.targets import time_to_target
 
 COUNTED = ("rounds", "messages", "computation_s", "communication_s", "time")
 """Quantities counted until a target is reached."""

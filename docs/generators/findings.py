@@ -7,9 +7,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullFormatter
 
-from analysis.claims.measured import Measured, read_csv
-from analysis.figures import style
-from analysis.figures.files import save_figure
+from stalesim.analysis.claims.measured import Measured, read_csv
+from stalesim.analysis.figures import style
+from stalesim.analysis.figures.files import save_figure
 
 LOCAL_STEPS = {
     "fedbcd-mimic-lr-tuning": "MIMIC-III's stand-in",
@@ -40,7 +40,7 @@ def local_steps(results: Path, folder: Path) -> None:
 
 def _draw(axes: Axes, measured: Measured, title: str) -> None:
     table = measured.table
-    (column,) = (name for name in measured.high if name.startswith("rounds to "))
+    (column,) = (name for name in measured.high if str(name).startswith("rounds to "))
     eta = np.array([float(next(iter(step.values()))) for step in table["parameters"]])
     number = np.array([int(name.removeprefix("q-")) for name in table["variant"]])
     # The evaluation at which a run has arrived; infinite where it did not.

@@ -7,13 +7,13 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from analysis.curves import mean_curves
-from analysis.figures import layout, style
-from analysis.figures.files import save_figure
-from analysis.figures.tails import tail
-from analysis.frames import Study, groups, joined
-from analysis.staleness import histogram, stale_groups
-from analysis.targets import default_target, time_to_target
+from stalesim.analysis.curves import mean_curves
+from stalesim.analysis.figures import layout, style
+from stalesim.analysis.figures.files import save_figure
+from stalesim.analysis.figures.tails import tail
+from stalesim.analysis.frames import Study, groups, joined
+from stalesim.analysis.staleness import histogram, stale_groups
+from stalesim.analysis.targets import default_target, time_to_target
 
 STUDY = "quickstart"
 NAME = "first-screen"

@@ -3,7 +3,7 @@
 import pandas as pd
 
 from generators import adp2sgd, mapa, vafl
-from simulator.protocols import Rounds
+from stalesim.simulator.protocols import Rounds
 
 
 def document(note: str) -> str:

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from analysis.theory import mapa, noise
-from simulator.algorithms.edge_cloud.part import Mapa
-from simulator.algorithms.edge_cloud.stages import stages
+from stalesim.analysis.theory import mapa, noise
+from stalesim.simulator.algorithms.edge_cloud.part import Mapa
+from stalesim.simulator.algorithms.edge_cloud.stages import stages
 
 SETTING = {"smoothness": 10.0, "sigma": 30.0, "batch": 12}
 """L, sigma and b of MAPA's parameter study."""

@@ -12,11 +12,11 @@ import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter
 
-from analysis.claims.measured import read_csv
-from analysis.figures import style
-from analysis.figures.files import save_figure
-from analysis.statistics import paired_t_interval
 from generators.formulas import markdown
+from stalesim.analysis.claims.measured import read_csv
+from stalesim.analysis.figures import style
+from stalesim.analysis.figures.files import save_figure
+from stalesim.analysis.statistics import paired_t_interval
 
 STUDIES = {
     "methods-diloco": "DiLoCo: test loss at 960 s",

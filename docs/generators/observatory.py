@@ -7,10 +7,10 @@ import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
-from analysis.figures import style
-from analysis.figures.files import save_figure
-from analysis.markup import literal
 from generators.formulas import markdown
+from stalesim.analysis.figures import style
+from stalesim.analysis.figures.files import save_figure
+from stalesim.analysis.markup import literal
 
 NAME = "observatory"
 WIDTH = 7.16

@@ -8,10 +8,10 @@ import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter
 
-from analysis.claims.exponents import Scaling, best, largest_stable
-from analysis.claims.measured import read_csv
-from analysis.figures import style
-from analysis.figures.files import save_figure
+from stalesim.analysis.claims.exponents import Scaling, best, largest_stable
+from stalesim.analysis.claims.measured import read_csv
+from stalesim.analysis.figures import style
+from stalesim.analysis.figures.files import save_figure
 
 STUDY = "optimisers-staleness"
 OVER, AGAINST = "algorithm.optimizer.learning_rate", "problem.partition.clients"

@@ -8,10 +8,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter
 
-from analysis.claims.measured import Measured, final, read_csv
-from analysis.figures import style
-from analysis.figures.files import save_figure
-from analysis.statistics import t_interval
+from stalesim.analysis.claims.measured import Measured, final, read_csv
+from stalesim.analysis.figures import style
+from stalesim.analysis.figures.files import save_figure
+from stalesim.analysis.statistics import t_interval
 
 ACCURACY = "Final test accuracy"
 CASE3, NOISE, PARAMETERS = "adp2sgd-case3", "adp2sgd-large-noise", "mapa-params-cnn"

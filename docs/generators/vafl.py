@@ -6,10 +6,10 @@ from typing import Any, get_args
 import pandas as pd
 from scipy import stats
 
-from analysis import theory
-from analysis.theory.smoothing import theorem5
 from generators import roughness
-from simulator.privacy import gdp
+from stalesim.analysis import theory
+from stalesim.analysis.theory.smoothing import theorem5
+from stalesim.simulator.privacy import gdp
 
 FORMS = get_args(gdp.Form)
 

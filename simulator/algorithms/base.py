@@ -8,8 +8,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Key
 
-from simulator.algorithms.step_rules import Schedule, Steps
-from simulator.timeline import NO_WORKER
+from ..timeline import NO_WORKER
+from .step_rules import Schedule, Steps
 
 
 class Event(NamedTuple):

@@ -8,15 +8,15 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Key, Num
 
-from simulator.algorithms.base import Event, Info
-from simulator.algorithms.federated.part import Mechanism
-from simulator.algorithms.optimizers.arrays import arrays_of_rows
-from simulator.algorithms.optimizers.base import UpdateRule
-from simulator.privacy import mechanisms
-from simulator.problems.horizontal import HorizontalProblem
-from simulator.problems.models.base import STATISTICS_KEPT
-from simulator.setup import RunSetup
-from simulator.timeline import NO_SAMPLE
+from ..privacy import mechanisms
+from ..problems.horizontal import HorizontalProblem
+from ..problems.models.base import STATISTICS_KEPT
+from ..setup import RunSetup
+from ..timeline import NO_SAMPLE
+from .base import Event, Info
+from .federated.part import Mechanism
+from .optimizers.arrays import arrays_of_rows
+from .optimizers.base import UpdateRule
 
 NOISE = {
     "radial_exponential": mechanisms.radial_exponential,

@@ -9,17 +9,17 @@ import numpy as np
 from jaxtyping import Int
 from pydantic import BeforeValidator, Field, model_validator
 
-from simulator.algorithms.optimizers.part import programs
-from simulator.config.base import Config, LocatedError, Rule
-from simulator.config.errors import ScenarioError
-from simulator.config.expressions import per_client
-from simulator.config.parts import Part, tag
-from simulator.privacy.releases import Calibrated, Guarantee
-from simulator.problems.models.parts import ModelCounts
-from simulator.problems.sampler import Sampler
-from simulator.problems.shape import ProblemShape
-from simulator.problems.uneven import UnevenSampler
-from simulator.world.workload import Workload
+from ..config.base import Config, LocatedError, Rule
+from ..config.errors import ScenarioError
+from ..config.expressions import per_client
+from ..config.parts import Part, tag
+from ..privacy.releases import Calibrated, Guarantee
+from ..problems.models.parts import ModelCounts
+from ..problems.sampler import Sampler
+from ..problems.shape import ProblemShape
+from ..problems.uneven import UnevenSampler
+from ..world.workload import Workload
+from .optimizers.part import programs
 
 FLOAT_BYTES = 4
 """Messages carry float32 values, whatever precision the engine computes in."""

@@ -9,7 +9,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from simulator.algorithms.part import (
+from ..config.errors import ScenarioError
+from ..problems.constants import Constants, measured
+from .part import (
     BoundedNonconvexStep,
     BoundedStronglyConvexStep,
     ConstantStep,
@@ -20,8 +22,6 @@ from simulator.algorithms.part import (
     StochasticStronglyConvexStep,
     WarmupStep,
 )
-from simulator.config.errors import ScenarioError
-from simulator.problems.constants import Constants, measured
 
 
 class Schedule(NamedTuple):

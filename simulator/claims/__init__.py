@@ -5,6 +5,6 @@ One file for each kind: its entries, what they must be, and the functions in
 without pandas. `base` has what all kinds have in common.
 """
 
-from simulator.claims.base import ORIGINS, AnyClaim, Claim, is_at, read
+from .base import ORIGINS, AnyClaim, Claim, is_at, read
 
 __all__ = ["ORIGINS", "AnyClaim", "Claim", "is_at", "read"]

@@ -4,11 +4,11 @@ from typing import Annotated, ClassVar, get_args
 
 from pydantic import Field, model_validator
 
-from simulator.claims.base import OfPair
-from simulator.claims.entries import Metric
-from simulator.claims.faster import Counted
-from simulator.config.base import LocatedError, Rule
-from simulator.config.text import suggestion
+from ..config.base import LocatedError, Rule
+from ..config.text import suggestion
+from .base import OfPair
+from .entries import Metric
+from .faster import Counted
 
 After = Annotated[
     dict[str, Annotated[float, Field(ge=0, allow_inf_nan=False)]],
@@ -25,8 +25,8 @@ class Ahead(OfPair):
     """
 
     named: ClassVar[str] = "ahead"
-    judged_by: ClassVar[str] = "analysis.claims.ahead:judge"
-    measured_by: ClassVar[str] = "analysis.claims.ahead:quantities"
+    judged_by: ClassVar[str] = "stalesim.analysis.claims.ahead:judge"
+    measured_by: ClassVar[str] = "stalesim.analysis.claims.ahead:quantities"
     lacking: ClassVar[str] = "after how much time; add after: {time: 60}"
     words: ClassVar[str] = " ahead of "
 

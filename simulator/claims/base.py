@@ -16,12 +16,12 @@ from pydantic import (
 )
 from pydantic_core import core_schema
 
-from simulator.config.base import Config, LocatedError, Rule
-from simulator.config.catalogue import AnyPart, parts
-from simulator.config.named import function_at
-from simulator.config.parts import Part
-from simulator.config.text import suggestion
-from simulator.metrics import Metric
+from ..config.base import Config, LocatedError, Rule
+from ..config.catalogue import AnyPart, parts
+from ..config.named import function_at
+from ..config.parts import Part
+from ..config.text import suggestion
+from ..metrics import Metric
 
 Origin = Literal["paper", "specification", "own", "identity"]
 ORIGINS: tuple[str, ...] = get_args(Origin)
@@ -80,8 +80,8 @@ class Claim(Part):
     judged_by: ClassVar[str]
     """`"module:function"` of the judge, which gets what was measured
     (`analysis.claims.Measured`), the claim, and the names of the groups that it is
-    about, and returns an `analysis.claims.Judged`."""
-    measured_by: ClassVar[str] = "analysis.claims.measured:final_values"
+    about, and returns an `stalesim.analysis.claims.Judged`."""
+    measured_by: ClassVar[str] = "stalesim.analysis.claims.measured:final_values"
     """`"module:function"` of what the judge needs of a study: it gets the claim and
     returns, by the name of each quantity, a function from the study to a frame with a
     row per run. By default the final values of the entry `metric`."""

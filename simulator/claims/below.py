@@ -4,17 +4,17 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field, ValidationInfo, model_validator
 
-from simulator.claims.base import Claim
-from simulator.claims.entries import Metric, known_to
-from simulator.config.base import LocatedError
+from ..config.base import LocatedError
+from .base import Claim
+from .entries import Metric, known_to
 
 
 class Below(Claim):
     """Has a `metric` whose mean over all commits of a run is at most `bound`."""
 
     named: ClassVar[str] = "below"
-    judged_by: ClassVar[str] = "analysis.claims.below:judge"
-    measured_by: ClassVar[str] = "analysis.claims.below:quantities"
+    judged_by: ClassVar[str] = "stalesim.analysis.claims.below:judge"
+    measured_by: ClassVar[str] = "stalesim.analysis.claims.below:quantities"
     lacking: ClassVar[str] = "which bound; add bound: 0.5"
     compares: ClassVar[bool] = False
 

@@ -2,15 +2,15 @@
 
 from typing import ClassVar
 
-from simulator.claims.base import OfPair
-from simulator.claims.entries import Metric, Within
+from .base import OfPair
+from .entries import Metric, Within
 
 
 class Close(OfPair):
     """Has final values of `metric` that differ from those of `than` by little."""
 
     named: ClassVar[str] = "close"
-    judged_by: ClassVar[str] = "analysis.claims.close:judge"
+    judged_by: ClassVar[str] = "stalesim.analysis.claims.close:judge"
     lacking: ClassVar[str] = "how close; add within: 0.01"
     words: ClassVar[str] = " as good as "
 

@@ -4,8 +4,8 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field
 
-from simulator.claims.base import OfPair
-from simulator.claims.entries import Metric, Within
+from .base import OfPair
+from .entries import Metric, Within
 
 
 class Critical(OfPair):
@@ -17,7 +17,7 @@ class Critical(OfPair):
     """
 
     named: ClassVar[str] = "critical"
-    judged_by: ClassVar[str] = "analysis.claims.critical:judge"
+    judged_by: ClassVar[str] = "stalesim.analysis.claims.critical:judge"
     lacking: ClassVar[str] = "of what, how near the best; add over: KEY, within: 0.05"
     along_sweep: ClassVar[bool] = True
     words: ClassVar[str] = " larger than that of "

@@ -4,10 +4,10 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field, ValidationInfo
 
-from simulator import metrics
-from simulator.config.base import LocatedError
-from simulator.config.catalogue import AnyName
-from simulator.config.text import suggestion
+from .. import metrics
+from ..config.base import LocatedError
+from ..config.catalogue import AnyName
+from ..config.text import suggestion
 
 Metric = Annotated[str, AnyName("metrics")]
 """Name of a metric."""

@@ -4,7 +4,7 @@ from typing import ClassVar, Literal
 
 from pydantic import model_validator
 
-from simulator.claims.base import OfPair
+from .base import OfPair
 
 Counted = Literal[
     "time",
@@ -23,8 +23,8 @@ class Faster(OfPair):
     """Reaches `to` in less virtual time than `than`, or in less of another count."""
 
     named: ClassVar[str] = "faster"
-    judged_by: ClassVar[str] = "analysis.claims.faster:judge"
-    measured_by: ClassVar[str] = "analysis.claims.faster:quantities"
+    judged_by: ClassVar[str] = "stalesim.analysis.claims.faster:judge"
+    measured_by: ClassVar[str] = "stalesim.analysis.claims.faster:quantities"
     lacking: ClassVar[str] = "what faster leads to; add to: {test_accuracy: 0.9}"
     words: ClassVar[str] = " faster than "
 

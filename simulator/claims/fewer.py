@@ -2,15 +2,15 @@
 
 from typing import ClassVar
 
-from simulator.claims.base import OfPair
+from .base import OfPair
 
 
 class Fewer(OfPair):
     """Stops at the target of its runs after fewer commits than `than`."""
 
     named: ClassVar[str] = "fewer"
-    judged_by: ClassVar[str] = "analysis.claims.fewer:judge"
-    measured_by: ClassVar[str] = "analysis.claims.fewer:quantities"
+    judged_by: ClassVar[str] = "stalesim.analysis.claims.fewer:judge"
+    measured_by: ClassVar[str] = "stalesim.analysis.claims.fewer:quantities"
     words: ClassVar[str] = " in fewer commits than "
 
     fewer: str

@@ -2,15 +2,15 @@
 
 from typing import ClassVar
 
-from simulator.claims.base import OfPair
-from simulator.claims.entries import Metric
+from .base import OfPair
+from .entries import Metric
 
 
 class Higher(OfPair):
     """Ends with a larger final value of `metric` than `than`."""
 
     named: ClassVar[str] = "higher"
-    judged_by: ClassVar[str] = "analysis.claims.higher:judge"
+    judged_by: ClassVar[str] = "stalesim.analysis.claims.higher:judge"
     words: ClassVar[str] = " higher than "
 
     higher: str

@@ -2,8 +2,8 @@
 
 from typing import ClassVar, Literal
 
-from simulator.claims.base import Claim
-from simulator.claims.entries import Metric, Within
+from .base import Claim
+from .entries import Metric, Within
 
 
 class Monotone(Claim):
@@ -13,7 +13,7 @@ class Monotone(Claim):
     """
 
     named: ClassVar[str] = "monotone"
-    judged_by: ClassVar[str] = "analysis.claims.monotone:judge"
+    judged_by: ClassVar[str] = "stalesim.analysis.claims.monotone:judge"
     lacking: ClassVar[str] = "over what; add over: a key of the sweep"
     along_sweep: ClassVar[bool] = True
     words: ClassVar[str] = " less "

@@ -2,8 +2,8 @@
 
 from typing import ClassVar
 
-from simulator.claims.base import OfPair
-from simulator.claims.entries import Metric, Within
+from .base import OfPair
+from .entries import Metric, Within
 
 
 class NoWorse(OfPair):
@@ -13,7 +13,7 @@ class NoWorse(OfPair):
     """
 
     named: ClassVar[str] = "no_worse"
-    judged_by: ClassVar[str] = "analysis.claims.no_worse:judge"
+    judged_by: ClassVar[str] = "stalesim.analysis.claims.no_worse:judge"
     lacking: ClassVar[str] = "how much worse at most; add within: 0.01"
     words: ClassVar[str] = " no worse than "
 

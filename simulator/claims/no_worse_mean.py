@@ -2,8 +2,8 @@
 
 from typing import ClassVar
 
-from simulator.claims.base import OfPair
-from simulator.claims.entries import Metric, Within
+from .base import OfPair
+from .entries import Metric, Within
 
 
 class NoWorseMean(OfPair):
@@ -14,7 +14,7 @@ class NoWorseMean(OfPair):
     """
 
     named: ClassVar[str] = "no_worse_mean"
-    judged_by: ClassVar[str] = "analysis.claims.no_worse_mean:judge"
+    judged_by: ClassVar[str] = "stalesim.analysis.claims.no_worse_mean:judge"
     lacking: ClassVar[str] = "over what, by how much; add over: KEY, within: 0.01"
     along_sweep: ClassVar[bool] = True
     words: ClassVar[str] = " no worse than "

@@ -4,17 +4,17 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field, model_validator
 
-from simulator.claims.base import OfPair
-from simulator.claims.entries import Of, Within
-from simulator.config.base import LocatedError
+from ..config.base import LocatedError
+from .base import OfPair
+from .entries import Of, Within
 
 
 class Ratio(OfPair):
     """Comes to so many times what `than` comes to: `of` is `is`, to `within`."""
 
     named: ClassVar[str] = "ratio"
-    judged_by: ClassVar[str] = "analysis.claims.ratio:judge"
-    measured_by: ClassVar[str] = "analysis.claims.ratio:quantities"
+    judged_by: ClassVar[str] = "stalesim.analysis.claims.ratio:judge"
+    measured_by: ClassVar[str] = "stalesim.analysis.claims.ratio:quantities"
     lacking: ClassVar[str] = "of what; add of: virtual_s, is: 2, within: 1"
     words: ClassVar[str] = " against "
 

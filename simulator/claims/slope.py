@@ -4,9 +4,9 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field, ValidationInfo, model_validator
 
-from simulator.claims.base import Claim
-from simulator.claims.entries import Metric, Within, known_to
-from simulator.config.base import LocatedError, Rule
+from ..config.base import LocatedError, Rule
+from .base import Claim
+from .entries import Metric, Within, known_to
 
 
 class Slope(Claim):
@@ -16,8 +16,8 @@ class Slope(Claim):
     """
 
     named: ClassVar[str] = "slope"
-    judged_by: ClassVar[str] = "analysis.claims.slope:judge"
-    measured_by: ClassVar[str] = "analysis.claims.slope:quantities"
+    judged_by: ClassVar[str] = "stalesim.analysis.claims.slope:judge"
+    measured_by: ClassVar[str] = "stalesim.analysis.claims.slope:quantities"
     lacking: ClassVar[str] = "which slope; add is: -1 and within: 0.25"
     compares: ClassVar[bool] = False
 

@@ -2,15 +2,15 @@
 
 from typing import ClassVar
 
-from simulator.claims.base import Claim
-from simulator.claims.entries import Metric, Within
+from .base import Claim
+from .entries import Metric, Within
 
 
 class Steady(Claim):
     """Has a final value of `metric` that the swept `over` changes by little."""
 
     named: ClassVar[str] = "steady"
-    judged_by: ClassVar[str] = "analysis.claims.steady:judge"
+    judged_by: ClassVar[str] = "stalesim.analysis.claims.steady:judge"
     lacking: ClassVar[str] = "over what, how steady; add over: KEY, within: 1"
     along_sweep: ClassVar[bool] = True
 

@@ -4,15 +4,15 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field
 
-from simulator.claims.base import Claim
-from simulator.claims.entries import Metric, Within
+from .base import Claim
+from .entries import Metric, Within
 
 
 class Value(Claim):
     """Has a final value of `metric` that is `is`, to `within`."""
 
     named: ClassVar[str] = "value"
-    judged_by: ClassVar[str] = "analysis.claims.value:judge"
+    judged_by: ClassVar[str] = "stalesim.analysis.claims.value:judge"
     lacking: ClassVar[str] = "which value; add is: 0.9 and within: 0.01"
     compares: ClassVar[bool] = False
 

@@ -4,6 +4,6 @@
 `console` has its output and interruptions, `printing` shows results.
 """
 
-from simulator.cli.commands import app, main
+from .commands import app, main
 
 __all__ = ["app", "main"]

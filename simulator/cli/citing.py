@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from simulator.config.errors import UserError
+from ..config.errors import UserError
 
 FILE = "CITATION.cff"
 ARXIV = re.compile(r"arxiv\.org/abs/([\d.]+)")
@@ -62,16 +62,16 @@ def scenarios_of(path: Path) -> list[Any]:
         UserError: It is none of these.
     """
     if path.is_dir():
-        from simulator import trace
+        from .. import trace
 
         manifest: Any = trace.load(path).manifest
     elif path.suffix == ".zip":
-        from analysis import capsules
+        from ...analysis import capsules
 
         manifest = capsules.read(path).manifest
     else:
-        from simulator.scenario.reading import read_any
-        from simulator.scenario.study import expand
+        from ..scenario.reading import read_any
+        from ..scenario.study import expand
 
         config: Any = read_any(path)
         return [run.scenario.model_dump(mode="json") for run in expand(config)]

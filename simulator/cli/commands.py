@@ -9,10 +9,10 @@ from typing import Annotated, Any
 
 import typer
 
-from simulator.cli import console, data, results, runs, sharing, tools, tuning
-from simulator.cli.console import err, out
-from simulator.config.errors import UserError
-from simulator.config.text import shown
+from ..config.errors import UserError
+from ..config.text import shown
+from . import console, data, results, runs, sharing, tools, tuning
+from .console import err, out
 
 app = typer.Typer(
     help="Simulates asynchronous learning: what staleness does to accuracy, "
@@ -85,7 +85,7 @@ def _as_entry(told: str) -> str:
     option = re.match(r"No such option: --([a-z_-]+)", told)
     if option is None:
         return ""
-    from simulator.scenario.scenario import Scenario
+    from ..scenario.scenario import Scenario
 
     key = option[1].replace("-", "_")
     return f"; an entry is set by -s {key}=VALUE" * (key in Scenario.model_fields)
@@ -110,7 +110,7 @@ def _check_arguments(arguments: list[str]) -> None:
 def _show_version(asked: bool) -> None:
     """Says the version, and no more."""
     if asked:
-        from simulator.cli import diagnosis
+        from . import diagnosis
 
         out.say(f"stalesim {diagnosis.version_of('stalesim')}")
         raise typer.Exit
@@ -141,8 +141,8 @@ def register(
     """Imports the modules with plug-ins, before anything is read."""
     del show_version
     if modules:
-        from simulator.config import catalogue
-        from simulator.engine import device
+        from ..config import catalogue
+        from ..engine import device
 
         device.before_import()
         catalogue.register(*modules)

@@ -14,11 +14,11 @@ from rich.console import Console
 from rich.style import Style
 from rich.text import Text
 
-from simulator.config.progress import Speed, TimeLeft, in_words
-from simulator.config.text import one_line, printable
+from ..config.progress import Speed, TimeLeft, in_words
+from ..config.text import one_line, printable
 
 if TYPE_CHECKING:
-    from simulator.studies.standing import Standing
+    from ..studies.standing import Standing
 
 
 class Terminal(Console):
@@ -101,7 +101,7 @@ def warn(
     line: str | None = None,
 ) -> None:
     """Shows a warning, one of ours as one line; to be Python's hook for them."""
-    from simulator.trace import StudyWarning
+    from ..trace import StudyWarning
 
     if issubclass(category, StudyWarning):
         err.say(f"stalesim: warning: {message}", style="yellow")

@@ -4,11 +4,11 @@ from typing import Annotated
 
 import typer
 
-from simulator.cli import console, datasets, downloads
-from simulator.cli.console import err, out
-from simulator.config.errors import DataError
-from simulator.config.text import counted
-from simulator.storage import files, limits
+from ..config.errors import DataError
+from ..config.text import counted
+from ..storage import files, limits
+from . import console, datasets, downloads
+from .console import err, out
 
 app = typer.Typer(
     help="Lists, downloads and checks real data sets. No run ever downloads anything.",

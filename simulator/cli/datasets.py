@@ -3,10 +3,10 @@
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from simulator.config.errors import DataError
-from simulator.config.text import counted, suggestion
-from simulator.storage import files, limits
-from simulator.storage.published import (
+from ..config.errors import DataError
+from ..config.text import counted, suggestion
+from ..storage import files, limits
+from ..storage.published import (
     SOURCE,
     Published,
     checksums,
@@ -96,8 +96,8 @@ class CheckedFile(NamedTuple):
 
 def every() -> dict[str, PublishedSet]:
     """Returns the published data sets by their names, plug-ins' sets as well."""
-    from simulator.config.catalogue import parts
-    from simulator.config.parts import described, tag
+    from ..config.catalogue import parts
+    from ..config.parts import described, tag
 
     return {
         tag(part): PublishedSet(tag(part), described(part), part, part.published)

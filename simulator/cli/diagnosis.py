@@ -6,9 +6,9 @@ from importlib.metadata import PackageNotFoundError, version
 
 from rich.table import Table
 
-from simulator.cli.console import out
-from simulator.config.errors import UserError
-from simulator.privacy.encryption import Ckks, Costs
+from ..config.errors import UserError
+from ..privacy.encryption import Ckks, Costs
+from .console import out
 
 LIBRARIES = ("jax", "numpy", "scipy", "pandas", "simpy", "pydantic", "tenseal")
 MISSING = "not installed"
@@ -16,7 +16,7 @@ MISSING = "not installed"
 
 def show_machine() -> None:
     """Shows versions, devices, processors, memory and the cache folder."""
-    from simulator.storage.cache import cache_folder
+    from ..storage.cache import cache_folder
 
     rows = {
         "stalesim": version_of("stalesim"),
@@ -39,7 +39,7 @@ def show_encryption() -> None:
     Raises:
         UserError: TenSEAL is not installed.
     """
-    from simulator.privacy.encryption_costs import measure
+    from ..privacy.encryption_costs import measure
 
     found = measure()
     table = Table("CKKS, one ciphertext", "default", "here", box=None, pad_edge=False)
@@ -71,7 +71,7 @@ def version_of(name: str) -> str:
 
 def _devices() -> str:
     """Returns the devices that numerics may run on, or why there are none."""
-    from simulator.engine import device
+    from ..engine import device
 
     device.before_import()
     import jax
@@ -84,7 +84,7 @@ def _devices() -> str:
 
 def _double_precision() -> str:
     """Returns whether runs in double precision are compiled rightly here."""
-    from simulator.engine import compiler
+    from ..engine import compiler
 
     try:
         compiler.check("float64")

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from simulator.config.errors import DataError
-from simulator.storage import files, limits
-from simulator.storage.published import PublishedFile, checksums
+from ..config.errors import DataError
+from ..storage import files, limits
+from ..storage.published import PublishedFile, checksums
 
 RETRIES = 2
 """Times that a download is repeated from a server before the next one is tried."""

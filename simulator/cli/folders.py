@@ -6,10 +6,10 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from simulator.config.errors import UserError
+from ..config.errors import UserError
 
 if TYPE_CHECKING:
-    from simulator.scenario.scenario import Scenario
+    from ..scenario.scenario import Scenario
 
 
 def of_study(
@@ -24,7 +24,7 @@ def of_study(
         name: Name of the folder; by default the scenario's.
         looked: Whether the study is one of looks at its claims (--until-decided).
     """
-    from simulator.studies import existing
+    from ..studies import existing
 
     for folder in _named(name or scenario.name):
         if not folder.exists():

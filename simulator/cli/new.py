@@ -1,10 +1,11 @@
 """Files to start from: a study or a part of one's own, with its test."""
 
 import keyword
+import re
 from pathlib import Path
 
-from simulator.config.errors import UserError
-from simulator.config.text import shown, suggestion
+from ..config.errors import UserError
+from ..config.text import shown, suggestion
 
 TEMPLATES = Path(__file__).parent / "templates"
 NAME = "my_part"
@@ -38,25 +39,59 @@ def write(kind: str, name: str, folder: Path) -> list[Path]:
             f"NAME must be letters a to z, digits and underscores, as of a module, got "
             f"{shown(name)}; take another"
         )
-    written = []
     made = {
         folder / path.name.replace(NAME, name): path.read_text(encoding="utf-8")
         for path in sorted((TEMPLATES / kind).glob("*.*"))
     }
+    for path, text in made.items():
+        made[path] = text.replace(NAME, name).replace(_class(NAME), _class(name))
+    return _written(made, folder)
+
+
+def copy(kind: str, name: str, folder: Path, source: str) -> Path:
+    """Writes a study that starts from a shipped scenario; returns its path.
+
+    Args:
+        kind: Must be `study`.
+        name: Name of the study, also that of its file.
+        folder: Folder of the file, which is made if need be.
+        source: Name of the shipped scenario, such as `quickstart`.
+
+    Raises:
+        UserError: There is no such scenario, the file is there already, or the folder
+            cannot be written.
+    """
+    from ..scenario.reading import SHIPPED, shipped
+
+    if kind != "study":
+        raise UserError(
+            f"--from must be of a study, got {shown(kind)}; write stalesim new study"
+        )
+    if source not in shipped():
+        raise UserError(
+            f"--from must be a shipped scenario, got {shown(source)}; "
+            f"{suggestion(source, shipped())} (stalesim list scenarios)"
+        )
+    text = (SHIPPED / f"{source}.yaml").read_text(encoding="utf-8")
+    own = re.sub(r"^name:.*$", f"name: {name}", text, count=1, flags=re.MULTILINE)
+    (path,) = _written({folder / f"{name}.yaml": own}, folder)
+    return path
+
+
+def _written(made: dict[Path, str], folder: Path) -> list[Path]:
+    """Writes new files; returns their paths."""
     for path in made:
         if path.exists():
             raise UserError(f"{path} must not exist; choose another name or --out")
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for path, text in made.items():
-            own = text.replace(NAME, name).replace(_class(NAME), _class(name))
-            path.write_text(own, encoding="utf-8")
-            written.append(path)
+            path.write_text(text, encoding="utf-8")
     except OSError as error:
         raise UserError(
             f"{folder}: cannot be written: {error.strerror}; choose another by --out"
         ) from None
-    return written
+    return list(made)
 
 
 def _class(name: str) -> str:

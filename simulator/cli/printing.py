@@ -9,9 +9,7 @@ from rich import box
 from rich.table import Column, Table
 from rich.text import Text
 
-from simulator.cli import columns
-from simulator.cli.console import drawing, err, out
-from simulator.config.text import (
+from ..config.text import (
     LONGEST,
     brief,
     counted,
@@ -20,15 +18,17 @@ from simulator.config.text import (
     ranges,
     shortened,
 )
+from . import columns
+from .console import drawing, err, out
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from analysis.timelines.view import View
-    from simulator.studies.memory import Estimate
-    from simulator.studies.sizes import ModelSize
-    from simulator.studies.timing import TimeEstimate
-    from simulator.trace import Study
+    from ...analysis.timelines.view import View
+    from ..studies.memory import Estimate
+    from ..studies.sizes import ModelSize
+    from ..studies.timing import TimeEstimate
+    from ..trace import Study
 
 
 SHOWN = 40
@@ -58,7 +58,7 @@ def show_plan(runs: list[Any], tasks: list[Any], memory: "Estimate") -> None:
 
 def show_sizes(sizes: "Sequence[ModelSize]") -> None:
     """Shows what was counted of models and jobs, and what takes the place of data."""
-    from analysis.summary import words_on_data
+    from ...analysis.summary import words_on_data
 
     for line in words_on_data((size.data, size.scaling) for size in sizes):
         out.say(line)
@@ -95,7 +95,7 @@ def show_time(estimate: "TimeEstimate | None") -> None:
 
 def show_inherited(scenario: Any) -> None:
     """Shows what variants of another kind take over from the base, if any do."""
-    from simulator.scenario.study import inherited
+    from ..scenario.study import inherited
 
     for variant, told in inherited(scenario).items():
         for each in told:
@@ -121,8 +121,8 @@ def close(study: "Study", forms: Sequence[str]) -> None:
         study: Study with at least one run that has ended.
         forms: Formats of its figures; none are drawn in none.
     """
-    from analysis import claims, escapes, staleness, summary
-    from analysis.frames import first_metric, titled
+    from ...analysis import claims, escapes, staleness, summary
+    from ...analysis.frames import first_metric, titled
 
     metric = first_metric(study.manifest)
     name = titled(study.manifest)
@@ -151,10 +151,8 @@ def close(study: "Study", forms: Sequence[str]) -> None:
 
 def prepare() -> None:
     """Imports what closing a study needs, which takes a second."""
-    import analysis.claims
-    import analysis.figures.report
-    import analysis.staleness
-    import analysis.summary  # noqa: F401
+    from ...analysis import claims, staleness, summary  # noqa: F401
+    from ...analysis.figures import report  # noqa: F401
 
 
 def show_failures(study: "Study") -> bool:
@@ -185,7 +183,7 @@ def draw(
     at: Sequence[float] = (),
 ) -> None:
     """Draws the standard figures of a study into its folder, with their captions."""
-    from analysis.figures import report
+    from ...analysis.figures import report
 
     with drawing() as count:
         for path in report.saved(study, study.folder, forms, styles, at, count):
@@ -203,8 +201,8 @@ def close_timeline(
         chrome: File for trace events, if any.
         forms: Formats of its figures; none are drawn in none.
     """
-    from analysis import timelines
-    from analysis.timelines.view import view
+    from ...analysis import timelines
+    from ...analysis.timelines.view import view
 
     seen = view(study)
     contributions = sum(run.get("contributions", 0) for run in study.manifest["runs"])
@@ -237,8 +235,8 @@ def close_rollouts(told: dict[str, Any], folder: Path, forms: Sequence[str]) -> 
         folder: Its folder.
         forms: Formats of its figures; none are drawn in none.
     """
-    from analysis import rollouts
-    from analysis.rollouts.tables import closing
+    from ...analysis import rollouts
+    from ...analysis.rollouts.tables import closing
 
     show_table(f"{told['name']}: staleness in versions (closed form)", closing(told))
     left = {run["workload"]["exempt"] for run in told["runs"]} - {""}
@@ -263,7 +261,7 @@ def show_import(study: "Study") -> None:
 
 def show_fits(told: dict[str, Any]) -> None:
     """Shows the laws that were fitted to a log, and what a scenario has otherwise."""
-    from analysis.rollouts.tables import fitted
+    from ...analysis.rollouts.tables import fitted
 
     show_table(f"{told['name']}: what was fitted", fitted(told))
     for fit in told["fits"]:
@@ -285,7 +283,7 @@ def draw_timeline(
     seen: "View | None" = None,
 ) -> None:
     """Draws the figures of a timeline into its folder, the Gantt picture so long."""
-    from analysis import timelines
+    from ...analysis import timelines
 
     drawn = seen or study
     for path in timelines.save(drawn, study.folder, seconds, forms, styles):
@@ -323,7 +321,7 @@ def show_table(title: str, frame: "pd.DataFrame") -> None:
 
 def show_claims(found: "pd.DataFrame") -> None:
     """Shows the verdicts on claims; those of no paper with their origin."""
-    from analysis import claims
+    from ...analysis import claims
 
     colours = {"holds": "green", "does not hold": "red"}
     rows: Any = found.itertuples()

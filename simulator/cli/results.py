@@ -6,21 +6,21 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from simulator.cli import printing
-from simulator.cli.console import err, out
-from simulator.cli.drawing import Formats, formats
-from simulator.config.errors import UserError
-from simulator.config.text import counted
+from ..config.errors import UserError
+from ..config.text import counted
+from . import printing
+from .console import err, out
+from .drawing import Formats, formats
 
 app = typer.Typer()
 
 PORT = 8520
-"""Port of `serve`, that of `analysis.serving`."""
+"""Port of `serve`, that of `stalesim.analysis.serving`."""
 
 
 def _venues(incomplete: str) -> list[str]:
     """Returns what a shell completes."""
-    from analysis.figures.venues import VENUES
+    from ...analysis.figures.venues import VENUES
 
     return [name for name in VENUES if name.startswith(incomplete)]
 
@@ -49,7 +49,7 @@ def plot(
     ] = None,
 ) -> None:
     """Draws the standard figures of a study into its folder."""
-    from simulator import trace
+    from .. import trace
 
     forms = formats(form, plots=True)
     study = trace.load(folder)
@@ -86,8 +86,8 @@ def tables(
     ] = None,
 ) -> None:
     """Shows results with their intervals, and the verdicts on claims."""
-    from simulator import trace
-    from simulator.cli import tabulating
+    from .. import trace
+    from . import tabulating
 
     study = trace.load(folder)
     if study.manifest.get("kind") == "timeline":
@@ -115,12 +115,12 @@ def report(
     ] = None,
 ) -> None:
     """Writes a study as one HTML page: results, method, scenario, how to repeat it."""
-    from analysis import page
-    from simulator import trace
+    from ...analysis import page
+    from .. import trace
 
     study = trace.load(folder)
     if checklist is not None:
-        from analysis.page import checklists
+        from ...analysis.page import checklists
 
         out.say(f"Checklist: {checklists.write(study, checklist, file)}")
         return
@@ -140,7 +140,7 @@ def serve(
     One page for this machine alone (127.0.0.1), which follows the folder and writes
     nothing. Ctrl-C ends it.
     """
-    from analysis import serving
+    from ...analysis import serving
 
     server = serving.PageServer(folder, port)
     out.say(f"Serving {folder} at {server.address} (Ctrl-C ends it)")
@@ -155,9 +155,9 @@ def check(
     folders: Annotated[list[Path], typer.Argument(help="folders of studies")],
 ) -> None:
     """Shows the verdicts on the claims of the studies' sources."""
-    from analysis import claims, escapes
-    from analysis.frames import titled
-    from simulator import trace
+    from ...analysis import claims, escapes
+    from ...analysis.frames import titled
+    from .. import trace
 
     for folder in folders:
         study = trace.load(folder)
@@ -186,9 +186,9 @@ def attack(
     ] = 20,
 ) -> None:
     """Recovers images from the messages that a study has probed, and measures them."""
-    from analysis.attacks import report
-    from analysis.attacks import study as attacks
-    from simulator import trace
+    from ...analysis.attacks import report
+    from ...analysis.attacks import study as attacks
+    from .. import trace
 
     study = trace.load(folder)
     recovered = attacks.attack(study, what, most)
@@ -218,8 +218,8 @@ def export(
     ] = None,
 ) -> None:
     """Writes a study for other programs, into a folder; uploads nothing."""
-    from analysis import exporting
-    from simulator import trace
+    from ...analysis import exporting
+    from .. import trace
 
     study = trace.load(folder)
     done = exporting.export(study, target, into or folder / f"export-{target}")

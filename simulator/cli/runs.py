@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from simulator.cli import console, folders, printing
-from simulator.cli.console import err, out
-from simulator.cli.drawing import Formats, formats
-from simulator.config.errors import UserError
-from simulator.config.text import counted
+from ..config.errors import UserError
+from ..config.text import counted
+from . import console, folders, printing
+from .console import err, out
+from .drawing import Formats, formats
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from simulator.scenario.rollouts import RolloutScenario
-    from simulator.scenario.scenario import Scenario
-    from simulator.trace import Study
+    from ..scenario.rollouts import RolloutScenario
+    from ..scenario.scenario import Scenario
+    from ..trace import Study
 
 app = typer.Typer()
 
@@ -103,8 +103,8 @@ def run(
     continued, one with more replicates, variants or points than before extended.
     Without --out it is a folder in runs/: that of the same study, or a new one.
     """
-    from simulator.scenario.reading import placing, read
-    from simulator.scenario.remarks import remarks
+    from ..scenario.reading import placing, read
+    from ..scenario.remarks import remarks
 
     forms = formats(form, plots=plots)
     if jobs != 1 and scheduler is None and not dry_run:
@@ -121,8 +121,8 @@ def run(
         _warn_of_undecidable(config, most, until_decided=until_decided)
     with placing(scenario):
         if dry_run:
-            from simulator.studies import memory, planned, sizes, staged, timing
-            from simulator.studies.executors import connected
+            from ..studies import memory, planned, sizes, staged, timing
+            from ..studies.executors import connected
 
             if scheduler is not None:
                 with connected(scheduler):
@@ -137,7 +137,7 @@ def run(
             printing.show_inherited(config)
             return
         if overwrite:
-            from simulator.studies import overwriting, planned
+            from ..studies import overwriting, planned
 
             planned(config)  # what cannot be run replaces nothing
             folder = folder or folders.usual(config.name)
@@ -163,10 +163,10 @@ def _warn_of_undecidable(
     Raises:
         UserError: They are to be run until they are decided, which they never are.
     """
-    from analysis import claims
+    from ...analysis import claims
 
     if until_decided:
-        from simulator.studies import staged
+        from ..studies import staged
 
         plan = {"looks": staged.planned(config, most)}
         for why in claims.undecidable(config.model_copy(update=plan)):
@@ -186,7 +186,7 @@ def _begin_processes(scenario: Path) -> None:
     They are of no use for a single run, so the file is looked at for what makes several
     of one. Where that is wrong, it only costs time.
     """
-    from simulator.engine import processes
+    from ..engine import processes
 
     with contextlib.suppress(OSError):
         if SEVERAL.search(scenario.read_bytes()):
@@ -208,16 +208,16 @@ def resume(
 
     A study that was started by --until-decided continues the looks of its plan.
     """
-    from simulator.studies import staged
-    from simulator.studies.running import scenario_of, where_started
-    from simulator.trace import load
+    from ..studies import staged
+    from ..studies.running import scenario_of, where_started
+    from ..trace import load
 
     forms = formats(form, plots=plots)
     with where_started(folder):
         scenario = scenario_of(folder)
         if scenario.tune is not None:
-            from simulator.cli import searching
-            from simulator.studies.tuning import planned
+            from ..studies.tuning import planned
+            from . import searching
 
             again = planned(scenario)
             searching.search(again, folder, jobs, scheduler, checkpoint, forms)
@@ -229,7 +229,7 @@ def resume(
 
 def _left(study: "Study") -> str:
     """Returns the line that says what is kept of a study, and what is left to run."""
-    from simulator.studies.entries import OPEN
+    from ..studies.entries import OPEN
 
     runs = study.manifest["runs"]
     left = sum(run["stop"] in OPEN for run in runs)
@@ -237,7 +237,7 @@ def _left(study: "Study") -> str:
 
 
 def _all_decided(study: "Study") -> bool:
-    from analysis import claims
+    from ...analysis import claims
 
     return claims.all_decided(study)
 
@@ -253,7 +253,7 @@ def _simulate(
     until_decided: "Callable[[Study], bool] | None" = None,
     most: int | None = None,
 ) -> None:
-    from simulator import studies
+    from .. import studies
 
     with (
         console.interruptible(folder, f"; go on by stalesim resume {folder}"),
@@ -286,7 +286,7 @@ def _tracked(
     """
     if not track:
         return contextlib.nullcontext()
-    from analysis.exporting import Tracker
+    from ...analysis.exporting import Tracker
 
     tracker = Tracker(folder, *track)
     for path in tracker.folders.values():
@@ -354,8 +354,8 @@ def timeline(
         )
     forms = formats(form, plots=plots)
     if log is not None:
-        from simulator.timelines.imported import import_log
-        from simulator.timelines.logs import is_of_samples
+        from ..timelines.imported import import_log
+        from ..timelines.logs import is_of_samples
 
         if is_of_samples(log):
             _import_samples(log, folder, gantt or chrome, forms, set_ or ())
@@ -369,8 +369,8 @@ def timeline(
         printing.show_import(study)
         printing.close_timeline(study, gantt, chrome, forms)
     elif scenario is not None:
-        from simulator.scenario.reading import read_any
-        from simulator.timelines.saved import record
+        from ..scenario.reading import read_any
+        from ..timelines.saved import record
 
         asked = [*(set_ or ()), *(["record=summary"] if summary else [])]
         config = read_any(scenario, asked)
@@ -394,7 +394,7 @@ def _import_samples(
     forms: Sequence[str],
     overrides: Sequence[str],
 ) -> None:
-    from simulator.timelines.sampled import import_samples
+    from ..timelines.sampled import import_samples
 
     _refuse_pictures(pictures)
     with _playing(folder, log.stem, "rollouts") as (folder, hear):
@@ -409,7 +409,7 @@ def _play_samples(
     pictures: object,
     forms: Sequence[str],
 ) -> None:
-    from simulator.timelines.rollouts import record_rollouts
+    from ..timelines.rollouts import record_rollouts
 
     _refuse_pictures(pictures)
     with _playing(folder, config.name, "rollouts") as (folder, hear):

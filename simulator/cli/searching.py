@@ -3,12 +3,12 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from simulator.cli import console, printing
-from simulator.cli.console import out
-from simulator.config.text import shown
+from ..config.text import shown
+from . import console, printing
+from .console import out
 
 if TYPE_CHECKING:
-    from simulator.scenario.scenario import Scenario
+    from ..scenario.scenario import Scenario
 
 
 def search(
@@ -20,8 +20,8 @@ def search(
     forms: tuple[str, ...],
 ) -> None:
     """Runs or goes on with a search; shows its table and what it has found."""
-    from analysis import racing
-    from simulator.studies import tuning
+    from ...analysis import racing
+    from ..studies import tuning
 
     remedy = f"; go on by stalesim resume {folder}"
     with console.interruptible(folder, remedy), console.progress(config.name) as hear:

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from simulator.cli import console, folders
-from simulator.cli.console import err, out
-from simulator.config.errors import UserError
-from simulator.config.text import counted
+from ..config.errors import UserError
+from ..config.text import counted
+from . import console, folders
+from .console import err, out
 
 if TYPE_CHECKING:
-    from analysis.capsules import Capsule, Repetition
+    from ...analysis.capsules import Capsule, Repetition
 
 app = typer.Typer()
 
@@ -43,8 +43,8 @@ def capsule(
     It holds the scenario, results, verdicts, digests of all traces, versions, figures
     and the code of plug-ins; of data their names, licences and checksums, not the data.
     """
-    from analysis import capsules
-    from simulator import trace
+    from ...analysis import capsules
+    from .. import trace
 
     path = capsules.write(trace.load(folder), file, licence)
     out.say(f"Capsule: {path}")
@@ -74,8 +74,8 @@ def rerun(
 
     Ends with status 1 if one is not; without verdicts, if a trace is not.
     """
-    from analysis import capsules
-    from simulator.scenario.reading import loads, loads_any
+    from ...analysis import capsules
+    from ..scenario.reading import loads, loads_any
 
     packed = capsules.read(file)
     if packed.modules and not run_code:
@@ -90,11 +90,11 @@ def rerun(
     scenario = loads_any(text, name) if is_played else loads(text, name)
     with console.interruptible(folder), console.progress(scenario.name) as hear:
         if is_played:
-            from simulator.timelines.saved import record
+            from ..timelines.saved import record
 
             study = record(scenario, folder, hear)
         else:
-            from simulator import studies
+            from .. import studies
 
             study = studies.simulate(scenario, folder, jobs=jobs, progress=hear)
     found = capsules.compare(packed, study)
@@ -108,8 +108,8 @@ def _register(packed: "Capsule", folder: Path) -> None:
     """Writes the code of plug-ins next to the study's folder, and imports it."""
     if not packed.modules:
         return
-    from simulator.config import catalogue
-    from simulator.engine import device
+    from ..config import catalogue
+    from ..engine import device
 
     place = folder.with_name(f"{folder.name}-code")
     paths = []
@@ -164,7 +164,7 @@ def cite(
     ] = False,
 ) -> None:
     """Prints what is to be cited: the program, and the papers of a study's methods."""
-    from simulator.cli import citing
+    from . import citing
 
     said = citing.read()
     found = [] if path is None else citing.papers(said, citing.scenarios_of(path))

@@ -5,12 +5,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from simulator.cli import printing
-from simulator.cli.console import out
-from simulator.config.errors import UserError
+from ..config.errors import UserError
+from . import printing
+from .console import out
 
 if TYPE_CHECKING:
-    from analysis.frames import Study
+    from ...analysis.frames import Study
 
 ENDINGS = (".tex", ".md", ".csv")
 
@@ -29,8 +29,8 @@ def write(
     Raises:
         UserError: The file has another ending, or cannot be written.
     """
-    from analysis import tables
-    from analysis.frames import data_sets, titled
+    from ...analysis import tables
+    from ...analysis.frames import data_sets, titled
 
     if file is not None and file.suffix not in ENDINGS:
         raise UserError(

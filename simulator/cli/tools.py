@@ -1,6 +1,7 @@
 """Commands that need no study: `list`, `new`, `calibrate`, `doctor`, `schema`."""
 
 import json
+import re
 import sys
 from importlib.util import find_spec
 from pathlib import Path
@@ -9,29 +10,60 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from simulator.cli.console import out
+from ..config.errors import UserError
+from ..config.text import shown, suggestion
+from .console import out
 
 app = typer.Typer()
 
 
 @app.command("list")
-def list_() -> None:
-    """Lists the laws, protocols, algorithms, models and data sets that exist."""
-    from simulator.config.catalogue import listing
-    from simulator.config.parts import OPEN
+def list_(
+    kind: Annotated[
+        str | None,
+        typer.Argument(help="laws, protocols, ... or scenarios; all parts if left out"),
+    ] = None,
+) -> None:
+    """Lists available laws, protocols, algorithms, models, data sets; or scenarios."""
+    if kind == "scenarios":
+        _list_scenarios()
+        return
+    from ..config.catalogue import listing
+    from ..config.parts import OPEN
 
     rows = listing()
+    if kind is not None:
+        known = [*dict.fromkeys(row[0] for row in rows), "scenarios"]
+        kind = kind if kind in known else f"{kind}s"
+        rows = [row for row in rows if row[0] == kind]
+        if not rows:
+            raise UserError(
+                f"KIND must be one of {', '.join(known)}, got {shown(kind)}; "
+                f"{suggestion(kind, known)}"
+            )
     added = any(source != "stalesim" for _, _, source, _ in rows)
     table = Table("kind", "name", *["from"] * added, "what it is", box=None)
     for kind, name, source, about in rows:
-        shown = "(any of scipy.stats)" if name == OPEN else name
-        table.add_row(kind, shown, *[source] * added, about)
+        called = "(any of scipy.stats)" if name == OPEN else name
+        table.add_row(kind, called, *[source] * added, about)
+    out.print(table)
+
+
+def _list_scenarios() -> None:
+    """Prints the shipped scenarios, with the question that each answers."""
+    from ..scenario.reading import SHIPPED, shipped
+
+    table = Table("scenario", "question", box=None)
+    for name in shipped():
+        text = (SHIPPED / f"{name}.yaml").read_text(encoding="utf-8")
+        question = re.search(r'^question: *"?(.*?)"?$', text, re.MULTILINE)
+        table.add_row(name, question[1] if question else "")
     out.print(table)
 
 
 def _kinds(incomplete: str) -> list[str]:
     """Returns what a shell completes."""
-    from simulator.cli import new
+    from . import new
 
     return [kind for kind in new.kinds() if kind.startswith(incomplete)]
 
@@ -48,10 +80,20 @@ def new_(
     folder: Annotated[
         Path, typer.Option("--out", "-o", help="folder of the files")
     ] = Path(),
+    source: Annotated[
+        str | None,
+        typer.Option("--from", help="a shipped scenario that a study starts from"),
+    ] = None,
 ) -> None:
     """Writes a study, or a part of your own, to start from: it runs, and has a test."""
-    from simulator.cli import new
+    from . import new
 
+    if source is not None:
+        path = new.copy(kind, name, folder, source)
+        out.say(f"Written: {path}")
+        learns = "problem:" in path.read_text(encoding="utf-8")
+        out.say(f"Next: stalesim {'run' if learns else 'timeline'} {path}")
+        return
     paths = new.write(kind, name, folder)
     for path in paths:
         out.say(f"Written: {path}")
@@ -83,7 +125,7 @@ def calibrate(
     ] = "rdp",
 ) -> None:
     """Finds the noise with which a client stays within a privacy budget."""
-    from simulator.privacy import calibration
+    from ..privacy import calibration
 
     found = calibration.calibration(
         epsilon, delta, releases, mechanism, sampling_ratio, accountant
@@ -120,7 +162,7 @@ def doctor(
     ] = False,
 ) -> None:
     """Shows versions, devices, processors, memory and the cache folder."""
-    from simulator.cli import diagnosis
+    from . import diagnosis
 
     if encryption:
         diagnosis.show_encryption()
@@ -131,6 +173,6 @@ def doctor(
 @app.command()
 def schema() -> None:
     """Prints the JSON schema of a scenario, for editors."""
-    from simulator.scenario.schema import schema as schema_of
+    from ..scenario.schema import schema as schema_of
 
     sys.stdout.write(json.dumps(schema_of(), indent=1) + "\n")

@@ -6,12 +6,12 @@ from typing import Annotated, Any
 
 import typer
 
-from simulator.cli import folders, searching
-from simulator.cli.console import out
-from simulator.cli.drawing import Formats, formats
-from simulator.cli.runs import EVERY_S, Checkpoint, Jobs, Overrides, Plots, Scheduler
-from simulator.config.errors import UserError
-from simulator.config.text import shown
+from ..config.errors import UserError
+from ..config.text import shown
+from . import folders, searching
+from .console import out
+from .drawing import Formats, formats
+from .runs import EVERY_S, Checkpoint, Jobs, Overrides, Plots, Scheduler
 
 app = typer.Typer()
 
@@ -56,8 +56,8 @@ def tune(
     given up; the best is run again by new seeds, for an interval that chance does not
     flatter. A search that was interrupted goes on by the same command, or by resume.
     """
-    from simulator.scenario.reading import read
-    from simulator.studies import proposals, tuning
+    from ..scenario.reading import read
+    from ..studies import proposals, tuning
 
     proposals.library()  # its absence is told before what else a search needs
     forms = formats(form, plots=plots)
@@ -81,7 +81,7 @@ def searched(text: str) -> tuple[str, Any]:
     Raises:
         UserError: It is of no such form.
     """
-    from simulator.scenario import dialect
+    from ..scenario import dialect
 
     key, equals, entry = text.partition("=")
     parts = entry.split(":")

@@ -11,9 +11,9 @@ from pydantic import (
     model_validator,
 )
 
-from simulator.config.errors import ScenarioError
-from simulator.config.expressions import check_syntax
-from simulator.config.named import NamedPart
+from .errors import ScenarioError
+from .expressions import check_syntax
+from .named import NamedPart
 
 
 class Rule(NamedTuple):

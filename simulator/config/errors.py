@@ -1,6 +1,6 @@
 """The errors that a user can cause: one line each, never a traceback."""
 
-from simulator.config.text import brief
+from .text import brief
 
 
 class UserError(ValueError):

@@ -13,7 +13,7 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
-from simulator.config.errors import ScenarioError
+from .errors import ScenarioError
 
 Number = Fraction | float
 

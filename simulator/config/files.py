@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any, NamedTuple, get_args
 
-from simulator.config.base import Config, Reads
+from .base import Config, Reads
 
 NESTED = (Config, dict, list, tuple)
 """Types that other configurations may stand in."""

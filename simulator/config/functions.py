@@ -18,10 +18,10 @@ from typing import Annotated, Any, NamedTuple
 
 from pydantic import Field
 
-from simulator.config import own_code, plugins
-from simulator.config.base import Reads, Rule
-from simulator.config.errors import ScenarioError, UserError
-from simulator.config.text import one_line, suggestion
+from . import own_code, plugins
+from .base import Reads, Rule
+from .errors import ScenarioError, UserError
+from .text import one_line, suggestion
 
 MEMORY = "memory"
 """Stands for a module in the names of objects that were handed over."""

@@ -5,10 +5,10 @@ from typing import Any, NamedTuple, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 
-from simulator.config.base import LocatedError, Rule
-from simulator.config.catalogue import KINDS, AnyName, AnyPart
-from simulator.config.plugins import IMPORTED
-from simulator.config.text import nearest, one_line, shown, suggestion
+from .base import LocatedError, Rule
+from .catalogue import KINDS, AnyName, AnyPart
+from .plugins import IMPORTED
+from .text import nearest, one_line, shown, suggestion
 
 Path = tuple[str | int, ...]
 

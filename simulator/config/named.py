@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any
 
-from simulator.config.errors import UserError
+from .errors import UserError
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from typing import NamedTuple
 LIBRARY_FOLDERS = {"site-packages", "dist-packages"}
 """Folders of what is installed, and known by its version."""
 PACKAGE = "__init__.py"
-THIS_PROGRAM = {"simulator", "analysis", "stalesim"}
+THIS_PROGRAM = {"stalesim"}
 
 
 class Code(NamedTuple):

@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
-from simulator.config.base import Config
-from simulator.config.named import NamedPart, function_at
+from .base import Config
+from .named import NamedPart, function_at
 
 TAGS = ("kind", "law")
 """Keys by which a scenario chooses a part."""

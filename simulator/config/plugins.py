@@ -18,12 +18,12 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Literal, NamedTuple, get_args, get_origin
 
-from simulator.config import own_code
-from simulator.config.errors import UserError
-from simulator.config.files import unmarked
-from simulator.config.named import NamedPart
-from simulator.config.parts import Part, tag
-from simulator.config.text import one_line, shown, suggestion
+from . import own_code
+from .errors import UserError
+from .files import unmarked
+from .named import NamedPart
+from .parts import Part, tag
+from .text import one_line, shown, suggestion
 
 VARIABLE = "STALESIM_IMPORT"
 """Dotted modules and paths of .py files, separated as in PYTHONPATH."""
@@ -226,8 +226,8 @@ def _checked(given: Any, kind: str, place: str, base: type[Part]) -> type[Part]:
     if name is not None:
         raise UserError(
             f"{place} must mark entries that name files, got {part.__name__}.{name} "
-            f"without; write {name}: FilePath (of simulator.config.base), or rename "
-            f"it if it names none"
+            f"without; write {name}: FilePath (of stalesim.simulator.config.base), or "
+            f"rename it if it names none"
         )
     return part
 

@@ -5,7 +5,7 @@ import time
 from collections import deque
 from typing import Protocol
 
-from simulator.config.text import one_line, shortened
+from .text import one_line, shortened
 
 SPEED_S, LEAST_SPEED_S = 30.0, 1.0
 """Real seconds over which a speed is measured, at most and at least."""

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from simulator.config.base import Rule
+from .base import Rule
 
 PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"
 RULE = "at most 100 letters, digits, dots, _ and -, beginning with a letter or digit"

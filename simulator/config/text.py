@@ -9,7 +9,7 @@ import re
 import unicodedata
 from collections.abc import Iterable
 
-from simulator.config.words import SEARCHED, SETTINGS, plain
+from .words import SEARCHED, SETTINGS, plain
 
 JOINERS = "\u200c\u200d"
 """Signs between letters, and between parts of an emoji; nothing around them moves."""

@@ -17,9 +17,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from simulator.config.errors import UserError
-from simulator.engine.device import STORES_APART, SUMS_OF_XLA
-from simulator.trace import StudyWarning
+from ..config.errors import UserError
+from ..trace import StudyWarning
+from .device import STORES_APART, SUMS_OF_XLA
 
 
 def check(precision: str) -> None:

@@ -11,9 +11,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Int, Key
 
-from simulator.algorithms.base import Event, Info, Kernel, Probeable
-from simulator.engine.row_stream import Segment
-from simulator.timeline import NO_SAMPLE, NO_SLOT, NO_WORKER, Kind
+from ..algorithms.base import Event, Info, Kernel, Probeable
+from ..timeline import NO_SAMPLE, NO_SLOT, NO_WORKER, Kind
+from .row_stream import Segment
 
 
 class Carry(NamedTuple):

@@ -18,7 +18,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-PRELOADED = "simulator.studies.preloaded"
+PRELOADED = "stalesim.simulator.studies.preloaded"
 """Module that imports what runs need; named, since it knows all that is above."""
 IDLE_S = 300
 """Real seconds after which a process without work ends."""

@@ -4,9 +4,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from simulator.engine.row_stream import EvaluationPoint
-from simulator.metrics import metric
-from simulator.timeline import Chunk, Rows, StopReason
+from ..metrics import metric
+from ..timeline import Chunk, Rows, StopReason
+from .row_stream import EvaluationPoint
 
 Metrics = dict[str, Any]
 """Numbers, or arrays of one for each worker, by metric."""

@@ -9,9 +9,9 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Int
 
-from simulator.scenario.amounts import check_evaluations
-from simulator.setup import RunSetup
-from simulator.timeline import NO_SLOT, NO_WORKER, Chunk, Jobs, Kind, Rows, StopReason
+from ..scenario.amounts import check_evaluations
+from ..setup import RunSetup
+from ..timeline import NO_SLOT, NO_WORKER, Chunk, Jobs, Kind, Rows, StopReason
 
 
 class EvaluationPoint(NamedTuple):

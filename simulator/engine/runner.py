@@ -10,17 +10,17 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from simulator.algorithms.base import Event, Info
-from simulator.config.errors import ScenarioError
-from simulator.config.stop import Windowed
-from simulator.engine.execute import Carry, Program, device, host, null_events, put
-from simulator.engine.records import Metrics, Probed, Record, Target
-from simulator.engine.row_stream import EvaluationPoint, RowStream, Segment, nothing
-from simulator.keys import key_of
-from simulator.metrics import metric
-from simulator.problems.fairness import label_mix
-from simulator.setup import RunSetup
-from simulator.timeline import Kind, Rows, StopReason
+from ..algorithms.base import Event, Info
+from ..config.errors import ScenarioError
+from ..config.stop import Windowed
+from ..keys import key_of
+from ..metrics import metric
+from ..problems.fairness import label_mix
+from ..setup import RunSetup
+from ..timeline import Kind, Rows, StopReason
+from .execute import Carry, Program, device, host, null_events, put
+from .records import Metrics, Probed, Record, Target
+from .row_stream import EvaluationPoint, RowStream, Segment, nothing
 
 Passed = Callable[[int, EvaluationPoint], None]
 """Called with the number of a run and an evaluation that it has passed."""

@@ -5,7 +5,7 @@ one class, a `Law`, and the sampler that it makes. `distributions` has all of Sc
 `constant`, `empirical`, `mixture`, `markov`, `truncated` and `scaled` the others.
 """
 
-from simulator.laws.base import (
+from .base import (
     AnyLaw,
     ClosedForm,
     Draws,
@@ -14,14 +14,14 @@ from simulator.laws.base import (
     Law,
     Population,
 )
-from simulator.laws.constant import Constant
-from simulator.laws.distributions import Parameter, Scipy
-from simulator.laws.empirical import Empirical
-from simulator.laws.markov import Markov
-from simulator.laws.mixture import Mixture
-from simulator.laws.parameters import ClientValues
-from simulator.laws.scaled import Scaled
-from simulator.laws.truncated import Truncated
+from .constant import Constant
+from .distributions import Parameter, Scipy
+from .empirical import Empirical
+from .markov import Markov
+from .mixture import Mixture
+from .parameters import ClientValues
+from .scaled import Scaled
+from .truncated import Truncated
 
 __all__ = [
     "AnyLaw",

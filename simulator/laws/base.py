@@ -29,10 +29,10 @@ from typing import (
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from simulator.config.base import LocatedError
-from simulator.config.catalogue import AnyPart
-from simulator.config.parts import Part
-from simulator.streams import Streams
+from ..config.base import LocatedError
+from ..config.catalogue import AnyPart
+from ..config.parts import Part
+from ..streams import Streams
 
 if TYPE_CHECKING:
     AnyLaw = Any

@@ -6,9 +6,9 @@ from typing import Literal
 import numpy as np
 from jaxtyping import Bool
 
-from simulator.laws.base import ClosedForm, Draws, Durations, Law, Population
-from simulator.laws.distributions import Parameter
-from simulator.laws.parameters import ClientValues, check_drawn, known_values, positive
+from .base import ClosedForm, Draws, Durations, Law, Population
+from .distributions import Parameter
+from .parameters import ClientValues, check_drawn, known_values, positive
 
 
 class Constant(Law):

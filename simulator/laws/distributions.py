@@ -12,21 +12,21 @@ import numpy as np
 from jaxtyping import Bool, Float
 from pydantic import ConfigDict, Field, model_serializer, model_validator
 
-from simulator.config.base import (
+from ..config.base import (
     QUANTITY,
     Expression,
     LocatedError,
     Rule,
     refuse_booleans,
 )
-from simulator.config.catalogue import parts
-from simulator.config.errors import ScenarioError
-from simulator.config.expressions import Number
-from simulator.config.parts import OPEN, tag
-from simulator.config.plugins import IMPORTED
-from simulator.config.text import nearest, shown, suggestion
-from simulator.laws.base import ClosedForm, Draws, Durations, Law, Population, Who
-from simulator.laws.parameters import (
+from ..config.catalogue import parts
+from ..config.errors import ScenarioError
+from ..config.expressions import Number
+from ..config.parts import OPEN, tag
+from ..config.plugins import IMPORTED
+from ..config.text import nearest, shown, suggestion
+from .base import ClosedForm, Draws, Durations, Law, Population, Who
+from .parameters import (
     LONGEST_S,
     ClientValues,
     check_drawn,
@@ -35,7 +35,7 @@ from simulator.laws.parameters import (
     keys,
     known_values,
 )
-from simulator.laws.usual import USUAL, Usual
+from .usual import USUAL, Usual
 
 PLACES = ("loc", "scale", "shift")
 """Parameters that are no shapes."""

@@ -6,10 +6,10 @@ from typing import Literal
 import numpy as np
 from jaxtyping import Float
 
-from simulator.config.base import FilePath
-from simulator.config.errors import ScenarioError
-from simulator.laws.base import Draws, Durations, Law, Population
-from simulator.storage import files, table
+from ..config.base import FilePath
+from ..config.errors import ScenarioError
+from ..storage import files, table
+from .base import Draws, Durations, Law, Population
 
 
 class Empirical(Law):

@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 from pydantic import Field, model_validator
 
-from simulator.laws.base import (
+from .base import (
     AnyLaw,
     Draws,
     Durations,
@@ -15,7 +15,7 @@ from simulator.laws.base import (
     Population,
     joint_lattice,
 )
-from simulator.laws.mixture import (
+from .mixture import (
     check_all,
     draw_by_law,
     samplers,

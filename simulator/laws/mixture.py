@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 from pydantic import Field, model_validator
 
-from simulator.laws.base import (
+from .base import (
     AnyLaw,
     Draws,
     Durations,

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool, Float
 
-from simulator.config.base import LocatedError
-from simulator.config.errors import ScenarioError
-from simulator.config.expressions import Number, depends_on_client, per_client
-from simulator.laws.base import Draws, Law, Population, Who
-from simulator.streams import Purpose
+from ..config.base import LocatedError
+from ..config.errors import ScenarioError
+from ..config.expressions import Number, depends_on_client, per_client
+from ..streams import Purpose
+from .base import Draws, Law, Population, Who
 
 LONGEST_S = 1e15
 """Seconds of the longest place or scale of a law, some 30 million years."""

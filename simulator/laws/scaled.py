@@ -6,10 +6,10 @@ from typing import Literal
 import numpy as np
 from jaxtyping import Bool
 
-from simulator.config.base import Quantity
-from simulator.config.errors import ScenarioError
-from simulator.config.expressions import per_client
-from simulator.laws.base import (
+from ..config.base import Quantity
+from ..config.errors import ScenarioError
+from ..config.expressions import per_client
+from .base import (
     AnyLaw,
     Draws,
     Durations,
@@ -17,7 +17,7 @@ from simulator.laws.base import (
     Law,
     Population,
 )
-from simulator.laws.parameters import ClientValues, positive
+from .parameters import ClientValues, positive
 
 
 class Scaled(Law):

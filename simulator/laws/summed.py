@@ -5,8 +5,8 @@ from fractions import Fraction
 import numpy as np
 from jaxtyping import Int
 
-from simulator.laws.base import Draws, Durations, DurationSampler, Population
-from simulator.streams import Purpose
+from ..streams import Purpose
+from .base import Draws, Durations, DurationSampler, Population
 
 AT_ONCE = 1 << 16
 """Draws that are made and added at once, whatever the number of jobs."""

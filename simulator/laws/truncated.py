@@ -7,9 +7,9 @@ import numpy as np
 from jaxtyping import Bool
 from pydantic import Field, model_validator
 
-from simulator.config.errors import ScenarioError
-from simulator.laws.base import Draws, Durations, Law, Population
-from simulator.laws.distributions import Scipy, ScipySampler, distribution
+from ..config.errors import ScenarioError
+from .base import Draws, Durations, Law, Population
+from .distributions import Scipy, ScipySampler, distribution
 
 
 class Truncated(Law):

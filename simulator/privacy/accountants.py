@@ -30,10 +30,10 @@ import math
 from functools import lru_cache
 from typing import ClassVar, final
 
-from simulator.config.errors import UserError
-from simulator.privacy import composition, gdp, numerical
-from simulator.privacy.adp2sgd import lemmas
-from simulator.privacy.releases import Gaussian, Release
+from ..config.errors import UserError
+from . import composition, gdp, numerical
+from .adp2sgd import lemmas
+from .releases import Gaussian, Release
 
 Counts = tuple[tuple[Release, int], ...]
 """Kinds of release and how often each occurred."""

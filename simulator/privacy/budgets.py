@@ -3,9 +3,9 @@
 import math
 from collections.abc import Callable
 
-from simulator.config.errors import UserError
-from simulator.privacy.accountants import Accountant, check_delta
-from simulator.privacy.releases import Gaussian, Release
+from ..config.errors import UserError
+from .accountants import Accountant, check_delta
+from .releases import Gaussian, Release
 
 MOST = 10**9
 """Releases that `releases_within` counts up to."""

@@ -4,10 +4,10 @@ from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
-from simulator.config.errors import UserError
-from simulator.privacy.budgets import calibrate
-from simulator.privacy.parts import known, make
-from simulator.privacy.releases import (
+from ..config.errors import UserError
+from .budgets import calibrate
+from .parts import known, make
+from .releases import (
     CONTRIBUTION,
     SAMPLE,
     Gaussian,

@@ -15,8 +15,8 @@ import numpy as np
 from jaxtyping import Float, Int
 from scipy.special import expit
 
-from simulator.config.errors import UserError
-from simulator.privacy.encryption import Ckks
+from ..config.errors import UserError
+from .encryption import Ckks
 
 DIMENSION = 2 * Ckks.capacity
 """N of the ring: it holds half as many numbers."""

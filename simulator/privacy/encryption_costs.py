@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from simulator.privacy.encrypted import make_keys, tenseal
-from simulator.privacy.encryption import Ckks, Costs
+from .encrypted import make_keys, tenseal
+from .encryption import Ckks, Costs
 
 
 def measure(repeats: int = 30) -> Costs:

@@ -26,7 +26,7 @@ import numpy as np
 from jaxtyping import Float
 from scipy import special
 
-from simulator.config.errors import UserError
+from ..config.errors import UserError
 
 Form = Literal["gdp_uniform", "gdp_poisson", "gdp_linear"]
 Numbers = int | float | Sequence[int | float] | np.ndarray

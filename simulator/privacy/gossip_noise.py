@@ -10,9 +10,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from simulator.config.base import Config
-from simulator.config.errors import ScenarioError
-from simulator.privacy.releases import Gaussian
+from ..config.base import Config
+from ..config.errors import ScenarioError
+from .releases import Gaussian
 
 Positive = Annotated[float, Field(gt=0)]
 Part = Annotated[float, Field(gt=0, lt=1)]
@@ -88,8 +88,8 @@ def sigma_of(noise: Noise, num_samples: Sequence[int], batch: int) -> float:
     budget = noise.budget
     assert budget is not None
     # These import SciPy, for which a reader of scenarios does not wait.
-    from simulator.privacy.adp2sgd import theorem2
-    from simulator.privacy.adp2sgd.setting import GossipSetting
+    from .adp2sgd import theorem2
+    from .adp2sgd.setting import GossipSetting
 
     setting = GossipSetting(
         num_workers=len(num_samples),
@@ -108,7 +108,7 @@ def sigma_of(noise: Noise, num_samples: Sequence[int], batch: int) -> float:
 
 def _refusal(setting: Any, epsilon: float, why: str) -> str:
     """Returns the error of a budget for which no mu of Theorem 2 is admissible."""
-    from simulator.privacy.adp2sgd import theorem2
+    from .adp2sgd import theorem2
 
     least = theorem2.smallest_epsilon(setting).epsilon
     if not math.isfinite(least):
@@ -140,7 +140,7 @@ def release_of(noise: Noise, sigma: float, n: int, batch: int) -> Gaussian:
         n: Samples of the worker.
         batch: B, distinct ones.
     """
-    from simulator.privacy.adp2sgd.setting import sensitivity
+    from .adp2sgd.setting import sensitivity
 
     moves = sensitivity(noise.bound, batch, noise.on, noise.sensitivity)
     return Gaussian(sigma / moves, min(1.0, batch / n))

@@ -25,10 +25,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from simulator.config.base import Config
-from simulator.privacy.budgets import calibrate
-from simulator.privacy.parts import make
-from simulator.privacy.releases import (
+from ..config.base import Config
+from .budgets import calibrate
+from .parts import make
+from .releases import (
     CONTRIBUTION,
     SAMPLE,
     Gaussian,

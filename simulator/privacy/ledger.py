@@ -14,11 +14,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Float, Int
 
-from simulator.config.errors import ScenarioError
-from simulator.privacy.budgets import releases_within
-from simulator.privacy.parts import accountant as accountant_of
-from simulator.privacy.parts import make
-from simulator.privacy.releases import Calibrated, Gaussian, Guarantee, Release
+from ..config.errors import ScenarioError
+from .budgets import releases_within
+from .parts import accountant as accountant_of
+from .parts import make
+from .releases import Calibrated, Gaussian, Guarantee, Release
 
 
 class Entries(NamedTuple):

@@ -25,7 +25,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Key
 
-from simulator.privacy.noise import Words, threefry
+from .noise import Words, threefry
 
 COORDINATES, RADIUS, ODD = 0, 1, 2
 """Rows of counters: what a key's draws are for."""

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from simulator.privacy.releases import Gaussian, Laplace, Release
+from .releases import Gaussian, Laplace, Release
 
 Kinds: TypeAlias = frozenset[tuple[Release, int]]
 

@@ -9,13 +9,13 @@ add theirs.
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from simulator.config import catalogue
-from simulator.config.errors import UserError
-from simulator.config.named import NamedPart, function_at
-from simulator.config.text import suggestion
+from ..config import catalogue
+from ..config.errors import UserError
+from ..config.named import NamedPart, function_at
+from ..config.text import suggestion
 
 if TYPE_CHECKING:
-    from simulator.privacy.accountants import Accountant
+    from .accountants import Accountant
 
 
 @dataclass(frozen=True)
@@ -56,32 +56,32 @@ class AccountantPart(NamedPart):
 
 BASIC = AccountantPart(
     "basic",
-    "simulator.privacy.accountants:Basic",
+    "stalesim.simulator.privacy.accountants:Basic",
     pure=True,
     meaning="sum of epsilons",
 )
 ADVANCED = AccountantPart(
     "advanced",
-    "simulator.privacy.accountants:Advanced",
+    "stalesim.simulator.privacy.accountants:Advanced",
     pure=True,
     meaning="advanced composition",
 )
 OPTIMAL = AccountantPart(
     "optimal",
-    "simulator.privacy.accountants:Optimal",
+    "stalesim.simulator.privacy.accountants:Optimal",
     pure=True,
     meaning="optimal composition of equal epsilons",
 )
 RDP = AccountantPart(
     "rdp",
-    "simulator.privacy.accountants:Rdp",
+    "stalesim.simulator.privacy.accountants:Rdp",
     gaussian=True,
     pure=True,
     meaning="Renyi divergences",
 )
 PLD = AccountantPart(
     "pld",
-    "simulator.privacy.accountants:Pld",
+    "stalesim.simulator.privacy.accountants:Pld",
     gaussian=True,
     pure=True,
     slow=True,
@@ -89,19 +89,19 @@ PLD = AccountantPart(
 )
 GDP = AccountantPart(
     "gdp",
-    "simulator.privacy.accountants:Gdp",
+    "stalesim.simulator.privacy.accountants:Gdp",
     gaussian=True,
     meaning="Gaussian differential privacy",
 )
 LEMMA2 = AccountantPart(
     "lemma2",
-    "simulator.privacy.accountants:Lemma2",
+    "stalesim.simulator.privacy.accountants:Lemma2",
     gaussian=True,
     meaning="Lemmas 2 to 4 of A(DP)2SGD",
 )
 THEOREM2 = AccountantPart(
     "theorem2",
-    "simulator.privacy.accountants:Theorem2",
+    "stalesim.simulator.privacy.accountants:Theorem2",
     gaussian=True,
     counts_all=True,
     meaning="Theorem 2 of A(DP)2SGD, never formal (A-05)",

@@ -14,7 +14,7 @@ import math
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from simulator.config.errors import UserError
+from ..config.errors import UserError
 
 Sampling = Literal["uniform", "poisson"]
 """Batches of a fixed size under replace-one adjacency, or every sample by chance under

@@ -6,9 +6,9 @@ from typing import Any
 
 import jax.numpy as jnp
 
-from simulator.config.functions import UserFunction
-from simulator.keys import key_of
-from simulator.problems import (
+from ..config.functions import UserFunction
+from ..keys import key_of
+from . import (
     convex,
     horizontal,
     losses,
@@ -17,15 +17,15 @@ from simulator.problems import (
     transfer,
     vertical,
 )
-from simulator.problems.caching import cached_by_content, dataset
-from simulator.problems.constants import Constants
-from simulator.problems.data.base import Dataset
-from simulator.problems.estimates import Estimates, estimate
-from simulator.problems.models.base import Embedding
-from simulator.problems.models.mixed import mixed
-from simulator.problems.models.party import PartyNetwork, party_network
-from simulator.problems.outputs import OutputForm
-from simulator.problems.shares import common_samples
+from .caching import cached_by_content, dataset
+from .constants import Constants
+from .data.base import Dataset
+from .estimates import Estimates, estimate
+from .models.base import Embedding
+from .models.mixed import mixed
+from .models.party import PartyNetwork, party_network
+from .outputs import OutputForm
+from .shares import common_samples
 
 SMOOTH = ("softmax", "sigmoid", "taylor")
 """Losses whose smoothness is bounded for a linear model."""

@@ -4,10 +4,10 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
-from simulator import inputs
-from simulator.config.base import Config
-from simulator.problems.data.base import Dataset, features_in
-from simulator.storage import files
+from .. import inputs
+from ..config.base import Config
+from ..storage import files
+from .data.base import Dataset, features_in
 
 MOST_REMEMBERED = 8
 """Data sets and problems that a process keeps."""

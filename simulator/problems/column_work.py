@@ -5,11 +5,11 @@ import hashlib
 import numpy as np
 from jaxtyping import Float, Int
 
-from simulator.config.errors import ScenarioError
-from simulator.problems.data.base import Dataset
-from simulator.problems.partitions.column import index_of
-from simulator.problems.sampler import Sampler
-from simulator.timeline import NO_SAMPLE
+from ..config.errors import ScenarioError
+from ..timeline import NO_SAMPLE
+from .data.base import Dataset
+from .partitions.column import index_of
+from .sampler import Sampler
 
 KEY = "clients.compute_by"
 

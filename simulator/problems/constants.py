@@ -21,7 +21,7 @@ class Constants(NamedTuple):
         commits_per_epoch: Commits of a pass over the data.
         num_first_layer: Weights of the model's first layer, of a horizontal problem.
         estimates: Measures the constants of a horizontal problem where a run starts;
-            a function that returns a `simulator.problems.estimates.Estimates`.
+            a function that returns a `stalesim.simulator.problems.estimates.Estimates`.
     """
 
     smoothness: float | Callable[[], float] | None = None

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Key
 
-from simulator.problems.horizontal import HorizontalProblem
+from .horizontal import HorizontalProblem
 
 BLOCK = 64
 """Number of samples whose gradients are in memory at once."""

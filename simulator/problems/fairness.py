@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from jaxtyping import Float
 
-from simulator.config.errors import ScenarioError
-from simulator.metrics import Each, Metric, Need, Takes
+from ..config.errors import ScenarioError
+from ..metrics import Each, Metric, Need, Takes
 
 if TYPE_CHECKING:
-    from simulator.problems.shares import Shares
+    from .shares import Shares
 
 ByLabel = Float[np.ndarray, " C"]
 """Accuracy on the test rows of each label; NaN where no test row has it."""
@@ -82,7 +82,7 @@ def each_label(mix: Float[np.ndarray, "K C"], by_label: ByLabel) -> ByLabel:
 
 _of_labels: Any = partial(
     Metric,
-    compute="simulator.problems.metrics:accuracy_by_label",
+    compute="stalesim.simulator.problems.metrics:accuracy_by_label",
     unit="fraction",
     higher_is_better=True,
     bounds=(0.0, 1.0),
@@ -91,7 +91,7 @@ _of_labels: Any = partial(
 _NEEDS = (Need.CLASSES, Need.ROWS)
 CLIENT_ACCURACY = _of_labels(
     name="client_accuracy",
-    of_run="simulator.problems.fairness:each_client",
+    of_run="stalesim.simulator.problems.fairness:each_client",
     each=Each.CLIENT,
     label="Mean test accuracy of clients",
     needs=_NEEDS,
@@ -99,7 +99,7 @@ CLIENT_ACCURACY = _of_labels(
 )
 CLIENT_ACCURACY_STD = _of_labels(
     name="client_accuracy_std",
-    of_run="simulator.problems.fairness:spread",
+    of_run="stalesim.simulator.problems.fairness:spread",
     label="Standard deviation of clients' test accuracy",
     higher_is_better=False,
     bounds=(0.0, 0.5),
@@ -108,21 +108,21 @@ CLIENT_ACCURACY_STD = _of_labels(
 )
 CLIENT_ACCURACY_WORST_DECILE = _of_labels(
     name="client_accuracy_worst_decile",
-    of_run="simulator.problems.fairness:worst_decile",
+    of_run="stalesim.simulator.problems.fairness:worst_decile",
     label="Test accuracy of the worst tenth of clients",
     needs=_NEEDS,
     meaning="mean over the tenth of the clients (rounded up) with the lowest",
 )
 CLIENT_ACCURACY_MIN = _of_labels(
     name="client_accuracy_min",
-    of_run="simulator.problems.fairness:least",
+    of_run="stalesim.simulator.problems.fairness:least",
     label="Lowest test accuracy of a client",
     needs=_NEEDS,
     meaning="lowest client_accuracy of a client",
 )
 LABEL_ACCURACY = _of_labels(
     name="label_accuracy",
-    of_run="simulator.problems.fairness:each_label",
+    of_run="stalesim.simulator.problems.fairness:each_label",
     each=Each.LABEL,
     label="Mean test accuracy of labels",
     needs=(Need.CLASSES,),

@@ -8,11 +8,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Key, Num
 
-from simulator.problems import losses
-from simulator.problems.data.base import Dataset
-from simulator.problems.metrics import measure
-from simulator.problems.models.base import Classifier
-from simulator.problems.models.linear.network import LinearClassifier
+from . import losses
+from .data.base import Dataset
+from .metrics import measure
+from .models.base import Classifier
+from .models.linear.network import LinearClassifier
 
 
 class HorizontalProblem(eqx.Module):

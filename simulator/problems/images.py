@@ -7,7 +7,7 @@ channels). Its shape is written `(height, width, depth)`.
 
 import math
 
-from simulator.config.errors import ScenarioError
+from ..config.errors import ScenarioError
 
 
 def image_shape(

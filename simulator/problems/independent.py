@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float, Int
 
-from simulator.streams import SEEK, Purpose, Streams
+from ..streams import SEEK, Purpose, Streams
 
 ORDERED = 4
 """Pools of so many batches or fewer are put into a random order, whole."""

@@ -14,9 +14,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Num
 
-from simulator.config import functions
-from simulator.config.errors import ScenarioError
-from simulator.problems.outputs import OF_CLASSES, OutputForm
+from ..config import functions
+from ..config.errors import ScenarioError
+from .outputs import OF_CLASSES, OutputForm
 
 
 class OwnLoss(NamedTuple):

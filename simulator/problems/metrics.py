@@ -10,9 +10,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Num
 
-from simulator.metrics import Takes, metric
-from simulator.problems import losses
-from simulator.problems.auc import auc
+from ..metrics import Takes, metric
+from . import losses
+from .auc import auc
 
 Number = Float[Array, ""]
 

@@ -3,8 +3,8 @@
 import math
 from typing import Any, NamedTuple
 
-from simulator.config.errors import DataError, ScenarioError
-from simulator.problems.data.base import Dataset
+from ..config.errors import DataError, ScenarioError
+from .data.base import Dataset
 
 OF_CLASSES = ("softmax", "sigmoid", "hinge", "taylor")
 """Losses of classes, one a row or one for each position of a row."""

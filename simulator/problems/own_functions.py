@@ -7,12 +7,12 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from simulator.config import functions
-from simulator.config.functions import UserFunction
-from simulator.keys import key_of
-from simulator.metrics import Metric, Models, metric
-from simulator.problems import losses, purity
-from simulator.problems.data.base import Dataset
+from ..config import functions
+from ..config.functions import UserFunction
+from ..keys import key_of
+from ..metrics import Metric, Models, metric
+from . import losses, purity
+from .data.base import Dataset
 
 FEW = 7
 """Training rows that a function is looked at with; their axis is known by it."""

@@ -12,8 +12,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from simulator.config import functions
-from simulator.config.functions import UserFunction
+from ..config import functions
+from ..config.functions import UserFunction
 
 CALLBACKS = ("callback", "debug_print")
 """Parts of the names of JAX's primitives that call Python while a program runs."""

@@ -10,10 +10,10 @@ from typing import Literal
 import numpy as np
 from jaxtyping import Bool, Int
 
-from simulator.config.errors import ScenarioError
-from simulator.problems.independent import Independent
-from simulator.streams import Purpose, Streams
-from simulator.timeline import NO_SAMPLE, NO_WORKER, Kind, Rows
+from ..config.errors import ScenarioError
+from ..streams import Purpose, Streams
+from ..timeline import NO_SAMPLE, NO_WORKER, Kind, Rows
+from .independent import Independent
 
 AHEAD = 16
 """Number of jobs whose batches are drawn when one is asked for."""

@@ -6,14 +6,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Int
 
-from simulator.config.errors import ScenarioError
-from simulator.metrics import metric
-from simulator.problems import outputs
-from simulator.problems.caching import dataset
-from simulator.problems.data.base import Dataset
-from simulator.problems.models.parts import ModelCounts
-from simulator.problems.outputs import OutputForm
-from simulator.streams import Purpose, Streams
+from ..config.errors import ScenarioError
+from ..metrics import metric
+from ..streams import Purpose, Streams
+from . import outputs
+from .caching import dataset
+from .data.base import Dataset
+from .models.parts import ModelCounts
+from .outputs import OutputForm
 
 MOST_WEIGHTS = 250_000_000
 """Weights of all clients' models, 1 GB in float32; their registers take as much."""

@@ -12,9 +12,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Key, Num
 
-from simulator.problems import losses
-from simulator.problems.metrics import measure
-from simulator.problems.vertical import Model, VerticalProblem
+from . import losses
+from .metrics import measure
+from .vertical import Model, VerticalProblem
 
 OTHER, LABELLED = 0, 1
 """Numbers of the two parties."""

@@ -6,8 +6,8 @@ from copy import copy
 import numpy as np
 from jaxtyping import Int
 
-from simulator.problems.sampler import Sampler, Sampling
-from simulator.timeline import NO_SAMPLE
+from ..timeline import NO_SAMPLE
+from .sampler import Sampler, Sampling
 
 
 class UnevenSampler(Sampler):

@@ -8,15 +8,15 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, Key, Num
 
-from simulator.problems import losses
-from simulator.problems.data.base import Dataset
-from simulator.problems.horizontal import targets
-from simulator.problems.metrics import measure
-from simulator.problems.models.base import Embedding
-from simulator.problems.models.mixed import MixedEmbedding
-from simulator.problems.models.party import PartyNetwork
-from simulator.problems.server.network import ServerNetwork
-from simulator.problems.server.own import OwnServerNetwork
+from . import losses
+from .data.base import Dataset
+from .horizontal import targets
+from .metrics import measure
+from .models.base import Embedding
+from .models.mixed import MixedEmbedding
+from .models.party import PartyNetwork
+from .server.network import ServerNetwork
+from .server.own import OwnServerNetwork
 
 Model = tuple[Float[Array, "M ..."], Float[Array, " P0"] | None]
 """The parties' weights and the server's, None where the server has no model: its bias,

@@ -14,12 +14,12 @@ import numpy as np
 from jax.extend.core import jaxpr_as_fun
 from jaxtyping import Array
 
-from simulator.config import functions
-from simulator.problems import building, losses, outputs, own_functions
-from simulator.problems.caching import cached_by_content, dataset
-from simulator.problems.models.convolution import as_native
-from simulator.problems.models.party import PartyNetwork
-from simulator.problems.purity import programs_of
+from ..config import functions
+from . import building, losses, outputs, own_functions
+from .caching import cached_by_content, dataset
+from .models.convolution import as_native
+from .models.party import PartyNetwork
+from .purity import programs_of
 
 ROWS = 7
 """Rows of the smaller of the two batches that are compared."""

@@ -6,15 +6,15 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_serializer, model_validator
 
-from simulator.config.base import LocatedError, without
-from simulator.protocols.base import Protocol, refuse_selection
-from simulator.protocols.free import Arrivals
-from simulator.recorders.recorder import Batch, Recorder
-from simulator.recorders.single import SingleRecorder
-from simulator.timeline import Outcome
-from simulator.world.clients import Clients, Server
-from simulator.world.cycle import Cycle
-from simulator.world.world import World
+from ..config.base import LocatedError, without
+from ..recorders.recorder import Batch, Recorder
+from ..recorders.single import SingleRecorder
+from ..timeline import Outcome
+from ..world.clients import Clients, Server
+from ..world.cycle import Cycle
+from ..world.world import World
+from .base import Protocol, refuse_selection
+from .free import Arrivals
 
 
 class Asynchronous(Protocol):

@@ -8,12 +8,12 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from jaxtyping import Float, Int
 
-from simulator.config.base import LocatedError
-from simulator.config.parts import Part
-from simulator.protocols.free import Rule
-from simulator.recorders.recorder import Batch, Recorder
-from simulator.world.clients import Clients, Server
-from simulator.world.world import World
+from ..config.base import LocatedError
+from ..config.parts import Part
+from ..recorders.recorder import Batch, Recorder
+from ..world.clients import Clients, Server
+from ..world.world import World
+from .free import Rule
 
 Draw = Callable[[int], np.random.Generator]
 """Random numbers of a run, by the number of an attempt."""
@@ -66,7 +66,9 @@ class Protocol(Part):
     """Options in virtual seconds, which lie on no law's lattice."""
     pooled: ClassVar[bool] = False
     """Whether all data are in one place, without clients and messages."""
-    played_by: ClassVar[str] = "simulator.timelines.simulated:SimulatedTimeline"
+    played_by: ClassVar[str] = (
+        "stalesim.simulator.timelines.simulated:SimulatedTimeline"
+    )
     """The kind of timeline that it makes of a world, as `"module:class"`."""
     own_registers: ClassVar[bool] = False
     """Whether a timeline has as many registers as it needs, each its own number: then

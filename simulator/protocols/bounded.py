@@ -8,12 +8,12 @@ import numpy as np
 from pydantic import Field
 from simpy import Event
 
-from simulator.config.base import LocatedError
-from simulator.protocols.base import Cadence, Protocol
-from simulator.recorders.recorder import Recorder
-from simulator.streams import Purpose
-from simulator.world.cycle import Cycle
-from simulator.world.world import World
+from ..config.base import LocatedError
+from ..recorders.recorder import Recorder
+from ..streams import Purpose
+from ..world.cycle import Cycle
+from ..world.world import World
+from .base import Cadence, Protocol
 
 
 class Bounded(Protocol):

@@ -6,12 +6,12 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_serializer, model_validator
 
-from simulator.config.base import without
-from simulator.protocols.base import Cadence, Protocol
-from simulator.protocols.free import Arrivals
-from simulator.recorders.recorder import Recorder
-from simulator.world.cycle import Cycle
-from simulator.world.world import World
+from ..config.base import without
+from ..recorders.recorder import Recorder
+from ..world.cycle import Cycle
+from ..world.world import World
+from .base import Cadence, Protocol
+from .free import Arrivals
 
 
 class Buffered(Protocol):

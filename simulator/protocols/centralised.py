@@ -2,13 +2,13 @@
 
 from typing import Any, ClassVar, Literal
 
-from simulator.laws.base import AnyLaw
-from simulator.laws.constant import Constant
-from simulator.protocols.base import Protocol
-from simulator.protocols.free import Turns
-from simulator.recorders.recorder import Recorder
-from simulator.streams import Purpose
-from simulator.world.world import World
+from ..laws.base import AnyLaw
+from ..laws.constant import Constant
+from ..recorders.recorder import Recorder
+from ..streams import Purpose
+from ..world.world import World
+from .base import Protocol
+from .free import Turns
 
 POOL = 0
 """The worker that stands for the pooled data."""

@@ -2,14 +2,14 @@
 
 from typing import Any, ClassVar, Literal
 
-from simulator.laws.base import AnyLaw
-from simulator.laws.constant import Constant
-from simulator.protocols.base import Protocol, refuse_selection
-from simulator.protocols.free import Turns
-from simulator.recorders.recorder import Recorder
-from simulator.streams import Purpose
-from simulator.world.clients import Clients, Server
-from simulator.world.world import World
+from ..laws.base import AnyLaw
+from ..laws.constant import Constant
+from ..recorders.recorder import Recorder
+from ..streams import Purpose
+from ..world.clients import Clients, Server
+from ..world.world import World
+from .base import Protocol, refuse_selection
+from .free import Turns
 
 
 class Cyclic(Protocol):

@@ -2,11 +2,11 @@
 
 from typing import Any, Literal
 
-from simulator.protocols.base import Cadence, GatheringRounds, refuse_selection
-from simulator.recorders.recorder import Recorder
-from simulator.world.clients import Clients, Server
-from simulator.world.cycle import Cycle
-from simulator.world.world import World
+from ..recorders.recorder import Recorder
+from ..world.clients import Clients, Server
+from ..world.cycle import Cycle
+from ..world.world import World
+from .base import Cadence, GatheringRounds, refuse_selection
 
 
 class Phases(GatheringRounds):

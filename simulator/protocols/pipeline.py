@@ -4,14 +4,14 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
-from simulator.laws.base import AnyLaw
-from simulator.laws.constant import Constant
-from simulator.protocols.base import Cadence, Protocol
-from simulator.protocols.centralised import POOL
-from simulator.protocols.routed.recorder import QueueRecorder
-from simulator.recorders.recorder import Batch, Recorder
-from simulator.streams import Purpose
-from simulator.world.world import World
+from ..laws.base import AnyLaw
+from ..laws.constant import Constant
+from ..recorders.recorder import Batch, Recorder
+from ..streams import Purpose
+from ..world.world import World
+from .base import Cadence, Protocol
+from .centralised import POOL
+from .routed.recorder import QueueRecorder
 
 
 class Pipeline(Protocol):

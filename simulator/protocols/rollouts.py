@@ -4,9 +4,8 @@ from typing import Any, ClassVar, Literal, NoReturn
 
 from pydantic import Field
 
-from simulator.config.base import LocatedError
-from simulator.protocols.base import Cadence, Protocol
-from simulator.rollouts.options import (
+from ..config.base import LocatedError
+from ..rollouts.options import (
     Generation,
     PolicyTrainer,
     RolloutOptions,
@@ -15,7 +14,8 @@ from simulator.rollouts.options import (
     WeightUpdates,
     check_rollouts,
 )
-from simulator.world.clients import Clients, Server
+from ..world.clients import Clients, Server
+from .base import Cadence, Protocol
 
 MOST_BATCH = 65_536
 """Samples of a step: each is drawn by weights of its own."""
@@ -33,7 +33,9 @@ class GenerateAndTrain(Protocol):
     """
 
     kind: Literal["rollouts"] = "rollouts"
-    played_by: ClassVar[str] = "simulator.timelines.of_rollouts:RolloutTimeline"
+    played_by: ClassVar[str] = (
+        "stalesim.simulator.timelines.of_rollouts:RolloutTimeline"
+    )
     pooled: ClassVar[bool] = True
     own_registers: ClassVar[bool] = True
     has_server: ClassVar[bool] = False

@@ -6,13 +6,13 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from jaxtyping import Int
 
-from simulator.protocols.base import Cadence, Protocol, refuse_selection
-from simulator.protocols.free import LockStep
-from simulator.recorders.recorder import Recorder
-from simulator.streams import Purpose
-from simulator.world.clients import Clients, Server
-from simulator.world.cycle import Cycle
-from simulator.world.world import World
+from ..recorders.recorder import Recorder
+from ..streams import Purpose
+from ..world.clients import Clients, Server
+from ..world.cycle import Cycle
+from ..world.world import World
+from .base import Cadence, Protocol, refuse_selection
+from .free import LockStep
 
 
 class Rounds(Protocol):

@@ -5,15 +5,15 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_serializer, model_validator
 
-from simulator.config.base import LocatedError, without
-from simulator.protocols.base import Cadence, Protocol, refuse_more_than
-from simulator.protocols.free import LockStep
-from simulator.recorders.recorder import Recorder
-from simulator.streams import Purpose
-from simulator.timeline import Incident, Outcome
-from simulator.world.clients import Clients, Server
-from simulator.world.cycle import Cycle
-from simulator.world.world import World
+from ..config.base import LocatedError, without
+from ..recorders.recorder import Recorder
+from ..streams import Purpose
+from ..timeline import Incident, Outcome
+from ..world.clients import Clients, Server
+from ..world.cycle import Cycle
+from ..world.world import World
+from .base import Cadence, Protocol, refuse_more_than
+from .free import LockStep
 
 
 class Synchronous(Protocol):

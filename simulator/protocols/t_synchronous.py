@@ -4,11 +4,11 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from simulator.protocols.base import Cadence, Protocol, refuse_more_than
-from simulator.recorders.recorder import Recorder
-from simulator.world.clients import Clients, Server
-from simulator.world.cycle import Cycle
-from simulator.world.world import World
+from ..recorders.recorder import Recorder
+from ..world.clients import Clients, Server
+from ..world.cycle import Cycle
+from ..world.world import World
+from .base import Cadence, Protocol, refuse_more_than
 
 
 class TSynchronous(Protocol):

@@ -3,8 +3,8 @@
 import numpy as np
 from jaxtyping import Float, Int
 
-from simulator.config.errors import ScenarioError
-from simulator.timeline import NO_WORKER, SERVER, Jobs, Rows
+from ..config.errors import ScenarioError
+from ..timeline import NO_WORKER, SERVER, Jobs, Rows
 
 _JOB = 7  # client, job, refresh, read_version, commit, outcome, uploads
 _TIMES = 6  # read, started, computed, sent, arrived, applied

@@ -10,9 +10,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Int
 
-from simulator.recorders.arrays import NEVER, jobs_of, rows_of
-from simulator.recorders.reading import Reading
-from simulator.timeline import (
+from ..timeline import (
     NO_COMMIT,
     NO_SLOT,
     Incident,
@@ -21,7 +19,9 @@ from simulator.timeline import (
     Outcome,
     Rows,
 )
-from simulator.world.world import World
+from ..world.world import World
+from .arrays import NEVER, jobs_of, rows_of
+from .reading import Reading
 
 _ROW = 5  # kind, version, write_slot, round, workers
 _WORK = 4  # worker, job, read_version, read_slot

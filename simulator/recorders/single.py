@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from simulator.recorders.recorder import Recorder
-from simulator.timeline import NO_SLOT, NO_WORKER, SERVER, Jobs, Rows
+from ..timeline import NO_SLOT, NO_WORKER, SERVER, Jobs, Rows
+from .recorder import Recorder
 
 _ROW = 7  # worker, job, read_version, read_slot, read time, time, write_slot
 

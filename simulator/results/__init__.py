@@ -5,6 +5,6 @@ what became of jobs in `jobs`, how stale each client's work is in `ages`, and wh
 messages cost in `privacy`.
 """
 
-from simulator.results.run import Results
+from .run import Results
 
 __all__ = ["Results"]

@@ -4,9 +4,9 @@ from typing import Any
 
 import numpy as np
 
-from simulator.engine.records import Record
-from simulator.timeline import NO_SAMPLE, NO_WORKER, Kind, staleness
-from simulator.trace import Categorical
+from ..engine.records import Record
+from ..timeline import NO_SAMPLE, NO_WORKER, Kind, staleness
+from ..trace import Categorical
 
 FINE_BINS = 64
 BINS_PER_OCTAVE = 8

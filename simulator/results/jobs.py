@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from simulator.config.stop import Stop
-from simulator.timeline import Chunk, Incidents, Jobs
-from simulator.timelines.base import RunTimeline
-from simulator.trace import Writer
-from simulator.trace.jobs import incident_columns, job_columns, traffic
+from ..config.stop import Stop
+from ..timeline import Chunk, Incidents, Jobs
+from ..timelines.base import RunTimeline
+from ..trace import Writer
+from ..trace.jobs import incident_columns, job_columns, traffic
 
 CHUNK = 65_536
 """Rows of a chunk of a timeline that is played once more."""

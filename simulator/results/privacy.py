@@ -4,14 +4,14 @@ from typing import Any
 
 import numpy as np
 
-from simulator.algorithms.vafl.part import Perturbation
-from simulator.engine.records import Record
-from simulator.privacy.gdp import GdpAccountant
-from simulator.privacy.guarantees import described
-from simulator.privacy.releases import FEATURES
-from simulator.setup import RunSetup
-from simulator.timeline import NO_WORKER, Kind
-from simulator.trace import Categorical, Writer
+from ..algorithms.vafl.part import Perturbation
+from ..engine.records import Record
+from ..privacy.gdp import GdpAccountant
+from ..privacy.guarantees import described
+from ..privacy.releases import FEATURES
+from ..setup import RunSetup
+from ..timeline import NO_WORKER, Kind
+from ..trace import Categorical, Writer
 
 
 class PrivacyTables:

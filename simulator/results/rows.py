@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from simulator.engine.records import Record
-from simulator.timeline import NO_COMMIT, NO_WORKER, Jobs, Kind, staleness
-from simulator.trace import Categorical, Writer
+from ..engine.records import Record
+from ..timeline import NO_COMMIT, NO_WORKER, Jobs, Kind, staleness
+from ..trace import Categorical, Writer
 
 KINDS = tuple(kind.name for kind in Kind)
 

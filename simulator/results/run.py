@@ -4,17 +4,17 @@ from typing import Any
 
 import numpy as np
 
-from simulator.config.stop import Stop
-from simulator.engine.records import Metrics, Record
-from simulator.engine.row_stream import EvaluationPoint
-from simulator.metrics import Each, metric
-from simulator.results import rows
-from simulator.results.ages import Staleness
-from simulator.results.jobs import JobTables
-from simulator.results.privacy import PrivacyTables
-from simulator.setup import RunSetup
-from simulator.timeline import StopReason
-from simulator.trace import Categorical, Writer
+from ..config.stop import Stop
+from ..engine.records import Metrics, Record
+from ..engine.row_stream import EvaluationPoint
+from ..metrics import Each, metric
+from ..setup import RunSetup
+from ..timeline import StopReason
+from ..trace import Categorical, Writer
+from . import rows
+from .ages import Staleness
+from .jobs import JobTables
+from .privacy import PrivacyTables
 
 START = EvaluationPoint(0.0, 0, 0, 0)
 """Where a run is before its first row."""

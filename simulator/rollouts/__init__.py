@@ -5,11 +5,11 @@
 back on generation, to the same `record`. `measures` takes staleness and waste from it.
 """
 
-from simulator.rollouts.arrays import RolloutArrays, is_free
-from simulator.rollouts.draws import RolloutDraws
-from simulator.rollouts.events import RolloutEvents
-from simulator.rollouts.options import RolloutOptions
-from simulator.rollouts.record import Fate, Rollouts
+from .arrays import RolloutArrays, is_free
+from .draws import RolloutDraws
+from .events import RolloutEvents
+from .options import RolloutOptions
+from .record import Fate, Rollouts
 
 __all__ = [
     "Fate",

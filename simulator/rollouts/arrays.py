@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from simulator.laws import Constant
-from simulator.rollouts.buffer import ReadyGroup, SampleBuffer
-from simulator.rollouts.draws import RolloutDraws
-from simulator.rollouts.options import RolloutOptions
-from simulator.rollouts.record import NO_STEP, Fate, Rollouts, StepRows, columns
+from ..laws import Constant
+from .buffer import ReadyGroup, SampleBuffer
+from .draws import RolloutDraws
+from .options import RolloutOptions
+from .record import NO_STEP, Fate, Rollouts, StepRows, columns
 
 CHUNK = 65_536
 """Ends of samples that are worked out at once."""

@@ -5,7 +5,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from simulator.rollouts.options import PolicyTrainer, SampleQueue
+from .options import PolicyTrainer, SampleQueue
 
 
 class ReadyGroup(NamedTuple):

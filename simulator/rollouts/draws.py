@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Int
 
-from simulator.laws.base import Draws, DurationSampler, Law, Population
-from simulator.rollouts.options import RolloutOptions
-from simulator.streams import Purpose, Streams
+from ..laws.base import Draws, DurationSampler, Law, Population
+from ..streams import Purpose, Streams
+from .options import RolloutOptions
 
 BLOCK = 4096
 """Lengths that are drawn at once."""

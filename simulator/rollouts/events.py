@@ -13,9 +13,9 @@ from itertools import chain
 from math import inf
 from typing import Any
 
-from simulator.config.errors import ScenarioError
-from simulator.rollouts.record import Fate, Rollouts, columns
-from simulator.rollouts.slots import FAIL, FINISH, LOADED, REPAIR, STEP_END, SlotEvents
+from ..config.errors import ScenarioError
+from .record import Fate, Rollouts, columns
+from .slots import FAIL, FINISH, LOADED, REPAIR, STEP_END, SlotEvents
 
 
 class RolloutEvents(SlotEvents):

@@ -6,10 +6,10 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float, Int
 
-from simulator.rollouts.arrays import is_free
-from simulator.rollouts.draws import RolloutDraws
-from simulator.rollouts.options import RolloutOptions
-from simulator.rollouts.record import NO_STEP, Fate, Rollouts
+from .arrays import is_free
+from .draws import RolloutDraws
+from .options import RolloutOptions
+from .record import NO_STEP, Fate, Rollouts
 
 START = 0.2
 """Fraction of the steps that is the start of a run, and not measured."""

@@ -6,11 +6,11 @@ from heapq import heapify, heappop, heappush
 from math import ceil, inf, nan
 from typing import Any
 
-from simulator.config.errors import ScenarioError
-from simulator.rollouts.buffer import SampleBuffer
-from simulator.rollouts.draws import RolloutDraws
-from simulator.rollouts.options import RolloutOptions
-from simulator.rollouts.record import NO_STEP, Fate, StepRows
+from ..config.errors import ScenarioError
+from .buffer import SampleBuffer
+from .draws import RolloutDraws
+from .options import RolloutOptions
+from .record import NO_STEP, Fate, StepRows
 
 LOADED, STEP_END, REPAIR, FINISH, FAIL = range(5)
 """Events, in their order at one instant."""

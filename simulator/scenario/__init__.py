@@ -13,20 +13,20 @@ and SciPy only when a law needs it.
 
 from typing import TYPE_CHECKING
 
-from simulator.lazy import attach
+from ..lazy import attach
 
 if TYPE_CHECKING:
-    from simulator.config.errors import (
+    from ..config.errors import (
         DataError,
         ScenarioError,
         StudyError,
         UserError,
     )
-    from simulator.config.expressions import evaluate, per_client
-    from simulator.scenario.reading import loads, read
-    from simulator.scenario.scenario import Scenario
-    from simulator.scenario.schema import schema
-    from simulator.scenario.study import Run, expand
-    from simulator.scenario.writing import to_yaml
+    from ..config.expressions import evaluate, per_client
+    from .reading import loads, read
+    from .scenario import Scenario
+    from .schema import schema
+    from .study import Run, expand
+    from .writing import to_yaml
 
 __getattr__, __dir__, __all__ = attach(__name__, __file__)

@@ -1,7 +1,7 @@
 """What a run would amount to, counted before memory and time are taken for it."""
 
-from simulator.config.errors import ScenarioError
-from simulator.scenario.scenario import Scenario
+from ..config.errors import ScenarioError
+from .scenario import Scenario
 
 MOST_EVALUATIONS = 1_000_000
 """Evaluations of a run."""

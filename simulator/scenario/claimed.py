@@ -3,9 +3,9 @@
 from collections.abc import Iterable
 from typing import Any
 
-from simulator.claims import Claim
-from simulator.config.base import LocatedError
-from simulator.config.text import shown, suggestion
+from ..claims import Claim
+from ..config.base import LocatedError
+from ..config.text import shown, suggestion
 
 Swept = dict[str, dict[str, list[Any]]]
 """Values of each swept key, by the names that claims know variants by."""

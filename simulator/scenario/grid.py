@@ -10,11 +10,11 @@ from typing import Annotated, Any, Literal, NamedTuple
 import numpy as np
 from pydantic import Field, ValidationError, model_serializer, model_validator
 
-from simulator.config.base import Config, LocatedError
-from simulator.config.messages import first_error
-from simulator.config.text import shown
-from simulator.laws.distributions import Scipy, check_names, family
-from simulator.scenario.dialect import Keys
+from ..config.base import Config, LocatedError
+from ..config.messages import first_error
+from ..config.text import shown
+from ..laws.distributions import Scipy, check_names, family
+from .dialect import Keys
 
 ZIPPED, RANDOM, NUM = "zipped", "random", "num"
 """Keys of a sweep, and of what is drawn, that are no dotted keys of a scenario."""

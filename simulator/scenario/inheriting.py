@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 
 from pydantic import BaseModel
 
-from simulator.config.base import LocatedError
-from simulator.config.messages import fields_at
-from simulator.config.text import shown
-from simulator.scenario.dialect import Keys
+from ..config.base import LocatedError
+from ..config.messages import fields_at
+from ..config.text import shown
+from .dialect import Keys
 
 INHERIT = "inherit"
 TAGS = ("kind", "law")

@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from simulator.config.errors import ScenarioError
-from simulator.config.text import LONGEST, shortened, shown
-from simulator.scenario import dialect
-from simulator.scenario.dialect import Keys, Mark
-from simulator.scenario.study import replace
+from ..config.errors import ScenarioError
+from ..config.text import LONGEST, shortened, shown
+from . import dialect
+from .dialect import Keys, Mark
+from .study import replace
 
 
 class Place(NamedTuple):

@@ -4,11 +4,11 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from simulator.config.base import Config, LocatedError, Rule
-from simulator.config.catalogue import AnyName
-from simulator.config.named import NamedPart
-from simulator.privacy.parts import accountant
-from simulator.privacy.releases import Calibrated
+from ..config.base import Config, LocatedError, Rule
+from ..config.catalogue import AnyName
+from ..config.named import NamedPart
+from ..privacy.parts import accountant
+from ..privacy.releases import Calibrated
 
 Name = Annotated[str, AnyName("accountants")]
 

@@ -8,20 +8,22 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from simulator.config.errors import ScenarioError
-from simulator.config.messages import first_error
-from simulator.config.text import one_line
-from simulator.scenario import dialect, overrides
-from simulator.scenario.overrides import Place, Places
-from simulator.scenario.rollouts import RolloutScenario
-from simulator.scenario.scenario import Scenario
-from simulator.scenario.setting import WorldScenario
-from simulator.scenario.study import VariantError, check
+from ..config.errors import ScenarioError
+from ..config.messages import first_error
+from ..config.text import one_line
+from . import dialect, overrides
+from .overrides import Place, Places
+from .rollouts import RolloutScenario
+from .scenario import Scenario
+from .setting import WorldScenario
+from .study import VariantError, check
 
 LEARNING = ("problem", "algorithm")
 """Entries of which a world alone has none."""
 SAMPLES = "generation"
 """Entry that only a world of samples has."""
+SHIPPED = Path(__file__).resolve().parents[2] / "scenarios"
+"""Folder of the scenarios that are installed with the package."""
 AnyScenario = Scenario | WorldScenario | RolloutScenario
 """A study, or a world alone: of clients, or of samples."""
 
@@ -30,7 +32,7 @@ def read(path: str | Path, overrides: Sequence[str] = ()) -> Scenario:
     """Reads and validates a scenario file, with all its variants and sweep points.
 
     Args:
-        path: Path of the file.
+        path: Path of the file, or the name of a shipped scenario, such as `quickstart`.
         overrides: `dotted.key=value`, each replacing an entry, in this order.
 
     Raises:
@@ -54,13 +56,24 @@ def read_any(path: str | Path, overrides: Sequence[str] = ()) -> Any:
     return _loads_in_one_line(text, shown, overrides, worlds=True)
 
 
+def shipped() -> list[str]:
+    """Returns the names of the scenarios that are installed with the package."""
+    paths = (path.relative_to(SHIPPED) for path in SHIPPED.rglob("*.yaml"))
+    return sorted(path.with_suffix("").as_posix() for path in paths)
+
+
 def _text(path: str | Path) -> tuple[str, str]:
     """Returns what a file holds, and its name for messages."""
-    shown = one_line(str(path))
+    shown, file = one_line(str(path)), Path(path)
+    if not file.exists() and file.as_posix() in shipped():
+        file = SHIPPED / f"{file}.yaml"
     try:
-        text = Path(path).read_text(encoding="utf-8")
+        text = file.read_text(encoding="utf-8")
     except FileNotFoundError:
-        raise ScenarioError(f"{shown}: there is no such file; check the path") from None
+        raise ScenarioError(
+            f"{shown}: there is no such file; check the path, or name a shipped "
+            f"scenario (stalesim list scenarios)"
+        ) from None
     except IsADirectoryError:
         raise ScenarioError(
             f"{shown}: must be a file, got a folder; name a .yaml file in it"

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from simulator.scenario.scenario import Scenario
-from simulator.scenario.study import BASE, Run, expand
+from .scenario import Scenario
+from .study import BASE, Run, expand
 
 UNITS = {
     "time": "virtual s",

@@ -4,8 +4,8 @@ from typing import ClassVar, Literal
 
 from pydantic import model_validator
 
-from simulator.rollouts.options import RolloutOptions, check_rollouts
-from simulator.scenario.setting import Varied
+from ..rollouts.options import RolloutOptions, check_rollouts
+from .setting import Varied
 
 
 class RolloutScenario(Varied, RolloutOptions):

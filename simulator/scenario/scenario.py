@@ -9,19 +9,19 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, model_serializer, model_validator
 
-from simulator import metrics
-from simulator.claims import AnyClaim
-from simulator.config.base import Config, LocatedError, without
-from simulator.config.catalogue import AnyName, AnyPart, parts
-from simulator.config.functions import FunctionName
-from simulator.config.named import NamedPart
-from simulator.config.parts import tag
-from simulator.config.text import suggestion
-from simulator.problems.models.linear.part import Linear
-from simulator.problems.server.part import ServerModel
-from simulator.scenario import tuning
-from simulator.scenario.privacy import Privacy, check_privacy
-from simulator.scenario.setting import BaseScenario, Recording
+from .. import metrics
+from ..claims import AnyClaim
+from ..config.base import Config, LocatedError, without
+from ..config.catalogue import AnyName, AnyPart, parts
+from ..config.functions import FunctionName
+from ..config.named import NamedPart
+from ..config.parts import tag
+from ..config.text import suggestion
+from ..problems.models.linear.part import Linear
+from ..problems.server.part import ServerModel
+from . import tuning
+from .privacy import Privacy, check_privacy
+from .setting import BaseScenario, Recording
 
 Count = Annotated[int, Field(ge=1)]
 Seconds = Annotated[float, Field(gt=0)]

@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from typing import Any
 
-from simulator.config.catalogue import parts
-from simulator.scenario.rollouts import RolloutScenario
-from simulator.scenario.scenario import Scenario
-from simulator.scenario.setting import WorldScenario
+from ..config.catalogue import parts
+from .rollouts import RolloutScenario
+from .scenario import Scenario
+from .setting import WorldScenario
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 TAGS = ("kind", "law")

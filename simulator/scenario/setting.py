@@ -12,22 +12,22 @@ from pydantic import (
     model_validator,
 )
 
-from simulator.config.base import (
+from ..config.base import (
     MOST_CLIENTS,
     Config,
     LocatedError,
     RecordingPath,
     without,
 )
-from simulator.config.catalogue import AnyPart
-from simulator.config.parts import tag
-from simulator.config.stop import Stop
-from simulator.config.study_names import StudyName
-from simulator.laws.base import check_cycle
-from simulator.laws.parameters import check_parameter
-from simulator.scenario.grid import Swept
-from simulator.scenario.inheriting import asks, filled
-from simulator.world.clients import Behaviour, Clients, Link, OnOff, Server
+from ..config.catalogue import AnyPart
+from ..config.parts import tag
+from ..config.stop import Stop
+from ..config.study_names import StudyName
+from ..laws.base import check_cycle
+from ..laws.parameters import check_parameter
+from ..world.clients import Behaviour, Clients, Link, OnOff, Server
+from .grid import Swept
+from .inheriting import asks, filled
 
 UNDESCRIBED = "not said by the protocol"
 Count = Annotated[int, Field(ge=1)]

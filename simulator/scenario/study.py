@@ -6,14 +6,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from pydantic import ValidationError
 
-from simulator.config.base import LocatedError
-from simulator.config.messages import first_error
-from simulator.config.text import shown, suggestion
-from simulator.problems.data.parts import OF_REPLICATE
-from simulator.scenario import claimed, grid
-from simulator.scenario.dialect import Keys
-from simulator.scenario.inheriting import Inherited, filled, of_another
-from simulator.scenario.setting import Varied
+from ..config.base import LocatedError
+from ..config.messages import first_error
+from ..config.text import shown, suggestion
+from ..problems.data.parts import OF_REPLICATE
+from . import claimed, grid
+from .dialect import Keys
+from .inheriting import Inherited, filled, of_another
+from .setting import Varied
 
 BASE = "base"
 """Name of the only variant of a scenario without variants."""

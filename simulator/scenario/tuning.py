@@ -8,11 +8,11 @@ from typing import Annotated, Any, NamedTuple
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from simulator import metrics
-from simulator.config.base import Config, LocatedError, Rule
-from simulator.config.errors import ScenarioError
-from simulator.config.text import shown, suggestion
-from simulator.scenario.grid import MOST, Span
+from .. import metrics
+from ..config.base import Config, LocatedError, Rule
+from ..config.errors import ScenarioError
+from ..config.text import shown, suggestion
+from .grid import MOST, Span
 
 COUNTS = ("s", "commits", "contributions", "rounds", "epochs")
 """Units of the instant at which a metric is taken; `s` is virtual seconds."""

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from simulator.scenario import dialect
-from simulator.scenario.setting import Varied
+from . import dialect
+from .setting import Varied
 
 
 def to_yaml(scenario: Varied) -> str:

@@ -10,7 +10,7 @@ from typing import IO
 
 import numpy as np
 
-from simulator.storage import limits
+from . import limits
 
 Arrays = dict[str, np.ndarray]
 

@@ -4,9 +4,9 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from simulator.config.errors import DataError
-from simulator.storage import files, limits, table
-from simulator.storage.columns import ArrowColumns
+from ..config.errors import DataError
+from . import files, limits, table
+from .columns import ArrowColumns
 
 if TYPE_CHECKING:
     import pyarrow as pa

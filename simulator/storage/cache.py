@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 import platformdirs
 
-from simulator.storage import archive, files
-from simulator.storage.archive import Arrays
+from . import archive, files
+from .archive import Arrays
 
 FOLDER = "STALESIM_CACHE"
 """Environment variable that names the cache folder; empty or `off` for no cache."""

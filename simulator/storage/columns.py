@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from jaxtyping import Bool, Shaped
 
-from simulator.config.errors import DataError
-from simulator.storage import pictures, table
+from ..config.errors import DataError
+from . import pictures, table
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -13,8 +13,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from simulator.config.errors import DataError
-from simulator.storage.cache import cache_folder
+from ..config.errors import DataError
+from .cache import cache_folder
 
 FOLDER = "digests"
 """Folder of the digests, in the cache folder."""

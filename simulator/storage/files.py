@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 import platformdirs
 
-from simulator.config.errors import DataError
-from simulator.storage import limits
+from ..config.errors import DataError
+from . import limits
 
 FOLDER = "STALESIM_DATA"
 """Environment variable that names the data folder."""

@@ -7,8 +7,8 @@ import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
-from simulator.config.errors import DataError
-from simulator.storage import files, limits
+from ..config.errors import DataError
+from . import files, limits
 
 ZIP = b"PK\x03\x04"
 DAMAGED = (

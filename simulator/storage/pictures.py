@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from jaxtyping import UInt8
 
-from simulator.config.errors import DataError
-from simulator.storage import limits
+from ..config.errors import DataError
+from . import limits
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from simulator.config.errors import DataError
-from simulator.config.text import printable
-from simulator.storage import files
+from ..config.errors import DataError
+from ..config.text import printable
+from . import files
 
 SOURCE = "SOURCE"
 """Name of a text file that says what the files in its folder are to be called."""

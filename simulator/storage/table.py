@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from jaxtyping import Float64, Shaped
 
-from simulator.config.errors import DataError
-from simulator.storage import files, limits
+from ..config.errors import DataError
+from . import files, limits
 
 if TYPE_CHECKING:
     from pyarrow.parquet import ParquetFile

@@ -9,8 +9,8 @@ one process; `executors` takes it to processes of this machine or of a Dask clus
 `tuning` searches the best values of entries, among `proposals`.
 """
 
-from simulator.studies.planning import Task, plan, planned
-from simulator.studies.running import resume, simulate, sweep
-from simulator.studies.tuning import tune
+from .planning import Task, plan, planned
+from .running import resume, simulate, sweep
+from .tuning import tune
 
 __all__ = ["Task", "plan", "planned", "resume", "simulate", "sweep", "tune"]

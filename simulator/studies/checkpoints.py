@@ -4,11 +4,11 @@ import time
 from pathlib import Path
 from typing import Any
 
-from simulator.config.errors import StudyError
-from simulator.studies.entries import content
-from simulator.studies.paths import checkpoint_of
-from simulator.studies.planning import Task
-from simulator.trace import Disk, checkpoint, parts
+from ..config.errors import StudyError
+from ..trace import Disk, checkpoint, parts
+from .entries import content
+from .paths import checkpoint_of
+from .planning import Task
 
 FORMAT = 3
 """What a state means. In 1, registers were numbered as SimPy's player does; up to 2,

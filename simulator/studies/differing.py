@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from simulator.config.text import brief
-from simulator.scenario.writing import without_nothing
+from ..config.text import brief
+from ..scenario.writing import without_nothing
 
 
 def difference(

@@ -4,10 +4,10 @@ import hashlib
 import json
 from typing import Any, NamedTuple
 
-from simulator import inputs
-from simulator.scenario.study import Run
-from simulator.studies.planning import Task
-from simulator.trace import Files
+from .. import inputs
+from ..scenario.study import Run
+from ..trace import Files
+from .planning import Task
 
 WORDS = (
     *("name", "source", "question", "claims", "replicates", "seed", "looks", "tune"),

@@ -12,13 +12,13 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from simulator.config.errors import UserError
-from simulator.engine import processes
-from simulator.studies.entries import Done
-from simulator.studies.planning import Task
-from simulator.studies.standing import AtWork, Heard, Progress, Standing, unheard
-from simulator.studies.worker import failed, work
-from simulator.trace import DISK, Disk
+from ..config.errors import UserError
+from ..engine import processes
+from ..trace import DISK, Disk
+from .entries import Done
+from .planning import Task
+from .standing import AtWork, Heard, Progress, Standing, unheard
+from .worker import failed, work
 
 Hear = Callable[[int, Heard], None]
 """Called with a task and how far it is."""

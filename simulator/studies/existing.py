@@ -2,13 +2,13 @@
 
 from pathlib import Path
 
-from simulator import inputs
-from simulator.config.errors import StudyError
-from simulator.scenario.scenario import Scenario
-from simulator.scenario.study import expand
-from simulator.studies.entries import content
-from simulator.studies.origins import check_modules, of_this_program
-from simulator.trace.manifest import read_manifest
+from .. import inputs
+from ..config.errors import StudyError
+from ..scenario.scenario import Scenario
+from ..scenario.study import expand
+from ..trace.manifest import read_manifest
+from .entries import content
+from .origins import check_modules, of_this_program
 
 
 def is_there(scenario: Scenario, folder: Path, *, looked: bool = False) -> bool:

@@ -5,12 +5,12 @@ from typing import Any
 
 import numpy as np
 
-from simulator.config import functions
-from simulator.config.errors import ScenarioError
-from simulator.problems.data.arrays import by_name
-from simulator.scenario.reading import validated
-from simulator.scenario.scenario import Scenario
-from simulator.studies.paths import DATA
+from ..config import functions
+from ..config.errors import ScenarioError
+from ..problems.data.arrays import by_name
+from ..scenario.reading import validated
+from ..scenario.scenario import Scenario
+from .paths import DATA
 
 NAMES = ("x", "y", "x_test", "y_test")
 """Arrays, in the order of a tuple of them."""

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from simulator.studies.planning import Task, processes
+from .planning import Task, processes
 
 PROGRAM = 400 * 2**20
 """Bytes of a process with JAX and its compiled programs; measured, see
@@ -44,8 +44,8 @@ def estimate(tasks: list[Task], jobs: int) -> Estimate:
         tasks: Tasks of a study whose runs were checked.
         jobs: Number of processes, or 0 for one a core.
     """
-    from simulator import inputs, simulation
-    from simulator.studies.planning import structure
+    from .. import inputs, simulation
+    from .planning import structure
 
     sizes: dict[tuple[str, int], int] = {}
     data = 0

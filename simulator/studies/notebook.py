@@ -6,8 +6,8 @@ import sys
 import time
 from typing import Any
 
-from simulator.config.progress import Speed, TimeLeft, in_words
-from simulator.studies.standing import Progress, Standing, unheard
+from ..config.progress import Speed, TimeLeft, in_words
+from .standing import Progress, Standing, unheard
 
 EVERY_S = 0.5
 """Real seconds from one drawing of the bar to the next."""

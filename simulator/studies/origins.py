@@ -10,11 +10,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from simulator import inputs
-from simulator.config.errors import StudyError
-from simulator.inputs import Inputs
-from simulator.storage import files
-from simulator.trace import provenance
+from .. import inputs
+from ..config.errors import StudyError
+from ..inputs import Inputs
+from ..storage import files
+from ..trace import provenance
 
 LIBRARIES = (
     "jax",

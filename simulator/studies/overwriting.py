@@ -2,15 +2,15 @@
 
 from pathlib import Path
 
-from simulator.config.errors import StudyError
-from simulator.config.text import shown
-from simulator.studies.paths import CHECKPOINTS, DATA, LOCKS
-from simulator.studies.worker import TIMELINES
-from simulator.trace import COLUMNS, DISK, Disk
-from simulator.trace.disk import LOCK, PARTIAL, explained, locked
-from simulator.trace.live import LIVE
-from simulator.trace.manifest import NAME
-from simulator.trace.study import journal_session
+from ..config.errors import StudyError
+from ..config.text import shown
+from ..trace import COLUMNS, DISK, Disk
+from ..trace.disk import LOCK, PARTIAL, explained, locked
+from ..trace.live import LIVE
+from ..trace.manifest import NAME
+from ..trace.study import journal_session
+from .paths import CHECKPOINTS, DATA, LOCKS
+from .worker import TIMELINES
 
 OURS = {LOCK, NAME, DATA, CHECKPOINTS, LOCKS, LIVE, TIMELINES, *COLUMNS}
 """Names of what is in the folder of a study while it is run."""

@@ -4,12 +4,12 @@ import json
 from collections import Counter
 from typing import NamedTuple
 
-from simulator import inputs
-from simulator.engine import device
-from simulator.inputs import Inputs
-from simulator.scenario.scenario import Scenario
-from simulator.scenario.study import Run, expand
-from simulator.scenario.tuning import refuse_untuned
+from .. import inputs
+from ..engine import device
+from ..inputs import Inputs
+from ..scenario.scenario import Scenario
+from ..scenario.study import Run, expand
+from ..scenario.tuning import refuse_untuned
 
 MOST_RUNS = 64
 """Runs of one batch."""
@@ -183,7 +183,7 @@ def check(runs: list[Run]) -> None:
         UserError: a run's parts do not fit each other or the data.
     """
     device.before_import()
-    from simulator import simulation
+    from .. import simulation
 
     for run in runs:
         simulation.check(run)

@@ -6,9 +6,9 @@ Nothing here may compute with JAX: the threads that it starts are not copied.
 import pandas as pd
 import pyarrow.parquet as pq
 
-from simulator import simulation
-from simulator.config import catalogue
-from simulator.studies import worker
+from .. import simulation
+from ..config import catalogue
+from . import worker
 
 __all__ = ["PARTS", "pd", "pq", "simulation", "worker"]
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from simulator.config.errors import UserError
-from simulator.scenario import tuning
-from simulator.scenario.grid import Span, short
-from simulator.scenario.tuning import Tune
+from ..config.errors import UserError
+from ..scenario import tuning
+from ..scenario.grid import Span, short
+from ..scenario.tuning import Tune
 
 AT_RANDOM = 10
 """Trials before the search learns from results."""

@@ -14,26 +14,26 @@ from zipfile import BadZipFile
 
 import numpy as np
 
-from simulator import inputs
-from simulator.config.errors import ScenarioError, StudyError
-from simulator.config.text import one_line
-from simulator.problems.data.parts import Data
-from simulator.problems.data.user_npz import Npz
-from simulator.scenario.reading import read, validated
-from simulator.scenario.scenario import Scenario
-from simulator.scenario.study import expand
-from simulator.scenario.tuning import refuse_untuned
-from simulator.storage import files, limits
-from simulator.studies import executors, in_memory, notebook, planning, staged
-from simulator.studies.entries import OPEN
-from simulator.studies.executors import Workers
-from simulator.studies.paths import CHECKPOINTS, DATA, LOCKS
-from simulator.studies.planning import Task
-from simulator.studies.standing import Progress, Stages, Standing, unheard
-from simulator.studies.study_folder import StudyFolder, refuse_others
-from simulator.studies.worker import TIMELINES
-from simulator.trace import DISK, Disk, Study, StudyWarning, live, load
-from simulator.trace.disk import explained, locked, replace
+from .. import inputs
+from ..config.errors import ScenarioError, StudyError
+from ..config.text import one_line
+from ..problems.data.parts import Data
+from ..problems.data.user_npz import Npz
+from ..scenario.reading import read, validated
+from ..scenario.scenario import Scenario
+from ..scenario.study import expand
+from ..scenario.tuning import refuse_untuned
+from ..storage import files, limits
+from ..trace import DISK, Disk, Study, StudyWarning, live, load
+from ..trace.disk import explained, locked, replace
+from . import executors, in_memory, notebook, planning, staged
+from .entries import OPEN
+from .executors import Workers
+from .paths import CHECKPOINTS, DATA, LOCKS
+from .planning import Task
+from .standing import Progress, Stages, Standing, unheard
+from .study_folder import StudyFolder, refuse_others
+from .worker import TIMELINES
 
 Source = Scenario | str | Path | Mapping[str, Any]
 """A scenario, the file that it stands in, or its entries as nested mappings."""
@@ -96,7 +96,7 @@ def simulate(
             comes after.
 
     Returns:
-        The study, as `simulator.trace.load` reads it.
+        The study, as `stalesim.simulator.trace.load` reads it.
 
     Raises:
         UserError: something in the scenario, the data or the folder is wrong, or every
@@ -189,7 +189,7 @@ def resume(folder: str | Path, **options: Any) -> Study:
             if "until_decided" not in options:
                 warnings.warn(
                     f"{folder}: no look at its claims follows without until_decided, "
-                    f"such as analysis.claims.all_decided; pass it to resume(...)",
+                    f"such as stalesim.claims.all_decided; pass it to resume(...)",
                     StudyWarning,
                     stacklevel=2,
                 )

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from simulator.studies.planning import Task
+from .planning import Task
 
 
 class ModelSize(NamedTuple):
@@ -37,10 +37,10 @@ def sizes(tasks: list[Task]) -> list[ModelSize]:
     Args:
         tasks: Tasks of a study whose runs were checked.
     """
-    from simulator import inputs
-    from simulator.problems.work import work
-    from simulator.studies.planning import structure
-    from simulator.timelines.of_run import set_up
+    from .. import inputs
+    from ..problems.work import work
+    from ..timelines.of_run import set_up
+    from .planning import structure
 
     found: dict[str, ModelSize] = {}
     for task in tasks:

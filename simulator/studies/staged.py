@@ -2,18 +2,18 @@
 
 At each stage the claims are looked at. The number of looks is fixed beforehand and
 stands in the study's manifest as `scenario.looks`, so that the study is judged
-by the levels of its plan (`analysis.claims.sequential`).
+by the levels of its plan (`stalesim.analysis.claims.sequential`).
 """
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from simulator.config.errors import StudyError
-from simulator.scenario.grid import REPLICATES, ZIPPED
-from simulator.scenario.scenario import Scenario
-from simulator.trace import Study, load
-from simulator.trace.manifest import NAME
+from ..config.errors import StudyError
+from ..scenario.grid import REPLICATES, ZIPPED
+from ..scenario.scenario import Scenario
+from ..trace import Study, load
+from ..trace.manifest import NAME
 
 FIRST, GROWTH = 10, 1.4
 """Replicates of the first look, and from one look to the next."""

@@ -13,22 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from simulator.config.errors import StudyError
-from simulator.inputs import Inputs
-from simulator.scenario.study import Run
-from simulator.studies import entries, origins
-from simulator.studies.differing import difference
-from simulator.studies.entries import OPEN, UNFINISHED, WORDS, Done
-from simulator.studies.paths import (
-    CHECKPOINTS,
-    DATA,
-    LOCKS,
-    checkpoint_of,
-    done_by,
-    task_name,
-)
-from simulator.studies.planning import Task
-from simulator.trace import (
+from ..config.errors import StudyError
+from ..inputs import Inputs
+from ..scenario.study import Run
+from ..trace import (
     DISK,
     Disk,
     Files,
@@ -40,9 +28,21 @@ from simulator.trace import (
     parts,
     write_manifest,
 )
-from simulator.trace.disk import LOCK, PARTIAL, explained
-from simulator.trace.manifest import NAME
-from simulator.trace.study import journal_of, journal_session
+from ..trace.disk import LOCK, PARTIAL, explained
+from ..trace.manifest import NAME
+from ..trace.study import journal_of, journal_session
+from . import entries, origins
+from .differing import difference
+from .entries import OPEN, UNFINISHED, WORDS, Done
+from .paths import (
+    CHECKPOINTS,
+    DATA,
+    LOCKS,
+    checkpoint_of,
+    done_by,
+    task_name,
+)
+from .planning import Task
 
 MADE = ("commit", "dirty", "command", "started")
 """Entries of a manifest that stay when the study is continued."""

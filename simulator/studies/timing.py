@@ -4,10 +4,10 @@ import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from simulator.config.errors import ScenarioError, UserError
-from simulator.engine import device
-from simulator.studies.planning import Task, processes, structure
-from simulator.trace import Writer
+from ..config.errors import ScenarioError, UserError
+from ..engine import device
+from ..trace import Writer
+from .planning import Task, processes, structure
 
 STRETCH_S = 2.0
 """Real seconds that a kind of run is looked at, once its program is compiled."""
@@ -89,7 +89,7 @@ def estimate(tasks: list[Task], jobs: int) -> TimeEstimate | None:
 
 def _measured(task: Task) -> _Speed | None:
     """Executes the beginning of a task; returns how long all of it will take."""
-    from simulator import inputs, simulation
+    from .. import inputs, simulation
 
     moments: list[tuple[float, float]] = []
     opened = time.perf_counter()

@@ -18,25 +18,25 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from simulator.config.errors import StudyError
-from simulator.scenario import tuning
-from simulator.scenario.reading import read, validated
-from simulator.scenario.scenario import Scenario
-from simulator.scenario.study import VariantError, expand
-from simulator.studies import executors, planning, running
-from simulator.studies.entries import OPEN
-from simulator.studies.proposals import Proposals, waves
-from simulator.studies.standing import Progress, Stages, unheard
-from simulator.trace import Study, load
-from simulator.trace.disk import locked
-from simulator.trace.manifest import NAME
+from ..config.errors import StudyError
+from ..scenario import tuning
+from ..scenario.reading import read, validated
+from ..scenario.scenario import Scenario
+from ..scenario.study import VariantError, expand
+from ..trace import Study, load
+from ..trace.disk import locked
+from ..trace.manifest import NAME
+from . import executors, planning, running
+from .entries import OPEN
+from .proposals import Proposals, waves
+from .standing import Progress, Stages, unheard
 
 Scores = Mapping[str, np.ndarray]
 """Values of each trial's replicates: less is better; infinite if one diverged."""
 
 
 class Judge(Protocol):
-    """Judges trials, as the module `analysis.racing` does."""
+    """Judges trials, as the module `stalesim.analysis.racing` does."""
 
     def scores(self, study: Study) -> Scores:
         """Returns the values of every trial's replicates."""
@@ -92,7 +92,7 @@ def tune(
             scenario's own `tune`, and so are the next two.
         folder: Folder for the study, or of a search that is to go on; by default a
             temporary one, which lives as long as the study.
-        judge: Judge of the trials, the module `analysis.racing`.
+        judge: Judge of the trials, the module `stalesim.analysis.racing`.
         objective: Metric, such as `"test_loss"` or `"test_loss@200s"`.
         trials: Number of points that are tried; by default 30.
         variant: Variant that is tuned, if the scenario has several.
@@ -102,7 +102,7 @@ def tune(
         checkpoint_s: Real seconds, as in `simulate`.
 
     Returns:
-        The search; `analysis.racing.best` says what it has found.
+        The search; `stalesim.analysis.racing.best` says what it has found.
 
     Raises:
         UserError: Optuna is not installed, something in the scenario or the folder is

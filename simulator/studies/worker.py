@@ -7,20 +7,20 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from simulator import inputs
-from simulator.config import functions
-from simulator.config.errors import StudyError, UserError
-from simulator.config.text import one_line
-from simulator.engine import device
-from simulator.studies.checkpoints import TaskCheckpoint
-from simulator.studies.entries import Done, Ends
-from simulator.studies.paths import LOCKS, done_of, task_name
-from simulator.studies.planning import Task
-from simulator.studies.standing import Heard
-from simulator.trace import DISK, Disk, Writer, journal, live
-from simulator.trace.disk import explained, replace
-from simulator.trace.parts import remove_parts
-from simulator.trace.study import journal_of
+from .. import inputs
+from ..config import functions
+from ..config.errors import StudyError, UserError
+from ..config.text import one_line
+from ..engine import device
+from ..trace import DISK, Disk, Writer, journal, live
+from ..trace.disk import explained, replace
+from ..trace.parts import remove_parts
+from ..trace.study import journal_of
+from .checkpoints import TaskCheckpoint
+from .entries import Done, Ends
+from .paths import LOCKS, done_of, task_name
+from .planning import Task
+from .standing import Heard
 
 FAILURES = "failures"
 """Folder, in that of a study, for what its author may want to report."""
@@ -111,7 +111,7 @@ def _execute(
     saved: dict[str, Any] | None,
 ) -> Done:
     device.before_import()
-    from simulator import simulation
+    from .. import simulation
 
     device.use_cache()
     device.release_programs()

@@ -10,13 +10,13 @@ from operator import itemgetter
 
 import numpy as np
 
-from simulator.config.stop import Stop
-from simulator.protocols.base import Cadence, Protocol
-from simulator.streams import Purpose, Streams
-from simulator.timeline import Chunk, StopReason
-from simulator.trace import Categorical
-from simulator.world.clients import Clients
-from simulator.world.workload import Workload
+from ..config.stop import Stop
+from ..protocols.base import Cadence, Protocol
+from ..streams import Purpose, Streams
+from ..timeline import Chunk, StopReason
+from ..trace import Categorical
+from ..world.clients import Clients
+from ..world.workload import Workload
 
 FOREVER = 2**62
 

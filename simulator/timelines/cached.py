@@ -10,8 +10,8 @@ from zipfile import BadZipFile
 
 import numpy as np
 
-from simulator.timeline import Chunk, Incidents, Jobs, Rows, StopReason
-from simulator.timelines.base import RunTimeline
+from ..timeline import Chunk, Incidents, Jobs, Rows, StopReason
+from .base import RunTimeline
 
 PARTS = {"rows": Rows, "jobs": Jobs, "incidents": Incidents}
 

@@ -25,10 +25,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from jaxtyping import Int
 
-from simulator.config.errors import DataError
-from simulator.protocols import Asynchronous, Protocol, Synchronous
-from simulator.storage import digests
-from simulator.timeline import (
+from ..config.errors import DataError
+from ..protocols import Asynchronous, Protocol, Synchronous
+from ..storage import digests
+from ..timeline import (
     NO_COMMIT,
     NO_SLOT,
     NO_WORKER,
@@ -40,10 +40,10 @@ from simulator.timeline import (
     Rows,
     StopReason,
 )
-from simulator.timelines.logs import LogTable
-from simulator.timelines.saved import TimelineSource, write_all
-from simulator.trace import Categorical, Study
-from simulator.world.workload import Workload
+from ..trace import Categorical, Study
+from ..world.workload import Workload
+from .logs import LogTable
+from .saved import TimelineSource, write_all
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 from jaxtyping import Float64
 
-from simulator.config import json_text
-from simulator.config.errors import DataError
-from simulator.config.text import shown, suggestion
-from simulator.storage import limits, table
+from ..config import json_text
+from ..config.errors import DataError
+from ..config.text import shown, suggestion
+from ..storage import limits, table
 
 if TYPE_CHECKING:
     import pandas as pd

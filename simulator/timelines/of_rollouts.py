@@ -11,11 +11,11 @@ from functools import cached_property
 import numpy as np
 from jaxtyping import Int
 
-from simulator import rollouts
-from simulator.config.errors import ScenarioError
-from simulator.rollouts import Fate, Rollouts
-from simulator.rollouts.options import RolloutStop
-from simulator.timeline import (
+from .. import rollouts
+from ..config.errors import ScenarioError
+from ..rollouts import Fate, Rollouts
+from ..rollouts.options import RolloutStop
+from ..timeline import (
     NO_COMMIT,
     NO_WORKER,
     SERVER,
@@ -27,7 +27,7 @@ from simulator.timeline import (
     StopReason,
     check,
 )
-from simulator.timelines.simulated import SimulatedTimeline
+from .simulated import SimulatedTimeline
 
 OUTCOMES = {
     Fate.TRAINED: Outcome.APPLIED,

@@ -9,25 +9,25 @@ a protocol and a world make the timeline.
 from dataclasses import replace
 from typing import Any
 
-from simulator.config.errors import ScenarioError
-from simulator.config.named import function_at
-from simulator.privacy import ledger
-from simulator.privacy.releases import Calibrated
-from simulator.problems.column_work import column_work
-from simulator.problems.sampler import Sampler
-from simulator.problems.shape import ProblemShape
-from simulator.problems.shares import Shares, shares
-from simulator.protocols.base import Protocol
-from simulator.scenario.scenario import Scenario
-from simulator.scenario.setting import WorldScenario
-from simulator.scenario.study import Run
-from simulator.setup import RunSetup
-from simulator.timelines.base import RunTimeline
-from simulator.timelines.replayed import replayed
-from simulator.timelines.simulated import SimulatedTimeline
-from simulator.world.drawn_work import DrawnWork
-from simulator.world.message_budget import UNLIMITED, Quota
-from simulator.world.workload import Workload
+from ..config.errors import ScenarioError
+from ..config.named import function_at
+from ..privacy import ledger
+from ..privacy.releases import Calibrated
+from ..problems.column_work import column_work
+from ..problems.sampler import Sampler
+from ..problems.shape import ProblemShape
+from ..problems.shares import Shares, shares
+from ..protocols.base import Protocol
+from ..scenario.scenario import Scenario
+from ..scenario.setting import WorldScenario
+from ..scenario.study import Run
+from ..setup import RunSetup
+from ..world.drawn_work import DrawnWork
+from ..world.message_budget import UNLIMITED, Quota
+from ..world.workload import Workload
+from .base import RunTimeline
+from .replayed import replayed
+from .simulated import SimulatedTimeline
 
 
 def timeline(run: Run) -> RunTimeline:
@@ -139,7 +139,7 @@ def _kind(protocol: Protocol) -> type[SimulatedTimeline]:
 
 def _flops(scenario: Scenario) -> tuple[float, ...]:
     """Returns the operations of a sample's gradient, of clients or of each party."""
-    from simulator.problems.work import work  # JAX: only where a world asks for it
+    from ..problems.work import work  # JAX: only where a world asks for it
 
     return work(scenario.problem).clients
 

@@ -10,15 +10,15 @@ from typing import Any
 
 import numpy as np
 
-from simulator import inputs
-from simulator.config.errors import ScenarioError
-from simulator.config.parts import tag
-from simulator.config.stop import Stop
-from simulator.protocols.base import Cadence
-from simulator.scenario.setting import Recording
-from simulator.scenario.study import Run
-from simulator.storage import files
-from simulator.timeline import (
+from .. import inputs
+from ..config.errors import ScenarioError
+from ..config.parts import tag
+from ..config.stop import Stop
+from ..protocols.base import Cadence
+from ..scenario.setting import Recording
+from ..scenario.study import Run
+from ..storage import files
+from ..timeline import (
     NO_COMMIT,
     NO_WORKER,
     Chunk,
@@ -31,8 +31,8 @@ from simulator.timeline import (
     StopReason,
     check,
 )
-from simulator.timelines.base import FOREVER, RunTimeline
-from simulator.trace import COLUMNS, Categorical, Study, inward, load
+from ..trace import COLUMNS, Categorical, Study, inward, load
+from .base import FOREVER, RunTimeline
 
 WIDE = ("worker", "job", "read_version", "read_slot")
 """Columns that a row has for each of its workers."""

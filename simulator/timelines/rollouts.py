@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from simulator import inputs
-from simulator.config.errors import StudyError
-from simulator.rollouts import Fate, Rollouts, play
-from simulator.rollouts.measures import RolloutLoad, ages, measured, workload
-from simulator.scenario.rollouts import RolloutScenario
-from simulator.scenario.study import Run, expand
-from simulator.scenario.writing import to_yaml
-from simulator.trace import DISK, provenance
-from simulator.trace.disk import LOCK, explained, locked, replace
+from .. import inputs
+from ..config.errors import StudyError
+from ..rollouts import Fate, Rollouts, play
+from ..rollouts.measures import RolloutLoad, ages, measured, workload
+from ..scenario.rollouts import RolloutScenario
+from ..scenario.study import Run, expand
+from ..scenario.writing import to_yaml
+from ..trace import DISK, provenance
+from ..trace.disk import LOCK, explained, locked, replace
 
 if TYPE_CHECKING:
     import pyarrow as pa

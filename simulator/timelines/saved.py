@@ -14,15 +14,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from simulator import inputs
-from simulator.config.errors import StudyError
-from simulator.scenario.setting import BaseScenario
-from simulator.scenario.study import Run, expand
-from simulator.timeline import NO_WORKER, Chunk, Kind, StopReason
-from simulator.timelines.base import RunTimeline
-from simulator.timelines.of_run import timeline
-from simulator.timelines.tables import Statistics, Tables, WholeRecord
-from simulator.trace import (
+from .. import inputs
+from ..config.errors import StudyError
+from ..scenario.setting import BaseScenario
+from ..scenario.study import Run, expand
+from ..timeline import NO_WORKER, Chunk, Kind, StopReason
+from ..trace import (
     COLUMNS,
     DISK,
     Categorical,
@@ -32,13 +29,16 @@ from simulator.trace import (
     load,
     provenance,
 )
-from simulator.trace import write_manifest as write
-from simulator.trace.disk import LOCK, PARTIAL, explained, locked
-from simulator.trace.journal import line
-from simulator.trace.manifest import NAME, read_manifest
-from simulator.trace.parts import compact
-from simulator.trace.study import journal_of, journal_session
-from simulator.world.workload import Workload
+from ..trace import write_manifest as write
+from ..trace.disk import LOCK, PARTIAL, explained, locked
+from ..trace.journal import line
+from ..trace.manifest import NAME, read_manifest
+from ..trace.parts import compact
+from ..trace.study import journal_of, journal_session
+from ..world.workload import Workload
+from .base import RunTimeline
+from .of_run import timeline
+from .tables import Statistics, Tables, WholeRecord
 
 PAIRS = 65_536
 """Most workers of all rows of a chunk together."""

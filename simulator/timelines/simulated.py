@@ -11,17 +11,17 @@ import simpy
 from simpy.core import EmptySchedule
 from simpy.events import NORMAL, EventPriority
 
-from simulator import inputs
-from simulator.recorders.recorder import Batch, Recorder
-from simulator.timeline import Chunk, StopReason, check
-from simulator.timelines.arrays import PLAYERS
-from simulator.timelines.arrays.blocks import STUCK, Block, chunks, standstill
-from simulator.timelines.arrays.rule import feedback, free_rule
-from simulator.timelines.base import RunTimeline
-from simulator.world.clients import Server
-from simulator.world.drawn_work import DrawnWork
-from simulator.world.message_budget import BudgetExhausted, MessageBudget, Quota
-from simulator.world.world import World
+from .. import inputs
+from ..recorders.recorder import Batch, Recorder
+from ..timeline import Chunk, StopReason, check
+from ..world.clients import Server
+from ..world.drawn_work import DrawnWork
+from ..world.message_budget import BudgetExhausted, MessageBudget, Quota
+from ..world.world import World
+from .arrays import PLAYERS
+from .arrays.blocks import STUCK, Block, chunks, standstill
+from .arrays.rule import feedback, free_rule
+from .base import RunTimeline
 
 AFTER_ALL = EventPriority(NORMAL + 2)
 """Priority of what happens last at an instant."""

@@ -9,7 +9,7 @@ from math import inf
 import numpy as np
 from jaxtyping import Bool, Float
 
-from simulator.timeline import Jobs, Outcome
+from ..timeline import Jobs, Outcome
 
 UNDER_WAY = (Outcome.IN_FLIGHT, Outcome.BUFFERED)
 """Outcomes of jobs that outlast their run."""

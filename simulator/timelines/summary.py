@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from simulator.timeline import Chunk, Jobs, Outcome, staleness
-from simulator.timelines.start import Start
-from simulator.trace import Categorical
+from ..timeline import Chunk, Jobs, Outcome, staleness
+from ..trace import Categorical
+from .start import Start
 
 NO_JOBS = Jobs(*(np.zeros(0) for _ in Jobs._fields))
 """None at all."""

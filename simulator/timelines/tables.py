@@ -4,10 +4,10 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from simulator.timeline import NO_COMMIT, NO_WORKER, Chunk, Jobs, Kind, Rows, staleness
-from simulator.timelines.summary import Summary
-from simulator.trace import Categorical, Writer
-from simulator.trace.jobs import attempts, incident_columns, job_columns
+from ..timeline import NO_COMMIT, NO_WORKER, Chunk, Jobs, Kind, Rows, staleness
+from ..trace import Categorical, Writer
+from ..trace.jobs import attempts, incident_columns, job_columns
+from .summary import Summary
 
 
 class Tables(Protocol):

@@ -8,15 +8,15 @@ was done since it was written. All of it goes through `disk`, and whatever is re
 what was written, by its checksum.
 """
 
-from simulator.config.errors import DamageError, StudyError
-from simulator.trace.columns import COLUMNS, TraceColumn
-from simulator.trace.disk import DISK, Disk
-from simulator.trace.journal import Files, StudyWarning
-from simulator.trace.manifest import provenance, write_manifest
-from simulator.trace.measured import metric_of_study
-from simulator.trace.numbering import inward
-from simulator.trace.study import LEFT_OUT, Study, is_summary, load
-from simulator.trace.writing import Categorical, Writer
+from ..config.errors import DamageError, StudyError
+from .columns import COLUMNS, TraceColumn
+from .disk import DISK, Disk
+from .journal import Files, StudyWarning
+from .manifest import provenance, write_manifest
+from .measured import metric_of_study
+from .numbering import inward
+from .study import LEFT_OUT, Study, is_summary, load
+from .writing import Categorical, Writer
 
 __all__ = [
     "COLUMNS",

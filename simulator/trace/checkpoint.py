@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from simulator.trace.disk import Disk, explained, replace
+from .disk import Disk, explained, replace
 
 ARRAY = "array:"
 """Stands, with its name, for an array in what is otherwise JSON."""

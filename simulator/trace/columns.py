@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from simulator import metrics
+from .. import metrics
 
 
 class TraceColumn(NamedTuple):

@@ -7,12 +7,12 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-import simulator
-
+PACKAGE = Path(__file__).resolve().parents[1]
+"""Folder of the simulator."""
 PARTS = ("simulator", "analysis", "pyproject.toml")
 """Files of the program in its repository."""
-KINDS, COMMANDS = {".py", ".bz2"}, "cli"
-"""Endings of code, and of data that come with it; the folder that has no part in it."""
+KINDS, APART = {".py", ".bz2"}, {"cli", "front"}
+"""Endings of code, and of data that come with it; folders that have no part in it."""
 TIMEOUT_S = 10
 
 
@@ -35,7 +35,7 @@ def of_program() -> Commit:
     Another repository, in which an environment with this package happens
     to lie, does not have the package's files under version control, and is not meant.
     """
-    package = Path(simulator.__file__).resolve().parent
+    package = PACKAGE
     parts = [str(package.parent / name) for name in PARTS]
     try:
         _git(package, "ls-files", "--error-unmatch", package / "__init__.py")
@@ -54,7 +54,7 @@ def code() -> str:
     They count by name and content; the command line does not, through which none pass.
     It tells programs apart that have no repository, such as two wheels of one version.
     """
-    return _code(Path(simulator.__file__).resolve().parent)
+    return _code(PACKAGE)
 
 
 @cache
@@ -66,7 +66,7 @@ def _code(package: Path) -> str:
     found = hashlib.sha256()
     for path in sorted(package.rglob("*")):
         name = path.relative_to(package).as_posix()
-        if path.suffix in KINDS and not name.startswith(f"{COMMANDS}/"):
+        if path.suffix in KINDS and name.split("/")[0] not in APART:
             body = path.read_bytes()
             found.update(f"{name} {len(body)}\n".encode())
             found.update(body)

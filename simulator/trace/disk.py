@@ -12,7 +12,7 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from simulator.config.errors import StudyError
+from ..config.errors import StudyError
 
 LOCK = ".lock"
 """File by whose lock a folder has one writer."""

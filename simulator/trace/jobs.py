@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Int
 
-from simulator.timeline import Incident, Incidents, Jobs, Outcome
-from simulator.trace.writing import Categorical
+from ..timeline import Incident, Incidents, Jobs, Outcome
+from .writing import Categorical
 
 KINDS = ("work", "refresh")
 OUTCOMES = tuple(outcome.name for outcome in Outcome)

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from simulator.config.errors import StudyError
-from simulator.trace.disk import Disk
+from ..config.errors import StudyError
+from .disk import Disk
 
 Files = dict[str, dict[str, list[int]]]
 """Bytes and CRC-32 of the files of each table: `{table: {file: [bytes, crc]}}`."""

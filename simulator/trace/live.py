@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from simulator.trace.disk import PARTIAL
+from .disk import PARTIAL
 
 LIVE = ".live"
 """Folder, in that of a study, of what it tells while it is run."""

@@ -21,10 +21,10 @@ from pydantic import (
 )
 from typing_extensions import TypedDict
 
-from simulator.config import json_text
-from simulator.config.errors import StudyError
-from simulator.trace.commit import code, of_program
-from simulator.trace.disk import DISK, Disk, explained, replace
+from ..config import json_text
+from ..config.errors import StudyError
+from .commit import code, of_program
+from .disk import DISK, Disk, explained, replace
 
 NAME = "manifest.json"
 FORMAT = 2

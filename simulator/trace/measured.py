@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from simulator.metrics import Metric, find, metric
+from ..metrics import Metric, find, metric
 
 FACTS = ("unit", "higher_is_better", "label", "logarithmic", "meaning")
 """Facts of a metric that are kept as they are; `bounds` too, null where infinite."""

@@ -5,10 +5,10 @@ from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from simulator.config.errors import DamageError
-from simulator.trace.columns import COLUMNS
-from simulator.trace.disk import PARTIAL, Disk, explained, replace
-from simulator.trace.journal import Files
+from ..config.errors import DamageError
+from .columns import COLUMNS
+from .disk import PARTIAL, Disk, explained, replace
+from .journal import Files
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from simulator.config.errors import DamageError, StudyError
-from simulator.trace import journal, parts, told
-from simulator.trace.columns import COLUMNS, ORDERS
-from simulator.trace.disk import DISK, Disk
-from simulator.trace.journal import Files
-from simulator.trace.manifest import read_manifest
+from ..config.errors import DamageError, StudyError
+from . import journal, parts, told
+from .columns import COLUMNS, ORDERS
+from .disk import DISK, Disk
+from .journal import Files
+from .manifest import read_manifest
 
 if TYPE_CHECKING:
     import pandas as pd

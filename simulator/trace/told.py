@@ -7,7 +7,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from simulator.config.text import counted, one_line, ranges, shortened
+from ..config.text import counted, one_line, ranges, shortened
 
 OPEN = ("incomplete", "failed")
 """Ends of runs that have no results."""

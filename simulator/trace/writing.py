@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from simulator.trace import numbering, parts
-from simulator.trace.columns import COLUMNS, FURTHER, TraceColumn
-from simulator.trace.disk import DISK, Disk
-from simulator.trace.journal import Files
-from simulator.trace.live import LiveRows
+from . import numbering, parts
+from .columns import COLUMNS, FURTHER, TraceColumn
+from .disk import DISK, Disk
+from .journal import Files
+from .live import LiveRows
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_serializer, model_validator
 
-from simulator.config.base import (
+from ..config.base import (
     Config,
     FilePath,
     LocatedError,
@@ -15,9 +15,9 @@ from simulator.config.base import (
     Rule,
     without,
 )
-from simulator.laws.base import AnyLaw
-from simulator.laws.distributions import Parameter
-from simulator.world.named import WorldName, with_named
+from ..laws.base import AnyLaw
+from ..laws.distributions import Parameter
+from .named import WorldName, with_named
 
 Count = Annotated[int, Field(ge=1)]
 Chance = Annotated[float, Field(ge=0, lt=1)]

@@ -10,13 +10,13 @@ from collections.abc import Callable
 from math import inf
 from typing import TYPE_CHECKING
 
-from simulator.streams import Purpose
-from simulator.timeline import Incident, Outcome
-from simulator.world.faults import Sending
-from simulator.world.selection import Pool
+from ..streams import Purpose
+from ..timeline import Incident, Outcome
+from .faults import Sending
+from .selection import Pool
 
 if TYPE_CHECKING:
-    from simulator.world.world import World
+    from .world import World
 
 Then = Callable[[int], None]
 Lost = Callable[[int, Outcome], None]

@@ -7,8 +7,8 @@ from operator import length_hint
 
 import numpy as np
 
-from simulator.laws.base import Draws, DurationSampler
-from simulator.streams import Purpose, Streams
+from ..laws.base import Draws, DurationSampler
+from ..streams import Purpose, Streams
 
 LARGE = 256
 """Draws in a block. It changes no draw, only how many are made at once."""

@@ -4,10 +4,10 @@ from collections.abc import Callable
 from math import inf, log
 from typing import NamedTuple
 
-from simulator.config.errors import ScenarioError
-from simulator.streams import Purpose, Streams
-from simulator.world.clients import Loss, NamedSlowdown
-from simulator.world.presence import Renewal
+from ..config.errors import ScenarioError
+from ..streams import Purpose, Streams
+from .clients import Loss, NamedSlowdown
+from .presence import Renewal
 
 BLOCK = 256
 

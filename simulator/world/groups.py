@@ -4,15 +4,15 @@ from fractions import Fraction
 
 import numpy as np
 
-from simulator.laws.base import AnyLaw, DurationSampler, Population
-from simulator.laws.parameters import ClientValues
-from simulator.laws.summed import SummedSampler
-from simulator.streams import Purpose
-from simulator.world import faults
-from simulator.world.clients import Behaviour, OnOff, Periodic
-from simulator.world.delays import StageDelays
-from simulator.world.power import Powers
-from simulator.world.presence import (
+from ..laws.base import AnyLaw, DurationSampler, Population
+from ..laws.parameters import ClientValues
+from ..laws.summed import SummedSampler
+from ..streams import Purpose
+from . import faults
+from .clients import Behaviour, OnOff, Periodic
+from .delays import StageDelays
+from .power import Powers
+from .presence import (
     Lasting,
     Membership,
     PeriodicPresence,
@@ -20,7 +20,7 @@ from simulator.world.presence import (
     Renewal,
     read_intervals,
 )
-from simulator.world.workload import Workload
+from .workload import Workload
 
 
 class ClientGroup:

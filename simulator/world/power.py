@@ -6,11 +6,11 @@ from math import ceil, inf
 
 import numpy as np
 
-from simulator.config.errors import DataError
-from simulator.laws.base import Population
-from simulator.laws.parameters import ClientValues
-from simulator.storage import files, table
-from simulator.world.clients import Power, table_mistake
+from ..config.errors import DataError
+from ..laws.base import Population
+from ..laws.parameters import ClientValues
+from ..storage import files, table
+from .clients import Power, table_mistake
 
 
 class PowerTable:

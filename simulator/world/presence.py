@@ -13,11 +13,11 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from jaxtyping import Float
 
-from simulator.config.errors import DataError, ScenarioError
-from simulator.laws.base import Population
-from simulator.laws.parameters import ClientValues
-from simulator.storage import files, table
-from simulator.world.clients import Periodic, Traced
+from ..config.errors import DataError, ScenarioError
+from ..laws.base import Population
+from ..laws.parameters import ClientValues
+from ..storage import files, table
+from .clients import Periodic, Traced
 
 Draw = Callable[[int], float]
 """Returns a client's next duration."""

@@ -4,10 +4,10 @@ from collections.abc import Callable
 
 import numpy as np
 
-from simulator.config.errors import ScenarioError
-from simulator.config.expressions import per_client
-from simulator.streams import Purpose, Streams
-from simulator.world.clients import Selection
+from ..config.errors import ScenarioError
+from ..config.expressions import per_client
+from ..streams import Purpose, Streams
+from .clients import Selection
 
 BLOCK = 4096
 """Candidates that are drawn at once."""

@@ -14,11 +14,11 @@ import numpy as np
 import simpy
 from simpy.events import NORMAL, URGENT, EventPriority
 
-from simulator.laws.base import AnyLaw, Draws, DurationSampler, Population, common_tick
-from simulator.streams import Purpose, Streams
-from simulator.timeline import Incident, Incidents
-from simulator.world import faults
-from simulator.world.clients import (
+from ..laws.base import AnyLaw, Draws, DurationSampler, Population, common_tick
+from ..streams import Purpose, Streams
+from ..timeline import Incident, Incidents
+from . import faults
+from .clients import (
     Behaviour,
     Clients,
     NamedSlowdown,
@@ -26,14 +26,14 @@ from simulator.world.clients import (
     RegimeSlowdown,
     Server,
 )
-from simulator.world.delays import LARGE, StageDelays, block_size
-from simulator.world.drawn_work import DrawnWork
-from simulator.world.groups import ClientGroup
-from simulator.world.links import Queue, SharedLink
-from simulator.world.message_budget import MessageBudget
-from simulator.world.presence import MOST_TURNS, restless
-from simulator.world.selection import Pool
-from simulator.world.workload import Workload
+from .delays import LARGE, StageDelays, block_size
+from .drawn_work import DrawnWork
+from .groups import ClientGroup
+from .links import Queue, SharedLink
+from .message_budget import MessageBudget
+from .presence import MOST_TURNS, restless
+from .selection import Pool
+from .workload import Workload
 
 AFTER_ARRIVALS = EventPriority(NORMAL + 1)
 """Priority of the end of a window: what arrives at that instant is still in it."""

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from simulator.scenario.reading import read
-from simulator.trace import COLUMNS, Study, load
+from stalesim.simulator.scenario.reading import read
+from stalesim.simulator.trace import COLUMNS, Study, load
 
 STOOD, REFUSED, WRONG, UGLY = "stood", "refused", "wrong", "ugly"
 """As if nothing had been; refused in one line that says what to do; numbers that are
@@ -73,7 +73,7 @@ def environment(**also: str) -> dict[str, str]:
 def start(*arguments: object, **options: Any) -> subprocess.Popen[str]:
     """Starts a command in a session of its own, so that it can be killed whole."""
     env = environment(**options.pop("also", {}))
-    command = [sys.executable, "-m", "simulator.cli", *map(str, arguments)]
+    command = [sys.executable, "-m", "stalesim", *map(str, arguments)]
     pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     return subprocess.Popen(
         command, text=True, env=env, start_new_session=True, **pipes, **options

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from simulator import studies
-from simulator.config.errors import UserError
-from simulator.scenario.reading import validated
-from simulator.scenario.setting import WorldScenario
-from simulator.studies import running
-from simulator.timelines.saved import record
-from simulator.trace import Study, StudyWarning, load
+from stalesim.simulator import studies
+from stalesim.simulator.config.errors import UserError
+from stalesim.simulator.scenario.reading import validated
+from stalesim.simulator.scenario.setting import WorldScenario
+from stalesim.simulator.studies import running
+from stalesim.simulator.timelines.saved import record
+from stalesim.simulator.trace import Study, StudyWarning, load
 from tests.attacks.cases import REFUSED, STOOD, UGLY, WRONG, Case
 from tests.support import SGD, VAFL
 from tests.unit.studies import test_damage as damage

@@ -11,11 +11,11 @@ from typing import Any
 
 import yaml
 
-from simulator.config.errors import UserError
-from simulator.scenario.reading import read_any
-from simulator.scenario.scenario import Scenario
-from simulator.scenario.study import expand
-from simulator.studies import planned, simulate
+from stalesim.simulator.config.errors import UserError
+from stalesim.simulator.scenario.reading import read_any
+from stalesim.simulator.scenario.scenario import Scenario
+from stalesim.simulator.scenario.study import expand
+from stalesim.simulator.studies import planned, simulate
 from tests.attacks.cases import LONGEST, REFUSED, ROOT, STOOD, UGLY, Case
 
 READ_S, RUN_S = 12.0, 120.0

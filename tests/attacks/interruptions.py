@@ -8,9 +8,9 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from analysis.files import OURS, PARTIAL, WHOLE
-from simulator.config.errors import UserError
-from simulator.trace import Study, load
+from stalesim.analysis.files import OURS, PARTIAL, WHOLE
+from stalesim.simulator.config.errors import UserError
+from stalesim.simulator.trace import Study, load
 from tests.attacks.cases import (
     STOOD,
     UGLY,

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from simulator.config.catalogue import own
-from simulator.config.parts import tag
+from stalesim.simulator.config.catalogue import own
+from stalesim.simulator.config.parts import tag
 
 EXPON = {"law": "expon"}
 LINKS = {"upload": {"latency": EXPON, "bandwidth": 1e5}, "download": {"latency": EXPON}}

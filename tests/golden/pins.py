@@ -27,7 +27,7 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import parquet
 
-from simulator.config.text import nearest
+from stalesim.simulator.config.text import nearest
 from tests.golden.cases import CASES
 
 ROOT = Path(__file__).parents[2]
@@ -76,9 +76,9 @@ def _short(name: str) -> Iterator[tuple[str, Any, bool]]:
 
     All of them are named by variant; of a sweep, the first point is taken.
     """
-    from simulator.scenario.reading import read_any
-    from simulator.scenario.scenario import Scenario
-    from simulator.scenario.study import expand
+    from stalesim.simulator.scenario.reading import read_any
+    from stalesim.simulator.scenario.scenario import Scenario
+    from stalesim.simulator.scenario.study import expand
 
     if name in CASES:
         yield "base", Scenario.model_validate(CASES[name]), True
@@ -101,9 +101,9 @@ def _short(name: str) -> Iterator[tuple[str, Any, bool]]:
 
 
 def _run(scenario: Any, *, learns: bool) -> dict[str, Any]:
-    from simulator.studies import simulate
-    from simulator.timelines.rollouts import record_rollouts
-    from simulator.timelines.saved import record
+    from stalesim.simulator.studies import simulate
+    from stalesim.simulator.timelines.rollouts import record_rollouts
+    from stalesim.simulator.timelines.saved import record
 
     if hasattr(scenario, "generation"):
         with tempfile.TemporaryDirectory() as folder:

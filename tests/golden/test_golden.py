@@ -14,12 +14,12 @@ import jax
 import numpy as np
 import pytest
 
-from simulator.config.stop import Stop
-from simulator.protocols import Asynchronous, Synchronous, TSynchronous
-from simulator.timeline import NO_WORKER
-from simulator.timelines.simulated import SimulatedTimeline
-from simulator.world.clients import Clients, Server
-from simulator.world.workload import Workload
+from stalesim.simulator.config.stop import Stop
+from stalesim.simulator.protocols import Asynchronous, Synchronous, TSynchronous
+from stalesim.simulator.timeline import NO_WORKER
+from stalesim.simulator.timelines.simulated import SimulatedTimeline
+from stalesim.simulator.world.clients import Clients, Server
+from stalesim.simulator.world.workload import Workload
 from tests.runs import execute, prepared
 from tests.support import SGD, everything
 

@@ -8,28 +8,31 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from simulator.problems import losses
-from simulator.problems.models.cifar_net import layers
-from simulator.problems.models.cnn.network import CnnNetwork
-from simulator.problems.models.convolution import convolve
-from simulator.problems.models.deep_cnn.network import DeepCnnNetwork
-from simulator.problems.models.deep_cnn.part import DeepCnn
-from simulator.problems.models.dense.network import DenseNetwork
-from simulator.problems.models.linear.network import LinearClassifier, LinearEmbedding
-from simulator.problems.models.lstm.layers import both_ways
-from simulator.problems.models.lstm.network import LstmNetwork
-from simulator.problems.models.lstm.part import Lstm
-from simulator.problems.models.lstm.party import PartyLstm
-from simulator.problems.models.mlp.network import MlpNetwork
-from simulator.problems.models.party import PartyNetwork
-from simulator.problems.models.pooling import pool
-from simulator.problems.models.transformer.network import TransformerNetwork
-from simulator.problems.models.transformer.part import Transformer
-from simulator.problems.models.view_cnn.network import ViewCnnNetwork
-from simulator.problems.server.network import ServerNetwork
-from simulator.problems.server.part import ServerModel
-from simulator.problems.transfer import TransferProblem
-from simulator.problems.vertical import VerticalProblem, added
+from stalesim.simulator.problems import losses
+from stalesim.simulator.problems.models.cifar_net import layers
+from stalesim.simulator.problems.models.cnn.network import CnnNetwork
+from stalesim.simulator.problems.models.convolution import convolve
+from stalesim.simulator.problems.models.deep_cnn.network import DeepCnnNetwork
+from stalesim.simulator.problems.models.deep_cnn.part import DeepCnn
+from stalesim.simulator.problems.models.dense.network import DenseNetwork
+from stalesim.simulator.problems.models.linear.network import (
+    LinearClassifier,
+    LinearEmbedding,
+)
+from stalesim.simulator.problems.models.lstm.layers import both_ways
+from stalesim.simulator.problems.models.lstm.network import LstmNetwork
+from stalesim.simulator.problems.models.lstm.part import Lstm
+from stalesim.simulator.problems.models.lstm.party import PartyLstm
+from stalesim.simulator.problems.models.mlp.network import MlpNetwork
+from stalesim.simulator.problems.models.party import PartyNetwork
+from stalesim.simulator.problems.models.pooling import pool
+from stalesim.simulator.problems.models.transformer.network import TransformerNetwork
+from stalesim.simulator.problems.models.transformer.part import Transformer
+from stalesim.simulator.problems.models.view_cnn.network import ViewCnnNetwork
+from stalesim.simulator.problems.server.network import ServerNetwork
+from stalesim.simulator.problems.server.part import ServerModel
+from stalesim.simulator.problems.transfer import TransferProblem
+from stalesim.simulator.problems.vertical import VerticalProblem, added
 
 
 class Case(NamedTuple):

@@ -3,9 +3,9 @@
 from dataclasses import replace
 from typing import Any
 
-from simulator.laws.scaled import Scaled
-from simulator.timelines.simulated import SimulatedTimeline
-from simulator.world.clients import (
+from stalesim.simulator.laws.scaled import Scaled
+from stalesim.simulator.timelines.simulated import SimulatedTimeline
+from stalesim.simulator.world.clients import (
     Behaviour,
     Clients,
     Crashes,

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
-from simulator.config.errors import ScenarioError
-from simulator.config.expressions import check_syntax, evaluate
-from simulator.scenario import dialect
-from simulator.scenario.reading import loads
-from simulator.scenario.scenario import Scenario
-from simulator.scenario.writing import to_yaml
+from stalesim.simulator.config.errors import ScenarioError
+from stalesim.simulator.config.expressions import check_syntax, evaluate
+from stalesim.simulator.scenario import dialect
+from stalesim.simulator.scenario.reading import loads
+from stalesim.simulator.scenario.scenario import Scenario
+from stalesim.simulator.scenario.writing import to_yaml
 
 common = settings(deadline=None, derandomize=True, max_examples=200)
 

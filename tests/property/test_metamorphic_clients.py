@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from simulator import studies
-from simulator.config.stop import Stop
-from simulator.laws.constant import Constant
-from simulator.protocols import (
+from stalesim.simulator import studies
+from stalesim.simulator.config.stop import Stop
+from stalesim.simulator.laws.constant import Constant
+from stalesim.simulator.protocols import (
     Asynchronous,
     Bounded,
     Buffered,
@@ -22,10 +22,10 @@ from simulator.protocols import (
     Synchronous,
     TSynchronous,
 )
-from simulator.timeline import NO_WORKER, Incidents, Jobs, Outcome, StopReason
-from simulator.timelines.simulated import SimulatedTimeline
-from simulator.world.clients import Clients, Server
-from simulator.world.workload import Workload
+from stalesim.simulator.timeline import NO_WORKER, Incidents, Jobs, Outcome, StopReason
+from stalesim.simulator.timelines.simulated import SimulatedTimeline
+from stalesim.simulator.world.clients import Clients, Server
+from stalesim.simulator.world.workload import Workload
 from tests.property.test_worlds import behaviours
 from tests.property.whole import (
     REGISTERS,

@@ -7,16 +7,16 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 
-from simulator import studies
-from simulator.config.catalogue import parts
-from simulator.config.parts import tag
-from simulator.scenario.setting import Recording, WorldScenario
-from simulator.scenario.study import expand
-from simulator.timelines.of_run import timeline
-from simulator.timelines.replayed import replayed
-from simulator.timelines.saved import TimelineSource, record, write_all
-from simulator.timelines.simulated import SimulatedTimeline
-from simulator.trace import Study
+from stalesim.simulator import studies
+from stalesim.simulator.config.catalogue import parts
+from stalesim.simulator.config.parts import tag
+from stalesim.simulator.scenario.setting import Recording, WorldScenario
+from stalesim.simulator.scenario.study import expand
+from stalesim.simulator.timelines.of_run import timeline
+from stalesim.simulator.timelines.replayed import replayed
+from stalesim.simulator.timelines.saved import TimelineSource, record, write_all
+from stalesim.simulator.timelines.simulated import SimulatedTimeline
+from stalesim.simulator.trace import Study
 from tests.property.test_worlds import neighbourhoods, worlds
 from tests.property.whole import assert_alike, whole
 from tests.unit.studies.test_studies import TABLES, TREE

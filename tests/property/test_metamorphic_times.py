@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from simulator.config.stop import Stop
-from simulator.laws.constant import Constant
-from simulator.laws.distributions import Scipy
-from simulator.protocols import Bounded, Centralised, Cyclic
-from simulator.timelines.simulated import SimulatedTimeline
-from simulator.world.clients import Clients
-from simulator.world.workload import Workload
+from stalesim.simulator.config.stop import Stop
+from stalesim.simulator.laws.constant import Constant
+from stalesim.simulator.laws.distributions import Scipy
+from stalesim.simulator.protocols import Bounded, Centralised, Cyclic
+from stalesim.simulator.timelines.simulated import SimulatedTimeline
+from stalesim.simulator.world.clients import Clients
+from stalesim.simulator.world.workload import Workload
 from tests.property.stretching import stretched
 from tests.property.test_worlds import neighbourhoods, worlds
 from tests.property.whole import REGISTERS, assert_alike, whole

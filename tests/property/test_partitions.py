@@ -6,16 +6,16 @@ import numpy as np
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from simulator.problems.data.base import Dataset
-from simulator.problems.data.groups import grouping
-from simulator.problems.partitions.column import ByColumn
-from simulator.problems.partitions.dirichlet import Dirichlet
-from simulator.problems.partitions.iid import Iid
-from simulator.problems.partitions.labels import Labels
-from simulator.problems.partitions.natural import Natural
-from simulator.problems.partitions.sizes import Sizes
-from simulator.problems.sampler import Sampler, Sampling
-from simulator.timeline import NO_SAMPLE, NO_WORKER, Rows
+from stalesim.simulator.problems.data.base import Dataset
+from stalesim.simulator.problems.data.groups import grouping
+from stalesim.simulator.problems.partitions.column import ByColumn
+from stalesim.simulator.problems.partitions.dirichlet import Dirichlet
+from stalesim.simulator.problems.partitions.iid import Iid
+from stalesim.simulator.problems.partitions.labels import Labels
+from stalesim.simulator.problems.partitions.natural import Natural
+from stalesim.simulator.problems.partitions.sizes import Sizes
+from stalesim.simulator.problems.sampler import Sampler, Sampling
+from stalesim.simulator.timeline import NO_SAMPLE, NO_WORKER, Rows
 
 SAMPLINGS: list[Sampling] = ["distinct", "replacement", "shuffled"]
 

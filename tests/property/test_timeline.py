@@ -4,20 +4,20 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from simulator.config.stop import Stop
-from simulator.laws.constant import Constant
-from simulator.laws.distributions import Scipy
-from simulator.problems.sampler import Sampler
-from simulator.protocols import (
+from stalesim.simulator.config.stop import Stop
+from stalesim.simulator.laws.constant import Constant
+from stalesim.simulator.laws.distributions import Scipy
+from stalesim.simulator.problems.sampler import Sampler
+from stalesim.simulator.protocols import (
     Asynchronous,
     Bounded,
     Synchronous,
     TSynchronous,
 )
-from simulator.timeline import NO_SLOT, NO_WORKER, Kind, Outcome
-from simulator.timelines.simulated import SimulatedTimeline
-from simulator.world.clients import Clients
-from simulator.world.workload import Workload
+from stalesim.simulator.timeline import NO_SLOT, NO_WORKER, Kind, Outcome
+from stalesim.simulator.timelines.simulated import SimulatedTimeline
+from stalesim.simulator.world.clients import Clients
+from stalesim.simulator.world.workload import Workload
 from tests.support import everything
 
 LAWS = st.sampled_from(

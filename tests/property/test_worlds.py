@@ -6,13 +6,13 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from simulator.config.stop import Stop
-from simulator.laws.constant import Constant
-from simulator.laws.distributions import Scipy
-from simulator.laws.markov import Markov
-from simulator.laws.mixture import Mixture
-from simulator.laws.truncated import Truncated
-from simulator.protocols import (
+from stalesim.simulator.config.stop import Stop
+from stalesim.simulator.laws.constant import Constant
+from stalesim.simulator.laws.distributions import Scipy
+from stalesim.simulator.laws.markov import Markov
+from stalesim.simulator.laws.mixture import Mixture
+from stalesim.simulator.laws.truncated import Truncated
+from stalesim.simulator.protocols import (
     Asynchronous,
     Buffered,
     Gossip,
@@ -20,10 +20,17 @@ from simulator.protocols import (
     Synchronous,
     TSynchronous,
 )
-from simulator.timeline import NO_SLOT, NO_WORKER, Jobs, Kind, Outcome, StopReason
-from simulator.timelines.simulated import SimulatedTimeline
-from simulator.world.clients import Clients, Server
-from simulator.world.workload import Workload
+from stalesim.simulator.timeline import (
+    NO_SLOT,
+    NO_WORKER,
+    Jobs,
+    Kind,
+    Outcome,
+    StopReason,
+)
+from stalesim.simulator.timelines.simulated import SimulatedTimeline
+from stalesim.simulator.world.clients import Clients, Server
+from stalesim.simulator.world.workload import Workload
 from tests.support import everything
 from tests.unit.protocols.replay import check_conservation, replay_registers
 

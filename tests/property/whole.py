@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from simulator.timeline import (
+from stalesim.simulator.timeline import (
     NO_SLOT,
     NO_WORKER,
     Incidents,
@@ -14,7 +14,7 @@ from simulator.timeline import (
     StopReason,
     check,
 )
-from simulator.timelines.simulated import SimulatedTimeline
+from stalesim.simulator.timelines.simulated import SimulatedTimeline
 
 MOMENTS = ("read", "begun", "computed", "sent", "arrived", "applied")
 TIMES = ("time", *(f"{moment}_time" for moment in MOMENTS))

@@ -1,4 +1,4 @@
-"""A readable twin of `simulator.problems.models.cifar_net.network.Layers`, in NumPy."""
+"""A readable twin of `cifar_net.network.Layers`, in NumPy."""
 
 import numpy as np
 

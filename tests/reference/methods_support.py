@@ -6,12 +6,12 @@ from typing import Any
 import jax
 import numpy as np
 
-from simulator.scenario.study import Run, merge
-from simulator.streams import Purpose
-from simulator.timeline import NO_COMMIT, NO_SAMPLE, Jobs, Kind, Outcome
-from simulator.timelines.of_run import timeline
-from simulator.timelines.simulated import SimulatedTimeline
-from simulator.world.world import World
+from stalesim.simulator.scenario.study import Run, merge
+from stalesim.simulator.streams import Purpose
+from stalesim.simulator.timeline import NO_COMMIT, NO_SAMPLE, Jobs, Kind, Outcome
+from stalesim.simulator.timelines.of_run import timeline
+from stalesim.simulator.timelines.simulated import SimulatedTimeline
+from stalesim.simulator.world.world import World
 from tests.reference import methods_twin as twin
 from tests.runs import execute, prepared
 from tests.support import Memory, everything, scenario

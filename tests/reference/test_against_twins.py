@@ -8,13 +8,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from simulator.algorithms.vafl import building as kernel
-from simulator.algorithms.vafl.noise import draw
-from simulator.engine.execute import Program
-from simulator.engine.runner import Runner
-from simulator.privacy import gdp
-from simulator.simulation import Prepared, _row_stream, key_of
-from simulator.timeline import NO_WORKER, Kind
+from stalesim.simulator.algorithms.vafl import building as kernel
+from stalesim.simulator.algorithms.vafl.noise import draw
+from stalesim.simulator.engine.execute import Program
+from stalesim.simulator.engine.runner import Runner
+from stalesim.simulator.privacy import gdp
+from stalesim.simulator.simulation import Prepared, _row_stream, key_of
+from stalesim.simulator.timeline import NO_WORKER, Kind
 from tests.reference import sgd_twin, vafl_twin
 from tests.runs import prepared, rows_of
 from tests.support import SGD

@@ -13,11 +13,11 @@ import pytest
 import yaml
 from jax import Array
 
-from simulator.config.errors import ScenarioError
-from simulator.keys import key_of
-from simulator.scenario.scenario import Scenario
-from simulator.studies import planned
-from simulator.timeline import Kind
+from stalesim.simulator.config.errors import ScenarioError
+from stalesim.simulator.keys import key_of
+from stalesim.simulator.scenario.scenario import Scenario
+from stalesim.simulator.studies import planned
+from stalesim.simulator.timeline import Kind
 from tests.reference.test_own_models import assert_same, run
 from tests.runs import execute, prepared, rows_of
 from tests.support import merge

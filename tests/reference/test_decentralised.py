@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from simulator.simulation import Prepared
-from simulator.timeline import Kind, Rows
+from stalesim.simulator.simulation import Prepared
+from stalesim.simulator.timeline import Kind, Rows
 from tests.reference import gossip_twin as twin
 from tests.reference.gossip_support import (
     ARCS,

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from analysis.theory import gossip as theory
-from simulator.engine.execute import Program, null_events, put
-from simulator.simulation import Prepared, _row_stream, key_of
-from simulator.timeline import Kind
+from stalesim.analysis.theory import gossip as theory
+from stalesim.simulator.engine.execute import Program, null_events, put
+from stalesim.simulator.simulation import Prepared, _row_stream, key_of
+from stalesim.simulator.timeline import Kind
 from tests.reference import gossip_twin as twin
 from tests.reference.gossip_support import (
     ARCS,

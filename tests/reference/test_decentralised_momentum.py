@@ -7,11 +7,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from simulator.algorithms.decentralised.part import Augmentation, Psgd
-from simulator.config.errors import UserError
-from simulator.problems.augmenting import augmented
-from simulator.simulation import Prepared, key_of
-from simulator.timeline import Kind
+from stalesim.simulator.algorithms.decentralised.part import Augmentation, Psgd
+from stalesim.simulator.config.errors import UserError
+from stalesim.simulator.problems.augmenting import augmented
+from stalesim.simulator.simulation import Prepared, key_of
+from stalesim.simulator.timeline import Kind
 from tests.reference import gossip_twin as twin
 from tests.reference.gossip_support import (
     BATCH,

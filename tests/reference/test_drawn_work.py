@@ -6,13 +6,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from simulator.config.errors import ScenarioError
-from simulator.scenario.study import Run, merge
-from simulator.streams import Purpose
-from simulator.timeline import Jobs
-from simulator.timelines.of_run import set_up, timeline
-from simulator.timelines.simulated import SimulatedTimeline
-from simulator.world.world import World
+from stalesim.simulator.config.errors import ScenarioError
+from stalesim.simulator.scenario.study import Run, merge
+from stalesim.simulator.streams import Purpose
+from stalesim.simulator.timeline import Jobs
+from stalesim.simulator.timelines.of_run import set_up, timeline
+from stalesim.simulator.timelines.simulated import SimulatedTimeline
+from stalesim.simulator.world.world import World
 from tests.support import everything, scenario
 
 K, ROWS, BATCH = 40, 25, 3

@@ -7,11 +7,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from simulator.algorithms.client_work import NOISE
-from simulator.algorithms.edge_cloud.part import Audp, Mapa
-from simulator.algorithms.edge_cloud.stages import stages
-from simulator.scenario.study import merge
-from simulator.simulation import key_of
+from stalesim.simulator.algorithms.client_work import NOISE
+from stalesim.simulator.algorithms.edge_cloud.part import Audp, Mapa
+from stalesim.simulator.algorithms.edge_cloud.stages import stages
+from stalesim.simulator.scenario.study import merge
+from stalesim.simulator.simulation import key_of
 from tests.reference import mapa_twin
 from tests.runs import execute, prepared, rows_of
 from tests.support import SGD
@@ -211,7 +211,7 @@ def test_a_rate_and_a_step_size_exclude_each_other() -> None:
 
 
 def test_one_privacy_level_for_each_client() -> None:
-    from simulator.config.errors import ScenarioError
+    from stalesim.simulator.config.errors import ScenarioError
 
     with pytest.raises(ScenarioError, match=r"epsilon must have one entry per client"):
         prepared(BASE, {"algorithm": {"epsilon": [0.1, 0.2]}})

@@ -6,9 +6,9 @@ import jax
 import numpy as np
 import pytest
 
-from simulator.scenario.scenario import Scenario
-from simulator.scenario.study import merge
-from simulator.timeline import NO_WORKER, Kind
+from stalesim.simulator.scenario.scenario import Scenario
+from stalesim.simulator.scenario.study import merge
+from stalesim.simulator.timeline import NO_WORKER, Kind
 from tests.reference.methods_support import BASE, SEED, STEP, K, d
 from tests.runs import execute, prepared
 from tests.support import everything

@@ -11,9 +11,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from simulator.scenario.study import merge
-from simulator.simulation import Prepared, prepare_together
-from simulator.timeline import NO_SAMPLE, NO_WORKER
+from stalesim.simulator.scenario.study import merge
+from stalesim.simulator.simulation import Prepared, prepare_together
+from stalesim.simulator.timeline import NO_SAMPLE, NO_WORKER
 from tests.reference import fed_avg_twin as twin
 from tests.reference.federated_twin import Problem
 from tests.runs import execute, prepared, rows_of

@@ -6,8 +6,8 @@ import jax
 import numpy as np
 import pytest
 
-from simulator.scenario.study import merge
-from simulator.simulation import Prepared, key_of
+from stalesim.simulator.scenario.study import merge
+from stalesim.simulator.simulation import Prepared, key_of
 from tests.reference import fedbcd_async_twin, fedbcd_s_twin
 from tests.reference import fedbcd_twin as twin
 from tests.reference.test_against_twins import carried

@@ -7,10 +7,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from simulator.engine.execute import Program
-from simulator.engine.runner import Runner
-from simulator.problems import losses
-from simulator.simulation import Prepared, _row_stream, key_of
+from stalesim.simulator.engine.execute import Program
+from stalesim.simulator.engine.runner import Runner
+from stalesim.simulator.problems import losses
+from stalesim.simulator.simulation import Prepared, _row_stream, key_of
 from tests.runs import prepared, rows_of
 from tests.support import SGD
 

@@ -7,9 +7,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from simulator.problems.transfer import LABELLED, OTHER
-from simulator.scenario.study import merge
-from simulator.simulation import Prepared, key_of
+from stalesim.simulator.problems.transfer import LABELLED, OTHER
+from stalesim.simulator.scenario.study import merge
+from stalesim.simulator.simulation import Prepared, key_of
 from tests.reference import ftl_twin as twin
 from tests.reference.fedbcd_twin import Layer
 from tests.reference.test_against_twins import carried

@@ -7,10 +7,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from simulator.algorithms.client_work import NOISE
-from simulator.scenario.study import merge
-from simulator.simulation import Prepared, key_of
-from simulator.timeline import NO_WORKER, Kind
+from stalesim.simulator.algorithms.client_work import NOISE
+from stalesim.simulator.scenario.study import merge
+from stalesim.simulator.simulation import Prepared, key_of
+from stalesim.simulator.timeline import NO_WORKER, Kind
 from tests.reference import federated_twin as twin
 from tests.runs import execute, prepared, rows_of
 from tests.support import SGD, Memory

@@ -8,17 +8,17 @@ import jax
 import numpy as np
 import pytest
 
-from simulator.laws.base import Population
-from simulator.laws.constant import Constant
-from simulator.laws.distributions import Scipy
-from simulator.protocols import Collect, Hierarchy
-from simulator.scenario.scenario import Scenario
-from simulator.scenario.study import merge
-from simulator.streams import Purpose, Streams
-from simulator.timeline import Kind, Outcome
-from simulator.world.clients import Clients
-from simulator.world.delays import StageDelays
-from simulator.world.world import World
+from stalesim.simulator.laws.base import Population
+from stalesim.simulator.laws.constant import Constant
+from stalesim.simulator.laws.distributions import Scipy
+from stalesim.simulator.protocols import Collect, Hierarchy
+from stalesim.simulator.scenario.scenario import Scenario
+from stalesim.simulator.scenario.study import merge
+from stalesim.simulator.streams import Purpose, Streams
+from stalesim.simulator.timeline import Kind, Outcome
+from stalesim.simulator.world.clients import Clients
+from stalesim.simulator.world.delays import StageDelays
+from stalesim.simulator.world.world import World
 from tests.reference import hierarchy_twin as twin
 from tests.reference.methods_support import BASE, SEED, STEP, K, d
 from tests.runs import execute, prepared

@@ -8,8 +8,8 @@ import jax
 import numpy as np
 import pytest
 
-from simulator.scenario.study import merge
-from simulator.timeline import NO_SAMPLE
+from stalesim.simulator.scenario.study import merge
+from stalesim.simulator.timeline import NO_SAMPLE
 from tests.reference import collecting_twin as collecting
 from tests.reference import later_methods_twin as later
 from tests.reference import methods_twin as twin

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from simulator.protocols.routed.playing import Routes
-from simulator.streams import Streams
+from stalesim.simulator.protocols.routed.playing import Routes
+from stalesim.simulator.streams import Streams
 from tests.reference import collecting_twin as collecting
 from tests.reference import methods_twin as twin
 from tests.reference.methods_support import (

@@ -7,8 +7,8 @@ import jax
 import numpy as np
 import pytest
 
-from simulator.simulation import Prepared, _runner
-from simulator.timeline import NO_WORKER, Kind
+from stalesim.simulator.simulation import Prepared, _runner
+from stalesim.simulator.timeline import NO_WORKER, Kind
 from tests.reference import federated_twin, gossip_support
 from tests.reference.gossip_support import ran
 from tests.reference.optimizer_twin import Adam, Optimizer, Rate, Sgd, clipped, cosine

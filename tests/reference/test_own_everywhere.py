@@ -13,10 +13,10 @@ import pytest
 from jax import Array
 from pydantic import ValidationError
 
-from simulator.config.catalogue import own
-from simulator.config.errors import ScenarioError
-from simulator.config.parts import tag
-from simulator.scenario.study import merge
+from stalesim.simulator.config.catalogue import own
+from stalesim.simulator.config.errors import ScenarioError
+from stalesim.simulator.config.parts import tag
+from stalesim.simulator.scenario.study import merge
 from tests.golden.cases import CASES
 from tests.reference.test_own_models import assert_same, run
 

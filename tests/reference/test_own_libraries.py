@@ -17,12 +17,12 @@ import pytest
 from flax import linen, nnx
 from jax import Array
 
-from simulator.algorithms.optimizers.arrays import arrays_of
-from simulator.config import functions
-from simulator.config.functions import UserFunction
-from simulator.problems.data.base import Field
-from simulator.problems.models.python.network import OwnNetwork, python_network
-from simulator.problems.outputs import OutputForm
+from stalesim.simulator.algorithms.optimizers.arrays import arrays_of
+from stalesim.simulator.config import functions
+from stalesim.simulator.config.functions import UserFunction
+from stalesim.simulator.problems.data.base import Field
+from stalesim.simulator.problems.models.python.network import OwnNetwork, python_network
+from stalesim.simulator.problems.outputs import OutputForm
 from tests.reference.test_own_models import BASE, GOSSIP, assert_same, run
 
 FEATURES, UNITS, CLASSES = 64, 7, 10

@@ -6,13 +6,13 @@ import jax
 import numpy as np
 import pytest
 
-from simulator.algorithms.pipelined.kernel import stage_of
-from simulator.config.errors import ScenarioError
-from simulator.keys import key_of
-from simulator.protocols import Pipeline
-from simulator.scenario.study import merge
-from simulator.simulation import Prepared
-from simulator.timeline import Outcome
+from stalesim.simulator.algorithms.pipelined.kernel import stage_of
+from stalesim.simulator.config.errors import ScenarioError
+from stalesim.simulator.keys import key_of
+from stalesim.simulator.protocols import Pipeline
+from stalesim.simulator.scenario.study import merge
+from stalesim.simulator.simulation import Prepared
+from stalesim.simulator.timeline import Outcome
 from tests.reference import pipeline_twin as twin
 from tests.runs import execute, prepared
 from tests.support import everything, played

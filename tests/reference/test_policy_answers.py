@@ -8,15 +8,15 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from simulator import rollouts
-from simulator.algorithms.policy_gradient.kernel import OF_ACTIONS
-from simulator.algorithms.policy_gradient.supervised import OF_ROWS, started
-from simulator.config.errors import ScenarioError
-from simulator.keys import key_of
-from simulator.problems.data.arithmetic import EQUALS
-from simulator.problems.sampler import Sampler
-from simulator.rollouts.options import RolloutStop
-from simulator.simulation import Prepared
+from stalesim.simulator import rollouts
+from stalesim.simulator.algorithms.policy_gradient.kernel import OF_ACTIONS
+from stalesim.simulator.algorithms.policy_gradient.supervised import OF_ROWS, started
+from stalesim.simulator.config.errors import ScenarioError
+from stalesim.simulator.keys import key_of
+from stalesim.simulator.problems.data.arithmetic import EQUALS
+from stalesim.simulator.problems.sampler import Sampler
+from stalesim.simulator.rollouts.options import RolloutStop
+from stalesim.simulator.simulation import Prepared
 from tests.reference import answers_twin
 from tests.reference import policy_gradient_twin as twin
 from tests.reference.test_policy_gradient import SEED, run_of

@@ -10,16 +10,16 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from simulator import rollouts
-from simulator.algorithms.policy_gradient import estimate
-from simulator.algorithms.policy_gradient.kernel import OF_ACTIONS
-from simulator.keys import key_of
-from simulator.problems.models.linear.network import LinearClassifier
-from simulator.problems.sampler import Sampler
-from simulator.rollouts.options import RolloutStop
-from simulator.scenario.scenario import Scenario
-from simulator.scenario.study import Run, merge
-from simulator.simulation import Prepared, prepare
+from stalesim.simulator import rollouts
+from stalesim.simulator.algorithms.policy_gradient import estimate
+from stalesim.simulator.algorithms.policy_gradient.kernel import OF_ACTIONS
+from stalesim.simulator.keys import key_of
+from stalesim.simulator.problems.models.linear.network import LinearClassifier
+from stalesim.simulator.problems.sampler import Sampler
+from stalesim.simulator.rollouts.options import RolloutStop
+from stalesim.simulator.scenario.scenario import Scenario
+from stalesim.simulator.scenario.study import Run, merge
+from stalesim.simulator.simulation import Prepared, prepare
 from tests.reference import policy_gradient_twin as twin
 from tests.runs import execute
 

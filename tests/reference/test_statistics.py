@@ -12,12 +12,12 @@ import pytest
 from flax import linen
 from jax import Array
 
-from simulator.config.errors import ScenarioError
-from simulator.engine.execute import Program
-from simulator.engine.runner import Runner
-from simulator.scenario.study import merge
-from simulator.simulation import Prepared, _row_stream, key_of
-from simulator.timeline import NO_WORKER, Kind
+from stalesim.simulator.config.errors import ScenarioError
+from stalesim.simulator.engine.execute import Program
+from stalesim.simulator.engine.runner import Runner
+from stalesim.simulator.scenario.study import merge
+from stalesim.simulator.simulation import Prepared, _row_stream, key_of
+from stalesim.simulator.timeline import NO_WORKER, Kind
 from tests.reference import statistics_twin as twin
 from tests.reference.test_own_models import assert_same, run
 from tests.runs import prepared, rows_of

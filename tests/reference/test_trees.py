@@ -9,11 +9,11 @@ import jax
 import numpy as np
 import pytest
 
-from simulator.config.errors import ScenarioError, UserError
-from simulator.laws.constant import Constant
-from simulator.laws.distributions import Scipy
-from simulator.protocols import Collect, SpanningTree
-from simulator.protocols.gossip.graphs import (
+from stalesim.simulator.config.errors import ScenarioError, UserError
+from stalesim.simulator.laws.constant import Constant
+from stalesim.simulator.laws.distributions import Scipy
+from stalesim.simulator.protocols import Collect, SpanningTree
+from stalesim.simulator.protocols.gossip.graphs import (
     Complete,
     Edges,
     Graph,
@@ -21,12 +21,12 @@ from simulator.protocols.gossip.graphs import (
     Torus,
     build_edges,
 )
-from simulator.scenario.scenario import Scenario
-from simulator.scenario.study import merge
-from simulator.streams import Purpose
-from simulator.timeline import NO_COMMIT, Jobs, Kind, Outcome, Rows, check
-from simulator.world.clients import Clients, Link
-from simulator.world.world import World
+from stalesim.simulator.scenario.scenario import Scenario
+from stalesim.simulator.scenario.study import merge
+from stalesim.simulator.streams import Purpose
+from stalesim.simulator.timeline import NO_COMMIT, Jobs, Kind, Outcome, Rows, check
+from stalesim.simulator.world.clients import Clients, Link
+from stalesim.simulator.world.world import World
 from tests.reference import trees_twin as twin
 from tests.reference.methods_support import BASE, SEED, K, d, world_of
 from tests.runs import execute, prepared

@@ -12,15 +12,15 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from simulator.algorithms.optimizers.arrays import arrays_of
-from simulator.algorithms.vafl import smoothed
-from simulator.algorithms.vafl.noise import AT_START, draw, inside
-from simulator.engine.execute import Program
-from simulator.engine.runner import Runner
-from simulator.problems.models.flat import split
-from simulator.problems.models.party import hidden_shapes
-from simulator.simulation import Prepared, _row_stream, _runner, key_of
-from simulator.timeline import NO_WORKER
+from stalesim.simulator.algorithms.optimizers.arrays import arrays_of
+from stalesim.simulator.algorithms.vafl import smoothed
+from stalesim.simulator.algorithms.vafl.noise import AT_START, draw, inside
+from stalesim.simulator.engine.execute import Program
+from stalesim.simulator.engine.runner import Runner
+from stalesim.simulator.problems.models.flat import split
+from stalesim.simulator.problems.models.party import hidden_shapes
+from stalesim.simulator.simulation import Prepared, _row_stream, _runner, key_of
+from stalesim.simulator.timeline import NO_WORKER
 from tests.reference import vafl_deep_twin
 from tests.runs import prepared, rows_of
 from tests.support import SGD

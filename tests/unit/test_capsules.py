@@ -12,14 +12,14 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from analysis import capsules
-from analysis.capsules import digests
-from simulator.cli.commands import app
-from simulator.config.errors import UserError
-from simulator.scenario.reading import loads_any
-from simulator.timelines.imported import import_log
-from simulator.timelines.saved import record
-from simulator.trace import StudyError, load
+from stalesim.analysis import capsules
+from stalesim.analysis.capsules import digests
+from stalesim.simulator.cli.commands import app
+from stalesim.simulator.config.errors import UserError
+from stalesim.simulator.scenario.reading import loads_any
+from stalesim.simulator.timelines.imported import import_log
+from stalesim.simulator.timelines.saved import record
+from stalesim.simulator.trace import StudyError, load
 from tests.runs import tiny_study
 
 REST = """\
@@ -416,6 +416,6 @@ def test_a_capsule_that_is_too_large(tmp_path: Path, monkeypatch: Any) -> None:
         archive.writestr("a", bytes(10_000))
     path = tmp_path / "large.zip"
     path.write_bytes(file.getvalue())
-    monkeypatch.setattr("analysis.capsules.reading.MOST_BYTES", 9_999)
+    monkeypatch.setattr("stalesim.analysis.capsules.reading.MOST_BYTES", 9_999)
     with pytest.raises(StudyError, match=r"more than 9\.765 KiB"):
         capsules.read(path)

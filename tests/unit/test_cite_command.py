@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from simulator.cli import citing
-from simulator.cli.commands import app
-from simulator.config.catalogue import parts
-from simulator.config.errors import UserError
-from simulator.config.parts import tag
+from stalesim.simulator.cli import citing
+from stalesim.simulator.cli.commands import app
+from stalesim.simulator.config.catalogue import parts
+from stalesim.simulator.config.errors import UserError
+from stalesim.simulator.config.parts import tag
 
 ROOT = Path(__file__).parents[2]
 

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from simulator.config import catalogue
-from simulator.config.errors import StudyError
-from simulator.trace import load
+from stalesim.simulator.config import catalogue
+from stalesim.simulator.config.errors import StudyError
+from stalesim.simulator.trace import load
 
 SCENARIO = """\
 name: tiny
@@ -35,10 +35,10 @@ variants:
 claims:
   - {faster: async, than: sync, to: {test_accuracy: 0.8}, says: "as in figure 2"}
 """
-MAIN = "from simulator.cli import main; main()"
+MAIN = "from stalesim.simulator.cli import main; main()"
 EACH = """
 import json, sys
-from simulator.cli import main
+from stalesim.simulator.cli import main
 for arguments in json.loads(sys.argv[1]):
     sys.argv = ["stalesim", *arguments]
     try:
@@ -58,14 +58,14 @@ def scenario(tmp_path: Path) -> Path:
 
 
 def stalesim(*arguments: object) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "simulator.cli", *map(str, arguments)]
+    command = [sys.executable, "-m", "stalesim", *map(str, arguments)]
     return subprocess.run(
         command, capture_output=True, text=True, env=ENVIRONMENT, timeout=300
     )
 
 
 def started(*arguments: object) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "simulator.cli", *map(str, arguments)]
+    command = [sys.executable, "-m", "stalesim", *map(str, arguments)]
     return subprocess.Popen(
         command,
         stdout=subprocess.PIPE,
@@ -109,7 +109,7 @@ def test_run_writes_a_study_with_figures_and_a_closing_table(
 
 def test_a_study_that_is_there_is_not_run_again(scenario: Path, tmp_path: Path) -> None:
     def run(*options: str) -> str:
-        command = [sys.executable, "-m", "simulator.cli", "run", str(scenario)]
+        command = [sys.executable, "-m", "stalesim", "run", str(scenario)]
         more = ["-s", "replicates=1", "-j", "1", "--no-plots", *options]
         done = subprocess.run(
             [*command, *more],

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-import simulator
-from simulator.trace import commit
-from simulator.trace.commit import of_program
+from stalesim import simulator
+from stalesim.simulator.trace import commit
+from stalesim.simulator.trace.commit import of_program
 
 WHO = ("-c", "user.name=a", "-c", "user.email=a@b")
 

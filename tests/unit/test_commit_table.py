@@ -5,12 +5,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from simulator.engine.records import Record
-from simulator.results.rows import CommitTable
-from simulator.scenario.setting import WorldScenario
-from simulator.scenario.study import expand
-from simulator.timeline import NO_COMMIT, Chunk, Kind
-from simulator.timelines.of_run import timeline
+from stalesim.simulator.engine.records import Record
+from stalesim.simulator.results.rows import CommitTable
+from stalesim.simulator.scenario.setting import WorldScenario
+from stalesim.simulator.scenario.study import expand
+from stalesim.simulator.timeline import NO_COMMIT, Chunk, Kind
+from stalesim.simulator.timelines.of_run import timeline
 from tests.support import Memory
 
 GATHERING: dict[str, dict[str, Any]] = {

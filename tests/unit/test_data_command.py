@@ -16,11 +16,11 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner, Result
 
-from simulator.cli import commands, datasets, downloads
-from simulator.config.errors import UserError
-from simulator.problems.data import idx
-from simulator.problems.data.mnist import part as mnist
-from simulator.storage.published import SOURCE, Published, PublishedFile
+from stalesim.simulator.cli import commands, datasets, downloads
+from stalesim.simulator.config.errors import UserError
+from stalesim.simulator.problems.data import idx
+from stalesim.simulator.problems.data.mnist import part as mnist
+from stalesim.simulator.storage.published import SOURCE, Published, PublishedFile
 
 
 def zipped(array: np.ndarray) -> bytes:

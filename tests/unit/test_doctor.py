@@ -5,10 +5,10 @@ import re
 import pytest
 from typer.testing import CliRunner
 
-from simulator.cli import app
-from simulator.config.errors import UserError
-from simulator.engine import compiler
-from simulator.privacy import encrypted
+from stalesim.simulator.cli import app
+from stalesim.simulator.config.errors import UserError
+from stalesim.simulator.engine import compiler
+from stalesim.simulator.privacy import encrypted
 
 
 def test_the_machine_is_described(monkeypatch, tmp_path) -> None:

@@ -5,10 +5,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from simulator import simulation
-from simulator.scenario.study import merge
-from simulator.timeline import Kind
-from simulator.trace import Categorical
+from stalesim.simulator import simulation
+from stalesim.simulator.scenario.study import merge
+from stalesim.simulator.timeline import Kind
+from stalesim.simulator.trace import Categorical
 from tests.runs import execute, prepared
 from tests.support import SGD, Memory
 

@@ -13,10 +13,10 @@ from xml.etree import ElementTree as ET
 import pytest
 import yaml
 
-from analysis import style
-from analysis.markup import FORMULAS
-from simulator.config.text import one_line, printable
-from simulator.trace import load
+from stalesim.analysis import style
+from stalesim.analysis.markup import FORMULAS
+from stalesim.simulator.config.text import one_line, printable
+from stalesim.simulator.trace import load
 
 ROOT = Path(__file__).parents[2]
 LONG = "a" * 10_000
@@ -60,7 +60,7 @@ ENVIRONMENT = {
 
 
 def stalesim(*arguments: object) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "simulator.cli", *map(str, arguments)]
+    command = [sys.executable, "-m", "stalesim", *map(str, arguments)]
     done = subprocess.run(
         command, capture_output=True, text=True, env=ENVIRONMENT, timeout=600
     )
@@ -224,7 +224,7 @@ def test_the_labels_of_a_log_are_literal(tmp_path: Path) -> None:
 
 PLUGIN = '''
 from typing import Literal
-from simulator.laws import Law
+from stalesim.simulator.laws import Law
 
 class Odd(Law):
     """[/b] [red]law[/red] :smile: \x1b[31m $x$"""

@@ -6,14 +6,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from simulator.config.stop import Stop
-from simulator.laws.distributions import Scipy
-from simulator.protocols import Asynchronous
-from simulator.results import ages, jobs
-from simulator.results.jobs import JobTables
-from simulator.timelines.simulated import SimulatedTimeline
-from simulator.world.clients import Clients, Crashes
-from simulator.world.workload import Workload
+from stalesim.simulator.config.stop import Stop
+from stalesim.simulator.laws.distributions import Scipy
+from stalesim.simulator.protocols import Asynchronous
+from stalesim.simulator.results import ages, jobs
+from stalesim.simulator.results.jobs import JobTables
+from stalesim.simulator.timelines.simulated import SimulatedTimeline
+from stalesim.simulator.world.clients import Clients, Crashes
+from stalesim.simulator.world.workload import Workload
 from tests.property.whole import whole
 from tests.support import Memory
 

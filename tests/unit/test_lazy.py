@@ -9,12 +9,17 @@ from pathlib import Path
 
 import pytest
 
-PACKAGES = ("analysis", "analysis.figures", "simulator", "simulator.scenario")
+PACKAGES = (
+    "stalesim.analysis",
+    "stalesim.analysis.figures",
+    "stalesim.simulator",
+    "stalesim.simulator.scenario",
+)
 LATE = {
-    "analysis": ("jax", "pandas", "matplotlib"),
-    "analysis.figures": ("jax", "pandas", "matplotlib"),
-    "simulator": ("jax", "pandas", "pydantic"),
-    "simulator.scenario": ("jax", "pandas", "pydantic"),
+    "stalesim.analysis": ("jax", "pandas", "matplotlib"),
+    "stalesim.analysis.figures": ("jax", "pandas", "matplotlib"),
+    "stalesim.simulator": ("jax", "pandas", "pydantic"),
+    "stalesim.simulator.scenario": ("jax", "pandas", "pydantic"),
     "stalesim": ("jax", "pandas", "matplotlib", "pydantic"),
 }
 
@@ -26,12 +31,12 @@ def test_every_name_that_type_checkers_see_can_be_imported(name: str) -> None:
         alias.name
         for node in ast.walk(ast.parse(Path(str(package.__file__)).read_text("utf-8")))
         if isinstance(node, ast.ImportFrom)
-        and node.module not in ("typing", "simulator.lazy")
+        and node.module not in ("typing", "simulator.lazy", "lazy")
         for alias in node.names
         if alias.name != "*"
     ]
-    if name == "analysis":
-        listed += import_module("analysis.figures").__all__
+    if name == "stalesim.analysis":
+        listed += import_module("stalesim.analysis.figures").__all__
         listed = [*dict.fromkeys(listed)]
     assert len(listed) > 5
     assert package.__all__ == dir(package) == sorted(listed)
@@ -42,9 +47,8 @@ def test_every_name_that_type_checkers_see_can_be_imported(name: str) -> None:
 
 
 def test_one_import_has_the_names_of_both_packages() -> None:
-    import analysis
-    import simulator
     import stalesim
+    from stalesim import analysis, simulator
 
     both = {*analysis.__all__, *simulator.__all__}
     assert {*stalesim.__all__} == both | {"__version__"}
@@ -69,8 +73,11 @@ LARGE = {
     *("jax", "matplotlib", "pandas", "pooch", "pyarrow", "requests", "scipy.stats"),
     "sklearn",
 }
-READ = "from simulator.scenario import read; read('scenarios/quickstart.yaml')"
-COMMAND = "from simulator.cli.commands import app; app({arguments}, standalone_mode=0)"
+READ = "from stalesim.simulator.scenario import read; read('scenarios/quickstart.yaml')"
+COMMAND = (
+    "from stalesim.simulator.cli.commands import app; "
+    "app({arguments}, standalone_mode=0)"
+)
 
 
 @pytest.mark.parametrize(
@@ -102,14 +109,16 @@ def test_the_list_imports_no_part() -> None:
     )  # fmt: skip
     *listed, modules = done.stdout.splitlines()
     assert any("t_synchronous" in line for line in listed)
-    assert not {"numpy", "simpy", "simulator.laws.constant"} & set(modules.split())
+    assert not {"numpy", "simpy", "stalesim.simulator.laws.constant"} & set(
+        modules.split()
+    )
 
 
 def test_what_a_name_is() -> None:
 
-    from analysis import convergence, style
-    from analysis.figures import learning_curves
-    from analysis.figures import style as there
+    from stalesim.analysis import convergence, style
+    from stalesim.analysis.figures import learning_curves
+    from stalesim.analysis.figures import style as there
 
     assert convergence is learning_curves.convergence
     assert style is there

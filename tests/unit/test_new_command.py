@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from simulator.cli import app, new
-from simulator.config.errors import UserError
+from stalesim.simulator.cli import app, new
+from stalesim.simulator.config.errors import UserError
 
 
 @pytest.mark.long
@@ -74,3 +74,19 @@ def test_a_file_that_is_there_stays(tmp_path: Path) -> None:
         new.write("law", "mine", tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["mine.py"]
     assert (tmp_path / "mine.py").read_text() == "years of work"
+
+
+def test_a_study_starts_from_a_shipped_scenario(tmp_path: Path) -> None:
+    from stalesim.simulator.cli import new
+    from stalesim.simulator.scenario import read
+
+    path = new.copy("study", "mine", tmp_path, "quickstart")
+    assert path == tmp_path / "mine.yaml"
+    mine, shipped = read(path), read("quickstart")
+    assert mine.replaced(name="quickstart") == shipped
+    with pytest.raises(UserError, match="did you mean 'quickstart'"):
+        new.copy("study", "other", tmp_path, "quikstart")
+    with pytest.raises(UserError, match="must not exist"):
+        new.copy("study", "mine", tmp_path, "quickstart")
+    with pytest.raises(UserError, match="--from must be of a study"):
+        new.copy("law", "mine", tmp_path, "quickstart")

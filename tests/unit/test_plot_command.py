@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from simulator.cli.commands import app
-from simulator.config.errors import UserError
+from stalesim.simulator.cli.commands import app
+from stalesim.simulator.config.errors import UserError
 from tests.runs import TINY, tiny_study
 
 REST = """\

@@ -6,31 +6,31 @@ from typing import Any
 import numpy as np
 import pytest
 
-from analysis.spending import spending
-from simulator import studies
-from simulator.algorithms.federated.part import Mechanism
-from simulator.config.errors import ScenarioError
-from simulator.config.stop import Stop
-from simulator.privacy.ledger import epsilon
-from simulator.privacy.parts import make
-from simulator.privacy.releases import Gaussian, Pure
-from simulator.protocols import (
+from stalesim.analysis.spending import spending
+from stalesim.simulator import studies
+from stalesim.simulator.algorithms.federated.part import Mechanism
+from stalesim.simulator.config.errors import ScenarioError
+from stalesim.simulator.config.stop import Stop
+from stalesim.simulator.privacy.ledger import epsilon
+from stalesim.simulator.privacy.parts import make
+from stalesim.simulator.privacy.releases import Gaussian, Pure
+from stalesim.simulator.protocols import (
     Asynchronous,
     Buffered,
     Cyclic,
     Synchronous,
     TSynchronous,
 )
-from simulator.scenario.scenario import Scenario
-from simulator.scenario.study import Run, merge
-from simulator.simulation import Prepared, prepare
-from simulator.studies import planning
-from simulator.timeline import NO_WORKER, Jobs, Kind, Outcome, StopReason
-from simulator.timelines.of_run import timeline
-from simulator.timelines.simulated import SimulatedTimeline
-from simulator.world.clients import Clients, Server
-from simulator.world.message_budget import Quota
-from simulator.world.workload import Workload
+from stalesim.simulator.scenario.scenario import Scenario
+from stalesim.simulator.scenario.study import Run, merge
+from stalesim.simulator.simulation import Prepared, prepare
+from stalesim.simulator.studies import planning
+from stalesim.simulator.timeline import NO_WORKER, Jobs, Kind, Outcome, StopReason
+from stalesim.simulator.timelines.of_run import timeline
+from stalesim.simulator.timelines.simulated import SimulatedTimeline
+from stalesim.simulator.world.clients import Clients, Server
+from stalesim.simulator.world.message_budget import Quota
+from stalesim.simulator.world.workload import Workload
 from tests.runs import execute
 from tests.support import VAFL, Memory, everything
 from tests.unit.test_cli import stalesim

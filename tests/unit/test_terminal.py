@@ -14,12 +14,12 @@ import pandas as pd
 import pytest
 from rich.table import Table
 
-from simulator.cli import console, printing
-from simulator.cli.console import Terminal
-from simulator.config.progress import TimeLeft
-from simulator.studies.memory import Estimate
-from simulator.studies.planning import Task
-from simulator.studies.standing import Standing
+from stalesim.simulator.cli import console, printing
+from stalesim.simulator.cli.console import Terminal
+from stalesim.simulator.config.progress import TimeLeft
+from stalesim.simulator.studies.memory import Estimate
+from stalesim.simulator.studies.planning import Task
+from stalesim.simulator.studies.standing import Standing
 from tests.support import scenario
 
 HOSTILE = ("[/b]", "x[red]y", ":smile:", "\x1b[31mred", "\x07", "\u202eabc", "$x$")
@@ -89,7 +89,7 @@ def test_all_columns_that_name_a_row_stand_in_each_part(terminal: io.StringIO) -
 
 
 def test_a_plan_says_which_replicates_a_batch_has(terminal: io.StringIO) -> None:
-    from simulator.scenario.study import expand
+    from stalesim.simulator.scenario.study import expand
 
     runs = expand(scenario({"replicates": 3, "variants": {"[/a]": {}, "b": {}}}))
     tasks = [Task("batched", tuple(runs[:4])), Task("compiled", tuple(runs[4:5]))]
@@ -107,7 +107,7 @@ def test_a_plan_says_which_replicates_a_batch_has(terminal: io.StringIO) -> None
 
 CALLBACK = """\
 import gc, signal, sys, time
-from simulator.cli import console
+from stalesim.simulator.cli import console
 
 signal.signal(signal.SIGINT, console.interrupt)
 sys.unraisablehook = console.repeat_interruption
@@ -146,7 +146,7 @@ def test_an_interruption_inside_of_a_callback_is_neither_lost_nor_printed(
 
 def test_letters_that_a_terminal_lacks_are_escapes() -> None:
     code = (
-        "from simulator.cli import console;"
+        "from stalesim.simulator.cli import console;"
         "console.accept_any_text();"
         "console.out.say('caf\\u00e9 \\u5feb')"
     )

@@ -13,20 +13,20 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis import clients, figures, frames, page, staleness, timelines
-from analysis.exporting import export
-from simulator import studies
-from simulator.config.errors import DataError, ScenarioError, StudyError
-from simulator.scenario.reading import read, read_any
-from simulator.scenario.setting import WorldScenario
-from simulator.scenario.study import expand
-from simulator.scenario.writing import to_yaml
-from simulator.timeline import check
-from simulator.timelines.imported import import_log
-from simulator.timelines.of_run import timeline
-from simulator.timelines.saved import record
-from simulator.trace import load, write_manifest
-from simulator.trace.manifest import read_manifest
+from stalesim.analysis import clients, figures, frames, page, staleness, timelines
+from stalesim.analysis.exporting import export
+from stalesim.simulator import studies
+from stalesim.simulator.config.errors import DataError, ScenarioError, StudyError
+from stalesim.simulator.scenario.reading import read, read_any
+from stalesim.simulator.scenario.setting import WorldScenario
+from stalesim.simulator.scenario.study import expand
+from stalesim.simulator.scenario.writing import to_yaml
+from stalesim.simulator.timeline import check
+from stalesim.simulator.timelines.imported import import_log
+from stalesim.simulator.timelines.of_run import timeline
+from stalesim.simulator.timelines.saved import record
+from stalesim.simulator.trace import load, write_manifest
+from stalesim.simulator.trace.manifest import read_manifest
 from tests.support import SGD, everything, scenario
 
 WORLD = """\
@@ -58,7 +58,7 @@ def world(tmp_path: Path) -> Path:
 
 
 def stalesim(*arguments: object) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "simulator.cli", *map(str, arguments)]
+    command = [sys.executable, "-m", "stalesim", *map(str, arguments)]
     return subprocess.run(
         command, capture_output=True, text=True, env=ENVIRONMENT, timeout=300
     )
@@ -116,7 +116,7 @@ def test_groups_inherit_from_all_clients_in_every_run(world: Path) -> None:
 
 
 def test_an_ordinary_scenario_weighs_the_same_played_alone_or_learned() -> None:
-    from simulator import simulation
+    from stalesim.simulator import simulation
 
     for changes in ({}, SGD, {"protocol": {"kind": "centralised"}}):
         run = expand(scenario(changes))[0]
@@ -167,7 +167,7 @@ def test_a_killed_run_leaves_readable_parts(
     number: signal.Signals, world: Path, tmp_path: Path
 ) -> None:
     folder = tmp_path / "out"
-    command = [sys.executable, "-m", "simulator.cli", "timeline", str(world)]
+    command = [sys.executable, "-m", "stalesim", "timeline", str(world)]
     command += ["-s", "stop.time=1000000", "-o", str(folder)]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     begun = time.monotonic()
@@ -235,7 +235,7 @@ def test_a_timeline_replaces_none_but_one_that_was_cut_short(
 
 def test_a_refused_log_is_no_obstacle_to_the_mended_one(tmp_path: Path) -> None:
     log = written(tmp_path, pd.DataFrame(GOOD | {"read_time": [0, 3.0, 2]}))
-    command = [sys.executable, "-m", "simulator.cli", "timeline", "--import", str(log)]
+    command = [sys.executable, "-m", "stalesim", "timeline", "--import", str(log)]
     options: dict[str, Any] = {
         "cwd": tmp_path, "capture_output": True, "text": True, "timeout": 120,
         "env": {**ENVIRONMENT, "PYTHONPATH": str(Path(__file__).parents[2])},

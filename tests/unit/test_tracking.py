@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from analysis import exporting
-from analysis.exporting import Tracker, tracking
-from analysis.exporting.records import RunRecord
-from simulator import studies
-from simulator.config.errors import UserError
-from simulator.studies import overwriting
-from simulator.trace import StudyWarning, live
+from stalesim.analysis import exporting
+from stalesim.analysis.exporting import Tracker, tracking
+from stalesim.analysis.exporting.records import RunRecord
+from stalesim.simulator import studies
+from stalesim.simulator.config.errors import UserError
+from stalesim.simulator.studies import overwriting
+from stalesim.simulator.trace import StudyWarning, live
 from tests.unit.analysis.test_exporting_tensorboard import events
 from tests.unit.analysis.test_exporting_wandb import as_dict
 from tests.unit.analysis.test_exporting_wandb import told as records_of
@@ -276,7 +276,7 @@ def test_wandb_has_the_same_values_as_an_export(tmp_path: Path) -> None:
 def test_the_command_tracks_and_says_where(tmp_path: Path) -> None:
     pytest.importorskip("tensorboardX")
     (tmp_path / "one.yaml").write_text(json.dumps(ONE))
-    command = [sys.executable, "-m", "simulator.cli", "run", "one.yaml", "-o", "s"]
+    command = [sys.executable, "-m", "stalesim", "run", "one.yaml", "-o", "s"]
     command += ["--set", "stop.commits=1000", "--no-plots", "--track"]
     wrong = subprocess.run(
         [*command, "paper"], cwd=tmp_path, capture_output=True, text=True, timeout=120

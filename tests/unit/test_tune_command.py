@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from simulator.cli import tuning
-from simulator.config.errors import UserError
-from simulator.trace import load
+from stalesim.simulator.cli import tuning
+from stalesim.simulator.config.errors import UserError
+from stalesim.simulator.trace import load
 from tests.unit.test_cli import stalesim
 
 SCENARIO = """\
@@ -92,8 +92,8 @@ def test_what_is_searched_must_have_a_form(text: str) -> None:
 def test_without_optuna_the_extra_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from simulator.scenario.tuning import Tune
-    from simulator.studies.proposals import Proposals
+    from stalesim.simulator.scenario.tuning import Tune
+    from stalesim.simulator.studies.proposals import Proposals
 
     monkeypatch.setitem(sys.modules, "optuna", None)
     told = pytest.raises(UserError, match=r'pip install "stalesim\[tune\]"')

@@ -7,16 +7,16 @@ from typing import Any
 
 import pytest
 
-from simulator import simulation
-from simulator.scenario.study import Run
-from simulator.timelines.of_run import set_up
+from stalesim.simulator import simulation
+from stalesim.simulator.scenario.study import Run
+from stalesim.simulator.timelines.of_run import set_up
 from tests.support import scenario
 
-LEADS = ("simulator.simulation", "simulator.timelines.of_run")
+LEADS = ("stalesim.simulator.simulation", "stalesim.simulator.timelines.of_run")
 """Modules that lead the way: they call one package after the other."""
 ASKED = ("scenario", "metrics", "inputs", "keys", "setup")
 """Questions to records, checks of files and the facts themselves are no stay."""
-PASSED = "simulator.config."
+PASSED = "stalesim.simulator.config."
 """A part's `make` passes a call on to what its `made_by` names."""
 
 BUDGET = {
@@ -49,10 +49,14 @@ def stays(walk: Callable[[], Any]) -> list[str]:
             caller = caller.f_back if caller else None
         if event != "call" or module(caller) not in LEADS:
             return
-        if here in LEADS or here.startswith(PASSED) or "." not in here:
+        if here in LEADS or here.startswith(PASSED) or here.count(".") < 2:
             return
-        root, package, *_ = here.split(".")
-        if root == "simulator" and package not in ASKED and found[-1:] != [package]:
+        *root, package = here.split(".")[:3]
+        if (
+            root == ["stalesim", "simulator"]
+            and package not in ASKED
+            and found[-1:] != [package]
+        ):
             found.append(package)
 
     sys.setprofile(called)

@@ -2,12 +2,12 @@
 
 import pytest
 
-from simulator.config.catalogue import KINDS, parts
-from simulator.config.parts import tag
-from simulator.config.stop import Stop
-from simulator.config.text import nearest, suggestion
-from simulator.config.words import COMPLETED, OTHERS, SEARCHED
-from simulator.scenario.scenario import Scenario
+from stalesim.simulator.config.catalogue import KINDS, parts
+from stalesim.simulator.config.parts import tag
+from stalesim.simulator.config.stop import Stop
+from stalesim.simulator.config.text import nearest, suggestion
+from stalesim.simulator.config.words import COMPLETED, OTHERS, SEARCHED
+from stalesim.simulator.scenario.scenario import Scenario
 
 
 def test_our_words_are_names_of_parts_keys_or_laws_and_none_is_anothers() -> None:

@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from analysis import claims
-from analysis.claims.measured import Measured, measure
-from simulator.claims import Claim, read
+from stalesim.analysis import claims
+from stalesim.analysis.claims.measured import Measured, measure
+from stalesim.simulator.claims import Claim, read
 from tests.unit.analysis.studies import empty, evaluations_of, manifest_of, run_of
 
 SPREAD = 0.01

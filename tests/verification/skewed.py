@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from analysis import claims
-from analysis.claims.measured import measure
+from stalesim.analysis import claims
+from stalesim.analysis.claims.measured import measure
 from tests.verification.claims_at_random import FINE, Study, decided, typed
 
 Generator = np.random.Generator

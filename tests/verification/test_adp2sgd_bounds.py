@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 import yaml
 
-from analysis.theory import adp2sgd, gossip
-from simulator.scenario.scenario import Scenario
-from simulator.scenario.study import Run, merge
-from simulator.simulation import Prepared, prepare
-from simulator.timeline import Kind
+from stalesim.analysis.theory import adp2sgd, gossip
+from stalesim.simulator.scenario.scenario import Scenario
+from stalesim.simulator.scenario.study import Run, merge
+from stalesim.simulator.simulation import Prepared, prepare
+from stalesim.simulator.timeline import Kind
 from tests.runs import execute
 from tests.support import everything
 

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from analysis import theory
-from simulator.laws.distributions import Scipy
-from simulator.problems.sampler import Sampler
-from simulator.protocols import Asynchronous, Synchronous, TSynchronous
-from simulator.timeline import NO_WORKER
-from simulator.world.clients import Clients
+from stalesim.analysis import theory
+from stalesim.simulator.laws.distributions import Scipy
+from stalesim.simulator.problems.sampler import Sampler
+from stalesim.simulator.protocols import Asynchronous, Synchronous, TSynchronous
+from stalesim.simulator.timeline import NO_WORKER
+from stalesim.simulator.world.clients import Clients
 from tests.support import everything, played
 
 POISSON = Clients(

@@ -12,8 +12,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis import claims
-from analysis.claims.measured import measure
+from stalesim.analysis import claims
+from stalesim.analysis.claims.measured import measure
 from tests.verification import skewed
 from tests.verification.claims_at_random import (
     EFFECT,

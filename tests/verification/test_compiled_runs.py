@@ -6,10 +6,10 @@ import jax
 import numpy as np
 import pytest
 
-from simulator.engine.execute import Program, _run, null_events, put
-from simulator.scenario.scenario import Scenario
-from simulator.scenario.study import Run
-from simulator.simulation import Prepared, _row_stream, key_of, prepare
+from stalesim.simulator.engine.execute import Program, _run, null_events, put
+from stalesim.simulator.scenario.scenario import Scenario
+from stalesim.simulator.scenario.study import Run
+from stalesim.simulator.simulation import Prepared, _row_stream, key_of, prepare
 from tests.quick import lowest
 
 COMMITS = 6

@@ -20,10 +20,10 @@ from collections.abc import Iterable
 import numpy as np
 import pytest
 
-from simulator.laws.distributions import Scipy
-from simulator.protocols import Collect
-from simulator.timeline import Kind
-from simulator.world.clients import Clients
+from stalesim.simulator.laws.distributions import Scipy
+from stalesim.simulator.protocols import Collect
+from stalesim.simulator.timeline import Kind
+from stalesim.simulator.world.clients import Clients
 from tests.support import everything, played
 
 N, ROUNDS = 100, 100

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from analysis.theory import fedbcd as theory
-from simulator.claims.below import Below
-from simulator.problems import convex
-from simulator.scenario.reading import read
-from simulator.scenario.study import Run, expand
-from simulator.simulation import prepare
+from stalesim.analysis.theory import fedbcd as theory
+from stalesim.simulator.claims.below import Below
+from stalesim.simulator.problems import convex
+from stalesim.simulator.scenario.reading import read
+from stalesim.simulator.scenario.study import Run, expand
+from stalesim.simulator.simulation import prepare
 
 SCENARIOS = Path(__file__).parents[2] / "scenarios" / "fedbcd"
 

@@ -12,18 +12,18 @@ import scipy.optimize
 import scipy.stats
 from scipy.special import expit
 
-from analysis.theory import fedbcd as theory
-from analysis.theory import rounds
-from simulator.algorithms.fedbcd import kernel as fedbcd
-from simulator.engine.execute import null_events, put
-from simulator.engine.row_stream import Segment
-from simulator.problems import convex
-from simulator.problems.vertical import VerticalProblem
-from simulator.protocols import Rounds
-from simulator.scenario.study import merge
-from simulator.simulation import Prepared, key_of
-from simulator.world.clients import Clients
-from simulator.world.workload import Workload
+from stalesim.analysis.theory import fedbcd as theory
+from stalesim.analysis.theory import rounds
+from stalesim.simulator.algorithms.fedbcd import kernel as fedbcd
+from stalesim.simulator.engine.execute import null_events, put
+from stalesim.simulator.engine.row_stream import Segment
+from stalesim.simulator.problems import convex
+from stalesim.simulator.problems.vertical import VerticalProblem
+from stalesim.simulator.protocols import Rounds
+from stalesim.simulator.scenario.study import merge
+from stalesim.simulator.simulation import Prepared, key_of
+from stalesim.simulator.world.clients import Clients
+from stalesim.simulator.world.workload import Workload
 from tests.reference.fedbcd_theory_twin import secret_rotation, theorem2_bound
 from tests.runs import prepared, rows_of
 from tests.support import everything, played

@@ -7,10 +7,10 @@ import pytest
 import scipy.optimize
 from scipy.special import expit
 
-from analysis.theory import mapa, noise
-from simulator.problems.estimates import Estimates, estimate
-from simulator.scenario.study import merge
-from simulator.simulation import Prepared, key_of
+from stalesim.analysis.theory import mapa, noise
+from stalesim.simulator.problems.estimates import Estimates, estimate
+from stalesim.simulator.scenario.study import merge
+from stalesim.simulator.simulation import Prepared, key_of
 from tests.runs import execute, prepared
 from tests.support import SGD, Memory
 

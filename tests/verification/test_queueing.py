@@ -10,7 +10,7 @@ import ciw
 import numpy as np
 import pytest
 
-from analysis.theory import queues
+from stalesim.analysis.theory import queues
 
 REPLICATIONS = 20
 PRECISION = 0.15

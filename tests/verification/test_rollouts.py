@@ -6,19 +6,19 @@ from typing import Any
 import numpy as np
 import pytest
 
-from analysis.theory.rollouts import (
+from stalesim.analysis.theory.rollouts import (
     best_split,
     fluid_in_queue,
     rollout_staleness,
     seconds_per_step,
 )
-from simulator.rollouts import Fate, RolloutDraws, play
-from simulator.rollouts.arrays import RolloutArrays
-from simulator.rollouts.events import RolloutEvents
-from simulator.rollouts.measures import measured, workload
-from simulator.scenario.reading import loads, read_any
-from simulator.scenario.study import expand
-from simulator.timelines.of_run import timeline
+from stalesim.simulator.rollouts import Fate, RolloutDraws, play
+from stalesim.simulator.rollouts.arrays import RolloutArrays
+from stalesim.simulator.rollouts.events import RolloutEvents
+from stalesim.simulator.rollouts.measures import measured, workload
+from stalesim.simulator.scenario.reading import loads, read_any
+from stalesim.simulator.scenario.study import expand
+from stalesim.simulator.timelines.of_run import timeline
 from tests.unit.rollouts.random_rollouts import made
 
 LAWS: list[dict[str, Any]] = [
@@ -235,7 +235,7 @@ def test_the_best_split_is_where_both_sides_take_as_long() -> None:
 
 
 def test_scenarios_of_samples_are_no_studies() -> None:
-    from simulator.config.errors import ScenarioError
+    from stalesim.simulator.config.errors import ScenarioError
 
     with pytest.raises(ScenarioError, match="stalesim timeline"):
         loads("name: a\ngeneration: {slots: 1}\n", "a.yaml")

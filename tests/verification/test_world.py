@@ -14,13 +14,18 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from analysis import theory
-from simulator.laws.constant import Constant
-from simulator.laws.distributions import Scipy
-from simulator.protocols import Asynchronous, Collect, Synchronous, TSynchronous
-from simulator.timeline import NO_WORKER, Jobs, Outcome, Rows, StopReason
-from simulator.world.clients import Clients, Group, Link, Selection
-from simulator.world.workload import Workload
+from stalesim.analysis import theory
+from stalesim.simulator.laws.constant import Constant
+from stalesim.simulator.laws.distributions import Scipy
+from stalesim.simulator.protocols import (
+    Asynchronous,
+    Collect,
+    Synchronous,
+    TSynchronous,
+)
+from stalesim.simulator.timeline import NO_WORKER, Jobs, Outcome, Rows, StopReason
+from stalesim.simulator.world.clients import Clients, Group, Link, Selection
+from stalesim.simulator.world.workload import Workload
 from tests.support import everything, played
 
 EXPONENTIAL = Scipy(law="expon")

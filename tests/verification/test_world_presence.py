@@ -12,15 +12,22 @@ from typing import Any
 import numpy as np
 import pytest
 
-from analysis import theory
-from analysis.theory import queues
-from simulator.config.stop import Stop
-from simulator.laws.constant import Constant
-from simulator.laws.distributions import Scipy
-from simulator.protocols import Asynchronous, Synchronous, TSynchronous
-from simulator.timeline import NO_WORKER, Incident, Incidents, Jobs, Outcome, Rows
-from simulator.timelines.simulated import SimulatedTimeline
-from simulator.world.clients import (
+from stalesim.analysis import theory
+from stalesim.analysis.theory import queues
+from stalesim.simulator.config.stop import Stop
+from stalesim.simulator.laws.constant import Constant
+from stalesim.simulator.laws.distributions import Scipy
+from stalesim.simulator.protocols import Asynchronous, Synchronous, TSynchronous
+from stalesim.simulator.timeline import (
+    NO_WORKER,
+    Incident,
+    Incidents,
+    Jobs,
+    Outcome,
+    Rows,
+)
+from stalesim.simulator.timelines.simulated import SimulatedTimeline
+from stalesim.simulator.world.clients import (
     Clients,
     Crashes,
     Group,
@@ -34,8 +41,8 @@ from simulator.world.clients import (
     Server,
     Traced,
 )
-from simulator.world.workload import Workload
-from simulator.world.world import World
+from stalesim.simulator.world.workload import Workload
+from stalesim.simulator.world.world import World
 
 
 def expon(mean: Any) -> Scipy:

@@ -14,15 +14,15 @@ import numpy as np
 import pytest
 import simpy
 
-from analysis import theory
-from analysis.theory import queues
-from simulator.config.stop import Stop
-from simulator.laws.constant import Constant
-from simulator.laws.distributions import Scipy
-from simulator.protocols import Asynchronous, Synchronous
-from simulator.timeline import Jobs, Outcome
-from simulator.timelines.simulated import SimulatedTimeline
-from simulator.world.clients import (
+from stalesim.analysis import theory
+from stalesim.analysis.theory import queues
+from stalesim.simulator.config.stop import Stop
+from stalesim.simulator.laws.constant import Constant
+from stalesim.simulator.laws.distributions import Scipy
+from stalesim.simulator.protocols import Asynchronous, Synchronous
+from stalesim.simulator.timeline import Jobs, Outcome
+from stalesim.simulator.timelines.simulated import SimulatedTimeline
+from stalesim.simulator.world.clients import (
     Clients,
     Group,
     Link,
@@ -31,8 +31,8 @@ from simulator.world.clients import (
     RegimeSlowdown,
     Server,
 )
-from simulator.world.links import SharedLink
-from simulator.world.workload import Workload
+from stalesim.simulator.world.links import SharedLink
+from stalesim.simulator.world.workload import Workload
 from tests.support import everything
 
 REPLICATIONS = 20

@@ -8,24 +8,24 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Key
 
-from simulator.algorithms import client_work
-from simulator.algorithms.base import Event, Info, Probeable, norm, on_device
-from simulator.algorithms.client_work import Augment, Work
-from simulator.algorithms.decentralised.part import Adp2sgd, Augmentation
-from simulator.algorithms.decentralised.part import Decentralised as Config
-from simulator.algorithms.optimizers import rule as optimizing
-from simulator.algorithms.optimizers.arrays import arrays_of_rows
-from simulator.algorithms.optimizers.base import UpdateRule
-from simulator.algorithms.optimizers.rule import rule_of
-from simulator.algorithms.step_rules import Schedule, Steps, resolve
-from simulator.metrics import Models, metric
-from simulator.privacy import gossip_noise
-from simulator.problems.augmenting import augmented
-from simulator.problems.constants import Constants
-from simulator.problems.horizontal import HorizontalProblem
-from simulator.problems.images import image_shape
-from simulator.setup import RunSetup
-from simulator.timeline import NO_SLOT, Kind
+from ...metrics import Models, metric
+from ...privacy import gossip_noise
+from ...problems.augmenting import augmented
+from ...problems.constants import Constants
+from ...problems.horizontal import HorizontalProblem
+from ...problems.images import image_shape
+from ...setup import RunSetup
+from ...timeline import NO_SLOT, Kind
+from .. import client_work
+from ..base import Event, Info, Probeable, norm, on_device
+from ..client_work import Augment, Work
+from ..optimizers import rule as optimizing
+from ..optimizers.arrays import arrays_of_rows
+from ..optimizers.base import UpdateRule
+from ..optimizers.rule import rule_of
+from ..step_rules import Schedule, Steps, resolve
+from .part import Adp2sgd, Augmentation
+from .part import Decentralised as Config
 
 
 class DecentralisedState(NamedTuple):

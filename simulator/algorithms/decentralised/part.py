@@ -13,14 +13,14 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_serializer, model_validator
 
-from simulator.algorithms.optimizers.part import Optimizer, with_steps
-from simulator.algorithms.part import FLOAT_BYTES, Algorithm, Message, ProblemShape
-from simulator.config.base import Config, LocatedError, without
-from simulator.config.errors import ScenarioError
-from simulator.config.parts import tag
-from simulator.privacy.gossip_noise import Noise
-from simulator.privacy.releases import SAMPLE, Calibrated, Guarantee
-from simulator.problems.models.parts import ModelCounts
+from ...config.base import Config, LocatedError, without
+from ...config.errors import ScenarioError
+from ...config.parts import tag
+from ...privacy.gossip_noise import Noise
+from ...privacy.releases import SAMPLE, Calibrated, Guarantee
+from ...problems.models.parts import ModelCounts
+from ..optimizers.part import Optimizer, with_steps
+from ..part import FLOAT_BYTES, Algorithm, Message, ProblemShape
 
 
 class Decentralised(Algorithm):
@@ -129,7 +129,7 @@ class Psgd(_Merging):
     """
 
     kind: Literal["psgd"] = "psgd"
-    made_by: ClassVar[str] = "simulator.algorithms.decentralised.kernel:build"
+    made_by: ClassVar[str] = "stalesim.simulator.algorithms.decentralised.kernel:build"
 
 
 class Adp2sgd(_Merging):
@@ -139,7 +139,7 @@ class Adp2sgd(_Merging):
     """
 
     kind: Literal["adp2sgd"] = "adp2sgd"
-    made_by: ClassVar[str] = "simulator.algorithms.decentralised.kernel:build"
+    made_by: ClassVar[str] = "stalesim.simulator.algorithms.decentralised.kernel:build"
     noise: Noise
     """Noise on what is sent."""
 
@@ -184,7 +184,7 @@ class Adp2sgd(_Merging):
         self, num_samples: Sequence[int], batch: int, num_weights: int
     ) -> tuple[Guarantee, ...]:
         """Returns what a gradient of each worker releases."""
-        from simulator.privacy import gossip_noise, guarantees  # SciPy
+        from ...privacy import gossip_noise, guarantees  # SciPy
 
         del num_weights
         noise, drawing = self.noise, guarantees.Drawing.of(self)
@@ -218,5 +218,5 @@ class Sgp(Decentralised):
     """
 
     kind: Literal["sgp"] = "sgp"
-    made_by: ClassVar[str] = "simulator.algorithms.decentralised.kernel:build"
+    made_by: ClassVar[str] = "stalesim.simulator.algorithms.decentralised.kernel:build"
     pushes: ClassVar[bool] = True

@@ -12,22 +12,22 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, Key
 
-from simulator.algorithms import client_work
-from simulator.algorithms.base import (
+from ...config.errors import ScenarioError
+from ...problems.constants import Constants
+from ...problems.horizontal import HorizontalProblem
+from ...setup import RunSetup
+from .. import client_work
+from ..base import (
     Event,
     Info,
     Probeable,
     norm,
     on_device,
 )
-from simulator.algorithms.client_work import Work
-from simulator.algorithms.edge_cloud.part import Audp, EdgeCloud, Mapa
-from simulator.algorithms.edge_cloud.stages import MOST_STAGES, stages
-from simulator.algorithms.step_rules import Schedule, Steps, measured, resolve
-from simulator.config.errors import ScenarioError
-from simulator.problems.constants import Constants
-from simulator.problems.horizontal import HorizontalProblem
-from simulator.setup import RunSetup
+from ..client_work import Work
+from ..step_rules import Schedule, Steps, measured, resolve
+from .part import Audp, EdgeCloud, Mapa
+from .stages import MOST_STAGES, stages
 
 
 class EdgeCloudState(NamedTuple):

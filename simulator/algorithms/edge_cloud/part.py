@@ -11,7 +11,10 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 from pydantic import Field, model_serializer, model_validator
 
-from simulator.algorithms.part import (
+from ...config.base import LocatedError, without
+from ...config.errors import ScenarioError
+from ...privacy.releases import SAMPLE, Guarantee, Pure
+from ..part import (
     FLOAT_BYTES,
     Algorithm,
     Batch,
@@ -22,9 +25,6 @@ from simulator.algorithms.part import (
     StepSize,
     model_and_gradient,
 )
-from simulator.config.base import LocatedError, without
-from simulator.config.errors import ScenarioError
-from simulator.privacy.releases import SAMPLE, Guarantee, Pure
 
 Part = Annotated[float, Field(gt=0, lt=1)]
 
@@ -75,7 +75,7 @@ class Csgd(EdgeCloud):
     """
 
     kind: Literal["csgd"] = "csgd"
-    made_by: ClassVar[str] = "simulator.algorithms.edge_cloud.kernel:build"
+    made_by: ClassVar[str] = "stalesim.simulator.algorithms.edge_cloud.kernel:build"
     radius: Positive = 1.0
     """R, a bound on the distance to the minimum (M-11)."""
 
@@ -94,7 +94,7 @@ class Asgd(_Asynchronous):
     """
 
     kind: Literal["asgd"] = "asgd"
-    made_by: ClassVar[str] = "simulator.algorithms.edge_cloud.kernel:build"
+    made_by: ClassVar[str] = "stalesim.simulator.algorithms.edge_cloud.kernel:build"
     radius: Positive = 1.0
     """R, a bound on the distance to the minimum (M-11)."""
 
@@ -172,7 +172,7 @@ class _Private(_Asynchronous):
         Eq. 12's delta only chooses the sensitivity; clipping every sample at b / 2 of
         it makes it one, whatever that delta means (M-15).
         """
-        from simulator.privacy import guarantees  # SciPy
+        from ...privacy import guarantees  # SciPy
 
         drawing = guarantees.Drawing.of(self)
         lacks = guarantees.lacking(drawing)
@@ -211,7 +211,7 @@ class Audp(_Private):
     """
 
     kind: Literal["audp"] = "audp"
-    made_by: ClassVar[str] = "simulator.algorithms.edge_cloud.kernel:build"
+    made_by: ClassVar[str] = "stalesim.simulator.algorithms.edge_cloud.kernel:build"
     rate: Literal["equation_10", "equation_11"] = "equation_10"
     """Step size: that of Theorem 2 and Table II, or the one of equation 11, which has
     (tau_max + 1)^2 + 1 for tau_max + 1 and by which the bound loses its log T, as
@@ -242,7 +242,7 @@ class Mapa(_Private):
     """
 
     kind: Literal["mapa"] = "mapa"
-    made_by: ClassVar[str] = "simulator.algorithms.edge_cloud.kernel:build"
+    made_by: ClassVar[str] = "stalesim.simulator.algorithms.edge_cloud.kernel:build"
     theta: Part = 0.5
     """Reduction ratio of the sensitivity."""
     gap: Positive = 50.0

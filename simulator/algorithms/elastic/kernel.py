@@ -7,13 +7,13 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Key
 
-from simulator.algorithms import client_work
-from simulator.algorithms.base import Event, Info, Kernel, norm, on_device
-from simulator.algorithms.elastic.part import Easgd
-from simulator.algorithms.step_rules import Schedule, Steps, resolve
-from simulator.problems.constants import Constants
-from simulator.problems.horizontal import HorizontalProblem
-from simulator.setup import RunSetup
+from ...problems.constants import Constants
+from ...problems.horizontal import HorizontalProblem
+from ...setup import RunSetup
+from .. import client_work
+from ..base import Event, Info, Kernel, norm, on_device
+from ..step_rules import Schedule, Steps, resolve
+from .part import Easgd
 
 
 class ElasticState(NamedTuple):

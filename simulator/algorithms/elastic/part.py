@@ -4,13 +4,13 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
-from simulator.algorithms.part import (
+from ...config.base import LocatedError
+from ..part import (
     Algorithm,
     Message,
     ProblemShape,
     model_and_gradient,
 )
-from simulator.config.base import LocatedError
 
 
 class Easgd(Algorithm):
@@ -25,7 +25,7 @@ class Easgd(Algorithm):
     """
 
     kind: Literal["easgd"] = "easgd"
-    made_by: ClassVar[str] = "simulator.algorithms.elastic.kernel:build"
+    made_by: ClassVar[str] = "stalesim.simulator.algorithms.elastic.kernel:build"
     family: ClassVar[str] = "horizontal"
     numbers: ClassVar[tuple[str, ...]] = ("moving_rate",)
     protocols: ClassVar[tuple[str, ...]] = ("asynchronous", "synchronous")

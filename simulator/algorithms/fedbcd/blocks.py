@@ -6,13 +6,13 @@ from typing import Any, NamedTuple
 import jax
 from jaxtyping import Array, Float, Int
 
-from simulator.algorithms.optimizers.arrays import (
+from ...problems.vertical import VerticalProblem
+from ..optimizers.arrays import (
     ModelArrays,
     arrays_of_party,
     arrays_of_server,
 )
-from simulator.algorithms.optimizers.base import UpdateRule
-from simulator.problems.vertical import VerticalProblem
+from ..optimizers.base import UpdateRule
 
 
 class PartyBlock(NamedTuple):

@@ -2,15 +2,15 @@
 
 import jax.numpy as jnp
 
-from simulator.algorithms.base import on_device
-from simulator.algorithms.fedbcd.kernel import BlockDescentKernel
-from simulator.algorithms.fedbcd.part import BlockDescent
-from simulator.algorithms.fedbcd.transfer import TransferDescent
-from simulator.algorithms.optimizers.rule import rule_of
-from simulator.algorithms.step_rules import measured, resolve
-from simulator.problems.constants import Constants
-from simulator.problems.convex import largest_step
-from simulator.setup import RunSetup
+from ...problems.constants import Constants
+from ...problems.convex import largest_step
+from ...setup import RunSetup
+from ..base import on_device
+from ..optimizers.rule import rule_of
+from ..step_rules import measured, resolve
+from .kernel import BlockDescentKernel
+from .part import BlockDescent
+from .transfer import TransferDescent
 
 
 def build(

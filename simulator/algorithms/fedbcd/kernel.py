@@ -12,17 +12,17 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Key, Num
 
-from simulator.algorithms.base import Event, Info, Kernel, broadcast_flags, norm
-from simulator.algorithms.fedbcd import blocks
-from simulator.algorithms.fedbcd.blocks import PartyBlock
-from simulator.algorithms.optimizers import rule as optimizing
-from simulator.algorithms.optimizers.base import UpdateRule
-from simulator.algorithms.step_rules import Schedule, Steps
-from simulator.algorithms.vafl.ages import age_info
-from simulator.algorithms.vafl.stores import TableStore, Upload, rows
-from simulator.problems import losses
-from simulator.problems.vertical import Model, VerticalProblem
-from simulator.timeline import NO_SAMPLE
+from ...problems import losses
+from ...problems.vertical import Model, VerticalProblem
+from ...timeline import NO_SAMPLE
+from ..base import Event, Info, Kernel, broadcast_flags, norm
+from ..optimizers import rule as optimizing
+from ..optimizers.base import UpdateRule
+from ..step_rules import Schedule, Steps
+from ..vafl.ages import age_info
+from ..vafl.stores import TableStore, Upload, rows
+from . import blocks
+from .blocks import PartyBlock
 
 
 class BlockDescentState(NamedTuple):

@@ -5,10 +5,10 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_serializer, model_validator
 
-from simulator.algorithms.optimizers.part import Optimizer, programs, with_steps
-from simulator.algorithms.part import FLOAT_BYTES, Algorithm, Message, ProblemShape
-from simulator.config.base import LocatedError, without
-from simulator.privacy.encryption import Encryption
+from ...config.base import LocatedError, without
+from ...privacy.encryption import Encryption
+from ..optimizers.part import Optimizer, programs, with_steps
+from ..part import FLOAT_BYTES, Algorithm, Message, ProblemShape
 
 
 class BlockDescent(Algorithm):
@@ -118,7 +118,7 @@ class FedSgd(BlockDescent):
     """
 
     kind: Literal["fed_sgd"] = "fed_sgd"
-    made_by: ClassVar[str] = "simulator.algorithms.fedbcd.building:build"
+    made_by: ClassVar[str] = "stalesim.simulator.algorithms.fedbcd.building:build"
 
 
 class _LocalSteps(BlockDescent):
@@ -157,7 +157,7 @@ class FedBcd(_LocalSteps):
     """
 
     kind: Literal["fed_bcd"] = "fed_bcd"
-    made_by: ClassVar[str] = "simulator.algorithms.fedbcd.building:build"
+    made_by: ClassVar[str] = "stalesim.simulator.algorithms.fedbcd.building:build"
 
 
 class FedPbcd(_LocalSteps):
@@ -169,6 +169,6 @@ class FedPbcd(_LocalSteps):
     """
 
     kind: Literal["fed_pbcd"] = "fed_pbcd"
-    made_by: ClassVar[str] = "simulator.algorithms.fedbcd.building:build"
+    made_by: ClassVar[str] = "stalesim.simulator.algorithms.fedbcd.building:build"
     proximal: Annotated[float, Field(ge=0)] = 0.1
     """mu."""

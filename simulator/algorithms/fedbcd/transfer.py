@@ -12,11 +12,11 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Key
 
-from simulator.algorithms.base import Event, Info, Kernel, norm
-from simulator.algorithms.step_rules import Schedule, Steps
-from simulator.problems.transfer import LABELLED, OTHER, TransferProblem
-from simulator.problems.vertical import Model
-from simulator.timeline import NO_SAMPLE
+from ...problems.transfer import LABELLED, OTHER, TransferProblem
+from ...problems.vertical import Model
+from ...timeline import NO_SAMPLE
+from ..base import Event, Info, Kernel, norm
+from ..step_rules import Schedule, Steps
 
 Gradient = Callable[[Float[Array, " P"]], tuple[Float[Array, ""], Float[Array, " P"]]]
 

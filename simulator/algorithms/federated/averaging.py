@@ -4,13 +4,13 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from simulator.algorithms.federated.part import Count, Federated, Weighting
-from simulator.algorithms.federated.staleness import (
+from ..optimizers.part import ServerOptimizer, with_steps
+from ..part import StepSize
+from .part import Count, Federated, Weighting
+from .staleness import (
     PolynomialWeight,
     StalenessWeight,
 )
-from simulator.algorithms.optimizers.part import ServerOptimizer, with_steps
-from simulator.algorithms.part import StepSize
 
 
 class FedAvg(Federated):
@@ -29,7 +29,7 @@ class FedAvg(Federated):
     """
 
     kind: Literal["fed_avg"] = "fed_avg"
-    made_by: ClassVar[str] = "simulator.algorithms.federated.building:build"
+    made_by: ClassVar[str] = "stalesim.simulator.algorithms.federated.building:build"
     local_steps: Count | None = None
     """Q: steps that a client makes on its own copy, each on a batch of its own; either
     these or `local_epochs` must be given."""
@@ -80,7 +80,7 @@ class FedAsync(Federated):
     """
 
     kind: Literal["fed_async"] = "fed_async"
-    made_by: ClassVar[str] = "simulator.algorithms.federated.building:build"
+    made_by: ClassVar[str] = "stalesim.simulator.algorithms.federated.building:build"
     mixing: Annotated[float, Field(gt=0, le=1)] = 0.6
     """alpha."""
     proximal: Annotated[float, Field(ge=0)] = 0.005
@@ -113,7 +113,7 @@ class FedBuff(Federated):
     """
 
     kind: Literal["fed_buff"] = "fed_buff"
-    made_by: ClassVar[str] = "simulator.algorithms.federated.building:build"
+    made_by: ClassVar[str] = "stalesim.simulator.algorithms.federated.building:build"
     server_step_size: StepSize = 1.0
     """eta_g; `step_size` is the clients' eta_l."""
     weight: StalenessWeight = PolynomialWeight()

@@ -3,17 +3,17 @@
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from simulator.algorithms import client_work
-from simulator.algorithms.base import on_device
-from simulator.algorithms.federated.averaging import FedAsync, FedAvg, FedBuff
-from simulator.algorithms.federated.kernel import FederatedKernel
-from simulator.algorithms.federated.part import Federated as Config
-from simulator.algorithms.federated.part import Sgd
-from simulator.algorithms.federated.weights import staleness_weight
-from simulator.algorithms.optimizers.rule import rule_of
-from simulator.algorithms.step_rules import resolve
-from simulator.problems.constants import Constants
-from simulator.setup import RunSetup
+from ...problems.constants import Constants
+from ...setup import RunSetup
+from .. import client_work
+from ..base import on_device
+from ..optimizers.rule import rule_of
+from ..step_rules import resolve
+from .averaging import FedAsync, FedAvg, FedBuff
+from .kernel import FederatedKernel
+from .part import Federated as Config
+from .part import Sgd
+from .weights import staleness_weight
 
 
 def _expected(config: Config, setup: RunSetup) -> Float[Array, ""] | None:

@@ -7,8 +7,10 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Key
 
-from simulator.algorithms import client_work
-from simulator.algorithms.base import (
+from ...problems.horizontal import HorizontalProblem
+from ...timeline import Kind
+from .. import client_work
+from ..base import (
     Event,
     Info,
     Probeable,
@@ -16,14 +18,12 @@ from simulator.algorithms.base import (
     norm,
     norms_of,
 )
-from simulator.algorithms.client_work import LocalRule, Privatiser, Work
-from simulator.algorithms.federated.part import Compensation
-from simulator.algorithms.federated.weights import Weight
-from simulator.algorithms.optimizers import rule as optimizing
-from simulator.algorithms.optimizers.base import UpdateRule
-from simulator.algorithms.step_rules import Schedule, Steps
-from simulator.problems.horizontal import HorizontalProblem
-from simulator.timeline import Kind
+from ..client_work import LocalRule, Privatiser, Work
+from ..optimizers import rule as optimizing
+from ..optimizers.base import UpdateRule
+from ..step_rules import Schedule, Steps
+from .part import Compensation
+from .weights import Weight
 
 
 class FederatedState(NamedTuple):

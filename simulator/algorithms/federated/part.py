@@ -15,30 +15,30 @@ import numpy as np
 from jaxtyping import Int
 from pydantic import Field, model_serializer, model_validator
 
-from simulator.algorithms.federated.staleness import (
-    ConstantWeight,
-    StalenessWeight,
-)
-from simulator.algorithms.optimizers.part import (
+from ...config.base import Config, LocatedError, Quantity, Rule, without
+from ...config.errors import ScenarioError
+from ...config.expressions import per_client
+from ...privacy.releases import Calibrated, Guarantee, Sampling
+from ...problems.models.parts import ModelCounts
+from ...problems.sampler import Sampler
+from ...problems.uneven import UnevenSampler
+from ..optimizers.part import (
     LocalOptax,
     ServerOptimizer,
     programs,
     with_steps,
 )
-from simulator.algorithms.part import (
+from ..part import (
     Algorithm,
     Message,
     ProblemShape,
     StepSize,
     model_and_gradient,
 )
-from simulator.config.base import Config, LocatedError, Quantity, Rule, without
-from simulator.config.errors import ScenarioError
-from simulator.config.expressions import per_client
-from simulator.privacy.releases import Calibrated, Guarantee, Sampling
-from simulator.problems.models.parts import ModelCounts
-from simulator.problems.sampler import Sampler
-from simulator.problems.uneven import UnevenSampler
+from .staleness import (
+    ConstantWeight,
+    StalenessWeight,
+)
 
 Positive = Annotated[float, Field(gt=0)]
 Part = Annotated[float, Field(gt=0, lt=1)]
@@ -134,7 +134,7 @@ class Mechanism(Config):
         """
         if self.budget is None:
             return self.multiplier or 0.0
-        from simulator.privacy.guarantees import calibrated  # SciPy
+        from ...privacy.guarantees import calibrated  # SciPy
 
         numbers = self.budget.epsilon, self.budget.delta, self.budget.releases
         accountant = self.budget.accountant
@@ -236,7 +236,7 @@ class Federated(Algorithm):
         self, num_samples: Sequence[int], batch: int, num_weights: int
     ) -> tuple[Guarantee, ...]:
         """Returns what one message of each client releases; nothing without noise."""
-        from simulator.privacy.guarantees import Drawing, of_clipped  # SciPy
+        from ...privacy.guarantees import Drawing, of_clipped  # SciPy
 
         del num_weights
         if self.mechanism is None:
@@ -355,7 +355,7 @@ class Sgd(Federated):
     """
 
     kind: Literal["sgd"] = "sgd"
-    made_by: ClassVar[str] = "simulator.algorithms.federated.building:build"
+    made_by: ClassVar[str] = "stalesim.simulator.algorithms.federated.building:build"
     local_step_size: StepSize | None = None
     """Step size of the local steps; by default `step_size`, with which the server adds
     up what the clients moved."""

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_serializer
 
-from simulator.config.base import Config, Quantity, without
+from ...config.base import Config, Quantity, without
 
 Positive = Annotated[float, Field(gt=0)]
 

@@ -4,7 +4,12 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from simulator.algorithms.federated.staleness import (
+from ...config.errors import ScenarioError
+from ...config.expressions import per_client
+from ...problems.constants import Constants
+from ...setup import RunSetup
+from ..step_rules import measured
+from .staleness import (
     ConstantWeight,
     DelayAdaptiveWeight,
     DistanceWeight,
@@ -15,11 +20,6 @@ from simulator.algorithms.federated.staleness import (
     RepeatWeight,
     StalenessWeight,
 )
-from simulator.algorithms.step_rules import measured
-from simulator.config.errors import ScenarioError
-from simulator.config.expressions import per_client
-from simulator.problems.constants import Constants
-from simulator.setup import RunSetup
 
 
 class Weight(eqx.Module):

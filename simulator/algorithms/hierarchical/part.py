@@ -4,7 +4,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from simulator.algorithms.part import (
+from ..part import (
     Algorithm,
     Message,
     ProblemShape,
@@ -26,7 +26,7 @@ class Hierarchical(Algorithm):
     """
 
     kind: Literal["hierarchical"] = "hierarchical"
-    made_by: ClassVar[str] = "simulator.algorithms.hierarchical.kernel:build"
+    made_by: ClassVar[str] = "stalesim.simulator.algorithms.hierarchical.kernel:build"
     family: ClassVar[str] = "horizontal"
     numbers: ClassVar[tuple[str, ...]] = ("mixing",)
     protocols: ClassVar[tuple[str, ...]] = ("hierarchy",)

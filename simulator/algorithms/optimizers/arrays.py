@@ -2,11 +2,11 @@
 
 from typing import Any, NamedTuple
 
-from simulator.config.errors import ScenarioError
-from simulator.problems.horizontal import HorizontalProblem
-from simulator.problems.models.hidden import hidden
-from simulator.problems.models.shapes import Shapes
-from simulator.problems.vertical import VerticalProblem
+from ...config.errors import ScenarioError
+from ...problems.horizontal import HorizontalProblem
+from ...problems.models.hidden import hidden
+from ...problems.models.shapes import Shapes
+from ...problems.vertical import VerticalProblem
 
 NO_HIDDEN = (
     "algorithm's optimizer must be another for a model without hidden matrices, those "

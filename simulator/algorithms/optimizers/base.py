@@ -6,7 +6,7 @@ from typing import Any
 import equinox as eqx
 from jaxtyping import Array, Float, Int
 
-from simulator.algorithms.optimizers.arrays import ModelArrays
+from .arrays import ModelArrays
 
 
 class UpdateRule(eqx.Module):

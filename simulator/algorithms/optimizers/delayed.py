@@ -6,9 +6,9 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from simulator.algorithms.optimizers.arrays import ModelArrays
-from simulator.algorithms.optimizers.base import UpdateRule
-from simulator.algorithms.optimizers.part import DelayedNesterov
+from .arrays import ModelArrays
+from .base import UpdateRule
+from .part import DelayedNesterov
 
 
 class DelayedState(NamedTuple):

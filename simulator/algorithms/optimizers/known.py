@@ -7,9 +7,9 @@ from functools import cache
 from importlib.metadata import version
 from typing import Any
 
-from simulator.algorithms.optimizers.part import Optax, RateSchedule
-from simulator.config.errors import ScenarioError
-from simulator.config.text import nearest, one_line, shown
+from ...config.errors import ScenarioError
+from ...config.text import nearest, one_line, shown
+from .part import Optax, RateSchedule
 
 CONTRIBUTED = ("muon",)
 """Those of `optax.contrib`."""

@@ -12,8 +12,8 @@ from pydantic import (
     model_validator,
 )
 
-from simulator.config.base import Config, LocatedError, Rule, refuse_booleans
-from simulator.config.text import shown
+from ...config.base import Config, LocatedError, Rule, refuse_booleans
+from ...config.text import shown
 
 Positive = Annotated[float, Field(gt=0)]
 Number = Annotated[

@@ -7,24 +7,24 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from simulator.algorithms.optimizers import known
-from simulator.algorithms.optimizers.arrays import (
+from ...config.errors import ScenarioError
+from ...problems.horizontal import HorizontalProblem
+from ...problems.models.flat import split
+from ...problems.models.shapes import size
+from . import known
+from .arrays import (
     NO_HIDDEN,
     ModelArrays,
     arrays_of_rows,
 )
-from simulator.algorithms.optimizers.base import UpdateRule
-from simulator.algorithms.optimizers.delayed import DelayedNesterovRule
-from simulator.algorithms.optimizers.part import (
+from .base import UpdateRule
+from .delayed import DelayedNesterovRule
+from .part import (
     DelayedNesterov,
     Direction,
     Optax,
     RateSchedule,
 )
-from simulator.config.errors import ScenarioError
-from simulator.problems.horizontal import HorizontalProblem
-from simulator.problems.models.flat import split
-from simulator.problems.models.shapes import size
 
 Options = tuple[tuple[str, bool | int | float], ...]
 

@@ -9,21 +9,21 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Float, Int, Key
 
-from simulator.algorithms import client_work
-from simulator.algorithms.base import Event, Info, Kernel, norm, on_device
-from simulator.algorithms.optimizers import rule as optimizing
-from simulator.algorithms.optimizers.arrays import shapes_of
-from simulator.algorithms.optimizers.base import UpdateRule
-from simulator.algorithms.optimizers.rule import rule_of
-from simulator.algorithms.pipelined.part import Pipelined
-from simulator.algorithms.step_rules import Schedule, Steps, resolve
-from simulator.config.errors import ScenarioError
-from simulator.problems.constants import Constants
-from simulator.problems.horizontal import HorizontalProblem
-from simulator.problems.models.shapes import Shapes
-from simulator.problems.outputs import form
-from simulator.setup import RunSetup
-from simulator.timeline import NO_SLOT
+from ...config.errors import ScenarioError
+from ...problems.constants import Constants
+from ...problems.horizontal import HorizontalProblem
+from ...problems.models.shapes import Shapes
+from ...problems.outputs import form
+from ...setup import RunSetup
+from ...timeline import NO_SLOT
+from .. import client_work
+from ..base import Event, Info, Kernel, norm, on_device
+from ..optimizers import rule as optimizing
+from ..optimizers.arrays import shapes_of
+from ..optimizers.base import UpdateRule
+from ..optimizers.rule import rule_of
+from ..step_rules import Schedule, Steps, resolve
+from .part import Pipelined
 
 
 class PipelinedState(NamedTuple):

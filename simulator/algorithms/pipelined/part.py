@@ -4,8 +4,8 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from simulator.algorithms.optimizers.part import Optimizer, with_steps
-from simulator.algorithms.part import Algorithm, Message, ProblemShape
+from ..optimizers.part import Optimizer, with_steps
+from ..part import Algorithm, Message, ProblemShape
 
 
 class Pipelined(Algorithm):
@@ -24,7 +24,7 @@ class Pipelined(Algorithm):
     """
 
     kind: Literal["pipelined"] = "pipelined"
-    made_by: ClassVar[str] = "simulator.algorithms.pipelined.kernel:build"
+    made_by: ClassVar[str] = "stalesim.simulator.algorithms.pipelined.kernel:build"
     family: ClassVar[str] = "horizontal"
     numbers: ClassVar[tuple[str, ...]] = ("delay_power", "look_ahead")
     protocols: ClassVar[tuple[str, ...]] = ("pipeline",)

@@ -7,8 +7,12 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Key
 
-from simulator.algorithms import client_work
-from simulator.algorithms.base import (
+from ...config.errors import ScenarioError
+from ...problems.constants import Constants
+from ...problems.horizontal import HorizontalProblem
+from ...setup import RunSetup
+from .. import client_work
+from ..base import (
     Event,
     Info,
     Kernel,
@@ -16,19 +20,15 @@ from simulator.algorithms.base import (
     norm,
     on_device,
 )
-from simulator.algorithms.optimizers import rule as optimizing
-from simulator.algorithms.optimizers.base import UpdateRule
-from simulator.algorithms.optimizers.rule import rule_of
-from simulator.algorithms.policy_gradient import estimate
-from simulator.algorithms.policy_gradient.estimate import Weighted
-from simulator.algorithms.policy_gradient.part import PolicyGradient
-from simulator.algorithms.policy_gradient.policies import policy_of
-from simulator.algorithms.policy_gradient.supervised import started
-from simulator.algorithms.step_rules import Schedule, Steps, resolve
-from simulator.config.errors import ScenarioError
-from simulator.problems.constants import Constants
-from simulator.problems.horizontal import HorizontalProblem
-from simulator.setup import RunSetup
+from ..optimizers import rule as optimizing
+from ..optimizers.base import UpdateRule
+from ..optimizers.rule import rule_of
+from ..step_rules import Schedule, Steps, resolve
+from . import estimate
+from .estimate import Weighted
+from .part import PolicyGradient
+from .policies import policy_of
+from .supervised import started
 
 OF_ACTIONS = 2**31 - 3
 """Number of the keys by which actions are drawn, each by its job's number."""

@@ -7,11 +7,11 @@ import numpy as np
 from jaxtyping import Int
 from pydantic import Field, model_serializer, model_validator
 
-from simulator.algorithms.optimizers.part import Optimizer, with_steps
-from simulator.algorithms.part import Algorithm, Batch, Message, ProblemShape
-from simulator.algorithms.policy_gradient.prompts import PromptSampler
-from simulator.config.base import LocatedError, without
-from simulator.problems.sampler import Sampler
+from ...config.base import LocatedError, without
+from ...problems.sampler import Sampler
+from ..optimizers.part import Optimizer, with_steps
+from ..part import Algorithm, Batch, Message, ProblemShape
+from .prompts import PromptSampler
 
 CAP = 2.0
 EPSILON = 0.2
@@ -52,7 +52,9 @@ class PolicyGradient(Algorithm):
     """
 
     kind: Literal["policy_gradient"] = "policy_gradient"
-    made_by: ClassVar[str] = "simulator.algorithms.policy_gradient.kernel:build"
+    made_by: ClassVar[str] = (
+        "stalesim.simulator.algorithms.policy_gradient.kernel:build"
+    )
     family: ClassVar[str] = "horizontal"
     numbers: ClassVar[tuple[str, ...]] = ("cap", "epsilon")
     protocols: ClassVar[tuple[str, ...]] = ("rollouts",)

@@ -10,8 +10,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Key, Num
 
-from simulator.algorithms.policy_gradient.estimate import drawn, log_policy, taken
-from simulator.problems.horizontal import HorizontalProblem
+from ...problems.horizontal import HorizontalProblem
+from .estimate import drawn, log_policy, taken
 
 
 class OfClasses(NamedTuple):

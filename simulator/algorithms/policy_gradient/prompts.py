@@ -3,7 +3,7 @@
 import numpy as np
 from jaxtyping import Int
 
-from simulator.problems.sampler import Sampler, Sampling
+from ...problems.sampler import Sampler, Sampling
 
 
 class PromptSampler(Sampler):

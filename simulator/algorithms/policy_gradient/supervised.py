@@ -5,9 +5,9 @@ from typing import Any
 import jax
 from jaxtyping import Array, Float, Key
 
-from simulator.algorithms.policy_gradient.part import RATE, ROWS
-from simulator.algorithms.policy_gradient.policies import policy_of
-from simulator.problems.horizontal import HorizontalProblem
+from ...problems.horizontal import HorizontalProblem
+from .part import RATE, ROWS
+from .policies import policy_of
 
 OF_ROWS = 2**31 - 4
 """Number of the keys by which rows are drawn, each by its step's number."""

@@ -7,15 +7,15 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Key
 
-from simulator.algorithms import client_work
-from simulator.algorithms.base import Event, Info, Probeable, norm, on_device
-from simulator.algorithms.client_work import Work
-from simulator.algorithms.step_rules import Schedule, Steps, resolve
-from simulator.algorithms.tables.part import TableMethod
-from simulator.problems.constants import Constants
-from simulator.problems.horizontal import HorizontalProblem
-from simulator.setup import RunSetup
-from simulator.timeline import Kind
+from ...problems.constants import Constants
+from ...problems.horizontal import HorizontalProblem
+from ...setup import RunSetup
+from ...timeline import Kind
+from .. import client_work
+from ..base import Event, Info, Probeable, norm, on_device
+from ..client_work import Work
+from ..step_rules import Schedule, Steps, resolve
+from .part import TableMethod
 
 
 class TableState(NamedTuple):

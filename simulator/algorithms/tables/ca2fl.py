@@ -5,11 +5,11 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from simulator.algorithms.tables.base import Contribution, TableKernel, facts
-from simulator.algorithms.tables.part import Ca2fl
-from simulator.algorithms.tables.table import ClientTable
-from simulator.problems.constants import Constants
-from simulator.setup import RunSetup
+from ...problems.constants import Constants
+from ...setup import RunSetup
+from .base import Contribution, TableKernel, facts
+from .part import Ca2fl
+from .table import ClientTable
 
 
 class CalibratedBuffer(NamedTuple):

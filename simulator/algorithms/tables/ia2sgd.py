@@ -6,11 +6,11 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from simulator.algorithms.tables.base import Contribution, TableKernel, facts
-from simulator.algorithms.tables.part import Ia2sgd
-from simulator.algorithms.tables.table import ClientTable
-from simulator.problems.constants import Constants
-from simulator.setup import RunSetup
+from ...problems.constants import Constants
+from ...setup import RunSetup
+from .base import Contribution, TableKernel, facts
+from .part import Ia2sgd
+from .table import ClientTable
 
 
 class Newest(NamedTuple):

@@ -3,11 +3,11 @@
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from simulator.algorithms.tables.base import Contribution, TableKernel, facts
-from simulator.algorithms.tables.part import Malenia
-from simulator.algorithms.tables.table import ClientTable
-from simulator.problems.constants import Constants
-from simulator.setup import RunSetup
+from ...problems.constants import Constants
+from ...setup import RunSetup
+from .base import Contribution, TableKernel, facts
+from .part import Malenia
+from .table import ClientTable
 
 
 class MaleniaKernel(TableKernel):

@@ -8,14 +8,14 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
-from simulator.algorithms.part import (
+from ...config.base import LocatedError
+from ..part import (
     Algorithm,
     Message,
     ProblemShape,
     StepSize,
     model_and_gradient,
 )
-from simulator.config.base import LocatedError
 
 Count = Annotated[int, Field(ge=1)]
 
@@ -60,7 +60,7 @@ class Ia2sgd(TableMethod):
     """
 
     kind: Literal["ia2sgd"] = "ia2sgd"
-    made_by: ClassVar[str] = "simulator.algorithms.tables.ia2sgd:build"
+    made_by: ClassVar[str] = "stalesim.simulator.algorithms.tables.ia2sgd:build"
     max_age: Annotated[int, Field(ge=0)] | None = None
     """Commits since the read of a contribution up to which it counts."""
     protocols: ClassVar[tuple[str, ...]] = ("asynchronous",)
@@ -88,7 +88,7 @@ class Malenia(TableMethod):
     """
 
     kind: Literal["malenia"] = "malenia"
-    made_by: ClassVar[str] = "simulator.algorithms.tables.malenia:build"
+    made_by: ClassVar[str] = "stalesim.simulator.algorithms.tables.malenia:build"
     protocols: ClassVar[tuple[str, ...]] = ("collect",)
 
     def check(self, problem: Any, protocol: Any) -> None:
@@ -114,7 +114,7 @@ class Ringleader(TableMethod):
     """
 
     kind: Literal["ringleader"] = "ringleader"
-    made_by: ClassVar[str] = "simulator.algorithms.tables.ringleader:build"
+    made_by: ClassVar[str] = "stalesim.simulator.algorithms.tables.ringleader:build"
     protocols: ClassVar[tuple[str, ...]] = ("phases",)
 
 
@@ -130,5 +130,5 @@ class Ca2fl(TableMethod):
     """
 
     kind: Literal["ca2fl"] = "ca2fl"
-    made_by: ClassVar[str] = "simulator.algorithms.tables.ca2fl:build"
+    made_by: ClassVar[str] = "stalesim.simulator.algorithms.tables.ca2fl:build"
     protocols: ClassVar[tuple[str, ...]] = ("buffered",)

@@ -6,12 +6,12 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from simulator.algorithms.tables.base import Contribution, TableKernel, facts
-from simulator.algorithms.tables.part import Ringleader
-from simulator.algorithms.tables.table import ClientTable
-from simulator.problems.constants import Constants
-from simulator.setup import RunSetup
-from simulator.timeline import NO_WORKER
+from ...problems.constants import Constants
+from ...setup import RunSetup
+from ...timeline import NO_WORKER
+from .base import Contribution, TableKernel, facts
+from .part import Ringleader
+from .table import ClientTable
 
 
 class TwoRounds(NamedTuple):

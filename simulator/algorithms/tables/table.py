@@ -5,7 +5,7 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from simulator.timeline import NO_WORKER
+from ...timeline import NO_WORKER
 
 
 class ClientTable(NamedTuple):

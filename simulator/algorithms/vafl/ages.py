@@ -3,8 +3,8 @@
 import jax.numpy as jnp
 from jaxtyping import Array, Int
 
-from simulator.algorithms.base import Info
-from simulator.timeline import NO_SAMPLE, NO_WORKER
+from ...timeline import NO_SAMPLE, NO_WORKER
+from ..base import Info
 
 UNUSED = NO_SAMPLE
 """Age of an embedding that was not used: the active party's own, which is fresh."""

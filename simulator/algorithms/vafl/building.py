@@ -2,15 +2,15 @@
 
 import jax.numpy as jnp
 
-from simulator.algorithms.base import on_device
-from simulator.algorithms.optimizers.rule import rule_of
-from simulator.algorithms.step_rules import resolve
-from simulator.algorithms.vafl.kernel import VaflKernel
-from simulator.algorithms.vafl.noise import EmbeddingNoise, Hidden
-from simulator.algorithms.vafl.part import Perturbation, Vafl
-from simulator.privacy import gdp
-from simulator.problems.constants import Constants
-from simulator.setup import RunSetup
+from ...privacy import gdp
+from ...problems.constants import Constants
+from ...setup import RunSetup
+from ..base import on_device
+from ..optimizers.rule import rule_of
+from ..step_rules import resolve
+from .kernel import VaflKernel
+from .noise import EmbeddingNoise, Hidden
+from .part import Perturbation, Vafl
 
 
 def build(

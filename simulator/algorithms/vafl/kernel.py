@@ -12,7 +12,11 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Key
 
-from simulator.algorithms.base import (
+from ...metrics import Models, metric
+from ...problems import losses
+from ...problems.vertical import Model, VerticalProblem
+from ...timeline import NO_SAMPLE, Kind
+from ..base import (
     Event,
     Info,
     Kernel,
@@ -20,24 +24,20 @@ from simulator.algorithms.base import (
     norm,
     norms_of,
 )
-from simulator.algorithms.optimizers import rule as optimizing
-from simulator.algorithms.optimizers.base import UpdateRule
-from simulator.algorithms.step_rules import Schedule, Steps
-from simulator.algorithms.vafl import steps
-from simulator.algorithms.vafl.ages import age_info
-from simulator.algorithms.vafl.noise import Draw, EmbeddingNoise
-from simulator.algorithms.vafl.steps import Exchange, pull
-from simulator.algorithms.vafl.stores import (
+from ..optimizers import rule as optimizing
+from ..optimizers.base import UpdateRule
+from ..step_rules import Schedule, Steps
+from . import steps
+from .ages import age_info
+from .noise import Draw, EmbeddingNoise
+from .steps import Exchange, pull
+from .stores import (
     SnapshotStore,
     TableStore,
     Upload,
     embed,
     rows,
 )
-from simulator.metrics import Models, metric
-from simulator.problems import losses
-from simulator.problems.vertical import Model, VerticalProblem
-from simulator.timeline import NO_SAMPLE, Kind
 
 
 class VaflState(NamedTuple):

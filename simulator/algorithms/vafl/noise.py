@@ -8,17 +8,17 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float, Int, Key
 
-from simulator.algorithms.base import norms_of
-from simulator.privacy.noise import (
+from ...privacy.noise import (
     Words,
     normals,
     threefry,
     uniforms,
     words_of,
 )
-from simulator.problems.models.blockwise import BLOCK
-from simulator.problems.models.party import embedded, hidden_shapes
-from simulator.timeline import NO_SAMPLE
+from ...problems.models.blockwise import BLOCK
+from ...problems.models.party import embedded, hidden_shapes
+from ...timeline import NO_SAMPLE
+from ..base import norms_of
 
 AT_START = -1
 """Job of the uploads that fill the store before the first row, at age 1 (V-09)."""

@@ -5,8 +5,10 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_serializer, model_validator
 
-from simulator.algorithms.optimizers.part import Optimizer, programs, with_steps
-from simulator.algorithms.part import (
+from ...config.base import Config, LocatedError, Rule, without
+from ...privacy.releases import Calibrated
+from ..optimizers.part import Optimizer, programs, with_steps
+from ..part import (
     FLOAT_BYTES,
     Algorithm,
     Message,
@@ -14,8 +16,6 @@ from simulator.algorithms.part import (
     ProblemShape,
     StepSize,
 )
-from simulator.config.base import Config, LocatedError, Rule, without
-from simulator.privacy.releases import Calibrated
 
 Scales = Annotated[
     Annotated[float, Field(ge=0)]
@@ -108,7 +108,7 @@ class Vafl(Algorithm):
     """
 
     kind: Literal["vafl"] = "vafl"
-    made_by: ClassVar[str] = "simulator.algorithms.vafl.building:build"
+    made_by: ClassVar[str] = "stalesim.simulator.algorithms.vafl.building:build"
     server_step_size: StepSize | None = None
     """The server's own step size; by default the clients' (V-25)."""
     upload: Literal["batch", "all", "current"]

@@ -6,9 +6,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Key
 
-from simulator.algorithms.vafl.noise import Draw, EmbeddingNoise, perturbed
-from simulator.problems import losses
-from simulator.problems.vertical import Model, VerticalProblem
+from ...problems import losses
+from ...problems.vertical import Model, VerticalProblem
+from .noise import Draw, EmbeddingNoise, perturbed
 
 EVALUATIONS = 1
 """Part of the key of all noise that evaluations draw from; jobs use the key itself."""

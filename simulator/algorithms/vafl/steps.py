@@ -6,13 +6,13 @@ from typing import Any, NamedTuple
 import jax
 from jaxtyping import Array, Float, Int, Key
 
-from simulator.algorithms.base import Event
-from simulator.algorithms.optimizers.arrays import arrays_of_party, arrays_of_server
-from simulator.algorithms.optimizers.base import UpdateRule
-from simulator.algorithms.optimizers.rule import kept
-from simulator.algorithms.vafl.noise import Draw, EmbeddingNoise, perturbed
-from simulator.algorithms.vafl.stores import SnapshotStore, TableStore
-from simulator.problems.vertical import VerticalProblem
+from ...problems.vertical import VerticalProblem
+from ..base import Event
+from ..optimizers.arrays import arrays_of_party, arrays_of_server
+from ..optimizers.base import UpdateRule
+from ..optimizers.rule import kept
+from .noise import Draw, EmbeddingNoise, perturbed
+from .stores import SnapshotStore, TableStore
 
 
 class Exchange(NamedTuple):

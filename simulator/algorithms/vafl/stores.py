@@ -7,9 +7,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Key
 
-from simulator.algorithms.vafl.noise import AT_START, Draw, EmbeddingNoise, perturbed
-from simulator.problems.vertical import VerticalProblem
-from simulator.timeline import NO_SAMPLE
+from ...problems.vertical import VerticalProblem
+from ...timeline import NO_SAMPLE
+from .noise import AT_START, Draw, EmbeddingNoise, perturbed
 
 
 class Upload(NamedTuple):

@@ -11,8 +11,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy import special
 
-from simulator.config.errors import UserError
-from simulator.privacy.adp2sgd.setting import check_positive
+from ...config.errors import UserError
+from .setting import check_positive
 
 LEAST_VARIANCE = 1.5
 """Least variance of the noise over the squared sensitivity, for Lemma 2."""

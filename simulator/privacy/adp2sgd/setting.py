@@ -8,8 +8,8 @@ import math
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from simulator.config.errors import UserError
-from simulator.privacy.releases import Gaussian, Sampling
+from ...config.errors import UserError
+from ..releases import Gaussian, Sampling
 
 On = Literal["sum", "mean"]
 """Gradient of a batch that gets the noise (A-01)."""

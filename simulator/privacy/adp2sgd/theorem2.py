@@ -29,9 +29,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from simulator.config.errors import UserError
-from simulator.privacy.accountants import Rdp
-from simulator.privacy.adp2sgd.lemmas import (
+from ...config.errors import UserError
+from ..accountants import Rdp
+from .lemmas import (
     LEAST_VARIANCE,
     Conditions,
     compose,
@@ -40,7 +40,7 @@ from simulator.privacy.adp2sgd.lemmas import (
     poisson_rdp,
     to_epsilon,
 )
-from simulator.privacy.adp2sgd.setting import (
+from .setting import (
     GossipSetting,
     rescaled,
 )

@@ -6,11 +6,11 @@ import numpy as np
 from jaxtyping import Int
 from pydantic import Field
 
-from simulator.problems.data import names
-from simulator.problems.data.base import Dataset
-from simulator.problems.data.base import Field as Input
-from simulator.problems.data.split import divided
-from simulator.problems.data.token_rows import TokenRows
+from . import names
+from .base import Dataset
+from .base import Field as Input
+from .split import divided
+from .token_rows import TokenRows
 
 PLUS, EQUALS = 10, 11
 """Tokens after the ten digits, each of which is its own number."""

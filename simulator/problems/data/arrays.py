@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 from jaxtyping import Num, Shaped
 
-from simulator.config.errors import DataError
-from simulator.problems.data import groups, names
-from simulator.problems.data.base import Dataset, Field
-from simulator.problems.data.parts import Data
-from simulator.problems.data.split import divided, finished
-from simulator.storage import table
+from ...config.errors import DataError
+from ...storage import table
+from . import groups, names
+from .base import Dataset, Field
+from .parts import Data
+from .split import divided, finished
 
 LARGEST = {np.dtype(np.uint8): 255.0, np.dtype(bool): 1.0}
 """Largest possible value of pixels, by the type of an array of images."""

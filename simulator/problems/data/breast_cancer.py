@@ -4,10 +4,10 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from simulator.problems.data.base import Dataset
-from simulator.problems.data.parts import Data, Scale
-from simulator.problems.data.split import divided
-from simulator.storage.published import Published
+from ...storage.published import Published
+from .base import Dataset
+from .parts import Data, Scale
+from .split import divided
 
 PUBLISHED = Published(
     origin="UCI 17, Breast Cancer Wisconsin (Diagnostic)",

@@ -6,7 +6,7 @@ from typing import Literal
 import numpy as np
 from jaxtyping import Int32, Shaped
 
-from simulator.config.errors import ScenarioError
+from ...config.errors import ScenarioError
 
 Samples = tuple[Shaped[np.ndarray, "_ _"], Shaped[np.ndarray, " _ *L"]]
 """Features `[N, P]` and labels `[N]`, or `[N, L]` where rows have frames."""

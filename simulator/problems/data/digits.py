@@ -8,11 +8,11 @@ from typing import ClassVar, Literal, NamedTuple
 import numpy as np
 from jaxtyping import Float64, Int64
 
-from simulator.config.errors import DataError
-from simulator.problems.data.base import Dataset
-from simulator.problems.data.parts import Data, Scale
-from simulator.problems.data.split import divided
-from simulator.storage.published import Published
+from ...config.errors import DataError
+from ...storage.published import Published
+from .base import Dataset
+from .parts import Data, Scale
+from .split import divided
 
 SIDE = 8
 """Pixels of an image's side."""

@@ -5,8 +5,8 @@ from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import NamedTuple
 
-from simulator.storage import files
-from simulator.storage.published import Published, called, sources
+from ...storage import files
+from ...storage.published import Published, called, sources
 
 Roles = dict[str, Path]
 """Files by their roles, which are mostly their official names."""

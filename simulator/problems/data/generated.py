@@ -6,14 +6,14 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from simulator import inputs
-from simulator.config import functions
-from simulator.config.errors import ScenarioError
-from simulator.config.functions import FunctionName
-from simulator.config.parts import Computed
-from simulator.problems.data import arrays
-from simulator.problems.data.base import Dataset
-from simulator.problems.data.parts import Data
+from ... import inputs
+from ...config import functions
+from ...config.errors import ScenarioError
+from ...config.functions import FunctionName
+from ...config.parts import Computed
+from . import arrays
+from .base import Dataset
+from .parts import Data
 
 KEY = "problem.data.build"
 _made: dict[tuple[str, int], Computed] = {}

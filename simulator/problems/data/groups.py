@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from jaxtyping import Int, Shaped
 
-from simulator.config.errors import DataError
-from simulator.problems.data.base import Grouping
-from simulator.storage.columns import Values
+from ...config.errors import DataError
+from ...storage.columns import Values
+from .base import Grouping
 
 KEY = "group"
 """Name of the array of groups; `group/NAME` are several."""

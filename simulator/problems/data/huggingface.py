@@ -2,10 +2,10 @@
 
 from typing import Literal
 
-from simulator.config.base import SavedSetPath
-from simulator.config.errors import DataError
-from simulator.problems.data.tables import TableSet, Tabular
-from simulator.storage import arrow, files
+from ...config.base import SavedSetPath
+from ...config.errors import DataError
+from ...storage import arrow, files
+from .tables import TableSet, Tabular
 
 TRAIN, TEST = "train", "test"
 """Parts of a saved set that are read; others, such as `validation`, are left alone."""

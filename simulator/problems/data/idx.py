@@ -11,15 +11,15 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import UInt8
 
-from simulator.config.errors import DataError
-from simulator.problems.data import names
-from simulator.problems.data.base import Dataset
-from simulator.problems.data.fashion_mnist import record as fashion_mnist
-from simulator.problems.data.file_set import FileSet, Roles, by_role
-from simulator.problems.data.mnist import record as mnist
-from simulator.problems.data.parts import Data
-from simulator.problems.data.split import finished
-from simulator.storage import files
+from ...config.errors import DataError
+from ...storage import files
+from . import names
+from .base import Dataset
+from .fashion_mnist import record as fashion_mnist
+from .file_set import FileSet, Roles, by_role
+from .mnist import record as mnist
+from .parts import Data
+from .split import finished
 
 ROLES = (
     "train-images-idx3-ubyte",

@@ -6,11 +6,11 @@ from typing import Annotated, ClassVar, Literal, TypeVar
 
 from pydantic import AfterValidator, Field
 
-from simulator.config.base import Rule
-from simulator.config.errors import ScenarioError
-from simulator.config.parts import Part
-from simulator.problems.data.base import Dataset
-from simulator.storage.published import Published
+from ...config.base import Rule
+from ...config.errors import ScenarioError
+from ...config.parts import Part
+from ...storage.published import Published
+from .base import Dataset
 
 T = TypeVar("T", int, str)
 OF_REPLICATE = "replicate"

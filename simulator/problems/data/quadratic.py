@@ -6,12 +6,12 @@ import numpy as np
 from jaxtyping import Float
 from pydantic import Field, model_validator
 
-from simulator.config.base import LocatedError, NumClients, Quantity
-from simulator.config.expressions import per_client
-from simulator.problems.data import names
-from simulator.problems.data.base import Dataset, Grouping, features_type
-from simulator.problems.data.parts import Data, Scale
-from simulator.problems.data.seeds import generator
+from ...config.base import LocatedError, NumClients, Quantity
+from ...config.expressions import per_client
+from . import names
+from .base import Dataset, Grouping, features_type
+from .parts import Data, Scale
+from .seeds import generator
 
 STREAM = 15
 """Number of the random stream; see `seeds`."""

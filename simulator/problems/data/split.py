@@ -10,11 +10,11 @@ import math
 import numpy as np
 from jaxtyping import Float, Float64, Int, Shaped
 
-from simulator.config.errors import ScenarioError
-from simulator.problems.data.base import Dataset, Field, Grouping, features_type
-from simulator.problems.data.classes import Samples, select
-from simulator.problems.data.parts import Data
-from simulator.problems.data.seeds import DIVISION, ORDER, generator
+from ...config.errors import ScenarioError
+from .base import Dataset, Field, Grouping, features_type
+from .classes import Samples, select
+from .parts import Data
+from .seeds import DIVISION, ORDER, generator
 
 BLOCK = 4096
 """Number of rows that are in memory as float64 at a time."""

@@ -5,12 +5,12 @@ from typing import Annotated, Literal
 import numpy as np
 from pydantic import Field, model_validator
 
-from simulator.config.base import LocatedError
-from simulator.problems.data import names
-from simulator.problems.data.base import Dataset
-from simulator.problems.data.parts import Data
-from simulator.problems.data.seeds import generator
-from simulator.problems.data.split import divided
+from ...config.base import LocatedError
+from . import names
+from .base import Dataset
+from .parts import Data
+from .seeds import generator
+from .split import divided
 
 STREAM = 5
 """Number of the random stream; see `seeds`."""

@@ -14,13 +14,13 @@ from pydantic import (
     model_validator,
 )
 
-from simulator.config.base import Rule, without
-from simulator.config.errors import DataError
-from simulator.problems.data import arrays, groups, names
-from simulator.problems.data.arrays import Arrays
-from simulator.problems.data.base import Dataset
-from simulator.problems.data.parts import Data
-from simulator.storage.columns import Columns
+from ...config.base import Rule, without
+from ...config.errors import DataError
+from ...storage.columns import Columns
+from . import arrays, groups, names
+from .arrays import Arrays
+from .base import Dataset
+from .parts import Data
 
 
 class TableSet(NamedTuple):

@@ -4,8 +4,8 @@ from typing import ClassVar
 
 from pydantic import model_validator
 
-from simulator.config.base import LocatedError
-from simulator.problems.data.parts import Data, Scale
+from ...config.base import LocatedError
+from .parts import Data, Scale
 
 
 class TokenRows(Data):

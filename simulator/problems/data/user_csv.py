@@ -2,10 +2,10 @@
 
 from typing import Literal
 
-from simulator.config.base import FilePath
-from simulator.problems.data.tables import TableSet, Tabular
-from simulator.storage import files
-from simulator.storage.columns import TextColumns
+from ...config.base import FilePath
+from ...storage import files
+from ...storage.columns import TextColumns
+from .tables import TableSet, Tabular
 
 
 class Csv(Tabular):

@@ -3,12 +3,12 @@
 from pathlib import Path
 from typing import Literal
 
-from simulator.config.base import FilePath
-from simulator.config.errors import DataError
-from simulator.problems.data import arrays as of_user
-from simulator.problems.data.base import Dataset
-from simulator.problems.data.parts import Data
-from simulator.storage import archive, files
+from ...config.base import FilePath
+from ...config.errors import DataError
+from ...storage import archive, files
+from . import arrays as of_user
+from .base import Dataset
+from .parts import Data
 
 
 class Npz(Data):

@@ -2,9 +2,9 @@
 
 from typing import Literal
 
-from simulator.config.base import FilePath
-from simulator.problems.data.tables import TableSet, Tabular
-from simulator.storage import arrow, files
+from ...config.base import FilePath
+from ...storage import arrow, files
+from .tables import TableSet, Tabular
 
 
 class Parquet(Tabular):

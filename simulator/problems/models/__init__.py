@@ -11,14 +11,14 @@
 
 from typing import TYPE_CHECKING
 
-from simulator.lazy import attach
+from ...lazy import attach
 
 if TYPE_CHECKING:
-    from simulator.problems.models.base import Classifier, Embedding
-    from simulator.problems.models.linear.network import (
+    from .base import Classifier, Embedding
+    from .linear.network import (
         LinearClassifier,
         LinearEmbedding,
     )
-    from simulator.problems.models.parts import Model
+    from .parts import Model
 
 __getattr__, __dir__, __all__ = attach(__name__, __file__)

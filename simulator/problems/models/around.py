@@ -5,7 +5,7 @@ from typing import Any
 
 from jaxtyping import Array, Float, Key
 
-from simulator.problems.models.shapes import Shapes
+from .shapes import Shapes
 
 
 @dataclass(frozen=True)

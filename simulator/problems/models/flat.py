@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Key
 
-from simulator.problems.models.shapes import Shapes
+from .shapes import Shapes
 
 
 def split(

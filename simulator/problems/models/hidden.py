@@ -10,8 +10,8 @@ import jax
 import jax.numpy as jnp
 from jax.extend.core import Literal
 
-from simulator.problems.models.shapes import Shapes, size
-from simulator.problems.purity import programs_of
+from ..purity import programs_of
+from .shapes import Shapes, size
 
 ROWS = 2
 """Rows of the batch that a model is traced with."""

@@ -9,8 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
-from simulator.problems.models.around import Around
-from simulator.problems.models.party import PartyNetwork, hidden_shapes
+from .around import Around
+from .party import PartyNetwork, hidden_shapes
 
 SHORT = jnp.bfloat16
 

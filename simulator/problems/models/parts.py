@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import Any, ClassVar, Literal, NamedTuple
 
-from simulator.config.parts import Part
-from simulator.problems.data.base import Dataset
-from simulator.problems.outputs import OutputForm
+from ...config.parts import Part
+from ..data.base import Dataset
+from ..outputs import OutputForm
 
 
 class ModelCounts(NamedTuple):

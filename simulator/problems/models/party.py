@@ -8,9 +8,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Key
 
-from simulator.config.errors import ScenarioError
-from simulator.problems.models.base import Embedding
-from simulator.problems.models.flat import split
+from ...config.errors import ScenarioError
+from .base import Embedding
+from .flat import split
 
 Activation = Literal["relu", "tanh"]
 ACTIVATIONS = {"relu": jax.nn.relu, "tanh": jnp.tanh}
@@ -140,7 +140,7 @@ def party_network(
     """Builds the network of all parties.
 
     Args:
-        model: Options of the model, a `simulator.problems.models.parts.Model`.
+        model: Options of the model, a `stalesim.simulator.problems.models.parts.Model`.
         sizes: Number of columns of each party.
         width: Outputs of the network, of one view.
         views: Views of a party.

@@ -5,12 +5,12 @@ from typing import Annotated, Literal
 import numpy as np
 from pydantic import Field
 
-from simulator.config.base import Rule
-from simulator.config.errors import ScenarioError
-from simulator.problems.data.base import Dataset
-from simulator.problems.data.names import hint
-from simulator.problems.partitions.parts import Horizontal, Shares
-from simulator.problems.partitions.shares import grouped
+from ...config.base import Rule
+from ...config.errors import ScenarioError
+from ..data.base import Dataset
+from ..data.names import hint
+from .parts import Horizontal, Shares
+from .shares import grouped
 
 
 class ByColumn(Horizontal):

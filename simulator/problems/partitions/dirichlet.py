@@ -6,10 +6,10 @@ import numpy as np
 from jaxtyping import Float, Int
 from pydantic import Field
 
-from simulator.config.errors import ScenarioError
-from simulator.problems.data.base import Dataset
-from simulator.problems.partitions.parts import Horizontal, Shares
-from simulator.problems.partitions.shares import (
+from ...config.errors import ScenarioError
+from ..data.base import Dataset
+from .parts import Horizontal, Shares
+from .shares import (
     PROPORTIONS,
     by_class,
     draws,

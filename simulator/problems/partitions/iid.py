@@ -4,9 +4,9 @@ from typing import Literal
 
 import numpy as np
 
-from simulator.problems.data.base import Dataset
-from simulator.problems.partitions.parts import Horizontal, Shares
-from simulator.problems.partitions.shares import refuse_too_many, shuffled
+from ..data.base import Dataset
+from .parts import Horizontal, Shares
+from .shares import refuse_too_many, shuffled
 
 
 class Iid(Horizontal):

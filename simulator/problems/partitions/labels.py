@@ -5,10 +5,10 @@ from typing import Annotated, Literal
 import numpy as np
 from pydantic import Field
 
-from simulator.config.errors import ScenarioError
-from simulator.problems.data.base import Dataset
-from simulator.problems.partitions.parts import Horizontal, Shares
-from simulator.problems.partitions.shares import (
+from ...config.errors import ScenarioError
+from ..data.base import Dataset
+from .parts import Horizontal, Shares
+from .shares import (
     DEAL,
     by_class,
     draws,

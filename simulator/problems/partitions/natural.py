@@ -6,11 +6,11 @@ from typing import Literal
 import numpy as np
 from jaxtyping import Int
 
-from simulator.config.errors import ScenarioError
-from simulator.config.text import suggestion
-from simulator.problems.data.base import Dataset, Grouping
-from simulator.problems.partitions.parts import Horizontal, Shares
-from simulator.problems.partitions.shares import grouped
+from ...config.errors import ScenarioError
+from ...config.text import suggestion
+from ..data.base import Dataset, Grouping
+from .parts import Horizontal, Shares
+from .shares import grouped
 
 MOST_TOLD = 3
 """Values of a client that its label names."""

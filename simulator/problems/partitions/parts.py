@@ -5,9 +5,9 @@ from typing import ClassVar
 import numpy as np
 from jaxtyping import Int
 
-from simulator.config.base import NumClients
-from simulator.config.parts import Part
-from simulator.problems.data.base import Dataset
+from ...config.base import NumClients
+from ...config.parts import Part
+from ..data.base import Dataset
 
 Columns = list[Int[np.ndarray, " _"]]
 """Indices of the columns of each party."""

@@ -3,10 +3,10 @@
 import numpy as np
 from jaxtyping import Int
 
-from simulator.config.errors import ScenarioError
-from simulator.problems.data.base import Dataset
-from simulator.problems.partitions.parts import Horizontal, Shares
-from simulator.streams import Purpose, Streams
+from ...config.errors import ScenarioError
+from ...streams import Purpose, Streams
+from ..data.base import Dataset
+from .parts import Horizontal, Shares
 
 ORDER, DEAL, PROPORTIONS = 0, 1, 2
 """Second key of a stream: the order of the rows, of the shards, and proportions."""

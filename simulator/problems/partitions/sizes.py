@@ -5,12 +5,12 @@ from typing import Literal
 import numpy as np
 from pydantic import model_validator
 
-from simulator.config.base import LocatedError, Quantity
-from simulator.config.errors import ScenarioError
-from simulator.config.expressions import per_client
-from simulator.problems.data.base import Dataset
-from simulator.problems.partitions.parts import Horizontal, Shares
-from simulator.problems.partitions.shares import refuse_too_many, shuffled
+from ...config.base import LocatedError, Quantity
+from ...config.errors import ScenarioError
+from ...config.expressions import per_client
+from ..data.base import Dataset
+from .parts import Horizontal, Shares
+from .shares import refuse_too_many, shuffled
 
 
 class Sizes(Horizontal):

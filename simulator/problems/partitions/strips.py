@@ -4,12 +4,12 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from simulator.config.base import NumClients
-from simulator.config.errors import ScenarioError
-from simulator.config.parts import Part
-from simulator.problems.data.base import Dataset
-from simulator.problems.images import image_shape
-from simulator.problems.partitions.parts import Columns
+from ...config.base import NumClients
+from ...config.errors import ScenarioError
+from ...config.parts import Part
+from ..data.base import Dataset
+from ..images import image_shape
+from .parts import Columns
 
 
 class Strips(Part):

@@ -9,12 +9,12 @@ import numpy as np
 from jaxtyping import Int
 from pydantic import Field, model_validator
 
-from simulator.config.base import NumClients
-from simulator.config.errors import ScenarioError
-from simulator.config.parts import Part
-from simulator.problems.data.base import Dataset
-from simulator.problems.data.names import hint
-from simulator.problems.partitions.parts import Columns
+from ...config.base import NumClients
+from ...config.errors import ScenarioError
+from ...config.parts import Part
+from ..data.base import Dataset
+from ..data.names import hint
+from .parts import Columns
 
 RANGE = re.compile(r"(\d+)(?:\s*-\s*(\d+))?")
 """Pattern of an index, or of a first and a last one."""

@@ -5,12 +5,12 @@ from typing import Annotated, ClassVar, Literal
 import numpy as np
 from pydantic import Field, model_validator
 
-from simulator.config.base import LocatedError, NumClients
-from simulator.config.errors import ScenarioError
-from simulator.config.parts import Part
-from simulator.config.text import suggestion
-from simulator.problems.data.base import Dataset
-from simulator.problems.partitions.parts import Columns
+from ...config.base import LocatedError, NumClients
+from ...config.errors import ScenarioError
+from ...config.parts import Part
+from ...config.text import suggestion
+from ..data.base import Dataset
+from .parts import Columns
 
 Names = Annotated[tuple[str, ...], Field(min_length=1)]
 

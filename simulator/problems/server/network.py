@@ -5,9 +5,9 @@ from typing import NamedTuple
 import jax
 from jaxtyping import Array, Float, Key
 
-from simulator.problems.models.flat import drawn, glorot, split
-from simulator.problems.models.shapes import Shapes
-from simulator.problems.server.part import ServerModel
+from ..models.flat import drawn, glorot, split
+from ..models.shapes import Shapes
+from .part import ServerModel
 
 
 class ServerNetwork(NamedTuple):

@@ -6,11 +6,11 @@ from typing import Any
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from simulator.config.functions import UserFunction
-from simulator.problems.data.base import Field
-from simulator.problems.models.around import Around
-from simulator.problems.models.python.network import python_network
-from simulator.problems.outputs import OutputForm
+from ...config.functions import UserFunction
+from ..data.base import Field
+from ..models.around import Around
+from ..models.python.network import python_network
+from ..outputs import OutputForm
 
 
 @dataclass(frozen=True)

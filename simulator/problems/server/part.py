@@ -6,17 +6,17 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_serializer, model_validator
 
-from simulator.config.base import Config, without
-from simulator.config.functions import FunctionName, UserFunction
-from simulator.config.named import function_at
-from simulator.problems.data.base import Field as Input
-from simulator.problems.models.shapes import Shapes, size
-from simulator.problems.outputs import OutputForm
+from ...config.base import Config, without
+from ...config.functions import FunctionName, UserFunction
+from ...config.named import function_at
+from ..data.base import Field as Input
+from ..models.shapes import Shapes, size
+from ..outputs import OutputForm
 
 Count = Annotated[int, Field(ge=1)]
-OURS = "simulator.problems.server.network:ServerNetwork"
+OURS = "stalesim.simulator.problems.server.network:ServerNetwork"
 """Network of layers; imported when it is made, since it needs JAX."""
-OWN = "simulator.problems.server.own:own_network"
+OWN = "stalesim.simulator.problems.server.own:own_network"
 """Network of a user's own."""
 
 

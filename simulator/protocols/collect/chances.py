@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from simulator.config.base import LocatedError
-from simulator.laws.base import Draws, Population
-from simulator.streams import Streams
-from simulator.world.clients import Behaviour, Clients
+from ...config.base import LocatedError
+from ...laws.base import Draws, Population
+from ...streams import Streams
+from ...world.clients import Behaviour, Clients
 
 GRID = 1_000_000
 """Values of a law's quantile function that its probability is counted by, to 1e-6."""

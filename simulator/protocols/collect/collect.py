@@ -5,17 +5,20 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_serializer, model_validator
 
-from simulator.config.base import Config, LocatedError, Quantity, without
-from simulator.config.expressions import per_client
-from simulator.protocols.base import (
+from ...config.base import Config, LocatedError, Quantity, without
+from ...config.expressions import per_client
+from ...recorders.recorder import Recorder
+from ...world.clients import Clients, Server
+from ...world.world import World
+from ..base import (
     Cadence,
     GatheringRounds,
     refuse_more_than,
     refuse_selection,
 )
-from simulator.protocols.collect.chances import expected_trials_in_time
-from simulator.protocols.collect.playing import Gathering, Plan
-from simulator.protocols.collect.rules import (
+from .chances import expected_trials_in_time
+from .playing import Gathering, Plan
+from .rules import (
     AfterSeconds,
     AllottedJobs,
     Count,
@@ -23,9 +26,6 @@ from simulator.protocols.collect.rules import (
     HarmonicMean,
     Quotas,
 )
-from simulator.recorders.recorder import Recorder
-from simulator.world.clients import Clients, Server
-from simulator.world.world import World
 
 RULES = ("count", "harmonic_mean", "quota", "seconds", "allotment")
 

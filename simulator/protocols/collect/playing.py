@@ -2,11 +2,11 @@
 
 from typing import NamedTuple
 
-from simulator.protocols.collect.rules import Enough
-from simulator.recorders.recorder import Recorder
-from simulator.timeline import Outcome
-from simulator.world.cycle import Cycle
-from simulator.world.world import World
+from ...recorders.recorder import Recorder
+from ...timeline import Outcome
+from ...world.cycle import Cycle
+from ...world.world import World
+from .rules import Enough
 
 
 class Plan(NamedTuple):

@@ -1,5 +1,5 @@
 """Gossip: its options, its graphs and mixing, its workers, and what records them."""
 
-from simulator.protocols.gossip.gossip import Gossip
+from .gossip import Gossip
 
 __all__ = ["Gossip"]

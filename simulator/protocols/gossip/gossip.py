@@ -2,11 +2,11 @@
 
 from typing import Any
 
-from simulator.protocols.gossip.options import GossipOptions
-from simulator.protocols.gossip.playing import play
-from simulator.protocols.gossip.recorder import GossipRecorder
-from simulator.recorders.recorder import Batch, Recorder
-from simulator.world.world import World
+from ...recorders.recorder import Batch, Recorder
+from ...world.world import World
+from .options import GossipOptions
+from .playing import play
+from .recorder import GossipRecorder
 
 
 class Gossip(GossipOptions):

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 import numpy as np
 from pydantic import Field
 
-from simulator.config.base import Config, LocatedError
+from ...config.base import Config, LocatedError
 
 TRIES = 100
 """Random graphs that are drawn before giving up."""

@@ -9,8 +9,8 @@ from math import ceil, log2
 import numpy as np
 from jaxtyping import Float
 
-from simulator.config.base import Config, LocatedError
-from simulator.protocols.gossip.graphs import (
+from ...config.base import Config, LocatedError
+from .graphs import (
     DIRECTED,
     Arcs,
     Draw,

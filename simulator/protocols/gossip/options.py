@@ -6,26 +6,26 @@ import numpy as np
 from jaxtyping import Float
 from pydantic import model_validator
 
-from simulator.config.base import LocatedError
-from simulator.protocols.base import (
+from ...config.base import LocatedError
+from ...world.clients import Behaviour, Clients, Server
+from ..base import (
     Cadence,
     Draw,
     Protocol,
     refuse_selection,
     refuse_server,
 )
-from simulator.protocols.gossip.graphs import (
+from .graphs import (
     Bipartite,
     Graph,
     check_graph,
     check_size,
 )
-from simulator.protocols.gossip.mixing import (
+from .mixing import (
     is_directed,
     mixing_matrices,
     receivers,
 )
-from simulator.world.clients import Behaviour, Clients, Server
 
 
 class GossipOptions(Protocol):

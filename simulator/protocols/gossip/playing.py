@@ -2,19 +2,19 @@
 
 from abc import ABC, abstractmethod
 
-from simulator.protocols.gossip.graphs import (
+from ...streams import Purpose
+from ...world.faults import Keyed
+from ...world.world import World
+from .graphs import (
     Draw,
     build_edges,
     find_senders,
     neighbours,
     no_sides,
 )
-from simulator.protocols.gossip.options import GossipOptions
-from simulator.protocols.gossip.pairs import Pair, Pairs, Then
-from simulator.protocols.gossip.recorder import GossipRecorder
-from simulator.streams import Purpose
-from simulator.world.faults import Keyed
-from simulator.world.world import World
+from .options import GossipOptions
+from .pairs import Pair, Pairs, Then
+from .recorder import GossipRecorder
 
 
 def play(config: GossipOptions, world: World, recorder: GossipRecorder) -> None:

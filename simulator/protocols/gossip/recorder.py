@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from simulator.recorders.recorder import Recorder
-from simulator.timeline import NO_SLOT, NO_WORKER, SERVER, Kind, Rows
-from simulator.world.world import World
+from ...recorders.recorder import Recorder
+from ...timeline import NO_SLOT, NO_WORKER, SERVER, Kind, Rows
+from ...world.world import World
 
 
 class GossipRecorder(Recorder):

@@ -8,19 +8,19 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 from pydantic import Field, model_serializer, model_validator
 
-from simulator.config.base import LocatedError, without
-from simulator.laws.base import AnyLaw
-from simulator.protocols.base import (
+from ...config.base import LocatedError, without
+from ...laws.base import AnyLaw
+from ...recorders.recorder import Batch, Recorder
+from ...world.clients import Clients, Server
+from ...world.world import World
+from ..base import (
     Cadence,
     GatheringRounds,
     refuse_selection,
     refuse_server,
 )
-from simulator.protocols.hierarchy.recorder import HierarchyRecorder
-from simulator.protocols.hierarchy.tree import EdgeTree
-from simulator.recorders.recorder import Batch, Recorder
-from simulator.world.clients import Clients, Server
-from simulator.world.world import World
+from .recorder import HierarchyRecorder
+from .tree import EdgeTree
 
 
 class Hierarchy(GatheringRounds):

@@ -3,8 +3,8 @@
 from collections.abc import Container
 from typing import Any
 
-from simulator.recorders.recorder import Recorder
-from simulator.timeline import NO_SLOT, Rows
+from ...recorders.recorder import Recorder
+from ...timeline import NO_SLOT, Rows
 
 UNNAMED = 1
 """Register of all reads while the world is played; no row names it."""

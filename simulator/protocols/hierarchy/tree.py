@@ -4,15 +4,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from simulator.laws.base import AnyLaw, Population
-from simulator.protocols.hierarchy.recorder import HierarchyRecorder
-from simulator.streams import Purpose
-from simulator.world.cycle import Cycle
-from simulator.world.delays import StageDelays
-from simulator.world.world import World
+from ...laws.base import AnyLaw, Population
+from ...streams import Purpose
+from ...world.cycle import Cycle
+from ...world.delays import StageDelays
+from ...world.world import World
+from .recorder import HierarchyRecorder
 
 if TYPE_CHECKING:
-    from simulator.protocols.hierarchy.hierarchy import Hierarchy
+    from .hierarchy import Hierarchy
 
 
 @dataclass(eq=False)

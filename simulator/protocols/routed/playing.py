@@ -5,11 +5,11 @@ from typing import Literal
 import numpy as np
 from jaxtyping import Float
 
-from simulator.protocols.routed.recorder import QueueRecorder
-from simulator.streams import Purpose, Streams
-from simulator.timeline import Outcome
-from simulator.world.cycle import Cycle
-from simulator.world.world import World
+from ...streams import Purpose, Streams
+from ...timeline import Outcome
+from ...world.cycle import Cycle
+from ...world.world import World
+from .recorder import QueueRecorder
 
 BLOCK = 256
 """Routes that are drawn at a time."""

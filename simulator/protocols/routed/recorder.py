@@ -4,10 +4,10 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Any
 
-from simulator.recorders.arrays import NEVER
-from simulator.recorders.reading import Reading
-from simulator.recorders.recorder import Batch, Recorder
-from simulator.world.world import World
+from ...recorders.arrays import NEVER
+from ...recorders.reading import Reading
+from ...recorders.recorder import Batch, Recorder
+from ...world.world import World
 
 
 class QueueRecorder(Recorder):

@@ -7,14 +7,14 @@ import numpy as np
 from jaxtyping import Float
 from pydantic import Field
 
-from simulator.config.base import LocatedError, Quantity
-from simulator.config.expressions import per_client
-from simulator.protocols.base import Cadence, Protocol, refuse_selection
-from simulator.protocols.routed.playing import Routes, Tasks
-from simulator.protocols.routed.recorder import QueueRecorder
-from simulator.recorders.recorder import Batch, Recorder
-from simulator.world.clients import Clients, Server
-from simulator.world.world import World
+from ...config.base import LocatedError, Quantity
+from ...config.expressions import per_client
+from ...recorders.recorder import Batch, Recorder
+from ...world.clients import Clients, Server
+from ...world.world import World
+from ..base import Cadence, Protocol, refuse_selection
+from .playing import Routes, Tasks
+from .recorder import QueueRecorder
 
 
 class Routed(Protocol):

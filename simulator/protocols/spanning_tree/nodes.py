@@ -5,11 +5,11 @@ from collections import deque
 from collections.abc import Callable
 from typing import Literal
 
-from simulator.protocols.gossip.graphs import Edge, neighbours
-from simulator.protocols.spanning_tree.recorder import DoneJob, TreeRecorder
-from simulator.streams import Purpose
-from simulator.timeline import Incident, Outcome
-from simulator.world.world import World
+from ...streams import Purpose
+from ...timeline import Incident, Outcome
+from ...world.world import World
+from ..gossip.graphs import Edge, neighbours
+from .recorder import DoneJob, TreeRecorder
 
 News = tuple[Literal["model", "end"], int]
 """What goes down the tree: a model, or the end of its round; and its version."""

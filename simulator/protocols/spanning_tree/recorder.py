@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from simulator.recorders.reading import Reading
-from simulator.recorders.recorder import NEVER, Recorder
-from simulator.timeline import NO_COMMIT, NO_SLOT, Jobs, Outcome, Rows
+from ...recorders.reading import Reading
+from ...recorders.recorder import NEVER, Recorder
+from ...timeline import NO_COMMIT, NO_SLOT, Jobs, Outcome, Rows
 
 
 @dataclass

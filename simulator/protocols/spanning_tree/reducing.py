@@ -3,9 +3,9 @@
 from math import inf
 from typing import Any
 
-from simulator.protocols.spanning_tree.nodes import Node, Spreading
-from simulator.protocols.spanning_tree.recorder import DoneJob
-from simulator.streams import Purpose
+from ...streams import Purpose
+from .nodes import Node, Spreading
+from .recorder import DoneJob
 
 ROUNDING = 1e-12
 """Relative rounding error of a sum of inverse counts, which may decide nothing."""

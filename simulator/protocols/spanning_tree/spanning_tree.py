@@ -4,23 +4,23 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from simulator.config.base import LocatedError
-from simulator.protocols.base import (
+from ...config.base import LocatedError
+from ...recorders.recorder import Batch, Recorder
+from ...streams import Purpose
+from ...world.clients import Behaviour, Clients, Server
+from ...world.world import World
+from ..base import (
     Cadence,
     GatheringRounds,
     refuse_selection,
     refuse_server,
 )
-from simulator.protocols.gossip.graphs import Graph, build_edges, check_graph
-from simulator.protocols.gossip.mixing import is_directed
-from simulator.protocols.spanning_tree.nodes import tree_of
-from simulator.protocols.spanning_tree.recorder import TreeRecorder
-from simulator.protocols.spanning_tree.reducing import Reducing
-from simulator.protocols.spanning_tree.summing import Summing
-from simulator.recorders.recorder import Batch, Recorder
-from simulator.streams import Purpose
-from simulator.world.clients import Behaviour, Clients, Server
-from simulator.world.world import World
+from ..gossip.graphs import Graph, build_edges, check_graph
+from ..gossip.mixing import is_directed
+from .nodes import tree_of
+from .recorder import TreeRecorder
+from .reducing import Reducing
+from .summing import Summing
 
 PLAYED = ("compute", "compute_per", "compute_draws", "power", "upload", "download")
 """Entries of a client that this protocol knows."""

@@ -1,8 +1,8 @@
 """Sums go up whenever an edge is free, until the pivot has enough: Fragile SGD."""
 
-from simulator.protocols.spanning_tree.nodes import Node, Spreading
-from simulator.protocols.spanning_tree.recorder import DoneJob
-from simulator.streams import Purpose
+from ...streams import Purpose
+from .nodes import Node, Spreading
+from .recorder import DoneJob
 
 
 class Summing(Spreading):

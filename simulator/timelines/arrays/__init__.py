@@ -18,14 +18,14 @@ numbered otherwise.
 
 from typing import Any
 
-from simulator.protocols.free import Arrivals, LockStep, Turns
-from simulator.timelines.arrays.arrivals import ArrivalsPlayer
-from simulator.timelines.arrays.faulty_rounds import FaultyRoundsPlayer
-from simulator.timelines.arrays.lock_step import LockStepPlayer
-from simulator.timelines.arrays.paths import Paths
-from simulator.timelines.arrays.turns import TurnsPlayer
-from simulator.timelines.base import RunTimeline
-from simulator.world.world import World
+from ...protocols.free import Arrivals, LockStep, Turns
+from ...world.world import World
+from ..base import RunTimeline
+from .arrivals import ArrivalsPlayer
+from .faulty_rounds import FaultyRoundsPlayer
+from .lock_step import LockStepPlayer
+from .paths import Paths
+from .turns import TurnsPlayer
 
 
 def _lock_step(timeline: RunTimeline, world: World, rule: LockStep) -> Any:

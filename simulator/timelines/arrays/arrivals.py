@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool, Int
 
-from simulator.protocols.free import Arrivals
-from simulator.timeline import (
+from ...protocols.free import Arrivals
+from ...timeline import (
     NO_COMMIT,
     NO_INCIDENTS,
     NO_SLOT,
@@ -24,8 +24,10 @@ from simulator.timeline import (
     Rows,
     StopReason,
 )
-from simulator.timelines.arrays import ends
-from simulator.timelines.arrays.blocks import (
+from ...world.world import World
+from ..base import RunTimeline
+from . import ends
+from .blocks import (
     BLOCK,
     FIRST,
     STUCK,
@@ -33,15 +35,13 @@ from simulator.timelines.arrays.blocks import (
     server_rows,
     standstill,
 )
-from simulator.timelines.arrays.events import END, EventOrder, Events
-from simulator.timelines.arrays.job_arrays import NOT_READ, JobArrays, together
-from simulator.timelines.arrays.limits import Limits
-from simulator.timelines.arrays.paths import Paths
-from simulator.timelines.arrays.registers import LATER, Registers
-from simulator.timelines.arrays.scans import window_ends, within_bound
-from simulator.timelines.arrays.verdicts import Made, Verdict
-from simulator.timelines.base import RunTimeline
-from simulator.world.world import World
+from .events import END, EventOrder, Events
+from .job_arrays import NOT_READ, JobArrays, together
+from .limits import Limits
+from .paths import Paths
+from .registers import LATER, Registers
+from .scans import window_ends, within_bound
+from .verdicts import Made, Verdict
 
 
 class ArrivalsPlayer:

@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Int
 
-from simulator.config.errors import ScenarioError
-from simulator.timeline import (
+from ...config.errors import ScenarioError
+from ...timeline import (
     NO_WORKER,
     SERVER,
     Chunk,

@@ -10,20 +10,20 @@ from typing import Protocol
 import numpy as np
 from jaxtyping import Float, Int
 
-from simulator.laws.base import AnyLaw, Population
-from simulator.laws.parameters import ClientValues
-from simulator.streams import Purpose
-from simulator.timelines.arrays.draws import StageDraws
-from simulator.world.clients import (
+from ...laws.base import AnyLaw, Population
+from ...laws.parameters import ClientValues
+from ...streams import Purpose
+from ...world.clients import (
     Behaviour,
     OnOff,
     Periodic,
     RegimeSlowdown,
     Slowdown,
 )
-from simulator.world.groups import ClientGroup
-from simulator.world.presence import MOST_TURNS, Presence, restless
-from simulator.world.world import World
+from ...world.groups import ClientGroup
+from ...world.presence import MOST_TURNS, Presence, restless
+from ...world.world import World
+from .draws import StageDraws
 
 AHEAD = 32
 """Durations of a client that are drawn at once."""

@@ -3,9 +3,9 @@
 import numpy as np
 from jaxtyping import Int
 
-from simulator.laws.base import Draws, Durations, DurationSampler, Population
-from simulator.streams import Purpose
-from simulator.world.world import World
+from ...laws.base import Draws, Durations, DurationSampler, Population
+from ...streams import Purpose
+from ...world.world import World
 
 
 class StageDraws:

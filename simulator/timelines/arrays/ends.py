@@ -6,15 +6,15 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool, Int, Shaped
 
-from simulator.timeline import (
+from ...timeline import (
     NO_COMMIT,
     Incident,
     Incidents,
     Jobs,
     Outcome,
 )
-from simulator.timelines.arrays.job_arrays import JobArrays
-from simulator.world.world import World
+from ...world.world import World
+from .job_arrays import JobArrays
 
 
 def ended(

@@ -5,9 +5,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Int, Shaped
 
-from simulator.timelines.arrays.job_arrays import JobArrays
-from simulator.timelines.arrays.registers import LATER
-from simulator.timelines.arrays.ties import in_order
+from .job_arrays import JobArrays
+from .registers import LATER
+from .ties import in_order
 
 ASK, READ, END = range(3)
 """Kinds of a client's events."""

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Bool, Int
 
-from simulator.protocols.free import LockStep
-from simulator.timeline import (
+from ...protocols.free import LockStep
+from ...timeline import (
     NO_COMMIT,
     Incidents,
     Jobs,
@@ -20,20 +20,20 @@ from simulator.timeline import (
     Rows,
     StopReason,
 )
-from simulator.timelines.arrays import ends
-from simulator.timelines.arrays.blocks import (
+from ...world.world import World
+from ..base import RunTimeline
+from . import ends
+from .blocks import (
     BLOCK,
     STUCK,
     Block,
     server_rows,
     standstill,
 )
-from simulator.timelines.arrays.events import END, EventOrder
-from simulator.timelines.arrays.job_arrays import JobArrays, together
-from simulator.timelines.arrays.limits import Limits
-from simulator.timelines.arrays.paths import Paths
-from simulator.timelines.base import RunTimeline
-from simulator.world.world import World
+from .events import END, EventOrder
+from .job_arrays import JobArrays, together
+from .limits import Limits
+from .paths import Paths
 
 
 class Round(NamedTuple):

@@ -6,9 +6,9 @@ from typing import Any
 from jaxtyping import Int
 from numpy import ndarray, searchsorted
 
-from simulator.timeline import StopReason
-from simulator.timelines.base import FOREVER, RunTimeline
-from simulator.world.world import World
+from ...timeline import StopReason
+from ...world.world import World
+from ..base import FOREVER, RunTimeline
 
 
 class Limits:

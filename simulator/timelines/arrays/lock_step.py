@@ -4,10 +4,12 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from simulator.protocols.free import LockStep
-from simulator.timeline import NO_INCIDENTS, Jobs, StopReason
-from simulator.timelines.arrays import ends
-from simulator.timelines.arrays.blocks import (
+from ...protocols.free import LockStep
+from ...timeline import NO_INCIDENTS, Jobs, StopReason
+from ...world.world import World
+from ..base import RunTimeline
+from . import ends
+from .blocks import (
     BLOCK,
     FIRST,
     STUCK,
@@ -15,11 +17,9 @@ from simulator.timelines.arrays.blocks import (
     server_rows,
     standstill,
 )
-from simulator.timelines.arrays.job_arrays import JobArrays, together
-from simulator.timelines.arrays.limits import Limits
-from simulator.timelines.arrays.paths import Paths
-from simulator.timelines.base import RunTimeline
-from simulator.world.world import World
+from .job_arrays import JobArrays, together
+from .limits import Limits
+from .paths import Paths
 
 
 class LockStepPlayer:

@@ -6,9 +6,9 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from simulator.streams import Purpose
-from simulator.world.clients import Loss
-from simulator.world.world import World
+from ...streams import Purpose
+from ...world.clients import Loss
+from ...world.world import World
 
 NEAR = 1e-9
 """Distance from a whole number within which a logarithm is worked out once more."""

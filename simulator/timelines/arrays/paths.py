@@ -6,24 +6,24 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Bool, Float, Int, Shaped
 
-from simulator.streams import Purpose
-from simulator.timeline import Incident, Outcome
-from simulator.timelines.arrays.calendars import (
-    AlternatingRenewal,
-    DrawnAhead,
-    Presences,
-    slow_times,
-)
-from simulator.timelines.arrays.draws import StageDraws
-from simulator.timelines.arrays.job_arrays import NOT_READ, JobArrays
-from simulator.timelines.arrays.losses import Losses, losses
-from simulator.world.clients import (
+from ...streams import Purpose
+from ...timeline import Incident, Outcome
+from ...world.clients import (
     Clients,
     NamedSlowdown,
     RandomSlowdown,
     RegimeSlowdown,
 )
-from simulator.world.world import World
+from ...world.world import World
+from .calendars import (
+    AlternatingRenewal,
+    DrawnAhead,
+    Presences,
+    slow_times,
+)
+from .draws import StageDraws
+from .job_arrays import NOT_READ, JobArrays
+from .losses import Losses, losses
 
 
 class Durations(NamedTuple):

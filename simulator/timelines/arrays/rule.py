@@ -1,9 +1,9 @@
 """The rule that says whether a world is free of feedback on who acts when."""
 
-from simulator.config.parts import tag
-from simulator.protocols.base import Protocol
-from simulator.protocols.free import LockStep, Rule
-from simulator.world.clients import Behaviour, Clients, RegimeSlowdown, Server
+from ...config.parts import tag
+from ...protocols.base import Protocol
+from ...protocols.free import LockStep, Rule
+from ...world.clients import Behaviour, Clients, RegimeSlowdown, Server
 
 MANY = 32
 """Clients from which on arrays are faster, where all make one job at a time."""

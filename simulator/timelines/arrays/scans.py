@@ -6,9 +6,9 @@ from math import ceil, inf
 import numpy as np
 from jaxtyping import Bool
 
-from simulator.timelines.arrays.events import START, Events
-from simulator.timelines.arrays.job_arrays import JobArrays
-from simulator.timelines.arrays.registers import LATER
+from .events import START, Events
+from .job_arrays import JobArrays
+from .registers import LATER
 
 
 def within_bound(

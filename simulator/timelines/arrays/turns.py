@@ -6,11 +6,13 @@ from typing import Any
 import numpy as np
 from jaxtyping import Int
 
-from simulator.protocols.free import Turns
-from simulator.streams import Purpose
-from simulator.timeline import NO_INCIDENTS, Jobs, StopReason
-from simulator.timelines.arrays import ends
-from simulator.timelines.arrays.blocks import (
+from ...protocols.free import Turns
+from ...streams import Purpose
+from ...timeline import NO_INCIDENTS, Jobs, StopReason
+from ...world.world import World
+from ..base import RunTimeline
+from . import ends
+from .blocks import (
     BLOCK,
     FIRST,
     STUCK,
@@ -18,11 +20,9 @@ from simulator.timelines.arrays.blocks import (
     server_rows,
     standstill,
 )
-from simulator.timelines.arrays.draws import StageDraws
-from simulator.timelines.arrays.job_arrays import JobArrays
-from simulator.timelines.arrays.limits import Limits
-from simulator.timelines.base import RunTimeline
-from simulator.world.world import World
+from .draws import StageDraws
+from .job_arrays import JobArrays
+from .limits import Limits
 
 
 class TurnsPlayer:

@@ -13,21 +13,21 @@ from typing import Any
 
 import numpy as np
 
-from simulator.rollouts.measures import measures
-from simulator.rollouts.record import Fate
-from simulator.scenario.reading import read_any
-from simulator.timelines.rollouts import (
+from ...rollouts.measures import measures
+from ...rollouts.record import Fate
+from ...scenario.reading import read_any
+from ...trace import DISK
+from ...trace.disk import explained, replace
+from ..rollouts import (
     LoggedRun,
     entry,
     new_folder,
     write_rollouts,
     write_table,
 )
-from simulator.timelines.sampled.reading import read_samples
-from simulator.timelines.sampled.record import load_of, record
-from simulator.timelines.sampled.worlds import LogWorld, world_of
-from simulator.trace import DISK
-from simulator.trace.disk import explained, replace
+from .reading import read_samples
+from .record import load_of, record
+from .worlds import LogWorld, world_of
 
 __all__ = ["import_samples"]
 

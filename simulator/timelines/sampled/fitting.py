@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Float, Int
 
-from simulator.laws.fitting import (
+from ...laws.fitting import (
     LEVEL,
     MOST,
     LawFit,
@@ -14,9 +14,9 @@ from simulator.laws.fitting import (
     shares_factor,
     shortest,
 )
-from simulator.rollouts.record import Fate
-from simulator.timelines.sampled.reading import GRID, SampleLog
-from simulator.timelines.sampled.record import ends, levels
+from ...rollouts.record import Fate
+from .reading import GRID, SampleLog
+from .record import ends, levels
 
 BINS = 12
 """Most numbers of busy slots that seconds per token are told for."""

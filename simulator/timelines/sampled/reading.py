@@ -25,9 +25,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Float, Int
 
-from simulator.config.errors import DataError
-from simulator.rollouts.record import NO_STEP, Fate
-from simulator.timelines.logs import LogTable
+from ...config.errors import DataError
+from ...rollouts.record import NO_STEP, Fate
+from ..logs import LogTable
 
 NEEDED = (
     *("sample", "start_time", "finish_time", "tokens", "start_version"),

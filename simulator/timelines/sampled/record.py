@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Int
 
-from simulator.rollouts.measures import RolloutLoad, pieces_of
-from simulator.rollouts.record import Fate, Rollouts, columns
-from simulator.timelines.sampled.reading import SampleLog
+from ...rollouts.measures import RolloutLoad, pieces_of
+from ...rollouts.record import Fate, Rollouts, columns
+from .reading import SampleLog
 
 WHY = "the numbers are a log's"
 """Why no closed forms stand next to a log."""

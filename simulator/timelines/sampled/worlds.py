@@ -8,15 +8,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Int
 
-from simulator.rollouts.record import Fate, Rollouts
-from simulator.timelines.sampled.fitting import (
+from ...rollouts.record import Fate, Rollouts
+from .fitting import (
     Fitted,
     fit_lengths,
     fit_pace,
     fit_steps,
 )
-from simulator.timelines.sampled.reading import SampleLog
-from simulator.timelines.sampled.record import ends, group_sizes, loads, slots
+from .reading import SampleLog
+from .record import ends, group_sizes, loads, slots
 
 IDLE = 0.02
 """Share of slots' time from which on it is said that they were idle."""

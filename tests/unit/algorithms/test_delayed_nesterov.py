@@ -7,11 +7,11 @@ import numpy as np
 import optax
 import pytest
 
-from simulator.algorithms.decentralised.part import Psgd
-from simulator.algorithms.federated.part import Sgd
-from simulator.algorithms.optimizers.delayed import DelayedNesterovRule
-from simulator.algorithms.optimizers.part import DelayedNesterov
-from simulator.algorithms.optimizers.rule import rule_of
+from stalesim.simulator.algorithms.decentralised.part import Psgd
+from stalesim.simulator.algorithms.federated.part import Sgd
+from stalesim.simulator.algorithms.optimizers.delayed import DelayedNesterovRule
+from stalesim.simulator.algorithms.optimizers.part import DelayedNesterov
+from stalesim.simulator.algorithms.optimizers.rule import rule_of
 
 DECAY = 0.8
 

@@ -11,8 +11,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from simulator.scenario.study import merge
-from simulator.timeline import Kind
+from stalesim.simulator.scenario.study import merge
+from stalesim.simulator.timeline import Kind
 from tests.runs import execute, prepared, rows_of
 from tests.support import SGD, Memory
 

@@ -8,21 +8,21 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from simulator.algorithms.optimizers.arrays import ModelArrays, arrays_of
-from simulator.algorithms.optimizers.part import Optax
-from simulator.algorithms.optimizers.rule import rule_of
-from simulator.config.errors import ScenarioError
-from simulator.config.functions import UserFunction
-from simulator.problems.data.base import Field
-from simulator.problems.models.dense.network import DenseNetwork
-from simulator.problems.models.lstm.network import LstmNetwork
-from simulator.problems.models.lstm.part import Lstm
-from simulator.problems.models.mixed import mixed
-from simulator.problems.models.python.network import python_network
-from simulator.problems.models.shapes import size
-from simulator.problems.models.transformer.network import TransformerNetwork
-from simulator.problems.models.transformer.part import Transformer
-from simulator.problems.outputs import OutputForm
+from stalesim.simulator.algorithms.optimizers.arrays import ModelArrays, arrays_of
+from stalesim.simulator.algorithms.optimizers.part import Optax
+from stalesim.simulator.algorithms.optimizers.rule import rule_of
+from stalesim.simulator.config.errors import ScenarioError
+from stalesim.simulator.config.functions import UserFunction
+from stalesim.simulator.problems.data.base import Field
+from stalesim.simulator.problems.models.dense.network import DenseNetwork
+from stalesim.simulator.problems.models.lstm.network import LstmNetwork
+from stalesim.simulator.problems.models.lstm.part import Lstm
+from stalesim.simulator.problems.models.mixed import mixed
+from stalesim.simulator.problems.models.python.network import python_network
+from stalesim.simulator.problems.models.shapes import size
+from stalesim.simulator.problems.models.transformer.network import TransformerNetwork
+from stalesim.simulator.problems.models.transformer.part import Transformer
+from stalesim.simulator.problems.outputs import OutputForm
 
 DEEP = DenseNetwork((5, 6, 6, 7, 3))
 

@@ -12,22 +12,22 @@ import optax
 import optax.contrib
 import pytest
 
-from simulator.algorithms.optimizers import known
-from simulator.algorithms.optimizers.arrays import ModelArrays
-from simulator.algorithms.optimizers.part import Optax
-from simulator.algorithms.optimizers.rule import (
+from stalesim.simulator.algorithms.optimizers import known
+from stalesim.simulator.algorithms.optimizers.arrays import ModelArrays
+from stalesim.simulator.algorithms.optimizers.part import Optax
+from stalesim.simulator.algorithms.optimizers.rule import (
     OptaxRule,
     of_workers,
     rule_of,
     table,
     written,
 )
-from simulator.config.errors import ScenarioError
-from simulator.engine import execute as execution
-from simulator.problems.models.flat import split
-from simulator.simulation import _row_stream
-from simulator.studies.planning import structure
-from simulator.timeline import NO_WORKER
+from stalesim.simulator.config.errors import ScenarioError
+from stalesim.simulator.engine import execute as execution
+from stalesim.simulator.problems.models.flat import split
+from stalesim.simulator.simulation import _row_stream
+from stalesim.simulator.studies.planning import structure
+from stalesim.simulator.timeline import NO_WORKER
 from tests.runs import execute, prepared
 from tests.support import SGD
 

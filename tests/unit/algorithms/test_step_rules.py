@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from simulator.algorithms.part import (
+from stalesim.simulator.algorithms.part import (
     BoundedNonconvexStep,
     BoundedStronglyConvexStep,
     ConstantStep,
@@ -14,7 +14,7 @@ from simulator.algorithms.part import (
     StochasticNonconvexStep,
     StochasticStronglyConvexStep,
 )
-from simulator.algorithms.step_rules import (
+from stalesim.simulator.algorithms.step_rules import (
     Constants,
     Schedule,
     bound_bounded_nonconvex,
@@ -23,7 +23,7 @@ from simulator.algorithms.step_rules import (
     geometric_refresh,
     resolve,
 )
-from simulator.config.errors import ScenarioError
+from stalesim.simulator.config.errors import ScenarioError
 from tests.reference.fedbcd_theory_twin import inverse_sqrt_steps
 
 NONE = Constants()

@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from simulator import studies
-from simulator.algorithms.base import on_device
-from simulator.algorithms.part import PiecewiseStep, WarmupStep
-from simulator.algorithms.step_rules import Constants, Steps, resolve
-from simulator.scenario.scenario import Scenario
-from simulator.scenario.study import merge
-from simulator.simulation import prepare
-from simulator.timeline import NO_WORKER, Kind
+from stalesim.simulator import studies
+from stalesim.simulator.algorithms.base import on_device
+from stalesim.simulator.algorithms.part import PiecewiseStep, WarmupStep
+from stalesim.simulator.algorithms.step_rules import Constants, Steps, resolve
+from stalesim.simulator.scenario.scenario import Scenario
+from stalesim.simulator.scenario.study import merge
+from stalesim.simulator.simulation import prepare
+from stalesim.simulator.timeline import NO_WORKER, Kind
 from tests.runs import execute, prepared
 from tests.support import VAFL, everything
 from tests.unit.test_gossip_runs import BASE, K

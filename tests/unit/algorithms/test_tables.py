@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from simulator.algorithms.tables.table import ClientTable
-from simulator.scenario.study import merge
+from stalesim.simulator.algorithms.tables.table import ClientTable
+from stalesim.simulator.scenario.study import merge
 from tests.reference.methods_support import BASE, COMMITS
 from tests.runs import execute, prepared
 from tests.support import Memory

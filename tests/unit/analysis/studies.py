@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from simulator.protocols import Asynchronous, Centralised
-from simulator.trace import COLUMNS
+from stalesim.simulator.protocols import Asynchronous, Centralised
+from stalesim.simulator.trace import COLUMNS
 
 REPLICATES = 5
 SPEEDS = {"async": 0.08, "async private": 0.05, "sync": 0.005, "central": 0.1}

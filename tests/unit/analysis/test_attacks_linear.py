@@ -7,9 +7,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from analysis.attacks import linear, quality
-from simulator.privacy import mechanisms
-from simulator.problems.data.mnist.part import parse
+from stalesim.analysis.attacks import linear, quality
+from stalesim.simulator.privacy import mechanisms
+from stalesim.simulator.problems.data.mnist.part import parse
 
 IMAGES, DRAWS = 200, 3
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from analysis.attacks import quality
+from stalesim.analysis.attacks import quality
 
 
 def _image(height: int, width: int, seed: int = 0) -> np.ndarray:

@@ -4,10 +4,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis import style
-from analysis.attacks import quality, report
-from analysis.markup import markdown
-from analysis.statistics import t_interval
+from stalesim.analysis import style
+from stalesim.analysis.attacks import quality, report
+from stalesim.analysis.markup import markdown
+from stalesim.analysis.statistics import t_interval
 
 SHAPE = (8, 9)
 SAMPLES = np.random.default_rng(0).random((20, 72))

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from analysis import bounds
-from analysis.bounds import Sample, exact
-from analysis.claims import verdict
+from stalesim.analysis import bounds
+from stalesim.analysis.bounds import Sample, exact
+from stalesim.analysis.claims import verdict
 
 VALUES = np.array([0.3, -0.1, 0.5, 0.2, 0.4, 0.6, 0.7])
 INF = math.inf

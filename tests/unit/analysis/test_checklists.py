@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from analysis.page import checklists
-from simulator.config.errors import UserError
-from simulator.trace import Study, StudyError, load
+from stalesim.analysis.page import checklists
+from stalesim.simulator.config.errors import UserError
+from stalesim.simulator.trace import Study, StudyError, load
 from tests.runs import tiny_study
 
 REST = """\

@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis import claims
-from analysis.claims.measured import measure, read_csv
+from stalesim.analysis import claims
+from stalesim.analysis.claims.measured import measure, read_csv
 from tests.unit.analysis.studies import Decays
 
 MEANS = (0.9, 1.0, 1.1, 1.0) * 2

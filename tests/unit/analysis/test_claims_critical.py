@@ -7,9 +7,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis import claims
-from analysis.claims.measured import Measured, measure
-from simulator.claims.base import read
+from stalesim.analysis import claims
+from stalesim.analysis.claims.measured import Measured, measure
+from stalesim.simulator.claims.base import read
 from tests.unit.analysis.studies import Grid
 
 KEY = "algorithm.step_size"

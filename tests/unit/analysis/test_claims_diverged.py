@@ -7,8 +7,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis import claims, escapes
-from analysis.frames import Study
+from stalesim.analysis import claims, escapes
+from stalesim.analysis.frames import Study
 from tests.unit.analysis.studies import Curves, Decays, Grid, arrives
 
 LOST = "diverged"

@@ -5,7 +5,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from analysis import claims
+from stalesim.analysis import claims
 from tests.unit.analysis.studies import Grid
 
 KEY = "problem.model.name"

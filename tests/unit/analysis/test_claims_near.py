@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from analysis.bounds import exact
-from analysis.claims.verdict import near
+from stalesim.analysis.bounds import exact
+from stalesim.analysis.claims.verdict import near
 
 SPREAD = np.linspace(-0.1, 0.1, 20)
 

@@ -5,8 +5,8 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from analysis import claims
-from analysis.frames import Study
+from stalesim.analysis import claims
+from stalesim.analysis.frames import Study
 from tests.unit.analysis.studies import (
     Curves,
     arrives,

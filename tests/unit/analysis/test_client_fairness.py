@@ -6,9 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis import fairness, figures
-from analysis.figures import report
-from simulator.trace import StudyError
+from stalesim.analysis import fairness, figures
+from stalesim.analysis.figures import report
+from stalesim.simulator.trace import StudyError
 from tests.unit.analysis.studies import manifest_of, run_of
 
 METRICS = ["test_accuracy", "client_accuracy"]

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis import clients
+from stalesim.analysis import clients
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from matplotlib.patches import Rectangle
 
-from analysis.figures import costs
+from stalesim.analysis.figures import costs
 from tests.unit.analysis.studies import Curves, arrives, empty
 
 

@@ -6,10 +6,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis import summary
-from analysis.escapes import escapes, warnings
-from simulator.cli import printing
-from simulator.cli.console import Terminal
+from stalesim.analysis import summary
+from stalesim.analysis.escapes import escapes, warnings
+from stalesim.simulator.cli import printing
+from stalesim.simulator.cli.console import Terminal
 from tests.unit.analysis.studies import Curves, arrives
 
 

@@ -5,10 +5,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from analysis.bounds import Sample
-from analysis.claims.exponents import Scaling, best, largest_stable
-from analysis.claims.measured import Measured, measure
-from simulator.trace import StudyError
+from stalesim.analysis.bounds import Sample
+from stalesim.analysis.claims.exponents import Scaling, best, largest_stable
+from stalesim.analysis.claims.measured import Measured, measure
+from stalesim.simulator.trace import StudyError
 from tests.unit.analysis.studies import Grid
 
 RATE, CLIENTS = "algorithm.step_size", "problem.partition.clients"

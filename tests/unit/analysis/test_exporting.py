@@ -10,10 +10,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis import exporting, files
-from analysis.exporting import records
-from simulator.config.errors import UserError
-from simulator.trace import COLUMNS, StudyError, load
+from stalesim.analysis import exporting, files
+from stalesim.analysis.exporting import records
+from stalesim.simulator.config.errors import UserError
+from stalesim.simulator.trace import COLUMNS, StudyError, load
 from tests.support import write_study
 from tests.unit.analysis.exported import ACCURACY, EPSILON, Exported
 
@@ -136,7 +136,7 @@ def test_an_export_that_was_cut_short_can_be_repeated_at_once(
 KILLED = """\
 import os, signal, sys
 from pathlib import Path
-from analysis import exporting
+from stalesim.analysis import exporting
 from tests.unit.analysis.exported import Exported
 
 def half(study, into):
@@ -267,7 +267,7 @@ def test_the_command_exports_and_says_what_it_left_out(tmp_path: Path) -> None:
     table = study.table("evaluations")
     columns = {name: table[name].to_numpy() for name in table}
     write_study(tmp_path / "study", study.manifest, {"evaluations": columns})
-    command = [sys.executable, "-m", "simulator.cli", "export", str(tmp_path / "study")]
+    command = [sys.executable, "-m", "stalesim", "export", str(tmp_path / "study")]
     done = subprocess.run(
         [*command, "--to", "csv"], capture_output=True, text=True, timeout=120
     )

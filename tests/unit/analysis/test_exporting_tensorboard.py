@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from analysis import exporting
+from stalesim.analysis import exporting
 from tests.unit.analysis.exported import ACCURACY, EPSILON, Exported
 
 pytest.importorskip("tensorboardX")

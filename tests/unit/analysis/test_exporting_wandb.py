@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from analysis import exporting
+from stalesim.analysis import exporting
 from tests.unit.analysis.exported import ACCURACY, EPSILON, Exported
 
 BLOCK, HEADER = 32_768, 7

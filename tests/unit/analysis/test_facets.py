@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from matplotlib.colors import to_hex
 
-from analysis import figures
-from analysis.figures import facets
-from analysis.frames import groups
+from stalesim.analysis import figures
+from stalesim.analysis.figures import facets
+from stalesim.analysis.frames import groups
 from tests.unit.analysis.studies import Fake, Grid
 
 TAIL, STEP = "clients.compute.b", "algorithm.step_size"

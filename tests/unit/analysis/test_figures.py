@@ -9,15 +9,15 @@ from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle, StepPatch
 
-from analysis import figures, staleness, style
-from analysis.figures import report
-from analysis.figures import staleness as staleness_figures
-from analysis.figures.files import DOTS_PER_INCH, save_figure
-from analysis.targets import default_target, final_values
-from simulator.algorithms.vafl.part import Vafl
-from simulator.config.catalogue import parts
-from simulator.config.parts import tag
-from simulator.trace import StudyError
+from stalesim.analysis import figures, staleness, style
+from stalesim.analysis.figures import report
+from stalesim.analysis.figures import staleness as staleness_figures
+from stalesim.analysis.figures.files import DOTS_PER_INCH, save_figure
+from stalesim.analysis.targets import default_target, final_values
+from stalesim.simulator.algorithms.vafl.part import Vafl
+from stalesim.simulator.config.catalogue import parts
+from stalesim.simulator.config.parts import tag
+from stalesim.simulator.trace import StudyError
 from tests.support import SGD, scenario
 from tests.unit.analysis.studies import REPLICATES, SPEEDS, Fake
 

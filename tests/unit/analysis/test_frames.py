@@ -5,9 +5,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import analysis
-from analysis import frames
-from simulator.trace import COLUMNS, StudyError
+from stalesim import analysis
+from stalesim.analysis import frames
+from stalesim.simulator.trace import COLUMNS, StudyError
 from tests.unit.analysis.studies import Curves, Fake, arrives, empty, run_of
 
 

@@ -5,8 +5,8 @@ import sys
 import numpy as np
 import pytest
 
-import analysis
-from simulator.config.errors import UserError
+from stalesim import analysis
+from stalesim.simulator.config.errors import UserError
 from tests.unit.analysis.studies import Grid
 
 BS, STEPS, REPLICATES = (1.5, 2.0, 4.0), (0.01, 0.1), 3

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from matplotlib.axes import Axes
 
-from analysis import style
-from analysis.figures import heat_maps, report
-from simulator.trace import StudyError
+from stalesim.analysis import style
+from stalesim.analysis.figures import heat_maps, report
+from stalesim.simulator.trace import StudyError
 from tests.unit.analysis.studies import Curves, Grid, arrives
 
 SLOW, FAST = {"law": "lognorm", "s": 1.5}, {"law": "expon"}

@@ -6,9 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis import claims
-from analysis.instants import Instant, stated, value_at, values_at
-from simulator.trace import StudyError
+from stalesim.analysis import claims
+from stalesim.analysis.instants import Instant, stated, value_at, values_at
+from stalesim.simulator.trace import StudyError
 from tests.unit.analysis.studies import Curves
 
 CLAIM = {"ahead": "a", "than": "b", "after": {"time": 3}, "says": "figure 1"}

@@ -7,10 +7,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis import claims
-from analysis.claims.measured import measure, read_csv
-from simulator.scenario.reading import loads
-from simulator.trace import StudyError
+from stalesim.analysis import claims
+from stalesim.analysis.claims.measured import measure, read_csv
+from stalesim.simulator.scenario.reading import loads
+from stalesim.simulator.trace import StudyError
 from tests.unit.analysis.studies import Curves, Grid, arrives
 
 TO = {"test_accuracy": 0.9}

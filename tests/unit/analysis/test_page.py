@@ -14,18 +14,18 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-import simulator
-from analysis import page
-from analysis.figures import report
-from analysis.page import pictures, writing
-from analysis.statistics import MEDIANS
-from analysis.summary import summary
-from simulator.config.errors import StudyError
-from simulator.scenario.reading import loads
-from simulator.scenario.setting import WorldScenario
-from simulator.timelines.imported import import_log
-from simulator.timelines.saved import record
-from simulator.trace import Study, load, write_manifest
+from stalesim import simulator
+from stalesim.analysis import page
+from stalesim.analysis.figures import report
+from stalesim.analysis.page import pictures, writing
+from stalesim.analysis.statistics import MEDIANS
+from stalesim.analysis.summary import summary
+from stalesim.simulator.config.errors import StudyError
+from stalesim.simulator.scenario.reading import loads
+from stalesim.simulator.scenario.setting import WorldScenario
+from stalesim.simulator.timelines.imported import import_log
+from stalesim.simulator.timelines.saved import record
+from stalesim.simulator.trace import Study, load, write_manifest
 
 SCRIPT = '<script>alert("x")</script>'
 SCENARIO = f"""\
@@ -340,7 +340,7 @@ def test_a_page_that_cannot_be_written_is_one_line(
 
 def test_the_command_writes_a_page_or_one_line(study: Study, tmp_path: Path) -> None:
     def report(*arguments: object) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "simulator.cli", "report"]
+        command = [sys.executable, "-m", "stalesim", "report"]
         command += map(str, arguments)
         return subprocess.run(command, capture_output=True, text=True, timeout=300)
 
@@ -437,7 +437,7 @@ def test_an_imported_log_has_a_page(tmp_path: Path) -> None:
 
 def test_templates_are_part_of_the_distribution() -> None:
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-    globs = settings["tool"]["setuptools"]["package-data"]["analysis.page"]
+    globs = settings["tool"]["setuptools"]["package-data"]["stalesim.analysis.page"]
     packaged = {path for glob in globs for path in (ROOT / "analysis/page").glob(glob)}
     templates = set((ROOT / "analysis/page/templates").iterdir())
     assert templates

@@ -8,16 +8,16 @@ from typing import Any
 
 import pytest
 
-from analysis.page import method, runs, world
-from analysis.page.words import duration, entries, listed, shown, span
-from simulator.algorithms.fedbcd.part import FedBcd
-from simulator.config.catalogue import parts
-from simulator.config.parts import tag
-from simulator.config.text import ranges
-from simulator.protocols import Buffered
-from simulator.scenario.reading import read_any
-from simulator.scenario.setting import WorldScenario
-from simulator.scenario.study import expand
+from stalesim.analysis.page import method, runs, world
+from stalesim.analysis.page.words import duration, entries, listed, shown, span
+from stalesim.simulator.algorithms.fedbcd.part import FedBcd
+from stalesim.simulator.config.catalogue import parts
+from stalesim.simulator.config.parts import tag
+from stalesim.simulator.config.text import ranges
+from stalesim.simulator.protocols import Buffered
+from stalesim.simulator.scenario.reading import read_any
+from stalesim.simulator.scenario.setting import WorldScenario
+from stalesim.simulator.scenario.study import expand
 
 SCENARIOS = sorted(
     path

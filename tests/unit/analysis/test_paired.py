@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from analysis import paired
+from stalesim.analysis import paired
 from tests.unit.analysis.studies import Curves, arrives
 
 HALF = 4.302653 / math.sqrt(3)  # of an interval: t(0.975, 2) / sqrt(n), times s

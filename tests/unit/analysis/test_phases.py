@@ -7,10 +7,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis import claims, targets
-from analysis.phases import covered, with_phases
-from simulator.studies import simulate
-from simulator.trace import COLUMNS, Study, StudyError
+from stalesim.analysis import claims, targets
+from stalesim.analysis.phases import covered, with_phases
+from stalesim.simulator.studies import simulate
+from stalesim.simulator.trace import COLUMNS, Study, StudyError
 from tests.support import scenario
 from tests.unit.analysis.studies import Curves, arrives
 

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from analysis import racing
-from simulator.scenario import tuning
-from simulator.trace import StudyError, load
+from stalesim.analysis import racing
+from stalesim.simulator.scenario import tuning
+from stalesim.simulator.trace import StudyError, load
 from tests.support import write_study
 
 SEARCHES = 1000

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from analysis.claims.multiplicity import holm
-from analysis.claims.sequential import least, overall
+from stalesim.analysis.claims.multiplicity import holm
+from stalesim.analysis.claims.sequential import least, overall
 
 LOOKS = (10, 14, 20)
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from analysis import statistics
-from analysis.statistics import (
+from stalesim.analysis import statistics
+from stalesim.analysis.statistics import (
     confidence,
     first_reached,
     held,

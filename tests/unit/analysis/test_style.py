@@ -8,9 +8,9 @@ import matplotlib.pyplot as plt
 import pytest
 from matplotlib.colors import to_hex
 
-from analysis import figures, style
-from analysis.figures import report
-from simulator.config.errors import UserError
+from stalesim.analysis import figures, style
+from stalesim.analysis.figures import report
+from stalesim.simulator.config.errors import UserError
 from tests.unit.analysis.studies import Fake
 
 

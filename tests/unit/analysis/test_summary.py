@@ -9,12 +9,12 @@ import pytest
 from markdown_it import MarkdownIt
 from rich.console import Console
 
-from analysis import figures, staleness, summary, tables
-from analysis.frames import first_metric
-from analysis.markup import markdown
-from analysis.statistics import t_interval
-from analysis.targets import final_values
-from simulator.cli import printing
+from stalesim.analysis import figures, staleness, summary, tables
+from stalesim.analysis.frames import first_metric
+from stalesim.analysis.markup import markdown
+from stalesim.analysis.statistics import t_interval
+from stalesim.analysis.targets import final_values
+from stalesim.simulator.cli import printing
 from tests.unit.analysis.studies import (
     Curves,
     Fake,

@@ -10,12 +10,12 @@ from matplotlib.axes import Axes
 from matplotlib.container import ErrorbarContainer
 from matplotlib.figure import Figure
 
-import analysis
-from analysis import style
-from analysis.figures import report, sweeps
-from analysis.figures.lines import lines_over
-from analysis.frames import follow
-from simulator.trace import StudyError
+from stalesim import analysis
+from stalesim.analysis import style
+from stalesim.analysis.figures import report, sweeps
+from stalesim.analysis.figures.lines import lines_over
+from stalesim.analysis.frames import follow
+from stalesim.simulator.trace import StudyError
 from tests.unit.analysis.studies import Grid
 
 T = 4.302653  # t(0.975, 2)

@@ -11,13 +11,13 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
-from analysis import tables
-from analysis.frames import UNFINISHED
-from analysis.statistics import t_interval
-from simulator import trace
-from simulator.cli import printing, results, tabulating
-from simulator.cli.commands import app
-from simulator.config.errors import UserError
+from stalesim.analysis import tables
+from stalesim.analysis.frames import UNFINISHED
+from stalesim.analysis.statistics import t_interval
+from stalesim.simulator import trace
+from stalesim.simulator.cli import printing, results, tabulating
+from stalesim.simulator.cli.commands import app
+from stalesim.simulator.config.errors import UserError
 from tests.unit.analysis.studies import Curves, Fake, Grid
 
 CLAIM = {"ahead": "a", "than": "b", "after": {"time": 1}, "says": "x"}

@@ -4,10 +4,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis import figures, frames, summary
-from analysis.figures.tails import tail
-from analysis.staleness import by_client_group
-from simulator.trace import StudyError
+from stalesim.analysis import figures, frames, summary
+from stalesim.analysis.figures.tails import tail
+from stalesim.analysis.staleness import by_client_group
+from stalesim.simulator.trace import StudyError
 from tests.unit.analysis.studies import Fake
 
 

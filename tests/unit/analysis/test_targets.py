@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from analysis import curves, targets
-from simulator.trace import StudyError
+from stalesim.analysis import curves, targets
+from stalesim.simulator.trace import StudyError
 from tests.unit.analysis.studies import Curves, arrives
 
 

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
-from analysis import theory
-from analysis.theory import Lattice
+from stalesim.analysis import theory
+from stalesim.analysis.theory import Lattice
 
 M7 = np.arange(1, 8)
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from analysis.theory import adp2sgd, gossip
+from stalesim.analysis.theory import adp2sgd, gossip
 
 FIXTURE = {
     "num_workers": 16,

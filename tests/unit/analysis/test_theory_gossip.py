@@ -7,8 +7,8 @@ from itertools import combinations, product
 import numpy as np
 import pytest
 
-from analysis.theory import gossip
-from analysis.theory.gossip import Initiator, Pairing
+from stalesim.analysis.theory import gossip
+from stalesim.analysis.theory.gossip import Initiator, Pairing
 
 K = 16
 

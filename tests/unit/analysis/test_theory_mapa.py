@@ -8,16 +8,16 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from analysis.theory import mapa, noise
-from analysis.theory.noise import LAWS, Law
-from simulator.algorithms.edge_cloud.part import Asgd, Audp, Csgd, Mapa
-from simulator.algorithms.edge_cloud.stages import (
+from stalesim.analysis.theory import mapa, noise
+from stalesim.analysis.theory.noise import LAWS, Law
+from stalesim.simulator.algorithms.edge_cloud.part import Asgd, Audp, Csgd, Mapa
+from stalesim.simulator.algorithms.edge_cloud.stages import (
     Stage,
     initial_sensitivity,
     stages,
     variance,
 )
-from simulator.privacy import mechanisms
+from stalesim.simulator.privacy import mechanisms
 
 DEFAULTS = {"smoothness": 10.0, "sigma": 30.0, "batch": 12}
 FIRST = 223.57884

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from analysis import theory
-from analysis.theory import Continuous, gossip, queues
+from stalesim.analysis import theory
+from stalesim.analysis.theory import Continuous, gossip, queues
 
 
 def _staleness(delays: Iterator[float], num_jobs: int, num: int, buffer: int) -> list:

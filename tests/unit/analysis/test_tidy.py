@@ -5,9 +5,9 @@ import math
 import numpy as np
 import pytest
 
-from analysis import curves, frames, targets
-from analysis.phases import evaluations_by
-from simulator.trace import StudyError
+from stalesim.analysis import curves, frames, targets
+from stalesim.analysis.phases import evaluations_by
+from stalesim.simulator.trace import StudyError
 from tests.unit.analysis.studies import Curves, Grid, arrives
 
 LAW = {"law": "expon", "scale": 2.0}

@@ -9,19 +9,19 @@ import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 
-from analysis import frames, theory, timelines
-from analysis.figures import gantt
-from analysis.theory import gossip
-from analysis.timelines import chrome, comparison, report
-from analysis.timelines.laws import laws
-from analysis.timelines.start import end_of_start
-from analysis.timelines.theory import closed_forms
-from analysis.timelines.view import view
-from simulator.config.catalogue import parts
-from simulator.config.parts import tag
-from simulator.scenario.setting import WorldScenario
-from simulator.timelines.saved import record
-from simulator.trace import Study
+from stalesim.analysis import frames, theory, timelines
+from stalesim.analysis.figures import gantt
+from stalesim.analysis.theory import gossip
+from stalesim.analysis.timelines import chrome, comparison, report
+from stalesim.analysis.timelines.laws import laws
+from stalesim.analysis.timelines.start import end_of_start
+from stalesim.analysis.timelines.theory import closed_forms
+from stalesim.analysis.timelines.view import view
+from stalesim.simulator.config.catalogue import parts
+from stalesim.simulator.config.parts import tag
+from stalesim.simulator.scenario.setting import WorldScenario
+from stalesim.simulator.timelines.saved import record
+from stalesim.simulator.trace import Study
 
 NO_COMMIT = 2**63 - 1
 JOBS = pd.DataFrame(

@@ -6,15 +6,15 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis import curves, grids, summary, targets
-from analysis.claims import evaluate
-from analysis.exporting import records
-from analysis.figures import style
-from analysis.page import design
-from simulator.metrics import OF_LOSS, TEST_LOSS, Metric
-from simulator.scenario.scenario import Problem
-from simulator.trace import StudyError, metric_of_study
-from simulator.trace.measured import told
+from stalesim.analysis import curves, grids, summary, targets
+from stalesim.analysis.claims import evaluate
+from stalesim.analysis.exporting import records
+from stalesim.analysis.figures import style
+from stalesim.analysis.page import design
+from stalesim.simulator.metrics import OF_LOSS, TEST_LOSS, Metric
+from stalesim.simulator.scenario.scenario import Problem
+from stalesim.simulator.trace import StudyError, metric_of_study
+from stalesim.simulator.trace.measured import told
 from tests.unit.analysis.studies import (
     client_of,
     empty,

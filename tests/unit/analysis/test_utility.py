@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from analysis import figures, style
-from analysis.figures import privacy, report
-from analysis.summary import notes
-from simulator.trace import StudyError
+from stalesim.analysis import figures, style
+from stalesim.analysis.figures import privacy, report
+from stalesim.analysis.summary import notes
+from stalesim.simulator.trace import StudyError
 from tests.unit.analysis.studies import Curves, Grid, arrives
 
 HALF = 4.302653 * 0.01 / math.sqrt(3)  # t(0.975, 2) s / sqrt(n)

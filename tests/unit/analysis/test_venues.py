@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from analysis import figures, style
-from analysis.figures import report
-from analysis.figures.files import DOTS_PER_INCH
-from analysis.figures.venues import VENUES
-from simulator.config.errors import UserError
-from simulator.trace import StudyError
+from stalesim.analysis import figures, style
+from stalesim.analysis.figures import report
+from stalesim.analysis.figures.files import DOTS_PER_INCH
+from stalesim.analysis.figures.venues import VENUES
+from stalesim.simulator.config.errors import UserError
+from stalesim.simulator.trace import StudyError
 from tests.unit.analysis.studies import Curves, Fake
 
 

@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from analysis import wasted
-from simulator import simulate
-from simulator.scenario.scenario import Scenario
-from simulator.scenario.setting import WorldScenario
-from simulator.scenario.study import expand
-from simulator.timelines.of_run import set_up
-from simulator.timelines.saved import record
+from stalesim.analysis import wasted
+from stalesim.simulator import simulate
+from stalesim.simulator.scenario.scenario import Scenario
+from stalesim.simulator.scenario.setting import WorldScenario
+from stalesim.simulator.scenario.study import expand
+from stalesim.simulator.timelines.of_run import set_up
+from stalesim.simulator.timelines.saved import record
 from tests.support import SGD
 
 ASYNC = {"kind": "asynchronous"}

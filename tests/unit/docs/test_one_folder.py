@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import house
-from simulator.algorithms.part import Algorithm
-from simulator.config import catalogue
+from stalesim.simulator.algorithms.part import Algorithm
+from stalesim.simulator.config import catalogue
 
 LAST = "easgd"
 GENERATED = (catalogue.LISTED,)

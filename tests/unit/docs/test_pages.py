@@ -11,11 +11,11 @@ import yaml
 from typer.main import get_command
 
 import stalesim
-from simulator.cli import app
-from simulator.scenario.reading import read, read_any
-from simulator.scenario.scenario import Scenario
-from simulator.scenario.study import expand
-from simulator.trace import COLUMNS
+from stalesim.simulator.cli import app
+from stalesim.simulator.scenario.reading import read, read_any
+from stalesim.simulator.scenario.scenario import Scenario
+from stalesim.simulator.scenario.study import expand
+from stalesim.simulator.trace import COLUMNS
 from tests.support import VAFL
 
 ROOT = Path(__file__).parents[3]
@@ -208,8 +208,7 @@ def test_commands_and_options_that_pages_show_exist(path: Path) -> None:
 
 @pytest.mark.parametrize(("page", "text"), examples("python"))
 def test_names_that_examples_use_exist(page: str, text: str) -> None:
-    import analysis
-    import simulator
+    from stalesim import analysis, simulator
 
     compile(text, page, "exec")
     for module in (analysis, simulator):

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 import yaml
 
-from analysis import theory
-from analysis.timelines.theory import closed_forms
-from simulator.scenario.reading import read_any
-from simulator.scenario.setting import WorldScenario
-from simulator.scenario.study import replicate_seed
-from simulator.streams import Streams
-from simulator.timelines.saved import record
+from stalesim.analysis import theory
+from stalesim.analysis.timelines.theory import closed_forms
+from stalesim.simulator.scenario.reading import read_any
+from stalesim.simulator.scenario.setting import WorldScenario
+from stalesim.simulator.scenario.study import replicate_seed
+from stalesim.simulator.streams import Streams
+from stalesim.simulator.timelines.saved import record
 from tests.browser import chromium
 
 pytestmark = pytest.mark.slow

@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 
 import rejudge
-from analysis.statistics import t_interval
-from simulator.scenario.reading import loads
+from stalesim.analysis.statistics import t_interval
+from stalesim.simulator.scenario.reading import loads
 
 ROOT = Path(__file__).parents[3]
 SCENARIO = """

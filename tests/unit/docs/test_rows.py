@@ -12,7 +12,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from simulator.scenario.reading import read_any
+from stalesim.simulator.scenario.reading import read_any
 
 ROOT = Path(__file__).parents[3]
 OURS = ("fedbcd/asynchronous",)

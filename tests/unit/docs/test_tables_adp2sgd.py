@@ -8,8 +8,8 @@ import pandas as pd
 import pytest
 
 from generators import adp2sgd
-from simulator.privacy.adp2sgd.setting import GossipSetting
-from simulator.privacy.adp2sgd.theorem2 import Numeric
+from stalesim.simulator.privacy.adp2sgd.setting import GossipSetting
+from stalesim.simulator.privacy.adp2sgd.theorem2 import Numeric
 
 ROOT = Path(__file__).parents[3]
 

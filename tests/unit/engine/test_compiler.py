@@ -11,10 +11,15 @@ import numpy as np
 import pytest
 import yaml
 
-from simulator.config.errors import UserError
-from simulator.engine import compiler, device
-from simulator.engine.device import ONE_THREAD, STORES_APART, SUMS_OF_XLA, with_flags
-from simulator.scenario.study import merge
+from stalesim.simulator.config.errors import UserError
+from stalesim.simulator.engine import compiler, device
+from stalesim.simulator.engine.device import (
+    ONE_THREAD,
+    STORES_APART,
+    SUMS_OF_XLA,
+    with_flags,
+)
+from stalesim.simulator.scenario.study import merge
 from tests.support import SGD, VAFL
 
 ROOT = Path(__file__).parents[3]
@@ -27,8 +32,8 @@ with jax.enable_x64(True):
 """
 LATE = f"""
 {WRONG}
-from simulator.engine import compiler, device
-from simulator.config.errors import UserError
+from stalesim.simulator.engine import compiler, device
+from stalesim.simulator.config.errors import UserError
 device.before_import()
 try:
     print(compiler.check("float64"))
@@ -85,7 +90,7 @@ import warnings
 {first}
 import jax
 jax.numpy.ones(3).sum()
-from simulator.engine import compiler
+from stalesim.simulator.engine import compiler
 with warnings.catch_warnings(record=True) as told:
     warnings.simplefilter("always")
     print(compiler.sums_rightly())
@@ -155,7 +160,7 @@ def test_a_study_is_refused_in_one_line(tmp_path: Path) -> None:
     file = tmp_path / "double.yaml"
     double = {"engine": {"precision": "float64"}, "stop": {"commits": 5}}
     file.write_text(yaml.safe_dump(merge(merge(VAFL, SGD), double)))
-    asked = ("-m", "simulator.cli", "run", str(file), "-o", str(tmp_path / "study"))
+    asked = ("-m", "stalesim", "run", str(file), "-o", str(tmp_path / "study"))
     done = python(*asked, flags=MERGED)
     if python("-c", WRONG, flags=MERGED).stdout.strip() == "True":
         assert done.returncode == 2

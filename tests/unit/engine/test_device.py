@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from simulator.engine import device
+from stalesim.simulator.engine import device
 from tests.runs import execute, prepared
 
 

@@ -4,10 +4,10 @@ import jax
 import numpy as np
 import pytest
 
-from simulator.engine import execute as execution
-from simulator.engine.row_stream import RowStream
-from simulator.simulation import _row_stream
-from simulator.timeline import NO_SLOT, StopReason
+from stalesim.simulator.engine import execute as execution
+from stalesim.simulator.engine.row_stream import RowStream
+from stalesim.simulator.simulation import _row_stream
+from stalesim.simulator.timeline import NO_SLOT, StopReason
 from tests.runs import execute, prepared
 from tests.support import SGD
 

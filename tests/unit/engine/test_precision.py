@@ -2,9 +2,9 @@
 
 import numpy as np
 
-import simulator
-from simulator.scenario.scenario import Scenario
-from simulator.scenario.study import merge
+from stalesim import simulator
+from stalesim.simulator.scenario.scenario import Scenario
+from stalesim.simulator.scenario.study import merge
 from tests.runs import prepared
 from tests.support import SGD, VAFL
 

@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from simulator.config.errors import ScenarioError
-from simulator.scenario.study import merge
+from stalesim.simulator.config.errors import ScenarioError
+from stalesim.simulator.scenario.study import merge
 from tests.runs import execute, prepared
 from tests.support import SGD, Memory
 

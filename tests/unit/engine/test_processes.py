@@ -6,19 +6,19 @@ import sys
 
 import pytest
 
-from simulator.engine import processes
+from stalesim.simulator.engine import processes
 
 
 def _told(name: str) -> tuple[str | None, int, list[str]]:
     import sys
 
-    import simulator
+    from stalesim import simulator
 
     return os.environ.get(name), os.getpid(), [sys.executable, simulator.__file__]
 
 
 def test_processes_are_like_the_one_that_asks(monkeypatch: pytest.MonkeyPatch) -> None:
-    import simulator
+    from stalesim import simulator
 
     monkeypatch.setenv("STALESIM_TOLD", "one")
     first = processes.pool(2).submit(_told, "STALESIM_TOLD").result(60)

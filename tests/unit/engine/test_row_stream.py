@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from simulator.engine.row_stream import nothing
+from stalesim.simulator.engine.row_stream import nothing
 
 
 def test_nothing_has_the_types_of_something() -> None:

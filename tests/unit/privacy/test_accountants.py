@@ -11,9 +11,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from simulator.config.errors import UserError
-from simulator.privacy import composition, gdp
-from simulator.privacy.accountants import (
+from stalesim.simulator.config.errors import UserError
+from stalesim.simulator.privacy import composition, gdp
+from stalesim.simulator.privacy.accountants import (
     Accountant,
     Advanced,
     Basic,
@@ -22,9 +22,9 @@ from simulator.privacy.accountants import (
     Pld,
     Rdp,
 )
-from simulator.privacy.budgets import calibrate, releases_within
-from simulator.privacy.parts import AccountantPart, known, make
-from simulator.privacy.releases import Gaussian, Laplace, Pure, Release
+from stalesim.simulator.privacy.budgets import calibrate, releases_within
+from stalesim.simulator.privacy.parts import AccountantPart, known, make
+from stalesim.simulator.privacy.releases import Gaussian, Laplace, Pure, Release
 
 DELTA = 1e-5
 OF_PURE = (Basic, Advanced, Optimal, Rdp, Pld)
@@ -320,9 +320,9 @@ def test_mixed_mechanisms_compose() -> None:
 
 def test_nothing_imports_dp_accounting_before_it_is_needed() -> None:
     code = (
-        "import sys; from simulator.privacy import budgets; "
-        "from simulator.privacy.accountants import Optimal; "
-        "from simulator.privacy.releases import Pure; "
+        "import sys; from stalesim.simulator.privacy import budgets; "
+        "from stalesim.simulator.privacy.accountants import Optimal; "
+        "from stalesim.simulator.privacy.releases import Pure; "
         "a = Optimal(); a.release(9, Pure(0.1)); a.epsilon(1e-5); "
         "wrong = {'dp_accounting', 'jax', 'pandas', 'simpy'} & set(sys.modules); "
         "sys.exit(str(wrong) if wrong else 0)"

@@ -10,17 +10,17 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from analysis.theory import adp2sgd
-from simulator.config.errors import UserError
-from simulator.privacy.accountants import Pld, Rdp
-from simulator.privacy.adp2sgd import lemmas, theorem2, utility
-from simulator.privacy.adp2sgd.setting import (
+from stalesim.analysis.theory import adp2sgd
+from stalesim.simulator.config.errors import UserError
+from stalesim.simulator.privacy.accountants import Pld, Rdp
+from stalesim.simulator.privacy.adp2sgd import lemmas, theorem2, utility
+from stalesim.simulator.privacy.adp2sgd.setting import (
     PUBLISHED,
     GossipSetting,
     rescaled,
     sensitivity,
 )
-from simulator.privacy.releases import Gaussian
+from stalesim.simulator.privacy.releases import Gaussian
 
 LOG = math.log(1e5)
 """log(1 / delta)"""
@@ -611,8 +611,8 @@ def test_mistakes_are_named_in_one_line(
 
 def test_nothing_imports_dp_accounting_before_it_is_needed() -> None:
     code = (
-        "import sys; from simulator.privacy.adp2sgd import theorem2 as d; "
-        "from simulator.privacy.adp2sgd.setting import PUBLISHED; "
+        "import sys; from stalesim.simulator.privacy.adp2sgd import theorem2 as d; "
+        "from stalesim.simulator.privacy.adp2sgd.setting import PUBLISHED; "
         "d.least_noise(PUBLISHED, 10.0); d.achieved(PUBLISHED, 2.0); "
         "wrong = {'dp_accounting', 'jax', 'pandas', 'simpy'} & set(sys.modules); "
         "sys.exit(str(wrong) if wrong else 0)"

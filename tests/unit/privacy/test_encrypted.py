@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from simulator.config.errors import UserError
-from simulator.privacy import encrypted
-from simulator.privacy.encrypted import ERROR, encrypted_fedbcd
-from simulator.privacy.encryption import Ckks
-from simulator.privacy.encryption_costs import measure
+from stalesim.simulator.config.errors import UserError
+from stalesim.simulator.privacy import encrypted
+from stalesim.simulator.privacy.encrypted import ERROR, encrypted_fedbcd
+from stalesim.simulator.privacy.encryption import Ckks
+from stalesim.simulator.privacy.encryption_costs import measure
 from tests.reference import fedbcd_twin as twin
 
 Q, STEP, L2 = 4, 0.1, 0.01

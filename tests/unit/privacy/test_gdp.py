@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from simulator.config.errors import UserError
-from simulator.privacy import gdp
+from stalesim.simulator.config.errors import UserError
+from stalesim.simulator.privacy import gdp
 
 FORMS = ("gdp_uniform", "gdp_poisson", "gdp_linear")
 SUBSAMPLED = ("gdp_uniform", "gdp_poisson")

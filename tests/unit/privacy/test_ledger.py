@@ -5,10 +5,10 @@ import math
 import numpy as np
 import pytest
 
-from simulator.config.errors import ScenarioError, UserError
-from simulator.privacy.ledger import Ledger, epsilon, limits
-from simulator.privacy.parts import make
-from simulator.privacy.releases import (
+from stalesim.simulator.config.errors import ScenarioError, UserError
+from stalesim.simulator.privacy.ledger import Ledger, epsilon, limits
+from stalesim.simulator.privacy.parts import make
+from stalesim.simulator.privacy.releases import (
     Calibrated,
     Gaussian,
     Guarantee,

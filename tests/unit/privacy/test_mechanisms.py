@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from simulator.privacy import mechanisms
-from simulator.privacy.mechanisms import Noised
+from stalesim.simulator.privacy import mechanisms
+from stalesim.simulator.privacy.mechanisms import Noised
 
 NOISES = (
     mechanisms.laplace,

@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 import scipy.stats
 
-from simulator.privacy.noise import normals, threefry, words_of
+from stalesim.simulator.privacy.noise import normals, threefry, words_of
 
 FLOAT = jnp.dtype("float32")
 

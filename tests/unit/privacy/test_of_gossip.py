@@ -6,19 +6,31 @@ from typing import Any
 import numpy as np
 import pytest
 
-from simulator.algorithms.decentralised.part import Adp2sgd
-from simulator.config.errors import ScenarioError, UserError
-from simulator.privacy.accountants import Accountant, Lemma2, Theorem2
-from simulator.privacy.adp2sgd import theorem2
-from simulator.privacy.adp2sgd.setting import GossipSetting
-from simulator.privacy.gossip_noise import Budget, Noise, lacking, release_of, sigma_of
-from simulator.privacy.ledger import Ledger, epsilon
-from simulator.privacy.parts import make
-from simulator.privacy.releases import Gaussian, Guarantee, Laplace, Pure, Release
-from simulator.scenario.scenario import Scenario
-from simulator.scenario.study import Run, merge
-from simulator.timeline import Kind, Outcome, StopReason
-from simulator.timelines.of_run import set_up
+from stalesim.simulator.algorithms.decentralised.part import Adp2sgd
+from stalesim.simulator.config.errors import ScenarioError, UserError
+from stalesim.simulator.privacy.accountants import Accountant, Lemma2, Theorem2
+from stalesim.simulator.privacy.adp2sgd import theorem2
+from stalesim.simulator.privacy.adp2sgd.setting import GossipSetting
+from stalesim.simulator.privacy.gossip_noise import (
+    Budget,
+    Noise,
+    lacking,
+    release_of,
+    sigma_of,
+)
+from stalesim.simulator.privacy.ledger import Ledger, epsilon
+from stalesim.simulator.privacy.parts import make
+from stalesim.simulator.privacy.releases import (
+    Gaussian,
+    Guarantee,
+    Laplace,
+    Pure,
+    Release,
+)
+from stalesim.simulator.scenario.scenario import Scenario
+from stalesim.simulator.scenario.study import Run, merge
+from stalesim.simulator.timeline import Kind, Outcome, StopReason
+from stalesim.simulator.timelines.of_run import set_up
 from tests.runs import execute, prepared
 from tests.support import VAFL, Memory, everything
 from tests.unit.test_gossip_runs import BASE, K

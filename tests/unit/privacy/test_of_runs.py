@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 import yaml
 
-from simulator.algorithms.edge_cloud.part import Audp, Mapa
-from simulator.algorithms.federated.part import Mechanism, Sgd
-from simulator.config.errors import ScenarioError
-from simulator.privacy.releases import Gaussian, Pure
-from simulator.scenario.reading import loads
-from simulator.scenario.study import merge
+from stalesim.simulator.algorithms.edge_cloud.part import Audp, Mapa
+from stalesim.simulator.algorithms.federated.part import Mechanism, Sgd
+from stalesim.simulator.config.errors import ScenarioError
+from stalesim.simulator.privacy.releases import Gaussian, Pure
+from stalesim.simulator.scenario.reading import loads
+from stalesim.simulator.scenario.study import merge
 from tests.support import SGD, VAFL
 
 FORMAL = {"noise": "spherical_laplace", "clip": "sample", "sampling": "distinct"}
@@ -132,7 +132,7 @@ def test_a_budget_is_met_by_the_client_that_draws_the_largest_share() -> None:
     needed = config.mechanism.multiplier_at(0.5)  # pyright: ignore
     assert [g.release for g in found] == [Gaussian(needed, 0.1), Gaussian(needed, 0.5)]
     assert sgd().mechanism.multiplier_at(0.5) == 2.0  # pyright: ignore
-    from simulator.privacy.ledger import epsilon
+    from stalesim.simulator.privacy.ledger import epsilon
 
     costs = [epsilon(g.release, 50, "gdp", 1e-5) for g in found]
     assert costs[1] == pytest.approx(3.0, rel=1e-5)

@@ -5,15 +5,15 @@ import numpy as np
 import pytest
 from scipy import special
 
-from analysis.theory.smoothing import (
+from generators.roughness import measure
+from stalesim.analysis.theory.smoothing import (
     bias_bound,
     gaussian_neuron,
     objective_smoothness,
     theorem5,
     uniform_neuron,
 )
-from generators.roughness import measure
-from simulator.config.errors import UserError
+from stalesim.simulator.config.errors import UserError
 
 ONES = (1.0, 1.0, 1.0)
 

@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from simulator.config.errors import ScenarioError
-from simulator.problems.models import blockwise
-from simulator.problems.models.cifar_net import listing, net, network
-from simulator.problems.models.cifar_net.counter import Counter
-from simulator.problems.models.cifar_net.listing import ARCHITECTURES, tally
-from simulator.problems.models.cifar_net.net import num_groups
-from simulator.problems.models.cifar_net.network import CifarNetwork
-from simulator.problems.models.cifar_net.part import CifarNet
+from stalesim.simulator.config.errors import ScenarioError
+from stalesim.simulator.problems.models import blockwise
+from stalesim.simulator.problems.models.cifar_net import listing, net, network
+from stalesim.simulator.problems.models.cifar_net.counter import Counter
+from stalesim.simulator.problems.models.cifar_net.listing import ARCHITECTURES, tally
+from stalesim.simulator.problems.models.cifar_net.net import num_groups
+from stalesim.simulator.problems.models.cifar_net.network import CifarNetwork
+from stalesim.simulator.problems.models.cifar_net.part import CifarNet
 from tests.quick import once
 from tests.reference.cifar_net_twin import Twin
 

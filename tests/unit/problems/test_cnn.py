@@ -3,11 +3,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from simulator.config.errors import ScenarioError
-from simulator.problems.images import image_shape
-from simulator.problems.models import blockwise
-from simulator.problems.models.cnn.network import CnnNetwork
-from simulator.problems.models.cnn.part import Cnn, sizes
+from stalesim.simulator.config.errors import ScenarioError
+from stalesim.simulator.problems.images import image_shape
+from stalesim.simulator.problems.models import blockwise
+from stalesim.simulator.problems.models.cnn.network import CnnNetwork
+from stalesim.simulator.problems.models.cnn.part import Cnn, sizes
 
 SMALL = CnnNetwork(13, 12, 3, (3, 4), 3, 5)
 NETWORKS = [

@@ -15,12 +15,16 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from simulator.config.errors import ScenarioError
-from simulator.problems import building
-from simulator.problems.models.mixed import MixedClassifier, MixedEmbedding, mixed
-from simulator.problems.models.party import PartyNetwork
-from simulator.problems.purity import programs_of
-from simulator.scenario.scenario import Engine, Problem
+from stalesim.simulator.config.errors import ScenarioError
+from stalesim.simulator.problems import building
+from stalesim.simulator.problems.models.mixed import (
+    MixedClassifier,
+    MixedEmbedding,
+    mixed,
+)
+from stalesim.simulator.problems.models.party import PartyNetwork
+from stalesim.simulator.problems.purity import programs_of
+from stalesim.simulator.scenario.scenario import Engine, Problem
 from tests.runs import execute, prepared
 from tests.support import scenario
 

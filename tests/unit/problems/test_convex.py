@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from simulator.problems.convex import (
+from stalesim.simulator.problems.convex import (
     largest_step,
     minimum,
     smoothness,

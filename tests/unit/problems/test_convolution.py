@@ -5,8 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from simulator.problems.models.convolution import convolve
-from simulator.problems.models.pooling import pool
+from stalesim.simulator.problems.models.convolution import convolve
+from stalesim.simulator.problems.models.pooling import pool
 
 SHAPES = [
     ((1, 28, 28, 12), (10, 1, 5, 5)),

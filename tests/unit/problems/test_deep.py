@@ -8,20 +8,20 @@ import numpy as np
 import pytest
 from jax import lax
 
-from simulator.config.errors import ScenarioError
-from simulator.problems.models.cifar_net.part import CifarNet
-from simulator.problems.models.cnn.part import Cnn
-from simulator.problems.models.deep_cnn.part import DeepCnn
-from simulator.problems.models.dense.part import Dense
-from simulator.problems.models.flat import split
-from simulator.problems.models.linear.part import Linear
-from simulator.problems.models.lstm.part import Lstm
-from simulator.problems.models.mlp.part import Mlp
-from simulator.problems.models.party import PartyNetwork, party_network
-from simulator.problems.models.view_cnn.part import ViewCnn
-from simulator.problems.outputs import OutputForm
-from simulator.problems.server.network import ServerNetwork
-from simulator.problems.server.part import ServerModel
+from stalesim.simulator.config.errors import ScenarioError
+from stalesim.simulator.problems.models.cifar_net.part import CifarNet
+from stalesim.simulator.problems.models.cnn.part import Cnn
+from stalesim.simulator.problems.models.deep_cnn.part import DeepCnn
+from stalesim.simulator.problems.models.dense.part import Dense
+from stalesim.simulator.problems.models.flat import split
+from stalesim.simulator.problems.models.linear.part import Linear
+from stalesim.simulator.problems.models.lstm.part import Lstm
+from stalesim.simulator.problems.models.mlp.part import Mlp
+from stalesim.simulator.problems.models.party import PartyNetwork, party_network
+from stalesim.simulator.problems.models.view_cnn.part import ViewCnn
+from stalesim.simulator.problems.outputs import OutputForm
+from stalesim.simulator.problems.server.network import ServerNetwork
+from stalesim.simulator.problems.server.part import ServerModel
 from tests.unit.problems.test_lstm import one_way
 
 MODELS: dict[str, tuple[Any, int]] = {
@@ -151,7 +151,7 @@ def test_a_partys_lstm_is_loops_over_frames() -> None:
 def test_a_narrow_party_is_a_network_of_its_own_width(
     model: Any, sizes: tuple[int, int], pieces: int
 ) -> None:
-    from simulator.problems.vertical import stack
+    from stalesim.simulator.problems.vertical import stack
 
     party = party_network(model, sizes, width=3, views=1, last=True)
     assert isinstance(party, PartyNetwork)

@@ -5,11 +5,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from simulator.problems.data.base import Dataset
-from simulator.problems.horizontal import build
-from simulator.problems.models import blockwise
-from simulator.problems.models.dense.network import DenseNetwork, dense
-from simulator.problems.models.dense.part import Dense
+from stalesim.simulator.problems.data.base import Dataset
+from stalesim.simulator.problems.horizontal import build
+from stalesim.simulator.problems.models import blockwise
+from stalesim.simulator.problems.models.dense.network import DenseNetwork, dense
+from stalesim.simulator.problems.models.dense.part import Dense
 
 SHAPES = [((3,), "relu"), ((5, 4), "relu"), ((5, 4), "tanh"), ((2, 6, 3), "tanh")]
 PLAIN = {"relu": lambda z: np.maximum(z, 0), "tanh": np.tanh}

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 from jax import lax
 
-from simulator.config.errors import ScenarioError
-from simulator.problems.models.blockwise import BLOCK, in_blocks
-from simulator.problems.models.flat import drawn, split
-from simulator.problems.models.mlp.network import mlp
-from simulator.problems.models.mlp.part import Mlp
-from simulator.problems.models.view_cnn.network import view_cnn
-from simulator.problems.models.view_cnn.part import ViewCnn
+from stalesim.simulator.config.errors import ScenarioError
+from stalesim.simulator.problems.models.blockwise import BLOCK, in_blocks
+from stalesim.simulator.problems.models.flat import drawn, split
+from stalesim.simulator.problems.models.mlp.network import mlp
+from stalesim.simulator.problems.models.mlp.part import Mlp
+from stalesim.simulator.problems.models.view_cnn.network import view_cnn
+from stalesim.simulator.problems.models.view_cnn.part import ViewCnn
 
 MLP = Mlp(hidden=5)
 RELU = Mlp(hidden=4, activation="relu")

@@ -3,8 +3,8 @@
 import jax
 import numpy as np
 
-from simulator.problems.estimates import estimate
-from simulator.simulation import key_of
+from stalesim.simulator.problems.estimates import estimate
+from stalesim.simulator.simulation import key_of
 from tests.runs import prepared
 from tests.support import SGD
 

@@ -8,12 +8,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from simulator import metrics
-from simulator.config.errors import ScenarioError
-from simulator.problems import fairness
-from simulator.problems.metrics import accuracy, accuracy_by_label
-from simulator.scenario.study import merge
-from simulator.simulation import prepare_together
+from stalesim.simulator import metrics
+from stalesim.simulator.config.errors import ScenarioError
+from stalesim.simulator.problems import fairness
+from stalesim.simulator.problems.metrics import accuracy, accuracy_by_label
+from stalesim.simulator.scenario.study import merge
+from stalesim.simulator.simulation import prepare_together
 from tests.runs import execute, prepared
 from tests.support import SGD, Memory
 

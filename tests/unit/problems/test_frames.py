@@ -8,13 +8,13 @@ import numpy as np
 import optax
 import pytest
 
-from simulator.algorithms import client_work
-from simulator.config.errors import ScenarioError
-from simulator.problems.caching import dataset
-from simulator.problems.data.speech.part import Speech
-from simulator.problems.models.lstm.network import LstmNetwork
-from simulator.problems.models.lstm.part import Lstm
-from simulator.timeline import NO_SAMPLE
+from stalesim.simulator.algorithms import client_work
+from stalesim.simulator.config.errors import ScenarioError
+from stalesim.simulator.problems.caching import dataset
+from stalesim.simulator.problems.data.speech.part import Speech
+from stalesim.simulator.problems.models.lstm.network import LstmNetwork
+from stalesim.simulator.problems.models.lstm.part import Lstm
+from stalesim.simulator.timeline import NO_SAMPLE
 from tests.runs import execute, prepared
 from tests.support import SGD
 

@@ -3,8 +3,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from simulator.config.errors import ScenarioError
-from simulator.problems.models.cifar_net import layers
+from stalesim.simulator.config.errors import ScenarioError
+from stalesim.simulator.problems.models.cifar_net import layers
 from tests.quick import once
 
 # Channels in and out, rows, columns, kernel, stride, groups.

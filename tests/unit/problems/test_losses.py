@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from simulator.problems.losses import per_sample
+from stalesim.simulator.problems.losses import per_sample
 
 Z = np.array([-3.0, -1.0, -0.1, 0.0, 0.4, 2.0])
 

@@ -5,10 +5,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from simulator.config.errors import ScenarioError
-from simulator.problems.models import blockwise
-from simulator.problems.models.lstm.network import LstmNetwork, lstm
-from simulator.problems.models.lstm.part import Lstm
+from stalesim.simulator.config.errors import ScenarioError
+from stalesim.simulator.problems.models import blockwise
+from stalesim.simulator.problems.models.lstm.network import LstmNetwork, lstm
+from stalesim.simulator.problems.models.lstm.part import Lstm
 
 FRAMES, WIDTH, STATES = 4, 3, 5
 SIZES = [(1, 2, 3), (3, 2, 4)]

@@ -12,10 +12,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from simulator.config.functions import UserFunction
-from simulator.problems.data.base import Field
-from simulator.problems.models.python.network import OwnNetwork, python_network
-from simulator.problems.outputs import OutputForm
+from stalesim.simulator.config.functions import UserFunction
+from stalesim.simulator.problems.data.base import Field
+from stalesim.simulator.problems.models.python.network import OwnNetwork, python_network
+from stalesim.simulator.problems.outputs import OutputForm
 from tests.reference.test_own_models import BASE, BUFFERED
 from tests.runs import execute, prepared
 

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from simulator.config.errors import ScenarioError
-from simulator.problems.data.base import Dataset
-from simulator.problems.data.groups import grouping
-from simulator.problems.partitions.natural import Natural
+from stalesim.simulator.config.errors import ScenarioError
+from stalesim.simulator.problems.data.base import Dataset
+from stalesim.simulator.problems.data.groups import grouping
+from stalesim.simulator.problems.partitions.natural import Natural
 
 WRITERS = ["c", "a", "b", "a", "d", "a", "c", "a", "a", "b", "c", "d"]
 HOSPITALS = np.array([2.0, 10.0, 2.0] * 4)

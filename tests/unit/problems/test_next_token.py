@@ -7,8 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from simulator.config.errors import ScenarioError
-from simulator.metrics import metric
+from stalesim.simulator.config.errors import ScenarioError
+from stalesim.simulator.metrics import metric
 from tests.runs import execute, prepared
 from tests.support import SGD
 

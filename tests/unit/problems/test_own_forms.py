@@ -9,13 +9,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from simulator.config.errors import DataError, ScenarioError
-from simulator.config.functions import UserFunction
-from simulator.problems import building, losses, outputs, own_functions
-from simulator.problems.data.base import Dataset, Field
-from simulator.problems.models.python.network import OwnNetwork, python_network
-from simulator.problems.models.python.part import Python
-from simulator.problems.outputs import OutputForm
+from stalesim.simulator.config.errors import DataError, ScenarioError
+from stalesim.simulator.config.functions import UserFunction
+from stalesim.simulator.problems import building, losses, outputs, own_functions
+from stalesim.simulator.problems.data.base import Dataset, Field
+from stalesim.simulator.problems.models.python.network import OwnNetwork, python_network
+from stalesim.simulator.problems.models.python.part import Python
+from stalesim.simulator.problems.outputs import OutputForm
 
 N = 9
 ENTRY = "problem.model.build"

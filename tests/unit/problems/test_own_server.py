@@ -7,10 +7,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-import simulator
-from simulator.config.errors import ScenarioError, UserError
-from simulator.problems.outputs import OutputForm
-from simulator.problems.server.part import ServerModel
+from stalesim import simulator
+from stalesim.simulator.config.errors import ScenarioError, UserError
+from stalesim.simulator.problems.outputs import OutputForm
+from stalesim.simulator.problems.server.part import ServerModel
 from tests import own_models
 from tests.runs import prepared
 

@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from simulator.config.base import LocatedError
-from simulator.config.errors import ScenarioError
-from simulator.problems.data.base import Dataset
-from simulator.problems.partitions.column import ByColumn
-from simulator.problems.partitions.dirichlet import ATTEMPTS, Dirichlet
-from simulator.problems.partitions.labels import Labels
-from simulator.problems.partitions.sizes import Sizes
+from stalesim.simulator.config.base import LocatedError
+from stalesim.simulator.config.errors import ScenarioError
+from stalesim.simulator.problems.data.base import Dataset
+from stalesim.simulator.problems.partitions.column import ByColumn
+from stalesim.simulator.problems.partitions.dirichlet import ATTEMPTS, Dirichlet
+from stalesim.simulator.problems.partitions.labels import Labels
+from stalesim.simulator.problems.partitions.sizes import Sizes
 
 USERS = [30, 10, 10, 20, 30, 10, 20, 20, 40, 10, 10, 50]
 

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from simulator.config.errors import ScenarioError
-from simulator.problems.data.base import Dataset
-from simulator.problems.partitions.iid import Iid
-from simulator.problems.partitions.vertical import Vertical
+from stalesim.simulator.config.errors import ScenarioError
+from stalesim.simulator.problems.data.base import Dataset
+from stalesim.simulator.problems.partitions.iid import Iid
+from stalesim.simulator.problems.partitions.vertical import Vertical
 
 
 def dataset(

@@ -5,12 +5,12 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from simulator.config.errors import ScenarioError
-from simulator.laws.distributions import Scipy
-from simulator.problems.sampler import Sampler, Sampling
-from simulator.protocols import Rounds
-from simulator.timeline import Kind, Rows
-from simulator.world.clients import Clients
+from stalesim.simulator.config.errors import ScenarioError
+from stalesim.simulator.laws.distributions import Scipy
+from stalesim.simulator.problems.sampler import Sampler, Sampling
+from stalesim.simulator.protocols import Rounds
+from stalesim.simulator.timeline import Kind, Rows
+from stalesim.simulator.world.clients import Clients
 from tests.support import everything, played
 
 

@@ -5,11 +5,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from simulator.algorithms import client_work
-from simulator.problems import horizontal
-from simulator.problems.data.base import Dataset
-from simulator.problems.horizontal import HorizontalProblem
-from simulator.problems.models.linear.network import LinearClassifier
+from stalesim.simulator.algorithms import client_work
+from stalesim.simulator.problems import horizontal
+from stalesim.simulator.problems.data.base import Dataset
+from stalesim.simulator.problems.horizontal import HorizontalProblem
+from stalesim.simulator.problems.models.linear.network import LinearClassifier
 
 CLASSES, SAMPLES = 3, 40
 

@@ -5,12 +5,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from simulator.config.errors import ScenarioError
-from simulator.problems.data.names import RGB, pixels
-from simulator.problems.partitions.strips import Strips
-from simulator.problems.partitions.vertical import Vertical
-from simulator.studies import planned
-from simulator.timelines.of_run import set_up
+from stalesim.simulator.config.errors import ScenarioError
+from stalesim.simulator.problems.data.names import RGB, pixels
+from stalesim.simulator.problems.partitions.strips import Strips
+from stalesim.simulator.problems.partitions.vertical import Vertical
+from stalesim.simulator.studies import planned
+from stalesim.simulator.timelines.of_run import set_up
 from tests.support import scenario
 from tests.unit.problems.test_partitions import dataset, lists
 

@@ -7,12 +7,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from simulator.problems.models import blockwise, flat
-from simulator.problems.models.transformer.network import (
+from stalesim.simulator.problems.models import blockwise, flat
+from stalesim.simulator.problems.models.transformer.network import (
     TransformerNetwork,
     transformer,
 )
-from simulator.problems.models.transformer.part import Transformer
+from stalesim.simulator.problems.models.transformer.part import Transformer
 
 TOKENS, LENGTH = 7, 5
 SIZES = [(1, 1, 4, 4, True), (2, 2, 6, 2, True), (3, 4, 8, 1, False)]

@@ -5,10 +5,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from simulator.config.errors import ScenarioError
-from simulator.problems.sampler import Sampler, Sampling
-from simulator.problems.uneven import UnevenSampler, alike
-from simulator.timeline import NO_SAMPLE
+from stalesim.simulator.config.errors import ScenarioError
+from stalesim.simulator.problems.sampler import Sampler, Sampling
+from stalesim.simulator.problems.uneven import UnevenSampler, alike
+from stalesim.simulator.timeline import NO_SAMPLE
 
 POOLS = [np.arange(0, 25), np.arange(100, 103), np.arange(200, 210)]
 """Of 25, 3 and 10 samples."""
@@ -88,15 +88,15 @@ def test_runs_side_by_side_have_places_alike_and_the_same_samples() -> None:
     ],
 )
 def test_what_does_not_go_together(options: dict[str, Any], message: str) -> None:
-    from simulator.algorithms.federated.averaging import FedAvg
+    from stalesim.simulator.algorithms.federated.averaging import FedAvg
 
     with pytest.raises(ValueError, match=message):
         FedAvg.model_validate({"step_size": 0.1, "batch": 10, **options})
 
 
 def test_a_written_algorithm_is_read_again() -> None:
-    from simulator.algorithms.federated.averaging import FedAvg, FedBuff
-    from simulator.algorithms.federated.part import Sgd
+    from stalesim.simulator.algorithms.federated.averaging import FedAvg, FedBuff
+    from stalesim.simulator.algorithms.federated.part import Sgd
 
     plain = {"step_size": 0.1, "batch": 10}
     for part, options in (

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from simulator.config.errors import ScenarioError
-from simulator.problems.data.base import Dataset
-from simulator.problems.partitions.views import Views
+from stalesim.simulator.config.errors import ScenarioError
+from stalesim.simulator.problems.data.base import Dataset
+from stalesim.simulator.problems.partitions.views import Views
 
 
 def made(*views: str) -> Dataset:

@@ -14,15 +14,15 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from simulator.config.errors import ScenarioError
-from simulator.problems.models.convolution import convolve
-from simulator.problems.work import Operations, operations, work
-from simulator.scenario.scenario import Problem
-from simulator.scenario.study import Run
-from simulator.studies.planning import of_runs
-from simulator.studies.sizes import sizes
-from simulator.timelines.of_run import set_up
-from simulator.timelines.simulated import SimulatedTimeline
+from stalesim.simulator.config.errors import ScenarioError
+from stalesim.simulator.problems.models.convolution import convolve
+from stalesim.simulator.problems.work import Operations, operations, work
+from stalesim.simulator.scenario.scenario import Problem
+from stalesim.simulator.scenario.study import Run
+from stalesim.simulator.studies.planning import of_runs
+from stalesim.simulator.studies.sizes import sizes
+from stalesim.simulator.timelines.of_run import set_up
+from stalesim.simulator.timelines.simulated import SimulatedTimeline
 from tests.support import SGD, everything, scenario
 
 PASSES = 16
@@ -170,7 +170,7 @@ def test_work_is_counted_only_where_a_world_asks_for_it(monkeypatch) -> None:
     def fails(config: Any) -> Any:
         raise AssertionError(config)
 
-    monkeypatch.setattr("simulator.problems.work.work", fails)
+    monkeypatch.setattr("stalesim.simulator.problems.work.work", fails)
     set_up(run_of())
     with pytest.raises(AssertionError):
         set_up(run_of(compute_per="flop"))

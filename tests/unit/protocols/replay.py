@@ -4,7 +4,15 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from simulator.timeline import NO_SLOT, NO_WORKER, Jobs, Kind, Outcome, Rows, check
+from stalesim.simulator.timeline import (
+    NO_SLOT,
+    NO_WORKER,
+    Jobs,
+    Kind,
+    Outcome,
+    Rows,
+    check,
+)
 
 
 def kinds(rows: Rows) -> list[str]:

@@ -5,13 +5,13 @@ from itertools import product
 import numpy as np
 import pytest
 
-from simulator.laws.constant import Constant
-from simulator.laws.distributions import Scipy
-from simulator.protocols import Collect
-from simulator.protocols.collect.collect import Allotment
-from simulator.protocols.collect.rules import AllottedJobs
-from simulator.timeline import Kind, Outcome
-from simulator.world.clients import Clients, Crashes, Link, Server
+from stalesim.simulator.laws.constant import Constant
+from stalesim.simulator.laws.distributions import Scipy
+from stalesim.simulator.protocols import Collect
+from stalesim.simulator.protocols.collect.collect import Allotment
+from stalesim.simulator.protocols.collect.rules import AllottedJobs
+from stalesim.simulator.timeline import Kind, Outcome
+from stalesim.simulator.world.clients import Clients, Crashes, Link, Server
 from tests.support import everything, played
 from tests.unit.protocols.replay import check_conservation, replay_registers, staleness
 

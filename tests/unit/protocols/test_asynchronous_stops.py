@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from simulator.config.errors import ScenarioError
-from simulator.laws.constant import Constant
-from simulator.laws.distributions import Scipy
-from simulator.protocols import Asynchronous
-from simulator.timeline import Kind, Outcome
-from simulator.world.clients import Clients, Link, Selection, Server
+from stalesim.simulator.config.errors import ScenarioError
+from stalesim.simulator.laws.constant import Constant
+from stalesim.simulator.laws.distributions import Scipy
+from stalesim.simulator.protocols import Asynchronous
+from stalesim.simulator.timeline import Kind, Outcome
+from stalesim.simulator.world.clients import Clients, Link, Selection, Server
 from tests.support import everything, played
 from tests.unit.protocols.replay import (
     check_conservation,

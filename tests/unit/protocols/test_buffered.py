@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from simulator.laws.constant import Constant
-from simulator.laws.distributions import Scipy
-from simulator.protocols import Asynchronous, Buffered
-from simulator.timeline import NO_COMMIT, Outcome, StopReason
-from simulator.world.clients import Clients, Link, Loss, Selection
+from stalesim.simulator.laws.constant import Constant
+from stalesim.simulator.laws.distributions import Scipy
+from stalesim.simulator.protocols import Asynchronous, Buffered
+from stalesim.simulator.timeline import NO_COMMIT, Outcome, StopReason
+from stalesim.simulator.world.clients import Clients, Link, Loss, Selection
 from tests.support import everything, played
 from tests.unit.protocols.replay import (
     check_conservation,

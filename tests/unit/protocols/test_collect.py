@@ -7,14 +7,21 @@ from typing import Any
 import numpy as np
 import pytest
 
-from simulator.config.base import LocatedError
-from simulator.config.errors import ScenarioError
-from simulator.laws.constant import Constant
-from simulator.laws.distributions import Scipy
-from simulator.protocols import Collect, Synchronous
-from simulator.protocols.collect.rules import HarmonicMean
-from simulator.timeline import Kind, Outcome
-from simulator.world.clients import Clients, Crashes, Link, Loss, Selection, Server
+from stalesim.simulator.config.base import LocatedError
+from stalesim.simulator.config.errors import ScenarioError
+from stalesim.simulator.laws.constant import Constant
+from stalesim.simulator.laws.distributions import Scipy
+from stalesim.simulator.protocols import Collect, Synchronous
+from stalesim.simulator.protocols.collect.rules import HarmonicMean
+from stalesim.simulator.timeline import Kind, Outcome
+from stalesim.simulator.world.clients import (
+    Clients,
+    Crashes,
+    Link,
+    Loss,
+    Selection,
+    Server,
+)
 from tests.support import everything, played
 from tests.unit.protocols.replay import (
     check_conservation,

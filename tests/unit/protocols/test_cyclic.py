@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from simulator.laws.constant import Constant
-from simulator.laws.distributions import Scipy
-from simulator.protocols import Cyclic
-from simulator.scenario.setting import WorldScenario
-from simulator.timeline import Outcome
+from stalesim.simulator.laws.constant import Constant
+from stalesim.simulator.laws.distributions import Scipy
+from stalesim.simulator.protocols import Cyclic
+from stalesim.simulator.scenario.setting import WorldScenario
+from stalesim.simulator.timeline import Outcome
 from tests.support import everything, played
 from tests.unit.protocols.replay import (
     check_conservation,

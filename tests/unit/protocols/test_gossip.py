@@ -8,16 +8,16 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from analysis.theory.gossip import (
+from stalesim.analysis.theory.gossip import (
     expected_pairwise_averaging,
     second_eigenvalue_modulus,
     spectral_gap,
 )
-from simulator.config.stop import Stop
-from simulator.laws.constant import Constant
-from simulator.laws.distributions import Scipy
-from simulator.protocols import Gossip, Synchronous
-from simulator.protocols.gossip.graphs import (
+from stalesim.simulator.config.stop import Stop
+from stalesim.simulator.laws.constant import Constant
+from stalesim.simulator.laws.distributions import Scipy
+from stalesim.simulator.protocols import Gossip, Synchronous
+from stalesim.simulator.protocols.gossip.graphs import (
     Arcs,
     Bipartite,
     Complete,
@@ -30,11 +30,11 @@ from simulator.protocols.gossip.graphs import (
     build_edges,
     find_senders,
 )
-from simulator.protocols.gossip.mixing import mixing_matrices, receivers
-from simulator.protocols.gossip.pairs import Pair, Pairs
-from simulator.scenario.setting import WorldScenario
-from simulator.streams import Purpose, Streams
-from simulator.timeline import (
+from stalesim.simulator.protocols.gossip.mixing import mixing_matrices, receivers
+from stalesim.simulator.protocols.gossip.pairs import Pair, Pairs
+from stalesim.simulator.scenario.setting import WorldScenario
+from stalesim.simulator.streams import Purpose, Streams
+from stalesim.simulator.timeline import (
     NO_SLOT,
     NO_WORKER,
     SERVER,
@@ -44,14 +44,14 @@ from simulator.timeline import (
     Rows,
     StopReason,
 )
-from simulator.timelines.simulated import SimulatedTimeline
-from simulator.world.clients import (
+from stalesim.simulator.timelines.simulated import SimulatedTimeline
+from stalesim.simulator.world.clients import (
     Clients,
     Link,
     NamedSlowdown,
     RandomSlowdown,
 )
-from simulator.world.workload import Workload
+from stalesim.simulator.world.workload import Workload
 from tests.support import everything, played
 from tests.unit.protocols.replay import (
     averaging_matrix,

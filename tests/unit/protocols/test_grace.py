@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from simulator.laws.constant import Constant
-from simulator.laws.distributions import Scipy
-from simulator.protocols import Buffered, Synchronous
-from simulator.timeline import Kind
-from simulator.world.clients import Clients, Crashes, Link, Loss
+from stalesim.simulator.laws.constant import Constant
+from stalesim.simulator.laws.distributions import Scipy
+from stalesim.simulator.protocols import Buffered, Synchronous
+from stalesim.simulator.timeline import Kind
+from stalesim.simulator.world.clients import Clients, Crashes, Link, Loss
 from tests.support import everything, played
 from tests.unit.protocols.replay import (
     check_conservation,

@@ -6,11 +6,11 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
-from simulator.config.errors import ScenarioError
-from simulator.config.stop import Stop
-from simulator.laws.constant import Constant
-from simulator.laws.distributions import Scipy
-from simulator.protocols import (
+from stalesim.simulator.config.errors import ScenarioError
+from stalesim.simulator.config.stop import Stop
+from stalesim.simulator.laws.constant import Constant
+from stalesim.simulator.laws.distributions import Scipy
+from stalesim.simulator.protocols import (
     Asynchronous,
     Bounded,
     Buffered,
@@ -20,13 +20,20 @@ from simulator.protocols import (
     Synchronous,
     TSynchronous,
 )
-from simulator.recorders.recorder import Recorder
-from simulator.streams import Purpose
-from simulator.timeline import NO_COMMIT, NO_WORKER, Kind, Outcome, StopReason, check
-from simulator.timelines.simulated import SimulatedTimeline
-from simulator.world.clients import Clients, Crashes
-from simulator.world.workload import Workload
-from simulator.world.world import World
+from stalesim.simulator.recorders.recorder import Recorder
+from stalesim.simulator.streams import Purpose
+from stalesim.simulator.timeline import (
+    NO_COMMIT,
+    NO_WORKER,
+    Kind,
+    Outcome,
+    StopReason,
+    check,
+)
+from stalesim.simulator.timelines.simulated import SimulatedTimeline
+from stalesim.simulator.world.clients import Clients, Crashes
+from stalesim.simulator.world.workload import Workload
+from stalesim.simulator.world.world import World
 from tests.support import everything, played
 
 
@@ -201,7 +208,7 @@ def test_time_that_stands_still_is_an_error() -> None:
 
 
 def test_time_that_goes_on_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("simulator.timelines.simulated.STUCK", 50)
+    monkeypatch.setattr("stalesim.simulator.timelines.simulated.STUCK", 50)
     clients = Clients(compute=Constant(value=1))
     plan = played(Asynchronous(), clients, 2, commits=1000)
     found, _, stop = everything(plan, 10)  # two rows at each instant

@@ -5,12 +5,19 @@ from collections import defaultdict
 import numpy as np
 import pytest
 
-from simulator.config.errors import ScenarioError
-from simulator.laws.constant import Constant
-from simulator.laws.distributions import Scipy
-from simulator.protocols import Phases
-from simulator.timeline import Kind, Outcome, Rows
-from simulator.world.clients import Clients, Crashes, Link, Loss, Selection, Server
+from stalesim.simulator.config.errors import ScenarioError
+from stalesim.simulator.laws.constant import Constant
+from stalesim.simulator.laws.distributions import Scipy
+from stalesim.simulator.protocols import Phases
+from stalesim.simulator.timeline import Kind, Outcome, Rows
+from stalesim.simulator.world.clients import (
+    Clients,
+    Crashes,
+    Link,
+    Loss,
+    Selection,
+    Server,
+)
 from tests.support import everything, played
 from tests.unit.protocols.replay import (
     check_conservation,

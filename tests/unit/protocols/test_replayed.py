@@ -6,16 +6,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from simulator import studies
-from simulator.config.errors import ScenarioError, StudyError
-from simulator.scenario.scenario import Scenario
-from simulator.scenario.setting import Recording, WorldScenario
-from simulator.scenario.study import expand
-from simulator.timeline import Outcome, StopReason
-from simulator.timelines.of_run import timeline
-from simulator.timelines.replayed import RecordedTimeline, replayed
-from simulator.timelines.saved import record
-from simulator.trace import Study
+from stalesim.simulator import studies
+from stalesim.simulator.config.errors import ScenarioError, StudyError
+from stalesim.simulator.scenario.scenario import Scenario
+from stalesim.simulator.scenario.setting import Recording, WorldScenario
+from stalesim.simulator.scenario.study import expand
+from stalesim.simulator.timeline import Outcome, StopReason
+from stalesim.simulator.timelines.of_run import timeline
+from stalesim.simulator.timelines.replayed import RecordedTimeline, replayed
+from stalesim.simulator.timelines.saved import record
+from stalesim.simulator.trace import Study
 from tests.property.whole import assert_alike, whole
 from tests.support import SGD, everything, scenario
 

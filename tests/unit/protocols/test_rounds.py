@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-from simulator.config.stop import Stop
-from simulator.laws.constant import Constant
-from simulator.laws.distributions import Scipy
-from simulator.protocols import Rounds, Synchronous
-from simulator.timeline import Outcome, StopReason
-from simulator.timelines.simulated import SimulatedTimeline
-from simulator.world.clients import (
+from stalesim.simulator.config.stop import Stop
+from stalesim.simulator.laws.constant import Constant
+from stalesim.simulator.laws.distributions import Scipy
+from stalesim.simulator.protocols import Rounds, Synchronous
+from stalesim.simulator.timeline import Outcome, StopReason
+from stalesim.simulator.timelines.simulated import SimulatedTimeline
+from stalesim.simulator.world.clients import (
     Clients,
     Crashes,
     Link,
@@ -17,7 +17,7 @@ from simulator.world.clients import (
     Selection,
     Server,
 )
-from simulator.world.workload import Workload
+from stalesim.simulator.world.workload import Workload
 from tests.support import everything, played
 from tests.unit.protocols.replay import (
     check_conservation,

@@ -3,12 +3,19 @@
 import numpy as np
 import pytest
 
-from simulator.config.errors import ScenarioError
-from simulator.laws.constant import Constant
-from simulator.laws.distributions import Scipy
-from simulator.protocols import Asynchronous, Routed
-from simulator.timeline import Jobs, Kind, Outcome, Rows, check
-from simulator.world.clients import Clients, Crashes, Link, Loss, Selection, Server
+from stalesim.simulator.config.errors import ScenarioError
+from stalesim.simulator.laws.constant import Constant
+from stalesim.simulator.laws.distributions import Scipy
+from stalesim.simulator.protocols import Asynchronous, Routed
+from stalesim.simulator.timeline import Jobs, Kind, Outcome, Rows, check
+from stalesim.simulator.world.clients import (
+    Clients,
+    Crashes,
+    Link,
+    Loss,
+    Selection,
+    Server,
+)
 from tests.support import everything, played
 from tests.unit.protocols.replay import replay_registers, workers
 

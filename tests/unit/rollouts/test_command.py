@@ -6,11 +6,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from analysis import rollouts
-from analysis.rollouts.tables import predictions
-from simulator.config.errors import ScenarioError, StudyError
-from simulator.scenario.reading import read_any
-from simulator.timelines.rollouts import record_rollouts
+from stalesim.analysis import rollouts
+from stalesim.analysis.rollouts.tables import predictions
+from stalesim.simulator.config.errors import ScenarioError, StudyError
+from stalesim.simulator.scenario.reading import read_any
+from stalesim.simulator.timelines.rollouts import record_rollouts
 
 WORLD = """\
 name: small

@@ -6,12 +6,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from analysis import rollouts
-from simulator.laws.fitting import fit_in_groups, fit_law, shares_factor
-from simulator.rollouts.options import Generation
-from simulator.scenario.reading import read_any
-from simulator.timelines.rollouts import record_rollouts
-from simulator.timelines.sampled import import_samples
+from stalesim.analysis import rollouts
+from stalesim.simulator.laws.fitting import fit_in_groups, fit_law, shares_factor
+from stalesim.simulator.rollouts.options import Generation
+from stalesim.simulator.scenario.reading import read_any
+from stalesim.simulator.timelines.rollouts import record_rollouts
+from stalesim.simulator.timelines.sampled import import_samples
 
 FOUR = 4.0
 """Standard errors of an estimate that is near enough: 1 in 16,000 is not."""

@@ -8,14 +8,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis import rollouts
-from simulator.cli.commands import app
-from simulator.config.errors import DataError, UserError
-from simulator.scenario.reading import read_any
-from simulator.scenario.rollouts import RolloutScenario
-from simulator.timelines.rollouts import record_rollouts
-from simulator.timelines.sampled import import_samples
-from simulator.timelines.sampled.reading import read_samples
+from stalesim.analysis import rollouts
+from stalesim.simulator.cli.commands import app
+from stalesim.simulator.config.errors import DataError, UserError
+from stalesim.simulator.scenario.reading import read_any
+from stalesim.simulator.scenario.rollouts import RolloutScenario
+from stalesim.simulator.timelines.rollouts import record_rollouts
+from stalesim.simulator.timelines.sampled import import_samples
+from stalesim.simulator.timelines.sampled.reading import read_samples
 from tests.unit.rollouts.random_rollouts import random_world
 
 WORLDS = {

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from simulator.config.errors import ScenarioError
-from simulator.rollouts import RolloutDraws, is_free, play
-from simulator.rollouts.arrays import RolloutArrays
-from simulator.rollouts.events import RolloutEvents
-from simulator.rollouts.measures import ages, measured
-from simulator.rollouts.record import Fate, Rollouts
+from stalesim.simulator.config.errors import ScenarioError
+from stalesim.simulator.rollouts import RolloutDraws, is_free, play
+from stalesim.simulator.rollouts.arrays import RolloutArrays
+from stalesim.simulator.rollouts.events import RolloutEvents
+from stalesim.simulator.rollouts.measures import ages, measured
+from stalesim.simulator.rollouts.record import Fate, Rollouts
 from tests.unit.rollouts.random_rollouts import (
     assert_as_twin,
     assert_conserves,

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from simulator.config.errors import ScenarioError
-from simulator.scenario.reading import read
+from stalesim.simulator.config.errors import ScenarioError
+from stalesim.simulator.scenario.reading import read
 
 
 def complaint(good: str, old: str, new: str, folder: Path) -> str:

@@ -5,11 +5,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from simulator.config.errors import ScenarioError
-from simulator.scenario import amounts
-from simulator.scenario.reading import loads_any, validated
-from simulator.timelines.arrays.calendars import AlternatingRenewal
-from simulator.world import presence
+from stalesim.simulator.config.errors import ScenarioError
+from stalesim.simulator.scenario import amounts
+from stalesim.simulator.scenario.reading import loads_any, validated
+from stalesim.simulator.timelines.arrays.calendars import AlternatingRenewal
+from stalesim.simulator.world import presence
 
 TREE: dict[str, Any] = {
     "name": "amounts",
@@ -47,7 +47,9 @@ def test_samples_of_a_commit_are_counted() -> None:
 
 def test_clients_that_come_and_go_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(presence, "MOST_TURNS", 1000)
-    monkeypatch.setattr("simulator.timelines.arrays.calendars.MOST_TURNS", 1000)
+    monkeypatch.setattr(
+        "stalesim.simulator.timelines.arrays.calendars.MOST_TURNS", 1000
+    )
 
     def shortly(_: Any) -> float:
         return 1e-9
@@ -65,8 +67,8 @@ def test_clients_that_come_and_go_without_end(monkeypatch: pytest.MonkeyPatch) -
 
 def test_a_client_that_the_clock_never_sees(monkeypatch: pytest.MonkeyPatch) -> None:
     """After 1e9 s, 1e-9 s are nothing in float64: it is never there again."""
-    monkeypatch.setattr("simulator.world.world.MOST_TURNS", 100)
-    from simulator.world.world import World
+    monkeypatch.setattr("stalesim.simulator.world.world.MOST_TURNS", 100)
+    from stalesim.simulator.world.world import World
 
     world = World.__new__(World)
     away = presence.Renewal(lambda _: 1e-9, lambda _: 1e9, 1)

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from simulator.config.errors import ScenarioError
-from simulator.scenario.reading import read
-from simulator.scenario.study import expand
-from simulator.simulation import check
+from stalesim.simulator.config.errors import ScenarioError
+from stalesim.simulator.scenario.reading import read
+from stalesim.simulator.scenario.study import expand
+from stalesim.simulator.simulation import check
 from tests.unit.scenario.mistakes import complaint
 
 GOOD = """\

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from simulator.scenario.reading import read
+from stalesim.simulator.scenario.reading import read
 from tests.unit.scenario.mistakes import complaint
 
 GOOD = """\

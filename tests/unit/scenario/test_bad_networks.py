@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 import yaml
 
-from simulator.config.errors import ScenarioError
-from simulator.scenario.reading import read
-from simulator.scenario.scenario import Scenario
-from simulator.scenario.study import merge
+from stalesim.simulator.config.errors import ScenarioError
+from stalesim.simulator.scenario.reading import read
+from stalesim.simulator.scenario.scenario import Scenario
+from stalesim.simulator.scenario.study import merge
 from tests.support import SGD, VAFL, scenario
 
 SERVER = {"width": 4}

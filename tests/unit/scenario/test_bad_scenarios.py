@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from simulator.config.errors import ScenarioError
-from simulator.scenario.reading import loads, placing, read
+from stalesim.simulator.config.errors import ScenarioError
+from stalesim.simulator.scenario.reading import loads, placing, read
 from tests.unit.scenario.mistakes import complaint
 
 GOOD = """\

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from simulator.config.errors import ScenarioError
-from simulator.scenario.reading import read_any
+from stalesim.simulator.config.errors import ScenarioError
+from stalesim.simulator.scenario.reading import read_any
 
 WORLD = """name: x
 clients:

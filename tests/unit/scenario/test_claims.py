@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from simulator.claims import is_at, read
-from simulator.scenario.reading import loads
+from stalesim.simulator.claims import is_at, read
+from stalesim.simulator.scenario.reading import loads
 
 SLOPE: dict[str, Any] = {
     "slope": "a",

@@ -5,12 +5,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from simulator.algorithms.decentralised.part import Adp2sgd, Psgd, Sgp
-from simulator.config.errors import ScenarioError
-from simulator.scenario.reading import read
-from simulator.scenario.study import expand
-from simulator.simulation import _row_stream, check
-from simulator.timeline import Kind
+from stalesim.simulator.algorithms.decentralised.part import Adp2sgd, Psgd, Sgp
+from stalesim.simulator.config.errors import ScenarioError
+from stalesim.simulator.scenario.reading import read
+from stalesim.simulator.scenario.study import expand
+from stalesim.simulator.simulation import _row_stream, check
+from stalesim.simulator.timeline import Kind
 from tests.runs import execute, prepared
 from tests.unit.scenario.mistakes import complaint
 from tests.unit.test_gossip_runs import BASE

@@ -8,20 +8,20 @@ import numpy as np
 import pytest
 import yaml
 
-from simulator.algorithms.fedbcd.part import FedBcd
-from simulator.algorithms.part import ProblemShape
-from simulator.cli.diagnosis import snippet
-from simulator.config.stop import Stop
-from simulator.laws.constant import Constant
-from simulator.laws.distributions import Scipy
-from simulator.privacy.encryption import CKKS, PAILLIER, Ckks, Costs, Paillier
-from simulator.protocols import Asynchronous, Gossip, Rounds
-from simulator.scenario.study import Run, merge
-from simulator.timelines.of_run import timeline
-from simulator.timelines.simulated import SimulatedTimeline
-from simulator.world.clients import Clients, Link, NamedSlowdown
-from simulator.world.workload import Workload
-from simulator.world.world import World
+from stalesim.simulator.algorithms.fedbcd.part import FedBcd
+from stalesim.simulator.algorithms.part import ProblemShape
+from stalesim.simulator.cli.diagnosis import snippet
+from stalesim.simulator.config.stop import Stop
+from stalesim.simulator.laws.constant import Constant
+from stalesim.simulator.laws.distributions import Scipy
+from stalesim.simulator.privacy.encryption import CKKS, PAILLIER, Ckks, Costs, Paillier
+from stalesim.simulator.protocols import Asynchronous, Gossip, Rounds
+from stalesim.simulator.scenario.study import Run, merge
+from stalesim.simulator.timelines.of_run import timeline
+from stalesim.simulator.timelines.simulated import SimulatedTimeline
+from stalesim.simulator.world.clients import Clients, Link, NamedSlowdown
+from stalesim.simulator.world.workload import Workload
+from stalesim.simulator.world.world import World
 from tests.runs import execute, prepared
 from tests.support import everything, played, scenario
 from tests.unit.scenario.mistakes import complaint

@@ -8,28 +8,28 @@ from pathlib import Path
 
 import pytest
 
-from simulator import simulation
-from simulator.algorithms.base import Kernel
-from simulator.algorithms.federated.part import Sgd
-from simulator.config import catalogue
-from simulator.config.errors import UserError
-from simulator.config.parts import Part, tag
-from simulator.config.plugins import VARIABLE, Plugin
-from simulator.laws.constant import Constant
-from simulator.recorders.recorder import Recorder
-from simulator.scenario.reading import loads
-from simulator.scenario.study import expand
-from simulator.world.clients import Clients
-from simulator.world.world import World
+from stalesim.simulator import simulation
+from stalesim.simulator.algorithms.base import Kernel
+from stalesim.simulator.algorithms.federated.part import Sgd
+from stalesim.simulator.config import catalogue
+from stalesim.simulator.config.errors import UserError
+from stalesim.simulator.config.parts import Part, tag
+from stalesim.simulator.config.plugins import VARIABLE, Plugin
+from stalesim.simulator.laws.constant import Constant
+from stalesim.simulator.recorders.recorder import Recorder
+from stalesim.simulator.scenario.reading import loads
+from stalesim.simulator.scenario.study import expand
+from stalesim.simulator.world.clients import Clients
+from stalesim.simulator.world.world import World
 
 LAW = """
 from typing import Literal
-from simulator.claims import Claim
-from simulator.config.parts import Part
-from simulator.laws import Law
-from simulator.metrics import Metric
-from simulator.protocols import Protocol
-from simulator.problems.partitions.parts import Horizontal
+from stalesim.simulator.claims import Claim
+from stalesim.simulator.config.parts import Part
+from stalesim.simulator.laws import Law
+from stalesim.simulator.metrics import Metric
+from stalesim.simulator.protocols import Protocol
+from stalesim.simulator.problems.partitions.parts import Horizontal
 
 class Nap(Law):
     law: Literal["nap"] = "nap"
@@ -115,27 +115,27 @@ MISTAKES = {
     ),
     "no class": (
         'STALESIM = {"laws": (Nap(),)}',
-        "must be a subclass of simulator.laws.base.Law, got Nap(",
+        "must be a subclass of stalesim.simulator.laws.base.Law, got Nap(",
     ),
     "no configuration": (
         'STALESIM = {"laws": (make,)}',
-        "must be a subclass of simulator.laws.base.Law, got make",
+        "must be a subclass of stalesim.simulator.laws.base.Law, got make",
     ),
     "no data": (
         'STALESIM = {"data": (Plain,)}',
-        "must be a subclass of simulator.problems.data.parts.Data, got Plain",
+        "must be a subclass of stalesim.simulator.problems.data.parts.Data, got Plain",
     ),
     "no algorithm": (
         'STALESIM = {"algorithms": (Plain,)}',
-        "must be a subclass of simulator.algorithms.part.Algorithm, got Plain",
+        "must be a subclass of stalesim.simulator.algorithms.part.Algorithm, got Plain",
     ),
     "no model": (
         'STALESIM = {"models": (Plain,)}',
-        "must be a subclass of simulator.problems.models.parts.Model, got",
+        "must be a subclass of stalesim.simulator.problems.models.parts.Model, got",
     ),
     "no metric": (
         'STALESIM = {"metrics": (Nap,)}',
-        'must be a simulator.metrics.Metric, got Nap; write Metric("name", ...)',
+        'must be a stalesim.simulator.metrics.Metric, got Nap; write Metric("name", ',
     ),
     "a metric of ours": (
         'STALESIM = {"metrics": (Metric("test_auc", "m:f"),)}',
@@ -155,7 +155,7 @@ MISTAKES = {
     ),
     "no figure": (
         'STALESIM = {"figures": (make,)}',
-        "must be a analysis.figures.plugin.StudyFigure, got make; write StudyFigure(",
+        "must be a stalesim.analysis.figures.plugin.StudyFigure, got make; write Study",
     ),
     "no name": (
         'STALESIM = {"laws": (Nameless,)}',
@@ -234,7 +234,7 @@ def test_a_file_with_the_name_of_another_module(
     [
         ("{module}:missing", "must be importable, got AttributeError"),
         ("no_such_module_here:x", "must be importable, got ModuleNotFoundError"),
-        ("{module}:make", "must be a subclass of simulator.laws.base.Law"),
+        ("{module}:make", "must be a subclass of stalesim.simulator.laws.base.Law"),
         ("{module}:Nap", None),
     ],
 )

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import yaml
 
-from simulator.trace import Study, load
+from stalesim.simulator.trace import Study, load
 
 PAGE = Path("docs/extending.md")
 MODULES = {
@@ -55,7 +55,7 @@ def blocks(language: str) -> list[str]:
 
 
 def stalesim(folder: Path, *arguments: str) -> str:
-    command = [sys.executable, "-m", "simulator.cli", *arguments]
+    command = [sys.executable, "-m", "stalesim", *arguments]
     environment = {**os.environ, "COLUMNS": "120", "PYTHONPATH": str(Path.cwd())}
     done = subprocess.run(
         command, capture_output=True, text=True, env=environment, cwd=folder,

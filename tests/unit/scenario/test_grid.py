@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from simulator.config.base import LocatedError
-from simulator.scenario import grid
-from simulator.scenario.reading import loads
-from simulator.scenario.study import expand
+from stalesim.simulator.config.base import LocatedError
+from stalesim.simulator.scenario import grid
+from stalesim.simulator.scenario.reading import loads
+from stalesim.simulator.scenario.study import expand
 from tests.unit.scenario.test_study import study
 
 

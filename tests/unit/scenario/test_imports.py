@@ -5,12 +5,14 @@ import sys
 
 import pytest
 
-import simulator.scenario
+from stalesim.simulator import scenario
 
 HEAVY = ("jax", "pandas", "scipy.stats", "simpy", "matplotlib")
 
 
-@pytest.mark.parametrize("module", ["simulator.scenario", "simulator.scenario.reading"])
+@pytest.mark.parametrize(
+    "module", ["stalesim.simulator.scenario", "stalesim.simulator.scenario.reading"]
+)
 def test_nothing_heavy_is_imported(module: str) -> None:
     code = f"import sys, {module}; print(*[m for m in {HEAVY} if m in sys.modules])"
     done = subprocess.run(
@@ -20,7 +22,7 @@ def test_nothing_heavy_is_imported(module: str) -> None:
 
 
 def test_every_public_name_is_there() -> None:
-    for name in simulator.scenario.__all__:
-        assert getattr(simulator.scenario, name) is not None
+    for name in scenario.__all__:
+        assert getattr(scenario, name) is not None
     with pytest.raises(AttributeError, match="nothing"):
-        _ = simulator.scenario.nothing
+        _ = scenario.nothing

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from simulator.config.errors import ScenarioError
-from simulator.scenario.reading import loads
-from simulator.scenario.study import expand, inherited
+from stalesim.simulator.config.errors import ScenarioError
+from stalesim.simulator.scenario.reading import loads
+from stalesim.simulator.scenario.study import expand, inherited
 
 TEXT = """\
 name: study

@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from simulator.algorithms.optimizers.part import Direction, LocalOptax, Optax
-from simulator.config.messages import first_error
-from simulator.scenario.scenario import Scenario
-from simulator.scenario.study import merge
-from simulator.studies.planning import structure
+from stalesim.simulator.algorithms.optimizers.part import Direction, LocalOptax, Optax
+from stalesim.simulator.config.messages import first_error
+from stalesim.simulator.scenario.scenario import Scenario
+from stalesim.simulator.scenario.study import merge
+from stalesim.simulator.studies.planning import structure
 from tests.support import SGD, VAFL, scenario
 
 ADAMW: dict[str, Any] = {"kind": "adamw", "learning_rate": 0.01, "b1": 0.8}

@@ -2,12 +2,12 @@
 
 import pytest
 
-from simulator.config.errors import ScenarioError
-from simulator.laws.constant import Constant
-from simulator.laws.distributions import Scipy
-from simulator.scenario.reading import loads
-from simulator.scenario.scenario import Scenario
-from simulator.scenario.study import expand
+from stalesim.simulator.config.errors import ScenarioError
+from stalesim.simulator.laws.constant import Constant
+from stalesim.simulator.laws.distributions import Scipy
+from stalesim.simulator.scenario.reading import loads
+from stalesim.simulator.scenario.scenario import Scenario
+from stalesim.simulator.scenario.study import expand
 
 TEXT = """\
 name: study

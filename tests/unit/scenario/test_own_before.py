@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from simulator.config import catalogue
-from simulator.config.errors import ScenarioError
-from simulator.config.plugins import VARIABLE
-from simulator.scenario.scenario import Evaluate, Scenario
-from simulator.studies import planned
+from stalesim.simulator.config import catalogue
+from stalesim.simulator.config.errors import ScenarioError
+from stalesim.simulator.config.plugins import VARIABLE
+from stalesim.simulator.scenario.scenario import Evaluate, Scenario
+from stalesim.simulator.studies import planned
 from tests import own_models
 from tests.support import merge
 
@@ -22,7 +22,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from simulator.metrics import Metric, Takes
+from stalesim.simulator.metrics import Metric, Takes
 
 def narrow(num_outputs, num_features):
     return lambda key: jnp.zeros((num_features, 3)), lambda w, x: x @ w
@@ -145,7 +145,7 @@ def test_a_dry_run_says_it_in_one_line(here: Path) -> None:
         encoding="utf-8",
     )
     done = subprocess.run(
-        [sys.executable, "-m", "simulator.cli", "run", "scenario.yaml", "--dry-run"],
+        [sys.executable, "-m", "stalesim", "run", "scenario.yaml", "--dry-run"],
         capture_output=True, text=True, cwd=here, timeout=200, check=False,
         env={**os.environ, "COLUMNS": "200", "PYTHONPATH": str(Path.cwd())},
     )  # fmt: skip

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from simulator.trace import load
+from stalesim.simulator.trace import load
 
 PAGE = Path("docs/how-to/own-model.md")
 
@@ -22,7 +22,7 @@ def ran(command: list[str], folder: Path) -> None:
     """Runs a command of the page where its files are."""
     environment = {**os.environ, "COLUMNS": "120", "PYTHONPATH": str(Path.cwd())}
     done = subprocess.run(
-        [sys.executable, "-m", "simulator.cli", "--import", "rmse", *command[1:]],
+        [sys.executable, "-m", "stalesim", "--import", "rmse", *command[1:]],
         capture_output=True, text=True, env=environment, cwd=folder,
         timeout=500, check=False,
     )  # fmt: skip

@@ -2,8 +2,8 @@
 
 import pytest
 
-from simulator.scenario.reading import loads
-from simulator.scenario.remarks import TOGETHER, remarks
+from stalesim.simulator.scenario.reading import loads
+from stalesim.simulator.scenario.remarks import TOGETHER, remarks
 
 TEXT = """\
 name: study

@@ -9,7 +9,7 @@ import pytest
 import yaml
 from jsonschema import Draft202012Validator
 
-from simulator.scenario.schema import schema
+from stalesim.simulator.scenario.schema import schema
 
 ROOT = Path(__file__).parents[3]
 SHIPPED = sorted((ROOT / "scenarios").rglob("*.yaml"))

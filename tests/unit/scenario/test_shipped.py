@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from simulator.scenario.reading import read_any
-from simulator.scenario.study import expand
+from stalesim.simulator.scenario.reading import read_any
+from stalesim.simulator.scenario.study import expand
 
 FOLDER = Path(__file__).parents[3] / "scenarios"
 FILES = sorted(FOLDER.rglob("*.yaml"))

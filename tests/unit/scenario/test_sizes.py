@@ -17,20 +17,20 @@ from typing import Any, get_args
 import pytest
 from pydantic import ValidationError
 
-from simulator import studies
-from simulator.config.base import MOST_CLIENTS, Config
-from simulator.config.catalogue import KINDS, own
-from simulator.config.errors import ScenarioError, UserError
-from simulator.config.files import NESTED
-from simulator.config.messages import first_error
-from simulator.config.parts import tag
-from simulator.privacy.calibration import calibration
-from simulator.scenario.reading import loads, validated
-from simulator.scenario.scenario import Scenario
-from simulator.scenario.setting import WorldScenario
-from simulator.scenario.study import MOST_RUNS, expand, merge
-from simulator.studies import memory
-from simulator.timelines.of_run import timeline
+from stalesim.simulator import studies
+from stalesim.simulator.config.base import MOST_CLIENTS, Config
+from stalesim.simulator.config.catalogue import KINDS, own
+from stalesim.simulator.config.errors import ScenarioError, UserError
+from stalesim.simulator.config.files import NESTED
+from stalesim.simulator.config.messages import first_error
+from stalesim.simulator.config.parts import tag
+from stalesim.simulator.privacy.calibration import calibration
+from stalesim.simulator.scenario.reading import loads, validated
+from stalesim.simulator.scenario.scenario import Scenario
+from stalesim.simulator.scenario.setting import WorldScenario
+from stalesim.simulator.scenario.study import MOST_RUNS, expand, merge
+from stalesim.simulator.studies import memory
+from stalesim.simulator.timelines.of_run import timeline
 
 pytestmark = pytest.mark.skipif(
     sys.platform != "linux", reason="memory is limited as Linux does it"

@@ -4,18 +4,18 @@ from typing import Any
 
 import pytest
 
-from simulator.config.errors import ScenarioError
-from simulator.laws.constant import Constant
-from simulator.scenario.reading import loads
-from simulator.scenario.scenario import Scenario
-from simulator.scenario.study import (
+from stalesim.simulator.config.errors import ScenarioError
+from stalesim.simulator.laws.constant import Constant
+from stalesim.simulator.scenario.reading import loads
+from stalesim.simulator.scenario.scenario import Scenario
+from stalesim.simulator.scenario.study import (
     expand,
     merge,
     replace,
     replicate_seed,
     short_names,
 )
-from simulator.scenario.writing import to_yaml
+from stalesim.simulator.scenario.writing import to_yaml
 
 TREE: dict[str, Any] = {
     "name": "study",

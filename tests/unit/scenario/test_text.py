@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from simulator.config.errors import UserError
-from simulator.config.text import (
+from stalesim.simulator.config.errors import UserError
+from stalesim.simulator.config.text import (
     brief,
     counted,
     one_line,
@@ -13,7 +13,7 @@ from simulator.config.text import (
     ranges,
     shortened,
 )
-from simulator.scenario.reading import loads
+from stalesim.simulator.scenario.reading import loads
 
 BASE = """\
 name: study

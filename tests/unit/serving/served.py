@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from analysis.serving import PageServer
-from simulator.scenario.reading import validated
-from simulator.trace import live
+from stalesim.analysis.serving import PageServer
+from stalesim.simulator.scenario.reading import validated
+from stalesim.simulator.trace import live
 from tests.support import write_study
 from tests.unit.studies.watched import WATCHED
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from simulator import studies
+from stalesim.simulator import studies
 from tests.browser import SCREENS, chromium, opened, violations
 from tests.unit.serving.served import serving, write_half, write_rows, write_standing
 from tests.unit.studies.watched import WATCHED

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from analysis.serving import PageServer
-from simulator import studies
-from simulator.config.errors import UserError
-from simulator.trace import StudyError
+from stalesim.analysis.serving import PageServer
+from stalesim.simulator import studies
+from stalesim.simulator.config.errors import UserError
+from stalesim.simulator.trace import StudyError
 from tests.unit.serving.served import (
     ask,
     piece,
@@ -166,8 +166,8 @@ def test_a_folder_that_is_half_written_or_gone_is_one_line(tmp_path: Path) -> No
 def test_connections_that_ask_nothing_do_not_hold_the_page(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("analysis.serving.server.MOST_CONNECTIONS", 2)
-    monkeypatch.setattr("analysis.serving.server.PATIENCE_S", 0.1)
+    monkeypatch.setattr("stalesim.analysis.serving.server.MOST_CONNECTIONS", 2)
+    monkeypatch.setattr("stalesim.analysis.serving.server.PATIENCE_S", 0.1)
     write_half(tmp_path / "s")
     with serving(tmp_path / "s") as server:
         host, port = server.address.removeprefix("http://").rstrip("/").split(":")
@@ -227,7 +227,7 @@ def test_a_study_is_followed_from_its_start_to_its_end(tmp_path: Path) -> None:
 
 def test_the_command_says_where_and_ends_in_one_line(tmp_path: Path) -> None:
     write_half(tmp_path / "s")
-    command = [sys.executable, "-m", "simulator.cli", "serve", "s", "--port", "0"]
+    command = [sys.executable, "-m", "stalesim", "serve", "s", "--port", "0"]
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         cwd=tmp_path, env={**os.environ, "PYTHONUNBUFFERED": "1"},

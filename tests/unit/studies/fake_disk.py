@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from simulator.trace.disk import Disk, LockedError
+from stalesim.simulator.trace.disk import Disk, LockedError
 
 
 class KilledError(BaseException):

@@ -12,12 +12,19 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from simulator import simulation
-from simulator.scenario.reading import validated
-from simulator.scenario.study import expand
-from simulator.studies import entries, executors, origins, planning, running, worker
-from simulator.trace import COLUMNS, Categorical, Disk, Study
-from simulator.trace.disk import locked
+from stalesim.simulator import simulation
+from stalesim.simulator.scenario.reading import validated
+from stalesim.simulator.scenario.study import expand
+from stalesim.simulator.studies import (
+    entries,
+    executors,
+    origins,
+    planning,
+    running,
+    worker,
+)
+from stalesim.simulator.trace import COLUMNS, Categorical, Disk, Study
+from stalesim.simulator.trace.disk import locked
 
 PATH = Path("/studies/small")
 SCENARIO: Any = validated(

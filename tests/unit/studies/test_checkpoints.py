@@ -7,11 +7,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from simulator import simulation, studies
-from simulator.scenario.reading import validated
-from simulator.studies import checkpoints
-from simulator.studies.paths import CHECKPOINTS
-from simulator.trace import COLUMNS, DISK, checkpoint, load
+from stalesim.simulator import simulation, studies
+from stalesim.simulator.scenario.reading import validated
+from stalesim.simulator.studies import checkpoints
+from stalesim.simulator.studies.paths import CHECKPOINTS
+from stalesim.simulator.trace import COLUMNS, DISK, checkpoint, load
 from tests.support import SGD, VAFL
 
 BASE: dict[str, Any] = {

@@ -14,14 +14,14 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from analysis import claims, summary
-from simulator import studies
-from simulator.cli.results import check
-from simulator.config.errors import UserError
-from simulator.scenario.reading import validated
-from simulator.scenario.setting import WorldScenario
-from simulator.timelines.saved import record
-from simulator.trace import (
+from stalesim.analysis import claims, summary
+from stalesim.simulator import studies
+from stalesim.simulator.cli.results import check
+from stalesim.simulator.config.errors import UserError
+from stalesim.simulator.scenario.reading import validated
+from stalesim.simulator.scenario.setting import WorldScenario
+from stalesim.simulator.timelines.saved import record
+from stalesim.simulator.trace import (
     COLUMNS,
     DamageError,
     Study,
@@ -29,7 +29,7 @@ from simulator.trace import (
     StudyWarning,
     load,
 )
-from simulator.trace.manifest import NAME
+from stalesim.simulator.trace.manifest import NAME
 from tests.support import SGD, VAFL
 
 LEARNING: dict[str, Any] = {

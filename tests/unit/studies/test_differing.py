@@ -2,7 +2,7 @@
 
 import pytest
 
-from simulator.studies.differing import difference
+from stalesim.simulator.studies.differing import difference
 
 
 @pytest.mark.parametrize(

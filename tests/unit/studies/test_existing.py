@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from simulator.config.errors import StudyError
-from simulator.scenario.reading import validated
-from simulator.studies.existing import is_there
-from simulator.studies.running import simulate
-from simulator.trace import manifest
+from stalesim.simulator.config.errors import StudyError
+from stalesim.simulator.scenario.reading import validated
+from stalesim.simulator.studies.existing import is_there
+from stalesim.simulator.studies.running import simulate
+from stalesim.simulator.trace import manifest
 
 RNG = np.random.default_rng(5)
 

@@ -12,8 +12,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from simulator.config.errors import StudyError
-from simulator.trace import StudyWarning, load
+from stalesim.simulator.config.errors import StudyError
+from stalesim.simulator.trace import StudyWarning, load
 from tests.unit.studies import fake_study
 from tests.unit.studies.fake_disk import FakeDisk, Files, KilledError
 from tests.unit.studies.fake_study import PATH
@@ -99,7 +99,7 @@ def test_a_call_that_fails_loses_nothing(
         fake_study.assert_undisturbed(fake_study.simulate(FakeDisk(files)), whole)
 
 
-@pytest.mark.filterwarnings("ignore::simulator.trace.StudyWarning")
+@pytest.mark.filterwarnings("ignore::stalesim.simulator.trace.StudyWarning")
 @pytest.mark.parametrize(
     "seed", [0, *(pytest.param(s, marks=pytest.mark.long) for s in range(1, 20))]
 )

@@ -8,9 +8,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-import simulator
-from simulator.config.errors import UserError
-from simulator.studies import in_memory
+from stalesim import simulator
+from stalesim.simulator.config.errors import UserError
+from stalesim.simulator.studies import in_memory
 from tests import own_models
 
 DRAW = np.random.default_rng(2)

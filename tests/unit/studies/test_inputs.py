@@ -12,25 +12,25 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from simulator import inputs, studies
-from simulator.config import functions, own_code, plugins
-from simulator.config.base import Config
-from simulator.config.catalogue import KINDS
-from simulator.config.catalogue import own as own_parts
-from simulator.config.errors import DataError, ScenarioError, StudyError
-from simulator.config.files import marks, named, parts, unmarked
-from simulator.config.plugins import PluginSource
-from simulator.scenario.reading import validated
-from simulator.scenario.scenario import Scenario
-from simulator.scenario.setting import WorldScenario
-from simulator.scenario.study import expand
-from simulator.storage import limits
-from simulator.storage.files import Places
-from simulator.studies import origins, running, study_folder
-from simulator.timelines import saved
-from simulator.timelines.of_run import set_up
-from simulator.trace import load, write_manifest
-from simulator.trace.manifest import read_manifest
+from stalesim.simulator import inputs, studies
+from stalesim.simulator.config import functions, own_code, plugins
+from stalesim.simulator.config.base import Config
+from stalesim.simulator.config.catalogue import KINDS
+from stalesim.simulator.config.catalogue import own as own_parts
+from stalesim.simulator.config.errors import DataError, ScenarioError, StudyError
+from stalesim.simulator.config.files import marks, named, parts, unmarked
+from stalesim.simulator.config.plugins import PluginSource
+from stalesim.simulator.scenario.reading import validated
+from stalesim.simulator.scenario.scenario import Scenario
+from stalesim.simulator.scenario.setting import WorldScenario
+from stalesim.simulator.scenario.study import expand
+from stalesim.simulator.storage import limits
+from stalesim.simulator.storage.files import Places
+from stalesim.simulator.studies import origins, running, study_folder
+from stalesim.simulator.timelines import saved
+from stalesim.simulator.timelines.of_run import set_up
+from stalesim.simulator.trace import load, write_manifest
+from stalesim.simulator.trace.manifest import read_manifest
 
 TREE: dict[str, Any] = {
     "name": "small",
@@ -347,8 +347,8 @@ def test_a_file_that_changes_under_a_study_fails_its_runs(
 def test_a_loader_says_what_it_reads(
     here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from simulator.problems.data.mnist import part as mnist
-    from simulator.storage import files
+    from stalesim.simulator.problems.data.mnist import part as mnist
+    from stalesim.simulator.storage import files
 
     (here / "mine").write_bytes(b"mine")
     monkeypatch.setattr(mnist, "bundled", lambda config: files.read(Path("mine")))
@@ -360,7 +360,7 @@ def test_a_loader_says_what_it_reads(
 def test_many_files_of_a_data_set_are_one_input(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from simulator.problems.data.mnist.part import Mnist
+    from stalesim.simulator.problems.data.mnist.part import Mnist
 
     root = tmp_path / "data" / "many"
     root.mkdir(parents=True)
@@ -445,7 +445,7 @@ def test_the_timelines_digest_knows_every_file(here: Path) -> None:
 MODULE = """
 from typing import Literal
 import numpy as np
-from simulator.laws import Law
+from stalesim.simulator.laws import Law
 
 class Mine(Law):
     law: Literal["mine"] = "mine"
@@ -578,7 +578,7 @@ def command(*words: str) -> Any:
     import subprocess
     import sys
 
-    call = [sys.executable, "-m", "simulator.cli", *words]
+    call = [sys.executable, "-m", "stalesim", *words]
     return subprocess.run(call, capture_output=True, text=True, check=False)
 
 

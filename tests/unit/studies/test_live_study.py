@@ -6,9 +6,9 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from simulator import studies
-from simulator.studies.standing import Standing
-from simulator.trace import live
+from stalesim.simulator import studies
+from stalesim.simulator.studies.standing import Standing
+from stalesim.simulator.trace import live
 from tests.unit.studies.watched import WATCHED
 
 EVERY_100 = {"every": {"commits": 100}}

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from simulator import studies
-from simulator.studies import notebook
-from simulator.studies.standing import Standing, unheard
+from stalesim.simulator import studies
+from stalesim.simulator.studies import notebook
+from stalesim.simulator.studies.standing import Standing, unheard
 from tests.unit.studies.watched import WATCHED
 
 IPython = pytest.importorskip("IPython")

@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from simulator.config.errors import StudyError
-from simulator.studies import overwriting
+from stalesim.simulator.config.errors import StudyError
+from stalesim.simulator.studies import overwriting
 from tests.support import write_study
 
 

@@ -15,13 +15,13 @@ import pytest
 import yaml
 from pydantic import ValidationError
 
-from simulator import studies
-from simulator.config.errors import ScenarioError, StudyError, UserError
-from simulator.problems.data.generated import Generated
-from simulator.scenario.reading import validated
-from simulator.scenario.study import expand
-from simulator.timelines.of_run import set_up
-from simulator.trace import load
+from stalesim.simulator import studies
+from stalesim.simulator.config.errors import ScenarioError, StudyError, UserError
+from stalesim.simulator.problems.data.generated import Generated
+from stalesim.simulator.scenario.reading import validated
+from stalesim.simulator.scenario.study import expand
+from stalesim.simulator.timelines.of_run import set_up
+from stalesim.simulator.trace import load
 from tests.unit.problems.data.saved_set import save_parts
 
 PAGE = Path(__file__).parents[3] / "docs" / "how-to" / "own-data.md"

@@ -6,13 +6,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from simulator import studies
-from simulator.problems.caching import dataset
-from simulator.scenario.scenario import Scenario
-from simulator.scenario.study import Run, expand
-from simulator.scenario.writing import to_yaml
-from simulator.studies.entries import content
-from simulator.studies.planning import keeping, plan
+from stalesim.simulator import studies
+from stalesim.simulator.problems.caching import dataset
+from stalesim.simulator.scenario.scenario import Scenario
+from stalesim.simulator.scenario.study import Run, expand
+from stalesim.simulator.scenario.writing import to_yaml
+from stalesim.simulator.studies.entries import content
+from stalesim.simulator.studies.planning import keeping, plan
 
 TREE: dict[str, Any] = {
     "name": "split",

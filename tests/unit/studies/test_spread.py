@@ -14,15 +14,15 @@ import pandas as pd
 import pytest
 import yaml
 
-from analysis import summary
-from simulator import studies
-from simulator.config.errors import StudyError, UserError
-from simulator.config.progress import counted_runs
-from simulator.scenario.reading import validated
-from simulator.studies import executors
-from simulator.studies.planning import Task
-from simulator.studies.standing import Standing
-from simulator.trace import load
+from stalesim.analysis import summary
+from stalesim.simulator import studies
+from stalesim.simulator.config.errors import StudyError, UserError
+from stalesim.simulator.config.progress import counted_runs
+from stalesim.simulator.scenario.reading import validated
+from stalesim.simulator.studies import executors
+from stalesim.simulator.studies.planning import Task
+from stalesim.simulator.studies.standing import Standing
+from stalesim.simulator.trace import load
 
 TREE: dict[str, Any] = {
     "name": "spread",
@@ -42,7 +42,7 @@ WAIT_S = 120
 
 
 def command(*arguments: object) -> list[str]:
-    return [sys.executable, "-m", "simulator.cli", *map(str, arguments)]
+    return [sys.executable, "-m", "stalesim", *map(str, arguments)]
 
 
 def scenario(folder: Path, **changes: Any) -> Path:
@@ -175,7 +175,7 @@ def dying(place: int, index: int, task: Task, folder: Path, shared: Path) -> Any
 
     import numpy as np
 
-    from simulator.studies.entries import Done
+    from stalesim.simulator.studies.entries import Done
 
     np.memmap(shared, np.float64, "r+")[place] = 1e-9
     if task.number == 0:
@@ -253,7 +253,7 @@ def test_processes_do_not_outlive_the_one_that_started_them(tmp_path: Path) -> N
 
 SCRIPT = """\
 import os, sys, yaml
-from simulator import studies
+from stalesim.simulator import studies
 print("the script runs", flush=True)
 tree = yaml.safe_load(open(sys.argv[1]))
 study = studies.simulate(tree, sys.argv[2], jobs=2)

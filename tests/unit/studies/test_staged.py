@@ -6,14 +6,14 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from analysis import claims
-from simulator import studies
-from simulator.cli.commands import app
-from simulator.config.errors import StudyError
-from simulator.scenario.scenario import Scenario
-from simulator.studies import staged
-from simulator.studies.existing import is_there
-from simulator.trace import Study, StudyWarning, load
+from stalesim.analysis import claims
+from stalesim.simulator import studies
+from stalesim.simulator.cli.commands import app
+from stalesim.simulator.config.errors import StudyError
+from stalesim.simulator.scenario.scenario import Scenario
+from stalesim.simulator.studies import staged
+from stalesim.simulator.studies.existing import is_there
+from stalesim.simulator.trace import Study, StudyWarning, load
 from tests.unit.studies.test_studies import assert_same
 
 TREE: dict[str, Any] = {

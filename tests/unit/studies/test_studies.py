@@ -7,18 +7,18 @@ import numpy as np
 import pandas as pd
 import pytest
 
-import simulator
-from analysis import summary
-from simulator import simulation, studies
-from simulator.config.errors import ScenarioError, StudyError
-from simulator.scenario.study import expand
-from simulator.studies import memory, paths, study_folder, worker
-from simulator.studies.planning import Task, keeping
-from simulator.timelines import cached
-from simulator.timelines.of_run import set_up
-from simulator.timelines.simulated import SimulatedTimeline
-from simulator.trace import load, write_manifest
-from simulator.trace.disk import locked
+from stalesim import simulator
+from stalesim.analysis import summary
+from stalesim.simulator import simulation, studies
+from stalesim.simulator.config.errors import ScenarioError, StudyError
+from stalesim.simulator.scenario.study import expand
+from stalesim.simulator.studies import memory, paths, study_folder, worker
+from stalesim.simulator.studies.planning import Task, keeping
+from stalesim.simulator.timelines import cached
+from stalesim.simulator.timelines.of_run import set_up
+from stalesim.simulator.timelines.simulated import SimulatedTimeline
+from stalesim.simulator.trace import load, write_manifest
+from stalesim.simulator.trace.disk import locked
 
 TREE: dict[str, Any] = {
     "name": "small",

@@ -3,10 +3,10 @@
 import pytest
 from typer.testing import CliRunner
 
-from simulator.cli.commands import app
-from simulator.scenario.scenario import Scenario
-from simulator.studies import executors, planned, timing
-from simulator.studies.planning import Task
+from stalesim.simulator.cli.commands import app
+from stalesim.simulator.scenario.scenario import Scenario
+from stalesim.simulator.studies import executors, planned, timing
+from stalesim.simulator.studies.planning import Task
 from tests.support import VAFL
 
 

@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from analysis import racing
-from simulator import studies
-from simulator.config.errors import StudyError, UserError
-from simulator.scenario import tuning as plans
-from simulator.scenario.scenario import Scenario
-from simulator.scenario.study import expand
-from simulator.studies import proposals, tuning
-from simulator.studies.standing import Standing, unheard
-from simulator.trace import Study, load
+from stalesim.analysis import racing
+from stalesim.simulator import studies
+from stalesim.simulator.config.errors import StudyError, UserError
+from stalesim.simulator.scenario import tuning as plans
+from stalesim.simulator.scenario.scenario import Scenario
+from stalesim.simulator.scenario.study import expand
+from stalesim.simulator.studies import proposals, tuning
+from stalesim.simulator.studies.standing import Standing, unheard
+from stalesim.simulator.trace import Study, load
 from tests.support import write_study
 from tests.unit.studies.test_staged import TREE
 

@@ -11,17 +11,17 @@ from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
-from simulator.config.stop import Stop
-from simulator.protocols import Asynchronous
-from simulator.protocols.buffered import Buffered
-from simulator.protocols.centralised import Centralised
-from simulator.protocols.cyclic import Cyclic
-from simulator.protocols.rounds import Rounds
-from simulator.protocols.synchronous import Synchronous
-from simulator.timelines.arrays import rule
-from simulator.timelines.simulated import SimulatedTimeline
-from simulator.world.clients import Clients
-from simulator.world.workload import Workload
+from stalesim.simulator.config.stop import Stop
+from stalesim.simulator.protocols import Asynchronous
+from stalesim.simulator.protocols.buffered import Buffered
+from stalesim.simulator.protocols.centralised import Centralised
+from stalesim.simulator.protocols.cyclic import Cyclic
+from stalesim.simulator.protocols.rounds import Rounds
+from stalesim.simulator.protocols.synchronous import Synchronous
+from stalesim.simulator.timelines.arrays import rule
+from stalesim.simulator.timelines.simulated import SimulatedTimeline
+from stalesim.simulator.world.clients import Clients
+from stalesim.simulator.world.workload import Workload
 from tests.property.whole import (
     REGISTERS,
     as_played,

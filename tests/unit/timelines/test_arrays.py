@@ -8,28 +8,28 @@ from typing import Any
 import numpy as np
 import pytest
 
-from simulator.config.errors import ScenarioError
-from simulator.config.stop import Stop
-from simulator.protocols import Asynchronous
-from simulator.protocols.buffered import Buffered
-from simulator.protocols.centralised import Centralised
-from simulator.protocols.rounds import Rounds
-from simulator.protocols.synchronous import Synchronous
-from simulator.protocols.t_synchronous import TSynchronous
-from simulator.scenario.reading import read_any
-from simulator.scenario.rollouts import RolloutScenario
-from simulator.scenario.setting import Recording, WorldScenario
-from simulator.scenario.study import expand
-from simulator.streams import Purpose, Streams
-from simulator.timeline import StopReason
-from simulator.timelines import cached
-from simulator.timelines.arrays.registers import LATER, Registers
-from simulator.timelines.arrays.ties import in_order
-from simulator.timelines.of_run import timeline as timeline_of
-from simulator.timelines.saved import record
-from simulator.timelines.simulated import SimulatedTimeline
-from simulator.world.clients import Clients, Server
-from simulator.world.workload import Workload
+from stalesim.simulator.config.errors import ScenarioError
+from stalesim.simulator.config.stop import Stop
+from stalesim.simulator.protocols import Asynchronous
+from stalesim.simulator.protocols.buffered import Buffered
+from stalesim.simulator.protocols.centralised import Centralised
+from stalesim.simulator.protocols.rounds import Rounds
+from stalesim.simulator.protocols.synchronous import Synchronous
+from stalesim.simulator.protocols.t_synchronous import TSynchronous
+from stalesim.simulator.scenario.reading import read_any
+from stalesim.simulator.scenario.rollouts import RolloutScenario
+from stalesim.simulator.scenario.setting import Recording, WorldScenario
+from stalesim.simulator.scenario.study import expand
+from stalesim.simulator.streams import Purpose, Streams
+from stalesim.simulator.timeline import StopReason
+from stalesim.simulator.timelines import cached
+from stalesim.simulator.timelines.arrays.registers import LATER, Registers
+from stalesim.simulator.timelines.arrays.ties import in_order
+from stalesim.simulator.timelines.of_run import timeline as timeline_of
+from stalesim.simulator.timelines.saved import record
+from stalesim.simulator.timelines.simulated import SimulatedTimeline
+from stalesim.simulator.world.clients import Clients, Server
+from stalesim.simulator.world.workload import Workload
 from tests.property.whole import whole
 from tests.unit.timelines.random_worlds import compare, of_few, world
 
@@ -92,8 +92,10 @@ def _timeline(clients: dict[str, Any] | None = None, **other: Any) -> SimulatedT
 def test_blocks_of_any_size_join(blocks: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Times at which a block ends are times of events, and cut chains of ties."""
     for module in ("arrivals", "lock_step", "turns"):
-        monkeypatch.setattr(f"simulator.timelines.arrays.{module}.BLOCK", blocks)
-    monkeypatch.setattr("simulator.timelines.arrays.arrivals.FIRST", 2)
+        monkeypatch.setattr(
+            f"stalesim.simulator.timelines.arrays.{module}.BLOCK", blocks
+        )
+    monkeypatch.setattr("stalesim.simulator.timelines.arrays.arrivals.FIRST", 2)
     _compare_worlds(range(500, 560), least=30)
 
 
@@ -229,7 +231,7 @@ def test_worlds_in_which_everyone_leaves_stall() -> None:
 def test_time_that_stands_still_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     modules = ("arrivals", "lock_step", "faulty_rounds")
     for module in (*(f"arrays.{name}" for name in modules), "simulated"):
-        monkeypatch.setattr(f"simulator.timelines.{module}.STUCK", 2000)
+        monkeypatch.setattr(f"stalesim.simulator.timelines.{module}.STUCK", 2000)
     never = {"law": "poisson", "mu": 1e-9}
     for protocol in (Asynchronous(), Synchronous()):
         timeline = _timeline({"compute": never}, protocol=protocol)

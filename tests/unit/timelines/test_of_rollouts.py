@@ -6,18 +6,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from simulator import rollouts
-from simulator.config.errors import ScenarioError
-from simulator.config.stop import Stop
-from simulator.protocols import GenerateAndTrain
-from simulator.rollouts import Fate
-from simulator.rollouts.options import RolloutStop
-from simulator.scenario.scenario import Scenario
-from simulator.scenario.study import Run, merge
-from simulator.studies.planning import plan
-from simulator.timeline import NO_COMMIT, Outcome, StopReason
-from simulator.timelines.of_rollouts import RolloutTimeline
-from simulator.world.workload import Workload
+from stalesim.simulator import rollouts
+from stalesim.simulator.config.errors import ScenarioError
+from stalesim.simulator.config.stop import Stop
+from stalesim.simulator.protocols import GenerateAndTrain
+from stalesim.simulator.rollouts import Fate
+from stalesim.simulator.rollouts.options import RolloutStop
+from stalesim.simulator.scenario.scenario import Scenario
+from stalesim.simulator.scenario.study import Run, merge
+from stalesim.simulator.studies.planning import plan
+from stalesim.simulator.timeline import NO_COMMIT, Outcome, StopReason
+from stalesim.simulator.timelines.of_rollouts import RolloutTimeline
+from stalesim.simulator.world.workload import Workload
 from tests.support import SGD, everything
 from tests.unit.protocols.replay import replay_registers
 

@@ -8,12 +8,19 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.timelines.view import SummaryView, View, view
-from simulator.scenario.reading import read_any
-from simulator.timeline import NO_COMMIT, NO_INCIDENTS, Chunk, Jobs, Outcome, Rows
-from simulator.timelines.saved import record
-from simulator.timelines.summary import Summary
-from simulator.trace import StudyError, is_summary
+from stalesim.analysis.timelines.view import SummaryView, View, view
+from stalesim.simulator.scenario.reading import read_any
+from stalesim.simulator.timeline import (
+    NO_COMMIT,
+    NO_INCIDENTS,
+    Chunk,
+    Jobs,
+    Outcome,
+    Rows,
+)
+from stalesim.simulator.timelines.saved import record
+from stalesim.simulator.timelines.summary import Summary
+from stalesim.simulator.trace import StudyError, is_summary
 
 EXPON = {"law": "expon"}
 LATENCY = {"latency": {"law": "expon", "scale": 0.2}}
@@ -75,7 +82,7 @@ def both(tmp_path: Path, tree: dict[str, Any], chunk: int) -> tuple[View, View]:
         file = tmp_path / f"{kept}.yaml"
         file.write_text(pd.Series(tree | {"record": kept}).to_json())
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("simulator.timelines.saved.PAIRS", chunk)
+            patch.setattr("stalesim.simulator.timelines.saved.PAIRS", chunk)
             study = record(read_any(file, ()), tmp_path / kept)
         views.append(view(study))
     return views[0], views[1]

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from simulator.studies.standing import AtWork, Standing
-from simulator.trace import live
+from stalesim.simulator.studies.standing import AtWork, Standing
+from stalesim.simulator.trace import live
 
 
 @pytest.fixture(autouse=True)

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from simulator.config import json_text
-from simulator.config.errors import StudyError
-from simulator.trace.manifest import parsed, read_manifest, write_manifest
+from stalesim.simulator.config import json_text
+from stalesim.simulator.config.errors import StudyError
+from stalesim.simulator.trace.manifest import parsed, read_manifest, write_manifest
 
 RUN = {
     "run": 0,

@@ -7,17 +7,17 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from analysis import timelines
-from simulator import studies
-from simulator.config.errors import StudyError
-from simulator.scenario.setting import Recording, WorldScenario
-from simulator.scenario.study import expand
-from simulator.timeline import NO_WORKER, SERVER, Kind
-from simulator.timelines.of_run import timeline
-from simulator.timelines.replayed import replayed
-from simulator.timelines.saved import record
-from simulator.trace import COLUMNS, load
-from simulator.trace.numbering import NO_CLIENT, inward, outward
+from stalesim.analysis import timelines
+from stalesim.simulator import studies
+from stalesim.simulator.config.errors import StudyError
+from stalesim.simulator.scenario.setting import Recording, WorldScenario
+from stalesim.simulator.scenario.study import expand
+from stalesim.simulator.timeline import NO_WORKER, SERVER, Kind
+from stalesim.simulator.timelines.of_run import timeline
+from stalesim.simulator.timelines.replayed import replayed
+from stalesim.simulator.timelines.saved import record
+from stalesim.simulator.trace import COLUMNS, load
+from stalesim.simulator.trace.numbering import NO_CLIENT, inward, outward
 from tests.support import SGD, everything, scenario
 
 NUMBERED = ("client", "worker", "peer", "node")

@@ -4,8 +4,8 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from simulator.trace import told
-from simulator.trace.study import Study
+from stalesim.simulator.trace import told
+from stalesim.simulator.trace.study import Study
 
 
 def run(number: int, label: str, stop: str = "time") -> dict[str, Any]:

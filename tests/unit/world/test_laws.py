@@ -9,18 +9,18 @@ import pandas as pd
 import pytest
 import scipy.stats
 
-from simulator.config.errors import ScenarioError, UserError
-from simulator.laws.base import Draws, Population, common_tick
-from simulator.laws.constant import Constant
-from simulator.laws.distributions import Scipy
-from simulator.laws.empirical import Empirical
-from simulator.laws.markov import Markov
-from simulator.laws.mixture import Mixture
-from simulator.laws.scaled import Scaled
-from simulator.laws.truncated import Truncated
-from simulator.laws.usual import USUAL
-from simulator.streams import Purpose, Streams
-from simulator.world.delays import LARGE, StageDelays
+from stalesim.simulator.config.errors import ScenarioError, UserError
+from stalesim.simulator.laws.base import Draws, Population, common_tick
+from stalesim.simulator.laws.constant import Constant
+from stalesim.simulator.laws.distributions import Scipy
+from stalesim.simulator.laws.empirical import Empirical
+from stalesim.simulator.laws.markov import Markov
+from stalesim.simulator.laws.mixture import Mixture
+from stalesim.simulator.laws.scaled import Scaled
+from stalesim.simulator.laws.truncated import Truncated
+from stalesim.simulator.laws.usual import USUAL
+from stalesim.simulator.streams import Purpose, Streams
+from stalesim.simulator.world.delays import LARGE, StageDelays
 
 SHAPES = {
     "expon": {},

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from simulator.protocols import Asynchronous
-from simulator.streams import Purpose
-from simulator.world.clients import Clients
-from simulator.world.named import NAMED_WORLDS
-from simulator.world.world import World
+from stalesim.simulator.protocols import Asynchronous
+from stalesim.simulator.streams import Purpose
+from stalesim.simulator.world.clients import Clients
+from stalesim.simulator.world.named import NAMED_WORLDS
+from stalesim.simulator.world.world import World
 from tests.support import everything, played
 
 

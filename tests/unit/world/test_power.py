@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from simulator.config.errors import DataError
-from simulator.protocols import Asynchronous
-from simulator.protocols.gossip import Gossip
-from simulator.world.clients import Clients
-from simulator.world.power import PowerTable
+from stalesim.simulator.config.errors import DataError
+from stalesim.simulator.protocols import Asynchronous
+from stalesim.simulator.protocols.gossip import Gossip
+from stalesim.simulator.world.clients import Clients
+from stalesim.simulator.world.power import PowerTable
 from tests.support import everything, played
 
 UNIT = {"law": "constant", "value": 1}

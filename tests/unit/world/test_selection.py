@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from simulator.streams import Streams
-from simulator.world.clients import Selection
-from simulator.world.selection import Pool
+from stalesim.simulator.streams import Streams
+from stalesim.simulator.world.clients import Selection
+from stalesim.simulator.world.selection import Pool
 
 N = 100_000
 """So many that a given client is among the first candidates with a chance of 1 %."""

@@ -5,17 +5,17 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from simulator.laws.base import Draws, Population
-from simulator.laws.distributions import Scipy
-from simulator.laws.summed import SummedSampler
-from simulator.protocols.synchronous import Synchronous
-from simulator.scenario.setting import WorldScenario
-from simulator.scenario.study import Run
-from simulator.streams import Purpose, Streams
-from simulator.timelines.of_run import set_up, timeline
-from simulator.timelines.simulated import SimulatedTimeline
-from simulator.world.clients import Clients
-from simulator.world.workload import Workload
+from stalesim.simulator.laws.base import Draws, Population
+from stalesim.simulator.laws.distributions import Scipy
+from stalesim.simulator.laws.summed import SummedSampler
+from stalesim.simulator.protocols.synchronous import Synchronous
+from stalesim.simulator.scenario.setting import WorldScenario
+from stalesim.simulator.scenario.study import Run
+from stalesim.simulator.streams import Purpose, Streams
+from stalesim.simulator.timelines.of_run import set_up, timeline
+from stalesim.simulator.timelines.simulated import SimulatedTimeline
+from stalesim.simulator.world.clients import Clients
+from stalesim.simulator.world.workload import Workload
 from tests.support import everything, played, scenario
 
 COMPUTE = {"law": "constant", "value": 2.0}

@@ -6,9 +6,9 @@ import equinox as eqx
 import jax.numpy as jnp
 from pydantic import Field
 
-from simulator.algorithms import base, client_work
-from simulator.algorithms.part import Algorithm, model_and_gradient
-from simulator.algorithms.step_rules import resolve
+from stalesim.simulator.algorithms import base, client_work
+from stalesim.simulator.algorithms.part import Algorithm, model_and_gradient
+from stalesim.simulator.algorithms.step_rules import resolve
 
 
 class MyPart(Algorithm):

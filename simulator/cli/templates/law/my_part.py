@@ -5,8 +5,8 @@ from typing import Annotated, Literal
 import numpy as np
 from pydantic import Field
 
-from simulator.config.base import Quantity
-from simulator.laws import ClientValues, Law
+from stalesim.simulator.config.base import Quantity
+from stalesim.simulator.laws import ClientValues, Law
 
 
 class MyPart(Law):

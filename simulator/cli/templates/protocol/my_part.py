@@ -2,9 +2,9 @@
 
 from typing import ClassVar, Literal
 
-from simulator.protocols import Protocol
-from simulator.timeline import Outcome
-from simulator.world.cycle import Cycle
+from stalesim.simulator.protocols import Protocol
+from stalesim.simulator.timeline import Outcome
+from stalesim.simulator.world.cycle import Cycle
 
 
 class MyPart(Protocol):

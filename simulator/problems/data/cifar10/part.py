@@ -7,18 +7,18 @@ from typing import ClassVar, Literal
 import numpy as np
 from jaxtyping import UInt8
 
-from simulator.config.errors import DataError
-from simulator.problems.data import names
-from simulator.problems.data.base import Dataset
-from simulator.problems.data.cifar10 import pickled
-from simulator.problems.data.cifar10.record import ARCHIVE, PUBLISHED
-from simulator.problems.data.cifar10.standin import cifar10_standin
-from simulator.problems.data.file_set import Chosen, FileSet, by_role
-from simulator.problems.data.parts import Data, Scale
-from simulator.problems.data.split import finished
-from simulator.storage import files
-from simulator.storage.packed import members
-from simulator.storage.published import Published
+from ....config.errors import DataError
+from ....storage import files
+from ....storage.packed import members
+from ....storage.published import Published
+from .. import names
+from ..base import Dataset
+from ..file_set import Chosen, FileSet, by_role
+from ..parts import Data, Scale
+from ..split import finished
+from . import pickled
+from .record import ARCHIVE, PUBLISHED
+from .standin import cifar10_standin
 
 TRAIN = tuple(f"data_batch_{batch}.bin" for batch in range(1, 6))
 TEST = "test_batch.bin"

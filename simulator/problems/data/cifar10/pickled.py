@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from jaxtyping import UInt8
 
-from simulator.config.errors import DataError
-from simulator.storage import files
+from ....config.errors import DataError
+from ....storage import files
 
 PIXELS = 3 * 32 * 32
 DAMAGED = (

@@ -1,6 +1,6 @@
 """What is published of CIFAR-10, and a known copy that went through JPEG."""
 
-from simulator.storage.published import KnownCopy, Published, PublishedFile
+from ....storage.published import KnownCopy, Published, PublishedFile
 
 ARCHIVE = "cifar-10-binary.tar.gz"
 BATCH = 30_730_000

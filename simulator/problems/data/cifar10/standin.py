@@ -3,12 +3,12 @@
 import numpy as np
 from jaxtyping import Float32
 
-from simulator.problems.data import names
-from simulator.problems.data.base import Dataset
-from simulator.problems.data.parts import Data
-from simulator.problems.data.seeds import generator
-from simulator.problems.data.split import finished
-from simulator.storage.cache import Arrays, cached
+from ....storage.cache import Arrays, cached
+from .. import names
+from ..base import Dataset
+from ..parts import Data
+from ..seeds import generator
+from ..split import finished
 
 STREAM = 3
 """Number of the random stream; see `seeds`."""

@@ -9,15 +9,15 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from simulator.config.errors import DataError
-from simulator.problems.data.base import Dataset
-from simulator.problems.data.credit.record import PUBLISHED
-from simulator.problems.data.credit.standin import credit_standin
-from simulator.problems.data.file_set import Chosen, FileSet, by_role
-from simulator.problems.data.parts import Data, Scale
-from simulator.problems.data.split import divided
-from simulator.storage import archive, files, table
-from simulator.storage.published import Published
+from ....config.errors import DataError
+from ....storage import archive, files, table
+from ....storage.published import Published
+from ..base import Dataset
+from ..file_set import Chosen, FileSet, by_role
+from ..parts import Data, Scale
+from ..split import divided
+from .record import PUBLISHED
+from .standin import credit_standin
 
 XLS, CSV = "default of credit card clients.xls", "UCI_Credit_Card.csv"
 NAME = re.compile(r"default.of.credit.card.clients|UCI_Credit_Card", re.IGNORECASE)

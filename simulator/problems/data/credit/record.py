@@ -1,6 +1,6 @@
 """What is published of the credit card clients."""
 
-from simulator.storage.published import Published, PublishedFile
+from ....storage.published import Published, PublishedFile
 
 PUBLISHED = Published(
     origin="UCI 350, Default of Credit Card Clients (Yeh and Lien, 2009)",

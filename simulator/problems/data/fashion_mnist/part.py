@@ -3,12 +3,12 @@
 from pathlib import Path
 from typing import ClassVar, Literal
 
-from simulator.problems.data import idx
-from simulator.problems.data.base import Dataset
-from simulator.problems.data.fashion_mnist.record import PUBLISHED
-from simulator.problems.data.fashion_mnist.standin import fashion_mnist_standin
-from simulator.problems.data.parts import Data, Scale
-from simulator.storage.published import Published
+from ....storage.published import Published
+from .. import idx
+from ..base import Dataset
+from ..parts import Data, Scale
+from .record import PUBLISHED
+from .standin import fashion_mnist_standin
 
 FILES = idx.file_set("fashion_mnist")
 

@@ -1,6 +1,6 @@
 """What is published of Fashion-MNIST."""
 
-from simulator.storage.published import Published, PublishedFile
+from ....storage.published import Published, PublishedFile
 
 MIRRORS = (
     "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/",

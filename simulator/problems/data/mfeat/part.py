@@ -7,16 +7,16 @@ from typing import ClassVar, Literal
 import numpy as np
 from jaxtyping import Float64
 
-from simulator.config.errors import DataError
-from simulator.problems.data.base import Dataset
-from simulator.problems.data.classes import Samples
-from simulator.problems.data.file_set import Chosen, FileSet, by_role
-from simulator.problems.data.mfeat.record import NPZ, PUBLISHED
-from simulator.problems.data.mfeat.standin import mfeat_standin
-from simulator.problems.data.mfeat.views import NUM_CLASSES, VIEWS, dataset
-from simulator.problems.data.parts import Data, Scale
-from simulator.storage import archive, files
-from simulator.storage.published import Published
+from ....config.errors import DataError
+from ....storage import archive, files
+from ....storage.published import Published
+from ..base import Dataset
+from ..classes import Samples
+from ..file_set import Chosen, FileSet, by_role
+from ..parts import Data, Scale
+from .record import NPZ, PUBLISHED
+from .standin import mfeat_standin
+from .views import NUM_CLASSES, VIEWS, dataset
 
 TEXTS = tuple(f"mfeat-{view}" for view in VIEWS)
 """Official names of the six files."""

@@ -1,7 +1,7 @@
 """What is published of UCI's multiple features."""
 
-from simulator.problems.data.mfeat.views import VIEWS
-from simulator.storage.published import Published, PublishedFile
+from ....storage.published import Published, PublishedFile
+from .views import VIEWS
 
 NPZ = "mfeat.npz"
 

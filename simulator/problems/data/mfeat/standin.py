@@ -3,10 +3,10 @@
 import numpy as np
 from jaxtyping import Float32, Int
 
-from simulator.problems.data.base import Dataset
-from simulator.problems.data.mfeat.views import NUM_CLASSES, VIEWS, dataset
-from simulator.problems.data.parts import Data
-from simulator.problems.data.seeds import generator
+from ..base import Dataset
+from ..parts import Data
+from ..seeds import generator
+from .views import NUM_CLASSES, VIEWS, dataset
 
 STREAM = 10
 """Number of the random stream; see `seeds`."""

@@ -1,10 +1,10 @@
 """The six views of UCI's multiple features, and a data set of them."""
 
-from simulator.problems.data import names
-from simulator.problems.data.base import Dataset
-from simulator.problems.data.classes import Samples
-from simulator.problems.data.parts import Data
-from simulator.problems.data.split import divided
+from .. import names
+from ..base import Dataset
+from ..classes import Samples
+from ..parts import Data
+from ..split import divided
 
 VIEWS = {"fou": 76, "fac": 216, "kar": 64, "pix": 240, "zer": 47, "mor": 6}
 """Number of columns of each view, in the order of the columns: Fourier coefficients,

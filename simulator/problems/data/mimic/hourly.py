@@ -3,8 +3,8 @@
 import numpy as np
 from jaxtyping import Bool, Float32, Float64
 
-from simulator.problems.data.mimic.features import VARIABLES
-from simulator.problems.data.physionet2012.hourly import filled, measured
+from ..physionet2012.hourly import filled, measured
+from .features import VARIABLES
 
 HOURS = 48
 NAMES = tuple(variable.lower().replace(" ", "_") for variable in VARIABLES)

@@ -3,12 +3,12 @@
 import numpy as np
 from jaxtyping import Float32, Int32
 
-from simulator.problems.data.base import Dataset
-from simulator.problems.data.mimic import hourly
-from simulator.problems.data.mimic.features import VARIABLES
-from simulator.problems.data.parts import Data
-from simulator.problems.data.seeds import generator
-from simulator.problems.data.split import finished
+from ..base import Dataset
+from ..parts import Data
+from ..seeds import generator
+from ..split import finished
+from . import hourly
+from .features import VARIABLES
 
 STREAM = 14
 """Number of the random stream; see `seeds`."""

@@ -9,18 +9,18 @@ import numpy as np
 from jaxtyping import Float64, Int
 from pydantic import model_serializer
 
-from simulator.config.base import without
-from simulator.config.errors import DataError
-from simulator.problems.data.base import Dataset
-from simulator.problems.data.classes import Samples
-from simulator.problems.data.mimic import features, hourly
-from simulator.problems.data.mimic.hourly_standin import hourly_standin
-from simulator.problems.data.mimic.record import PUBLISHED
-from simulator.problems.data.mimic.standin import mimic_standin
-from simulator.problems.data.parts import Data, Scale
-from simulator.problems.data.split import finished
-from simulator.storage import files, table
-from simulator.storage.published import Published
+from ....config.base import without
+from ....config.errors import DataError
+from ....storage import files, table
+from ....storage.published import Published
+from ..base import Dataset
+from ..classes import Samples
+from ..parts import Data, Scale
+from ..split import finished
+from . import features, hourly
+from .hourly_standin import hourly_standin
+from .record import PUBLISHED
+from .standin import mimic_standin
 
 TRAIN = ("train/listfile.csv", "train_listfile.csv", "val_listfile.csv")
 TEST = ("test/listfile.csv", "test_listfile.csv")

@@ -1,6 +1,6 @@
 """What is published of MIMIC-III, whose data are lent to persons."""
 
-from simulator.storage.published import Published, PublishedFile
+from ....storage.published import Published, PublishedFile
 
 PUBLISHED = Published(
     origin="physionet.org/content/mimiciii (Johnson et al., 2016), by the scripts of "

@@ -3,10 +3,10 @@
 import numpy as np
 from jaxtyping import Float32, Int
 
-from simulator.problems.data.base import Dataset
-from simulator.problems.data.parts import Data
-from simulator.problems.data.seeds import generator
-from simulator.problems.data.split import finished
+from ..base import Dataset
+from ..parts import Data
+from ..seeds import generator
+from ..split import finished
 
 STREAM = 6
 """Number of the random stream; see `seeds`."""

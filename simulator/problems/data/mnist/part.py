@@ -5,13 +5,13 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from simulator.problems.data import idx, names
-from simulator.problems.data.base import Dataset
-from simulator.problems.data.mnist.record import PUBLISHED
-from simulator.problems.data.parts import Data, Scale
-from simulator.problems.data.split import divided
-from simulator.storage.cache import Arrays, cached
-from simulator.storage.published import Published
+from ....storage.cache import Arrays, cached
+from ....storage.published import Published
+from .. import idx, names
+from ..base import Dataset
+from ..parts import Data, Scale
+from ..split import divided
+from .record import PUBLISHED
 
 FILES = idx.file_set("mnist")
 

@@ -1,6 +1,6 @@
 """What is published of MNIST."""
 
-from simulator.storage.published import Published, PublishedFile
+from ....storage.published import Published, PublishedFile
 
 # The page of the set has not served its files for years; these are the mirrors that
 # torchvision and TensorFlow have used since.

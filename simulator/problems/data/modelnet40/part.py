@@ -5,10 +5,15 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from simulator.config.base import LocatedError
-from simulator.problems.data.base import Dataset
-from simulator.problems.data.modelnet40.record import PUBLISHED
-from simulator.problems.data.modelnet40.renderings import (
+from ....config.base import LocatedError
+from ....storage import files
+from ....storage.cache import cached_of
+from ....storage.published import Published
+from ..base import Dataset
+from ..parts import Data, Scale
+from ..split import finished
+from .record import PUBLISHED
+from .renderings import (
     HALVES,
     ROOT,
     classes,
@@ -16,17 +21,12 @@ from simulator.problems.data.modelnet40.renderings import (
     objects,
     read_all,
 )
-from simulator.problems.data.modelnet40.standin import (
+from .standin import (
     SIDE,
     columns,
     modelnet40_standin,
     of_views,
 )
-from simulator.problems.data.parts import Data, Scale
-from simulator.problems.data.split import finished
-from simulator.storage import files
-from simulator.storage.cache import cached_of
-from simulator.storage.published import Published
 
 
 class ModelNet40(Data):

@@ -1,6 +1,6 @@
 """What is published of ModelNet40 in 12 views."""
 
-from simulator.storage.published import Published, PublishedFile
+from ....storage.published import Published, PublishedFile
 
 PUBLISHED = Published(
     origin="modelnet.cs.princeton.edu (Wu et al., 2015), rendered from 12 sides by "

@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Int, UInt8
 
-from simulator.config.errors import DataError
-from simulator.storage import files
-from simulator.storage.cache import Arrays
+from ....config.errors import DataError
+from ....storage import files
+from ....storage.cache import Arrays
 
 ROOT = "modelnet40_images_new_12x"
 FOLDERS = ("modelnet40imagesnew12x", "modelnet40")

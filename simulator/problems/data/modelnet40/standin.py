@@ -2,17 +2,17 @@
 
 import numpy as np
 
-from simulator.problems.data.base import Dataset
-from simulator.problems.data.modelnet40.solids import (
+from ....storage.cache import Arrays, cached
+from ..base import Dataset
+from ..parts import Data
+from ..seeds import generator
+from ..split import finished
+from .solids import (
     VIEWS,
     kinds,
     rendered,
     surface,
 )
-from simulator.problems.data.parts import Data
-from simulator.problems.data.seeds import generator
-from simulator.problems.data.split import finished
-from simulator.storage.cache import Arrays, cached
 
 STREAM = 13
 """Number of the random stream; see `seeds`."""

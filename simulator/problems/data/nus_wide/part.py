@@ -12,17 +12,17 @@ import numpy as np
 from jaxtyping import Bool, Float32, Int
 from pydantic import AfterValidator, Field
 
-from simulator.config.errors import DataError, ScenarioError
-from simulator.problems.data import names
-from simulator.problems.data.base import Dataset
-from simulator.problems.data.classes import Samples
-from simulator.problems.data.file_set import FileSet, Roles, by_role
-from simulator.problems.data.nus_wide.record import PUBLISHED
-from simulator.problems.data.nus_wide.standin import nus_wide_standin
-from simulator.problems.data.parts import Data, Scale, different
-from simulator.problems.data.split import finished
-from simulator.storage import files, table
-from simulator.storage.published import Published
+from ....config.errors import DataError, ScenarioError
+from ....storage import files, table
+from ....storage.published import Published
+from .. import names
+from ..base import Dataset
+from ..classes import Samples
+from ..file_set import FileSet, Roles, by_role
+from ..parts import Data, Scale, different
+from ..split import finished
+from .record import PUBLISHED
+from .standin import nus_wide_standin
 
 FEATURES = {"CH": 64, "CM55": 225, "CORR": 144, "EDH": 73, "WT": 128}
 """Number of columns of each kind of image feature, in the order of the columns."""

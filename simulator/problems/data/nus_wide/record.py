@@ -1,6 +1,6 @@
 """What is published of NUS-WIDE."""
 
-from simulator.storage.published import Published, PublishedFile
+from ....storage.published import Published, PublishedFile
 
 HALVES = ("Train", "Test")
 KINDS = ("CH", "CM55", "CORR", "EDH", "WT")

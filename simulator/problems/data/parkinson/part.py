@@ -6,16 +6,16 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from simulator.config.errors import DataError
-from simulator.problems.data.base import Dataset
-from simulator.problems.data.file_set import FileSet, Roles
-from simulator.problems.data.groups import grouping
-from simulator.problems.data.parkinson.record import PUBLISHED
-from simulator.problems.data.parkinson.standin import parkinson_standin
-from simulator.problems.data.parts import Data
-from simulator.problems.data.split import divided
-from simulator.storage import files, table
-from simulator.storage.published import Published
+from ....config.errors import DataError
+from ....storage import files, table
+from ....storage.published import Published
+from ..base import Dataset
+from ..file_set import FileSet, Roles
+from ..groups import grouping
+from ..parts import Data
+from ..split import divided
+from .record import PUBLISHED
+from .standin import parkinson_standin
 
 FILE = "pd_speech_features.csv"
 FOLDERS = ("parkinson", "parkinsons", "parkinsonsdisease")

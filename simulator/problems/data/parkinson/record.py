@@ -1,6 +1,6 @@
 """What is published of the Parkinson speech features."""
 
-from simulator.storage.published import Published, PublishedFile
+from ....storage.published import Published, PublishedFile
 
 PUBLISHED = Published(
     origin="UCI 470, Parkinson's Disease Classification (Sakar et al., 2018)",

@@ -3,11 +3,11 @@
 import numpy as np
 from jaxtyping import Float32, Int
 
-from simulator.problems.data.base import Dataset
-from simulator.problems.data.groups import grouping
-from simulator.problems.data.parts import Data
-from simulator.problems.data.seeds import generator
-from simulator.problems.data.split import divided
+from ..base import Dataset
+from ..groups import grouping
+from ..parts import Data
+from ..seeds import generator
+from ..split import divided
 
 STREAM = 4
 """Number of the random stream; see `seeds`."""

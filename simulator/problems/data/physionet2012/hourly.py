@@ -3,7 +3,7 @@
 import numpy as np
 from jaxtyping import Bool, Float32, Float64
 
-from simulator.problems.data.physionet2012.stays import HOURS, VARIABLES, Stays
+from .stays import HOURS, VARIABLES, Stays
 
 
 def hourly(stays: Stays) -> Float32[np.ndarray, "N 48 37"]:

@@ -7,13 +7,18 @@ from typing import ClassVar, Literal
 import numpy as np
 from jaxtyping import Float32, Float64
 
-from simulator.problems.data.base import Dataset
-from simulator.problems.data.file_set import FileSet, by_role
-from simulator.problems.data.parts import Data, Scale
-from simulator.problems.data.physionet2012 import hourly as hours
-from simulator.problems.data.physionet2012 import standin
-from simulator.problems.data.physionet2012 import statistics as summary
-from simulator.problems.data.physionet2012.record import (
+from ....storage import files
+from ....storage.cache import Arrays, cached_of
+from ....storage.packed import members
+from ....storage.published import Published
+from ..base import Dataset
+from ..file_set import FileSet, by_role
+from ..parts import Data, Scale
+from ..split import finished
+from . import hourly as hours
+from . import standin
+from . import statistics as summary
+from .record import (
     ALL,
     OUTCOMES_A,
     OUTCOMES_B,
@@ -21,7 +26,7 @@ from simulator.problems.data.physionet2012.record import (
     SET_A,
     SET_B,
 )
-from simulator.problems.data.physionet2012.stays import (
+from .stays import (
     HOURS,
     STAY,
     VARIABLES,
@@ -29,11 +34,6 @@ from simulator.problems.data.physionet2012.stays import (
     parse_outcomes,
     parse_stays,
 )
-from simulator.problems.data.split import finished
-from simulator.storage import files
-from simulator.storage.cache import Arrays, cached_of
-from simulator.storage.packed import members
-from simulator.storage.published import Published
 
 NAME = re.compile(
     r"^(?:(set-[ab])\.(?:tar\.gz|tgz|tar|zip)|(Outcomes-[ab]\.txt)"

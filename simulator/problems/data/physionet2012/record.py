@@ -1,6 +1,6 @@
 """What is published of the PhysioNet challenge of 2012."""
 
-from simulator.storage.published import Published, PublishedFile
+from ....storage.published import Published, PublishedFile
 
 SET_A, SET_B = "set-a.tar.gz", "set-b.tar.gz"
 OUTCOMES_A, OUTCOMES_B = "Outcomes-a.txt", "Outcomes-b.txt"

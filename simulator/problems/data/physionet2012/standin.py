@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from simulator.problems.data.physionet2012.stays import HOURS, VARIABLES, Stays
-from simulator.problems.data.seeds import generator
+from ..seeds import generator
+from .stays import HOURS, VARIABLES, Stays
 
 STREAM = 12
 """Number of the random stream; see `seeds`."""

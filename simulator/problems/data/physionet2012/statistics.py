@@ -3,13 +3,13 @@
 import numpy as np
 from jaxtyping import Bool, Float64, Int64
 
-from simulator.problems.data.mimic.features import (
+from ..mimic.features import (
     PERIODS,
     PRECISION,
     STATISTICS,
     TOLERANCE_H,
 )
-from simulator.problems.data.physionet2012.stays import VARIABLES, Stays
+from .stays import VARIABLES, Stays
 
 COLUMNS = tuple(
     f"{variable.lower()}_{period}_{statistic}"

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float32, Int8, Int16, Int32
 
-from simulator.config.errors import DataError
+from ....config.errors import DataError
 
 VARIABLES = (
     *("Albumin", "ALP", "ALT", "AST", "Bilirubin", "BUN", "Cholesterol"),

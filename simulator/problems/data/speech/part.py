@@ -8,16 +8,16 @@ import numpy as np
 from jaxtyping import Float32, Int, Shaped
 from pydantic import Field, model_validator
 
-from simulator.config.base import LocatedError
-from simulator.config.errors import DataError
-from simulator.problems.data.base import Dataset
-from simulator.problems.data.file_set import FileSet, by_role
-from simulator.problems.data.parts import Data, Scale
-from simulator.problems.data.speech.record import PUBLISHED
-from simulator.problems.data.speech.standin import speech_standin
-from simulator.problems.data.speech.utterances import WIDTH, Utterances, dataset
-from simulator.storage import archive, files, table
-from simulator.storage.published import Published
+from ....config.base import LocatedError
+from ....config.errors import DataError
+from ....storage import archive, files, table
+from ....storage.published import Published
+from ..base import Dataset
+from ..file_set import FileSet, by_role
+from ..parts import Data, Scale
+from .record import PUBLISHED
+from .standin import speech_standin
+from .utterances import WIDTH, Utterances, dataset
 
 FILE = "speech.npz"
 ARRAYS = ("features", "targets", "lengths")

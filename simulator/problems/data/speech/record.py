@@ -1,6 +1,6 @@
 """What is published of SWB300, which is sold under a licence."""
 
-from simulator.storage.published import Published, PublishedFile
+from ....storage.published import Published, PublishedFile
 
 PUBLISHED = Published(
     origin="Switchboard-1 Release 2 (LDC97S62), 300 hours of speech",

@@ -3,10 +3,10 @@
 import numpy as np
 from jaxtyping import Float32, Int32
 
-from simulator.problems.data.base import Dataset
-from simulator.problems.data.parts import Data
-from simulator.problems.data.seeds import generator
-from simulator.problems.data.speech.utterances import WIDTH, Utterances, dataset, deltas
+from ..base import Dataset
+from ..parts import Data
+from ..seeds import generator
+from .utterances import WIDTH, Utterances, dataset, deltas
 
 STREAM = 9
 """Number of the random stream; see `seeds`."""

@@ -5,12 +5,12 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float32, Int, Int32, Shaped
 
-from simulator.config.errors import ScenarioError
-from simulator.problems.data import names
-from simulator.problems.data.base import Dataset
-from simulator.problems.data.groups import grouping
-from simulator.problems.data.parts import Data
-from simulator.problems.data.split import divide, finished
+from ....config.errors import ScenarioError
+from .. import names
+from ..base import Dataset
+from ..groups import grouping
+from ..parts import Data
+from ..split import divide, finished
 
 FEATURES = (
     *names.counted("fmllr", 40),

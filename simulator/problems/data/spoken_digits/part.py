@@ -7,19 +7,19 @@ from typing import Annotated, ClassVar, Literal
 import numpy as np
 from pydantic import Field, model_validator
 
-from simulator.config.base import LocatedError
-from simulator.config.errors import DataError
-from simulator.problems.data import names
-from simulator.problems.data.base import Dataset
-from simulator.problems.data.file_set import FileSet, by_role
-from simulator.problems.data.parts import Data, Scale
-from simulator.problems.data.speech.utterances import Utterances, dataset, deltas
-from simulator.problems.data.spoken_digits import standin
-from simulator.problems.data.spoken_digits.record import ARCHIVE, PUBLISHED
-from simulator.problems.data.spoken_digits.recordings import parse
-from simulator.problems.data.spoken_digits.spectrum import BANDS
-from simulator.storage.cache import Arrays, cached_of
-from simulator.storage.published import Published
+from ....config.base import LocatedError
+from ....config.errors import DataError
+from ....storage.cache import Arrays, cached_of
+from ....storage.published import Published
+from .. import names
+from ..base import Dataset
+from ..file_set import FileSet, by_role
+from ..parts import Data, Scale
+from ..speech.utterances import Utterances, dataset, deltas
+from . import standin
+from .record import ARCHIVE, PUBLISHED
+from .recordings import parse
+from .spectrum import BANDS
 
 NAME = re.compile(
     r"^(?:recordings|free-spoken-digit-dataset[\w.-]*)\.(?:zip|tar\.gz|tgz|tar)$"

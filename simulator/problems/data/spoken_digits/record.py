@@ -1,6 +1,6 @@
 """What is published of the Free Spoken Digit Dataset."""
 
-from simulator.storage.published import Published, PublishedFile
+from ....storage.published import Published, PublishedFile
 
 ARCHIVE = "recordings.zip"
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import numpy as np
 
-from simulator.config.errors import DataError
-from simulator.problems.data.spoken_digits.spectrum import RATE_HZ, log_mel
-from simulator.storage.cache import Arrays
-from simulator.storage.packed import members
+from ....config.errors import DataError
+from ....storage.cache import Arrays
+from ....storage.packed import members
+from .spectrum import RATE_HZ, log_mel
 
 NAME = re.compile(r"(?:^|/)(\d)_([a-zA-Z]+)_(\d+)\.wav$")
 """Names are DIGIT_SPEAKER_INDEX.wav."""

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from simulator.problems.data.seeds import generator
-from simulator.problems.data.spoken_digits.spectrum import BANDS
-from simulator.storage.cache import Arrays
+from ....storage.cache import Arrays
+from ..seeds import generator
+from .spectrum import BANDS
 
 STREAM = 11
 """Number of the random stream; see `seeds`."""

@@ -8,17 +8,17 @@ import numpy as np
 from jaxtyping import Int32
 from pydantic import Field
 
-from simulator.config.base import FilePath
-from simulator.config.errors import DataError, ScenarioError
-from simulator.problems.data import names
-from simulator.problems.data.base import Dataset
-from simulator.problems.data.base import Field as Input
-from simulator.problems.data.classes import Samples
-from simulator.problems.data.split import finished
-from simulator.problems.data.text.record import NAME, PUBLISHED, shipped
-from simulator.problems.data.token_rows import TokenRows
-from simulator.storage import files, limits
-from simulator.storage.published import Published
+from ....config.base import FilePath
+from ....config.errors import DataError, ScenarioError
+from ....storage import files, limits
+from ....storage.published import Published
+from .. import names
+from ..base import Dataset
+from ..base import Field as Input
+from ..classes import Samples
+from ..split import finished
+from ..token_rows import TokenRows
+from .record import NAME, PUBLISHED, shipped
 
 
 class Text(TokenRows):

@@ -4,8 +4,8 @@ import bz2
 import hashlib
 from pathlib import Path
 
-from simulator.config.errors import DataError
-from simulator.storage.published import Published
+from ....config.errors import DataError
+from ....storage.published import Published
 
 NAME = "tinyshakespeare"
 FILE = Path(__file__).with_name(f"{NAME}.txt.bz2")

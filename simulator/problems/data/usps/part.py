@@ -10,17 +10,17 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from jaxtyping import Float64, Int64, Shaped
 
-from simulator.config.errors import DataError
-from simulator.problems.data import names
-from simulator.problems.data.base import Dataset
-from simulator.problems.data.classes import Samples
-from simulator.problems.data.file_set import FileSet, by_role
-from simulator.problems.data.parts import Data, Scale
-from simulator.problems.data.split import finished
-from simulator.problems.data.usps.record import PUBLISHED
-from simulator.problems.data.usps.standin import usps_standin
-from simulator.storage import files, limits
-from simulator.storage.published import Published
+from ....config.errors import DataError
+from ....storage import files, limits
+from ....storage.published import Published
+from .. import names
+from ..base import Dataset
+from ..classes import Samples
+from ..file_set import FileSet, by_role
+from ..parts import Data, Scale
+from ..split import finished
+from .record import PUBLISHED
+from .standin import usps_standin
 
 TRAIN, TEST, H5 = "usps.bz2", "usps.t.bz2", "usps.h5"
 OFFICIAL = {file.checksum.removeprefix("md5:"): file.name for file in PUBLISHED.files}

@@ -1,6 +1,6 @@
 """What is published of USPS, and a known copy with other pixel values."""
 
-from simulator.storage.published import KnownCopy, Published, PublishedFile
+from ....storage.published import KnownCopy, Published, PublishedFile
 
 PAGE = "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/multiclass/"
 

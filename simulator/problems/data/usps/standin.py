@@ -3,10 +3,10 @@
 import numpy as np
 from jaxtyping import Float64, Int
 
-from simulator.problems.data import digits, names
-from simulator.problems.data.base import Dataset
-from simulator.problems.data.parts import Data
-from simulator.problems.data.split import divided
+from .. import digits, names
+from ..base import Dataset
+from ..parts import Data
+from ..split import divided
 
 TIMES = 2
 SIDE = TIMES * digits.SIDE

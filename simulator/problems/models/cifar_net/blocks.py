@@ -1,6 +1,6 @@
 """Blocks of several networks."""
 
-from simulator.problems.models.cifar_net.net import Net, T
+from .net import Net, T
 
 
 def conv_norm(

@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from simulator.problems.models.cifar_net.net import Norm
+from .net import Norm
 
 Shape = tuple[int, int, int]
 """Channels, height and width."""

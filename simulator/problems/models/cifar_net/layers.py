@@ -27,9 +27,9 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float
 
-from simulator.config.errors import ScenarioError
-from simulator.problems.models.convolution import Form
-from simulator.problems.models.pooling import pool
+from ....config.errors import ScenarioError
+from ..convolution import Form
+from ..pooling import pool
 
 EPSILON = 1e-5
 """Number that is added to variances, as in PyTorch."""

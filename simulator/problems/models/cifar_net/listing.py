@@ -3,17 +3,17 @@
 from functools import lru_cache, partial
 from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
-from simulator.config.errors import ScenarioError
-from simulator.problems.models.cifar_net.counter import Counter, Tally
-from simulator.problems.models.cifar_net.mobile import (
+from ....config.errors import ScenarioError
+from .counter import Counter, Tally
+from .mobile import (
     efficientnet_b0,
     mobilenet,
     mobilenet_v2,
     shufflenet_v2,
 )
-from simulator.problems.models.cifar_net.net import Net, Norm, Widen, widened
-from simulator.problems.models.cifar_net.residual import resnet18, resnext29, senet18
-from simulator.problems.models.cifar_net.stacked import VGG19, googlenet, vgg19
+from .net import Net, Norm, Widen, widened
+from .residual import resnet18, resnext29, senet18
+from .stacked import VGG19, googlenet, vgg19
 
 Name = Literal[
     "resnet18",

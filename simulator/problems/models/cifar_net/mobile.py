@@ -3,13 +3,13 @@
 Their 3 x 3 convolutions are depthwise: each channel has a kernel of its own.
 """
 
-from simulator.problems.models.cifar_net.blocks import (
+from .blocks import (
     classified,
     conv_norm,
     conv_norm_relu,
     excited,
 )
-from simulator.problems.models.cifar_net.net import Net, T, Widen
+from .net import Net, T, Widen
 
 MOBILENET = (
     (64, 1),

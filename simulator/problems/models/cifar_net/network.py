@@ -9,15 +9,15 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Bool, Float, Key
 
-from simulator.problems.images import image_shape
-from simulator.problems.models.blockwise import in_blocks
-from simulator.problems.models.cifar_net import layers
-from simulator.problems.models.cifar_net.counter import Parameter, Tally
-from simulator.problems.models.cifar_net.listing import ARCHITECTURES, Name, tally
-from simulator.problems.models.cifar_net.net import Norm, num_groups
-from simulator.problems.models.cifar_net.part import CifarNet
-from simulator.problems.models.convolution import Form
-from simulator.problems.models.flat import drawn, split
+from ...images import image_shape
+from ..blockwise import in_blocks
+from ..convolution import Form
+from ..flat import drawn, split
+from . import layers
+from .counter import Parameter, Tally
+from .listing import ARCHITECTURES, Name, tally
+from .net import Norm, num_groups
+from .part import CifarNet
 
 Arrays = Sequence[Float[Array, "..."]]
 

@@ -4,13 +4,13 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from simulator.problems.data.base import Dataset
-from simulator.problems.images import image_shape
-from simulator.problems.models.cifar_net.counter import Tally
-from simulator.problems.models.cifar_net.listing import Name, tally
-from simulator.problems.models.cifar_net.net import Norm
-from simulator.problems.models.parts import Model, ModelCounts
-from simulator.problems.outputs import OutputForm
+from ...data.base import Dataset
+from ...images import image_shape
+from ...outputs import OutputForm
+from ..parts import Model, ModelCounts
+from .counter import Tally
+from .listing import Name, tally
+from .net import Norm
 
 
 class CifarNet(Model):
@@ -25,7 +25,9 @@ class CifarNet(Model):
     """
 
     kind: Literal["cifar_net"] = "cifar_net"
-    made_by: ClassVar[str] = "simulator.problems.models.cifar_net.network:cifar_net"
+    made_by: ClassVar[str] = (
+        "stalesim.simulator.problems.models.cifar_net.network:cifar_net"
+    )
     families: ClassVar[tuple[str, ...]] = ("horizontal",)
     name: Name = "resnet18"
     """Name of the network."""

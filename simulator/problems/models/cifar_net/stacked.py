@@ -1,7 +1,7 @@
 """Networks without shortcuts: VGG-19 and GoogLeNet."""
 
-from simulator.problems.models.cifar_net.blocks import classified, conv_norm_relu
-from simulator.problems.models.cifar_net.net import Net, T, Widen
+from .blocks import classified, conv_norm_relu
+from .net import Net, T, Widen
 
 VGG19 = ((64, 2), (128, 2), (256, 4), (512, 4), (512, 4))
 """Channels, and how many convolutions, before each of the five pools."""

@@ -9,13 +9,13 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Key
 
-from simulator.problems.images import image_shape
-from simulator.problems.models.blockwise import in_blocks
-from simulator.problems.models.cnn.part import Cnn, shapes, sizes
-from simulator.problems.models.convolution import convolve
-from simulator.problems.models.flat import drawn, matrices, split
-from simulator.problems.models.pooling import Pooling, pool
-from simulator.problems.models.shapes import Shapes, size
+from ...images import image_shape
+from ..blockwise import in_blocks
+from ..convolution import convolve
+from ..flat import drawn, matrices, split
+from ..pooling import Pooling, pool
+from ..shapes import Shapes, size
+from .part import Cnn, shapes, sizes
 
 
 class Parts(NamedTuple):

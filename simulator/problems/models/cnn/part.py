@@ -4,10 +4,10 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from simulator.config.errors import ScenarioError
-from simulator.problems.images import image_shape
-from simulator.problems.models.parts import Model
-from simulator.problems.models.shapes import Shapes, size
+from ....config.errors import ScenarioError
+from ...images import image_shape
+from ..parts import Model
+from ..shapes import Shapes, size
 
 POOL = 2
 """Height and width of a pool, and its stride."""
@@ -20,7 +20,7 @@ class Cnn(Model):
     """
 
     kind: Literal["cnn"] = "cnn"
-    made_by: ClassVar[str] = "simulator.problems.models.cnn.network:cnn"
+    made_by: ClassVar[str] = "stalesim.simulator.problems.models.cnn.network:cnn"
     families: ClassVar[tuple[str, ...]] = ("horizontal",)
     channels: tuple[Annotated[int, Field(ge=1)], Annotated[int, Field(ge=1)]] = (10, 10)
     """Channels of each convolution."""

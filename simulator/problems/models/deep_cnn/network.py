@@ -8,13 +8,13 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Key
 
-from simulator.problems.images import image_shape
-from simulator.problems.models.blockwise import in_blocks
-from simulator.problems.models.convolution import convolve
-from simulator.problems.models.deep_cnn.part import PER_POOL, DeepCnn, Image
-from simulator.problems.models.flat import drawn, glorot, matrices, split
-from simulator.problems.models.pooling import pool
-from simulator.problems.models.shapes import Shapes
+from ...images import image_shape
+from ..blockwise import in_blocks
+from ..convolution import convolve
+from ..flat import drawn, glorot, matrices, split
+from ..pooling import pool
+from ..shapes import Shapes
+from .part import PER_POOL, DeepCnn, Image
 
 
 class DeepCnnNetwork(NamedTuple):

@@ -4,11 +4,11 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from simulator.config.base import LocatedError
-from simulator.config.errors import ScenarioError
-from simulator.problems.images import image_shape
-from simulator.problems.models.parts import Model
-from simulator.problems.models.shapes import Shapes, size
+from ....config.base import LocatedError
+from ....config.errors import ScenarioError
+from ...images import image_shape
+from ..parts import Model
+from ..shapes import Shapes, size
 
 PER_POOL = 2
 """Number of convolutions between pools."""
@@ -26,7 +26,9 @@ class DeepCnn(Model):
     """
 
     kind: Literal["deep_cnn"] = "deep_cnn"
-    made_by: ClassVar[str] = "simulator.problems.models.deep_cnn.network:deep_cnn"
+    made_by: ClassVar[str] = (
+        "stalesim.simulator.problems.models.deep_cnn.network:deep_cnn"
+    )
     families: ClassVar[tuple[str, ...]] = ("horizontal",)
     channels: Annotated[
         tuple[Annotated[int, Field(ge=1)], ...], Field(min_length=1, max_length=100)

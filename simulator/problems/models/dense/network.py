@@ -9,10 +9,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Key
 
-from simulator.problems.models.blockwise import in_blocks
-from simulator.problems.models.dense.part import Dense, shapes
-from simulator.problems.models.flat import drawn, matrices, split
-from simulator.problems.models.shapes import Shapes
+from ..blockwise import in_blocks
+from ..flat import drawn, matrices, split
+from ..shapes import Shapes
+from .part import Dense, shapes
 
 ACTIVATIONS = {"relu": jax.nn.relu, "tanh": jnp.tanh}
 

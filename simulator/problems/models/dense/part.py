@@ -6,15 +6,15 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from simulator.problems.models.parts import Model
-from simulator.problems.models.shapes import Shapes, size
+from ..parts import Model
+from ..shapes import Shapes, size
 
 
 class Dense(Model):
     """Fully connected layers."""
 
     kind: Literal["dense"] = "dense"
-    made_by: ClassVar[str] = "simulator.problems.models.dense.network:dense"
+    made_by: ClassVar[str] = "stalesim.simulator.problems.models.dense.network:dense"
     families: ClassVar[tuple[str, ...]] = ("horizontal",)
     hidden: Annotated[tuple[Annotated[int, Field(ge=1)], ...], Field(min_length=1)] = (
         128,

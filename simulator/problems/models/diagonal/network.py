@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Key
 
-from simulator.problems.models.diagonal.part import Diagonal
+from .part import Diagonal
 
 
 class DiagonalNetwork(NamedTuple):

@@ -2,8 +2,8 @@
 
 from typing import ClassVar, Literal
 
-from simulator.config.errors import ScenarioError
-from simulator.problems.models.parts import Model
+from ....config.errors import ScenarioError
+from ..parts import Model
 
 
 class Diagonal(Model):
@@ -14,7 +14,9 @@ class Diagonal(Model):
     """
 
     kind: Literal["diagonal"] = "diagonal"
-    made_by: ClassVar[str] = "simulator.problems.models.diagonal.network:diagonal"
+    made_by: ClassVar[str] = (
+        "stalesim.simulator.problems.models.diagonal.network:diagonal"
+    )
     families: ClassVar[tuple[str, ...]] = ("horizontal",)
     is_diagonal: ClassVar[bool] = True
 

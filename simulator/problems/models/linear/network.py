@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Key
 
-from simulator.problems.models.linear.part import Linear
+from .part import Linear
 
 ALIGNED = 16
 """Numbers of float32 in 64 bytes: a cache line, and the longest vector."""

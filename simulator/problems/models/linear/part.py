@@ -2,7 +2,7 @@
 
 from typing import ClassVar, Literal
 
-from simulator.problems.models.parts import Model
+from ..parts import Model
 
 
 class Linear(Model):
@@ -10,7 +10,7 @@ class Linear(Model):
 
     kind: Literal["linear"] = "linear"
     is_linear: ClassVar[bool] = True
-    made_by: ClassVar[str] = "simulator.problems.models.linear.network:linear"
+    made_by: ClassVar[str] = "stalesim.simulator.problems.models.linear.network:linear"
     families: ClassVar[tuple[str, ...]] = ("horizontal", "vertical")
 
     @property

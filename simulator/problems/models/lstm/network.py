@@ -8,12 +8,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Key
 
-from simulator.problems.models.blockwise import in_blocks
-from simulator.problems.models.flat import drawn, split
-from simulator.problems.models.lstm.layers import both_ways
-from simulator.problems.models.lstm.part import Lstm
-from simulator.problems.models.lstm.party import PartyLstm
-from simulator.problems.models.shapes import Shapes, size
+from ..blockwise import in_blocks
+from ..flat import drawn, split
+from ..shapes import Shapes, size
+from .layers import both_ways
+from .part import Lstm
+from .party import PartyLstm
 
 OF_LAYER = 4
 """Number of arrays of an LSTM layer; projection and logits have as many together."""

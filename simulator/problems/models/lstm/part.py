@@ -4,9 +4,9 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from simulator.config.errors import ScenarioError
-from simulator.problems.models.parts import Model
-from simulator.problems.models.shapes import Shapes, size
+from ....config.errors import ScenarioError
+from ..parts import Model
+from ..shapes import Shapes, size
 
 
 class Lstm(Model):
@@ -22,7 +22,7 @@ class Lstm(Model):
     """
 
     kind: Literal["lstm"] = "lstm"
-    made_by: ClassVar[str] = "simulator.problems.models.lstm.network:lstm"
+    made_by: ClassVar[str] = "stalesim.simulator.problems.models.lstm.network:lstm"
     families: ClassVar[tuple[str, ...]] = ("horizontal",)
     sequential: ClassVar[bool] = True
     """True: the data of clients must have a class for every frame."""

@@ -7,11 +7,11 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Array, Float, Key
 
-from simulator.problems.models.blockwise import in_blocks
-from simulator.problems.models.flat import drawn, split
-from simulator.problems.models.lstm.layers import both_ways, last_of
-from simulator.problems.models.lstm.part import Lstm
-from simulator.problems.models.shapes import Shapes
+from ..blockwise import in_blocks
+from ..flat import drawn, split
+from ..shapes import Shapes
+from .layers import both_ways, last_of
+from .part import Lstm
 
 OF_LAYER = 4
 """Number of arrays of an LSTM layer."""

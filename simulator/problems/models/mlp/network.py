@@ -14,9 +14,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Key
 
-from simulator.problems.models.flat import drawn, split
-from simulator.problems.models.mlp.part import Mlp, shapes
-from simulator.problems.models.shapes import Shapes
+from ..flat import drawn, split
+from ..shapes import Shapes
+from .part import Mlp, shapes
 
 
 class MlpNetwork(NamedTuple):

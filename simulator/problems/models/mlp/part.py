@@ -4,8 +4,8 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from simulator.problems.models.parts import Model
-from simulator.problems.models.shapes import Shapes, size
+from ..parts import Model
+from ..shapes import Shapes, size
 
 
 class Mlp(Model):
@@ -16,7 +16,7 @@ class Mlp(Model):
 
     kind: Literal["mlp"] = "mlp"
     transfers: ClassVar[bool] = True
-    made_by: ClassVar[str] = "simulator.problems.models.mlp.network:mlp"
+    made_by: ClassVar[str] = "stalesim.simulator.problems.models.mlp.network:mlp"
     families: ClassVar[tuple[str, ...]] = ("vertical",)
     hidden: Annotated[int, Field(ge=1)] = 64
     """Number of hidden units."""

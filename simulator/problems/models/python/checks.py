@@ -8,11 +8,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from simulator.config import functions as of_user
-from simulator.config.functions import UserFunction
-from simulator.problems import purity
-from simulator.problems.models.python.interface import Functions
-from simulator.problems.outputs import OutputForm
+from ....config import functions as of_user
+from ....config.functions import UserFunction
+from ... import purity
+from ...outputs import OutputForm
+from .interface import Functions
 
 ROWS = 11, 13
 """Numbers of rows that a model is looked at with; their axis is known by them."""

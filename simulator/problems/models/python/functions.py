@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 import jax
 from jaxtyping import Array, Key
 
-from simulator.config import functions
-from simulator.config.functions import UserFunction
-from simulator.problems.models.python import libraries
-from simulator.problems.models.python.interface import Functions
+from ....config import functions
+from ....config.functions import UserFunction
+from . import libraries
+from .interface import Functions
 
 KEYS = ("key", "rng", "rngs")
 """Names of arguments that are keys of random numbers."""

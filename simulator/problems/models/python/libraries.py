@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Key
 
-from simulator.problems.models.python.interface import Functions
+from .interface import Functions
 
 Again = Callable[[Key[Array, ""]], Any] | None
 """Makes a model of other weights, by a key."""

@@ -11,15 +11,15 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Bool, Float, Key, Num
 
-from simulator.config.functions import UserFunction
-from simulator.problems.data.base import Field
-from simulator.problems.models.base import STATISTICS_KEPT
-from simulator.problems.models.flat import joined, split
-from simulator.problems.models.python import checks
-from simulator.problems.models.python.functions import model_of
-from simulator.problems.models.python.interface import Functions
-from simulator.problems.models.shapes import Shapes
-from simulator.problems.outputs import OutputForm
+from ....config.functions import UserFunction
+from ...data.base import Field
+from ...outputs import OutputForm
+from ..base import STATISTICS_KEPT
+from ..flat import joined, split
+from ..shapes import Shapes
+from . import checks
+from .functions import model_of
+from .interface import Functions
 
 BLOCK = 1024
 """Rows that are measured at once."""

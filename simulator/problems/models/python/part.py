@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from typing import Any, ClassVar, Literal
 
-from simulator.config.errors import ScenarioError
-from simulator.config.functions import FunctionName, UserFunction
-from simulator.problems.data.base import Dataset, Field
-from simulator.problems.models.parts import Model, ModelCounts
-from simulator.problems.outputs import OutputForm
+from ....config.errors import ScenarioError
+from ....config.functions import FunctionName, UserFunction
+from ...data.base import Dataset, Field
+from ...outputs import OutputForm
+from ..parts import Model, ModelCounts
 
 
 class Python(Model):
@@ -18,7 +18,9 @@ class Python(Model):
     """
 
     kind: Literal["python"] = "python"
-    made_by: ClassVar[str] = "simulator.problems.models.python.network:python_network"
+    made_by: ClassVar[str] = (
+        "stalesim.simulator.problems.models.python.network:python_network"
+    )
     families: ClassVar[tuple[str, ...]] = ("horizontal", "vertical")
     shaped: ClassVar[bool] = True
     build: FunctionName

@@ -9,10 +9,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Key
 
-from simulator.problems.models.blockwise import in_blocks
-from simulator.problems.models.flat import joined, matrices
-from simulator.problems.models.shapes import Shapes, size
-from simulator.problems.models.transformer.part import Transformer
+from ..blockwise import in_blocks
+from ..flat import joined, matrices
+from ..shapes import Shapes, size
+from .part import Transformer
 
 SMALL = 1e-5
 """Keeps the root of a variance from zero."""

@@ -4,10 +4,10 @@ from typing import Annotated, ClassVar, Literal, NoReturn
 
 from pydantic import Field, model_validator
 
-from simulator.config.base import LocatedError
-from simulator.config.errors import ScenarioError
-from simulator.problems.models.parts import Model
-from simulator.problems.models.shapes import Shapes, size
+from ....config.base import LocatedError
+from ....config.errors import ScenarioError
+from ..parts import Model
+from ..shapes import Shapes, size
 
 
 class Transformer(Model):
@@ -21,7 +21,9 @@ class Transformer(Model):
     """
 
     kind: Literal["transformer"] = "transformer"
-    made_by: ClassVar[str] = "simulator.problems.models.transformer.network:transformer"
+    made_by: ClassVar[str] = (
+        "stalesim.simulator.problems.models.transformer.network:transformer"
+    )
     families: ClassVar[tuple[str, ...]] = ("horizontal",)
     sequential: ClassVar[bool] = True
     """True: every token of a row must have a label, the next one."""

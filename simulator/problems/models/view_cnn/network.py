@@ -10,12 +10,12 @@ from typing import NamedTuple
 import jax
 from jaxtyping import Array, Float, Key
 
-from simulator.problems.images import image_shape
-from simulator.problems.models.blockwise import in_blocks
-from simulator.problems.models.convolution import convolve
-from simulator.problems.models.flat import drawn, split
-from simulator.problems.models.shapes import Shapes
-from simulator.problems.models.view_cnn.part import ViewCnn, shapes
+from ...images import image_shape
+from ..blockwise import in_blocks
+from ..convolution import convolve
+from ..flat import drawn, split
+from ..shapes import Shapes
+from .part import ViewCnn, shapes
 
 
 class ViewCnnNetwork(NamedTuple):

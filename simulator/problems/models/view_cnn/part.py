@@ -4,10 +4,10 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from simulator.config.errors import ScenarioError
-from simulator.problems.images import image_shape
-from simulator.problems.models.parts import Model
-from simulator.problems.models.shapes import Shapes, size
+from ....config.errors import ScenarioError
+from ...images import image_shape
+from ..parts import Model
+from ..shapes import Shapes, size
 
 
 class ViewCnn(Model):
@@ -17,7 +17,9 @@ class ViewCnn(Model):
     """
 
     kind: Literal["view_cnn"] = "view_cnn"
-    made_by: ClassVar[str] = "simulator.problems.models.view_cnn.network:view_cnn"
+    made_by: ClassVar[str] = (
+        "stalesim.simulator.problems.models.view_cnn.network:view_cnn"
+    )
     families: ClassVar[tuple[str, ...]] = ("vertical",)
     channels: tuple[Annotated[int, Field(ge=1)], Annotated[int, Field(ge=1)]] = (64, 64)
     """Channels of each convolution."""

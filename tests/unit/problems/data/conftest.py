@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from simulator.config.errors import DataError
+from stalesim.simulator.config.errors import DataError
 
 STAND_IN = dict.fromkeys(
     (

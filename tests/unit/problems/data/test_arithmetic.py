@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from simulator.config.errors import ScenarioError
-from simulator.problems.data.arithmetic import Arithmetic
+from stalesim.simulator.config.errors import ScenarioError
+from stalesim.simulator.problems.data.arithmetic import Arithmetic
 
 CHARACTERS = "0123456789+="
 

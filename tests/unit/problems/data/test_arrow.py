@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from simulator.config.errors import DataError
-from simulator.storage import arrow, limits
+from stalesim.simulator.config.errors import DataError
+from stalesim.simulator.storage import arrow, limits
 from tests.unit.problems.data.saved_set import described, save, save_parts
 
 

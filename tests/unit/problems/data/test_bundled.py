@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_digits
 
-from simulator.config.errors import DataError
-from simulator.problems.data import digits
-from simulator.problems.data.breast_cancer import BreastCancer
-from simulator.problems.data.digits import Digits
-from simulator.problems.data.mnist.part import Mnist
+from stalesim.simulator.config.errors import DataError
+from stalesim.simulator.problems.data import digits
+from stalesim.simulator.problems.data.breast_cancer import BreastCancer
+from stalesim.simulator.problems.data.digits import Digits
+from stalesim.simulator.problems.data.mnist.part import Mnist
 
 
 def test_digits() -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from simulator.storage.cache import cache_folder, cached
+from stalesim.simulator.storage.cache import cache_folder, cached
 
 ARRAYS = {"x": np.arange(12).reshape(3, 4), "y": np.array([0, 1, 2], np.uint8)}
 

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from simulator.config.errors import DataError
-from simulator.problems.data.cifar10.part import RECORD, TEST, TRAIN, Cifar10
-from simulator.problems.data.cifar10.record import ARCHIVE
+from stalesim.simulator.config.errors import DataError
+from stalesim.simulator.problems.data.cifar10.part import RECORD, TEST, TRAIN, Cifar10
+from stalesim.simulator.problems.data.cifar10.record import ARCHIVE
 
 BINARY = Cifar10(source="binary", scale="raw")
 

@@ -11,9 +11,9 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
-from simulator.config.errors import DataError
-from simulator.problems.data.cifar10.part import PYTHON, TEST, TRAIN, Cifar10
-from simulator.problems.data.cifar10.pickled import ALLOWED, parse
+from stalesim.simulator.config.errors import DataError
+from stalesim.simulator.problems.data.cifar10.part import PYTHON, TEST, TRAIN, Cifar10
+from stalesim.simulator.problems.data.cifar10.pickled import ALLOWED, parse
 
 PIXELS = 3072
 

@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from simulator.config.errors import ScenarioError
-from simulator.problems.data.breast_cancer import BreastCancer
-from simulator.problems.data.digits import Digits
-from simulator.problems.data.mnist.part import Mnist
-from simulator.problems.data.parts import Data
-from simulator.problems.data.split import finished
-from simulator.problems.data.user_npz import Npz
+from stalesim.simulator.config.errors import ScenarioError
+from stalesim.simulator.problems.data.breast_cancer import BreastCancer
+from stalesim.simulator.problems.data.digits import Digits
+from stalesim.simulator.problems.data.mnist.part import Mnist
+from stalesim.simulator.problems.data.parts import Data
+from stalesim.simulator.problems.data.split import finished
+from stalesim.simulator.problems.data.user_npz import Npz
 
 X = np.arange(20.0)[:, None]
 Y = np.arange(20) % 5

@@ -9,9 +9,9 @@ import pyarrow as pa
 import pytest
 from PIL import Image
 
-from simulator.config.errors import DataError
-from simulator.storage import limits, pictures
-from simulator.storage.columns import ArrowColumns, TextColumns
+from stalesim.simulator.config.errors import DataError
+from stalesim.simulator.storage import limits, pictures
+from stalesim.simulator.storage.columns import ArrowColumns, TextColumns
 
 PATH = Path("made")
 

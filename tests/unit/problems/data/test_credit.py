@@ -10,11 +10,11 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 from threadpoolctl import threadpool_limits
 
-from simulator.config.errors import DataError
-from simulator.problems.data.base import Dataset
-from simulator.problems.data.credit import standin
-from simulator.problems.data.credit.part import OLE, PAYMENTS, XLS, Credit
-from simulator.problems.partitions.vertical import Vertical
+from stalesim.simulator.config.errors import DataError
+from stalesim.simulator.problems.data.base import Dataset
+from stalesim.simulator.problems.data.credit import standin
+from stalesim.simulator.problems.data.credit.part import OLE, PAYMENTS, XLS, Credit
+from stalesim.simulator.problems.partitions.vertical import Vertical
 
 BLANKS, DOTS = "default payment next month", "default.payment.next.month"
 NAMES = ["ID", "LIMIT_BAL", "SEX", "EDUCATION", "MARRIAGE", "AGE", *PAYMENTS]

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from simulator.config.errors import DataError
-from simulator.storage import digests
+from stalesim.simulator.config.errors import DataError
+from stalesim.simulator.storage import digests
 
 BIG = bytes(range(256)) * (digests.LARGE // 256)
 

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from simulator.config.errors import DataError
-from simulator.problems.data import idx
-from simulator.problems.data.fashion_mnist.part import FashionMnist
-from simulator.problems.data.mnist import part as mnist
-from simulator.problems.data.mnist.part import Mnist
+from stalesim.simulator.config.errors import DataError
+from stalesim.simulator.problems.data import idx
+from stalesim.simulator.problems.data.fashion_mnist.part import FashionMnist
+from stalesim.simulator.problems.data.mnist import part as mnist
+from stalesim.simulator.problems.data.mnist.part import Mnist
 
 IMAGES, LABELS = "train-images-idx3-ubyte", "train-labels-idx1-ubyte"
 IDX = Mnist(source="idx", scale="raw")

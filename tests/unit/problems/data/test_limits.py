@@ -13,19 +13,19 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from simulator.config.errors import DataError
-from simulator.problems.data.user_csv import Csv
-from simulator.problems.data.user_npz import Npz
-from simulator.problems.data.usps import part as usps
-from simulator.storage import archive, files, limits, table
+from stalesim.simulator.config.errors import DataError
+from stalesim.simulator.problems.data.user_csv import Csv
+from stalesim.simulator.problems.data.user_npz import Npz
+from stalesim.simulator.problems.data.usps import part as usps
+from stalesim.simulator.storage import archive, files, limits, table
 
 MEASURED = """
 import resource, sys
 from pathlib import Path
-from simulator.storage import files, table
-from simulator.problems.data.user_csv import Csv
-from simulator.problems.data.user_npz import Npz
-from simulator.config.errors import DataError
+from stalesim.simulator.storage import files, table
+from stalesim.simulator.problems.data.user_csv import Csv
+from stalesim.simulator.problems.data.user_npz import Npz
+from stalesim.simulator.config.errors import DataError
 import pyarrow.parquet
 path = sys.argv[1]
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

@@ -9,11 +9,11 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 from threadpoolctl import threadpool_limits
 
-from simulator.config.errors import DataError
-from simulator.problems.data.mfeat.part import TEXTS, Mfeat
-from simulator.problems.data.mfeat.record import NPZ
-from simulator.problems.data.mfeat.views import VIEWS
-from simulator.problems.partitions.views import Views
+from stalesim.simulator.config.errors import DataError
+from stalesim.simulator.problems.data.mfeat.part import TEXTS, Mfeat
+from stalesim.simulator.problems.data.mfeat.record import NPZ
+from stalesim.simulator.problems.data.mfeat.views import VIEWS
+from stalesim.simulator.problems.partitions.views import Views
 
 NUM = 40
 

@@ -14,11 +14,11 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 from threadpoolctl import threadpool_limits
 
-from simulator.config.errors import DataError
-from simulator.problems.data.mimic import features, standin
-from simulator.problems.data.mimic.features import COLUMNS, VARIABLES, category
-from simulator.problems.data.mimic.part import Mimic
-from simulator.problems.partitions.vertical import Vertical
+from stalesim.simulator.config.errors import DataError
+from stalesim.simulator.problems.data.mimic import features, standin
+from stalesim.simulator.problems.data.mimic.features import COLUMNS, VARIABLES, category
+from stalesim.simulator.problems.data.mimic.part import Mimic
+from stalesim.simulator.problems.partitions.vertical import Vertical
 
 CSV = Mimic(source="csv", scale="raw")
 HEART, EYE, REFILL = 8, 3, 0
@@ -310,7 +310,9 @@ def test_standin_mean_difference_is_far_from_the_optimum() -> None:
 
 def test_no_jax_simpy_or_pandas_is_imported() -> None:
     names = ("mimic.part", "nus_wide.part", "credit.part")
-    code = "".join(f"import simulator.problems.data.{name}\n" for name in names)
+    code = "".join(
+        f"import stalesim.simulator.problems.data.{name}\n" for name in names
+    )
     code += "import sys\nassert not {'jax', 'simpy', 'pandas'} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)
 

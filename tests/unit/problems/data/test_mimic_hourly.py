@@ -8,10 +8,10 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 from threadpoolctl import threadpool_limits
 
-from simulator.problems.data.mimic import hourly
-from simulator.problems.data.mimic.features import VARIABLES
-from simulator.problems.data.mimic.part import Mimic
-from simulator.problems.partitions.views import Views
+from stalesim.simulator.problems.data.mimic import hourly
+from stalesim.simulator.problems.data.mimic.features import VARIABLES
+from stalesim.simulator.problems.data.mimic.part import Mimic
+from stalesim.simulator.problems.partitions.views import Views
 from tests.unit.problems.data.test_mimic import HEART, REFILL, write
 
 HOURLY = Mimic(source="csv", scale="raw", features="hourly")

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from simulator.config.errors import DataError
-from simulator.problems.data.modelnet40 import solids, standin
-from simulator.problems.data.modelnet40.part import ModelNet40
-from simulator.problems.data.modelnet40.renderings import ROOT
-from simulator.problems.partitions.views import Views
+from stalesim.simulator.config.errors import DataError
+from stalesim.simulator.problems.data.modelnet40 import solids, standin
+from stalesim.simulator.problems.data.modelnet40.part import ModelNet40
+from stalesim.simulator.problems.data.modelnet40.renderings import ROOT
+from stalesim.simulator.problems.partitions.views import Views
 
 PNG = ModelNet40(source="png", scale="raw", side=4)
 CLASSES = ("airplane", "bathtub")

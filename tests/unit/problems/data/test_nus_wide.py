@@ -11,10 +11,10 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 from threadpoolctl import threadpool_limits
 
-from simulator.config.errors import DataError, ScenarioError
-from simulator.problems.data.nus_wide import standin
-from simulator.problems.data.nus_wide.part import FEATURES, NusWide
-from simulator.problems.partitions.vertical import Vertical
+from stalesim.simulator.config.errors import DataError, ScenarioError
+from stalesim.simulator.problems.data.nus_wide import standin
+from stalesim.simulator.problems.data.nus_wide.part import FEATURES, NusWide
+from stalesim.simulator.problems.partitions.vertical import Vertical
 
 DAT = NusWide(source="dat", scale="raw")
 NUM = {"Train": 30, "Test": 14}

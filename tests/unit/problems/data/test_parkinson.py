@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from simulator.config.errors import DataError
-from simulator.problems.data.parkinson.part import Parkinson
+from stalesim.simulator.config.errors import DataError
+from stalesim.simulator.problems.data.parkinson.part import Parkinson
 
 CSV = Parkinson(source="csv", scale="raw")
 

@@ -12,19 +12,19 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 from threadpoolctl import threadpool_limits
 
-from simulator.config.errors import DataError
-from simulator.problems.data.mimic import features
-from simulator.problems.data.physionet2012 import part, stays
-from simulator.problems.data.physionet2012.part import PhysioNet2012
-from simulator.problems.data.physionet2012.record import (
+from stalesim.simulator.config.errors import DataError
+from stalesim.simulator.problems.data.mimic import features
+from stalesim.simulator.problems.data.physionet2012 import part, stays
+from stalesim.simulator.problems.data.physionet2012.part import PhysioNet2012
+from stalesim.simulator.problems.data.physionet2012.record import (
     ALL,
     OUTCOMES_A,
     OUTCOMES_B,
     SET_A,
     SET_B,
 )
-from simulator.problems.data.physionet2012.stays import VARIABLES
-from simulator.problems.partitions.views import Views
+from stalesim.simulator.problems.data.physionet2012.stays import VARIABLES
+from stalesim.simulator.problems.partitions.views import Views
 
 NUM = 6
 STATISTICS = PhysioNet2012(scale="raw")

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from simulator.config.catalogue import parts
-from simulator.config.errors import DataError
-from simulator.config.parts import tag
-from simulator.problems.data import idx
-from simulator.problems.data.mnist.part import Mnist
-from simulator.problems.data.usps import part as usps
-from simulator.storage.published import (
+from stalesim.simulator.config.catalogue import parts
+from stalesim.simulator.config.errors import DataError
+from stalesim.simulator.config.parts import tag
+from stalesim.simulator.problems.data import idx
+from stalesim.simulator.problems.data.mnist.part import Mnist
+from stalesim.simulator.problems.data.usps import part as usps
+from stalesim.simulator.storage.published import (
     SOURCE,
     KnownCopy,
     Published,
@@ -95,13 +95,13 @@ def test_unpacked_files_of_mnist_are_mnist(
     known = Published("", "", tuple(files[:3]))
     found = Mnist(source="idx")
     monkeypatch.setattr(
-        "simulator.problems.data.mnist.part.FILES",
+        "stalesim.simulator.problems.data.mnist.part.FILES",
         idx.file_set("mnist")._replace(published=known),
     )
     assert found.make().name == "mnist (other copy)"
     known = known._replace(files=tuple(files))
     monkeypatch.setattr(
-        "simulator.problems.data.mnist.part.FILES",
+        "stalesim.simulator.problems.data.mnist.part.FILES",
         idx.file_set("mnist")._replace(published=known),
     )
     assert found.make().name == "mnist"

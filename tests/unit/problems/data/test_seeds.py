@@ -4,8 +4,8 @@ import pkgutil
 from collections import Counter
 from importlib import import_module
 
-from simulator.problems import data
-from simulator.problems.data.seeds import DIVISION, ORDER, generator
+from stalesim.simulator.problems import data
+from stalesim.simulator.problems.data.seeds import DIVISION, ORDER, generator
 
 NUM_STREAMS = 10
 """Two of every data set, seven stand-ins, one set that is drawn."""
@@ -13,7 +13,9 @@ NUM_STREAMS = 10
 
 def streams() -> list[int]:
     found = [DIVISION, ORDER]
-    for module in pkgutil.walk_packages(data.__path__, "simulator.problems.data."):
+    for module in pkgutil.walk_packages(
+        data.__path__, "stalesim.simulator.problems.data."
+    ):
         stream = vars(import_module(module.name)).get("STREAM")
         found += [] if stream is None else [stream]
     return found

@@ -7,10 +7,15 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from simulator.config.errors import DataError, ScenarioError
-from simulator.problems.data.speech.part import Speech
-from simulator.problems.data.speech.standin import NUM_STATES, STAY, generate
-from simulator.problems.data.speech.utterances import WIDTH, Utterances, cut, deltas
+from stalesim.simulator.config.errors import DataError, ScenarioError
+from stalesim.simulator.problems.data.speech.part import Speech
+from stalesim.simulator.problems.data.speech.standin import NUM_STATES, STAY, generate
+from stalesim.simulator.problems.data.speech.utterances import (
+    WIDTH,
+    Utterances,
+    cut,
+    deltas,
+)
 
 LENGTHS = [7, 2, 9, 6]
 """With three frames a row: 2, 0, 3 and 2 rows; 1, 2, 0 and 0 frames are dropped."""

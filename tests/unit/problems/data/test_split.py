@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from simulator.config.errors import ScenarioError
-from simulator.problems.data.parts import Data
-from simulator.problems.data.split import divide, divided, finished
+from stalesim.simulator.config.errors import ScenarioError
+from stalesim.simulator.problems.data.parts import Data
+from stalesim.simulator.problems.data.split import divide, divided, finished
 
 X = np.arange(40, dtype=float).reshape(20, 2) ** 2
 Y = np.arange(20) % 2

@@ -14,10 +14,10 @@ from pydantic import ValidationError
 from sklearn.linear_model import LogisticRegression
 from threadpoolctl import threadpool_limits
 
-from simulator.config.errors import DataError, ScenarioError
-from simulator.problems.data.spoken_digits import spectrum
-from simulator.problems.data.spoken_digits.part import SpokenDigits
-from simulator.problems.data.spoken_digits.record import ARCHIVE
+from stalesim.simulator.config.errors import DataError, ScenarioError
+from stalesim.simulator.problems.data.spoken_digits import spectrum
+from stalesim.simulator.problems.data.spoken_digits.part import SpokenDigits
+from stalesim.simulator.problems.data.spoken_digits.record import ARCHIVE
 
 RAW = SpokenDigits(scale="raw", frames=4)
 SPEAKERS, DIGITS, INDICES = ("ada", "bob"), (0, 7), range(8)

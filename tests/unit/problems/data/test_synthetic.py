@@ -12,14 +12,14 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from threadpoolctl import threadpool_limits
 
-from simulator.problems.data.base import Dataset
-from simulator.problems.data.cifar10 import standin as cifar_standin
-from simulator.problems.data.cifar10.part import Cifar10
-from simulator.problems.data.fashion_mnist import standin as fashion_standin
-from simulator.problems.data.fashion_mnist.part import FashionMnist
-from simulator.problems.data.parkinson import standin as parkinson_standin
-from simulator.problems.data.parkinson.part import Parkinson
-from simulator.problems.data.synthetic_logistic import NORM, SyntheticLogistic
+from stalesim.simulator.problems.data.base import Dataset
+from stalesim.simulator.problems.data.cifar10 import standin as cifar_standin
+from stalesim.simulator.problems.data.cifar10.part import Cifar10
+from stalesim.simulator.problems.data.fashion_mnist import standin as fashion_standin
+from stalesim.simulator.problems.data.fashion_mnist.part import FashionMnist
+from stalesim.simulator.problems.data.parkinson import standin as parkinson_standin
+from stalesim.simulator.problems.data.parkinson.part import Parkinson
+from stalesim.simulator.problems.data.synthetic_logistic import NORM, SyntheticLogistic
 
 
 def sha(*arrays: np.ndarray) -> str:
@@ -151,7 +151,9 @@ def test_parkinson_standin_accuracy() -> None:
 def test_no_jax_simpy_or_pandas_is_imported() -> None:
     modules = [*("digits", "mnist", "cifar10.part", "parkinson.part", "usps.part")]
     modules += ["fashion_mnist.part", "synthetic_logistic", "user_npz", "user_csv"]
-    code = "".join(f"import simulator.problems.data.{name}\n" for name in modules)
-    code += "import simulator.problems.partitions.iid, sys\n"
+    code = "".join(
+        f"import stalesim.simulator.problems.data.{name}\n" for name in modules
+    )
+    code += "import stalesim.simulator.problems.partitions.iid, sys\n"
     code += "assert not {'jax', 'simpy', 'pandas'} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from simulator import inputs
-from simulator.config.errors import DataError, ScenarioError
-from simulator.problems.data.base import Dataset
-from simulator.problems.data.text import record
-from simulator.problems.data.text.part import Text
-from simulator.problems.partitions.contiguous import Contiguous
+from stalesim.simulator import inputs
+from stalesim.simulator.config.errors import DataError, ScenarioError
+from stalesim.simulator.problems.data.base import Dataset
+from stalesim.simulator.problems.data.text import record
+from stalesim.simulator.problems.data.text.part import Text
+from stalesim.simulator.problems.partitions.contiguous import Contiguous
 
 FABLE = "the crow and the fox, the fox and the crow; "
 

@@ -7,19 +7,19 @@ from typing import Any
 import numpy as np
 import pytest
 
-from simulator.config.errors import DataError, ScenarioError
-from simulator.problems import outputs
-from simulator.problems.caching import dataset
-from simulator.problems.data.base import Field
-from simulator.problems.data.generated import Generated
-from simulator.problems.data.huggingface import HuggingFace
-from simulator.problems.data.mnist.part import Mnist
-from simulator.problems.data.quadratic import Quadratic
-from simulator.problems.data.user_csv import Csv
-from simulator.problems.data.user_npz import Npz
-from simulator.problems.data.user_parquet import Parquet
-from simulator.problems.partitions.dirichlet import Dirichlet
-from simulator.problems.partitions.labels import Labels
+from stalesim.simulator.config.errors import DataError, ScenarioError
+from stalesim.simulator.problems import outputs
+from stalesim.simulator.problems.caching import dataset
+from stalesim.simulator.problems.data.base import Field
+from stalesim.simulator.problems.data.generated import Generated
+from stalesim.simulator.problems.data.huggingface import HuggingFace
+from stalesim.simulator.problems.data.mnist.part import Mnist
+from stalesim.simulator.problems.data.quadratic import Quadratic
+from stalesim.simulator.problems.data.user_csv import Csv
+from stalesim.simulator.problems.data.user_npz import Npz
+from stalesim.simulator.problems.data.user_parquet import Parquet
+from stalesim.simulator.problems.partitions.dirichlet import Dirichlet
+from stalesim.simulator.problems.partitions.labels import Labels
 
 X = np.arange(60.0).reshape(20, 3)
 Y = np.arange(20) % 3

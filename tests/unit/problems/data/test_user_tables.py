@@ -12,14 +12,14 @@ import pytest
 from PIL import Image
 from pydantic import ValidationError
 
-from simulator.config.errors import DataError, ScenarioError
-from simulator.problems.data.base import Dataset, Field
-from simulator.problems.data.huggingface import HuggingFace
-from simulator.problems.data.tables import Tabular
-from simulator.problems.data.user_csv import Csv
-from simulator.problems.data.user_npz import Npz
-from simulator.problems.data.user_parquet import Parquet
-from simulator.problems.partitions.natural import Natural
+from stalesim.simulator.config.errors import DataError, ScenarioError
+from stalesim.simulator.problems.data.base import Dataset, Field
+from stalesim.simulator.problems.data.huggingface import HuggingFace
+from stalesim.simulator.problems.data.tables import Tabular
+from stalesim.simulator.problems.data.user_csv import Csv
+from stalesim.simulator.problems.data.user_npz import Npz
+from stalesim.simulator.problems.data.user_parquet import Parquet
+from stalesim.simulator.problems.partitions.natural import Natural
 from tests.unit.problems.data.saved_set import described, save, save_parts
 
 N = 20

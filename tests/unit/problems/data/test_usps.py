@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_digits
 
-from simulator.config.errors import DataError
-from simulator.problems.data.usps import part as module
-from simulator.problems.data.usps.part import H5, TEST, TRAIN, Usps
+from stalesim.simulator.config.errors import DataError
+from stalesim.simulator.problems.data.usps import part as module
+from stalesim.simulator.problems.data.usps.part import H5, TEST, TRAIN, Usps
 
 LIBSVM = Usps(source="libsvm", scale="raw")
 
