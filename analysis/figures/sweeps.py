@@ -136,7 +136,8 @@ def _samples(study: Study, metric: str, when: Instant | None) -> dict[str, np.nd
         found = for_means(study, metric, found)
         if found["value"].isna().all():
             raise too_late(study, when)
-        bounded = found.loc[np.isinf(found[["low", "high"]]).any(axis=1), "group"]
+        endless = found["low"].eq(-np.inf) | found["high"].eq(np.inf)
+        bounded = found.loc[endless, "group"]
         found["value"] = found["value"].mask(found["group"].isin(bounded))
     return {
         str(group): values.dropna().to_numpy(np.float64)

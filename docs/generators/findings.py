@@ -40,7 +40,7 @@ def local_steps(results: Path, folder: Path) -> None:
 
 def _draw(axes: Axes, measured: Measured, title: str) -> None:
     table = measured.table
-    (column,) = (name for name in measured.high if name.startswith("rounds to "))
+    (column,) = (name for name in measured.high if str(name).startswith("rounds to "))
     eta = np.array([float(next(iter(step.values()))) for step in table["parameters"]])
     number = np.array([int(name.removeprefix("q-")) for name in table["variant"]])
     # The evaluation at which a run has arrived; infinite where it did not.
