@@ -46,26 +46,6 @@ def t_interval(values: Float[np.ndarray, " n"]) -> Interval:
     return Interval(mean, mean - half, mean + half)
 
 
-def paired_t_interval(
-    first: Float[np.ndarray, " n"], second: Float[np.ndarray, " n"]
-) -> Interval:
-    """Returns the mean of `first - second` and its t-interval.
-
-    Args:
-        first: Values of one group's replicates.
-        second: Values of the other's, in the same order; they share their randomness.
-
-    Raises:
-        ValueError: There are not equally many.
-    """
-    first, second = np.asarray(first, np.float64), np.asarray(second, np.float64)
-    if first.shape != second.shape:
-        raise ValueError(
-            f"pairs must be complete, got {first.size} and {second.size} values"
-        )
-    return t_interval(first - second)
-
-
 def held(
     times: Float[np.ndarray, " n"],
     values: Float[np.ndarray, " n"],

@@ -16,7 +16,6 @@ from generators.formulas import markdown
 from stalesim.analysis.claims.measured import read_csv
 from stalesim.analysis.figures import style
 from stalesim.analysis.figures.files import save_figure
-from stalesim.analysis.statistics import paired_t_interval
 
 STUDIES = {
     "methods-diloco": "DiLoCo: test loss at 960 s",
@@ -84,7 +83,8 @@ def tables(path: Path, pairs: tuple[tuple[str, str], ...]) -> str:
 
     Args:
         path: As of `at_best_rates`.
-        pairs: A variant, and the one whose losses are taken from its own.
+        pairs: A variant, and the one whose losses are taken from its own. So few
+            replicates decide nothing: signs and ranges are shown, and no test.
     """
     best = at_best_rates(path)
     edges = best["edge"].map(lambda edge: edge and f", {edge}")
@@ -98,11 +98,11 @@ def tables(path: Path, pairs: tuple[tuple[str, str], ...]) -> str:
     )
     rows = []
     for one, other in pairs:
-        found = paired_t_interval(losses[one], losses[other])
-        half = found.high - found.mean
-        decided = "yes" if abs(found.mean) > half else "no"
-        rows.append((one, other, f"{found.mean:.3f} ± {half:.3f}", decided))
-    columns = pd.Index(["variant", "less", "difference", "other than 0"])
+        found = losses[one] - losses[other]
+        ends = f"{found.min():.3f} to {found.max():.3f}"
+        lower = f"{(found < 0).sum()} of {found.size}"
+        rows.append((one, other, f"{np.median(found):.3f}", ends, lower))
+    columns = pd.Index(["variant", "less", "median", "least to largest", "lower in"])
     differences = pd.DataFrame(rows, columns=columns)
     return f"{markdown(shown)}\n\n{markdown(differences)}"
 

@@ -8,10 +8,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter
 
+from stalesim.analysis.bounds import exact, interval
 from stalesim.analysis.claims.measured import Measured, final, read_csv
 from stalesim.analysis.figures import style
 from stalesim.analysis.figures.files import save_figure
-from stalesim.analysis.statistics import t_interval
 
 ACCURACY = "Final test accuracy"
 CASE3, NOISE, PARAMETERS = "adp2sgd-case3", "adp2sgd-large-noise", "mapa-params-cnn"
@@ -42,10 +42,10 @@ OLDER = {"{}-sigma30": "25,000, sigma = 30"}
 
 
 class Levels(NamedTuple):
-    """Final accuracies along a sweep: where, their means and their intervals."""
+    """Final accuracies along a sweep: where, their medians and their intervals."""
 
     at: list[float]
-    means: list[float]
+    medians: list[float]
     ends: tuple[list[float], list[float]]
 
 
@@ -92,18 +92,18 @@ def large_noise(measured: Measured) -> Figure:
     axes = figure.subplots()
     for place, variant in enumerate(LEARNERS):
         (group,) = measured.groups(variant)
-        mean, low, high = t_interval(_finals(measured, group))
+        median, low, high = interval(exact(_finals(measured, group)))
         is_sync = variant.startswith(("sync", "ring"))
         axes.errorbar(
-            mean,
+            median,
             place,
-            xerr=[[mean - low], [high - mean]],
+            xerr=[[median - low], [high - median]],
             fmt="s" if is_sync else "o",
             c=style.palette()[1 if is_sync else 0],
         )
     axes.set_yticks(range(len(LEARNERS)), list(LEARNERS.values()))
     axes.invert_yaxis()
-    axes.set_xlabel(f"{ACCURACY}, mean and 95 % interval")
+    axes.set_xlabel(f"{ACCURACY}, median and 95 % interval")
     return figure
 
 
@@ -130,7 +130,13 @@ def parameters(measured: Measured) -> Figure:
 
 def _draw(axes: Axes, line: Levels, colour: str, label: str) -> None:
     axes.errorbar(
-        line.at, line.means, yerr=line.ends, fmt="o-", c=colour, label=label, capsize=2
+        line.at,
+        line.medians,
+        yerr=line.ends,
+        fmt="o-",
+        c=colour,
+        label=label,
+        capsize=2,
     )
 
 
@@ -139,12 +145,12 @@ def _line(measured: Measured, variant: str) -> Levels:
     found = {}
     for group in measured.groups(variant):
         (value,) = measured.parameters(group).values()
-        found[float(value)] = t_interval(_finals(measured, group))
+        found[float(value)] = interval(exact(_finals(measured, group)))
     at = sorted(found)
-    means = [found[x].mean for x in at]
+    medians = [found[x].mean for x in at]
     below = [found[x].mean - found[x].low for x in at]
     above = [found[x].high - found[x].mean for x in at]
-    return Levels(at, means, (below, above))
+    return Levels(at, medians, (below, above))
 
 
 def _finals(measured: Measured, group: str) -> np.ndarray:

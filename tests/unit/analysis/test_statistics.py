@@ -39,18 +39,6 @@ def test_t_interval_of_too_little(values: list[float]) -> None:
         assert str(found) == "4"
 
 
-def test_paired_t_interval_is_scipys() -> None:
-    generator = np.random.default_rng(2)
-    shared = generator.normal(0, 5, 6)
-    first, second = shared + generator.normal(1, 0.1, 6), shared
-    expected = scipy.stats.ttest_rel(first, second).confidence_interval(0.95)
-    found = statistics.paired_t_interval(first, second)
-    assert found[1:] == pytest.approx((expected.low, expected.high), rel=1e-12)
-    assert found.high - found.low < 0.5  # what is shared, of spread 5, cancels
-    with pytest.raises(ValueError, match="pairs must be complete, got 6 and 5 values"):
-        statistics.paired_t_interval(first, second[:5])
-
-
 def test_values_hold_until_the_next() -> None:
     grid = np.array([0.0, 1.0, 1.5, 3.0, 9.0])
     found = held(np.array([1.0, 2.0, 3.0]), np.array([10.0, 20.0, 30.0]), grid)
