@@ -258,7 +258,7 @@ def _attribute_docstrings(cls: type | None) -> dict[str, str]:
     """Returns what stands under the attributes of a class and of those it inherits."""
     found: dict[str, str] = {}
     for one in reversed(cls.__mro__ if cls else ()):
-        if not one.__module__.startswith("simulator."):
+        if not one.__module__.startswith("stalesim."):
             continue
         tree = ast.parse(textwrap.dedent(inspect.getsource(one))).body[0]
         body = tree.body if isinstance(tree, ast.ClassDef) else []

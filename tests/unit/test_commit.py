@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from stalesim import simulator
 from stalesim.simulator.trace import commit
 from stalesim.simulator.trace.commit import of_program
 
@@ -26,7 +25,7 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = tmp_path / "copy" / "simulator"
     folder.mkdir(parents=True)
     (folder / "__init__.py").write_text("")
-    monkeypatch.setattr(simulator, "__file__", str(folder / "__init__.py"))
+    monkeypatch.setattr(commit, "PACKAGE", folder)
     return folder
 
 

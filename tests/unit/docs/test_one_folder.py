@@ -40,13 +40,14 @@ def places(kind: str) -> list[tuple[Path, str]]:
     """
     found, _ = named(kind)
     package = found.__module__.rpartition(".")[0]
-    folder = house.ROOT / package.replace(".", "/")
+    folder = house.ROOT / package.removeprefix("stalesim.").replace(".", "/")
     words = {kind, package}
     for path in folder.glob("*.py"):
         tree = ast.parse(path.read_text(encoding="utf-8"))
         words |= {node.name for node in tree.body if isinstance(node, ast.ClassDef)}
-    pattern = re.compile(rf"\b({'|'.join(map(re.escape, words))})\b")
-    files = [house.ROOT / "pyproject.toml", house.ROOT / "stalesim.py"]
+    named_as = "|".join(map(re.escape, words))
+    pattern = re.compile(rf"\b({named_as})\b|from \.[.\w]*\b{folder.name}\b")
+    files = [house.ROOT / "pyproject.toml", house.ROOT / "setup.py"]
     files += [house.ROOT / name for name in BY_HAND]
     for part in house.PRODUCT:
         inside = [*(house.ROOT / part).rglob("*")]
