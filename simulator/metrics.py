@@ -171,7 +171,7 @@ class Metric(NamedPart):
         Raises:
             UserError: The record of a plug-in names no function.
         """
-        own = self.compute.startswith("simulator.")
+        own = self.compute.startswith("stalesim.")
         return function_at(self.compute, f"compute of the metric {self.name}", own=own)
 
     def mean(self, value: Any) -> Any:
@@ -183,7 +183,7 @@ class Metric(NamedPart):
 
     def finish(self) -> Callable[..., Any]:
         """Imports and returns the function that makes the value on the host."""
-        own = self.of_run.startswith("simulator.")
+        own = self.of_run.startswith("stalesim.")
         return function_at(self.of_run, f"of_run of the metric {self.name}", own=own)
 
     def refuse(

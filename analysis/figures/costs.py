@@ -42,8 +42,9 @@ def costs(
         if target is not None:
             numbers = np.arange(len(mine), dtype=np.float64)
             curve = mine["value"].to_numpy(np.float64)
-            at, reached = first_reached(numbers, curve, target, higher=higher)
-            last = int(at)
+            _, at = first_reached(numbers, curve, target, higher=higher)
+            reached = bool(np.isfinite(at))
+            last = int(at) if reached else last
         rows.append((run, *mine[[*PHASES]].iloc[last], reached))
     found = pd.DataFrame(rows, columns=pd.Index(["run", *PHASES, "reached"]))
     return ends.merge(found, on="run").drop(columns="run")

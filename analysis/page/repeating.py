@@ -73,8 +73,7 @@ def needed(manifest: dict[str, Any]) -> Rows:
     rows = []
     for kind in ("inputs", "modules"):
         for name, each in _of(manifest, kind).items():
-            told = each.get("sha256") if isinstance(each, Mapping) else None
-            rows.append((name, f"SHA-256 {told}" if told else "of unknown content"))
+            rows.append((name, f"SHA-256 {each['sha256']}"))
     return rows
 
 

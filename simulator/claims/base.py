@@ -127,7 +127,7 @@ class Claim(Part):
         return self._function("measured_by")(self)
 
     def _function(self, entry: str) -> Callable[..., Any]:
-        own = type(self).__module__.startswith("simulator.")
+        own = type(self).__module__.startswith("stalesim.")
         where = f"{type(self).__name__}.{entry}"
         return function_at(getattr(self, entry), where, own=own)
 

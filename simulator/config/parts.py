@@ -50,7 +50,7 @@ class Part(Config):
         Raises:
             UserError: there is none.
         """
-        own = cls.__module__.startswith("simulator.")
+        own = cls.__module__.startswith("stalesim.")
         return function_at(cls.made_by, f"{cls.__name__}.made_by", own=own)
 
     def make(self, *facts: Any, **named: Any) -> Any:

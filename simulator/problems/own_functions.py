@@ -128,7 +128,7 @@ def _start(config: Any, problem: Any) -> Any:
 
 
 def _is_own(record: Metric) -> bool:
-    return not record.compute.startswith("simulator.")
+    return not record.compute.startswith("stalesim.")
 
 
 def of_problem(config: Any) -> list[UserFunction]:

@@ -132,7 +132,7 @@ def set_up(run: Run) -> RunSetup:
 
 def _kind(protocol: Protocol) -> type[SimulatedTimeline]:
     """Imports and returns the class of a protocol's timelines."""
-    own = protocol.played_by.startswith("simulator.")
+    own = protocol.played_by.startswith("stalesim.")
     kind: Any = function_at(protocol.played_by, "protocol.played_by", own=own)
     return kind
 

@@ -31,8 +31,13 @@ def moved(world: twin.World) -> twin.World:
 
 
 def in_steps(world: twin.World, steps: Sequence[int]) -> twin.World:
-    """Returns a world whose durations are those of a local step."""
-    return replace(world, duration=lambda i, j: steps[i] * world.duration(i, j))
+    """Returns a world whose jobs take the sum of their local steps' durations."""
+
+    def duration(i: int, j: int) -> float:
+        each = range(j * steps[i], (j + 1) * steps[i])
+        return float(np.sum([world.duration(i, step) for step in each]))
+
+    return replace(world, duration=duration)
 
 
 NO_BIAS = {"bias_correction_mu": False, "bias_correction_nu": False}

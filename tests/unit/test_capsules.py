@@ -24,7 +24,7 @@ from tests.runs import tiny_study
 
 REST = """\
 question: does it repeat?
-replicates: 3
+replicates: 6
 stop: {commits: 40}
 evaluate: {every: {commits: 10}}
 variants: {fast: {}, slow: {algorithm: {step_size: 1.0e-6}}}
@@ -140,8 +140,8 @@ def test_the_same_study_gives_the_same_capsule(folder: Path, tmp_path: Path) -> 
 
 def test_digests_tell_traces_apart(folder: Path) -> None:
     found = digests.of_runs(load(folder))
-    assert len(found) == 6
-    assert found["sha256"].nunique() == 6
+    assert len(found) == 12
+    assert found["sha256"].nunique() == 12
     again = digests.of_runs(load(folder))
     assert found["sha256"].to_list() == again["sha256"].to_list()
 
@@ -149,7 +149,7 @@ def test_digests_tell_traces_apart(folder: Path) -> None:
 def test_a_capsule_is_repeated(packed: Path, tmp_path: Path) -> None:
     code, output = _run("rerun", packed, "-o", tmp_path / "again", "-j", 1)
     assert code == 0, output
-    assert "traces: 6 of 6 runs equal to the bit" in output
+    assert "traces: 12 of 12 runs equal to the bit" in output
     assert "the same verdicts: 1 verdict" in output
     study = load(tmp_path / "again")
     study.manifest["environment"]["jax"] = "9"
@@ -170,7 +170,7 @@ def test_what_differs_is_named(packed: Path, tmp_path: Path) -> None:
     path = changed(packed, tmp_path, change)
     code, output = _run("rerun", path, "-o", tmp_path / "other", "-j", 1)
     assert code == 1
-    assert "traces: 3 of 6 runs equal to the bit; not slow (replicate 0)" in output
+    assert "traces: 6 of 12 runs equal to the bit; not slow (replicate 0)" in output
     assert "after 40 commits: holds then, " in output
     assert "other verdicts: 1 of 1 verdict" in output
 
@@ -321,7 +321,7 @@ def test_a_run_that_the_capsule_lacks_is_another_one(
     table = found.files["results/runs.csv"].splitlines(keepends=True)
     fewer = {**found.files, "results/runs.csv": b"".join(table[:-1])}
     again = capsules.compare(found._replace(files=fewer), load(folder))
-    assert (again.same_runs, again.runs) == (5, 6)
+    assert (again.same_runs, again.runs) == (11, 12)
 
 
 def test_what_a_plugin_imports_is_packed_as_well(folder: Path, tmp_path: Path) -> None:

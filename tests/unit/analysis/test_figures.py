@@ -361,7 +361,7 @@ def test_intervals_of_times_are_closed_where_all_arrived() -> None:
     assert markers.count("|") == 4
     assert note_of(figure) == (
         "Bars: median; lines: its 95 % interval; ×: times as fast as the slowest, a "
-        "ratio of medians (a claim's is the mean over pairs of replicates); "
+        "ratio of medians (a claim's is the median over pairs of replicates); "
         "(k of n): replicates that reached it"
     )
     open_one = Fake()

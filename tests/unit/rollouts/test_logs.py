@@ -168,7 +168,7 @@ def test_lines_that_are_no_json(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="line 6 is no JSON object"):
         read_samples(path)
     path.write_text('{"sample": 1', encoding="utf-8")
-    with pytest.raises(DataError, match="line 1 is no JSON: Expecting"):
+    with pytest.raises(DataError, match=r"line 1 is not JSON \(Expecting"):
         read_samples(path)
 
 

@@ -144,7 +144,7 @@ BAD = {
         "stop: {commits: 10}",
         f"{CLAIM}value: base, than: base, is: 1, within: 1, says: x}}]",
         "9: claims.0.than",
-        "close, ratio, critical, no_worse_mean and ahead, not to value; remove",
+        "close, ratio, monotone, critical, no_worse_mean and ahead, not to value",
     ),
 }
 

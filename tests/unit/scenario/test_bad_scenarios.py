@@ -622,7 +622,7 @@ BAD = {
         "{slope: async, than: sync, metric: objective, is: -1, within: 0.1, says: x}",
         26,
         "claims.0.than",
-        ["close, ratio, critical, no_worse_mean and ahead, not to slope"],
+        ["close, ratio, monotone, critical, no_worse_mean and ahead, not to slope"],
     ),
     "slope of how much": (
         CLAIM,
