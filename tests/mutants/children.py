@@ -126,7 +126,7 @@ class Changed(importlib.abc.MetaPathFinder, importlib.abc.SourceLoader):
     """Finds one module with another source than its file's; writes no bytecode."""
 
     def __init__(self, path: str, source: bytes) -> None:
-        parts = list(Path(path).with_suffix("").parts)
+        parts = ["stalesim", *Path(path).with_suffix("").parts]
         self._package = parts[-1] == "__init__"
         self._name = ".".join(parts[:-1] if self._package else parts)
         self._path, self._source = str(ROOT / path), source

@@ -69,7 +69,7 @@ def test_a_world_is_played_without_jax(world: Path, tmp_path: Path) -> None:
     ordinary = tmp_path / "ordinary.yaml"
     ordinary.write_text(to_yaml(scenario()), encoding="utf-8")
     code = (
-        "import sys; from simulator import cli\n"
+        "import sys; from stalesim.simulator import cli\n"
         "for a in (sys.argv[1:-1], ['timeline', sys.argv[-1], '-o', sys.argv[3]+'2']):"
         "\n    cli.app(a, standalone_mode=False)\n"
         "assert 'jax' not in sys.modules and 'equinox' not in sys.modules"

@@ -480,7 +480,7 @@ def own(here: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     (here / "pack_of_inputs" / "__init__.py").write_text("")
     (here / "pack_of_inputs" / "inner.py").write_text("from .beside import late\n")
     (here / "pack_of_inputs" / "beside.py").write_text(
-        "import haiku, simulator\ndef late(x):\n    return x\n"
+        "import haiku, stalesim\ndef late(x):\n    return x\n"
     )
     yield here
     for name in {*sys.modules} - before:
