@@ -58,7 +58,7 @@ FEATURES = {
     "accuracy at an instant": ("analysis/instants.py", "analysis/figures/instants.py"),
     "fairness": (
         *("analysis/fairness.py", "analysis/figures/fairness.py"),
-        "simulator/problems/fairness.py",
+        "simulator/learning/fairness.py",
     ),
     "playground": ("docs/assets",),
 }

@@ -237,7 +237,7 @@ class Metric(NamedPart):
 
 TEST_ACCURACY = Metric(
     "test_accuracy",
-    "stalesim.simulator.problems.metrics:accuracy",
+    "stalesim.simulator.learning.metrics:accuracy",
     meaning="of the test rows",
     label="Test accuracy",
     unit="fraction",
@@ -248,14 +248,14 @@ TEST_ACCURACY = Metric(
 )
 TEST_LOSS = Metric(
     "test_loss",
-    "stalesim.simulator.problems.metrics:loss",
+    "stalesim.simulator.learning.metrics:loss",
     meaning="mean over the test rows",
     label="Test loss",
     unit=OF_LOSS,
 )
 TEST_PERPLEXITY = Metric(
     "test_perplexity",
-    "stalesim.simulator.problems.metrics:perplexity",
+    "stalesim.simulator.learning.metrics:perplexity",
     meaning="exponential of the mean loss of the test rows",
     label="Test perplexity",
     unit="classes",
@@ -263,7 +263,7 @@ TEST_PERPLEXITY = Metric(
 )
 TEST_AUC = Metric(
     "test_auc",
-    "stalesim.simulator.problems.metrics:area_under_roc_curve",
+    "stalesim.simulator.learning.metrics:area_under_roc_curve",
     meaning="area under the ROC curve, test rows",
     label="Test AUC",
     higher_is_better=True,
@@ -273,7 +273,7 @@ TEST_AUC = Metric(
 )
 EXPECTED_REWARD = Metric(
     "expected_reward",
-    "stalesim.simulator.problems.metrics:expected_reward",
+    "stalesim.simulator.learning.metrics:expected_reward",
     meaning="of a policy that is rewarded for the right class, or answer: its exact "
     "mean over the test rows",
     label="Expected reward",
@@ -283,21 +283,21 @@ EXPECTED_REWARD = Metric(
 )
 OBJECTIVE = Metric(
     "objective",
-    "stalesim.simulator.problems.metrics:objective",
+    "stalesim.simulator.learning.metrics:objective",
     meaning="F on all training rows, regularised",
     label="Objective",
     unit=OF_LOSS,
 )
 GRADIENT_NORM_SQUARED = Metric(
     "gradient_norm_squared",
-    "stalesim.simulator.problems.metrics:gradient_norm_squared",
+    "stalesim.simulator.learning.metrics:gradient_norm_squared",
     meaning="squared norm of F's gradient",
     label="Squared norm of the gradient",
     logarithmic=True,
 )
 OPTIMALITY_GAP = Metric(
     "optimality_gap",
-    "stalesim.simulator.problems.metrics:optimality_gap",
+    "stalesim.simulator.learning.metrics:optimality_gap",
     meaning="F minus its minimum",
     label="Optimality gap",
     unit=OF_LOSS,
@@ -320,7 +320,7 @@ CONSENSUS_DISTANCE = Metric(
 )
 WORKER_ACCURACY = Metric(
     "worker_accuracy",
-    "stalesim.simulator.problems.metrics:accuracy",
+    "stalesim.simulator.learning.metrics:accuracy",
     meaning="mean of the workers' own",
     unit="fraction",
     higher_is_better=True,
@@ -331,7 +331,7 @@ WORKER_ACCURACY = Metric(
 )
 WORKER_LOSS = Metric(
     "worker_loss",
-    "stalesim.simulator.problems.metrics:loss",
+    "stalesim.simulator.learning.metrics:loss",
     meaning="mean of the workers' own",
     unit=OF_LOSS,
     models=Models.EACH_WORKER,

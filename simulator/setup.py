@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from jaxtyping import Float
 
+from .learning.sampler import Sampler
+from .learning.shape import ProblemShape
+from .learning.shares import Shares
 from .privacy.ledger import Ledger
 from .privacy.releases import Guarantee
-from .problems.sampler import Sampler
-from .problems.shape import ProblemShape
-from .problems.shares import Shares
 from .streams import Purpose, Streams
 
 if TYPE_CHECKING:

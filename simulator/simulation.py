@@ -26,9 +26,9 @@ from .engine.execute import Program
 from .engine.row_stream import EvaluationPoint, RowStream
 from .engine.runner import Runner
 from .keys import key_of
+from .learning import building, uneven
+from .learning.constants import Constants
 from .metrics import Need, metric
-from .problems import building, uneven
-from .problems.constants import Constants
 from .results import Results
 from .scenario import amounts
 from .scenario.study import Run

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ...simulator.problems.images import image_shape
+from ...simulator.data.images import image_shape
 from ...simulator.scenario.scenario import Scenario
 from ...simulator.trace import StudyError
 from ..figures.files import save_figure
@@ -87,8 +87,8 @@ def _victim(
     scenario: Scenario,
 ) -> tuple[np.ndarray, tuple[int, ...], report.Attack]:
     """Returns training images, their shape, and the attack on a scenario's model."""
-    from ...simulator.problems.caching import dataset
-    from ...simulator.problems.outputs import form
+    from ...simulator.data.outputs import form
+    from ...simulator.learning.caching import dataset
 
     problem = scenario.problem
     data = dataset(problem.data, scenario.engine.precision)

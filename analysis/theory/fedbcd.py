@@ -38,7 +38,7 @@ def largest_steps(
         of_parties: L_k, Lipschitz constants of the parties' blocks of the gradient.
         smoothness: L, of the whole gradient.
 
-    Source: FedBCD, Theorem 2. `simulator.problems.convex.largest_step` is `safe`.
+    Source: FedBCD, Theorem 2. `simulator.learning.convex.largest_step` is `safe`.
     """
     L = smoothness
     squares = [one**2 for one in of_parties]

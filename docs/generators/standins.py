@@ -36,7 +36,7 @@ def document(root: Path) -> str:
     """
     page = (root / "docs" / "standins.md").read_text(encoding="utf-8")
     parts = [page.partition(MARK)[0] + MARK]
-    for path in sorted(root.glob("simulator/problems/data/*/*standin.py")):
+    for path in sorted(root.glob("simulator/data/*/*standin.py")):
         name = path.parent.name
         called = f"{name}-hourly" if path.stem == "hourly_standin" else name
         first, rest = made(path)

@@ -8,9 +8,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Key, Num
 
+from ..learning.horizontal import HorizontalProblem
+from ..models.base import STATISTICS_KEPT
 from ..privacy import mechanisms
-from ..problems.horizontal import HorizontalProblem
-from ..problems.models.base import STATISTICS_KEPT
 from ..setup import RunSetup
 from ..timeline import NO_SAMPLE
 from .base import Event, Info

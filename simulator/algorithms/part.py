@@ -13,11 +13,11 @@ from ..config.base import Config, LocatedError, Rule
 from ..config.errors import ScenarioError
 from ..config.expressions import per_client
 from ..config.parts import Part, tag
+from ..learning.sampler import Sampler
+from ..learning.shape import ProblemShape
+from ..learning.uneven import UnevenSampler
+from ..models.parts import ModelCounts
 from ..privacy.releases import Calibrated, Guarantee
-from ..problems.models.parts import ModelCounts
-from ..problems.sampler import Sampler
-from ..problems.shape import ProblemShape
-from ..problems.uneven import UnevenSampler
 from ..world.workload import Workload
 from .optimizers.part import programs
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..config.errors import ScenarioError
-from ..problems.constants import Constants, measured
+from ..learning.constants import Constants, measured
 from .part import (
     BoundedNonconvexStep,
     BoundedStronglyConvexStep,

@@ -14,8 +14,8 @@ from ..algorithms.base import Event, Info
 from ..config.errors import ScenarioError
 from ..config.stop import Windowed
 from ..keys import key_of
+from ..learning.fairness import label_mix
 from ..metrics import metric
-from ..problems.fairness import label_mix
 from ..setup import RunSetup
 from ..timeline import Kind, Rows, StopReason
 from .execute import Carry, Program, device, host, null_events, put

@@ -17,8 +17,8 @@ from ..config.functions import FunctionName
 from ..config.named import NamedPart
 from ..config.parts import tag
 from ..config.text import suggestion
-from ..problems.models.linear.part import Linear
-from ..problems.server.part import ServerModel
+from ..models.linear.part import Linear
+from ..models.server.part import ServerModel
 from . import tuning
 from .privacy import Privacy, check_privacy
 from .setting import BaseScenario, Recording

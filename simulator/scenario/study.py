@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from ..config.base import LocatedError
 from ..config.messages import first_error
 from ..config.text import shown, suggestion
-from ..problems.data.parts import OF_REPLICATE
+from ..data.parts import OF_REPLICATE
 from . import claimed, grid
 from .dialect import Keys
 from .inheriting import Inherited, filled, of_another

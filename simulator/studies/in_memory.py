@@ -7,7 +7,7 @@ import numpy as np
 
 from ..config import functions
 from ..config.errors import ScenarioError
-from ..problems.data.arrays import by_name
+from ..data.arrays import by_name
 from ..scenario.reading import validated
 from ..scenario.scenario import Scenario
 from .paths import DATA

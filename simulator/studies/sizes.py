@@ -38,7 +38,7 @@ def sizes(tasks: list[Task]) -> list[ModelSize]:
         tasks: Tasks of a study whose runs were checked.
     """
     from .. import inputs
-    from ..problems.work import work
+    from ..learning.work import work
     from ..timelines.of_run import set_up
     from .planning import structure
 

@@ -11,12 +11,12 @@ from typing import Any
 
 from ..config.errors import ScenarioError
 from ..config.named import function_at
+from ..learning.column_work import column_work
+from ..learning.sampler import Sampler
+from ..learning.shape import ProblemShape
+from ..learning.shares import Shares, shares
 from ..privacy import ledger
 from ..privacy.releases import Calibrated
-from ..problems.column_work import column_work
-from ..problems.sampler import Sampler
-from ..problems.shape import ProblemShape
-from ..problems.shares import Shares, shares
 from ..protocols.base import Protocol
 from ..scenario.scenario import Scenario
 from ..scenario.setting import WorldScenario
@@ -139,7 +139,7 @@ def _kind(protocol: Protocol) -> type[SimulatedTimeline]:
 
 def _flops(scenario: Scenario) -> tuple[float, ...]:
     """Returns the operations of a sample's gradient, of clients or of each party."""
-    from ..problems.work import work  # JAX: only where a world asks for it
+    from ..learning.work import work  # JAX: only where a world asks for it
 
     return work(scenario.problem).clients
 

@@ -8,31 +8,31 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from stalesim.simulator.problems import losses
-from stalesim.simulator.problems.models.cifar_net import layers
-from stalesim.simulator.problems.models.cnn.network import CnnNetwork
-from stalesim.simulator.problems.models.convolution import convolve
-from stalesim.simulator.problems.models.deep_cnn.network import DeepCnnNetwork
-from stalesim.simulator.problems.models.deep_cnn.part import DeepCnn
-from stalesim.simulator.problems.models.dense.network import DenseNetwork
-from stalesim.simulator.problems.models.linear.network import (
+from stalesim.simulator.learning import losses
+from stalesim.simulator.learning.transfer import TransferProblem
+from stalesim.simulator.learning.vertical import VerticalProblem, added
+from stalesim.simulator.models.cifar_net import layers
+from stalesim.simulator.models.cnn.network import CnnNetwork
+from stalesim.simulator.models.convolution import convolve
+from stalesim.simulator.models.deep_cnn.network import DeepCnnNetwork
+from stalesim.simulator.models.deep_cnn.part import DeepCnn
+from stalesim.simulator.models.dense.network import DenseNetwork
+from stalesim.simulator.models.linear.network import (
     LinearClassifier,
     LinearEmbedding,
 )
-from stalesim.simulator.problems.models.lstm.layers import both_ways
-from stalesim.simulator.problems.models.lstm.network import LstmNetwork
-from stalesim.simulator.problems.models.lstm.part import Lstm
-from stalesim.simulator.problems.models.lstm.party import PartyLstm
-from stalesim.simulator.problems.models.mlp.network import MlpNetwork
-from stalesim.simulator.problems.models.party import PartyNetwork
-from stalesim.simulator.problems.models.pooling import pool
-from stalesim.simulator.problems.models.transformer.network import TransformerNetwork
-from stalesim.simulator.problems.models.transformer.part import Transformer
-from stalesim.simulator.problems.models.view_cnn.network import ViewCnnNetwork
-from stalesim.simulator.problems.server.network import ServerNetwork
-from stalesim.simulator.problems.server.part import ServerModel
-from stalesim.simulator.problems.transfer import TransferProblem
-from stalesim.simulator.problems.vertical import VerticalProblem, added
+from stalesim.simulator.models.lstm.layers import both_ways
+from stalesim.simulator.models.lstm.network import LstmNetwork
+from stalesim.simulator.models.lstm.part import Lstm
+from stalesim.simulator.models.lstm.party import PartyLstm
+from stalesim.simulator.models.mlp.network import MlpNetwork
+from stalesim.simulator.models.party import PartyNetwork
+from stalesim.simulator.models.pooling import pool
+from stalesim.simulator.models.server.network import ServerNetwork
+from stalesim.simulator.models.server.part import ServerModel
+from stalesim.simulator.models.transformer.network import TransformerNetwork
+from stalesim.simulator.models.transformer.part import Transformer
+from stalesim.simulator.models.view_cnn.network import ViewCnnNetwork
 
 
 class Case(NamedTuple):

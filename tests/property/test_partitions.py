@@ -6,15 +6,15 @@ import numpy as np
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from stalesim.simulator.problems.data.base import Dataset
-from stalesim.simulator.problems.data.groups import grouping
-from stalesim.simulator.problems.partitions.column import ByColumn
-from stalesim.simulator.problems.partitions.dirichlet import Dirichlet
-from stalesim.simulator.problems.partitions.iid import Iid
-from stalesim.simulator.problems.partitions.labels import Labels
-from stalesim.simulator.problems.partitions.natural import Natural
-from stalesim.simulator.problems.partitions.sizes import Sizes
-from stalesim.simulator.problems.sampler import Sampler, Sampling
+from stalesim.simulator.data.base import Dataset
+from stalesim.simulator.data.groups import grouping
+from stalesim.simulator.learning.sampler import Sampler, Sampling
+from stalesim.simulator.partitions.column import ByColumn
+from stalesim.simulator.partitions.dirichlet import Dirichlet
+from stalesim.simulator.partitions.iid import Iid
+from stalesim.simulator.partitions.labels import Labels
+from stalesim.simulator.partitions.natural import Natural
+from stalesim.simulator.partitions.sizes import Sizes
 from stalesim.simulator.timeline import NO_SAMPLE, NO_WORKER, Rows
 
 SAMPLINGS: list[Sampling] = ["distinct", "replacement", "shuffled"]

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from stalesim.simulator.config.stop import Stop
 from stalesim.simulator.laws.constant import Constant
 from stalesim.simulator.laws.distributions import Scipy
-from stalesim.simulator.problems.sampler import Sampler
+from stalesim.simulator.learning.sampler import Sampler
 from stalesim.simulator.protocols import (
     Asynchronous,
     Bounded,

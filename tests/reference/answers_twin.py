@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from stalesim.simulator.problems.models.transformer.part import Transformer
+from stalesim.simulator.models.transformer.part import Transformer
 from tests.reference.policy_gradient_twin import picked, shares
 
 TINY = 1e-30

@@ -9,7 +9,7 @@ import pytest
 
 from stalesim.simulator.algorithms.decentralised.part import Augmentation, Psgd
 from stalesim.simulator.config.errors import UserError
-from stalesim.simulator.problems.augmenting import augmented
+from stalesim.simulator.learning.augmenting import augmented
 from stalesim.simulator.simulation import Prepared, key_of
 from stalesim.simulator.timeline import Kind
 from tests.reference import gossip_twin as twin

@@ -9,7 +9,7 @@ import pytest
 
 from stalesim.simulator.engine.execute import Program
 from stalesim.simulator.engine.runner import Runner
-from stalesim.simulator.problems import losses
+from stalesim.simulator.learning import losses
 from stalesim.simulator.simulation import Prepared, _row_stream, key_of
 from tests.runs import prepared, rows_of
 from tests.support import SGD

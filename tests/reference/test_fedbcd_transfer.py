@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from stalesim.simulator.problems.transfer import LABELLED, OTHER
+from stalesim.simulator.learning.transfer import LABELLED, OTHER
 from stalesim.simulator.scenario.study import merge
 from stalesim.simulator.simulation import Prepared, key_of
 from tests.reference import ftl_twin as twin

@@ -20,9 +20,9 @@ from jax import Array
 from stalesim.simulator.algorithms.optimizers.arrays import arrays_of
 from stalesim.simulator.config import functions
 from stalesim.simulator.config.functions import UserFunction
-from stalesim.simulator.problems.data.base import Field
-from stalesim.simulator.problems.models.python.network import OwnNetwork, python_network
-from stalesim.simulator.problems.outputs import OutputForm
+from stalesim.simulator.data.base import Field
+from stalesim.simulator.data.outputs import OutputForm
+from stalesim.simulator.models.python.network import OwnNetwork, python_network
 from tests.reference.test_own_models import BASE, GOSSIP, assert_same, run
 
 FEATURES, UNITS, CLASSES = 64, 7, 10

@@ -17,8 +17,8 @@ from stalesim.simulator.algorithms.vafl import smoothed
 from stalesim.simulator.algorithms.vafl.noise import AT_START, draw, inside
 from stalesim.simulator.engine.execute import Program
 from stalesim.simulator.engine.runner import Runner
-from stalesim.simulator.problems.models.flat import split
-from stalesim.simulator.problems.models.party import hidden_shapes
+from stalesim.simulator.models.flat import split
+from stalesim.simulator.models.party import hidden_shapes
 from stalesim.simulator.simulation import Prepared, _row_stream, _runner, key_of
 from stalesim.simulator.timeline import NO_WORKER
 from tests.reference import vafl_deep_twin

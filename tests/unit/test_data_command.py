@@ -18,8 +18,8 @@ from typer.testing import CliRunner, Result
 
 from stalesim.simulator.cli import commands, datasets, downloads
 from stalesim.simulator.config.errors import UserError
-from stalesim.simulator.problems.data import idx
-from stalesim.simulator.problems.data.mnist import part as mnist
+from stalesim.simulator.data import idx
+from stalesim.simulator.data.mnist import part as mnist
 from stalesim.simulator.storage.published import SOURCE, Published, PublishedFile
 
 

@@ -118,7 +118,7 @@ def test_tests_near_a_change(
 
 
 def test_a_conftest_is_near_all_tests_of_its_folder(near: ModuleType) -> None:
-    data = ROOT / "tests/unit/problems/data"
+    data = ROOT / "tests/unit/data"
     found = near.near({data / "conftest.py"})
     assert found == sorted(data.glob("test_*.py"))
 

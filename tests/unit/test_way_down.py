@@ -74,8 +74,8 @@ def run_of(*changes: dict[str, Any]) -> Run:
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [
-        ((), ["problems", "algorithms", "timelines"]),
-        ((BUDGET,), ["problems", "algorithms", "privacy", "timelines"]),
+        ((), ["learning", "algorithms", "timelines"]),
+        ((BUDGET,), ["learning", "algorithms", "privacy", "timelines"]),
     ],
 )
 def test_the_facts_of_a_run_are_found_in_one_pass(
@@ -89,4 +89,4 @@ def test_its_numerics_are_made_in_one_pass() -> None:
     setup = set_up(run_of())
     found = stays(lambda: simulation._with_numerics(setup))
     # The timeline says how many commits an epoch has, for step sizes by epochs.
-    assert found == ["timelines", "problems", "algorithms"]
+    assert found == ["timelines", "learning", "algorithms"]

@@ -6,7 +6,7 @@ import scipy.stats
 
 from stalesim.analysis import theory
 from stalesim.simulator.laws.distributions import Scipy
-from stalesim.simulator.problems.sampler import Sampler
+from stalesim.simulator.learning.sampler import Sampler
 from stalesim.simulator.protocols import Asynchronous, Synchronous, TSynchronous
 from stalesim.simulator.timeline import NO_WORKER
 from stalesim.simulator.world.clients import Clients

@@ -10,7 +10,7 @@ from scipy.special import expit
 
 from stalesim.analysis.theory import fedbcd as theory
 from stalesim.simulator.claims.below import Below
-from stalesim.simulator.problems import convex
+from stalesim.simulator.learning import convex
 from stalesim.simulator.scenario.reading import read
 from stalesim.simulator.scenario.study import Run, expand
 from stalesim.simulator.simulation import prepare

@@ -17,8 +17,8 @@ from stalesim.analysis.theory import rounds
 from stalesim.simulator.algorithms.fedbcd import kernel as fedbcd
 from stalesim.simulator.engine.execute import null_events, put
 from stalesim.simulator.engine.row_stream import Segment
-from stalesim.simulator.problems import convex
-from stalesim.simulator.problems.vertical import VerticalProblem
+from stalesim.simulator.learning import convex
+from stalesim.simulator.learning.vertical import VerticalProblem
 from stalesim.simulator.protocols import Rounds
 from stalesim.simulator.scenario.study import merge
 from stalesim.simulator.simulation import Prepared, key_of

@@ -8,7 +8,7 @@ import scipy.optimize
 from scipy.special import expit
 
 from stalesim.analysis.theory import mapa, noise
-from stalesim.simulator.problems.estimates import Estimates, estimate
+from stalesim.simulator.learning.estimates import Estimates, estimate
 from stalesim.simulator.scenario.study import merge
 from stalesim.simulator.simulation import Prepared, key_of
 from tests.runs import execute, prepared

@@ -8,12 +8,12 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Key
 
+from ...data.images import image_shape
+from ...learning.augmenting import augmented
+from ...learning.constants import Constants
+from ...learning.horizontal import HorizontalProblem
 from ...metrics import Models, metric
 from ...privacy import gossip_noise
-from ...problems.augmenting import augmented
-from ...problems.constants import Constants
-from ...problems.horizontal import HorizontalProblem
-from ...problems.images import image_shape
 from ...setup import RunSetup
 from ...timeline import NO_SLOT, Kind
 from .. import client_work

@@ -16,9 +16,9 @@ from pydantic import Field, model_serializer, model_validator
 from ...config.base import Config, LocatedError, without
 from ...config.errors import ScenarioError
 from ...config.parts import tag
+from ...models.parts import ModelCounts
 from ...privacy.gossip_noise import Noise
 from ...privacy.releases import SAMPLE, Calibrated, Guarantee
-from ...problems.models.parts import ModelCounts
 from ..optimizers.part import Optimizer, with_steps
 from ..part import FLOAT_BYTES, Algorithm, Message, ProblemShape
 

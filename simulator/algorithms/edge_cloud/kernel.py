@@ -13,8 +13,8 @@ import numpy as np
 from jaxtyping import Array, Float, Int, Key
 
 from ...config.errors import ScenarioError
-from ...problems.constants import Constants
-from ...problems.horizontal import HorizontalProblem
+from ...learning.constants import Constants
+from ...learning.horizontal import HorizontalProblem
 from ...setup import RunSetup
 from .. import client_work
 from ..base import (

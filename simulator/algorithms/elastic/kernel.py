@@ -7,8 +7,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Key
 
-from ...problems.constants import Constants
-from ...problems.horizontal import HorizontalProblem
+from ...learning.constants import Constants
+from ...learning.horizontal import HorizontalProblem
 from ...setup import RunSetup
 from .. import client_work
 from ..base import Event, Info, Kernel, norm, on_device

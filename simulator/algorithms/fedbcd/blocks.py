@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import jax
 from jaxtyping import Array, Float, Int
 
-from ...problems.vertical import VerticalProblem
+from ...learning.vertical import VerticalProblem
 from ..optimizers.arrays import (
     ModelArrays,
     arrays_of_party,

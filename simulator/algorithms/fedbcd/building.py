@@ -2,8 +2,8 @@
 
 import jax.numpy as jnp
 
-from ...problems.constants import Constants
-from ...problems.convex import largest_step
+from ...learning.constants import Constants
+from ...learning.convex import largest_step
 from ...setup import RunSetup
 from ..base import on_device
 from ..optimizers.rule import rule_of

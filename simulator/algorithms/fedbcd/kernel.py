@@ -12,8 +12,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Key, Num
 
-from ...problems import losses
-from ...problems.vertical import Model, VerticalProblem
+from ...learning import losses
+from ...learning.vertical import Model, VerticalProblem
 from ...timeline import NO_SAMPLE
 from ..base import Event, Info, Kernel, broadcast_flags, norm
 from ..optimizers import rule as optimizing

@@ -12,8 +12,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Key
 
-from ...problems.transfer import LABELLED, OTHER, TransferProblem
-from ...problems.vertical import Model
+from ...learning.transfer import LABELLED, OTHER, TransferProblem
+from ...learning.vertical import Model
 from ...timeline import NO_SAMPLE
 from ..base import Event, Info, Kernel, norm
 from ..step_rules import Schedule, Steps

@@ -3,7 +3,7 @@
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from ...problems.constants import Constants
+from ...learning.constants import Constants
 from ...setup import RunSetup
 from .. import client_work
 from ..base import on_device

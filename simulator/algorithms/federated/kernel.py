@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Key
 
-from ...problems.horizontal import HorizontalProblem
+from ...learning.horizontal import HorizontalProblem
 from ...timeline import Kind
 from .. import client_work
 from ..base import (

@@ -18,10 +18,10 @@ from pydantic import Field, model_serializer, model_validator
 from ...config.base import Config, LocatedError, Quantity, Rule, without
 from ...config.errors import ScenarioError
 from ...config.expressions import per_client
+from ...learning.sampler import Sampler
+from ...learning.uneven import UnevenSampler
+from ...models.parts import ModelCounts
 from ...privacy.releases import Calibrated, Guarantee, Sampling
-from ...problems.models.parts import ModelCounts
-from ...problems.sampler import Sampler
-from ...problems.uneven import UnevenSampler
 from ..optimizers.part import (
     LocalOptax,
     ServerOptimizer,

@@ -6,7 +6,7 @@ from jaxtyping import Array, Float, Int
 
 from ...config.errors import ScenarioError
 from ...config.expressions import per_client
-from ...problems.constants import Constants
+from ...learning.constants import Constants
 from ...setup import RunSetup
 from ..step_rules import measured
 from .staleness import (

@@ -3,10 +3,10 @@
 from typing import Any, NamedTuple
 
 from ...config.errors import ScenarioError
-from ...problems.horizontal import HorizontalProblem
-from ...problems.models.hidden import hidden
-from ...problems.models.shapes import Shapes
-from ...problems.vertical import VerticalProblem
+from ...learning.horizontal import HorizontalProblem
+from ...learning.vertical import VerticalProblem
+from ...models.hidden import hidden
+from ...models.shapes import Shapes
 
 NO_HIDDEN = (
     "algorithm's optimizer must be another for a model without hidden matrices, those "

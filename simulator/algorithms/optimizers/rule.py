@@ -8,9 +8,9 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from ...config.errors import ScenarioError
-from ...problems.horizontal import HorizontalProblem
-from ...problems.models.flat import split
-from ...problems.models.shapes import size
+from ...learning.horizontal import HorizontalProblem
+from ...models.flat import split
+from ...models.shapes import size
 from . import known
 from .arrays import (
     NO_HIDDEN,

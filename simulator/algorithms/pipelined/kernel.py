@@ -10,10 +10,10 @@ from jax import lax
 from jaxtyping import Array, Float, Int, Key
 
 from ...config.errors import ScenarioError
-from ...problems.constants import Constants
-from ...problems.horizontal import HorizontalProblem
-from ...problems.models.shapes import Shapes
-from ...problems.outputs import form
+from ...data.outputs import form
+from ...learning.constants import Constants
+from ...learning.horizontal import HorizontalProblem
+from ...models.shapes import Shapes
 from ...setup import RunSetup
 from ...timeline import NO_SLOT
 from .. import client_work

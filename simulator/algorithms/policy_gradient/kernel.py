@@ -8,8 +8,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Key
 
 from ...config.errors import ScenarioError
-from ...problems.constants import Constants
-from ...problems.horizontal import HorizontalProblem
+from ...learning.constants import Constants
+from ...learning.horizontal import HorizontalProblem
 from ...setup import RunSetup
 from .. import client_work
 from ..base import (

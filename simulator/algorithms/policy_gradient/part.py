@@ -8,7 +8,7 @@ from jaxtyping import Int
 from pydantic import Field, model_serializer, model_validator
 
 from ...config.base import LocatedError, without
-from ...problems.sampler import Sampler
+from ...learning.sampler import Sampler
 from ..optimizers.part import Optimizer, with_steps
 from ..part import Algorithm, Batch, Message, ProblemShape
 from .prompts import PromptSampler

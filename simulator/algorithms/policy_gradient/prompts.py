@@ -3,7 +3,7 @@
 import numpy as np
 from jaxtyping import Int
 
-from ...problems.sampler import Sampler, Sampling
+from ...learning.sampler import Sampler, Sampling
 
 
 class PromptSampler(Sampler):

@@ -5,7 +5,7 @@ from typing import Any
 import jax
 from jaxtyping import Array, Float, Key
 
-from ...problems.horizontal import HorizontalProblem
+from ...learning.horizontal import HorizontalProblem
 from .part import RATE, ROWS
 from .policies import policy_of
 

@@ -7,8 +7,8 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Key
 
-from ...problems.constants import Constants
-from ...problems.horizontal import HorizontalProblem
+from ...learning.constants import Constants
+from ...learning.horizontal import HorizontalProblem
 from ...setup import RunSetup
 from ...timeline import Kind
 from .. import client_work

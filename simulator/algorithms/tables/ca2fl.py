@@ -5,7 +5,7 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from ...problems.constants import Constants
+from ...learning.constants import Constants
 from ...setup import RunSetup
 from .base import Contribution, TableKernel, facts
 from .part import Ca2fl

@@ -6,7 +6,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from ...problems.constants import Constants
+from ...learning.constants import Constants
 from ...setup import RunSetup
 from .base import Contribution, TableKernel, facts
 from .part import Ia2sgd

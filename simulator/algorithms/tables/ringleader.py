@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from ...problems.constants import Constants
+from ...learning.constants import Constants
 from ...setup import RunSetup
 from ...timeline import NO_WORKER
 from .base import Contribution, TableKernel, facts

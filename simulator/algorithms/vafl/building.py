@@ -2,8 +2,8 @@
 
 import jax.numpy as jnp
 
+from ...learning.constants import Constants
 from ...privacy import gdp
-from ...problems.constants import Constants
 from ...setup import RunSetup
 from ..base import on_device
 from ..optimizers.rule import rule_of

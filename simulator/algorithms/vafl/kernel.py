@@ -12,9 +12,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Key
 
+from ...learning import losses
+from ...learning.vertical import Model, VerticalProblem
 from ...metrics import Models, metric
-from ...problems import losses
-from ...problems.vertical import Model, VerticalProblem
 from ...timeline import NO_SAMPLE, Kind
 from ..base import (
     Event,

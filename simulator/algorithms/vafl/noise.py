@@ -8,6 +8,8 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float, Int, Key
 
+from ...models.blockwise import BLOCK
+from ...models.party import embedded, hidden_shapes
 from ...privacy.noise import (
     Words,
     normals,
@@ -15,8 +17,6 @@ from ...privacy.noise import (
     uniforms,
     words_of,
 )
-from ...problems.models.blockwise import BLOCK
-from ...problems.models.party import embedded, hidden_shapes
 from ...timeline import NO_SAMPLE
 from ..base import norms_of
 

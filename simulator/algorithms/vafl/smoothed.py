@@ -6,8 +6,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Key
 
-from ...problems import losses
-from ...problems.vertical import Model, VerticalProblem
+from ...learning import losses
+from ...learning.vertical import Model, VerticalProblem
 from .noise import Draw, EmbeddingNoise, perturbed
 
 EVALUATIONS = 1

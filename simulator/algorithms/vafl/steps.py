@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import jax
 from jaxtyping import Array, Float, Int, Key
 
-from ...problems.vertical import VerticalProblem
+from ...learning.vertical import VerticalProblem
 from ..base import Event
 from ..optimizers.arrays import arrays_of_party, arrays_of_server
 from ..optimizers.base import UpdateRule

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Key
 
-from ...problems.vertical import VerticalProblem
+from ...learning.vertical import VerticalProblem
 from ...timeline import NO_SAMPLE
 from .noise import AT_START, Draw, EmbeddingNoise, perturbed
 

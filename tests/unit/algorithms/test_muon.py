@@ -13,16 +13,16 @@ from stalesim.simulator.algorithms.optimizers.part import Optax
 from stalesim.simulator.algorithms.optimizers.rule import rule_of
 from stalesim.simulator.config.errors import ScenarioError
 from stalesim.simulator.config.functions import UserFunction
-from stalesim.simulator.problems.data.base import Field
-from stalesim.simulator.problems.models.dense.network import DenseNetwork
-from stalesim.simulator.problems.models.lstm.network import LstmNetwork
-from stalesim.simulator.problems.models.lstm.part import Lstm
-from stalesim.simulator.problems.models.mixed import mixed
-from stalesim.simulator.problems.models.python.network import python_network
-from stalesim.simulator.problems.models.shapes import size
-from stalesim.simulator.problems.models.transformer.network import TransformerNetwork
-from stalesim.simulator.problems.models.transformer.part import Transformer
-from stalesim.simulator.problems.outputs import OutputForm
+from stalesim.simulator.data.base import Field
+from stalesim.simulator.data.outputs import OutputForm
+from stalesim.simulator.models.dense.network import DenseNetwork
+from stalesim.simulator.models.lstm.network import LstmNetwork
+from stalesim.simulator.models.lstm.part import Lstm
+from stalesim.simulator.models.mixed import mixed
+from stalesim.simulator.models.python.network import python_network
+from stalesim.simulator.models.shapes import size
+from stalesim.simulator.models.transformer.network import TransformerNetwork
+from stalesim.simulator.models.transformer.part import Transformer
 
 DEEP = DenseNetwork((5, 6, 6, 7, 3))
 

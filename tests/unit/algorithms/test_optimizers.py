@@ -24,7 +24,7 @@ from stalesim.simulator.algorithms.optimizers.rule import (
 )
 from stalesim.simulator.config.errors import ScenarioError
 from stalesim.simulator.engine import execute as execution
-from stalesim.simulator.problems.models.flat import split
+from stalesim.simulator.models.flat import split
 from stalesim.simulator.simulation import _row_stream
 from stalesim.simulator.studies.planning import structure
 from stalesim.simulator.timeline import NO_WORKER

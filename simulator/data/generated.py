@@ -1,0 +1,81 @@
+"""Data that a function of the user's own makes."""
+
+import hashlib
+from collections.abc import Mapping
+from typing import ClassVar, Literal
+
+import numpy as np
+
+from .. import inputs
+from ..config import functions
+from ..config.errors import ScenarioError
+from ..config.functions import FunctionName
+from ..config.parts import Computed
+from . import arrays
+from .base import Dataset
+from .parts import Data
+
+KEY = "problem.data.build"
+_made: dict[tuple[str, int], Computed] = {}
+"""What functions have made, by name and seed, until that is confirmed."""
+
+
+class Generated(Data):
+    """Arrays of a function of one's own, called with `split_seed`.
+
+    It returns a mapping with `x`, `y` and perhaps `x_test`, `y_test` and `group`, as
+    `npz` has them. By `split_seed: replicate` every replicate has a task of its own.
+    """
+
+    kind: Literal["python"] = "python"
+    build: FunctionName
+    """The function, as `module:function`. It must depend on its argument alone."""
+    computed: ClassVar[bool] = True
+
+    def make(self) -> Dataset:
+        """Returns the arrays of the function.
+
+        Raises:
+            DataError: Arrays are missing, of other shapes, or not finite.
+            ScenarioError: There is no such function, it fails, or returns no arrays.
+        """
+        given = self._called()
+        name = self.build.partition(":")[2].partition("@")[0]
+        data = arrays.dataset(self, name, self._place, given)
+        if inputs.are_held():  # and are confirmed next
+            _made[self.build, self.split] = _told(given, self._place)
+        return data
+
+    def made(self) -> Computed:
+        """Returns by what the arrays are known: those made last, else new ones."""
+        last = _made.pop((self.build, self.split), None)
+        return last or _told(self._called(), self._place)
+
+    @property
+    def _place(self) -> str:
+        return f"{self.build}({self.split})"
+
+    def _called(self) -> dict[str, np.ndarray]:
+        function = functions.resolve(self.build, KEY)
+
+        def call() -> dict[str, np.ndarray]:
+            given = function(self.split)
+            if not isinstance(given, Mapping):
+                raise ScenarioError(
+                    f"{KEY} must return arrays by name, got {type(given).__name__} "
+                    f'from {self.build!r}; return {{"x": ..., "y": ...}}'
+                )
+            return arrays.by_name(given)
+
+        return functions.calling(self.build, KEY, call)
+
+
+def _told(given: Mapping[str, np.ndarray], place: str) -> Computed:
+    digest = hashlib.sha256()
+    for name, array in sorted(given.items()):
+        digest.update(f"{name} {array.dtype.str} {array.shape}\n".encode())
+        digest.update(array.tobytes())
+    size = sum(array.nbytes for array in given.values())
+    return Computed(
+        f"what {place} returns by its argument alone", digest.hexdigest(), size
+    )

@@ -1,0 +1,100 @@
+"""Speech features of Parkinson's disease, divided by subject."""
+
+import re
+from pathlib import Path
+from typing import ClassVar, Literal
+
+import numpy as np
+
+from ...config.errors import DataError
+from ...storage import files, table
+from ...storage.published import Published
+from ..base import Dataset
+from ..file_set import FileSet, Roles
+from ..groups import grouping
+from ..parts import Data
+from ..split import divided
+from .record import PUBLISHED
+from .standin import parkinson_standin
+
+FILE = "pd_speech_features.csv"
+FOLDERS = ("parkinson", "parkinsons", "parkinsonsdisease")
+"""Plain names of folders in which the file may have any name."""
+HEAD = 65_536
+"""Bytes that hold both header rows."""
+
+
+def find() -> Roles:
+    """Returns the file of the set in the data folder: by its header, else its name."""
+    paths = files.candidates(FOLDERS, re.compile(re.escape(FILE)))
+    named = [path for path in paths if path.name in (FILE, f"{FILE}.gz")]
+    headed = [path for path in paths if ".csv" in path.suffixes and _is_it(path)]
+    first = next(iter(headed + named), None)
+    return {} if first is None else {FILE: first}
+
+
+def _is_it(path: Path) -> bool:
+    """Says whether a file has the second header row of the set."""
+    lines = files.head(path, HEAD).decode("utf-8-sig", "replace").splitlines()
+    if len(lines) < 2:
+        return False
+    columns = [name.strip().strip('"') for name in lines[1].split(",")]
+    return columns[:2] == ["id", "gender"] and columns[-1] == "class"
+
+
+FILES = FileSet("parkinson", {"csv": (FILE,)}, find=find)
+
+
+class Parkinson(Data):
+    """UCI 470, speech features of Parkinson's disease, else its stand-in."""
+
+    kind: Literal["parkinson"] = "parkinson"
+    published: ClassVar[Published | None] = PUBLISHED
+    source: Literal["auto", "csv", "standin"] = "auto"
+    """Files that are read, by their form; `auto` takes what is there."""
+
+    def make(self) -> Dataset:
+        """Returns UCI 470: gender and 752 speech features, class 1 for a patient.
+
+        No subject has recordings in both halves. The exact duplicate row of the set is
+        kept.
+
+        Raises:
+            DataError: The file is demanded and missing, or damaged.
+            ScenarioError: The limit or the test fraction is too high.
+
+        Source: UCI 470, Parkinson's Disease Classification (Sakar et al., 2018).
+        """
+        form, found = FILES.complete(self.source)
+        return _load(self, found[FILE]) if form else parkinson_standin(self)
+
+    def found_files(self) -> list[Path]:
+        """Returns the file that is read, if one is."""
+        return FILES.paths(self.source)
+
+
+def _load(config: Data, path: Path) -> Dataset:
+    """Returns the set from its file."""
+    cells = table.read(path, header=1)
+    for name in ("id", "gender", "class"):
+        if name not in cells.columns:
+            raise DataError(
+                f"{path} must have the column {name!r} in its second row, got "
+                f"{len(cells.columns)} others; download it again"
+            )
+    columns = tuple(name for name in cells.columns if name not in ("id", "class"))
+    y = table.numbers(cells, ("class",))[:, 0]
+    if not np.isin(y, (0, 1)).all():
+        raise DataError(
+            f"column 'class' of {path} must hold 0 and 1 only, got "
+            f"{y[~np.isin(y, (0, 1))][0]:g}; download it again"
+        )
+    return divided(
+        config,
+        "parkinson",
+        (table.numbers(cells, columns), y),
+        num_classes=2,
+        columns=columns,
+        groups=np.array(table.column(cells, "id")),
+        groupings=(grouping("subject", table.values(cells, "id")),),
+    )

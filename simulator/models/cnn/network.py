@@ -1,0 +1,188 @@
+"""A five-layer convolutional network whose weights are one flat vector."""
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float, Key
+
+from ...data.images import image_shape
+from ..blockwise import in_blocks
+from ..convolution import convolve
+from ..flat import drawn, matrices, split
+from ..pooling import Pooling, pool
+from ..shapes import Shapes, size
+from .part import Cnn, shapes, sizes
+
+
+class Parts(NamedTuple):
+    """Arrays of the network, or arrays of their shapes, in the flat vector's order.
+
+    Attributes:
+        kernels_1: Kernels of the first convolution, `[C1, D, K, K]`.
+        bias_1: Biases of its channels.
+        kernels_2: Kernels of the second convolution, `[C2, C1, K, K]`.
+        bias_2: Biases of its channels.
+        dense: Matrix `[C, Q]`; the `Q` inputs are channels, rows and columns, columns
+            fastest.
+        bias: Biases of the outputs.
+    """
+
+    kernels_1: Float[Array, "C1 D K K"]
+    bias_1: Float[Array, " C1"]
+    kernels_2: Float[Array, "C2 C1 K K"]
+    bias_2: Float[Array, " C2"]
+    dense: Float[Array, "C Q"]
+    bias: Float[Array, " C"]
+
+
+class CnnNetwork(NamedTuple):
+    """Twice convolution, ReLU and pool, then a dense layer.
+
+    Attributes:
+        height: Height of an image, pixels.
+        width: Width of an image, pixels.
+        depth: Number of planes of an image, 1 if grey.
+        channels: Numbers of channels of the convolutions; 10 and 10 are the public
+            code's (M-29).
+        kernel: Height and width of their kernels, pixels.
+        num_outputs: Number of outputs, `C`.
+        pooling: Kind of pools of 2 x 2 pixels. The paper says only "pooling".
+
+    Source: Li, Yang, Ren and Zhao, Asynchronous Federated Learning with Differential
+    Privacy for Edge Intelligence; M-29 in docs/decisions.md.
+    """
+
+    height: int
+    width: int
+    depth: int = 1
+    channels: tuple[int, int] = (10, 10)
+    kernel: int = 5
+    num_outputs: int = 10
+    pooling: Pooling = "max"
+
+    @property
+    def shapes(self) -> Shapes:
+        """Shapes of the arrays, in their order in the flat vector."""
+        image = (self.height, self.width, self.depth)
+        return shapes(image, self.channels, self.kernel, self.num_outputs)
+
+    @property
+    def num_weights(self) -> int:
+        """Length of the flat vector, `P`."""
+        return size(self.shapes)
+
+    @property
+    def hidden_shapes(self) -> Shapes:
+        """Shapes of what each convolution computes of a sample, before its pool."""
+        edge = self.kernel - 1
+        (rows, columns), _ = sizes(self.height, self.width, self.kernel)
+        first, second = self.channels
+        return (
+            (first, self.height - edge, self.width - edge),
+            (second, rows - edge, columns - edge),
+        )
+
+    @property
+    def num_noised(self) -> int:
+        """Number of the first convolution's kernels and biases (M-14)."""
+        return self.channels[0] * (self.depth * self.kernel**2 + 1)
+
+    @property
+    def num_statistics(self) -> int:
+        """None: no layer normalises by a batch."""
+        return 0
+
+    def parts(self, weights: Float[Array, " P"]) -> Parts:
+        """Returns the arrays of a flat vector."""
+        return Parts(*split(weights, self.shapes))
+
+    def init(self, key: Key[Array, ""]) -> Float[Array, " P"]:
+        """Draws kernels and biases uniformly within ±1/sqrt(inputs of an output).
+
+        This is PyTorch's default (Kaiming-uniform with a = sqrt 5). Values are single
+        precision in all runs, so that those in double precision start from the same.
+        """
+        fans = [math.prod(shape[1:]) for shape in self.shapes[::2]]
+        limits = [1 / math.sqrt(fans[part // 2]) for part in range(len(self.shapes))]
+        return drawn(key, self.shapes, limits)
+
+    def features(self, x: Float[np.ndarray, "N F"]) -> Float[np.ndarray, "N F"]:
+        """Returns the pixels as they are."""
+        return x
+
+    def regularised(self) -> Bool[np.ndarray, " P"]:
+        """Says of each number whether it is regularised: all but biases."""
+        return matrices(self.shapes)
+
+    def apply(
+        self,
+        weights: Float[Array, " P"],
+        x: Float[Array, "S F"],
+        noise: Sequence[Float[Array, "_ _ _ S"]] = (),
+    ) -> Float[Array, "C S"]:
+        """Returns the logits of some rows, however many: block by block.
+
+        Args:
+            weights: Flat vector, as `parts` divides it.
+            x: Images plane by plane, row by row.
+            noise: Noise on each convolution's outputs; none by default.
+        """
+        parts = self.parts(weights)
+        if noise:
+            return self._logits(parts, x, noise)
+        return in_blocks(lambda block: self._logits(parts, block), x)
+
+    def train(
+        self, weights: Float[Array, " P"], x: Float[Array, "S F"]
+    ) -> tuple[Float[Array, "C S"], Float[Array, " 0"]]:
+        """Returns the logits of a batch, and no statistics of it."""
+        return self.apply(weights, x), jnp.zeros(0, weights.dtype)
+
+    def _logits(
+        self,
+        parts: Parts,
+        x: Float[Array, "S F"],
+        noise: Sequence[Float[Array, "_ _ _ S"]] = (),
+    ) -> Float[Array, "C S"]:
+        one, two = noise or (None, None)
+        images = x.T.reshape(self.depth, self.height, self.width, x.shape[0])
+        hidden = self._layer(parts.kernels_1, parts.bias_1, images, one)
+        hidden = self._layer(parts.kernels_2, parts.bias_2, hidden, two)
+        inputs = hidden.reshape(parts.dense.shape[1], x.shape[0])
+        return parts.dense @ inputs + parts.bias[:, None]
+
+    def _layer(
+        self,
+        kernels: Float[Array, "D C K K"],
+        bias: Float[Array, " D"],
+        images: Float[Array, "C H W S"],
+        noise: Float[Array, "D h w S"] | None = None,
+    ) -> Float[Array, "D H_out W_out S"]:
+        """Convolves, rectifies and pools.
+
+        The maximum precedes bias and ReLU, which keep the order of numbers: the result
+        is the same, from four times fewer numbers. An average must follow the ReLU.
+        """
+        sums = convolve(images, kernels)
+        if noise is not None:
+            sums = sums + noise
+        shift = bias[:, None, None, None]
+        if self.pooling == "max":
+            return jax.nn.relu(pool("max", sums) + shift)
+        return pool("average", jax.nn.relu(sums + shift))
+
+
+def cnn(config: Cnn, num_outputs: int, num_features: int, family: str) -> CnnNetwork:
+    """Builds the network of a scenario, of clients or parties with whole images.
+
+    Raises:
+        ScenarioError: The features are no images, or too small ones.
+    """
+    del family
+    height, width, depth = image_shape(num_features, config.image)
+    channels, kernel = config.channels, config.kernel
+    return CnnNetwork(height, width, depth, channels, kernel, num_outputs)

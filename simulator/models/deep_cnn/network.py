@@ -1,0 +1,125 @@
+"""A convolutional network of any depth, whose weights are one flat vector."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float, Key
+
+from ...data.images import image_shape
+from ..blockwise import in_blocks
+from ..convolution import convolve
+from ..flat import drawn, glorot, matrices, split
+from ..pooling import pool
+from ..shapes import Shapes
+from .part import PER_POOL, DeepCnn, Image
+
+
+class DeepCnnNetwork(NamedTuple):
+    """Convolutions with ReLU, pools between pairs of them, then a dense layer.
+
+    Attributes:
+        config: Options: channels and kernel.
+        image: Height, width and depth of an image, pixels.
+        num_outputs: Number of outputs, `C`.
+
+    Source: VAFL, appendix G (ModelNet40); V-27.
+    """
+
+    config: DeepCnn
+    image: Image
+    num_outputs: int
+
+    @property
+    def shapes(self) -> Shapes:
+        """Shapes of the arrays, as `DeepCnn.shapes` documents them."""
+        return self.config.shapes(self.image, self.num_outputs)
+
+    @property
+    def hidden_shapes(self) -> Shapes:
+        """Shapes of what each convolution computes of a sample, before its pool."""
+        return self.config.sizes(self.image)
+
+    @property
+    def num_noised(self) -> int:
+        """Number of the first convolution's kernels and biases."""
+        return self.config.channels[0] * (self.image[2] * self.config.kernel**2 + 1)
+
+    @property
+    def num_statistics(self) -> int:
+        """None: no layer normalises by a batch."""
+        return 0
+
+    def init(self, key: Key[Array, ""]) -> Float[Array, " P"]:
+        """Draws all as in Keras, the library of the paper (V-34); biases are zero."""
+        return drawn(key, self.shapes, glorot(self.shapes))
+
+    def features(self, x: Float[np.ndarray, "N F"]) -> Float[np.ndarray, "N F"]:
+        """Returns the pixels as they are."""
+        return x
+
+    def regularised(self) -> Bool[np.ndarray, " P"]:
+        """Says of each number whether it is regularised: all but biases."""
+        return matrices(self.shapes)
+
+    def apply(
+        self,
+        weights: Float[Array, " P"],
+        x: Float[Array, "S F"],
+        noise: Sequence[Float[Array, "_ _ _ S"]] = (),
+    ) -> Float[Array, "C S"]:
+        """Returns the logits of some rows, however many: block by block.
+
+        Args:
+            weights: Flat vector.
+            x: Images plane by plane, row by row.
+            noise: Noise on each convolution's outputs; none by default.
+        """
+        parts = split(weights, self.shapes)
+        if noise:
+            return self._logits(parts, x, noise)
+        return in_blocks(lambda block: self._logits(parts, block), x)
+
+    def train(
+        self, weights: Float[Array, " P"], x: Float[Array, "S F"]
+    ) -> tuple[Float[Array, "C S"], Float[Array, " 0"]]:
+        """Returns the logits of a batch, and no statistics of it."""
+        return self.apply(weights, x), jnp.zeros(0, weights.dtype)
+
+    def _logits(
+        self,
+        parts: Sequence[Float[Array, "..."]],
+        x: Float[Array, "S F"],
+        noise: Sequence[Float[Array, "_ _ _ S"]] = (),
+    ) -> Float[Array, "C S"]:
+        height, width, depth = self.image
+        hidden = x.T.reshape(depth, height, width, x.shape[0])
+        edge = self.config.kernel // 2
+        for layer in range(len(self.config.channels)):
+            kernels, bias = parts[2 * layer], parts[2 * layer + 1]
+            padded = jnp.pad(hidden, ((0, 0), (edge, edge), (edge, edge), (0, 0)))
+            sums = convolve(padded, kernels)
+            if noise:
+                sums = sums + noise[layer]
+            # The maximum precedes bias and ReLU, which keep the order of numbers.
+            if (layer + 1) % PER_POOL == 0:
+                sums = pool("max", sums)
+            hidden = jax.nn.relu(sums + bias[:, None, None, None])
+        matrix, bias = parts[-2:]
+        return matrix @ hidden.reshape(matrix.shape[1], -1) + bias[:, None]
+
+
+def deep_cnn(
+    config: DeepCnn, num_outputs: int, num_features: int, family: str
+) -> DeepCnnNetwork:
+    """Builds the network of a scenario, of clients or parties with whole images.
+
+    Raises:
+        ScenarioError: The features are no images, or too small ones.
+    """
+    del family
+    image = image_shape(num_features, config.image)
+    _ = config.shapes(image, num_outputs)  # refuses images that are too small
+    return DeepCnnNetwork(config, image, num_outputs)

@@ -1,0 +1,50 @@
+"""Fully connected layers."""
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import Field
+
+from ..parts import Model
+from ..shapes import Shapes, size
+
+
+class Dense(Model):
+    """Fully connected layers."""
+
+    kind: Literal["dense"] = "dense"
+    made_by: ClassVar[str] = "stalesim.simulator.models.dense.network:dense"
+    families: ClassVar[tuple[str, ...]] = ("horizontal",)
+    hidden: Annotated[tuple[Annotated[int, Field(ge=1)], ...], Field(min_length=1)] = (
+        128,
+        64,
+    )
+    """Units of each hidden layer."""
+    activation: Literal["relu", "tanh"] = "relu"
+    """Activation of the hidden units."""
+
+    @property
+    def num_layers(self) -> int:
+        """Layers in which noise may enter, the last included."""
+        return len(self.hidden) + 1
+
+    @property
+    def activation_of_party(self) -> Literal["relu", "tanh"]:
+        """Activation of what a party sends: that of the hidden layers."""
+        return self.activation
+
+    def num_weights(self, num_features: int, num_outputs: int) -> int:
+        """Returns the number of weights, biases included."""
+        return size(shapes((num_features, *self.hidden, num_outputs)))
+
+
+def shapes(sizes: Sequence[int]) -> Shapes:
+    """Returns the shapes of each layer's matrix and bias.
+
+    Args:
+        sizes: Numbers of inputs, of hidden units layer by layer, and of outputs.
+    """
+    return tuple(
+        shape for inp, out in pairwise(sizes) for shape in ((out, inp), (out,))
+    )

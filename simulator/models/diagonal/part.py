@@ -1,0 +1,33 @@
+"""One weight a column."""
+
+from typing import ClassVar, Literal
+
+from ...config.errors import ScenarioError
+from ..parts import Model
+
+
+class Diagonal(Model):
+    """One weight a column: output j is `w_j x_j`. It starts at zero.
+
+    With the loss `squared` every client's objective is a quadratic, whose optimum and
+    curvature are known: theory's test problem, with the data set `quadratic`.
+    """
+
+    kind: Literal["diagonal"] = "diagonal"
+    made_by: ClassVar[str] = "stalesim.simulator.models.diagonal.network:diagonal"
+    families: ClassVar[tuple[str, ...]] = ("horizontal",)
+    is_diagonal: ClassVar[bool] = True
+
+    def num_weights(self, num_features: int, num_outputs: int) -> int:
+        """Returns the number of weights, one for each column.
+
+        Raises:
+            ScenarioError: Rows do not have as many targets as columns.
+        """
+        if num_features != num_outputs:
+            raise ScenarioError(
+                f"problem.model.kind must be another for rows of {num_features} "
+                f"columns and {num_outputs} outputs, got 'diagonal', which has an "
+                f"output for each column; take linear, or the data set quadratic"
+            )
+        return num_features

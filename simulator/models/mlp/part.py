@@ -1,0 +1,41 @@
+"""One hidden layer, as a party's model."""
+
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import Field
+
+from ..parts import Model
+from ..shapes import Shapes, size
+
+
+class Mlp(Model):
+    """One hidden layer, as a party's model: its outputs are added to the others'.
+
+    In transfer learning, the outputs of a party are the hidden units themselves.
+    """
+
+    kind: Literal["mlp"] = "mlp"
+    transfers: ClassVar[bool] = True
+    made_by: ClassVar[str] = "stalesim.simulator.models.mlp.network:mlp"
+    families: ClassVar[tuple[str, ...]] = ("vertical",)
+    hidden: Annotated[int, Field(ge=1)] = 64
+    """Number of hidden units."""
+    activation: Literal["relu", "tanh"] = "tanh"
+    """Activation of the hidden units."""
+
+    @property
+    def num_layers(self) -> int:
+        """Layers in which noise may enter, the last included."""
+        return 2
+
+    def num_weights(self, num_features: int, num_outputs: int) -> int:
+        """Returns the number of weights of a party's model, biases included."""
+        return size(shapes(num_features, self.hidden, num_outputs))
+
+
+def shapes(num_features: int, hidden: int, num_outputs: int) -> Shapes:
+    """Returns the shapes of the hidden layer's matrix and biases, and of the outputs.
+
+    Only the hidden layer has biases, since outputs of parties are added up.
+    """
+    return ((hidden, num_features), (hidden,), (num_outputs, hidden))

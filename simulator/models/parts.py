@@ -1,0 +1,121 @@
+"""The base of all models' options. No JAX here."""
+
+from collections.abc import Sequence
+from typing import Any, ClassVar, Literal, NamedTuple
+
+from ..config.parts import Part
+from ..data.base import Dataset
+from ..data.outputs import OutputForm
+
+
+class ModelCounts(NamedTuple):
+    """ModelCounts of a model that others ask for before there is an array of it.
+
+    Attributes:
+        num_weights: Numbers that messages carry, running statistics included.
+        num_statistics: Those of them that are measured in a batch, not learned.
+        takes_key: Whether training draws random numbers, as dropout does.
+    """
+
+    num_weights: int
+    num_statistics: int = 0
+    takes_key: bool = False
+
+
+class Model(Part):
+    """Model: its options, its facts that need no JAX, and its network.
+
+    A subclass has `num_weights(num_features, num_outputs)`, the numbers that messages
+    carry, biases and running statistics included.
+    """
+
+    families: ClassVar[tuple[str, ...]]
+    """Divisions of the data that the model is for: `horizontal` and `vertical`. One for
+    rows serves a party, too: its outputs are what the party sends."""
+    is_linear: ClassVar[bool] = False
+    """Whether outputs are linear in features and weights."""
+    is_diagonal: ClassVar[bool] = False
+    """Whether output j is weight j times column j."""
+    transfers: ClassVar[bool] = False
+    """Whether it has hidden units that transfer learning aligns."""
+    sequential: ClassVar[bool] = False
+    """Whether its rows are sequences of `frames` frames, each with a class; `frames`
+    may be None where it takes as many as the data have."""
+    takes_tokens: ClassVar[bool] = False
+    """Whether its rows are sequences of tokens, one a frame."""
+
+    shaped: ClassVar[bool] = False
+    """Whether it gets rows in the shapes and types in which they were given."""
+
+    def counts(self, data: Dataset, form: OutputForm) -> ModelCounts:
+        """Returns the counts of a model of clients, which hold all columns.
+
+        Raises:
+            ScenarioError: The columns or the targets do not fit the model.
+        """
+        num_features = data.x_train.shape[1]
+        return ModelCounts(self.num_weights(num_features, form.num_outputs))  # pyright: ignore
+
+    def of_rows(self, data: Dataset, form: OutputForm) -> Any:
+        """Returns the network of clients, a `base.Classifier`.
+
+        Raises:
+            ScenarioError: The columns or the targets do not fit the model.
+        """
+        return self.make(form.num_outputs, data.x_train.shape[1], "horizontal")
+
+    @property
+    def normalises_batches(self) -> bool:
+        """Whether the samples of a batch are normalised together."""
+        return False
+
+    @property
+    def num_layers(self) -> int | None:
+        """Layers in which noise may enter, the last included; None if unknown."""
+        return None
+
+    @property
+    def activation_of_party(self) -> Literal["relu", "tanh"] | None:
+        """Activation of what a party sends to a network at the server (VAFL, 10)."""
+        return "relu"
+
+    def party_weights(self, num_features: int, num_outputs: int) -> int:
+        """Returns the weights of a party's network.
+
+        Args:
+            num_features: Columns of the party, of one of its views.
+            num_outputs: Numbers that it sends of a sample, of a view.
+        """
+        found: int = self.num_weights(num_features, num_outputs)  # pyright: ignore
+        return found
+
+    def weights_of_parties(self, widths: Sequence[int], num_outputs: int) -> int:
+        """Returns the weights of all parties' networks together.
+
+        Args:
+            widths: Columns of each party, of one of its views.
+            num_outputs: Numbers that it sends of a sample, of a view.
+        """
+        own = self.widths_of_parties(widths)
+        return sum(self.party_weights(width, num_outputs) for width in own)
+
+    def widths_of_parties(self, widths: Sequence[int]) -> Sequence[int]:
+        """Returns the columns that each party's network is made for.
+
+        Args:
+            widths: Columns of each party, of one of its views.
+        """
+        return widths
+
+    def make(self, num_outputs: int, num_features: int, family: str) -> Any:
+        """Returns the network: a `base.Classifier`, or of a party a `base.Embedding`.
+
+        Args:
+            num_outputs: Number of outputs of a sample, or of a frame.
+            num_features: Number of columns of a client or of the widest party.
+            family: Division of the data: `horizontal`, `vertical` or `transfer`.
+
+        Raises:
+            ScenarioError: The columns do not fit the model.
+        """
+        return super().make(num_outputs, num_features, family)

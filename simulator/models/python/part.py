@@ -1,0 +1,73 @@
+"""A JAX model of a user's own."""
+
+from collections.abc import Sequence
+from typing import Any, ClassVar, Literal
+
+from ...config.errors import ScenarioError
+from ...config.functions import FunctionName, UserFunction
+from ...data.base import Dataset, Field
+from ...data.outputs import OutputForm
+from ..parts import Model, ModelCounts
+
+
+class Python(Model):
+    """A JAX model of your own, as it is: functions, or a module of a library.
+
+    It gets rows in the shapes in which they were given. Its weights are counted from
+    itself, and so are the bytes of messages.
+    """
+
+    kind: Literal["python"] = "python"
+    made_by: ClassVar[str] = "stalesim.simulator.models.python.network:python_network"
+    families: ClassVar[tuple[str, ...]] = ("horizontal", "vertical")
+    shaped: ClassVar[bool] = True
+    build: FunctionName
+    """`"module:function"`, a function that returns the model: a pair of functions
+    `init(key)` and `apply(weights, x)`, an Equinox, Flax (linen or NNX) module, or a
+    pair of Haiku's `transform`. It may ask for `num_outputs`, `shape` (of a row, or of
+    each input by name) and `key`, by these names. Or the model itself."""
+
+    @property
+    def activation_of_party(self) -> None:
+        """None: what the model gives is sent as it is."""
+        return
+
+    @property
+    def _named(self) -> UserFunction:
+        return UserFunction(self.build, "problem.model.build")
+
+    def counts(self, data: Dataset, form: OutputForm) -> ModelCounts:
+        """Returns the counts of the model, which are those of its arrays.
+
+        Raises:
+            ScenarioError: There is no model, or it does not fit the rows or the loss.
+        """
+        network = self.of_rows(data, form)
+        return ModelCounts(
+            network.num_weights, network.num_statistics, network.takes_key
+        )
+
+    def of_rows(self, data: Dataset, form: OutputForm) -> Any:
+        """Returns the network of clients, whose rows have their own shapes."""
+        return self.maker()(self._named, form, data.inputs)
+
+    def make(self, num_outputs: int, num_features: int, family: str) -> Any:
+        """Returns the network of a party, which holds some columns of numbers."""
+        del family
+        row = Field("", (num_features,))
+        network = self.maker()(self._named, OutputForm("", num_outputs), (row,))
+        if network.num_statistics or network.takes_key:
+            what = "statistics of batches" if network.num_statistics else "dropout"
+            raise ScenarioError(
+                f"problem.model.build must be without {what} at a party, which embeds "
+                f"its rows again and again, got {self.build!r}; leave it out"
+            )
+        return network
+
+    def num_weights(self, num_features: int, num_outputs: int) -> int:
+        """Returns the number of weights of a party's network."""
+        return self.make(num_outputs, num_features, "vertical").num_weights
+
+    def widths_of_parties(self, widths: Sequence[int]) -> Sequence[int]:
+        """Returns the columns of the widest party, whose network all have."""
+        return [max(widths)] * len(widths)

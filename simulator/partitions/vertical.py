@@ -1,0 +1,141 @@
+"""Blocks or named groups of columns, one for each party."""
+
+import re
+from collections.abc import Sequence
+from fnmatch import fnmatchcase
+from typing import Annotated, ClassVar, Literal
+
+import numpy as np
+from jaxtyping import Int
+from pydantic import Field, model_validator
+
+from ..config.base import NumClients
+from ..config.errors import ScenarioError
+from ..config.parts import Part
+from ..data.base import Dataset
+from ..data.names import hint
+from .parts import Columns
+
+RANGE = re.compile(r"(\d+)(?:\s*-\s*(\d+))?")
+"""Pattern of an index, or of a first and a last one."""
+
+
+class Vertical(Part):
+    """Every party holds some columns of all samples.
+
+    Source: VAFL, V-30: contiguous blocks of equal size (the first blocks one column
+    wider where the columns do not divide).
+    """
+
+    kind: Literal["vertical"] = "vertical"
+    family: ClassVar[str] = "vertical"
+    parties: NumClients | None = None
+    """Number of contiguous blocks of columns."""
+    groups: (
+        Annotated[
+            dict[str, Annotated[tuple[int | str, ...], Field(min_length=1)]],
+            Field(min_length=1),
+        ]
+        | None
+    ) = None
+    """Columns of each named party: by index, name, pattern of names such as `"tag_*"`,
+    or inclusive range `"0-111"`."""
+
+    @model_validator(mode="after")
+    def _one_way(self) -> "Vertical":
+        if (self.parties is None) == (self.groups is None):
+            raise ValueError(
+                "must have either parties or groups, not both or neither; remove one, "
+                "or add parties: NUMBER"
+            )
+        return self
+
+    @property
+    def num_clients(self) -> int:
+        """Number of parties."""
+        return self.parties or len(self.groups or {})
+
+    def make(self, dataset: Dataset) -> Columns:
+        """Returns the columns of each party, in the order of the parties.
+
+        `parties` makes contiguous blocks, of which the first are one column wider where
+        the columns do not divide. `groups` gives every named party its columns in the
+        order given; columns that no group names stay unused.
+
+        Raises:
+            ScenarioError: There are more parties than columns, or no party, or a party
+                without columns, or an unknown column, or one that two parties hold.
+
+        Source: VAFL, V-30.
+        """
+        num_columns = dataset.x_train.shape[1]
+        if self.parties is not None:
+            if self.parties > num_columns:
+                raise ScenarioError(
+                    f"problem.partition.parties must be at most the {num_columns} "
+                    f"columns of {dataset.name}, got {self.parties}; take fewer parties"
+                )
+            return np.array_split(np.arange(num_columns), self.parties)
+        if not self.groups:
+            raise ScenarioError(
+                "problem.partition.groups must name at least one party, got none; add "
+                "one, or give parties"
+            )
+        holder: dict[int, str] = {}
+        return [
+            _columns(name, group, dataset, holder)
+            for name, group in self.groups.items()
+        ]
+
+
+def _columns(
+    party: str,
+    group: tuple[int | str, ...],
+    dataset: Dataset,
+    holder: dict[int, str],
+) -> Int[np.ndarray, " p"]:
+    """Returns the columns of one named party, and notes them in `holder`."""
+    where = f"problem.partition.groups.{party}"
+    if not group:
+        raise ScenarioError(f"{where} must hold a column, got none; add one")
+    columns = [column for item in group for column in _indices(where, item, dataset)]
+    for column in columns:
+        if column in holder:
+            raise ScenarioError(
+                f"{where} must hold columns that no party has yet, got column {column} "
+                f"({dataset.columns[column]!r}) of {holder[column]}; take it from one"
+            )
+        holder[column] = party
+    return np.array(columns)
+
+
+def _indices(where: str, item: int | str, dataset: Dataset) -> Sequence[int]:
+    """Returns the columns that one item of a group stands for; a name comes first."""
+    num_columns = len(dataset.columns)
+    if isinstance(item, str) and "*" in item:
+        found = [i for i, name in enumerate(dataset.columns) if fnmatchcase(name, item)]
+        if not found:
+            raise ScenarioError(
+                f"{where} must name columns of {dataset.name}, got {item!r}, which "
+                f"none is like; they are called {dataset.columns[0]!r} to "
+                f"{dataset.columns[-1]!r}"
+            )
+        return found
+    if isinstance(item, str) and item in dataset.columns:
+        first = last = dataset.columns.index(item)
+    elif isinstance(item, str):
+        match = RANGE.fullmatch(item.strip())
+        if match is None:
+            raise ScenarioError(
+                f"{where} must name columns of {dataset.name}, got {item!r}; "
+                f"{hint(item, dataset.columns)}"
+            )
+        first, last = int(match[1]), int(match[2] or match[1])
+    else:
+        first = last = item
+    if not 0 <= first <= last < num_columns:
+        raise ScenarioError(
+            f"{where} must hold columns from 0 to {num_columns - 1}, ranges from their "
+            f"lower end, got {item!r}; correct it"
+        )
+    return range(first, last + 1)

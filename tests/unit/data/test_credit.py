@@ -1,0 +1,246 @@
+"""Default of credit card clients: csv and xls files, one-hot codes, the stand-in."""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import roc_auc_score
+from threadpoolctl import threadpool_limits
+
+from stalesim.simulator.config.errors import DataError
+from stalesim.simulator.data.base import Dataset
+from stalesim.simulator.data.credit import standin
+from stalesim.simulator.data.credit.part import OLE, PAYMENTS, XLS, Credit
+from stalesim.simulator.partitions.vertical import Vertical
+
+BLANKS, DOTS = "default payment next month", "default.payment.next.month"
+NAMES = ["ID", "LIMIT_BAL", "SEX", "EDUCATION", "MARRIAGE", "AGE", *PAYMENTS]
+NUM = 40
+
+
+def rows() -> list[list[int]]:
+    """Returns rows whose limit is 1000 times the ID, from which all else follows."""
+    return [
+        [i, 1000 * i, 1 + i % 2, i % 7, i % 4, 20 + i]
+        + [i % 3 - 2 + j for j in range(18)]
+        + [int(i % 4 == 0)]
+        for i in range(1, NUM + 1)
+    ]
+
+
+def table(label: str, upper: bool) -> list[list[Any]]:
+    names = [*NAMES, label]
+    first = ["", *(f"X{i}" for i in range(1, 24)), "Y"]
+    return [first, names, *rows()] if upper else [names, *rows()]
+
+
+def write_csv(path: Path, label: str = DOTS, upper: bool = False) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    lines = [",".join(map(str, row)) for row in table(label, upper)]
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def write_xls(path: Path, cells: list[list[Any]] | None = None) -> Path:
+    pytest.importorskip("xlrd", reason="install stalesim[xls]")
+    xlwt = pytest.importorskip("xlwt", reason="install stalesim[test]")
+    book = xlwt.Workbook()
+    sheet = book.add_sheet("Data")
+    for i, row in enumerate(table(BLANKS, True) if cells is None else cells):
+        for j, value in enumerate(row):
+            sheet.write(i, j, value)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    book.save(str(path))
+    return path
+
+
+def check(data: Dataset, name: str) -> None:
+    assert (data.name, data.num_classes) == (name, 2)
+    assert (data.x_train.shape, data.x_test.shape) == ((32, 33), (8, 33))
+    assert data.columns[:18] == PAYMENTS
+    assert data.columns[18:22] == ("LIMIT_BAL", "AGE", "SEX_1", "SEX_2")
+    assert data.columns[22:29] == tuple(f"EDUCATION_{code}" for code in range(7))
+    assert data.columns[29:] == tuple(f"MARRIAGE_{code}" for code in range(4))
+    number = (data.x_train[:, 18] / 1000).astype(int)
+    np.testing.assert_array_equal(data.y_train, number % 4 == 0)
+    np.testing.assert_array_equal(data.x_train[:, 17], number % 3 + 15)
+    np.testing.assert_array_equal(data.x_train[:, 19], number + 20)
+    for start, codes in ((20, 1 + number % 2 - 1), (22, number % 7), (29, number % 4)):
+        width = {20: 2, 22: 7, 29: 4}[start]
+        block = data.x_train[:, start : start + width]
+        np.testing.assert_array_equal(block, np.eye(width)[codes])
+
+
+@pytest.mark.parametrize("label", [BLANKS, DOTS, f'"{BLANKS}"'])
+@pytest.mark.parametrize("upper", [True, False])
+@pytest.mark.parametrize(
+    "place",
+    ["UCI_Credit_Card.csv", "credit/renamed.csv", "sets/uci/UCI_Credit_Card.csv"],
+)
+def test_reads_csv(root: Path, label: str, upper: bool, place: str) -> None:
+    write_csv(root / place, label, upper)
+    for source in ("csv", "auto"):
+        check(Credit(source=source, scale="raw").make(), "credit (other copy)")
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        "default of credit card clients.xls",
+        "default+of+credit+card+clients/data.xls",
+        "sets/default_of_credit_card_clients.xls",
+    ],
+)
+@pytest.mark.parametrize("source", ["xls", "auto"])
+def test_reads_xls(root: Path, place: str, source: str) -> None:
+    write_xls(root / place)
+    check(Credit(source=source, scale="raw").make(), "credit")
+
+
+def test_reads_xls_without_the_first_row(root: Path) -> None:
+    write_xls(root / "credit/x.xls", table(BLANKS, False))
+    check(Credit(source="xls", scale="raw").make(), "credit")
+
+
+def test_standardised_by_training_rows(root: Path) -> None:
+    write_csv(root / "UCI_Credit_Card.csv")
+    raw, data = Credit(scale="raw").make(), Credit().make()
+    mean, std = raw.x_train.mean(axis=0), raw.x_train.std(axis=0)
+    np.testing.assert_allclose(data.x_test, (raw.x_test - mean) / std, atol=1e-5)
+
+
+def test_csv_comes_before_xls(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "xlrd", None)
+    (root / XLS).write_bytes(OLE + bytes(100))
+    write_csv(root / "UCI_Credit_Card.csv")
+    assert Credit().make().name == "credit (other copy)"
+
+
+@pytest.mark.parametrize("source", ["xls", "auto"])
+def test_xls_without_xlrd(
+    root: Path, monkeypatch: pytest.MonkeyPatch, source: str
+) -> None:
+    monkeypatch.setitem(sys.modules, "xlrd", None)
+    (root / XLS).write_bytes(OLE + bytes(100))
+    with pytest.raises(DataError, match=r"by xlrd, .*; install stalesim\[xls\]") as e:
+        Credit(source=source).make()
+    assert "\n" not in str(e.value)
+
+
+def test_missing(root: Path) -> None:
+    with pytest.raises(DataError, match=r"^UCI_Credit_Card.csv of credit is missing"):
+        Credit(source="csv").make()
+    says = f"^default of credit card clients.xls of .* put it in {root / 'credit'}"
+    with pytest.raises(DataError, match=says):
+        Credit(source="xls").make()
+    assert Credit().make().name == "credit-standin"
+    (root / "other.csv").write_text("ID,LIMIT_BAL\n1,2\n")
+    (root / "other.xls").write_bytes(OLE)
+    assert Credit().make().name == "credit-standin"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ("PAY_0", "PAY_1", "must have the column 'PAY_0', got ID, LIM"),
+        (DOTS, "default", "must have the column 'default payment next month', got"),
+        ("\n5,", "\n5,,", "must have 25 cells in every row, got 26 in line 6"),
+        ("\n5,5000", "\n5,", "'LIMIT_BAL' of .* finite numbers, got '' in line 6"),
+        ("\n5,5000,2", "\n5,5000,3", "'SEX' of .* hold 1 to 2, got 3 in line 6"),
+        ("\n5,5000,2,5", "\n5,5000,2,7", "'EDUCATION' .* 0 to 6, got 7 in line 6"),
+        (",0\n6,", ",2\n6,", "'default.*month' of .* hold 0 to 1, got 2 in line 6"),
+    ],
+)
+def test_damaged_csv(root: Path, old: str, new: str, says: str) -> None:
+    path = write_csv(root / "UCI_Credit_Card.csv")
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new, 1))
+    for source in ("csv", "auto"):
+        with pytest.raises(DataError, match=says) as error:
+            Credit(source=source).make()
+        assert str(path) in str(error.value)
+        assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (OLE, "must be an xls file, got: "),
+        (OLE + bytes(3000), "must be an xls file, got: "),
+        (b"nothing", "must be an xls file, got: "),
+        (b"PK\x03\x04", "must be an xls file, got: "),
+    ],
+)
+def test_damaged_xls(root: Path, content: bytes, says: str) -> None:
+    pytest.importorskip("xlrd", reason="install stalesim[xls]")
+    (root / XLS).write_bytes(content)
+    for source in ("xls", "auto"):
+        with pytest.raises(DataError, match=says) as error:
+            Credit(source=source).make()
+        assert "\n" not in str(error.value)
+
+
+def test_cut_xls(root: Path) -> None:
+    path = write_xls(root / XLS)
+    path.write_bytes(path.read_bytes()[:4000])
+    with pytest.raises(DataError, match="must be an xls file, got: "):
+        Credit().make()
+    write_xls(root / XLS, table(BLANKS, True)[:2])
+    with pytest.raises(DataError, match="one row of data, got 2 rows"):
+        Credit().make()
+    cells = table(BLANKS, True)
+    cells[7][1] = ""
+    write_xls(root / XLS, cells)
+    with pytest.raises(DataError, match=r"'LIMIT_BAL' of .* got '' in line 8; fill"):
+        Credit().make()
+
+
+def test_standin() -> None:
+    data = Credit(source="standin", scale="raw").make()
+    assert (data.name, data.num_classes) == ("credit-standin", 2)
+    assert (data.x_train.shape, data.x_test.shape) == ((24_000, 33), (6_000, 33))
+    y = np.concatenate([data.y_train, data.y_test])
+    assert y.mean() == pytest.approx(0.22, abs=1e-4)
+    for start, end in ((20, 22), (22, 29), (29, 33)):
+        np.testing.assert_array_equal(data.x_train[:, start:end].sum(axis=1), 1)
+    assert data.columns[16:23] == (
+        *("payment_16", "payment_17", "limit", "age"),
+        *("sex_0", "sex_1", "education_0"),
+    )
+    first, again = standin.generate(), standin.generate()
+    np.testing.assert_array_equal(first[0], again[0])
+    np.testing.assert_array_equal(first[1], again[1])
+    parties = Vertical(groups={"b": ("18-32",), "a": ("0-17",)})
+    assert [part.size for part in parties.make(data)] == [15, 18]
+
+
+@pytest.mark.parametrize(
+    ("columns", "level"),
+    [
+        (slice(0, 33), 0.837),
+        (slice(0, 18), 0.822),
+        (slice(18, 33), 0.812),
+        (slice(20, 33), 0.584),
+    ],
+)
+def test_standin_auc(columns: slice, level: float) -> None:
+    data = Credit(source="standin").make()
+    # One thread: several fight over the cores with the other tests.
+    with threadpool_limits(1):
+        model = LogisticRegression().fit(data.x_train[:, columns], data.y_train)
+    score = model.decision_function(data.x_test[:, columns])
+    assert roc_auc_score(data.y_test, score) == pytest.approx(level, abs=0.005)
+
+
+@pytest.mark.parametrize("kind", ["csv", "xls"])
+def test_says_which_file_it_reads(root: Path, check_files: Any, kind: str) -> None:
+    if kind == "csv":
+        write_csv(root / "UCI_Credit_Card.csv")
+    else:
+        write_xls(root / "credit/x.xls")
+    for source in (kind, "auto"):
+        check_files(Credit(source=source))  # pyright: ignore

@@ -1,0 +1,74 @@
+"""MIMIC-III hour by hour: made stays in the benchmark's layout, and the stand-in."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import roc_auc_score
+from threadpoolctl import threadpool_limits
+
+from stalesim.simulator.data.mimic import hourly
+from stalesim.simulator.data.mimic.features import VARIABLES
+from stalesim.simulator.data.mimic.part import Mimic
+from stalesim.simulator.partitions.views import Views
+from tests.unit.data.test_mimic import HEART, REFILL, write
+
+HOURLY = Mimic(source="csv", scale="raw", features="hourly")
+
+
+def test_hours_have_means() -> None:
+    values = np.full((4, 17), np.nan)
+    values[:, HEART] = 60, 80, 100, 40
+    found = hourly.means(np.array([0.2, 0.9, 5.0, 48.0]), values)
+    assert found.shape == (48, 17)
+    assert found[[0, 5, 47], HEART].tolist() == [70, 100, 40]
+    assert np.isnan(found).sum() == 48 * 17 - 3
+
+
+def test_rows_are_hours_of_values_and_masks(root: Path) -> None:
+    write(root / "in-hospital-mortality")
+    data = HOURLY.make()
+    assert (data.name, data.x_train.shape) == ("mimic", (12, 48 * 34))
+    frames = data.x_test.reshape(-1, 48, 34)
+    heart, mask = frames[:, :, HEART], frames[:, :, 17 + HEART]
+    # Measured in hours 0 to 9, carried forward from then on.
+    assert mask.tolist() == [[1.0] * 10 + [0.0] * 38] * 4
+    assert (heart[:, 9:] == heart[:, 9:10]).all()
+    assert (heart[:, :10] % 1 == 0.5).all()
+    assert (frames[:, :, VARIABLES.index("Height")] == 0).all()
+    assert frames[:, :, 17 + REFILL].sum() == 8
+    parts = Views(parties=4).make(data)
+    assert [len(part) for part in parts] == [48 * 2 * n for n in (5, 4, 4, 4)]
+    assert data.columns[parts[1][0]] == f"{hourly.NAMES[5]}_hour_0"
+
+
+def test_before_the_first_measurement_there_is_the_training_rows_mean() -> None:
+    x = np.full((2, 48, 17), np.nan, np.float32)
+    x[0, 3:5, HEART] = 50, 70
+    x[1, 1, HEART] = 90
+    usual = hourly.typical(x)
+    assert usual[HEART] == 70
+    assert usual.sum() == 70
+    rows = hourly.sequences(x, usual).reshape(2, 48, 34)
+    assert rows[0, :6, HEART].tolist() == [70, 70, 70, 50, 70, 70]
+    assert rows[0, :6, 17 + HEART].tolist() == [0, 0, 0, 1, 1, 0]
+
+
+def test_the_entry_is_written_only_where_it_is_not_the_usual_one() -> None:
+    assert "features" not in Mimic().model_dump()
+    assert HOURLY.model_dump()["features"] == "hourly"
+    assert Mimic.model_validate(HOURLY.model_dump()) == HOURLY
+
+
+@pytest.mark.slow
+def test_the_standin_is_as_hard_as_it_says() -> None:
+    data = Mimic(source="standin", features="hourly").make()
+    assert data.name == "mimic-hourly-standin"
+    assert (data.x_train.shape, data.x_test.shape) == ((8000, 1632), (2000, 1632))
+    assert data.y_train.sum() + data.y_test.sum() == 1300
+    model = LogisticRegression(C=0.001, max_iter=200)
+    with threadpool_limits(1):
+        model.fit(data.x_train, data.y_train)
+    score = roc_auc_score(data.y_test, model.decision_function(data.x_test))
+    assert score == pytest.approx(0.866, abs=0.002)

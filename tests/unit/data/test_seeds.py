@@ -1,0 +1,29 @@
+"""Random streams of the data sets."""
+
+import pkgutil
+from collections import Counter
+from importlib import import_module
+
+from stalesim.simulator import data
+from stalesim.simulator.data.seeds import DIVISION, ORDER, generator
+
+NUM_STREAMS = 10
+"""Two of every data set, seven stand-ins, one set that is drawn."""
+
+
+def streams() -> list[int]:
+    found = [DIVISION, ORDER]
+    for module in pkgutil.walk_packages(data.__path__, "stalesim.simulator.data."):
+        stream = vars(import_module(module.name)).get("STREAM")
+        found += [] if stream is None else [stream]
+    return found
+
+
+def test_no_two_modules_draw_from_one_stream() -> None:
+    assert len(streams()) >= NUM_STREAMS
+    assert max(Counter(streams()).values()) == 1
+
+
+def test_streams_are_independent() -> None:
+    draws = {generator(0, stream).random() for stream in streams()}
+    assert len(draws) == len(streams())

@@ -1,0 +1,269 @@
+"""USPS: libsvm files packed by bzip2, an h5 file, and the stand-in."""
+
+import bz2
+import hashlib
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits
+
+from stalesim.simulator.config.errors import DataError
+from stalesim.simulator.data.usps import part as module
+from stalesim.simulator.data.usps.part import H5, TEST, TRAIN, Usps
+
+LIBSVM = Usps(source="libsvm", scale="raw")
+
+
+def images(num_rows: int) -> np.ndarray:
+    """Returns values in [-1, 1]: the row's number in the first pixel, some zeros."""
+    values = np.linspace(-1, 1, 256 * num_rows).reshape(num_rows, 256).round(3)
+    values[:, 0] = np.arange(num_rows) / 100
+    values[:, 5] = 0
+    return values
+
+
+def text(num_rows: int) -> bytes:
+    rows = [
+        f"{row % 10 + 1} "
+        + " ".join(f"{i + 1}:{value:g}" for i, value in enumerate(x) if value)
+        for row, x in enumerate(images(num_rows))
+    ]
+    return ("\n".join(rows) + "\n").encode()
+
+
+def write(folder: Path, *, packed: bool = True) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, num_rows in ((TRAIN, 30), (TEST, 10)):
+        content = bz2.compress(text(num_rows)) if packed else text(num_rows)
+        (folder / (name if packed else name.removesuffix(".bz2"))).write_bytes(content)
+    return folder
+
+
+@pytest.mark.parametrize("packed", [True, False])
+@pytest.mark.parametrize("place", [".", "usps", "sets/USPS/libsvm", "others"])
+@pytest.mark.parametrize("source", ["libsvm", "auto"])
+def test_reads(root: Path, place: str, packed: bool, source: str) -> None:
+    write(root / place, packed=packed)
+    data = Usps(source=source, scale="raw").make()
+    assert (data.name, data.num_classes) == ("usps (other copy)", 10)
+    assert (data.x_train.shape, data.x_test.shape) == ((30, 256), (10, 256))
+    assert data.columns[17] == "pixel_1_1"
+    row = np.rint(100 * data.x_train[:, 0]).astype(int)
+    assert sorted(row) == list(range(30))
+    np.testing.assert_allclose(data.x_train, images(30)[row], atol=1e-7)
+    np.testing.assert_array_equal(data.y_train, row % 10)
+    np.testing.assert_allclose(data.x_test, images(10), atol=1e-7)
+    np.testing.assert_array_equal(data.y_test, np.arange(10))
+
+
+def test_unit_scale(root: Path) -> None:
+    write(root)
+    data = Usps(source="libsvm").make()
+    np.testing.assert_allclose(data.x_test, (images(10) + 1) / 2, atol=1e-7)
+
+
+def test_official_files_are_told_by_md5_whatever_their_name(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(root / "downloads")
+    official = {}
+    for name in (TRAIN, TEST):
+        path = root / "downloads" / name
+        official[hashlib.md5(path.read_bytes()).hexdigest()] = name
+        path.rename(root / f"{name[:6]}-of-2020")
+    assert module.FILES.find() == {}
+    monkeypatch.setattr(module, "OFFICIAL", official)
+    assert LIBSVM.make().name == "usps (other copy)"
+
+
+def test_official_table_is_complete() -> None:
+    assert sorted(module.OFFICIAL.values()) == [TRAIN, TEST]
+
+
+def test_missing_files_are_named_with_their_place(root: Path) -> None:
+    write(root)
+    (root / TEST).unlink()
+    with pytest.raises(DataError) as error:
+        LIBSVM.make()
+    message = str(error.value)
+    place = root / "usps"
+    assert message.startswith(f"{TEST} of usps is missing; put it in {place}")
+    with pytest.raises(DataError, match=r"usps\.h5 of usps is missing; put it in"):
+        Usps(source="h5").make()
+    assert Usps().make().name == "usps-standin"
+
+
+def cut(content: bytes) -> bytes:
+    return bz2.compress(content)[:-9]
+
+
+def spoil(content: bytes) -> bytes:
+    return b"BZh9" + content
+
+
+def no_numbers(content: bytes) -> bytes:
+    return content.replace(b"1:", b"1:x", 1)
+
+
+def too_wide(content: bytes) -> bytes:
+    return content.replace(b"256:", b"257:", 1)
+
+
+def from_zero(content: bytes) -> bytes:
+    return b"1 0:0.5\n" + content
+
+
+def no_digit(content: bytes) -> bytes:
+    return b"11 1:0.5\n" + content
+
+
+def half_a_digit(content: bytes) -> bytes:
+    return b"1.5 1:0.5\n" + content
+
+
+def too_bright(content: bytes) -> bytes:
+    return b"1 1:1.5\n" + content
+
+
+def no_value(content: bytes) -> bytes:
+    return b"1 1:nan\n" + content
+
+
+def empty(content: bytes) -> bytes:
+    return b""
+
+
+@pytest.mark.parametrize("source", ["libsvm", "auto"])
+@pytest.mark.parametrize(
+    ("damage", "says"),
+    [
+        (cut, "libsvm file of 256 columns, .*, got: Compressed file ended before"),
+        (spoil, "got: Invalid data stream; download"),
+        (no_numbers, "got: could not convert"),
+        (too_wide, "got: .*257 features"),
+        (from_zero, "got: Invalid index 0"),
+        (no_digit, "labels from 1 to 10, got 11"),
+        (half_a_digit, r"labels from 1 to 10, got 1\.5"),
+        (too_bright, r"values from -1 to 1, got 1\.5"),
+        (no_value, "values from -1 to 1, got nan"),
+        (empty, "at least one row of 256 numbers"),
+    ],
+)
+def test_damaged(
+    root: Path, damage: Callable[[bytes], bytes], says: str, source: str
+) -> None:
+    write(root)
+    (root / TRAIN).write_bytes(damage(text(30)))
+    with pytest.raises(DataError, match=says) as error:
+        Usps(source=source).make()
+    assert str(root / TRAIN) in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def write_h5(path: Path) -> None:
+    h5py = pytest.importorskip("h5py")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with h5py.File(path, "w") as file:
+        for half, num_rows in (("train", 30), ("test", 10)):
+            group = file.create_group(half)
+            group["data"] = ((images(num_rows) + 1) / 2).astype(np.float32)
+            group["target"] = np.arange(num_rows) % 10
+
+
+@pytest.mark.parametrize("place", [H5, "usps/other.hdf5", "some/my-usps.hdf"])
+@pytest.mark.parametrize("source", ["h5", "auto"])
+@pytest.mark.parametrize("scale", ["raw", "unit"])
+def test_reads_h5(root: Path, place: str, source: str, scale: str) -> None:
+    write_h5(root / place)
+    data = Usps(source=source, scale=scale).make()
+    assert data.name == "usps (other copy)"
+    np.testing.assert_allclose(data.x_test, (images(10) + 1) / 2, atol=1e-7)
+    np.testing.assert_array_equal(data.y_test, np.arange(10))
+    assert data.x_train.shape == (30, 256)
+
+
+def test_libsvm_comes_before_h5(root: Path) -> None:
+    write_h5(root / H5)
+    write(root)
+    assert Usps(scale="raw").make().x_test.min() < 0
+
+
+@pytest.mark.parametrize(
+    ("half", "name", "value", "says"),
+    [
+        (
+            "train",
+            "data",
+            np.zeros((30, 255)),
+            r"row of 256 numbers .* got \(30, 255\)",
+        ),
+        ("test", "target", np.zeros(9), r"one label for each, .* and \(9,\)"),
+        ("test", "target", np.full(10, 10), "labels from 0 to 9, got 10"),
+        ("train", "data", np.full((30, 256), -1.0), "values from 0 to 1, got -1"),
+        ("train", "data", None, "with data and target in /train and /test, got: "),
+    ],
+)
+def test_damaged_h5(
+    root: Path, half: str, name: str, value: np.ndarray | None, says: str
+) -> None:
+    write_h5(root / H5)
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(root / H5, "a") as file:
+        del file[half][name]
+        if value is not None:
+            file[half][name] = value
+    with pytest.raises(DataError, match=says) as error:
+        Usps().make()
+    assert "\n" not in str(error.value)
+
+
+def test_no_h5_file_at_all(root: Path) -> None:
+    pytest.importorskip("h5py")
+    (root / H5).write_bytes(b"nothing")
+    with pytest.raises(DataError, match="must be an HDF5 file"):
+        Usps(source="h5").make()
+
+
+@pytest.mark.parametrize("source", ["h5", "auto"])
+def test_h5_without_h5py(
+    root: Path, monkeypatch: pytest.MonkeyPatch, source: str
+) -> None:
+    monkeypatch.setitem(sys.modules, "h5py", None)
+    (root / H5).write_bytes(module.HDF5 + bytes(100))
+    with pytest.raises(DataError, match=r"must be read by h5py, got .*; install") as e:
+        Usps(source=source).make()
+    assert "\n" not in str(e.value)
+    write(root)
+    assert Usps().make().name == "usps (other copy)"
+
+
+def test_standin() -> None:
+    data = Usps(scale="raw").make()
+    assert (data.name, data.num_classes) == ("usps-standin", 10)
+    assert (data.x_train.shape, data.x_test.shape) == ((1437, 256), (360, 256))
+    assert (data.x_train.min(), data.x_train.max()) == (0, 1)
+    assert len(data.columns) == 256
+    whole = np.concatenate([data.x_train, data.x_test]).reshape(-1, 16, 16)
+    np.testing.assert_array_equal(whole[:, ::2, ::2], whole[:, 1::2, 1::2])
+    np.testing.assert_array_equal(whole[:, ::2, ::2], whole[:, ::2, 1::2])
+    small = np.sort(whole[:, ::2, ::2].reshape(-1, 64).sum(axis=1))
+    stored = np.sort(np.asarray(load_digits(return_X_y=True)[0]).sum(axis=1) / 16)
+    np.testing.assert_allclose(small, stored, rtol=1e-6)
+    part = Usps(source="standin", classes=(3, 8)).make()
+    assert part.name == "usps-standin (3, 8)"
+
+
+@pytest.mark.parametrize("source", ["libsvm", "auto"])
+def test_says_which_files_it_reads(root: Path, check_files: Any, source: str) -> None:
+    write(root)
+    check_files(Usps(source=source))  # pyright: ignore
+
+
+@pytest.mark.parametrize("source", ["h5", "auto"])
+def test_says_which_h5_file_it_reads(root: Path, check_files: Any, source: str) -> None:
+    write_h5(root / H5)
+    check_files(Usps(source=source))  # pyright: ignore
