@@ -398,11 +398,11 @@ def refuse_others(folder: Path, disk: Disk = DISK) -> None:
     Raises:
         StudyError: it does.
     """
-    if disk.exists(folder / NAME):
-        return
     try:
+        if disk.exists(folder / NAME):
+            return
         names = disk.names(folder)
-    except OSError:  # it is told when the folder is written
+    except OSError:  # writing the folder says so
         return
     if not all(map(_is_left, names)):
         raise StudyError(

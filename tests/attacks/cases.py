@@ -102,8 +102,14 @@ def ugly(done: Result) -> str:
         return "it hangs"
     if "Traceback" in done.err + done.out:
         return done.err.strip().splitlines()[-1][:200]
-    if done.status == USER_ERROR and done.err.strip().count("\n"):
-        return f"{done.err.strip().count(chr(10)) + 1} lines: {done.err[:200]}"
+    # Warnings, a line each, may stand before the line that says why it has ended.
+    lines = [
+        line
+        for line in done.err.strip().splitlines()
+        if not line.startswith("stalesim: warning: ")
+    ]
+    if done.status == USER_ERROR and len(lines) > 1:
+        return f"{len(lines)} lines: {done.err[:200]}"
     return ""
 
 

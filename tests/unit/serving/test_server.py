@@ -194,7 +194,11 @@ def test_a_port_that_is_taken_is_one_line(tmp_path: Path) -> None:
 
 
 @pytest.mark.long
-def test_a_study_is_followed_from_its_start_to_its_end(tmp_path: Path) -> None:
+def test_a_study_is_followed_from_its_start_to_its_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Runs end within seconds here; the page is to see evaluations before that.
+    monkeypatch.setattr("stalesim.simulator.trace.live.EVERY_S", 0.05)
     folder, seen = tmp_path / "s", dict[str, list[str]]()
     longer = {**WATCHED, "replicates": 2, "stop": {"commits": 30_000}}
     study = threading.Thread(target=lambda: studies.simulate(longer, folder))

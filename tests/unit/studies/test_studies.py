@@ -127,6 +127,8 @@ def test_a_study_of_other_runs_is_not_touched(tmp_path: Path) -> None:
     with pytest.raises(StudyError, match="holds other files"):
         studies.simulate(TREE, tmp_path / "full")
     assert [path.name for path in (tmp_path / "full").iterdir()] == ["mine.txt"]
+    with pytest.raises(StudyError, match="File name too long"):
+        studies.simulate(TREE, tmp_path / ("x" * 256))
 
 
 def interrupted(path: Path, monkeypatch: pytest.MonkeyPatch, after: int) -> None:
