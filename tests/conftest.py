@@ -24,13 +24,26 @@ os.environ["JAX_NUMPY_RANK_PROMOTION"] = "raise"
 ROOT = Path(__file__).parent
 TURN = ROOT.parent / ".ci" / "turn"
 """A number that `.ci/land` raises: whose turn it is."""
-SHARES = {"long": 20, "compiles": 4}
+SHARES = {"long": 40, "costly": 4}
 """Turns until each test of a kind was run once, the dearer kind first."""
-COMPILING = (
-    *("golden", "reference", "unit/algorithms", "unit/engine", "unit/learning"),
-    *("unit/models", "unit/privacy"),
+COSTLY = (
+    # They compile programs.
+    *("golden/*", "reference/*", "unit/algorithms/*", "unit/engine/*"),
+    *("unit/learning/*", "unit/models/*", "property/test_gradients.py"),
+    *("property/test_metamorphic_[cs]*.py", "property/test_worlds.py"),
+    *("unit/analysis/test_attacks_[lm]*.py", "unit/analysis/test_theory_mapa.py"),
+    *("unit/test_gossip_runs.py", "unit/test_privacy_runs.py"),
+    *("verification/test_compiled_runs.py", "verification/test_observatory.py"),
+    # They run whole studies, or processes.
+    *("attacks/*", "unit/serving/*", "unit/studies/*"),
+    *("unit/test_c[al]*.py", "unit/test_hostile.py", "unit/test_mutants.py"),
+    *("unit/test_*_command.py", "unit/test_tracking.py", "unit/test_wheel.py"),
+    "verification/test_claims_at_random.py",
+    # They draw.
+    *("unit/analysis/test_figures.py", "unit/analysis/test_page.py"),
+    *("unit/analysis/test_utility.py", "unit/analysis/test_venues.py"),
 )
-"""Folders of tests that compile programs, but for those of the twins in NumPy."""
+"""Files of tests, but for those of the twins in NumPy, of which parts take turns."""
 NUMERICS = ("jax", "jaxlib")
 
 
@@ -103,10 +116,10 @@ def pytest_cmdline_main(config: pytest.Config) -> None:
 def pytest_collection_modifyitems(
     config: pytest.Config, items: list[pytest.Item]
 ) -> None:
-    """Marks what compiles, and leaves out tests of folders whose turn it is not."""
+    """Marks what is costly, and leaves out tests of folders whose turn it is not."""
     for item in items:
-        if compiles(item.path):
-            item.add_marker("compiles")
+        if is_costly(item.path):
+            item.add_marker("costly")
     if config.getoption("--slow") or not asks_for_folders(config):
         return
     left_out = {*of_other_turns(items, int(TURN.read_text()))}
@@ -115,10 +128,11 @@ def pytest_collection_modifyitems(
         items[:] = [item for item in items if item.nodeid not in left_out]
 
 
-def compiles(path: Path) -> bool:
-    """Says whether a file of tests is in one of the folders that compile."""
-    inside = any(path.parent == ROOT / folder for folder in COMPILING)
-    return inside and not path.stem.endswith(("_twin", "test_twins"))
+def is_costly(path: Path) -> bool:
+    """Says whether a file of tests compiles much, draws much or runs whole studies."""
+    if path.stem.endswith(("_twin", "test_twins")):
+        return False
+    return any(path.match(f"{ROOT}/{pattern}") for pattern in COSTLY)
 
 
 def of_other_turns(items: Iterable[pytest.Item], turn: int) -> list[str]:

@@ -13,13 +13,13 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import SHARES, keep_programs, of_other_turns, share
+from tests.conftest import COSTLY, SHARES, keep_programs, of_other_turns, share
 
 ROOT = Path(__file__).parents[2]
 PLAIN = {key: value for key, value in os.environ.items() if key != "PYTEST_ADDOPTS"}
 """The environment without options that are added to every call of pytest."""
 LONG = [f"tests/test_a.py::test_long[{n}]" for n in range(8)]
-COMPILES = [f"tests/golden/test_b.py::test_some[{n}]" for n in range(8)]
+COSTLY_ONES = [f"tests/golden/test_b.py::test_some[{n}]" for n in range(8)]
 TESTS = """
 import pytest
 
@@ -29,7 +29,7 @@ def test_long(n): ...
 
 def test_short(): ...
 """
-COMPILED = """
+COSTLY_TESTS = """
 import pytest
 
 @pytest.mark.parametrize("n", range(8))
@@ -48,7 +48,7 @@ def near() -> ModuleType:
     return module
 
 
-@pytest.mark.parametrize("shares", [1, 4, 20])
+@pytest.mark.parametrize("shares", [1, 4, 40])
 @pytest.mark.parametrize("number", [0, 1, 5, 6, 7, 100])
 @pytest.mark.parametrize("first", [0, 4, 11])
 def test_shares_of_all_turns_are_all_tests_once(
@@ -68,12 +68,12 @@ def item(path: str, name: str, *kinds: str) -> Any:
 
 
 def test_every_test_is_run_within_the_turns_of_its_kind() -> None:
-    kinds = {"a": ("long",), "b": ("compiles",), "c": ("compiles", "long"), "d": ()}
+    kinds = {"a": ("long",), "b": ("costly",), "c": ("costly", "long"), "d": ()}
     items = [item(path, f"test_{n}", *kinds[path]) for path in kinds for n in range(9)]
     names = {one.nodeid for one in items}
     for path, turns in (
         ("a", SHARES["long"]),
-        ("b", SHARES["compiles"]),
+        ("b", SHARES["costly"]),
         ("c", SHARES["long"]),
         ("d", 1),
     ):
@@ -83,6 +83,11 @@ def test_every_test_is_run_within_the_turns_of_its_kind() -> None:
                 run += names - {*of_other_turns(items, turn)}
             own = sorted(name for name in run if name.startswith(path))
             assert own == [f"{path}::test_{n}" for n in range(9)]
+
+
+def test_files_of_costly_tests_exist() -> None:
+    for pattern in COSTLY:
+        assert any((ROOT / "tests").glob(pattern)), pattern
 
 
 def test_processes_share_programs_in_pytests_cache_or_a_folder_that_is_set(
@@ -111,8 +116,8 @@ def collected(root: Path, *arguments: str) -> list[str]:
 @pytest.mark.parametrize(
     ("arguments", "kept"),
     [
-        (("tests",), [*COMPILES[4:6], LONG[4]]),
-        (("tests", "--slow"), [*COMPILES, *LONG]),
+        (("tests",), [*COSTLY_ONES[4:6], LONG[4]]),
+        (("tests", "--slow"), [*COSTLY_ONES, *LONG]),
         (("tests/test_a.py",), LONG),
     ],
 )
@@ -120,11 +125,11 @@ def test_of_folders_a_share_is_run_and_of_files_everything(
     arguments: tuple[str, ...], kept: list[str], tmp_path: Path
 ) -> None:
     (tmp_path / ".ci").mkdir()
-    (tmp_path / ".ci" / "turn").write_text("15\n")
+    (tmp_path / ".ci" / "turn").write_text("7\n")
     (tmp_path / "tests" / "golden").mkdir(parents=True)
     shutil.copy(ROOT / "tests" / "conftest.py", tmp_path / "tests")
     (tmp_path / "tests" / "test_a.py").write_text(TESTS)
-    (tmp_path / "tests" / "golden" / "test_b.py").write_text(COMPILED)
+    (tmp_path / "tests" / "golden" / "test_b.py").write_text(COSTLY_TESTS)
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
     short = "tests/test_a.py::test_short"
     assert collected(tmp_path, *arguments) == [*kept, short]
