@@ -32,7 +32,7 @@ COSTLY = (
     *("unit/learning/*", "unit/models/*", "property/test_gradients.py"),
     *("property/test_metamorphic_[cs]*.py", "property/test_worlds.py"),
     *("unit/analysis/test_attacks_[lm]*.py", "unit/analysis/test_theory_mapa.py"),
-    *("unit/test_gossip_runs.py", "unit/test_privacy_runs.py"),
+    *("unit/privacy/test_[mn]*.py", "unit/test_*_runs.py"),
     *("verification/test_compiled_runs.py", "verification/test_observatory.py"),
     # They run whole studies, or processes.
     *("attacks/*", "unit/serving/*", "unit/studies/*"),

@@ -13,7 +13,14 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import COSTLY, SHARES, keep_programs, of_other_turns, share
+from tests.conftest import (
+    COSTLY,
+    SHARES,
+    keep_programs,
+    of_other_turns,
+    pytest_cmdline_main,
+    share,
+)
 
 ROOT = Path(__file__).parents[2]
 PLAIN = {key: value for key, value in os.environ.items() if key != "PYTEST_ADDOPTS"}
@@ -101,6 +108,24 @@ def test_processes_share_programs_in_pytests_cache_or_a_folder_that_is_set(
     monkeypatch.delenv(variable)
     keep_programs(config)
     assert os.environ[variable] == str(tmp_path / "compiled")
+
+
+@pytest.mark.parametrize(
+    ("named", "said", "dist", "taken"),
+    [
+        ("tests", None, "no", ("auto", "worksteal")),  # files whole, as far as can be
+        ("tests", None, "loadfile", ("auto", "loadfile")),
+        ("tests", 3, "no", (3, "no")),
+        ("tests/conftest.py::test_x", None, "no", (None, "no")),
+    ],
+)
+def test_folders_take_all_cores(
+    named: str, said: int | None, dist: str, taken: tuple[object, str]
+) -> None:
+    option = SimpleNamespace(numprocesses=said, dist=dist)
+    config: Any = SimpleNamespace(option=option, args=[str(ROOT / named)])
+    pytest_cmdline_main(config)
+    assert (option.numprocesses, option.dist) == taken
 
 
 def collected(root: Path, *arguments: str) -> list[str]:
