@@ -44,6 +44,7 @@ def main(repeats: int) -> None:
             "PYTHONDONTWRITEBYTECODE": "",
             "PYTHONPATH": str(ROOT),
             "STALESIM_CACHE": str(folder / "programs"),
+            "JAX_COMPILATION_CACHE_DIR": "",
         }
         for turn in range(repeats + 1):  # the first one writes the bytecode
             for number, (title, command) in enumerate(COMMANDS.items()):

@@ -1,11 +1,15 @@
-"""What all tests share: XLA's settings, worker processes, turns of the long tests."""
+"""What all tests share: XLA's settings and programs, worker processes, turns."""
 
+import ctypes
+import gc
 import os
 import sys
+from collections import defaultdict
 from collections.abc import Iterable
 from importlib.abc import MetaPathFinder
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 import pytest
 
@@ -17,20 +21,41 @@ os.environ["MPLBACKEND"] = "Agg"
 # A shape that is stretched by chance is a mistake; child processes inherit it.
 os.environ["JAX_NUMPY_RANK_PROMOTION"] = "raise"
 
-TURN = Path(__file__).parents[1] / ".ci" / "turn"
-"""A number that `.ci/land` raises: whose turn it is of the long tests."""
-SHARES = 10
+ROOT = Path(__file__).parent
+TURN = ROOT.parent / ".ci" / "turn"
+"""A number that `.ci/land` raises: whose turn it is."""
+SHARES = {"long": 40, "costly": 4}
+"""Turns until each test of a kind was run once, the dearer kind first."""
+COSTLY = (
+    # They compile programs.
+    *("golden/*", "reference/*", "unit/algorithms/*", "unit/engine/*"),
+    *("unit/learning/*", "unit/models/*", "property/test_gradients.py"),
+    *("property/test_metamorphic_[cs]*.py", "property/test_worlds.py"),
+    *("unit/analysis/test_attacks_[lm]*.py", "unit/analysis/test_theory_mapa.py"),
+    *("unit/privacy/test_[mn]*.py", "unit/test_*_runs.py"),
+    *("verification/test_compiled_runs.py", "verification/test_observatory.py"),
+    # They run whole studies, or processes.
+    *("attacks/*", "unit/serving/*", "unit/studies/*"),
+    *("unit/test_c[al]*.py", "unit/test_hostile.py", "unit/test_mutants.py"),
+    *("unit/test_*_command.py", "unit/test_tracking.py", "unit/test_wheel.py"),
+    "verification/test_claims_at_random.py",
+    # They draw.
+    *("unit/analysis/test_figures.py", "unit/analysis/test_page.py"),
+    *("unit/analysis/test_utility.py", "unit/analysis/test_venues.py"),
+)
+"""Files of tests, but for those of the twins in NumPy, of which parts take turns."""
 NUMERICS = ("jax", "jaxlib")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--slow", action="store_true", help="run all long tests")
+    parser.addoption("--slow", action="store_true", help="run the tests of all turns")
     parser.addoption(
         "--without-jax", action="store_true", help="refuse imports of JAX (.ci/quick)"
     )
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    keep_programs(config)
     if config.getoption("--without-jax"):
         loaded = [name for name in NUMERICS if name in sys.modules]
         if loaded:
@@ -49,34 +74,83 @@ class NoNumerics(MetaPathFinder):
             )
 
 
+def keep_programs(config: pytest.Config) -> None:
+    """Has each program compiled once for all processes; `--cache-clear` forgets them.
+
+    A folder that is set stays: the steps of `.ci/run` share one.
+    """
+    cache = getattr(config, "cache", None)  # none with -p no:cacheprovider
+    if cache is None or "JAX_COMPILATION_CACHE_DIR" in os.environ:
+        return
+    os.environ["JAX_COMPILATION_CACHE_DIR"] = str(cache.mkdir("compiled"))
+    os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.1")
+    os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "-1")
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
-    """Forgets compiled programs between files, before there are too many for XLA."""
+    """Forgets compiled programs between files: they take a gigabyte."""
     if "jax" in sys.modules and (nextitem is None or nextitem.path != item.path):
-        device.release_programs()
+        sys.modules["jax"].clear_caches()
+        gc.collect()
+        if sys.platform == "linux":  # others give memory back by themselves
+            ctypes.CDLL(None).malloc_trim(0)
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_cmdline_main(config: pytest.Config) -> None:
-    """Takes all cores for folders; files are tested sooner without more processes."""
+    """Takes all cores for folders; files are tested sooner without more processes.
+
+    Each process begins with whole files, whose tests share programs, and takes over
+    tests of another one when it has no more of its own, so that all end together.
+    """
     nothing_said = getattr(config.option, "numprocesses", 0) is None
     is_worker = hasattr(config, "workerinput")
     if nothing_said and not is_worker and asks_for_folders(config):
         config.option.numprocesses = "auto"
+        if config.option.dist == "no":
+            config.option.dist = "worksteal"
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(
     config: pytest.Config, items: list[pytest.Item]
 ) -> None:
-    """Leaves out the long tests of folders whose turn it is not."""
+    """Marks what is costly, and leaves out tests of folders whose turn it is not."""
+    for item in items:
+        if is_costly(item.path):
+            item.add_marker("costly")
     if config.getoption("--slow") or not asks_for_folders(config):
         return
-    long = [item.nodeid for item in items if item.get_closest_marker("long")]
-    left_out = {*long} - {*share(long, int(TURN.read_text()))}
+    left_out = {*of_other_turns(items, int(TURN.read_text()))}
     if left_out:
         config.hook.pytest_deselected(items=[i for i in items if i.nodeid in left_out])
         items[:] = [item for item in items if item.nodeid not in left_out]
+
+
+def is_costly(path: Path) -> bool:
+    """Says whether a file of tests compiles much, draws much or runs whole studies."""
+    if path.stem.endswith(("_twin", "test_twins")):
+        return False
+    return any(path.match(f"{ROOT}/{pattern}") for pattern in COSTLY)
+
+
+def of_other_turns(items: Iterable[pytest.Item], turn: int) -> list[str]:
+    """Returns the tests that are not run in a turn.
+
+    Each file has its share of a kind, whichever its name says, so that turns cost about
+    the same, and a new file moves the turn of no other one.
+    """
+    groups = defaultdict(list)
+    for item in items:
+        kind = next((kind for kind in SHARES if item.get_closest_marker(kind)), None)
+        if kind:
+            groups[kind, item.path.name].append(item.nodeid)
+    left_out: list[str] = []
+    for (kind, file), names in groups.items():
+        own = share(names, turn + crc32(file.encode()), SHARES[kind])
+        left_out += {*names} - {*own}
+    return left_out
 
 
 def asks_for_folders(config: pytest.Config) -> bool:
@@ -84,6 +158,8 @@ def asks_for_folders(config: pytest.Config) -> bool:
     return any(Path(argument.split("::")[0]).is_dir() for argument in config.args)
 
 
-def share(names: Iterable[str], turn: int) -> list[str]:
-    """Returns every tenth of some names, from another one at each of ten turns."""
-    return sorted(names)[turn % SHARES :: SHARES]
+def share(names: Iterable[str], turn: int, shares: int) -> list[str]:
+    """Returns one of equal shares of some names: neighbours, which share programs."""
+    ordered, number = sorted(names), turn % shares
+    first, last = (len(ordered) * n // shares for n in (number, number + 1))
+    return ordered[first:last]

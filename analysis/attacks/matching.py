@@ -120,7 +120,8 @@ def invert(
         raise ValueError("courses must have at least one, got none; leave them out")
     weights, message = _checked(model, weights, message)
     message = message - l2 * weights * model.regularised()
-    slopes = model.parts(message).bias  # pyright: ignore[reportArgumentType]
+    with jax.enable_x64(True):
+        slopes = np.asarray(model.parts(jnp.asarray(message)).bias)
     size = float(np.linalg.norm(slopes))
     if size == 0:
         nothing = np.full(model.depth * model.height * model.width, np.nan)

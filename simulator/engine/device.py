@@ -63,11 +63,14 @@ def cache_folder() -> Path | None:
 
 
 def use_cache() -> None:
-    """Keeps compiled programs between processes, where a folder can be written."""
+    """Keeps compiled programs between processes, where a folder can be written.
+
+    A folder that the user has named to JAX stays.
+    """
     import jax
 
     folder = cache_folder()
-    if folder is None:
+    if folder is None or os.environ.get("JAX_COMPILATION_CACHE_DIR"):
         return
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -153,7 +153,7 @@ def _hinge(
 
 
 def reduce(
-    reduction: str, losses: Float[Array, "*w S"], present: Bool[Array, "*w S"]
+    reduction: str, losses: Float[Array, "*w S"], present: Bool[Array, "*#w S"]
 ) -> Float[Array, "*w"]:
     """Combines the losses of a batch; padding neither counts nor contributes.
 

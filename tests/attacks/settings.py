@@ -21,7 +21,10 @@ def attacks(folder: Path) -> Iterator[Case]:
         "once more": ((), {}),
         "two processes": (("-j", "2"), {}),
         "three processes": (("-j", "3"), {}),
-        "an empty cache": ((), {"STALESIM_CACHE": str(folder / "cache")}),
+        "an empty cache": (
+            (),
+            {"STALESIM_CACHE": str(folder / "cache"), "JAX_COMPILATION_CACHE_DIR": ""},
+        ),
         "one thread of XLA": ((), {"XLA_FLAGS": ONE_THREAD}),
         "PYTHONHASHSEED 1": ((), {"PYTHONHASHSEED": "1"}),
         "PYTHONHASHSEED 4242": ((), {"PYTHONHASHSEED": "4242"}),

@@ -42,7 +42,8 @@ def centres(run: Any, steps: int, rate: float) -> np.ndarray:
     rows, _, _ = everything(run.timeline)
     assert (rows.kind == Kind.COMMIT).all()
     for workers, jobs in zip(rows.worker, rows.job, strict=True):
-        there = [(w, j) for w, j in zip(workers, jobs, strict=True) if w != NO_WORKER]
+        pairs = zip(workers.tolist(), jobs.tolist(), strict=True)
+        there = [(w, j) for w, j in pairs if w != NO_WORKER]
         for worker, job in there:
             batches = run.sampler.batch(worker, job).reshape(steps, -1)
             for number, batch in enumerate(batches):

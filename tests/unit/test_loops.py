@@ -1,4 +1,4 @@
-"""Which tests run: turns of the long ones, the tests near a change."""
+"""Which tests run: turns of the dear ones, the tests near a change."""
 
 import importlib.util
 import os
@@ -8,16 +8,25 @@ import subprocess
 import sys
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
+from typing import Any
 
 import pytest
 
-from tests.conftest import SHARES, share
+from tests.conftest import (
+    COSTLY,
+    SHARES,
+    keep_programs,
+    of_other_turns,
+    pytest_cmdline_main,
+    share,
+)
 
 ROOT = Path(__file__).parents[2]
 PLAIN = {key: value for key, value in os.environ.items() if key != "PYTEST_ADDOPTS"}
 """The environment without options that are added to every call of pytest."""
 LONG = [f"tests/test_a.py::test_long[{n}]" for n in range(8)]
+COSTLY_ONES = [f"tests/golden/test_b.py::test_some[{n}]" for n in range(8)]
 TESTS = """
 import pytest
 
@@ -26,6 +35,12 @@ import pytest
 def test_long(n): ...
 
 def test_short(): ...
+"""
+COSTLY_TESTS = """
+import pytest
+
+@pytest.mark.parametrize("n", range(8))
+def test_some(n): ...
 """
 
 
@@ -40,14 +55,77 @@ def near() -> ModuleType:
     return module
 
 
+@pytest.mark.parametrize("shares", [1, 4, 40])
 @pytest.mark.parametrize("number", [0, 1, 5, 6, 7, 100])
 @pytest.mark.parametrize("first", [0, 4, 11])
-def test_shares_of_six_turns_are_all_long_tests_once(number: int, first: int) -> None:
+def test_shares_of_all_turns_are_all_tests_once(
+    number: int, first: int, shares: int
+) -> None:
     all_names = [f"test_{n}" for n in range(number)]
-    shares = [share(reversed(all_names), first + turn) for turn in range(SHARES)]
-    assert sorted(name for names in shares for name in names) == sorted(all_names)
-    sizes = [*map(len, shares)]
+    turns = [share(reversed(all_names), first + n, shares) for n in range(shares)]
+    assert sorted(name for names in turns for name in names) == sorted(all_names)
+    sizes = [*map(len, turns)]
     assert max(sizes) - min(sizes) <= 1
+
+
+def item(path: str, name: str, *kinds: str) -> Any:
+    marker = {kind: kind for kind in kinds}.get
+    nodeid = f"{path}::{name}"
+    return SimpleNamespace(path=Path(path), nodeid=nodeid, get_closest_marker=marker)
+
+
+def test_every_test_is_run_within_the_turns_of_its_kind() -> None:
+    kinds = {"a": ("long",), "b": ("costly",), "c": ("costly", "long"), "d": ()}
+    items = [item(path, f"test_{n}", *kinds[path]) for path in kinds for n in range(9)]
+    names = {one.nodeid for one in items}
+    for path, turns in (
+        ("a", SHARES["long"]),
+        ("b", SHARES["costly"]),
+        ("c", SHARES["long"]),
+        ("d", 1),
+    ):
+        for first in (0, 7):
+            run: list[str] = []
+            for turn in range(first, first + turns):
+                run += names - {*of_other_turns(items, turn)}
+            own = sorted(name for name in run if name.startswith(path))
+            assert own == [f"{path}::test_{n}" for n in range(9)]
+
+
+def test_files_of_costly_tests_exist() -> None:
+    for pattern in COSTLY:
+        assert any((ROOT / "tests").glob(pattern)), pattern
+
+
+def test_processes_share_programs_in_pytests_cache_or_a_folder_that_is_set(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config: Any = SimpleNamespace(cache=SimpleNamespace(mkdir=tmp_path.joinpath))
+    variable = "JAX_COMPILATION_CACHE_DIR"
+    monkeypatch.setenv(variable, "own")
+    keep_programs(config)
+    assert os.environ[variable] == "own"
+    monkeypatch.delenv(variable)
+    keep_programs(config)
+    assert os.environ[variable] == str(tmp_path / "compiled")
+
+
+@pytest.mark.parametrize(
+    ("named", "said", "dist", "taken"),
+    [
+        ("tests", None, "no", ("auto", "worksteal")),  # files whole, as far as can be
+        ("tests", None, "loadfile", ("auto", "loadfile")),
+        ("tests", 3, "no", (3, "no")),
+        ("tests/conftest.py::test_x", None, "no", (None, "no")),
+    ],
+)
+def test_folders_take_all_cores(
+    named: str, said: int | None, dist: str, taken: tuple[object, str]
+) -> None:
+    option = SimpleNamespace(numprocesses=said, dist=dist)
+    config: Any = SimpleNamespace(option=option, args=[str(ROOT / named)])
+    pytest_cmdline_main(config)
+    assert (option.numprocesses, option.dist) == taken
 
 
 def collected(root: Path, *arguments: str) -> list[str]:
@@ -63,19 +141,20 @@ def collected(root: Path, *arguments: str) -> list[str]:
 @pytest.mark.parametrize(
     ("arguments", "kept"),
     [
-        (("tests",), [LONG[3]]),
-        (("tests", "--slow"), LONG),
+        (("tests",), [*COSTLY_ONES[4:6], LONG[4]]),
+        (("tests", "--slow"), [*COSTLY_ONES, *LONG]),
         (("tests/test_a.py",), LONG),
     ],
 )
-def test_of_folders_a_share_of_the_long_tests_is_run(
+def test_of_folders_a_share_is_run_and_of_files_everything(
     arguments: tuple[str, ...], kept: list[str], tmp_path: Path
 ) -> None:
     (tmp_path / ".ci").mkdir()
-    (tmp_path / ".ci" / "turn").write_text("13\n")
-    (tmp_path / "tests").mkdir()
+    (tmp_path / ".ci" / "turn").write_text("7\n")
+    (tmp_path / "tests" / "golden").mkdir(parents=True)
     shutil.copy(ROOT / "tests" / "conftest.py", tmp_path / "tests")
     (tmp_path / "tests" / "test_a.py").write_text(TESTS)
+    (tmp_path / "tests" / "golden" / "test_b.py").write_text(COSTLY_TESTS)
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
     short = "tests/test_a.py::test_short"
     assert collected(tmp_path, *arguments) == [*kept, short]

@@ -20,12 +20,10 @@ ROUNDINGS = 100
 
 
 @pytest.mark.parametrize("function", FUNCTIONS, ids=lambda f: f.__name__)
+@pytest.mark.long  # all in all
 @pytest.mark.parametrize(
     ("rows", "columns", "dtype"),
-    [
-        pytest.param(*size, dtype, marks=[] if size == (4, 5) else pytest.mark.slow)
-        for size, dtype in product(SIZES, ("float64", "float32"))
-    ],
+    [(*size, dtype) for size, dtype in product(SIZES, ("float64", "float32"))],
 )
 def test_rows_with_gaps_land_where_they_belong(
     function: Function, rows: int, columns: int, dtype: str

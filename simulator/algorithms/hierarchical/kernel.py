@@ -84,8 +84,8 @@ class HierarchicalKernel(Kernel):
     step_size: Schedule | Steps
     mixing: Float[Array, ""]
     edge_of: Int[Array, " K"]
-    sizes: tuple[Int[Array, " E"], ...]
-    parents: tuple[Int[Array, " E"], ...]
+    sizes: tuple[Int[Array, " _"], ...]
+    parents: tuple[Int[Array, " _"], ...]
     levels: tuple[EdgeLevel, ...] = eqx.field(static=True)
     local_steps: int = eqx.field(static=True)
 

@@ -3,8 +3,12 @@
 import re
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import yaml
+from typer.main import get_command
+
+from stalesim.simulator.cli import app
 
 ROOT = Path(__file__).parents[3]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
@@ -50,6 +54,25 @@ def test_hooks_need_no_network_and_their_programs_are_installed() -> None:
         program = {"lint-imports": "import-linter"}
         name = hook["entry"].removeprefix(".ci/installed ").split()[0]
         assert re.search(rf"\b{program.get(name, name)}\b", tools)
+
+
+def test_the_public_check_is_the_local_one_on_the_oldest_python() -> None:
+    path = ROOT / ".github" / "workflows" / "ci.yml"
+    job = yaml.safe_load(path.read_text("utf-8"))["jobs"]["run"]
+    assert job["steps"][-1] == {"run": ".ci/run"}
+    assert (ROOT / ".ci" / "run").stat().st_mode & 0o100
+    oldest = PROJECT["project"]["requires-python"].removeprefix(">=")
+    assert job["strategy"]["matrix"]["python"][0] == oldest
+
+
+def test_templates_of_issues_say_what_they_are_for() -> None:
+    paths = [*(ROOT / ".github" / "ISSUE_TEMPLATE").glob("*.md")]
+    assert len(paths) == 3
+    known: Any = get_command(app)
+    for path in paths:
+        head, text = path.read_text("utf-8").split("---\n")[1:]
+        assert {"name", "about", "labels"} == {*yaml.safe_load(head)}
+        assert {*re.findall(r"`stalesim (\w+)", text)} <= {*known.commands}
 
 
 def test_files_that_contributors_are_sent_to_exist() -> None:

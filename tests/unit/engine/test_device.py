@@ -31,6 +31,23 @@ def test_programs_are_forgotten_where_they_take_half_of_the_mappings(
     assert compiled._cache_size() == 0
 
 
+@pytest.mark.parametrize("named", [False, True])
+def test_a_folder_that_is_named_to_jax_keeps_the_programs(
+    named: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = jax.config.jax_compilation_cache_dir
+    variable = "JAX_COMPILATION_CACHE_DIR"
+    monkeypatch.setenv(variable, "own" if named else "")
+    monkeypatch.setenv("STALESIM_CACHE", str(tmp_path))
+    kept: dict[str, object] = {}
+    monkeypatch.setattr(jax.config, "update", kept.__setitem__)
+    device.use_cache()
+    assert kept.get("jax_compilation_cache_dir") == (
+        None if named else str(tmp_path / "compiled")
+    )
+    assert jax.config.jax_compilation_cache_dir == before
+
+
 def test_a_run_is_the_same_after_its_programs_were_forgotten(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,7 +1,7 @@
 """Gossip: who averages with whom when, what is read, and that nobody waits for ever."""
 
 from collections import Counter, defaultdict
-from itertools import pairwise
+from itertools import pairwise, product
 from math import sqrt
 from typing import NamedTuple
 
@@ -214,11 +214,14 @@ def test_who_waits_is_not_held() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("order", ORDERS)
-@pytest.mark.parametrize("initiator", [None, "every"])
 @pytest.mark.parametrize("graph", GRAPHS, ids=lambda g: g.kind)
-@pytest.mark.parametrize("latency", [None, EXPON, Constant(value=0.5)])
-def test_nobody_waits_for_ever(order, initiator, graph, latency) -> None:
+def test_nobody_waits_for_ever(graph) -> None:
+    latencies = (None, EXPON, Constant(value=0.5))
+    for choice in product(ORDERS, (None, "every"), latencies):
+        check_that_nobody_waits(*choice, graph)
+
+
+def check_that_nobody_waits(order, initiator, latency, graph) -> None:
     K = 12
     clients = linked(EXPON, latency, idle=Scipy(law="expon", scale=0.2))
     protocol = Gossip(graph=graph, initiator=initiator, order=order)

@@ -1,4 +1,4 @@
-"""The JSON schema, by a validator: what is shipped passes, and mistakes are located."""
+"""The JSON schema, by a validator: mistakes and where; what passes: `test_shipped`."""
 
 import copy
 from functools import cache
@@ -12,7 +12,6 @@ from jsonschema import Draft202012Validator
 from stalesim.simulator.scenario.schema import schema
 
 ROOT = Path(__file__).parents[3]
-SHIPPED = sorted((ROOT / "scenarios").rglob("*.yaml"))
 
 
 @cache
@@ -27,11 +26,6 @@ def told(tree: dict[str, Any]) -> list[tuple[str, str]]:
         (".".join(map(str, error.absolute_path)), error.message)
         for error in validator().iter_errors(tree)
     ]
-
-
-@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
-def test_every_shipped_scenario_passes(path: Path) -> None:
-    assert told(yaml.safe_load(path.read_text(encoding="utf-8"))) == []
 
 
 def changed(**entries: Any) -> dict[str, Any]:
