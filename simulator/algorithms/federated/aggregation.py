@@ -23,7 +23,7 @@ class AtOnce(AggregateStage):
         info = {"gradient_norm": norm(direction)}
         direction = placed(direction, statistics(row, contributions), mass)
         weight = contributions.weight.sum() / divisor(mass)
-        return Aggregate(direction, row.event.present().any(), weight), state, info
+        return Aggregate(direction, mass > 0, weight), state, info
 
 
 class Gathered(NamedTuple):

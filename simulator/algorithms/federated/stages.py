@@ -119,7 +119,9 @@ class Contributions(NamedTuple):
     @property
     def weight(self) -> Float[Array, " W"]:
         """What each message is multiplied by in a sum."""
-        return self.factor * self.share
+        # Flags of padding change nothing: its factors are 0 as it is.
+        flags = self.share.dtype == jnp.bool_
+        return self.factor if flags else self.factor * self.share
 
     def scaled(self, message: Float[Array, "..."]) -> Float[Array, "..."]:
         """Returns a sum or mean of messages as gradients or moves."""
