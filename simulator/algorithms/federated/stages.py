@@ -213,8 +213,8 @@ class AggregateStage(ChainStage):
         """Returns the aggregate, the state after the row, and diagnostics."""
 
 
-class AdjustStage(ChainStage):
-    """Changes a step before it is made: what an optimiser does, or noise."""
+class StepStage(ChainStage):
+    """Common base of the stages that have a say in the server's step."""
 
     def scaled(self, step_size: Array, version: Int[Array, ""]) -> Array:
         """Returns the step size with what the stage multiplies it by, for traces."""
@@ -228,25 +228,17 @@ class AdjustStage(ChainStage):
         del state, step_size
         return weights
 
+
+class AdjustStage(StepStage):
+    """Changes a step before it is made: what an optimiser does, or noise."""
+
     @abstractmethod
     def __call__(self, row: ServerRow, step: Step, state: Any) -> tuple[Step, Any]:
         """Returns the step, and the state after the row, a NULL row's as before."""
 
 
-class ServerStage(ChainStage):
+class ServerStage(StepStage):
     """Makes the next model of contributions."""
-
-    def scaled(self, step_size: Array, version: Int[Array, ""]) -> Array:
-        """Returns the step size with an optimiser's learning rate, for traces."""
-        del version
-        return step_size
-
-    def ahead(
-        self, weights: Float[Array, "..."], state: Any, step_size: Array
-    ) -> Float[Array, "..."]:
-        """Returns what clients read: by default the model."""
-        del state, step_size
-        return weights
 
     @abstractmethod
     def __call__(
