@@ -12,6 +12,7 @@ from typing import Any
 FAMILIES = {
     "protocols": ("Protocols", "a protocol"),
     "algorithms": ("Algorithms", "an algorithm"),
+    "weights": ("Staleness weights", "a staleness weight"),
     "data": ("Data", "a data set"),
     "partitions": ("Partitions", "a partition"),
     "models": ("Models", "a model"),

@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Key, Num
@@ -11,10 +10,8 @@ from jaxtyping import Array, Bool, Float, Int, Key, Num
 from ..learning.horizontal import HorizontalProblem
 from ..models.base import STATISTICS_KEPT
 from ..privacy import mechanisms
-from ..setup import RunSetup
 from ..timeline import NO_SAMPLE
 from .base import Event, Info
-from .federated.part import Mechanism
 from .optimizers.arrays import arrays_of_rows
 from .optimizers.base import UpdateRule
 
@@ -28,6 +25,8 @@ NOISE = {
 
 OF_TRAINING = 2**31 - 2
 """Number of the keys of what training draws; no client has it."""
+OF_SERVER = 2**31 - 3
+"""Number of the keys of what a server draws; no client has it."""
 Augment = Callable[[Float[Array, "S P"]], Float[Array, "S P"]]
 """A change of the features of a batch."""
 
@@ -384,45 +383,4 @@ def noised(
     return work._replace(
         message=sent.reshape(work.message.shape),
         info=work.info | {"noise_norm": found.noise_norm},
-    )
-
-
-class Privatiser(eqx.Module):
-    """Clips contributions and adds noise in proportion to their sensitivity.
-
-    Attributes:
-        bound: C.
-        multiplier: noise scale over sensitivity.
-        law: Law of the noise.
-        per_sample: whether each sample's gradient is clipped, or all that is sent.
-        batch: samples of a contribution.
-    """
-
-    bound: Float[Array, ""]
-    multiplier: Float[Array, ""]
-    law: str = eqx.field(static=True)
-    per_sample: bool = eqx.field(static=True)
-    batch: int = eqx.field(static=True)
-
-    def apply(self, key: Key[Array, ""], work: Work) -> Work:
-        """Returns the contribution as it is sent; per-sample clipping came before."""
-        if not self.per_sample:
-            work = clipped(work, self.bound)
-        share = self.batch if self.per_sample else 1
-        return noised(work, self.law, key, self.multiplier * 2 * self.bound / share)
-
-
-def privatiser(config: Mechanism | None, setup: RunSetup) -> Privatiser | None:
-    """Builds what makes contributions private, if anything does."""
-    if config is None:
-        return None
-    per_sample = config.clip == "sample"
-    ratio = setup.shape.batch / min(setup.shares.num_samples) if per_sample else 1.0
-    multiplier = config.multiplier_at(ratio)
-    return Privatiser(
-        bound=jnp.asarray(config.clip_bound, float),
-        multiplier=jnp.asarray(multiplier, float),
-        law=config.law,
-        per_sample=per_sample,
-        batch=setup.shape.batch,
     )

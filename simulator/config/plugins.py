@@ -35,6 +35,7 @@ ATTRIBUTE = "STALESIM"
 
 MEMBERS = {
     "algorithms": ("family", "protocols", "messages"),
+    "weights": ("factor",),
     "models": ("families", "num_weights"),
     "partitions": ("family", "num_clients"),
     "claims": ("named", "judged_by"),

@@ -7,10 +7,7 @@ from pydantic import Field, model_validator
 from ..optimizers.part import ServerOptimizer, with_steps
 from ..part import StepSize
 from .part import Count, Federated, Weighting
-from .staleness import (
-    PolynomialWeight,
-    StalenessWeight,
-)
+from .weights import AnyWeight, PolynomialWeight
 
 
 class FedAvg(Federated):
@@ -29,7 +26,7 @@ class FedAvg(Federated):
     """
 
     kind: Literal["fed_avg"] = "fed_avg"
-    made_by: ClassVar[str] = "stalesim.simulator.algorithms.federated.building:build"
+    made_by: ClassVar[str] = "stalesim.simulator.algorithms.federated.presets:fed_avg"
     local_steps: Count | None = None
     """Q: steps that a client makes on its own copy, each on a batch of its own; either
     these or `local_epochs` must be given."""
@@ -80,12 +77,12 @@ class FedAsync(Federated):
     """
 
     kind: Literal["fed_async"] = "fed_async"
-    made_by: ClassVar[str] = "stalesim.simulator.algorithms.federated.building:build"
+    made_by: ClassVar[str] = "stalesim.simulator.algorithms.federated.presets:fed_async"
     mixing: Annotated[float, Field(gt=0, le=1)] = 0.6
     """alpha."""
     proximal: Annotated[float, Field(ge=0)] = 0.005
     """rho."""
-    weight: StalenessWeight = PolynomialWeight()
+    weight: AnyWeight = PolynomialWeight()
     """Weight of a contribution, by its staleness."""
 
     protocols: ClassVar[tuple[str, ...]] = ("asynchronous", "cyclic")
@@ -113,10 +110,10 @@ class FedBuff(Federated):
     """
 
     kind: Literal["fed_buff"] = "fed_buff"
-    made_by: ClassVar[str] = "stalesim.simulator.algorithms.federated.building:build"
+    made_by: ClassVar[str] = "stalesim.simulator.algorithms.federated.presets:fed_buff"
     server_step_size: StepSize = 1.0
     """eta_g; `step_size` is the clients' eta_l."""
-    weight: StalenessWeight = PolynomialWeight()
+    weight: AnyWeight = PolynomialWeight()
     """Weight of a contribution, by its staleness."""
     weighting: Weighting = "equal"
     """Mean over the buffer: of contributions alike, or in proportion to the samples of

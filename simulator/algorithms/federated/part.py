@@ -35,10 +35,7 @@ from ..part import (
     StepSize,
     model_and_gradient,
 )
-from .staleness import (
-    ConstantWeight,
-    StalenessWeight,
-)
+from .weights import AnyWeight, ConstantWeight, StalenessWeight
 
 Positive = Annotated[float, Field(gt=0)]
 Part = Annotated[float, Field(gt=0, lt=1)]
@@ -180,6 +177,15 @@ class Federated(Algorithm):
         return self.local_epochs or self.local_steps or 1
 
     @property
+    def staleness_weight(self) -> StalenessWeight:
+        """Weight of a contribution by its staleness; constant without an option."""
+        return getattr(self, "weight", ConstantWeight())
+
+    def biases(self, protocol: Any, num_clients: int) -> Iterator[str]:
+        """Yields lines on clients that count more than others."""
+        yield from self.staleness_weight.biases(protocol, num_clients)
+
+    @property
     def shortens(self) -> bool:
         """Whether short batches are allowed: where no noise is for the full ones."""
         return not self.clips_samples
@@ -278,10 +284,8 @@ class Federated(Algorithm):
                 found[key] = "given"
         if self.mechanism is not None:
             found["mechanism"] = [self.mechanism.law, self.mechanism.clip]
-        weight = found.get("weight")
-        if weight is not None:
-            counted = weight.get("shares", "") is None
-            found["weight"] = weight["kind"] + (", counted" if counted else "")
+        if "weight" in found:
+            found["weight"] = self.staleness_weight.structure()
         return found | programs(self)
 
     def messages(self, shape: ProblemShape, *, common: bool) -> tuple[Message, ...]:
@@ -355,11 +359,11 @@ class Sgd(Federated):
     """
 
     kind: Literal["sgd"] = "sgd"
-    made_by: ClassVar[str] = "stalesim.simulator.algorithms.federated.building:build"
+    made_by: ClassVar[str] = "stalesim.simulator.algorithms.federated.presets:sgd"
     local_step_size: StepSize | None = None
     """Step size of the local steps; by default `step_size`, with which the server adds
     up what the clients moved."""
-    weight: StalenessWeight = ConstantWeight()
+    weight: AnyWeight = ConstantWeight()
     """Weight of a contribution, by its staleness."""
     compensation: Compensation | None = None
     """First-order compensation of the delay; by default none."""

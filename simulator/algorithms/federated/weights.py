@@ -1,168 +1,329 @@
-"""How much a contribution counts, by its staleness: one swappable part."""
+"""How much a contribution counts: one class a weight, with options and numerics.
 
-import equinox as eqx
-import jax.numpy as jnp
-from jaxtyping import Array, Float, Int
+What is computed is written in operators and methods of arrays, so that reading a
+scenario does not import JAX.
+"""
 
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple
+
+from pydantic import Field, model_serializer
+
+from ...config.base import Quantity, without
+from ...config.catalogue import AnyPart
 from ...config.errors import ScenarioError
 from ...config.expressions import per_client
-from ...learning.constants import Constants
+from ...config.parts import Part
+from ...learning.constants import Constants, measured
 from ...setup import RunSetup
-from ..step_rules import measured
-from .staleness import (
-    ConstantWeight,
-    DelayAdaptiveWeight,
-    DistanceWeight,
-    HingeWeight,
-    InverseShareWeight,
-    InverseWeight,
-    PolynomialWeight,
-    RepeatWeight,
-    StalenessWeight,
-)
+
+if TYPE_CHECKING:
+    AnyWeight = Any
+else:
+    AnyWeight = Annotated[Any, AnyPart("weights")]
+"""Any weight, chosen by its kind."""
+Positive = Annotated[float, Field(gt=0)]
 
 
-class Weight(eqx.Module):
-    """A staleness weight.
+class Weighed(NamedTuple):
+    """What the factors of a row's contributions may depend on, as arrays.
 
     Attributes:
-        kind: Kind of its configuration.
-        numbers: Its parameters, in the order of its configuration.
-        shares: Share of each client in all contributions, where the kind needs it and
-            it is known.
+        staleness: `[W]`, versions between each read and now, >= 0, as floats.
+        step_size: The server's, before weighting.
+        worker: `[W]`, clients of the contributions; of padding, a number of no client.
+        counts: `[K]`, contributions of every client, these included; None where the
+            weight does not count.
+        distance: `[W]`, l2 distance of the model from the one that was read; None where
+            the weight does not measure it.
     """
 
-    kind: str = eqx.field(static=True)
-    numbers: Float[Array, " 2"]
-    shares: Float[Array, " K"] | None = None
+    staleness: Any
+    step_size: Any
+    worker: Any
+    counts: Any = None
+    distance: Any = None
+
+
+class StalenessWeight(Part):
+    """Common base of the weights: factors of contributions, mostly by staleness."""
+
+    factor: ClassVar[Callable[..., Any]]
+    """A static method of what is `Weighed`, and of the weight's options by their names;
+    returns the factors of a row's contributions, `[W]` or one for all, >= 0."""
+    measures: ClassVar[bool] = False
+    """Whether the factor depends on the distance of the model from what was read."""
+    constant: ClassVar[bool] = False
+    """Whether it is 1 for every contribution."""
 
     @property
     def counts(self) -> bool:
-        """Whether clients' contributions so far are counted: of all, or of a round."""
-        shared = self.kind == "inverse_share" and self.shares is None
-        return shared or self.kind == "repeats"
+        """Whether it depends on the clients' contributions so far."""
+        return False
+
+    def numbers(self, setup: RunSetup, constants: Constants) -> dict[str, Any]:
+        """Returns what `factor` gets by name: by default its options.
+
+        Runs of one program may differ in these numbers.
+
+        Args:
+            setup: The facts of the run.
+            constants: The problem's constants.
+
+        Raises:
+            ScenarioError: A number is to come from the data and is not known.
+        """
+        del setup, constants
+        return {key: value for key, value in self if key != "kind"}
+
+    @staticmethod
+    def kept(counts: Any) -> Any:
+        """Returns the counts `[K]` for the next row: by default all of them."""
+        return counts
+
+    def structure(self) -> str:
+        """Returns what runs of one program agree in: by default the kind alone."""
+        return str(getattr(self, "kind", ""))
+
+    def biases(self, protocol: Any, num_clients: int) -> Iterator[str]:
+        """Yields lines on clients that count more than others; by default none.
+
+        Args:
+            protocol: The protocol of the scenario.
+            num_clients: K.
+        """
+        del protocol, num_clients
+        yield from ()
+
+
+class ConstantWeight(StalenessWeight):
+    """Stale contributions count as much as fresh ones."""
+
+    kind: Literal["constant"] = "constant"
+    constant: ClassVar[bool] = True
+
+    @staticmethod
+    def factor(row: Weighed) -> Any:
+        """Returns 1."""
+        return 1.0
+
+
+class PolynomialWeight(StalenessWeight):
+    """(1 + staleness) ** -exponent.
+
+    Source: Xie, Koyejo and Gupta, Asynchronous Federated Optimization (2019), 5.2;
+    with exponent 1/2, Nguyen et al. (2022).
+    """
+
+    kind: Literal["polynomial"] = "polynomial"
+    exponent: Annotated[float, Field(ge=0)] = 0.5
+    """Exponent; 0 is no discount."""
+
+    @staticmethod
+    def factor(row: Weighed, exponent: Any) -> Any:
+        """Returns a factor in (0, 1]."""
+        return (1 + row.staleness) ** -exponent
+
+
+class HingeWeight(StalenessWeight):
+    """1 up to `late` commits of staleness s, then 1 / (slope (s - late) + 1).
+
+    Source: Xie, Koyejo and Gupta (2019), section 5.2.
+    """
+
+    kind: Literal["hinge"] = "hinge"
+    slope: Positive = 10.0
+    """Slope of the fall beyond `late`."""
+    late: Annotated[float, Field(ge=0)] = 4.0
+    """Staleness up to which the weight is 1, in commits."""
+
+    @staticmethod
+    def factor(row: Weighed, slope: Any, late: Any) -> Any:
+        """Returns a factor in (0, 1]."""
+        return 1 / (slope * (row.staleness - late).clip(0) + 1)
+
+
+class InverseWeight(StalenessWeight):
+    """c / max(c, staleness): the step size divided by the staleness beyond c.
+
+    Source: Zhang, Gupta, Lian and Liu, Staleness-Aware Async-SGD (2016), eq. 6, with c
+    = 1; with c = K, Mishchenko, Bach, Even and Woodworth, Asynchronous SGD Beats
+    Minibatch SGD Under Arbitrary Delays (2022), eq. 6.
+    """
+
+    kind: Literal["inverse"] = "inverse"
+    concurrency: Annotated[int, Field(ge=1)] = 1
+    """c."""
+
+    @model_serializer(mode="wrap")
+    def _as_before(self, dump: Callable[[Any], dict[str, Any]]) -> dict[str, Any]:
+        return without(dump(self), concurrency=1)
+
+    @staticmethod
+    def factor(row: Weighed, concurrency: Any) -> Any:
+        """Returns a factor in (0, 1]."""
+        return concurrency / row.staleness.clip(concurrency)
+
+
+class InverseShareWeight(StalenessWeight):
+    """1 / (K q), q being the client's share in all contributions, however stale.
+
+    So every client counts alike, whatever its speed. Where clients always work, q is
+    proportional to 1 / (a job's mean time): Rescaled ASGD; where tasks are sent to
+    clients with chances p, q is p: Generalized AsyncSGD.
+
+    Source: Rescaled ASGD (2026), as methods.md, section 8, has it; Leconte et al.,
+    Queueing Dynamics of Asynchronous Federated Learning (2024), Algorithm 1.
+    """
+
+    kind: Literal["inverse_share"] = "inverse_share"
+    shares: Quantity | None = None
+    """q of each client, up to a common factor; by default its share so far."""
 
     @property
-    def measures(self) -> bool:
-        """Whether the distance matters that the model has moved since a read."""
-        return self.kind == "distance"
+    def counts(self) -> bool:
+        """Whether shares are those so far."""
+        return self.shares is None
 
-    def left(self, counts: Int[Array, " K"]) -> Int[Array, " K"]:
-        """Returns what is left of the counts after a row: none of a round's at its end.
+    def _given(self, num_clients: int) -> list[float]:
+        assert self.shares is not None
+        shares = per_client(self.shares, num_clients, "algorithm.weight.shares")
+        return [float(share) for share in shares]
 
-        Args:
-            counts: Contributions of every client, those of the row included.
-        """
-        if self.kind != "repeats":
-            return counts
-        return jnp.where(counts.min() > 0, 0, counts).astype(counts.dtype)
+    def numbers(self, setup: RunSetup, constants: Constants) -> dict[str, Any]:
+        """Returns the shares, of sum 1, if they are given."""
+        del constants
+        if self.shares is None:
+            return {}
+        shares = self._given(setup.shape.num_clients)
+        if not min(shares) > 0:
+            raise ScenarioError(
+                f"algorithm.weight.shares must be > 0, got {min(shares):g}; change them"
+            )
+        import jax.numpy as jnp  # the sum is rounded as all that follows
 
-    def of(
-        self,
-        staleness: Int[Array, " W"],
-        step_size: Float[Array, ""],
-        worker: Int[Array, " W"],
-        counts: Int[Array, " K"] | None = None,
-        moved: Float[Array, " W"] | None = None,
-    ) -> Float[Array, " W"]:
-        """Returns the factors that multiply contributions, >= 0.
+        found = jnp.asarray(shares, float)
+        return {"shares": found / found.sum()}
 
-        Args:
-            staleness: versions between each read and now, >= 0.
-            step_size: the server's, before weighting.
-            worker: Clients of the contributions.
-            counts: Contributions of every client so far, these included, if they count.
-            moved: Distance of the model from what was read, if it is measured.
-        """
-        s = staleness.astype(self.numbers.dtype)
-        first, second = self.numbers
-        match self.kind:
-            case "polynomial":
-                return (1 + s) ** -first
-            case "hinge":
-                late = jnp.maximum(s - second, 0)
-                return 1 / (first * late + 1)
-            case "inverse":
-                return first / jnp.maximum(s, first)
-            case "inverse_share":
-                shares = self.shares
-                if shares is None:
-                    assert counts is not None
-                    shares = counts / jnp.maximum(counts.sum(), 1)
-                own = shares.at[worker].get(mode="fill", fill_value=1)
-                return 1 / (shares.shape[0] * own).astype(s.dtype)
-            case "repeats":
-                assert counts is not None
-                own = counts.at[worker].get(mode="fill", fill_value=1)
-                return 1 / (counts.shape[0] * first ** (own - 1).astype(s.dtype))
-            case "distance":
-                assert moved is not None
-                return (moved <= first).astype(s.dtype)
-            case "delay_adaptive":
-                most = 1 / (4 * second * jnp.maximum(s * step_size, 1e-30))
-                return jnp.where(s <= first, 1, jnp.minimum(1, most))
-            case _:
-                return jnp.ones_like(s)
+    @staticmethod
+    def factor(row: Weighed, shares: Any = None) -> Any:
+        """Returns a factor > 0."""
+        if shares is None:
+            shares = row.counts / row.counts.sum().clip(1)
+        own = shares.at[row.worker].get(mode="fill", fill_value=1)
+        return 1 / (shares.shape[0] * own).astype(row.staleness.dtype)
+
+    def structure(self) -> str:
+        """Returns the kind, and whether contributions are counted."""
+        return self.kind + (", counted" if self.shares is None else "")
+
+    def biases(self, protocol: Any, num_clients: int) -> Iterator[str]:
+        """Yields a line if tasks are routed by other chances than the shares."""
+        chances = protocol.chances(num_clients)
+        if self.shares is None or chances is None:
+            return
+        shares = self._given(num_clients)
+        total = sum(shares)
+        if any(
+            abs(share / total - chance) > 1e-6
+            for share, chance in zip(shares, chances, strict=True)
+        ):
+            yield (
+                "algorithm.weight.shares are not the chances of protocol.weights by "
+                "which tasks are routed: clients do not count alike"
+            )
 
 
-def staleness_weight(
-    config: StalenessWeight | None, setup: RunSetup, constants: Constants
-) -> Weight:
-    """Builds the weight of a scenario.
+class RepeatWeight(StalenessWeight):
+    """1 / (K q^c) for a contribution that is its client's c-th repeat in a round.
 
-    Raises:
-        ScenarioError: the smoothness is to come from the data and is not known.
+    A round is over as soon as everyone has contributed. The steps of first
+    contributions then sum up to one of their mean; with `base` 1 all count alike, and
+    the larger it is, the less what fast clients send besides counts (THROTTLE, on the
+    protocol `asynchronous` with `restarts`).
+
+    Source: THROTTLE (2026), as methods.md, section 12, has it.
     """
-    numbers = (0.0, 0.0)
-    match config:
-        case PolynomialWeight():
-            numbers = (config.exponent, 0.0)
-        case HingeWeight():
-            numbers = (config.slope, config.late)
-        case DelayAdaptiveWeight():
-            concurrency = config.concurrency
-            if concurrency is None:
-                concurrency = setup.shape.num_clients
-            numbers = (float(concurrency), _smoothness(config, constants))
-        case InverseWeight():
-            numbers = (float(config.concurrency), 0.0)
-        case RepeatWeight():
-            numbers = (config.base, 0.0)
-        case DistanceWeight():
-            numbers = (config.largest, 0.0)
-        case ConstantWeight() | InverseShareWeight() | None:
-            pass
-    kind = config.kind if config is not None else "constant"
-    return Weight(kind, jnp.asarray(numbers, float), _shares(config, setup))
+
+    kind: Literal["repeats"] = "repeats"
+    base: Annotated[float, Field(ge=1)]
+    """q."""
+
+    @property
+    def counts(self) -> bool:
+        """Always."""
+        return True
+
+    @staticmethod
+    def factor(row: Weighed, base: Any) -> Any:
+        """Returns a factor in (0, 1]."""
+        own = row.counts.at[row.worker].get(mode="fill", fill_value=1)
+        repeats = (own - 1).astype(row.staleness.dtype)
+        return 1 / (row.counts.shape[0] * base**repeats)
+
+    @staticmethod
+    def kept(counts: Any) -> Any:
+        """Returns the counts of the round, none of them once it is over."""
+        return counts * (counts.min() == 0)
 
 
-def _shares(
-    config: StalenessWeight | None, setup: RunSetup
-) -> Float[Array, " K"] | None:
-    """Returns the share of each client in all contributions, if it is given."""
-    if not isinstance(config, InverseShareWeight) or config.shares is None:
-        return None
-    given = per_client(
-        config.shares, setup.shape.num_clients, "algorithm.weight.shares"
-    )
-    shares = jnp.asarray([float(share) for share in given], float)
-    if not bool((shares > 0).all()):
-        raise ScenarioError(
-            f"algorithm.weight.shares must be > 0, got {float(shares.min()):g}; change "
-            "them"
-        )
-    return shares / shares.sum()
+class DistanceWeight(StalenessWeight):
+    """1 where the model has moved by at most a distance since the read, else 0.
+
+    What counts 0 is a commit all the same, which leaves the model as it is, so that who
+    does what when does not depend on numbers.
+
+    Source: Cohen et al., Asynchronous Stochastic Optimization Robust to Arbitrary
+    Delays (2021), Picky SGD, as methods.md, sections 12 and 15, has it.
+    """
+
+    kind: Literal["distance"] = "distance"
+    largest: Positive
+    """Largest l2 norm of the difference between the model and the one that was read."""
+    measures: ClassVar[bool] = True
+
+    @staticmethod
+    def factor(row: Weighed, largest: Any) -> Any:
+        """Returns 0 or 1."""
+        return (row.distance <= largest).astype(row.staleness.dtype)
 
 
-def _smoothness(config: DelayAdaptiveWeight, constants: Constants) -> float:
-    if config.smoothness != "data":
-        return config.smoothness
-    known = measured(constants.smoothness)
-    if known is None:
-        known = constants.estimates().smoothness
-    if not known > 0:
-        raise ScenarioError(
-            f"algorithm.weight.smoothness must be > 0, got {known} from the data; "
-            "give a number"
-        )
-    return known
+class DelayAdaptiveWeight(StalenessWeight):
+    """Full steps up to a concurrency; beyond, steps of at most 1 / (4 L staleness).
+
+    These are the largest steps that the theorem allows; it asks for steps of at most
+    1 / (4 L) besides, single gradients and clients with the same data.
+
+    Source: Koloskova, Stich and Jaggi, Sharper Convergence Guarantees for Asynchronous
+    SGD (2022), Theorem 8.
+    """
+
+    kind: Literal["delay_adaptive"] = "delay_adaptive"
+    concurrency: Annotated[int, Field(ge=0)] | None = None
+    """Staleness up to which nothing changes; by default the number of clients."""
+    smoothness: Positive | Literal["data"] = "data"
+    """L of the objective's gradient, or `data`: computed from the training data."""
+
+    def numbers(self, setup: RunSetup, constants: Constants) -> dict[str, Any]:
+        """Returns the concurrency, and L from the data if it is not given."""
+        clients, known = setup.shape.num_clients, self.smoothness
+        if known == "data":
+            known = measured(constants.smoothness)
+        if known is None:
+            known = constants.estimates().smoothness
+        if not known > 0:
+            raise ScenarioError(
+                f"algorithm.weight.smoothness must be > 0, got {known} from the data; "
+                "give a number"
+            )
+        limit = clients if self.concurrency is None else self.concurrency
+        return {"concurrency": limit, "smoothness": known}
+
+    @staticmethod
+    def factor(row: Weighed, concurrency: Any, smoothness: Any) -> Any:
+        """Returns a factor in (0, 1]."""
+        import jax.numpy as jnp  # only where a run needs it
+
+        s = row.staleness
+        most = 1 / (4 * smoothness * (s * row.step_size).clip(1e-30))
+        return jnp.where(s <= concurrency, 1, most.clip(None, 1))

@@ -19,6 +19,8 @@ MODULES = {
     "checkpoints": "laws",
     "take_turns": "protocols",
     "signs": "algorithms",
+    "medians": "algorithms",
+    "halved": "weights",
     "squares": "models",
     "rings": "data",
     "outskirts": "partitions",
@@ -30,7 +32,7 @@ MODULES = {
 }
 OF_STUDY = ("above", "cycles")
 """Modules whose parts are no part of a run."""
-NAMES = {"signs": "sign_sgd", "brier": "brier_score"}
+NAMES = {"signs": "sign_sgd", "medians": "median_sgd", "brier": "brier_score"}
 """Names of parts that are not called like their modules."""
 VARIANTS = [name for name in MODULES if name not in OF_STUDY]
 BASE = {
@@ -189,6 +191,18 @@ def test_a_round_has_every_other_client(study: Study) -> None:
     jobs = study.table("jobs").query(f"run == {run['run']} and outcome == 'APPLIED'")
     assert set(jobs["client"][jobs["commit"] % 2 == 1]) == {1, 3}
     assert set(jobs["client"][jobs["commit"] % 2 == 0]) == {2, 4}
+
+
+def test_the_weight_halves_every_two_commits(study: Study) -> None:
+    staleness = by_variant(study, "commits", "staleness_max")["halved"]
+    weights = by_variant(study, "commits", "weight")["halved"]
+    assert max(staleness) > 3
+    np.testing.assert_allclose(weights, 0.5 ** (np.array(staleness) / 2), rtol=1e-6)
+
+
+def test_a_chain_with_a_stage_of_ones_own_learns(study: Study) -> None:
+    losses = by_variant(study, "evaluations", "test_loss")["medians"]
+    assert losses[-1] < 0.5 * losses[0]
 
 
 def test_the_metric_is_evaluated(study: Study) -> None:

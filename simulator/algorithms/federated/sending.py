@@ -1,0 +1,54 @@
+"""What becomes of a contribution before it is sent: clipping and noise."""
+
+from typing import Any
+
+import equinox as eqx
+import jax
+from jaxtyping import Array, Float
+
+from .. import client_work
+from ..client_work import Work
+from .stages import ClientJob, SendStage
+
+
+class Clip(SendStage):
+    """Clips whole contributions.
+
+    Attributes:
+        bound: C, largest l2 norm.
+    """
+
+    bound: Float[Array, ""]
+
+    def __call__(self, job: ClientJob, work: Work, state: Any) -> tuple[Work, Any]:
+        """Returns the clipped contribution."""
+        del job
+        return client_work.clipped(work, self.bound), state
+
+
+class AddNoise(SendStage):
+    """Adds noise in proportion to the sensitivity when one sample is replaced.
+
+    Attributes:
+        bound: C that samples, or contributions, are clipped to.
+        multiplier: AddNoise scale over sensitivity.
+        law: Law of the noise.
+        samples: Samples whose mean was clipped one by one; 1 of a contribution.
+    """
+
+    bound: Float[Array, ""]
+    multiplier: Float[Array, ""]
+    law: str = eqx.field(static=True)
+    samples: int = eqx.field(static=True)
+
+    @property
+    def draws(self) -> bool:
+        """Always."""
+        return True
+
+    def __call__(self, job: ClientJob, work: Work, state: Any) -> tuple[Work, Any]:
+        """Returns the contribution with noise, drawn by client and job."""
+        assert job.key is not None
+        key = jax.random.fold_in(jax.random.fold_in(job.key, job.worker), job.number)
+        scale = self.multiplier * 2 * self.bound / self.samples
+        return client_work.noised(work, self.law, key, scale), state

@@ -1,0 +1,107 @@
+"""What becomes of the model: steps against an aggregate, or mixing with a client's."""
+
+from typing import Any
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int
+
+from ...learning.horizontal import HorizontalProblem
+from ..base import Info, norm
+from .aggregation import placed
+from .stages import (
+    AdjustStage,
+    AggregateStage,
+    Contributions,
+    ServerRow,
+    ServerStage,
+    Step,
+    refuse_others,
+)
+
+
+class Stepping(ServerStage):
+    """Steps against what contributions are aggregated to.
+
+    Attributes:
+        aggregation: AggregateStage of contributions.
+        adjusted: What becomes of a step before it is made, in this order; nothing for
+            plain SGD.
+    """
+
+    aggregation: AggregateStage
+    adjusted: tuple[AdjustStage, ...] = ()
+
+    def __check_init__(self) -> None:
+        """Refuses stages that do not go where they are."""
+        refuse_others("server.aggregation", (self.aggregation,), AggregateStage)
+        refuse_others("server.adjusted", self.adjusted, AdjustStage)
+
+    @property
+    def draws(self) -> bool:
+        """Whether one of its stages does."""
+        return any(stage.draws for stage in (self.aggregation, *self.adjusted))
+
+    def start(self, problem: HorizontalProblem, weights: Float[Array, "..."]) -> Any:
+        """Returns the state of the aggregation and of each adjustment."""
+        stages = (self.aggregation, *self.adjusted)
+        return tuple(stage.start(problem, weights) for stage in stages)
+
+    def scaled(self, step_size: Array, version: Int[Array, ""]) -> Array:
+        """Returns the step size with all that multiplies it, for traces."""
+        for stage in self.adjusted:
+            step_size = stage.scaled(step_size, version)
+        return step_size
+
+    def ahead(
+        self, weights: Float[Array, "..."], state: Any, step_size: Array
+    ) -> Float[Array, "..."]:
+        """Returns what clients read: the model, or where an optimiser leads it."""
+        for stage, own in zip(self.adjusted, state[1:], strict=True):
+            weights = stage.ahead(weights, own, step_size)
+        return weights
+
+    def __call__(
+        self, row: ServerRow, contributions: Contributions, state: Any
+    ) -> tuple[Float[Array, "..."], Any, Info]:
+        """Returns the model after the step, if it is made."""
+        found, first, info = self.aggregation(row, contributions, state[0])
+        direction, statistics, count = found.direction, None, row.num_statistics
+        if count:  # statistics are means, not steps
+            statistics = direction[-count:]
+            direction = direction.at[-count:].set(0)
+        step = Step(direction, row.step_size, row.rate, found.applies, found.weight)
+        after = [first]
+        for stage, own in zip(self.adjusted, state[1:], strict=True):
+            step, own = stage(row, step, own)
+            after.append(own)
+        moved = row.weights - step.step_size * step.direction
+        moved = placed(moved, statistics, jnp.int32(1))
+        weights = jnp.where(step.applies, moved, row.weights)
+        return weights, tuple(after), info | {"step_size": step.rate}
+
+
+class Mixing(ServerStage):
+    """Mixes a client's model into the server's: x <- (1 - a) x + a x_client.
+
+    Attributes:
+        mixing: alpha; a is alpha times the contribution's factor.
+
+    Source: Xie, Koyejo and Gupta, Asynchronous Federated Optimization (2019),
+    Algorithm 1.
+    """
+
+    mixing: Float[Array, ""]
+
+    def __call__(
+        self, row: ServerRow, contributions: Contributions, state: Any
+    ) -> tuple[Float[Array, "..."], Any, Info]:
+        """Returns the mixture with the model of the row's only client."""
+        read, message, statistics, factor, *_ = contributions
+        target = read[0] - row.local_step_size * message[0]
+        share = (self.mixing * factor[0]).astype(target.dtype)
+        if statistics is not None:
+            target = target.at[-row.num_statistics :].set(statistics[0])
+        mixed = (1 - share) * row.weights + share * target
+        info = {"gradient_norm": norm(message), "mixing": share, "step_size": row.rate}
+        present = row.event.present()[0]
+        return jnp.where(present, mixed, row.weights), state, info
