@@ -127,6 +127,11 @@ class Metric(NamedPart):
         return worst if math.isfinite(worst) else None
 
     @property
+    def is_own(self) -> bool:
+        """Whether its function is the user's own."""
+        return not self.compute.startswith("stalesim.")
+
+    @property
     def title(self) -> str:
         """Label with the unit in parentheses, where it is known and worth saying."""
         found = self.label or self.name.replace("_", " ").capitalize()
@@ -171,7 +176,7 @@ class Metric(NamedPart):
         Raises:
             UserError: The record of a plug-in names no function.
         """
-        own = self.compute.startswith("stalesim.")
+        own = not self.is_own
         return function_at(self.compute, f"compute of the metric {self.name}", own=own)
 
     def mean(self, value: Any) -> Any:

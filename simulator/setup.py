@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from jaxtyping import Float
 
+from .learning.learning import Learning
 from .learning.sampler import Sampler
 from .learning.shape import ProblemShape
 from .learning.shares import Shares
@@ -28,6 +29,7 @@ class RunSetup:
 
     Attributes:
         run: The run of the study, with its scenario and seed.
+        learning: The problem with its data, made once for all runs that share it.
         shares: The data, and the client that each part belongs to.
         shape: Counts that messages depend on.
         sampler: The minibatches.
@@ -35,6 +37,7 @@ class RunSetup:
     """
 
     run: "Run"
+    learning: Learning
     shares: Shares
     shape: ProblemShape
     sampler: Sampler

@@ -26,9 +26,8 @@ from .engine.execute import Program
 from .engine.row_stream import EvaluationPoint, RowStream
 from .engine.runner import Runner
 from .keys import key_of
-from .learning import building, uneven
+from .learning import uneven
 from .learning.constants import Constants
-from .metrics import Need, metric
 from .results import Results
 from .scenario import amounts
 from .scenario.study import Run
@@ -97,42 +96,26 @@ def prepare_together(runs: Sequence[Run]) -> list[Prepared]:
     samplers = uneven.alike([setup.sampler for setup in setups])
     # Otherwise data and constants of a run in double precision would be rounded.
     with jax.enable_x64(precision == "float64"):
-        return [
+        prepared = [
             _with_numerics(replace(setup, sampler=sampler))
             for setup, sampler in zip(setups, samplers, strict=True)
         ]
+    for run in runs:
+        _confirm(run.scenario)
+    return prepared
 
 
 def _with_numerics(setup: RunSetup) -> Prepared:
-    scenario = setup.scenario
-    config, algorithm = scenario.problem, scenario.algorithm
-    precision, bias = scenario.engine.precision, algorithm.has_bias
-    needs = {need for name in scenario.evaluate.metrics for need in metric(name).needs}
-    with_minimum = Need.MINIMUM in needs
-    constants = _constants(setup)
-    compute_dtype = scenario.engine.compute_dtype
-    building.check_functions(
-        config, precision, scenario.evaluate.metrics, compute_dtype
-    )
-    problem = building.build(
-        config,
-        precision,
-        with_minimum=with_minimum,
-        bias=bias,
-        compute_dtype=compute_dtype,
-    )
-    constants = building.with_estimates(
-        constants, config, problem, precision, setup.run.seed
+    scenario, numerics = setup.scenario, setup.learning.numerics
+    algorithm, metrics = scenario.algorithm, scenario.evaluate.metrics
+    constants, compute_dtype = _constants(setup), scenario.engine.compute_dtype
+    numerics.check_functions(metrics, compute_dtype)
+    problem = numerics.problem(
+        metrics, bias=algorithm.has_bias, compute_dtype=compute_dtype
     )
     _refuse_uneven_statistics(setup, problem)
     _refuse_coupled_rows(setup)
     kernel = algorithm.make(setup, constants)
-    for part, key in (
-        (config.partition, "problem.partition"),
-        (config.model, "problem.model"),
-        (algorithm, "algorithm"),
-    ):
-        inputs.confirm(part, key)
     if scenario.probe is not None and not isinstance(kernel, Probeable):
         raise ScenarioError(
             f"probe must not be set for the algorithm {algorithm.kind!r}, which does "
@@ -140,6 +123,19 @@ def _with_numerics(setup: RunSetup) -> Prepared:
         )
     facts = {field.name: getattr(setup, field.name) for field in fields(setup)}
     return Prepared(**facts, problem=problem, kernel=kernel)
+
+
+def _confirm(scenario: Any) -> None:
+    """Refuses files of parts that have changed since the study began.
+
+    Those of the data were confirmed when they were read, for all runs that share them.
+    """
+    for part, key in (
+        (scenario.problem.partition, "problem.partition"),
+        (scenario.problem.model, "problem.model"),
+        (scenario.algorithm, "algorithm"),
+    ):
+        inputs.confirm(part, key)
 
 
 def _refuse_uneven_statistics(setup: RunSetup, problem: Any) -> None:
@@ -177,7 +173,7 @@ def _refuse_coupled_rows(setup: RunSetup) -> None:
         where, remedy = "each sample's gradient is clipped", "clip what is sent"
     else:
         return
-    coupled = building.coupling(scenario.problem, scenario.engine.precision)
+    coupled = setup.learning.numerics.coupling
     if coupled is not None:
         raise coupled.refused(
             f"must give each row a loss of its own where {where}, got {coupled}, by "
@@ -186,11 +182,10 @@ def _refuse_coupled_rows(setup: RunSetup) -> None:
 
 
 def _constants(setup: RunSetup) -> Constants:
-    return building.constants(
-        setup.scenario.problem,
-        setup.scenario.engine.precision,
+    return setup.learning.numerics.constants(
         bias=setup.scenario.algorithm.has_bias,
         commits_per_epoch=setup.timeline.commits_per_epoch,
+        seed=setup.run.seed,
     )
 
 
@@ -212,13 +207,9 @@ def check(run: Run) -> None:
     for key, given in chosen(setup.scenario.algorithm).items():
         known.check(given, f"algorithm.{key}")
     scenario = run.scenario
-    precision = scenario.engine.precision
-    with jax.enable_x64(precision == "float64"):
-        building.check_functions(
-            scenario.problem,
-            precision,
-            scenario.evaluate.metrics,
-            scenario.engine.compute_dtype,
+    with jax.enable_x64(scenario.engine.precision == "float64"):
+        setup.learning.numerics.check_functions(
+            scenario.evaluate.metrics, scenario.engine.compute_dtype
         )
         _refuse_coupled_rows(setup)
 

@@ -88,7 +88,7 @@ def _victim(
 ) -> tuple[np.ndarray, tuple[int, ...], report.Attack]:
     """Returns training images, their shape, and the attack on a scenario's model."""
     from ...simulator.data.outputs import form
-    from ...simulator.learning.caching import dataset
+    from ...simulator.learning.learning import dataset
 
     problem = scenario.problem
     data = dataset(problem.data, scenario.engine.precision)

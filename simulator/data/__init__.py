@@ -8,8 +8,8 @@
 - `synthetic_logistic`: drawn; `arithmetic`: sums as tokens; `user_npz`, `user_csv`:
   files of the user.
 - `parts`: what all inherit from, `token_rows` of tokens; `base`: the arrays that they
-  make.
-- `split`, `classes`, `names`, `seeds`: training and test rows, classes, names of
-  columns and random generators of all sets; `file_set`, `idx`: files of several.
+  make, and their random generators.
+- `split`, `classes`, `names`: training and test rows, classes and names of columns of
+  all sets; `file_set`, `idx`: files of several.
 - `images`: rows as images; `outputs`: what a model of the data puts out.
 """

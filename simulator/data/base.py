@@ -1,4 +1,4 @@
-"""The arrays of a data set."""
+"""The arrays of a data set, their type, and random generators."""
 
 import math
 from collections.abc import Iterator
@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Float, Int, Num
 
+DIVISION, ORDER = 0, 1
+"""Streams of every data set: its division, and the order of its training rows."""
 _types: list[Any] = [np.dtype(np.float32)]
 
 
@@ -28,6 +30,18 @@ def features_in(precision: str) -> Iterator[None]:
         yield
     finally:
         _types.pop()
+
+
+def generator(seed: int, stream: int) -> np.random.Generator:
+    """Returns the generator of a seed and a stream, independent of all others.
+
+    Args:
+        seed: Seed of the data set, >= 0.
+        stream: Number of the stream. Every module with random data has a number of its
+            own, `STREAM`, which never changes, since the data depend on it.
+    """
+    sequence = np.random.SeedSequence(seed, spawn_key=(stream,))
+    return np.random.Generator(np.random.PCG64(sequence))
 
 
 class Grouping(NamedTuple):

@@ -9,9 +9,8 @@ from pydantic import Field, model_validator
 from ..config.base import LocatedError, NumClients, Quantity
 from ..config.expressions import per_client
 from . import names
-from .base import Dataset, Grouping, features_type
+from .base import Dataset, Grouping, features_type, generator
 from .parts import Data, Scale
-from .seeds import generator
 
 STREAM = 15
 """Number of the random stream; see `seeds`."""

@@ -6,15 +6,15 @@ of it, the same for every run unless it follows the replicate.
 """
 
 import math
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float, Float64, Int, Shaped
 
 from ..config.errors import ScenarioError
-from .base import Dataset, Field, Grouping, features_type
+from .base import DIVISION, ORDER, Dataset, Field, Grouping, features_type, generator
 from .classes import Samples, select
 from .parts import Data
-from .seeds import DIVISION, ORDER, generator
 
 BLOCK = 4096
 """Number of rows that are in memory as float64 at a time."""
@@ -94,12 +94,12 @@ def finished(
     if config.classes is not None and no_classes:
         raise ScenarioError(f"problem.data.classes needs classes: {no_classes}")
     rows = np.arange(len(train[1]))
-    if config.classes is not None and groupings:
-        of_rows = rows[:, None], train[1]
-        rows = select(config.classes, name, of_rows, test, num_classes)[1][0][:, 0]
-    name, train, test, num_classes = select(
-        config.classes, name, train, test, num_classes
-    )
+    if config.classes is not None:
+        choice, every = config.classes, num_classes
+        if groupings:
+            rows = select(choice, name, (rows[:, None], train[1]), test, every)[1][0]
+            rows = rows[:, 0]
+        name, train, test, num_classes = select(choice, name, train, test, every)
     x, y = train
     # The limit comes after the choice of classes: it counts rows that are learned.
     if config.limit is not None and config.limit > len(y):
@@ -107,6 +107,7 @@ def finished(
             f"problem.data.limit must be at most the {len(y)} training rows of {name}, "
             f"got {config.limit}; lower it or leave it out"
         )
+    of_features = features_type()
     order = generator(config.split, ORDER).permutation(len(y))
     kept = (np.arange(len(y)) if in_order else order)[: config.limit]
     x, y = x[kept], y[kept]
@@ -116,12 +117,12 @@ def finished(
         config.scale, x, fields or (one,), smallest, frames
     )
     fractions = any(of.dtype.kind == "f" for of in (y, test[1]))
-    dtype = features_type() if fractions and not num_classes else np.int32
+    dtype = of_features if fractions and not num_classes else np.int32
     return Dataset(
         name=name,
-        x_train=_scaled(x, shift, divisor),
+        x_train=_scaled(x, shift, divisor, of_features),
         y_train=y.astype(dtype),
-        x_test=_scaled(test[0], shift, divisor),
+        x_test=_scaled(test[0], shift, divisor, of_features),
         y_test=test[1].astype(dtype),
         num_classes=num_classes,
         columns=columns,
@@ -247,9 +248,10 @@ def _scaled(
     x: Shaped[np.ndarray, "N P"],
     shift: Float[np.ndarray, " _"],
     divisor: Float[np.ndarray, " _"],
+    dtype: Any,
 ) -> Float[np.ndarray, "N P"]:
-    """Returns scaled features, computed in float64 block by block."""
-    scaled = np.empty(x.shape, features_type())
+    """Returns scaled features of a type, computed in float64 block by block."""
+    scaled = np.empty(x.shape, dtype)
     for start in range(0, len(x), BLOCK):
         block = slice(start, start + BLOCK)
         scaled[block] = (x[block] - shift) / divisor

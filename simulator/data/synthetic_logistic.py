@@ -7,9 +7,8 @@ from pydantic import Field, model_validator
 
 from ..config.base import LocatedError
 from . import names
-from .base import Dataset
+from .base import Dataset, generator
 from .parts import Data
-from .seeds import generator
 from .split import divided
 
 STREAM = 5

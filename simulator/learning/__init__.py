@@ -3,6 +3,8 @@
 - `sampler`: the samples of each job, keyed.
 - `horizontal`, `vertical`, `transfer`: a problem divided by rows, by columns, or
   between two parties with common samples; `losses`, `auc`: losses and metrics.
-- `building`: the problem of a scenario, from its data, partition and model.
-- `convex`, `estimates`: constants for step sizes.
+- `learning`: a problem with its data, made once for all runs that share it;
+  `numerics`: its network, loss, constants and work on the device; `shares`: which
+  client has what.
+- `constants`, `convex`, `estimates`: constants for step sizes; `work`: operations.
 """

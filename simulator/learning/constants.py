@@ -1,6 +1,7 @@
 """The constants of an objective that step sizes by theory ask for. No JAX."""
 
 from collections.abc import Callable
+from functools import wraps
 from typing import Any, NamedTuple
 
 
@@ -29,10 +30,24 @@ class Constants(NamedTuple):
     num_clients: int = 1
     of_parties: tuple[float, ...] | Callable[[], tuple[float, ...]] = ()
     commits_per_epoch: float = 1.0
-    num_first_layer: int = 0
+    num_first_layer: int | Callable[[], int] = 0
     estimates: Callable[[], Any] = _unmeasured
 
 
 def measured(constant: Any) -> Any:
     """Returns a constant, by calling it if it is still to be found out."""
     return constant() if callable(constant) else constant
+
+
+def remembered(method: Callable[..., Any]) -> Callable[..., Any]:
+    """Keeps the results of a method by its arguments, in the object itself."""
+
+    @wraps(method)
+    def remembering(self: Any, *rest: Any, **options: Any) -> Any:
+        results = self.__dict__.setdefault("_results", {})
+        key = (method.__name__, rest, tuple(sorted(options.items())))
+        if key not in results:
+            results[key] = method(self, *rest, **options)
+        return results[key]
+
+    return remembering

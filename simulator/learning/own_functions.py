@@ -34,7 +34,7 @@ def given(config: Any, metrics: Sequence[str]) -> bool:
         config: The problem's configuration.
         metrics: Names of the metrics that are evaluated.
     """
-    return bool(of_problem(config) or any(map(_is_own, map(metric, metrics))))
+    return bool(of_problem(config) or any(metric(name).is_own for name in metrics))
 
 
 def first_rows(data: Dataset) -> Dataset:
@@ -62,8 +62,6 @@ def check(config: Any, problem: Any, metrics: Sequence[str]) -> None:
             should, depends on more than its arguments, or loss or gradient are not
             finite at the start.
     """
-    if not given(config, metrics):
-        return
     model = _start(config, problem)
     few = problem.first(FEW)
     found = of_problem(config)
@@ -126,10 +124,6 @@ def _start(config: Any, problem: Any) -> Any:
     if config.partition.family == "vertical":
         return model, problem.start_server(key_of(0))
     return model
-
-
-def _is_own(record: Metric) -> bool:
-    return not record.compute.startswith("stalesim.")
 
 
 def of_problem(config: Any) -> list[UserFunction]:
@@ -209,5 +203,5 @@ def _check_metric(record: Metric, problem: Any, model: Any) -> None:
             f"must be one floating number, got an array of shape {list(shape)} and "
             f"type {value.dtype} from {named}; return its mean"
         )
-    if _is_own(record):
+    if record.is_own:
         purity.check(named, evaluated, model)

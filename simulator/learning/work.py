@@ -6,7 +6,7 @@ same on every machine. Without compiling, this takes as long as tracing does.
 
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -15,12 +15,13 @@ from jax.extend.core import jaxpr_as_fun
 from jaxtyping import Array
 
 from ..config import functions
-from ..data import outputs
 from ..models.convolution import as_native
 from ..models.party import PartyNetwork
 from ..models.purity import programs_of
-from . import building, losses, own_functions
-from .caching import cached_by_content, dataset
+from . import losses, own_functions
+
+if TYPE_CHECKING:
+    from .numerics import Numerics
 
 ROWS = 7
 """Rows of the smaller of the two batches that are compared."""
@@ -40,8 +41,7 @@ class Operations(NamedTuple):
     server: int = 0
 
 
-@cached_by_content
-def work(config: Any) -> Operations:
+def work(numerics: "Numerics") -> Operations:
     """Counts the work of a problem's model.
 
     A multiplication and an addition are two operations, a comparison is one, a draw of
@@ -51,16 +51,15 @@ def work(config: Any) -> Operations:
     as it runs, one of unknown length once.
 
     Args:
-        config: The problem's configuration, a `simulator.scenario.scenario.Problem`.
+        numerics: The problem, whose network and loss are counted in single precision.
 
     Raises:
         ScenarioError: The model does not fit the data, or is the user's own and fails.
-        DataError: A data file is missing or damaged.
     """
     with jax.enable_x64(False), as_native():
-        if config.partition.family == "horizontal":
-            return Operations((_of_client(config),))
-        return _of_parties(config)
+        if numerics.config.partition.family == "horizontal":
+            return Operations((_of_client(numerics),))
+        return _of_parties(numerics)
 
 
 def operations(function: Callable[..., Any], *arguments: Any) -> float:
@@ -113,8 +112,8 @@ def _per_row(function: Callable[[int], tuple[Any, ...]]) -> int:
     return round((more - few) / ROWS)  # XLA adds up in single precision
 
 
-def _of_client(config: Any) -> int:
-    few = _few(config)
+def _of_client(numerics: "Numerics") -> int:
+    few = numerics.first_rows("float32")
     key = jax.random.key(0, impl="unsafe_rbg") if few.takes_key else None
     weights = jax.eval_shape(few.start, jax.random.key(0))
     columns = few.x.shape[1] - few.spare
@@ -127,21 +126,20 @@ def _of_client(config: Any) -> int:
         x, y = _shape((rows, columns)), _rows_of(few.y, rows)
         return jax.grad(loss, has_aux=True), weights, x, y, _shape((rows,), bool)
 
-    return _counting(config, lambda: _per_row(gradient))
+    return _counting(numerics.config, lambda: _per_row(gradient))
 
 
-def _of_parties(config: Any) -> Operations:
-    data = dataset(config.data)
-    form = outputs.form(config, data)
-    widths = [part.size for part in config.partition.make(data)]
+def _of_parties(numerics: "Numerics") -> Operations:
+    config = numerics.config
+    widths = [part.size for part in numerics.columns]
     of_width = {
-        own: _of_party(building.embedding(config, form, [own]), own)
+        own: _of_party(numerics.embedding([own]), own)
         for own in {*config.model.widths_of_parties(widths)}
     }
     clients = tuple(of_width[own] for own in config.model.widths_of_parties(widths))
     if config.transfer is not None:
         return Operations(clients)
-    few = _few(config)
+    few = numerics.first_rows("float32")
     sent = (len(widths), few.embedding.num_outputs)
     weights = jax.eval_shape(few.start_server, jax.random.key(0))
 
@@ -171,12 +169,6 @@ def _of_party(embedding: Any, width: int) -> int:
         return job, weights, _shape((rows, x.shape[-1])), slope
 
     return _per_row(both)
-
-
-def _few(config: Any) -> Any:
-    """Returns the problem of a few rows on the device."""
-    data = own_functions.first_rows(dataset(config.data))
-    return building.of_data(config, data, "float32", with_minimum=False, bias=True)
 
 
 def _counting(config: Any, count: Callable[[], int]) -> int:

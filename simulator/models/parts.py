@@ -1,5 +1,6 @@
 """The base of all models' options. No JAX here."""
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any, ClassVar, Literal, NamedTuple
 
@@ -96,8 +97,9 @@ class Model(Part):
             widths: Columns of each party, of one of its views.
             num_outputs: Numbers that it sends of a sample, of a view.
         """
-        own = self.widths_of_parties(widths)
-        return sum(self.party_weights(width, num_outputs) for width in own)
+        alike = Counter(self.widths_of_parties(widths))
+        each = {width: self.party_weights(width, num_outputs) for width in alike}
+        return sum(each[width] * number for width, number in alike.items())
 
     def widths_of_parties(self, widths: Sequence[int]) -> Sequence[int]:
         """Returns the columns that each party's network is made for.

@@ -9,8 +9,7 @@ from ..config.base import Rule
 from ..config.errors import ScenarioError
 from ..data.base import Dataset
 from ..data.names import hint
-from .parts import Horizontal, Shares
-from .shares import grouped
+from .parts import Horizontal, Shares, grouped
 
 
 class ByColumn(Horizontal):

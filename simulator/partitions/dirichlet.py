@@ -8,9 +8,10 @@ from pydantic import Field
 
 from ..config.errors import ScenarioError
 from ..data.base import Dataset
-from .parts import Horizontal, Shares
-from .shares import (
+from .parts import (
     PROPORTIONS,
+    Horizontal,
+    Shares,
     by_class,
     draws,
     grouped,

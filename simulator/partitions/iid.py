@@ -5,8 +5,7 @@ from typing import Literal
 import numpy as np
 
 from ..data.base import Dataset
-from .parts import Horizontal, Shares
-from .shares import refuse_too_many, shuffled
+from .parts import Horizontal, Shares, refuse_too_many, shuffled
 
 
 class Iid(Horizontal):

@@ -7,9 +7,10 @@ from pydantic import Field
 
 from ..config.errors import ScenarioError
 from ..data.base import Dataset
-from .parts import Horizontal, Shares
-from .shares import (
+from .parts import (
     DEAL,
+    Horizontal,
+    Shares,
     by_class,
     draws,
     refuse_all_but_classes,

@@ -9,8 +9,7 @@ from jaxtyping import Int
 from ..config.errors import ScenarioError
 from ..config.text import suggestion
 from ..data.base import Dataset, Grouping
-from .parts import Horizontal, Shares
-from .shares import grouped
+from .parts import Horizontal, Shares, grouped
 
 MOST_TOLD = 3
 """Values of a client that its label names."""

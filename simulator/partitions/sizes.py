@@ -9,8 +9,7 @@ from ..config.base import LocatedError, Quantity
 from ..config.errors import ScenarioError
 from ..config.expressions import per_client
 from ..data.base import Dataset
-from .parts import Horizontal, Shares
-from .shares import refuse_too_many, shuffled
+from .parts import Horizontal, Shares, refuse_too_many, shuffled
 
 
 class Sizes(Horizontal):

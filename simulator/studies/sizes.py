@@ -38,7 +38,6 @@ def sizes(tasks: list[Task]) -> list[ModelSize]:
         tasks: Tasks of a study whose runs were checked.
     """
     from .. import inputs
-    from ..learning.work import work
     from ..timelines.of_run import set_up
     from .planning import structure
 
@@ -50,7 +49,7 @@ def sizes(tasks: list[Task]) -> list[ModelSize]:
             continue
         with inputs.held(task.inputs):
             setup = set_up(task.runs[0])
-            counted = work(scenario.problem)
+            counted = setup.learning.numerics.work
         job, model = setup.timeline.workload, scenario.problem.model
         found[shape] = ModelSize(
             setup.shares.data.name,

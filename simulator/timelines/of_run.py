@@ -12,6 +12,7 @@ from typing import Any
 from ..config.errors import ScenarioError
 from ..config.named import function_at
 from ..learning.column_work import column_work
+from ..learning.learning import learning
 from ..learning.sampler import Sampler
 from ..learning.shape import ProblemShape
 from ..learning.shares import Shares, shares
@@ -72,23 +73,19 @@ def set_up(run: Run) -> RunSetup:
     scenario: Scenario = run.scenario
     algorithm, protocol = scenario.algorithm, scenario.protocol
     clients = scenario.num_workers
-    shared = shares(
-        scenario.problem,
-        scenario.evaluate.metrics,
-        run.seed,
-        clients=clients,
-        pooled=protocol.pooled,
-        precision=scenario.engine.precision,
-    )
-    algorithm.check_model(shared.counts)
-    if scenario.engine.compute_dtype and shared.counts.num_statistics:
+    learned = learning(scenario.problem, scenario.engine.precision)
+    learned.check_metrics(scenario.evaluate.metrics)
+    counts, exchanged = learned.counts, learned.num_exchanged
+    shared = shares(learned, run.seed, clients=clients, pooled=protocol.pooled)
+    algorithm.check_model(counts)
+    if scenario.engine.compute_dtype and counts.num_statistics:
         raise ScenarioError(
             f"engine.compute_dtype must be left out for a model that keeps statistics "
             f"of batches, which would be rounded, got "
             f"{scenario.engine.compute_dtype!r}; normalise layers or groups"
         )
     sampler = algorithm.sampler(run.seed, shared.pools, protocol)
-    if shared.counts.num_statistics and sampler.own_steps is not None:
+    if counts.num_statistics and sampler.own_steps is not None:
         raise ScenarioError(
             "problem.model must keep no statistics of batches where clients have "
             "batches or steps of their own (local_epochs, speeds, or fewer samples "
@@ -99,15 +96,15 @@ def set_up(run: Run) -> RunSetup:
     shape = ProblemShape(
         num_samples=num_samples,
         num_features=num_features,
-        num_outputs=shared.num_outputs,
+        num_outputs=learned.form.num_outputs,
         num_clients=clients,
-        num_weights=shared.counts.num_weights,
+        num_weights=counts.num_weights,
         batch=sampler.size,
-        num_exchanged=shared.num_exchanged,
+        num_exchanged=exchanged,
     )
     workload = algorithm.workload(shape, sampler, protocol)
     if scenario.computes_flops:
-        workload = replace(workload, flops=_flops(scenario))
+        workload = replace(workload, flops=learned.numerics.work.clients)
     batch = sampler.batch if algorithm.uploads_batch else None
     simulated = _kind(protocol)(
         clients=None if protocol.pooled else scenario.clients,
@@ -127,7 +124,7 @@ def set_up(run: Run) -> RunSetup:
     played: RunTimeline = simulated
     if scenario.timeline is not None and scenario.timeline.replay is not None:
         played = replayed(simulated, scenario.timeline, run)
-    return RunSetup(run, shared, shape, sampler, played)
+    return RunSetup(run, learned, shared, shape, sampler, played)
 
 
 def _kind(protocol: Protocol) -> type[SimulatedTimeline]:
@@ -135,13 +132,6 @@ def _kind(protocol: Protocol) -> type[SimulatedTimeline]:
     own = protocol.played_by.startswith("stalesim.")
     kind: Any = function_at(protocol.played_by, "protocol.played_by", own=own)
     return kind
-
-
-def _flops(scenario: Scenario) -> tuple[float, ...]:
-    """Returns the operations of a sample's gradient, of clients or of each party."""
-    from ..learning.work import work  # JAX: only where a world asks for it
-
-    return work(scenario.problem).clients
 
 
 def _work(scenario: Scenario, shared: Shares, sampler: Sampler) -> DrawnWork | None:

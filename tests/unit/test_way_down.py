@@ -1,16 +1,29 @@
-"""The way of one scenario through the program: each package is entered once."""
+"""The way of one scenario through the program: each package is entered once.
 
+And few files: a *stay* is a row of calls of functions of one file of `simulator`, so
+that going to another file and coming back to call a third function makes three. A
+profiler counts calls, not returns. Passed over are the package `config`, through which
+parts are made and named, properties, which are facts of records, methods that Python or
+pydantic calls by itself (`__init__` of data classes, serializers), comprehensions, ends
+of `with`, and what is executed at an import.
+"""
+
+import inspect
 import sys
 from collections.abc import Callable
+from functools import cached_property
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
 import pytest
 
-from stalesim.simulator import simulation
+from stalesim import simulator
+from stalesim.simulator import inputs, simulation
+from stalesim.simulator.data.digits import Digits
 from stalesim.simulator.scenario.study import Run
 from stalesim.simulator.timelines.of_run import set_up
-from tests.support import scenario
+from tests.support import SGD, scenario
 
 LEADS = ("stalesim.simulator.simulation", "stalesim.simulator.timelines.of_run")
 """Modules that lead the way: they call one package after the other."""
@@ -67,6 +80,47 @@ def stays(walk: Callable[[], Any]) -> list[str]:
     return found
 
 
+ROOT = f"{Path(simulator.__file__).parent}/"
+
+
+def _passed_over(frame: FrameType, begun: set[FrameType]) -> bool:
+    """Says whether a call is none of a function that ours has called by its name."""
+    code, own = frame.f_code, type(frame.f_locals.get("self"))
+    if code.co_name.startswith("<") or not code.co_flags & inspect.CO_OPTIMIZED:
+        return True
+    if frame in begun:  # the end of a `with`
+        return True
+    if code.co_flags & inspect.CO_GENERATOR:
+        begun.add(frame)
+    hooks = getattr(own, "__pydantic_decorators__", None)
+    if hooks and code.co_name in hooks.model_serializers:
+        return True
+    fact = inspect.getattr_static(own, code.co_name, None)
+    return isinstance(fact, property | cached_property)
+
+
+def files_of(walk: Callable[[], Any]) -> list[str]:
+    """Returns the stays of a walk, each by its file; consecutive calls are one."""
+    found: list[str] = []
+    begun: set[FrameType] = set()
+
+    def called(frame: FrameType, event: str, _: Any) -> None:
+        if event != "call" or not frame.f_code.co_filename.startswith(ROOT):
+            return
+        file = frame.f_code.co_filename.removeprefix(ROOT)
+        if file.startswith("config/") or _passed_over(frame, begun):
+            return
+        if found[-1:] != [file]:
+            found.append(file)
+
+    sys.setprofile(called)
+    try:
+        walk()
+    finally:
+        sys.setprofile(None)
+    return found
+
+
 def run_of(*changes: dict[str, Any]) -> Run:
     return Run(0, "base", {}, 0, 1, scenario(*changes))
 
@@ -90,3 +144,47 @@ def test_its_numerics_are_made_in_one_pass() -> None:
     found = stays(lambda: simulation._with_numerics(setup))
     # The timeline says how many commits an epoch has, for step sizes by epochs.
     assert found == ["timelines", "learning", "algorithms"]
+
+
+WALKS = {
+    # `set_up` of a run that reads the data, of later ones; numerics; `check` of later.
+    "columns": ((), (36, 15, 24, 28)),
+    "rows": ((SGD,), (38, 20, 31, 33)),
+}
+"""Stays of each walk in files, by the way in which the data are divided."""
+
+
+@pytest.mark.parametrize("name", WALKS)
+def test_a_walk_stays_in_few_files(name: str) -> None:
+    changes, most = WALKS[name]
+    simulation.prepare(run_of(*changes, {"problem": {"l2": 0.5}}))  # imports
+    # A set of its own, which nobody has read yet.
+    run = run_of(*changes, {"problem": {"data": {"split_seed": 987654}}})
+    with inputs.held(inputs.collect([run.scenario])):
+        first = files_of(lambda: set_up(run))
+        later = files_of(lambda: set_up(run))
+        setup = set_up(run)
+        numerics = files_of(lambda: simulation._with_numerics(setup))
+        check = files_of(lambda: simulation.check(run))
+    walks = first, later, numerics, check
+    for walk, bound in zip(walks, most, strict=True):
+        assert len(walk) <= bound, " ".join(walk)
+
+
+def test_data_are_asked_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And their files are confirmed when they are read, by whichever half it is."""
+    made, confirmed = [], []
+    make, confirm = Digits.make, inputs.confirm
+    monkeypatch.setattr(Digits, "make", lambda data: made.append(data) or make(data))
+    monkeypatch.setattr(
+        inputs, "confirm", lambda *given: confirmed.append(given[1]) or confirm(*given)
+    )
+    run = run_of(SGD, {"problem": {"data": {"split_seed": 987655}}})
+    with inputs.held(inputs.collect([run.scenario])):
+        for _ in range(2):
+            simulation.prepare(run)
+        others = run_of(SGD, {"problem": {"data": {"split_seed": 987655}}})
+        others = others._replace(seed=2)
+        assert set_up(others).learning is set_up(run).learning
+    assert len(made) == 1
+    assert confirmed.count("problem.data") == 1

@@ -193,7 +193,9 @@ def build(config: EdgeCloud, setup: RunSetup, constants: Constants) -> DelayedSg
             f"{len(epsilon)}; make it as long, or give one number"
         )
     first_layer = config.noises_first_layer_only
-    size = constants.num_first_layer if first_layer else setup.shape.num_weights
+    size = setup.shape.num_weights
+    if first_layer:
+        size = measured(constants.num_first_layer)
     made = stages(config, setup.shape.batch, clients, size)
     made += [made[-1]] * (MOST_STAGES - len(made))
     override = None

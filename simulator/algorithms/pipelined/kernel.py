@@ -10,7 +10,6 @@ from jax import lax
 from jaxtyping import Array, Float, Int, Key
 
 from ...config.errors import ScenarioError
-from ...data.outputs import form
 from ...learning.constants import Constants
 from ...learning.horizontal import HorizontalProblem
 from ...models.shapes import Shapes
@@ -170,9 +169,9 @@ def build(config: Pipelined, setup: RunSetup, constants: Constants) -> Pipelined
     Raises:
         ScenarioError: The model has fewer matrices than the pipeline has stages.
     """
-    scenario, data = setup.scenario, setup.shares.data
+    scenario, learned = setup.scenario, setup.learning
     delays = scenario.protocol.delays
-    network = scenario.problem.model.of_rows(data, form(scenario.problem, data))
+    network = scenario.problem.model.of_rows(learned.data, learned.form)
     shapes = shapes_of(network)
     if shapes is None:
         raise ScenarioError(

@@ -4,9 +4,8 @@ import numpy as np
 from jaxtyping import Float32, Float64, Int
 
 from .. import names
-from ..base import Dataset
+from ..base import Dataset, generator
 from ..parts import Data
-from ..seeds import generator
 from ..split import divided
 
 STREAM = 8

@@ -5,9 +5,8 @@ from jaxtyping import Float32, UInt8
 
 from ...storage.cache import Arrays, cached
 from .. import names
-from ..base import Dataset
+from ..base import Dataset, generator
 from ..parts import Data
-from ..seeds import generator
 from ..split import finished
 
 STREAM = 2

@@ -3,9 +3,8 @@
 import numpy as np
 from jaxtyping import Float32, Int
 
-from ..base import Dataset
+from ..base import Dataset, generator
 from ..parts import Data
-from ..seeds import generator
 from ..split import finished
 
 STREAM = 6

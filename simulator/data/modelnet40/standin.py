@@ -3,9 +3,8 @@
 import numpy as np
 
 from ...storage.cache import Arrays, cached
-from ..base import Dataset
+from ..base import Dataset, generator
 from ..parts import Data
-from ..seeds import generator
 from ..split import finished
 from .solids import (
     VIEWS,

@@ -3,10 +3,9 @@
 import numpy as np
 from jaxtyping import Float32, Int
 
-from ..base import Dataset
+from ..base import Dataset, generator
 from ..groups import grouping
 from ..parts import Data
-from ..seeds import generator
 from ..split import divided
 
 STREAM = 4

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ..seeds import generator
+from ..base import generator
 from .stays import HOURS, VARIABLES, Stays
 
 STREAM = 12

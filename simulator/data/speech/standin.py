@@ -3,9 +3,8 @@
 import numpy as np
 from jaxtyping import Float32, Int32
 
-from ..base import Dataset
+from ..base import Dataset, generator
 from ..parts import Data
-from ..seeds import generator
 from .utterances import WIDTH, Utterances, dataset, deltas
 
 STREAM = 9

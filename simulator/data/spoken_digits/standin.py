@@ -3,7 +3,7 @@
 import numpy as np
 
 from ...storage.cache import Arrays
-from ..seeds import generator
+from ..base import generator
 from .spectrum import BANDS
 
 STREAM = 11

@@ -7,10 +7,10 @@ own durations, and a timeline is those of all clients in one order: versions are
 - `draws`, `losses`, `paths`, `job_arrays`: durations, what becomes of messages, and the
   jobs that each client does one after the other.
 - `calendars`: when clients are there that come and go.
-- `events`, `ties`: what happens in which order, also at one instant.
+- `events`: what happens in which order, also at one instant.
 - `arrivals` (with `scans` and `verdicts`), `lock_step`, `faulty_rounds`, `turns`: what
   protocols make of jobs.
-- `registers`, `limits`, `blocks`: where versions are kept, where a run ends, chunks.
+- `registers`, `blocks`: where versions are kept; where a run ends, and chunks.
 
 Tables are those of `simulator.timelines.simulated` bit for bit; registers may be
 numbered otherwise.

@@ -32,12 +32,12 @@ from .blocks import (
     FIRST,
     STUCK,
     Block,
+    Limits,
     server_rows,
     standstill,
 )
 from .events import END, EventOrder, Events
 from .job_arrays import NOT_READ, JobArrays, together
-from .limits import Limits
 from .paths import Paths
 from .registers import LATER, Registers
 from .scans import window_ends, within_bound

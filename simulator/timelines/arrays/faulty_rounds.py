@@ -27,12 +27,12 @@ from .blocks import (
     BLOCK,
     STUCK,
     Block,
+    Limits,
     server_rows,
     standstill,
 )
 from .events import END, EventOrder
 from .job_arrays import JobArrays, together
-from .limits import Limits
 from .paths import Paths
 
 

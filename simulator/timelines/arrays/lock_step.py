@@ -14,11 +14,11 @@ from .blocks import (
     FIRST,
     STUCK,
     Block,
+    Limits,
     server_rows,
     standstill,
 )
 from .job_arrays import JobArrays, together
-from .limits import Limits
 from .paths import Paths
 
 

@@ -17,12 +17,12 @@ from .blocks import (
     FIRST,
     STUCK,
     Block,
+    Limits,
     server_rows,
     standstill,
 )
 from .draws import StageDraws
 from .job_arrays import JobArrays
-from .limits import Limits
 
 
 class TurnsPlayer:

@@ -5,7 +5,7 @@ from collections import Counter
 from importlib import import_module
 
 from stalesim.simulator import data
-from stalesim.simulator.data.seeds import DIVISION, ORDER, generator
+from stalesim.simulator.data.base import DIVISION, ORDER, generator
 
 NUM_STREAMS = 10
 """Two of every data set, seven stand-ins, one set that is drawn."""

@@ -17,7 +17,7 @@ from stalesim.simulator.data.quadratic import Quadratic
 from stalesim.simulator.data.user_csv import Csv
 from stalesim.simulator.data.user_npz import Npz
 from stalesim.simulator.data.user_parquet import Parquet
-from stalesim.simulator.learning.caching import dataset
+from stalesim.simulator.learning.learning import dataset
 from stalesim.simulator.partitions.dirichlet import Dirichlet
 from stalesim.simulator.partitions.labels import Labels
 

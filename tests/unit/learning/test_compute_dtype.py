@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from stalesim.simulator.config.errors import ScenarioError
-from stalesim.simulator.learning import building
+from stalesim.simulator.learning.learning import learning
 from stalesim.simulator.models.mixed import (
     MixedClassifier,
     MixedEmbedding,
@@ -174,16 +174,12 @@ def test_it_is_off_unless_it_is_asked_for() -> None:
         ({}, MixedClassifier, True),
         ({"problem": {"model": own}}, MixedClassifier, False),
     ):
-        config = scenario(DIGITS, changes).problem
-        plain = building.build(config, "float32", with_minimum=False)
-        short = building.build(
-            config, "float32", with_minimum=False, compute_dtype="bfloat16"
-        )
+        numerics = learning(scenario(DIGITS, changes).problem).numerics
+        plain = numerics.problem()
+        short = numerics.problem(compute_dtype="bfloat16")
         assert short.model == kind(plain.model, rows)
-    config = scenario(DIGITS, vertical, deep).problem
-    short = building.build(
-        config, "float32", with_minimum=False, compute_dtype="bfloat16"
-    )
+    numerics = learning(scenario(DIGITS, vertical, deep).problem).numerics
+    short = numerics.problem(compute_dtype="bfloat16")
     assert isinstance(short.embedding, PartyNetwork)
     assert isinstance(short.embedding.network, MixedClassifier)
     assert isinstance(short.server, MixedEmbedding)

@@ -11,7 +11,7 @@ import pytest
 from stalesim.simulator.algorithms import client_work
 from stalesim.simulator.config.errors import ScenarioError
 from stalesim.simulator.data.speech.part import Speech
-from stalesim.simulator.learning.caching import dataset
+from stalesim.simulator.learning.learning import dataset
 from stalesim.simulator.models.lstm.network import LstmNetwork
 from stalesim.simulator.models.lstm.part import Lstm
 from stalesim.simulator.timeline import NO_SAMPLE

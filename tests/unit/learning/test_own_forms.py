@@ -14,7 +14,7 @@ from stalesim.simulator.config.functions import UserFunction
 from stalesim.simulator.data import outputs
 from stalesim.simulator.data.base import Dataset, Field
 from stalesim.simulator.data.outputs import OutputForm
-from stalesim.simulator.learning import building, losses, own_functions
+from stalesim.simulator.learning import horizontal, losses, own_functions
 from stalesim.simulator.models.python.network import OwnNetwork, python_network
 from stalesim.simulator.models.python.part import Python
 
@@ -295,7 +295,7 @@ def problem(loss: Any, y: np.ndarray) -> tuple[Any, Any]:
         partition=SimpleNamespace(family="horizontal"),
         server=None,
     )
-    made = building.horizontal.build(
+    made = horizontal.build(
         data(y),
         network,
         2,

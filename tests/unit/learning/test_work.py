@@ -15,7 +15,8 @@ import numpy as np
 import pytest
 
 from stalesim.simulator.config.errors import ScenarioError
-from stalesim.simulator.learning.work import Operations, operations, work
+from stalesim.simulator.learning.learning import learning
+from stalesim.simulator.learning.work import Operations, operations
 from stalesim.simulator.models.convolution import convolve
 from stalesim.simulator.scenario.scenario import Problem
 from stalesim.simulator.scenario.study import Run
@@ -35,7 +36,7 @@ def counted(model: dict[str, Any], **changes: Any) -> Operations:
         "partition": {"kind": "iid", "clients": 3},
         "model": model,
     }
-    return work(Problem.model_validate(entries | changes))
+    return learning(Problem.model_validate(entries | changes)).numerics.work
 
 
 def products(*layers: int) -> int:
@@ -167,8 +168,8 @@ def run_of(**clients: Any) -> Run:
 
 
 def test_work_is_counted_only_where_a_world_asks_for_it(monkeypatch) -> None:
-    def fails(config: Any) -> Any:
-        raise AssertionError(config)
+    def fails(numerics: Any) -> Any:
+        raise AssertionError(numerics)
 
     monkeypatch.setattr("stalesim.simulator.learning.work.work", fails)
     set_up(run_of())

@@ -23,8 +23,8 @@ from stalesim.simulator.scenario.study import expand
 from stalesim.simulator.streams import Purpose, Streams
 from stalesim.simulator.timeline import StopReason
 from stalesim.simulator.timelines import cached
+from stalesim.simulator.timelines.arrays.events import in_order
 from stalesim.simulator.timelines.arrays.registers import LATER, Registers
-from stalesim.simulator.timelines.arrays.ties import in_order
 from stalesim.simulator.timelines.of_run import timeline as timeline_of
 from stalesim.simulator.timelines.saved import record
 from stalesim.simulator.timelines.simulated import SimulatedTimeline

@@ -1,0 +1,223 @@
+"""Rows and jobs of a checked event log, and how many registers they need."""
+
+import numpy as np
+from jaxtyping import Int
+
+from ..timeline import (
+    NO_COMMIT,
+    NO_SLOT,
+    NO_WORKER,
+    SERVER,
+    Jobs,
+    Kind,
+    Outcome,
+    Rows,
+)
+from .logs import LogTable
+
+
+def in_rounds(
+    client: np.ndarray,
+    times: dict[str, np.ndarray],
+    outcome: np.ndarray,
+    table: LogTable,
+) -> tuple[Rows, Jobs, int]:
+    """Returns a row for each round, jobs in order of their ends, and two registers."""
+    applied = outcome == Outcome.APPLIED
+    number, read, arrived = (
+        each.astype(np.float64)
+        for each in (table.numbers("round"), times["read_time"], times["arrived_time"])
+    )
+    # A round in which nothing was applied makes no version.
+    made = np.unique(number[applied])
+    version = np.searchsorted(made, number)
+    T, width = made.size, int(client.max()) + 1
+    ends = np.full(T, -np.inf)
+    np.maximum.at(ends, version[applied], arrived[applied])
+    early = (version > 0) & (read < np.r_[-np.inf, ends][version])
+    table.refuse(
+        early,
+        "must read after the last applied arrival of the round before",
+        "read_time",
+        "correct the row; of a server that does not wait, leave out the column round",
+    )
+    pairs = np.stack([np.where(applied, version, -1 - np.arange(client.size)), client])
+    _, counts = np.unique(pairs, axis=1, return_inverse=True)
+    twice = np.bincount(counts.ravel())[counts.ravel()] > 1
+    table.refuse(
+        twice,
+        "must be its client's only applied job of the round",
+        "round",
+        "remove it",
+    )
+    end = arrived.copy()
+    end[applied] = ends[version[applied]]
+    order = np.lexsort((client, end))
+    job = _job_numbers(client, read)
+    wide = np.full((4, T, width), NO_WORKER, np.int64)
+    place = np.zeros(client.size, np.int64)
+    first = order[applied[order]]
+    starts = np.searchsorted(version[first], np.arange(T))
+    place[first] = np.arange(first.size) - starts[version[first]]
+    at = (slice(None), version[first], place[first])
+    wide[at] = client[first], job[first], version[first], version[first] % 2
+    worker, of_job, read_version, read_slot = wide
+    later = np.r_[np.isin(np.arange(1, T), version), False]
+    rows = Rows(
+        time=ends,
+        kind=np.full(T, Kind.COMMIT, np.int32),
+        node=np.full(T, SERVER, np.int32),
+        worker=worker.astype(np.int32),
+        job=of_job.astype(np.int32),
+        version=np.arange(T),
+        read_version=read_version,
+        read_slot=read_slot.astype(np.int32),
+        write_slot=np.where(later, np.arange(1, T + 1) % 2, NO_SLOT).astype(np.int32),
+        peer=np.full(T, NO_WORKER, np.int32),
+        round=np.arange(T, dtype=np.int32),
+    )
+    commit = np.where(applied, version + 1, NO_COMMIT)
+    ended = np.where(applied, end, np.nan)
+    jobs = _jobs(client, job, times, outcome, version, commit, ended)
+    return rows, Jobs(*(column[order] for column in jobs)), min(2, T + 1)
+
+
+def _jobs(
+    client: np.ndarray,
+    job: np.ndarray,
+    times: dict[str, np.ndarray],
+    outcome: np.ndarray,
+    read_version: np.ndarray,
+    commit: np.ndarray,
+    applied_time: np.ndarray,
+) -> Jobs:
+    lost = outcome == Outcome.LOST
+    return Jobs(
+        client=client,
+        job=job,
+        refresh=np.zeros(client.size, np.int32),
+        read_time=times["read_time"],
+        begun_time=times["read_time"],  # a log says no more
+        computed_time=times["computed_time"],
+        sent_time=times["sent_time"],
+        arrived_time=np.where(lost, np.nan, times["arrived_time"]),
+        applied_time=applied_time,
+        read_version=read_version,
+        commit=commit,
+        outcome=outcome,
+        uploads=np.ones(client.size, np.int32),
+    )
+
+
+def _read_versions(
+    read: np.ndarray, made: np.ndarray, table: LogTable
+) -> Int[np.ndarray, " J"]:
+    """Returns how many commits had been made when each job read.
+
+    Args:
+        read: Times of the reads, in the order of the file.
+        made: Times of the commits, in order.
+        table: Log, which may say so of commits at that very instant.
+    """
+    most = np.searchsorted(made, read, side="right")
+    if "read_version" not in table.frame:
+        return most
+    least, said = np.searchsorted(made, read), table.numbers("read_version")
+    first = int(np.argmin(read))
+    said = (said - said[first] + least[first]).astype(np.int64)
+    table.refuse(
+        (said < least) | (said > most),
+        "must have as read_version the number of arrivals applied before its read",
+        "read_version",
+        "correct the row; of a server that commits once a round, give the column round "
+        "in its place",
+    )
+    return said
+
+
+def in_order_of_arrival(
+    client: np.ndarray,
+    times: dict[str, np.ndarray],
+    outcome: np.ndarray,
+    table: LogTable,
+) -> tuple[Rows, Jobs, int]:
+    """Returns rows and jobs in order of arrival, and how many registers suffice."""
+    order = np.argsort(times["arrived_time"], kind="stable")
+    made = times["arrived_time"][order][(outcome == Outcome.APPLIED)[order]]
+    read_version = _read_versions(times["read_time"], made, table)[order]
+    client, outcome = client[order], outcome[order]
+    times = {name: values[order] for name, values in times.items()}
+    applied = outcome == Outcome.APPLIED
+    version = np.cumsum(applied) - applied  # before each arrival
+    read_slot, write_slot, num_registers = _registers(read_version, applied)
+    T, job = int(applied.sum()), _job_numbers(client, times["read_time"])
+    wide = {
+        "worker": client[applied, None],
+        "job": job[applied, None],
+        "read_version": read_version[applied, None],
+        "read_slot": read_slot[applied, None],
+    }
+    rows = Rows(
+        time=made,
+        kind=np.full(T, Kind.COMMIT, np.int32),
+        node=np.full(T, SERVER, np.int32),
+        version=np.arange(T),
+        write_slot=write_slot,
+        peer=np.full(T, NO_WORKER, np.int32),
+        round=np.zeros(T, np.int32),
+        **wide,
+    )
+    commit = np.where(applied, version + 1, NO_COMMIT)
+    ended = np.where(applied, times["arrived_time"], np.nan)
+    jobs = _jobs(client, job, times, outcome, read_version, commit, ended)
+    return rows, jobs, num_registers
+
+
+def _registers(
+    read_version: np.ndarray, applied: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, int]:
+    """Gives each version that is read a register, freed when its last reader ended.
+
+    Args:
+        read_version: Version that each job read, in order of arrival.
+        applied: Whether each job was applied.
+
+    Returns:
+        Register that each job reads, that each commit writes, and how many there are.
+    """
+    readers = np.bincount(read_version, minlength=int(applied.sum()) + 1).tolist()
+    slot_of, free, num_registers, current = {0: 0}, [], 1, 0
+    read_slot = np.zeros(read_version.size, np.int32)
+    write_slot: list[int] = []
+    for position, (read, commits) in enumerate(
+        zip(read_version.tolist(), applied.tolist(), strict=True)
+    ):
+        read_slot[position] = slot_of[read]
+        readers[read] -= 1
+        if not readers[read] and read != current:
+            free.append(slot_of.pop(read))
+        if not commits:
+            continue
+        if not readers[current] and current in slot_of:
+            free.append(slot_of.pop(current))
+        current += 1
+        if not readers[current]:
+            write_slot.append(NO_SLOT)
+            continue
+        if not free:
+            free.append(num_registers)
+            num_registers += 1
+        slot_of[current] = free.pop()
+        write_slot.append(slot_of[current])
+    return read_slot, np.array(write_slot, np.int32), num_registers
+
+
+def _job_numbers(client: np.ndarray, read_time: np.ndarray) -> np.ndarray:
+    """Returns the number of each job among its client's, in order of reads."""
+    order = np.lexsort((read_time, client))
+    same = np.r_[False, np.diff(client[order]) == 0]
+    position = np.arange(order.size)
+    first = np.maximum.accumulate(np.where(same, 0, position))
+    numbers = np.zeros(order.size, np.int32)
+    numbers[order] = position - first
+    return numbers
