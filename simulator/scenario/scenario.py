@@ -354,10 +354,8 @@ class Scenario(BaseScenario):
         for metric, value in (self.stop.target or {}).items():
             yield ("stop", "target", metric), metric, value
         for index, claim in enumerate(self.claims):
-            for metric, value in (getattr(claim, "to", None) or {}).items():
-                yield ("claims", index, "to", metric), metric, value
-            if claim.kind == "value":
-                yield ("claims", index, "is"), claim.metric, claim.is_
+            for place, metric, value in claim.targets():
+                yield ("claims", index, *place), metric, value
 
     def _check_transfer(self) -> None:
         """Refuses what transfer learning does not know."""
