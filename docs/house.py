@@ -60,7 +60,7 @@ FEATURES = {
     "accuracy at an instant": ("analysis/instants.py", "analysis/figures/instants.py"),
     "fairness": (
         *("analysis/fairness.py", "analysis/figures/fairness.py"),
-        "simulator/learning/fairness.py",
+        "simulator/learning/metrics/fairness.py",
     ),
     "playground": ("docs/assets",),
 }

@@ -28,7 +28,7 @@ from .engine.runner import Runner
 from .keys import key_of
 from .learning import building, uneven
 from .learning.constants import Constants
-from .metrics import Need, metric
+from .metrics import MINIMUM, metric
 from .results import Results
 from .scenario import amounts
 from .scenario.study import Run
@@ -108,7 +108,7 @@ def _with_numerics(setup: RunSetup) -> Prepared:
     config, algorithm = scenario.problem, scenario.algorithm
     precision, bias = scenario.engine.precision, algorithm.has_bias
     needs = {need for name in scenario.evaluate.metrics for need in metric(name).needs}
-    with_minimum = Need.MINIMUM in needs
+    with_minimum = MINIMUM in needs
     constants = _constants(setup)
     compute_dtype = scenario.engine.compute_dtype
     building.check_functions(

@@ -14,7 +14,7 @@ from ..algorithms.base import Event, Info
 from ..config.errors import ScenarioError
 from ..config.stop import Windowed
 from ..keys import key_of
-from ..learning.fairness import label_mix
+from ..learning.metrics.fairness import label_mix
 from ..metrics import metric
 from ..setup import RunSetup
 from ..timeline import Rows, StopReason, effects

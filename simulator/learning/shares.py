@@ -10,7 +10,7 @@ from ..config.errors import ScenarioError
 from ..data import outputs
 from ..data.base import Dataset
 from ..data.outputs import OutputForm
-from ..metrics import metric
+from ..metrics import ProblemFacts, metric
 from ..models.parts import ModelCounts
 from ..streams import Purpose, Streams
 from .caching import dataset
@@ -128,14 +128,15 @@ def _check_metrics(config: Any, metrics: Sequence[str], data: Dataset) -> None:
     likelihood = loss in LIKELIHOODS
     known = config.is_linear and likelihood
     known = known or (config.model.is_diagonal and loss == "squared")
-    divided = config.partition.family == "horizontal"
+    facts = ProblemFacts(
+        dataset=data.name,
+        num_classes=data.num_classes,
+        minimum=known,
+        likelihood=likelihood,
+        divided=config.partition.family == "horizontal",
+    )
     for name in metrics:
-        metric(name).refuse(
-            *(data.num_classes, data.name),
-            minimum=known,
-            likelihood=likelihood,
-            divided=divided,
-        )
+        metric(name).refuse(facts)
 
 
 def _check_rows(config: Any, data: Dataset, form: OutputForm) -> None:
