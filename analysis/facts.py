@@ -16,3 +16,17 @@ def of(entry: Mapping[str, Any], name: str) -> Any:
         name: As of `Protocol.described` or `Algorithm.described`.
     """
     return (entry.get("facts") or {}).get(name)
+
+
+def short(value: Any) -> Any:
+    """Returns a swept value for a column: a number or word as it is, others in words.
+
+    A law is its name and its parameters, such as `expon(scale=2)`.
+    """
+    if isinstance(value, Mapping):
+        name = str(value.get("kind", value.get("law", "")))
+        rest = [f"{k}={short(v)}" for k, v in value.items() if k not in ("kind", "law")]
+        return f"{name}({', '.join(rest)})" if rest else name
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(str(short(item)) for item in value)}]"
+    return value

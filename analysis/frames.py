@@ -8,6 +8,7 @@ import pandas as pd
 from ..simulator.metrics import Metric
 from ..simulator.timeline import NO_COMMIT, staleness
 from ..simulator.trace import COLUMNS, Study, StudyError, metric_of_study
+from .facts import short
 
 FIRST_OPTIONAL = {
     "commits": "loss",
@@ -185,20 +186,6 @@ def ordered(values: pd.Series) -> list[Any]:
     known = list(dict.fromkeys(values.dropna()))
     numbers = all(isinstance(x, int | float) for x in known)
     return sorted(known) if numbers else known
-
-
-def short(value: Any) -> Any:
-    """Returns a swept value for a column: a number or word as it is, others in words.
-
-    A law is its name and its parameters, such as `expon(scale=2)`.
-    """
-    if isinstance(value, Mapping):
-        name = str(value.get("kind", value.get("law", "")))
-        rest = [f"{k}={short(v)}" for k, v in value.items() if k not in ("kind", "law")]
-        return f"{name}({', '.join(rest)})" if rest else name
-    if isinstance(value, list | tuple):
-        return f"[{', '.join(str(short(item)) for item in value)}]"
-    return value
 
 
 def first_metric(manifest: Mapping[str, Any]) -> str:

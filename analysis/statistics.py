@@ -3,7 +3,6 @@
 from typing import NamedTuple
 
 import numpy as np
-import scipy.stats
 from jaxtyping import Float
 
 LEVEL = 0.95
@@ -34,6 +33,8 @@ def t_interval(values: Float[np.ndarray, " n"]) -> Interval:
     NaN bounds for fewer than two replicates, which say nothing of their spread, and
     where a value is not finite.
     """
+    import scipy.stats  # takes a third of a second, also to read a scenario
+
     values = np.asarray(values, np.float64)
     if not values.size:
         return Interval(float("nan"), float("nan"), float("nan"))
@@ -116,6 +117,8 @@ def ranks(replicates: int) -> int:
     It is the 95 % interval of a median, less one: from the value of that rank to its
     mirror image. Fewer than six values have none; 0 is then their range.
     """
+    import scipy.stats  # takes a third of a second, also to read a scenario
+
     below = scipy.stats.binom.cdf(np.arange(replicates), replicates, 0.5)
     beyond = int(np.searchsorted(below, (1 - LEVEL) / 2, side="right"))
     return max(0, beyond - 1)
@@ -123,6 +126,8 @@ def ranks(replicates: int) -> int:
 
 def confidence(replicates: int) -> float:
     """Returns the chance with which the interval of a median holds it, at least."""
+    import scipy.stats  # takes a third of a second, also to read a scenario
+
     tail = scipy.stats.binom.cdf(ranks(replicates), replicates, 0.5)
     return 1 - 2 * float(tail)
 

@@ -27,6 +27,8 @@ TABLES = ("columns", "flat", "jobs", "mine", "rows")
 """Names of tables, whose column `kind` is of rows and jobs and no part's."""
 MANIFESTS = ("manifest", "packed.manifest")
 """Names of manifests, whose `kind` tells timelines from studies."""
+WRITERS = ("simulator/recorders/", "simulator/timelines/arrays/")
+"""Packages that write rows, as those of parts do, and may ask for their kinds."""
 COUNTED = ("rounds",)
 """Names of parts that are also what columns and limits count."""
 PRIVATE = re.compile(
@@ -58,7 +60,7 @@ FEATURES = {
     "accuracy at an instant": ("analysis/instants.py", "analysis/figures/instants.py"),
     "fairness": (
         *("analysis/fairness.py", "analysis/figures/fairness.py"),
-        "simulator/learning/fairness.py",
+        "simulator/learning/metrics/fairness.py",
     ),
     "playground": ("docs/assets",),
 }
@@ -144,11 +146,13 @@ def _imports(path: Path, known: dict[str, Path]) -> Iterator[str]:
 
 
 def questions() -> list[str]:
-    """Returns where a protocol's or an algorithm's kind is asked by others.
+    """Returns where a protocol's, an algorithm's or a row's kind is asked by others.
 
     By type, or by what an entry of a scenario is called; in `analysis`, which is given
-    facts in their place, also wherever the name of one is written.
+    facts in their place, also wherever the name of one is written. What a kind of rows
+    does is said next to it, in `simulator.timeline`.
     """
+    of_rows = row_kinds()
     found = []
     for path in files("simulator", "analysis"):
         place = str(path.relative_to(ROOT))
@@ -158,7 +162,9 @@ def questions() -> list[str]:
         lines = text.splitlines()
         asked = {n for n, line in enumerate(lines, 1) if ASKS.search(line)}
         names = part_names() if place.startswith("analysis/") else set()
-        asked |= set(_asked(ast.parse(text), names))
+        tree = ast.parse(text)
+        asked |= set(_asked(tree, names))
+        asked |= set() if place.startswith(WRITERS) else set(_of_rows(tree, of_rows))
         found += [f"{place}:{number}" for number in sorted(asked)]
     return found
 
@@ -169,6 +175,35 @@ def part_names() -> set[str]:
         rows = [row[:2] for row in csv.reader(file)]
     kinds = ("protocols", "algorithms")
     return {name for kind, name in rows if kind in kinds} - {*COUNTED}
+
+
+def row_kinds() -> set[str]:
+    """Returns the names of the kinds of rows."""
+    tree = ast.parse((ROOT / "simulator/timeline.py").read_text())
+    (kinds,) = (
+        node
+        for node in tree.body
+        if isinstance(node, ast.ClassDef) and node.name == "Kind"
+    )
+    names = (node.targets[0] for node in kinds.body if isinstance(node, ast.Assign))
+    return {name.id for name in names if isinstance(name, ast.Name)}
+
+
+def _of_rows(tree: ast.AST, names: set[str]) -> Iterator[int]:
+    """Yields the lines that compare the kind of rows with one of these names."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Compare() | ast.Call(func=ast.Attribute(attr="isin")):
+                for inner in ast.walk(node):
+                    match inner:
+                        case ast.Attribute(value=ast.Name(id="Kind"), attr=name):
+                            pass
+                        case ast.Constant(value=str(name)):
+                            pass
+                        case _:
+                            continue
+                    if name in names:
+                        yield inner.lineno
 
 
 def _asked(tree: ast.AST, names: set[str]) -> Iterator[int]:

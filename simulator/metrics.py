@@ -2,18 +2,21 @@
 
 A record says everything that others ask of a metric: the function that computes it on
 the device, the table column, the label and limits in figures, which way is better, and
-what it needs. `config/catalogue.py` lists the records, and plug-ins add theirs.
+what it needs. It stands next to its function (`learning.metrics`);
+`config/catalogue.py` lists the records, and plug-ins add theirs.
 """
 
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import Any
+from operator import attrgetter
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from .config import catalogue
+from .config.base import LocatedError
 from .config.errors import ScenarioError, UserError
 from .config.named import NamedPart, function_at
 from .config.text import suggestion
@@ -58,14 +61,91 @@ class Each(Enum):
     LABEL = "label"
 
 
-class Need(Enum):
-    """Facts that a metric is computed from and that not every problem has."""
+class ProblemFacts(NamedTuple):
+    """Facts of a problem that metrics may need.
 
-    CLASSES = "labels of classes"
-    TWO_CLASSES = "labels of two classes"
-    MINIMUM = "the least value of the objective"
-    LIKELIHOOD = "a loss that is a negative log-likelihood: softmax or sigmoid"
-    ROWS = "training rows that are divided among clients"
+    Attributes:
+        dataset: Name of the data set.
+        num_classes: Number of classes of the labels; 0 if targets are no classes.
+        minimum: Whether the least value of the objective can be computed.
+        likelihood: Whether the loss is a negative log-likelihood.
+        divided: Whether clients have rows of their own.
+    """
+
+    dataset: str
+    num_classes: int
+    minimum: bool
+    likelihood: bool
+    divided: bool
+
+
+@dataclass(frozen=True)
+class Need:
+    """A fact that a metric is computed from and that not every problem has.
+
+    Attributes:
+        what: Fact in words.
+        met: Function that says of `ProblemFacts` whether a problem has it.
+        rule: What `evaluate.metrics` must obey, with `{name}` of the metric and the
+            entries of `ProblemFacts`, and the remedy.
+    """
+
+    what: str
+    met: Callable[[ProblemFacts], bool]
+    rule: str
+
+
+def _has_two_classes(facts: ProblemFacts) -> bool:
+    return facts.num_classes == 2
+
+
+CLASSES = Need(
+    "labels of classes",
+    attrgetter("num_classes"),
+    "must not have {name} for {dataset}, whose targets are no classes; take test_loss, "
+    "or a metric of your own",
+)
+TWO_CLASSES = Need(
+    "labels of two classes",
+    _has_two_classes,
+    "must not have {name} for the {num_classes} classes of {dataset}; remove it, or "
+    "add problem.data.classes",
+)
+MINIMUM = Need(
+    "the least value of the objective",
+    attrgetter("minimum"),
+    "must have {name} only where the minimum is known: linear models with the loss "
+    "softmax or sigmoid, the model diagonal with squared; remove it",
+)
+ROWS = Need(
+    "training rows that are divided among clients",
+    attrgetter("divided"),
+    "must have {name} only for data that are divided by rows, of which clients have "
+    "their own; remove it",
+)
+LIKELIHOOD = Need(
+    "a loss that is a negative log-likelihood: softmax or sigmoid",
+    attrgetter("likelihood"),
+    "must have {name} only with the loss softmax or sigmoid, whose exponential it is; "
+    "remove it",
+)
+_WITHOUT_WORKERS = (
+    attrgetter("worker_metrics"),
+    "for the algorithm {kind!r}, whose workers have no models of their own; remove it",
+)
+OF_ALGORITHMS: dict[Models, tuple[Callable[[Any], Any], str]] = {
+    Models.EACH_WORKER: _WITHOUT_WORKERS,
+    Models.ALL_WORKERS: _WITHOUT_WORKERS,
+    Models.PERTURBED: (
+        attrgetter("embedding_noise"),
+        (
+            "without noise in the parties' networks; remove it, or set "
+            "algorithm.perturbation"
+        ),
+    ),
+}
+"""Models that not every algorithm has: the property of one that has them, and what is
+said of one that has not."""
 
 
 @dataclass(frozen=True)
@@ -155,11 +235,6 @@ class Metric(NamedPart):
         units = {loss_unit(problem) for problem in problems}
         return replace(self, unit=units.pop() if len(units) == 1 else "")
 
-    @property
-    def of_workers(self) -> bool:
-        """Whether it is computed of models that workers have of their own."""
-        return self.models in (Models.EACH_WORKER, Models.ALL_WORKERS)
-
     def range_missed(self, value: float) -> str:
         """Returns the rule that a value breaks which the metric cannot have, or ""."""
         low, high = self.bounds or (-math.inf, math.inf)
@@ -191,156 +266,30 @@ class Metric(NamedPart):
         own = self.of_run.startswith("stalesim.")
         return function_at(self.of_run, f"of_run of the metric {self.name}", own=own)
 
-    def refuse(
-        self,
-        num_classes: int,
-        dataset: str,
-        *,
-        minimum: bool,
-        likelihood: bool,
-        divided: bool = True,
-    ) -> None:
+    def refuse(self, facts: ProblemFacts) -> None:
         """Refuses a problem that lacks what the metric needs.
-
-        Args:
-            num_classes: Number of classes of the labels.
-            dataset: Name of the data set.
-            minimum: Whether the least value of the objective can be computed.
-            likelihood: Whether the loss is a negative log-likelihood.
-            divided: Whether clients have rows of their own.
 
         Raises:
             ScenarioError: The problem lacks something; the message says what to do.
         """
-        if Need.CLASSES in self.needs and not num_classes:
-            raise ScenarioError(
-                f"evaluate.metrics must not have {self.name} for {dataset}, whose "
-                f"targets are no classes; take test_loss, or a metric of your own"
-            )
-        if Need.TWO_CLASSES in self.needs and num_classes != 2:
-            raise ScenarioError(
-                f"evaluate.metrics must not have {self.name} for the {num_classes} "
-                f"classes of {dataset}; remove it, or add problem.data.classes"
-            )
-        if Need.MINIMUM in self.needs and not minimum:
-            raise ScenarioError(
-                f"evaluate.metrics must have {self.name} only where the minimum is "
-                f"known: linear models with the loss softmax or sigmoid, the model "
-                f"diagonal with squared; remove it"
-            )
-        if Need.ROWS in self.needs and not divided:
-            raise ScenarioError(
-                f"evaluate.metrics must have {self.name} only for data that are "
-                f"divided by rows, of which clients have their own; remove it"
-            )
-        if Need.LIKELIHOOD in self.needs and not likelihood:
-            raise ScenarioError(
-                f"evaluate.metrics must have {self.name} only with the loss softmax or "
-                f"sigmoid, whose exponential it is; remove it"
-            )
+        for need in self.needs:
+            if not need.met(facts):
+                rule = need.rule.format(name=self.name, **facts._asdict())
+                raise ScenarioError(f"evaluate.metrics {rule}")
 
+    def refuse_algorithm(self, algorithm: Any) -> None:
+        """Refuses an algorithm that lacks the models that the metric is computed of.
 
-TEST_ACCURACY = Metric(
-    "test_accuracy",
-    "stalesim.simulator.learning.metrics:accuracy",
-    meaning="of the test rows",
-    label="Test accuracy",
-    unit="fraction",
-    higher_is_better=True,
-    bounds=(0.0, 1.0),
-    takes=Takes.OUTPUTS,
-    needs=(Need.CLASSES,),
-)
-TEST_LOSS = Metric(
-    "test_loss",
-    "stalesim.simulator.learning.metrics:loss",
-    meaning="mean over the test rows",
-    label="Test loss",
-    unit=OF_LOSS,
-)
-TEST_PERPLEXITY = Metric(
-    "test_perplexity",
-    "stalesim.simulator.learning.metrics:perplexity",
-    meaning="exponential of the mean loss of the test rows",
-    label="Test perplexity",
-    unit="classes",
-    needs=(Need.LIKELIHOOD,),
-)
-TEST_AUC = Metric(
-    "test_auc",
-    "stalesim.simulator.learning.metrics:area_under_roc_curve",
-    meaning="area under the ROC curve, test rows",
-    label="Test AUC",
-    higher_is_better=True,
-    bounds=(0.0, 1.0),
-    takes=Takes.OUTPUTS,
-    needs=(Need.CLASSES, Need.TWO_CLASSES),
-)
-EXPECTED_REWARD = Metric(
-    "expected_reward",
-    "stalesim.simulator.learning.metrics:expected_reward",
-    meaning="of a policy that is rewarded for the right class, or answer: its exact "
-    "mean over the test rows",
-    label="Expected reward",
-    higher_is_better=True,
-    bounds=(0.0, 1.0),
-    needs=(Need.CLASSES, Need.LIKELIHOOD),
-)
-OBJECTIVE = Metric(
-    "objective",
-    "stalesim.simulator.learning.metrics:objective",
-    meaning="F on all training rows, regularised",
-    label="Objective",
-    unit=OF_LOSS,
-)
-GRADIENT_NORM_SQUARED = Metric(
-    "gradient_norm_squared",
-    "stalesim.simulator.learning.metrics:gradient_norm_squared",
-    meaning="squared norm of F's gradient",
-    label="Squared norm of the gradient",
-    logarithmic=True,
-)
-OPTIMALITY_GAP = Metric(
-    "optimality_gap",
-    "stalesim.simulator.learning.metrics:optimality_gap",
-    meaning="F minus its minimum",
-    label="Optimality gap",
-    unit=OF_LOSS,
-    logarithmic=True,
-    needs=(Need.MINIMUM,),
-)
-SMOOTHED_GRADIENT_NORM_SQUARED = Metric(
-    "smoothed_gradient_norm_squared",
-    "stalesim.simulator.algorithms.vafl.smoothed:gradient_norm_squared",
-    meaning="squared norm of the gradient of F averaged over the noise; unbiased",
-    label="Squared norm of the smoothed gradient",
-    logarithmic=True,
-    models=Models.PERTURBED,
-)
-CONSENSUS_DISTANCE = Metric(
-    "consensus_distance",
-    "stalesim.simulator.algorithms.decentralised.kernel:consensus_distance",
-    meaning="mean squared distance of workers' models from their mean",
-    models=Models.ALL_WORKERS,
-)
-WORKER_ACCURACY = Metric(
-    "worker_accuracy",
-    "stalesim.simulator.learning.metrics:accuracy",
-    meaning="mean of the workers' own",
-    unit="fraction",
-    higher_is_better=True,
-    bounds=(0.0, 1.0),
-    models=Models.EACH_WORKER,
-    takes=Takes.OUTPUTS,
-    needs=(Need.CLASSES,),
-)
-WORKER_LOSS = Metric(
-    "worker_loss",
-    "stalesim.simulator.learning.metrics:loss",
-    meaning="mean of the workers' own",
-    unit=OF_LOSS,
-    models=Models.EACH_WORKER,
-)
+        Raises:
+            LocatedError: The algorithm lacks them; the message says what to do.
+        """
+        has, why = OF_ALGORITHMS.get(self.models, (None, ""))
+        if has is not None and not has(algorithm):
+            why = why.format(kind=algorithm.kind)
+            raise LocatedError(
+                f"evaluate.metrics must not have {self.name} {why}",
+                ("evaluate", "metrics"),
+            )
 
 
 def loss_unit(problem: Mapping[str, Any]) -> str:

@@ -26,16 +26,76 @@ SERVER = NO_WORKER
 """`node` of every row whose version is the server's."""
 
 
-class Kind(IntEnum):
-    """The effect of a row on the learning state."""
+class Effect(NamedTuple):
+    """Properties of a kind of rows, for those who count, account for or show rows.
 
-    COMMIT = 0
-    CONTRIBUTE = 1
-    REFRESH = 2
-    AVERAGE = 3
-    AVERAGE_ALL = 4
-    NULL = 5
+    Attributes:
+        commits: Whether a row makes a new version.
+        contributes: Whether its workers' jobs are applied by it, or gathered for a
+            later commit.
+        samples: Whether its workers take samples.
+        first_sender: Place of the first of its workers that sends a message; a worker
+            before it is the one that the row serves. Messages of rows that
+            contribute are contributions, all others count as further uploads.
+        pairs: Whether its worker averages its model with that of its `peer`.
+        mixes_all: Whether it mixes the models of all workers and names none.
+    """
+
+    commits: Any = False
+    contributes: Any = False
+    samples: Any = True
+    first_sender: Any = 0
+    pairs: Any = False
+    mixes_all: Any = False
+
+
+class Kind(IntEnum):
+    """The kind of a row, with its effect: a new kind is described here alone."""
+
+    effect: Effect
+
+    COMMIT = 0, Effect(commits=True, contributes=True)
+    CONTRIBUTE = 1, Effect(contributes=True)
+    REFRESH = 2, Effect(first_sender=1)
+    AVERAGE = 3, Effect(samples=False, pairs=True)
+    AVERAGE_ALL = 4, Effect(samples=False, mixes_all=True)
+    NULL = 5, Effect(samples=False)
     """Nothing: fills a batch's shorter runs."""
+
+    def __new__(cls, value: int, effect: Effect) -> "Kind":
+        """Returns the member of a number, with its effect."""
+        kind = int.__new__(cls, value)
+        kind._value_, kind.effect = value, effect
+        return kind
+
+
+_EFFECTS = Effect(*map(np.array, zip(*(kind.effect for kind in Kind), strict=True)))
+"""Column of each property, by the number of a kind."""
+KINDS = tuple(kind.name for kind in Kind)
+"""Names of the kinds, by their numbers, as tables have them."""
+COMMITS, PAIRS = (
+    [kind.name for kind in Kind if getattr(kind.effect, name)]
+    for name in ("commits", "pairs")
+)
+"""Names of the kinds of rows that make a version, and of those that average pairs."""
+
+
+def effects(kind: Int[np.ndarray, " T"]) -> Effect:
+    """Returns each property of rows of some kinds, arrays of shape `[T]`."""
+    return Effect(*(column[kind] for column in _EFFECTS))
+
+
+def further_uploads(rows: "Rows", per_mixing: int = 0) -> Int[np.ndarray, " T"]:
+    """Returns the messages of each row that are no contributions.
+
+    Args:
+        rows: Successive rows of one timeline.
+        per_mixing: Messages of a row that mixes the models of all workers.
+    """
+    effect = effects(rows.kind)
+    senders = (rows.worker != NO_WORKER).sum(axis=1) - effect.first_sender
+    senders = np.where(effect.contributes, 0, np.maximum(senders, 0))
+    return senders + np.where(effect.mixes_all, per_mixing, 0)
 
 
 class Outcome(IntEnum):
@@ -215,16 +275,16 @@ def check(rows: Rows, num_registers: int) -> None:
         ValueError: naming the first row that is wrong.
     """
     present = rows.worker != NO_WORKER
-    advances = rows.kind == Kind.COMMIT
+    effect = effects(rows.kind)
     earlier = np.r_[False, np.diff(rows.time) < 0] | ~np.isfinite(rows.time)
-    skipped = np.r_[False, np.diff(rows.version) != advances[:-1]][: rows.time.size]
+    skipped = np.r_[False, np.diff(rows.version) != effect.commits[:-1]]
     faults = {
         "goes back in time": earlier,
-        "does not follow the version before it": skipped,
+        "does not follow the version before it": skipped[: rows.time.size],
         "reads a version that is not made yet": (
             present & (rows.read_version > rows.version[:, None])
         ).any(axis=1),
-        "averages a worker with itself or with none": (rows.kind == Kind.AVERAGE)
+        "averages a worker with itself or with none": effect.pairs
         & ((rows.peer == NO_WORKER) | (rows.node == rows.peer)),
         "reads a register that does not exist": (
             present & (rows.read_slot != NO_SLOT) & (rows.read_slot >= num_registers)

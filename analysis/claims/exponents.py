@@ -15,7 +15,8 @@ from ...simulator.trace import StudyError
 from .. import bounds
 from ..bounds import Sample
 from ..statistics import Interval
-from .measured import Measured, final
+from .measured import Measured
+from .numbers import final
 
 
 class Scaling(NamedTuple):

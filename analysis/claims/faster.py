@@ -1,11 +1,31 @@
 """Claims that one variant reaches a target faster than another."""
 
-from ...simulator.claims.faster import Faster
-from ...simulator.trace import StudyError
-from .. import targets
-from .measured import Frame, Measured
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+from pydantic import model_validator
+
+from ...simulator.claims.base import OfPair
+from ...simulator.config.errors import StudyError
+from .numbers import Frame
 from .speed import ratio_to_target
 from .verdict import Judged
+
+if TYPE_CHECKING:
+    from .measured import Measured
+
+
+Counted = Literal[
+    "time",
+    "commits",
+    "epochs",
+    "rounds",
+    "messages",
+    "bytes",
+    "epsilon",
+    "computation_s",
+    "communication_s",
+]
 
 LESS = {
     "time": "faster",
@@ -21,37 +41,69 @@ NOT_EVERYWHERE = {
 """Counts that not every run has."""
 
 
-def quantities(claim: Faster) -> dict[str, Frame]:
-    """Returns what it took to reach the target."""
-    ((metric, value),) = claim.to.items()
-    return {_to_target(claim): _times(metric, value, claim.counted_in)}
+class Faster(OfPair):
+    """Reaches `to` in less virtual time than `than`, or in less of another count."""
 
+    named: ClassVar[str] = "faster"
+    lacking: ClassVar[str] = "what faster leads to; add to: {test_accuracy: 0.9}"
+    words: ClassVar[str] = " faster than "
 
-def judge(measured: Measured, claim: Faster, one: str, other: str) -> Judged:
-    """Judges the ratio of times to a target, replicate by replicate.
+    faster: str
+    """Variant that is faster."""
+    to: dict[str, float]
+    """Target: a metric and its value."""
+    counted_in: Counted = "time"
+    """Count that is compared at the target."""
+    by_at_least: float = 1.0
+    """Smallest ratio of the larger count to the smaller one."""
 
-    Their median counts, against `by_at_least`. A time lies between two evaluations, or
-    after the last one, and so does the ratio of two: a replicate counts that is known
-    to lie on one side of the border.
+    @model_validator(mode="after")
+    def _one_target(self) -> "Faster":
+        if len(self.to) != 1:
+            raise ValueError(f"must say {self.lacking}")
+        return self
 
-    Raises:
-        StudyError: There is nothing to count in one of the groups.
-    """
-    ((metric, value),) = claim.to.items()
-    counted = claim.counted_in
-    sides = [measured.of(_to_target(claim), group) for group in (one, other)]
-    for name, numbers in zip((one, other), sides, strict=True):
-        if counted in NOT_EVERYWHERE and not numbers.known.any():
-            raise StudyError(f"{NOT_EVERYWHERE[counted].format(name)} to be counted")
-    words = f"times {LESS.get(counted, f'fewer {counted}')}"
-    return ratio_to_target(claim, one, other, sides, f" to {metric} {value:g}", words)
+    def targets(self) -> Iterator[tuple[tuple[str, ...], str, float]]:
+        """Yields the value that the metric is to reach."""
+        for metric, value in self.to.items():
+            yield ("to", metric), metric, value
 
+    def quantities(self) -> dict[str, Frame]:
+        """Returns what it took to reach the target."""
+        from ..targets import times_to_target
 
-def _to_target(claim: Faster) -> str:
-    """Returns the name of what it took to reach the target."""
-    ((metric, value),) = claim.to.items()
-    return f"{claim.counted_in} to {metric} {value!r}"
+        ((metric, value),) = self.to.items()
+        counted = self.counted_in
+        return {
+            self._to_target(): lambda study: times_to_target(
+                study, metric, value, counted
+            )
+        }
 
+    def judge(self, measured: "Measured", one: str, other: str) -> Judged:
+        """Judges the ratio of times to a target, replicate by replicate.
 
-def _times(metric: str, value: float, counted: str) -> Frame:
-    return lambda study: targets.times_to_target(study, metric, value, counted)
+        Their median counts, against `by_at_least`. A time lies between two evaluations,
+        or after the last one, and so does the ratio of two: a replicate counts that is
+        known to lie on one side of the border.
+
+        Raises:
+            StudyError: There is nothing to count in one of the groups.
+        """
+        ((metric, value),) = self.to.items()
+        counted = self.counted_in
+        sides = [measured.of(self._to_target(), group) for group in (one, other)]
+        for name, numbers in zip((one, other), sides, strict=True):
+            if counted in NOT_EVERYWHERE and not numbers.known.any():
+                missing = NOT_EVERYWHERE[counted].format(name)
+                raise StudyError(f"{missing} to be counted")
+        words = f"times {LESS.get(counted, f'fewer {counted}')}"
+        to = f" to {metric} {value:g}"
+        return ratio_to_target(
+            one, other, sides, to, words, self.by_at_least, counted=counted
+        )
+
+    def _to_target(self) -> str:
+        """Returns the name of what it took to reach the target."""
+        ((metric, value),) = self.to.items()
+        return f"{self.counted_in} to {metric} {value!r}"

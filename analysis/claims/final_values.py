@@ -1,19 +1,23 @@
 """Parts that claims on final values share: pairs and remarks."""
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from .. import bounds
 from ..bounds import Sample
-from .measured import Measured, Numbers, final, together
+from .numbers import Numbers, final, together
+
+if TYPE_CHECKING:
+    from .measured import Measured
 
 DIFFERENCE = np.array([1.0, -1.0])
 """Weights of two sides in their difference."""
 
 
 def difference(
-    measured: Measured, metric: str, one: str, other: str
+    measured: "Measured", metric: str, one: str, other: str
 ) -> tuple[Sample, str]:
     """Returns the paired differences of final values, and what is to be said of them.
 
@@ -39,7 +43,7 @@ def difference_of(
     return bounds.contrast(together(*sides), DIFFERENCE), "".join(said)
 
 
-def of_group(measured: Measured, metric: str, group: str) -> tuple[Sample, str]:
+def of_group(measured: "Measured", metric: str, group: str) -> tuple[Sample, str]:
     """Returns the final values of a group, and remarks on runs that diverged."""
     return alone(measured.of(final(metric), group), group)
 

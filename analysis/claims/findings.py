@@ -16,7 +16,7 @@ from ..frames import Study
 from .measured import OF_RUN, Measured, as_written, measure
 from .multiplicity import holm
 from .sequential import ERROR, least, overall
-from .verdict import FAILS, HOLDS, OPEN, UNDECIDABLE, Judged
+from .verdict import FAILS, HOLDS, OPEN, UNDECIDABLE, UNDECIDED, Judged
 
 
 class Finding(NamedTuple):
@@ -91,8 +91,7 @@ def evaluate(study: Study) -> pd.DataFrame:
     `at` names. A run that diverged is as bad as the worst value that a metric can have,
     or else as the worst that was seen, or worse.
 
-    What speaks for and against a kind of claim is said by its judge: the function that
-    the claim's class names (`simulator.claims`), as `analysis.claims.faster.judge`.
+    What speaks for and against a claim is said by its `judge`, as `Faster.judge`.
 
     Claims are about the median, the typical run. Tests are exact one-sided sign tests
     at 2.5 % on either side, corrected for the looks at the study, if there were
@@ -246,7 +245,7 @@ def weighed(measured: Measured, claim: Claim, asked: int) -> Iterator[Finding]:
             yield _open(text, why, about)
             continue
         try:
-            judged: Judged = claim.judge()(measured, claim, *names)
+            judged: Judged = claim.judge(measured, *names)
         except StudyError as error:  # the metric was not evaluated
             yield _open(text, str(error), about)
             continue
@@ -342,3 +341,27 @@ def _missing(measured: Measured, *names: str) -> str:
         if name not in measured.rows and not measured.groups(name)
     ]
     return " and ".join(missing) or f"{' and '.join(names)} at a common point"
+
+
+def all_decided(study: Study) -> bool:
+    """Says whether every claim of a study holds or does not hold."""
+    return not evaluate(study)["verdict"].isin(UNDECIDED).any()
+
+
+def counts(found: pd.DataFrame) -> pd.DataFrame:
+    """Returns how many claims have each verdict, a row per origin."""
+    table = pd.crosstab(found["origin"], found["verdict"])
+    verdicts = [HOLDS, FAILS, OPEN, *({UNDECIDABLE} & {*table})]
+    return table.reindex(columns=verdicts, fill_value=0).loc[
+        [*dict.fromkeys(found["origin"])]
+    ]
+
+
+def in_words(found: pd.DataFrame) -> str:
+    """Returns how many claims hold, do not hold and are undecided, origin by origin."""
+    table = counts(found)
+    parts = []
+    for origin, numbers in table.iterrows():
+        said = ", ".join(f"{word} {n}" for word, n in numbers.items())
+        parts.append(f"{origin}: {said}" if len(table) > 1 else said)
+    return "; ".join(parts)

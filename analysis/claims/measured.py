@@ -5,9 +5,9 @@ It is measured once from the study, or read from the small table that
 """
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -17,46 +17,11 @@ from ...simulator.claims import Claim, read
 from ...simulator.metrics import Metric, find, metric
 from ...simulator.trace import DamageError, StudyError
 from ...simulator.trace.measured import metrics_told
-from .. import targets
-from ..bounds import Sample
 from ..frames import Study, runs
+from .numbers import Frame, Numbers, final, final_frame, horizon
 
 OF_RUN = ["variant", "group", "parameters", "replicate", "stop"]
 """Columns that every run has, before its quantities."""
-Frame = Callable[[Study], pd.DataFrame]
-
-
-class Numbers(NamedTuple):
-    """One quantity of the replicates of a group.
-
-    Attributes:
-        replicates: Numbers of the replicates, ascending.
-        low: Number below which the true one does not lie; NaN where there is none.
-        high: Number above which it does not lie.
-        diverged: Whether each run diverged.
-    """
-
-    replicates: np.ndarray
-    low: np.ndarray
-    high: np.ndarray
-    diverged: np.ndarray
-
-    @property
-    def known(self) -> np.ndarray:
-        """Whether each replicate has a number."""
-        return ~np.isnan(self.low)
-
-
-def together(*sides: Numbers) -> Sample:
-    """Returns numbers of the replicates that all sides have, `[n, sides]`."""
-    known = [side.replicates[side.known] for side in sides]
-    common = np.array(sorted(set.intersection(*(set(one.tolist()) for one in known))))
-    rows = [np.searchsorted(side.replicates, common) for side in sides]
-    pairs = list(zip(sides, rows, strict=True))
-    return Sample(
-        np.column_stack([side.low[mine] for side, mine in pairs]),
-        np.column_stack([side.high[mine] for side, mine in pairs]),
-    )
 
 
 class Measured:
@@ -275,23 +240,3 @@ def as_written(
                 f"plug-in, register its module (--import)"
             ) from error
     return found
-
-
-def final_values(claim: Any) -> dict[str, Frame]:
-    """Returns the final values of a claim's metric, which most kinds need."""
-    return {final(claim.metric): final_frame(claim.metric)}
-
-
-def final(metric: str) -> str:
-    """Returns the name of a metric's final value."""
-    return f"final {metric}"
-
-
-def horizon(quantity: str) -> str:
-    """Returns the name of the commits that a mean is over."""
-    return f"commits of {quantity}"
-
-
-def final_frame(metric: str) -> Frame:
-    """Returns the function that measures a metric's final values."""
-    return lambda study: targets.final_bounds(study, metric)

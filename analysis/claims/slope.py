@@ -1,54 +1,103 @@
 """Claims on how fast a metric goes to zero."""
 
-import numpy as np
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
-from ...simulator.claims.slope import Slope
+import numpy as np
+from pydantic import Field, ValidationInfo, model_validator
+
+from ...simulator.claims.base import Claim
+from ...simulator.claims.entries import Metric, Within, known_to
+from ...simulator.config.base import LocatedError, Rule
 from .. import bounds
 from ..bounds import Sample
-from ..curves import decade_slopes, run_means
 from ..statistics import ROUNDING, log_log_slope
-from .measured import Frame, Measured, horizon
+from .numbers import Frame, horizon
 from .verdict import Evidence, Judged, judged
 
-
-def quantities(claim: Slope) -> dict[str, Frame]:
-    """Returns slopes of single runs, or means over runs of different horizons."""
-    metric = claim.metric
-    if isinstance(claim.slope, str):
-        return {_decade_slope(metric): lambda study: decade_slopes(study, metric)}
-    return {run_mean(metric): lambda study: run_means(study, metric)}
+if TYPE_CHECKING:
+    from .measured import Measured
 
 
-def judge(measured: Measured, claim: Slope, *names: str) -> Judged:
-    """Judges whether a metric falls at least as steeply as a bound on it.
+class Slope(Claim):
+    """Has a `metric` that falls with the commits like a power of them.
 
-    The median exponent counts with which the metric falls with the commits: of one
-    variant over its last decade of commits, of several variants by their means over all
-    commits. A metric may fall faster than a theorem bounds it: the claim holds if the
-    exponent is at or below `is` + `within`, and does not hold if it is above.
+    The exponent is at most `is`, to `within`.
     """
-    metric, border = claim.metric, claim.is_ + claim.within
-    if len(names) == 1:
-        numbers = measured.of(_decade_slope(metric), *names)
-        of, every = metric, Sample(numbers.low, numbers.high)
-    else:
-        of, every = f"mean {metric}", _over_horizons(measured, names, metric)
-    known = ~np.isnan(every.low)
-    sample = Sample(every.low[known], every.high[known])
-    slack = ROUNDING * (1 + abs(border))  # a slope may be the border
-    evidence = Evidence(
-        bounds.below(sample, border + slack), bounds.above(sample, border + slack)
-    )
-    why = f"slope against {border:g}"
-    if diverged := int(np.isinf(sample.high).sum()):
-        why += f"; {diverged} replicates diverged and do not fall"
-    if unknown := int((~known).sum()):
-        why += f"; {unknown} replicates without a slope"
-    to = f": slope of {of} at most {claim.is_:g} to {claim.within:g}"
-    return judged(to, "slope", sample, evidence, why)
+
+    named: ClassVar[str] = "slope"
+    lacking: ClassVar[str] = "which slope; add is: -1 and within: 0.25"
+    compares: ClassVar[bool] = False
+
+    slope: Annotated[
+        str | tuple[str, ...],
+        Rule("a variant, or a list of variants with different horizons", "async"),
+    ]
+    """One variant: slope of the metric over the last decade of its commits. Several:
+    slope of their means over all commits, against how many those are."""
+    metric: Metric = "test_accuracy"
+    """Metric that is compared."""
+    is_: Annotated[float, Field(alias="is", strict=True)]
+    """Exponent of a bound, which a steeper fall obeys."""
+    within: Within
+    """Largest amount by which the exponent may exceed `is`."""
+
+    @model_validator(mode="after")
+    def _falls(self, info: ValidationInfo) -> "Slope":
+        if known_to(info, self.metric).higher_is_better:
+            raise LocatedError(
+                f"metric must go to zero to have a slope, got {self.metric!r}; write "
+                f"for example metric: optimality_gap",
+                ("metric",),
+            )
+        slope = self.slope
+        if not isinstance(slope, str) and not 2 <= len(slope) == len({*slope}):
+            raise LocatedError(
+                f"slope must list two or more different variants, got "
+                f"[{', '.join(slope)}]; name one without a list, or add another",
+                ("slope",),
+            )
+        return self
+
+    def quantities(self) -> dict[str, Frame]:
+        """Returns slopes of single runs, or means over runs of different horizons."""
+        from ..curves import decade_slopes, run_means
+
+        metric = self.metric
+        if isinstance(self.slope, str):
+            return {_decade_slope(metric): lambda study: decade_slopes(study, metric)}
+        return {run_mean(metric): lambda study: run_means(study, metric)}
+
+    def judge(self, measured: "Measured", *names: str) -> Judged:
+        """Judges whether a metric falls at least as steeply as a bound on it.
+
+        The median exponent counts with which the metric falls with the commits: of one
+        variant over its last decade of commits, of several variants by their means over
+        all commits. A metric may fall faster than a theorem bounds it: the claim holds
+        if the exponent is at or below `is` + `within`, and does not hold if it is
+        above.
+        """
+        metric, border = self.metric, self.is_ + self.within
+        if len(names) == 1:
+            numbers = measured.of(_decade_slope(metric), *names)
+            of, every = metric, Sample(numbers.low, numbers.high)
+        else:
+            of, every = f"mean {metric}", _over_horizons(measured, names, metric)
+        known = ~np.isnan(every.low)
+        sample = Sample(every.low[known], every.high[known])
+        slack = ROUNDING * (1 + abs(border))  # a slope may be the border
+        evidence = Evidence(
+            bounds.below(sample, border + slack), bounds.above(sample, border + slack)
+        )
+        why = f"slope against {border:g}"
+        if diverged := int(np.isinf(sample.high).sum()):
+            why += f"; {diverged} replicates diverged and do not fall"
+        if unknown := int((~known).sum()):
+            why += f"; {unknown} replicates without a slope"
+        to = f": slope of {of} at most {self.is_:g} to {self.within:g}"
+        return judged(to, "slope", sample, evidence, why)
 
 
-def _over_horizons(measured: Measured, names: tuple[str, ...], metric: str) -> Sample:
+def _over_horizons(measured: "Measured", names: tuple[str, ...], metric: str) -> Sample:
     """Returns how the mean of each replicate falls with the horizon of its runs.
 
     Returns:

@@ -2,13 +2,11 @@
 
 import numpy as np
 
-from ...simulator.claims.faster import Faster
-from ...simulator.claims.fewer import Fewer
 from .. import bounds
 from ..bounds import Sample
 from ..statistics import LEVEL
 from .final_values import DIFFERENCE
-from .measured import Numbers, together
+from .numbers import Numbers, together
 from .verdict import Judged, judged, side
 
 LEAST_PART = 100.0
@@ -16,15 +14,26 @@ LEAST_PART = 100.0
 
 
 def ratio_to_target(
-    claim: Faster | Fewer,
     one: str,
     other: str,
     sides: list[Numbers],
     to: str,
     words: str,
+    least: float,
+    *,
+    counted: str = "commits",
 ) -> Judged:
-    """Judges the ratio of times, or of counts, until something was reached."""
-    least = claim.by_at_least
+    """Judges the ratio of times, or of counts, until something was reached.
+
+    Args:
+        one: Name of the faster group.
+        other: Name of the slower group.
+        sides: What it took either.
+        to: Words that complete the claim.
+        words: Words on the ratio.
+        least: Smallest ratio.
+        counted: Count that is compared.
+    """
     if least != 1:
         to += f", {least:g} times"
     fast, slow = sides
@@ -41,7 +50,7 @@ def ratio_to_target(
         late = [name for name, k in ((other, did_slow), (one, did_fast)) if k < n]
         why += f"; {' and '.join(late)} did not always reach the target"
     if min(evidence) > (1 - LEVEL) / 2:
-        why += _resolution(both, sample, border, claim)
+        why += _resolution(both, sample, border, counted)
     found = judged(to, words, sample, evidence, why, logs=True)
     if not n:
         return found
@@ -49,9 +58,7 @@ def ratio_to_target(
     return found._replace(measured=f"{found.measured}; {reached}")
 
 
-def _resolution(
-    both: Sample, ratios: Sample, border: float, claim: Faster | Fewer
-) -> str:
+def _resolution(both: Sample, ratios: Sample, border: float, counted: str) -> str:
     """Returns how far apart evaluations leave ratios open, and which would decide.
 
     Those of half of the ratios would: a period that leaves a ratio open by less than
@@ -61,7 +68,7 @@ def _resolution(
         both: What it took the slower and the faster side.
         ratios: Logarithms of their ratios.
         border: Border of the claim, a logarithm.
-        claim: Claim, for the unit.
+        counted: Count that is compared, for the unit.
     """
     seen = np.isfinite(both.high).all(axis=1) & (both.high > 0).all(axis=1)
     mine = seen & (ratios.low <= border) & (ratios.high >= border)
@@ -70,7 +77,6 @@ def _resolution(
         return ""
     if np.isinf(both.low[mine]).any():
         return "; the evaluations before are not known"
-    counted = getattr(claim, "counted_in", "commits")
     unit = "s" if counted == "time" else counted
     apart = float(np.median((both.high - both.low)[mine]))
     ends = np.exp([ratios.low[mine].min(), ratios.high[mine].max()])

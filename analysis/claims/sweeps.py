@@ -1,28 +1,30 @@
 """Final values along a sweep."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...simulator.claims.monotone import Monotone
-from ...simulator.claims.steady import Steady
-from ...simulator.trace import StudyError
+from ...simulator.config.errors import StudyError
 from ..bounds import Sample, contrast
-from ..frames import short
-from .measured import Measured, final, together
+from ..facts import short
+from .numbers import final, together
+
+if TYPE_CHECKING:
+    from .measured import Measured
 
 
 def swept(
-    measured: Measured, over: str, variant: str, groups: Sequence[str]
+    measured: "Measured", over: str, variant: str, groups: Sequence[str]
 ) -> dict[Any, str]:
-    """Returns the group of each swept value of a variant, in the order of the sweep.
+    """Returns which of some groups has each swept value of a variant, in their order.
 
     Raises:
         StudyError: The key is not swept, or others are as well.
     """
     at: dict[Any, str] = {}
-    for group in groups:
+    mine = measured.groups(variant)
+    for group in filter(mine.__contains__, groups):
         parameters = measured.parameters(group)
         if over not in parameters:
             raise StudyError(f"{over} is not swept for {variant}")
@@ -36,9 +38,14 @@ def swept(
 
 
 def along(
-    measured: Measured, claim: Monotone | Steady, groups: tuple[str, ...]
+    measured: "Measured", claim: Any, groups: tuple[str, ...]
 ) -> tuple[list[Any], Sample, str]:
     """Returns final values along a sweep, less those of a variant that is subtracted.
+
+    Args:
+        measured: Quantities of the study.
+        claim: Claim with the entries `metric` and `over`.
+        groups: Groups that it is about.
 
     Returns:
         The swept values, numbers in their order and words in that of the sweep; final
@@ -50,10 +57,7 @@ def along(
     """
     metric, over = claim.metric, claim.over
     variants = [name for names in claim.variants().values() for name in names]
-    sides = [
-        swept(measured, over, name, [g for g in groups if g in measured.groups(name)])
-        for name in variants
-    ]
+    sides = [swept(measured, over, name, groups) for name in variants]
     numbers = all(isinstance(value, int | float) for value in sides[0])
     names = sorted(sides[0]) if numbers else list(sides[0])
     if any({*side} != {*names} for side in sides):

@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from ...simulator.metrics import find
+from ...simulator.timeline import COMMITS
 from ...simulator.trace import is_summary
 from .. import clients, facts
 from ..curves import mean_curves
@@ -145,10 +146,10 @@ def _panel(study: Study, run: dict[str, Any]) -> gantt.Panel:
     jobs = _rows(study, "jobs", number)
     if study.manifest.get("kind") == "timeline":
         rows = _rows(study, "rows", number)
-        commits = rows.loc[(rows["kind"] == "COMMIT") & (rows["place"] == 0), "time"]
+        commits = rows.loc[rows["kind"].isin(COMMITS) & (rows["place"] == 0), "time"]
     else:
         rows = _rows(study, "commits", number)
-        commits = rows.loc[rows["kind"] == "COMMIT", "time"]
+        commits = rows.loc[rows["kind"].isin(COMMITS), "time"]
     return gantt.Panel(
         layout.name(study, run["label"]),
         jobs,

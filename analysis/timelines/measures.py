@@ -17,6 +17,7 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Float
 
+from ...simulator.timeline import PAIRS
 from ..theory import gossip
 from .start import end_of_start
 
@@ -56,7 +57,7 @@ def spectral_gap(rows: pd.DataFrame, num_workers: int) -> float:
     Returns:
         One minus the second largest eigenvalue, per averaging.
     """
-    pairs = rows.loc[(rows["kind"] == "AVERAGE") & (rows["place"] == 0)]
+    pairs = rows.loc[rows["kind"].isin(PAIRS) & (rows["place"] == 0)]
     if pairs.empty:
         return float("nan")
     ends = (pairs[name].to_numpy(np.int64) - 1 for name in ("node", "peer"))

@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
+from ...simulator.timeline import COMMITS
 from ...simulator.trace import StudyError
 from .. import clients, facts
 from ..figures import captions, gantt, layout, style
@@ -287,7 +288,7 @@ def _panels(
     seen: View, wanted: list[int]
 ) -> Iterator[tuple[dict[str, Any], gantt.Panel]]:
     jobs, rows, incidents = seen.jobs, seen.rows, seen.incidents
-    made = rows.loc[(rows["kind"] == "COMMIT") & (rows["place"] == 0)]
+    made = rows.loc[rows["kind"].isin(COMMITS) & (rows["place"] == 0)]
     for run in wanted:
         entry = seen.manifest["runs"][run]
         yield (

@@ -9,7 +9,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter
 
 from stalesim.analysis.bounds import exact, interval
-from stalesim.analysis.claims.measured import Measured, final, read_csv
+from stalesim.analysis.claims.measured import Measured, read_csv
+from stalesim.analysis.claims.numbers import final
 from stalesim.analysis.figures import style
 from stalesim.analysis.figures.files import save_figure
 

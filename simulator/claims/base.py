@@ -1,6 +1,7 @@
 """Entries and rules of all kinds of claims, and their reading and writing."""
 
-from collections.abc import Callable, Mapping, Sequence
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Annotated, Any, ClassVar, Literal, get_args
 
@@ -26,23 +27,8 @@ from ..metrics import Metric
 Origin = Literal["paper", "specification", "own", "identity"]
 ORIGINS: tuple[str, ...] = get_args(Origin)
 """Sources of claims."""
-
-ENTRIES: dict[str, Any] = {
-    **dict.fromkeys(("faster", "fewer", "higher", "no_worse", "close", "ratio")),
-    **dict.fromkeys(("value", "slope", "monotone", "steady", "than", "to")),
-    "counted_in": "time",
-    "by_at_least": 1.0,
-    "metric": "test_accuracy",
-    **dict.fromkeys(("of", "over")),
-    "direction": "rising",
-    **dict.fromkeys(("is", "within")),
-    "at": {},
-    "origin": "paper",
-    "says": "",
-}
-"""Entries that every claim has in a manifest, in their order, with the value of those
-that its kind lacks. Manifests are compared, so the table stays as it is; a new kind
-writes entries of its own after these."""
+FINAL_VALUES = "stalesim.analysis.claims.numbers:final_values"
+"""Function that measures the final values of a claim's entry `metric`."""
 
 
 def _listing(values: Any) -> Any:
@@ -77,14 +63,6 @@ class Claim(Part):
 
     named: ClassVar[str]
     """Name of the kind: the entry that names the variant, or the variants."""
-    judged_by: ClassVar[str]
-    """`"module:function"` of the judge, which gets what was measured
-    (`analysis.claims.Measured`), the claim, and the names of the groups that it is
-    about, and returns an `stalesim.analysis.claims.Judged`."""
-    measured_by: ClassVar[str] = "stalesim.analysis.claims.measured:final_values"
-    """`"module:function"` of what the judge needs of a study: it gets the claim and
-    returns, by the name of each quantity, a function from the study to a frame with a
-    row per run. By default the final values of the entry `metric`."""
     lacking: ClassVar[str] = ""
     """Remedy for a claim without one of the entries that the kind needs."""
     words: ClassVar[str] = ", "
@@ -110,39 +88,61 @@ class Claim(Part):
 
     @property
     def swept_key(self) -> str | None:
-        """Key of the sweep that the claim is about, if it is about one."""
-        return None
+        """Key of the sweep that the claim is about, its entry `over`, if it has one."""
+        return getattr(self, "over", None)
 
     def variants(self) -> dict[str, tuple[str, ...]]:
         """Returns the variants that the claim names, by entry."""
         found = getattr(self, self.named)
         return {self.named: (found,) if isinstance(found, str) else tuple(found)}
 
-    def judge(self) -> Callable[..., Any]:
-        """Imports and returns the judge."""
-        return self._function("judged_by")
+    def targets(self) -> Iterator[tuple[tuple[str, ...], str, float]]:
+        """Yields values that metrics are to reach: their places, metrics, values."""
+        yield from ()
+
+    def instants(self) -> Mapping[str, float]:
+        """Returns the instants at which the claim looks at runs, by what is counted."""
+        return {}
 
     def quantities(self) -> dict[str, Callable[..., Any]]:
-        """Returns the quantities that the judge needs, and how each is measured."""
-        return self._function("measured_by")(self)
+        """Returns what the judge needs of a study, by the name of each quantity.
 
-    def _function(self, entry: str) -> Callable[..., Any]:
-        own = type(self).__module__.startswith("stalesim.")
-        where = f"{type(self).__name__}.{entry}"
-        return function_at(getattr(self, entry), where, own=own)
+        Each is a function from the study to a frame with a row per run, in columns
+        `low` and `high`; by default the final values of the entry `metric`.
+        """
+        return function_at(FINAL_VALUES, "Claim.quantities", own=True)(self)
+
+    @abstractmethod
+    def judge(self, *args: Any, **options: Any) -> Any:
+        """Weighs the evidence for and against the claim.
+
+        Args:
+            *args: What was measured, an `analysis.claims.Measured`, then the names of
+                the groups that the claim is about: the variants that it names, or these
+                at one point of a sweep.
+            **options: None.
+
+        Returns:
+            An `analysis.claims.Judged`.
+
+        Raises:
+            StudyError: What was measured does not do for the claim.
+        """
 
     @model_validator(mode="before")
     @classmethod
     def _of_one_kind(cls, data: Any) -> Any:
         """Takes the entries of the kind, and refuses those of other kinds.
 
-        Manifests have the entries of all kinds, those of the others as in `ENTRIES`.
+        Older manifests have the entries of all kinds, which say nothing where they are
+        null, or the default of a kind that has them.
         """
         if not isinstance(data, dict):
             return data
         _refuse_old_words(data)
         own = _entries(cls)
-        without = {key for key, left_out in ENTRIES.items() if left_out is None}
+        empty = _empty_values()
+        without = {key for key, values in empty.items() if None in values}
         without |= {"rises", cls.named}
         given = {
             key: value
@@ -153,10 +153,8 @@ class Claim(Part):
             raise LocatedError(
                 "than is missing; add the variant to compare with", ("than",)
             )
-        for key, left_out in ENTRIES.items():
-            if key in own or key not in given:
-                continue
-            if given.pop(key) != left_out:
+        for key in [key for key in given if key in empty and key not in own]:
+            if given.pop(key) not in empty[key]:
                 having = [kind.named for kind in _kinds() if key in _entries(kind)]
                 raise LocatedError(
                     f"{key} belongs to {_listed(having)}, not to {cls.named}; remove "
@@ -169,11 +167,16 @@ class Claim(Part):
         return given
 
     @model_serializer(mode="wrap")
-    def _with_all_entries(
+    def _with_its_own_entries_first(
         self, dump: Callable[[Any], dict[str, Any]]
     ) -> dict[str, Any]:
         own = {key.removesuffix("_"): value for key, value in dump(self).items()}
-        return {key: own.pop(key, value) for key, value in ENTRIES.items()} | own
+        first = sorted(own, key=lambda key: (key != self.named, key in COMMON))
+        return {key: own[key] for key in first}
+
+
+COMMON = tuple(Claim.model_fields)
+"""Entries of claims of all kinds."""
 
 
 class OfPair(Claim):
@@ -242,6 +245,21 @@ def _entries(kind: type[Config]) -> dict[str, bool]:
     return {field.alias or name: field.is_required() for name, field in fields}
 
 
+@cache
+def _empty_values() -> dict[str, tuple[Any, ...]]:
+    """Returns the values of entries that say nothing in claims of kinds without them.
+
+    None where a kind requires the entry, else the defaults of the kinds that have it.
+    """
+    found: dict[str, tuple[Any, ...]] = {}
+    for kind in _kinds():
+        for name, field in kind.model_fields.items():
+            default = None if field.is_required() else field.get_default()
+            key = field.alias or name
+            found[key] = (*found.get(key, ()), default)
+    return {k: (None,) if None in values else values for k, values in found.items()}
+
+
 def _tag(name: str) -> str:
     """Returns the tag of a kind: no key of any claim, so that messages leave it out."""
     return f"<{name}>"
@@ -265,7 +283,7 @@ def _with_one_kind(data: Any) -> Any:
     if given == 1:
         return data
     _refuse_old_words(data)
-    known = {*ENTRIES, *(key for kind in _kinds() for key in _entries(kind))}
+    known = {key for kind in _kinds() for key in _entries(kind)}
     for key in data if not given else ():
         if key not in known and key != "rises":  # perhaps the kind, misspelt
             raise LocatedError(

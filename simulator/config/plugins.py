@@ -38,7 +38,7 @@ MEMBERS = {
     "weights": ("factor",),
     "models": ("families", "num_weights"),
     "partitions": ("family", "num_clients"),
-    "claims": ("named", "judged_by"),
+    "claims": ("named",),
 }
 """Members that the parts of a kind must have without inheriting them."""
 

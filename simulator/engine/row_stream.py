@@ -11,7 +11,16 @@ from jaxtyping import Int
 
 from ..scenario.amounts import check_evaluations
 from ..setup import RunSetup
-from ..timeline import NO_SLOT, NO_WORKER, Chunk, Jobs, Kind, Rows, StopReason
+from ..timeline import (
+    NO_SLOT,
+    NO_WORKER,
+    Chunk,
+    Jobs,
+    Rows,
+    StopReason,
+    effects,
+    further_uploads,
+)
 
 
 class EvaluationPoint(NamedTuple):
@@ -138,17 +147,14 @@ class RowStream:
         self._slots = np.append(self._slots[-1:], rows.write_slot)
         if self._probe is not None:
             due = (rows.version + 1) % self._probe == 0
-            due &= rows.kind == Kind.COMMIT
+            due &= effects(rows.kind).commits
             self._probes.extend(np.flatnonzero(due).tolist())
+        effect = effects(rows.kind)
         workers = (rows.worker != NO_WORKER).sum(axis=1)
-        commits = self._made.commits + np.cumsum(rows.kind == Kind.COMMIT)
-        contributes = np.isin(rows.kind, (Kind.COMMIT, Kind.CONTRIBUTE))
-        contributed = np.where(contributes, workers, 0)
+        commits = self._made.commits + np.cumsum(effect.commits)
+        contributed = np.where(effect.contributes, workers, 0)
         contributions = self._made.contributions + np.cumsum(contributed)
-        uploads = np.where(rows.kind == Kind.REFRESH, workers - 1, 0)
-        uploads += np.where(rows.kind == Kind.AVERAGE, workers, 0)
-        of_all = self._timeline.uploads_per_mixing
-        uploads += np.where(rows.kind == Kind.AVERAGE_ALL, of_all, 0)
+        uploads = further_uploads(rows, self._timeline.uploads_per_mixing)
         uploads = self._made.other_uploads + np.cumsum(uploads)
 
         def after(row: int, time: float) -> EvaluationPoint:
@@ -165,7 +171,7 @@ class RowStream:
         timed = chunk.stop in (StopReason.TIME, StopReason.RECORDING)
         if timed and self._timeline.stop.time is not None:
             end = self._timeline.stop.time
-        mixed = self._mixed + np.cumsum(rows.kind == Kind.AVERAGE_ALL)
+        mixed = self._mixed + np.cumsum(effect.mixes_all)
         counts = commits, contributions, mixed
         while (cut := self._due(rows, counts, chunk, end)) is not None:
             row, time = cut

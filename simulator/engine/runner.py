@@ -14,10 +14,10 @@ from ..algorithms.base import Event, Info
 from ..config.errors import ScenarioError
 from ..config.stop import Windowed
 from ..keys import key_of
-from ..learning.fairness import label_mix
+from ..learning.metrics.fairness import label_mix
 from ..metrics import metric
 from ..setup import RunSetup
-from ..timeline import Kind, Rows, StopReason
+from ..timeline import Rows, StopReason, effects
 from .execute import Carry, Program, device, host, null_events, put
 from .records import Metrics, Probed, Record, Target
 from .row_stream import EvaluationPoint, RowStream, Segment, nothing
@@ -335,7 +335,7 @@ class Runner:
         evaluations: list[tuple[int, EvaluationPoint, Metrics]],
     ) -> _End | None:
         """Returns where the numbers of a stretch end its run, if they do."""
-        commits = rows.kind == Kind.COMMIT
+        commits = effects(rows.kind).commits
         found: list[_End] = []
         lost = ~np.isfinite(infos["loss"]) & commits
         if lost.any():

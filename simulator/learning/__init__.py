@@ -2,7 +2,7 @@
 
 - `sampler`: the samples of each job, keyed.
 - `horizontal`, `vertical`, `transfer`: a problem divided by rows, by columns, or
-  between two parties with common samples; `losses`, `auc`: losses and metrics.
+  between two parties with common samples; `losses`, and `metrics`, one home each.
 - `learning`: a problem with its data, made once for all runs that share it;
   `numerics`: its network, loss, constants and work on the device; `shares`: which
   client has what.

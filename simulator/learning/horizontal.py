@@ -12,7 +12,7 @@ from ..data.base import Dataset
 from ..models.base import Classifier
 from ..models.linear.network import LinearClassifier
 from . import losses
-from .metrics import measure
+from .measuring import measure
 
 
 class HorizontalProblem(eqx.Module):

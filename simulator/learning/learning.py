@@ -12,7 +12,7 @@ from ..config.base import Config
 from ..config.errors import ScenarioError
 from ..data import outputs
 from ..data.base import Dataset, features_in
-from ..metrics import metric
+from ..metrics import ProblemFacts, metric
 from ..models.parts import ModelCounts
 from ..storage import files
 from ..streams import Purpose, Streams
@@ -164,14 +164,15 @@ class Learning:
         likelihood = loss in LIKELIHOODS
         known = config.is_linear and likelihood
         known = known or (config.model.is_diagonal and loss == "squared")
-        divided = config.partition.family == "horizontal"
+        facts = ProblemFacts(
+            dataset=data.name,
+            num_classes=data.num_classes,
+            minimum=known,
+            likelihood=likelihood,
+            divided=config.partition.family == "horizontal",
+        )
         for name in metrics:
-            metric(name).refuse(
-                *(data.num_classes, data.name),
-                minimum=known,
-                likelihood=likelihood,
-                divided=divided,
-            )
+            metric(name).refuse(facts)
 
 
 @cached_by_content

@@ -13,7 +13,7 @@ from ..config.functions import UserFunction
 from ..data.base import Dataset
 from ..data.outputs import OutputForm
 from ..keys import key_of
-from ..metrics import Need, metric
+from ..metrics import MINIMUM, metric
 from ..models.base import Embedding
 from ..models.mixed import mixed
 from ..models.party import PartyNetwork, party_network
@@ -66,7 +66,7 @@ class Numerics:
             compute_dtype: Type in which networks compute; None for that of the weights.
         """
         found = self._plain
-        if any(Need.MINIMUM in metric(name).needs for name in metrics):
+        if any(MINIMUM in metric(name).needs for name in metrics):
             least = jnp.asarray(self._minimum(bias=bias), self.precision)
             found = replace(found, minimum=least)
         return self._mixed(found) if compute_dtype else found

@@ -12,7 +12,7 @@ from jaxtyping import Bool, Int
 
 from ..config.errors import ScenarioError
 from ..streams import Purpose, Streams
-from ..timeline import NO_SAMPLE, NO_WORKER, Kind, Rows
+from ..timeline import NO_SAMPLE, NO_WORKER, Rows, effects
 from .independent import Independent
 
 AHEAD = 16
@@ -129,8 +129,7 @@ class Sampler:
             job = (rows.round if self._by_round else rows.version)[:, None]
         else:
             worker, job = rows.worker, rows.job
-        # Workers that only average take no samples.
-        takes = (rows.kind != Kind.AVERAGE)[:, None]
+        takes = effects(rows.kind).samples[:, None]
         present: Bool[np.ndarray, "T V"] = (worker != NO_WORKER) & takes
         samples = np.full((*worker.shape, self.width), NO_SAMPLE, np.int32)
         if present.any():

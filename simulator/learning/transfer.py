@@ -13,7 +13,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Key, Num
 
 from . import losses
-from .metrics import measure
+from .measuring import measure
 from .vertical import Model, VerticalProblem
 
 OTHER, LABELLED = 0, 1

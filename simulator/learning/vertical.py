@@ -16,7 +16,7 @@ from ..models.server.network import ServerNetwork
 from ..models.server.own import OwnServerNetwork
 from . import losses
 from .horizontal import targets
-from .metrics import measure
+from .measuring import measure
 
 Model = tuple[Float[Array, "M ..."], Float[Array, " P0"] | None]
 """The parties' weights and the server's, None where the server has no model: its bias,

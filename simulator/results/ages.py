@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from ..engine.records import Record
-from ..timeline import NO_SAMPLE, NO_WORKER, Kind, staleness
+from ..timeline import NO_SAMPLE, NO_WORKER, effects, staleness
 from ..trace import Categorical
 
 FINE_BINS = 64
@@ -108,7 +108,7 @@ class Staleness:
     def add(self, record: Record) -> None:
         """Adds the ages of a record's commits."""
         rows = record.rows
-        commits = np.isin(rows.kind, (Kind.COMMIT, Kind.CONTRIBUTE))
+        commits = effects(rows.kind).contributes
         row, column = np.nonzero((rows.worker != NO_WORKER) & commits[:, None])
         client = rows.worker[row, column]
         start = np.arange(rows.version.size) < self._first_after_start(row, client)

@@ -10,7 +10,7 @@ from ..privacy.gdp import GdpAccountant
 from ..privacy.guarantees import described
 from ..privacy.releases import FEATURES
 from ..setup import RunSetup
-from ..timeline import NO_WORKER, Kind
+from ..timeline import NO_WORKER, effects
 from ..trace import Categorical, Writer
 
 
@@ -66,10 +66,10 @@ class PrivacyTables:
         """Accounts for every upload in some rows (equation 15 counts messages sent)."""
         if self._perturbation is None:
             return
-        worker = record.rows.worker[first:last].copy()
-        refresh = record.rows.kind[first:last] == Kind.REFRESH
-        worker[refresh, 0] = NO_WORKER
-        row, column = np.nonzero(worker != NO_WORKER)
+        rows = record.rows.slice(first, last)
+        worker, place = rows.worker, np.arange(rows.worker.shape[1])
+        sends = place >= effects(rows.kind).first_sender[:, None]
+        row, column = np.nonzero((worker != NO_WORKER) & sends)
         client = worker[row, column]
         np.add.at(self.releases, client, 1)
         if self._accountant is None:

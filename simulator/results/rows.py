@@ -6,10 +6,8 @@ from typing import Any
 import numpy as np
 
 from ..engine.records import Record
-from ..timeline import NO_COMMIT, NO_WORKER, Jobs, Kind, staleness
+from ..timeline import KINDS, NO_COMMIT, NO_WORKER, Jobs, effects, staleness
 from ..trace import Categorical, Writer
-
-KINDS = tuple(kind.name for kind in Kind)
 
 
 class CommitTable:
@@ -48,9 +46,9 @@ class CommitTable:
         """Takes up the rows of a record."""
         if self._writer is None:
             return
-        self._gathers = self._gathers or bool(
-            (record.rows.kind == Kind.CONTRIBUTE).any()
-        )
+        effect = effects(record.rows.kind)
+        gathers = effect.contributes & ~effect.commits
+        self._gathers = self._gathers or bool(gathers.any())
         self._rows.append(_columns(self._run, record, self._at_once))
         if not self._gathers:
             self.write()
@@ -76,7 +74,7 @@ class CommitTable:
 
     def _summarise(self, columns: dict[str, Any]) -> None:
         """Puts into each COMMIT what all of its contributions come to."""
-        made = columns["kind"] == Kind.COMMIT
+        made = effects(columns["kind"]).commits
         commit = columns["commit"][made]
         # What had been applied before anything gathered is written already.
         mine = np.isin(self._commits, commit)
@@ -102,21 +100,20 @@ def _columns(run: int, record: Record, at_once: int) -> dict[str, Any]:
     """
     rows, infos = record.rows, record.infos
     present = rows.worker != NO_WORKER
-    refresh = rows.kind == Kind.REFRESH
-    present[refresh, 1:] = False
+    effect = effects(rows.kind)
+    present[effect.first_sender > 0, 1:] = False  # the one that it serves
     count = present.sum(axis=1)
-    alone = (count == 1) | (rows.kind == Kind.AVERAGE)
-    brings = np.isin(rows.kind, (Kind.COMMIT, Kind.CONTRIBUTE))
+    alone = (count == 1) | effect.pairs
     age = staleness(rows.version[:, None], rows.read_version, at_once)
     age = np.where(present, age, 0)
     mean = age.sum(axis=1) / np.maximum(count, 1)
     columns = {
         "run": np.full(rows.time.size, run, np.int32),
-        "commit": rows.version + (rows.kind == Kind.COMMIT),
+        "commit": rows.version + effect.commits,
         "time": rows.time,
         "kind": rows.kind,
         "round": rows.round,
-        "num_contributions": np.where(brings, count, 0).astype(np.int32),
+        "num_contributions": np.where(effect.contributes, count, 0).astype(np.int32),
         "client": np.where(alone, rows.worker[:, 0], NO_WORKER),
         "staleness_mean": mean.astype(np.float32),
         "staleness_max": age.max(axis=1).astype(np.int32),

@@ -78,4 +78,4 @@ def _instants(scenario: Scenario, variant: str) -> Iterator[tuple[str, float]]:
     for claim in scenario.claims:
         named = (name for names in claim.variants().values() for name in names)
         if variant in named:
-            yield from getattr(claim, "after", {}).items()
+            yield from claim.instants().items()

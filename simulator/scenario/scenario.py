@@ -315,22 +315,8 @@ class Scenario(BaseScenario):
                 f"{self.protocol.kind!r}, which has no rounds; take commits",
                 ("evaluate", "every", "rounds"),
             )
-        own = self.algorithm.worker_metrics
-        for name in () if own else self.evaluate.metrics:
-            if metrics.metric(name).of_workers:
-                raise LocatedError(
-                    f"evaluate.metrics must not have {name} for the algorithm "
-                    f"{self.algorithm.kind!r}, whose workers have no models of their "
-                    f"own; remove it",
-                    ("evaluate", "metrics"),
-                )
-        for name in () if self.algorithm.embedding_noise else self.evaluate.metrics:
-            if metrics.metric(name).models is metrics.Models.PERTURBED:
-                raise LocatedError(
-                    f"evaluate.metrics must not have {name} without noise in the "
-                    f"parties' networks; remove it, or set algorithm.perturbation",
-                    ("evaluate", "metrics"),
-                )
+        for name in self.evaluate.metrics:
+            metrics.metric(name).refuse_algorithm(self.algorithm)
         for metric in self.stop.target or {}:
             if metric not in self.evaluate.metrics:
                 raise LocatedError(
@@ -354,10 +340,8 @@ class Scenario(BaseScenario):
         for metric, value in (self.stop.target or {}).items():
             yield ("stop", "target", metric), metric, value
         for index, claim in enumerate(self.claims):
-            for metric, value in (getattr(claim, "to", None) or {}).items():
-                yield ("claims", index, "to", metric), metric, value
-            if claim.kind == "value":
-                yield ("claims", index, "is"), claim.metric, claim.is_
+            for place, metric, value in claim.targets():
+                yield ("claims", index, *place), metric, value
 
     def _check_transfer(self) -> None:
         """Refuses what transfer learning does not know."""

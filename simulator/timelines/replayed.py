@@ -30,6 +30,8 @@ from ..timeline import (
     Rows,
     StopReason,
     check,
+    effects,
+    further_uploads,
 )
 from ..trace import COLUMNS, Categorical, Study, inward, load
 from .base import FOREVER, RunTimeline
@@ -180,12 +182,11 @@ class RecordedTimeline(RunTimeline):
         (by_turns, most_turns), (by_contributions, most) = self.limits
         per_contribution, per_other, spendable = self.weights
         workers = (rows.worker != NO_WORKER).sum(axis=1)
-        applies = np.isin(rows.kind, (Kind.COMMIT, Kind.CONTRIBUTE))
-        applied = np.cumsum(np.where(applies, workers, 0))
-        others = np.where(rows.kind == Kind.REFRESH, workers - 1, 0)
-        others += np.where(rows.kind == Kind.AVERAGE, workers, 0)
-        made = rows.version + (rows.kind == Kind.COMMIT)
-        turns = made + np.cumsum(rows.kind == Kind.AVERAGE_ALL)
+        effect = effects(rows.kind)
+        applied = np.cumsum(np.where(effect.contributes, workers, 0))
+        others = further_uploads(rows, self.uploads_per_mixing)
+        made = rows.version + effect.commits
+        turns = made + np.cumsum(effect.mixes_all)
         limits = {
             by_turns: (turns, most_turns),
             by_contributions: (applied, most),

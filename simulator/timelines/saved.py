@@ -12,13 +12,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from .. import inputs
 from ..config.errors import StudyError
 from ..scenario.setting import BaseScenario
 from ..scenario.study import Run, expand
-from ..timeline import NO_WORKER, Chunk, Kind, StopReason
+from ..timeline import NO_WORKER, Chunk, StopReason, effects
 from ..trace import (
     COLUMNS,
     DISK,
@@ -302,9 +300,9 @@ def _take_up(
         tables.add(chunk)
         rows = chunk.rows
         present = rows.worker != NO_WORKER
-        applies = np.isin(rows.kind, (Kind.COMMIT, Kind.CONTRIBUTE))
-        contributions += int(present[applies].sum())
-        commits += int((rows.kind == Kind.COMMIT).sum())
+        effect = effects(rows.kind)
+        contributions += int(present[effect.contributes].sum())
+        commits += int(effect.commits.sum())
         if rows.time.size:
             last = float(rows.time[-1])
         reason = chunk.stop or reason

@@ -4,7 +4,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ..timeline import NO_COMMIT, NO_WORKER, Chunk, Jobs, Kind, Rows, staleness
+from ..timeline import KINDS, NO_COMMIT, NO_WORKER, Chunk, Jobs, Rows, staleness
 from ..trace import Categorical, Writer
 from ..trace.jobs import attempts, incident_columns, job_columns
 from .summary import Summary
@@ -162,5 +162,5 @@ def _row_columns(run: int, rows: Rows, first: int) -> dict[str, Any]:
     }
     for name, values in rows._asdict().items():
         columns[name] = values[row, place] if values.ndim == 2 else values[row]
-    columns["kind"] = Categorical(columns["kind"], tuple(kind.name for kind in Kind))
+    columns["kind"] = Categorical(columns["kind"], KINDS)
     return columns

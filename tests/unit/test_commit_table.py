@@ -5,11 +5,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+from stalesim.simulator import timeline as record_of_rows
 from stalesim.simulator.engine.records import Record
+from stalesim.simulator.results import rows as tables
+from stalesim.simulator.results.ages import Staleness
 from stalesim.simulator.results.rows import CommitTable
 from stalesim.simulator.scenario.setting import WorldScenario
 from stalesim.simulator.scenario.study import expand
-from stalesim.simulator.timeline import NO_COMMIT, Chunk, Kind
+from stalesim.simulator.timeline import NO_COMMIT, Chunk, Kind, effects
 from stalesim.simulator.timelines.of_run import timeline
 from tests.support import Memory
 
@@ -90,3 +93,37 @@ def test_a_resumed_run_has_the_same_table() -> None:
     for column in ("commit", "num_contributions", "staleness_mean", "staleness_max"):
         one, other = (memory.column("commits", column) for memory in memories)
         np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("name", GATHERING)
+def test_a_new_kind_of_rows_is_described_next_to_its_name(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All who count or show rows take its effect from there, and ask for no kind."""
+    chunks = chunks_of(GATHERING[name])
+    twins = len(Kind) + np.arange(len(Kind))
+    doubled = (np.tile(column, 2) for column in record_of_rows._EFFECTS)
+    monkeypatch.setattr(record_of_rows, "_EFFECTS", record_of_rows.Effect(*doubled))
+    names = (*(kind.name for kind in Kind), *(f"NEW_{kind.name}" for kind in Kind))
+    monkeypatch.setattr(tables, "KINDS", names)
+    new = [c._replace(rows=c.rows._replace(kind=twins[c.rows.kind])) for c in chunks]
+    found = []
+    for these in (chunks, new):
+        memory, ages = written(records(these, 5)), Staleness(5, 5)
+        for chunk, part in zip(these, records(these, 10**6), strict=True):
+            record_of_rows.check(chunk.rows, 100)
+            ages.add(part)
+        uploads = [record_of_rows.further_uploads(each.rows, 7) for each in these]
+        commits = [effects(each.rows.kind).commits for each in these]
+        columns = memory.tables["commits"][0].keys() - {"kind"}
+        found.append(
+            [
+                *map(np.concatenate, (uploads, commits)),
+                *(memory.column("commits", column) for column in sorted(columns)),
+                *(ages.contributions.state()[key] for key in ("count", "total")),
+            ]
+        )
+    for one, other in zip(*found, strict=True):
+        np.testing.assert_array_equal(one, other)
+    shown = {w for part in memory.tables["commits"] for w in part["kind"].words}
+    assert "NEW_COMMIT" in shown

@@ -11,7 +11,8 @@ from stalesim.analysis.claims import evaluate
 from stalesim.analysis.exporting import records
 from stalesim.analysis.figures import style
 from stalesim.analysis.page import design
-from stalesim.simulator.metrics import OF_LOSS, TEST_LOSS, Metric
+from stalesim.simulator.learning.metrics.loss import TEST_LOSS
+from stalesim.simulator.metrics import OF_LOSS, Metric
 from stalesim.simulator.scenario.scenario import Problem
 from stalesim.simulator.trace import StudyError, metric_of_study
 from stalesim.simulator.trace.measured import told

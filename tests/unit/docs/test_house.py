@@ -15,7 +15,7 @@ def test_a_class_name_stands_for_one_thing() -> None:
     assert house.doubles() == {}
 
 
-def test_nobody_else_asks_which_protocol_or_algorithm_it_is() -> None:
+def test_nobody_else_asks_which_protocol_algorithm_or_row_it_is() -> None:
     assert house.questions() == []
 
 
@@ -28,20 +28,23 @@ def test_nobody_else_asks_which_protocol_or_algorithm_it_is() -> None:
         'if presence.get("kind") != "on_off": ...',
         'SERVERLESS = ("centralised", "gossip")',
         'RULES = {"asynchronous": ()}',
+        'made = rows.loc[rows["kind"] == "COMMIT"]',
+        "applies = np.isin(rows.kind, (Kind.COMMIT, 1))",
     ],
 )
 def test_a_question_about_a_kind_is_seen_however_it_is_asked(
     line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The check saw none of these, and two reports said false things."""
-    names = house.part_names()
+    names, kinds = house.part_names(), house.row_kinds()
     monkeypatch.setattr(house, "part_names", lambda: names)
+    monkeypatch.setattr(house, "row_kinds", lambda: kinds)
     monkeypatch.setattr(house, "ROOT", tmp_path)
     (tmp_path / "analysis").mkdir()
     module = tmp_path / "analysis" / "page.py"
     module.write_text(line)
     assert house.questions() == ["analysis/page.py:1"]
-    for other in ('rows["kind"] == "COMMIT"', 'manifest.get("kind") == "timeline"'):
+    for other in ('rows["kind"].isin(COMMITS)', 'manifest.get("kind") == "timeline"'):
         module.write_text(other)
         assert house.questions() == []
 

@@ -9,11 +9,13 @@ import numpy as np
 import pytest
 
 from stalesim.simulator import metrics
+from stalesim.simulator.config import catalogue
 from stalesim.simulator.config.errors import ScenarioError
-from stalesim.simulator.learning import fairness
-from stalesim.simulator.learning.metrics import accuracy, accuracy_by_label
+from stalesim.simulator.learning.metrics import fairness
+from stalesim.simulator.learning.metrics.accuracy import accuracy
+from stalesim.simulator.learning.metrics.fairness import accuracy_by_label
 from stalesim.simulator.scenario.study import merge
-from stalesim.simulator.simulation import prepare_together
+from stalesim.simulator.simulation import prepare, prepare_together
 from tests.runs import execute, prepared
 from tests.support import SGD, Memory
 
@@ -119,6 +121,51 @@ def test_runs_side_by_side_have_their_own_clients() -> None:
         for name in (*NAMES, "table"):
             np.testing.assert_allclose(other[name], one[name], atol=0.004)
     assert (alone[0]["table"] != alone[1]["table"]).any()
+
+
+def hits(outputs: Any, targets: Any) -> Any:
+    return accuracy_by_label(outputs, targets)
+
+
+def seen(mix: np.ndarray, by_label: np.ndarray) -> np.ndarray:
+    return (mix > 0) @ np.nan_to_num(by_label)
+
+
+ABOVE_TWO = metrics.Need(
+    "more than two classes",
+    lambda facts: facts.num_classes > 2,
+    "must not have {name} for the {num_classes} classes of {dataset}; remove it",
+)
+SEEN = metrics.Metric(
+    "labels_seen",
+    f"{__name__}:hits",
+    of_run=f"{__name__}:seen",
+    each=metrics.Each.CLIENT,
+    takes=metrics.Takes.OUTPUTS,
+    needs=(ABOVE_TWO,),
+)
+
+
+def test_a_metric_of_clients_is_one_file_and_a_line(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its functions, its record and a need of its own; nothing else knows it."""
+    known = (*catalogue.KINDS["metrics"], f"{__name__}:SEEN")
+    monkeypatch.setitem(catalogue.KINDS, "metrics", known)
+    monkeypatch.setattr(catalogue, "own", catalogue.own.__wrapped__)
+    run = prepared(BASE, seed=4).run
+    asked = {"metrics": ("labels_seen", "test_accuracy")}
+    scenario = run.scenario.model_copy(
+        update={"evaluate": run.scenario.evaluate.model_copy(update=asked)}
+    )
+    memory, _ = execute([prepare(run._replace(scenario=scenario))])
+    each = memory.column("workers", "labels_seen", 0).reshape(3, 12)
+    found = memory.column("evaluations", "labels_seen", 0)
+    np.testing.assert_allclose(found, each.mean(axis=1))
+    assert each.max() > 1
+    facts = metrics.ProblemFacts("two", 2, minimum=False, likelihood=True, divided=True)
+    with pytest.raises(ScenarioError, match="labels_seen for the 2 classes of two"):
+        metrics.metric("labels_seen").refuse(facts)
 
 
 def test_a_run_may_stop_at_them() -> None:

@@ -197,3 +197,39 @@ def test_a_single_value_is_a_list_of_one() -> None:
 )
 def test_which_runs_a_claim_is_about(parameters: dict[str, Any], about: bool) -> None:
     assert is_at(parameters, read(NO_WORSE).at) is about
+
+
+CLAIMS = (SLOPE, HIGHER, NO_WORSE, MONOTONE, CRITICAL, MEAN, RATIO, BELOW, AHEAD, VALUE)
+OLDER: dict[str, Any] = {
+    **dict.fromkeys(("faster", "fewer", "higher", "no_worse", "close", "ratio")),
+    **dict.fromkeys(("value", "slope", "monotone", "steady", "than", "to")),
+    "counted_in": "time",
+    "by_at_least": 1.0,
+    "metric": "test_accuracy",
+    **dict.fromkeys(("of", "over", "is", "within")),
+    "direction": "rising",
+    "at": {},
+    "origin": "paper",
+    "says": "",
+}
+"""Entries that a claim of any kind had in manifests, with what it lacks."""
+
+
+@pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: next(iter(claim)))
+def test_a_manifest_has_the_entries_of_a_claim_s_kind(claim: dict[str, Any]) -> None:
+    typed = read(claim)
+    written = typed.model_dump(mode="json")
+    assert next(iter(written)) == typed.kind
+    assert [*written][-3:] == ["at", "origin", "says"]
+    own = {"is" if name == "is_" else name for name in type(typed).model_fields}
+    assert {*written} == own
+    assert read(written) == typed
+    assert read(OLDER | written) == typed
+    assert type(typed).judge.__module__ == type(typed).__module__
+
+
+def test_a_word_of_another_kind_is_refused_unless_it_says_nothing() -> None:
+    assert read(HIGHER | {"direction": "rising", "within": None}) == read(HIGHER)
+    for key, value in {"direction": "falling", "within": 0.0}.items():
+        with pytest.raises(ValidationError, match=f"{key} belongs to"):
+            read(HIGHER | {key: value})

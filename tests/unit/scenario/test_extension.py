@@ -151,7 +151,7 @@ MISTAKES = {
     ),
     "a claim without a judge": (
         'STALESIM = {"claims": (Unjudged,)}',
-        "must be a class with named, judged_by, got Unjudged without judged_by; add",
+        "must be a class with judge, got Unjudged without; add it",
     ),
     "no figure": (
         'STALESIM = {"figures": (make,)}',

@@ -1,13 +1,16 @@
 """Area under the ROC curve, exact, on the device."""
 
-import jax.numpy as jnp
-from jaxtyping import Array, Float, Num
+from typing import Any
+
+from jaxtyping import Float, Num
+
+from ...metrics import CLASSES, TWO_CLASSES, Metric, Takes
 
 COUNTABLE = 92_681
 """Largest number of scores for which twice the pairs stay below 2**32."""
 
 
-def auc(scores: Float[Array, " S"], labels: Num[Array, " S"]) -> Float[Array, ""]:
+def auc(scores: Float[Any, " S"], labels: Num[Any, " S"]) -> Float[Any, ""]:
     """Returns the fraction of pairs in which a positive sample scores above a negative.
 
     Ties count one half, as the Mann-Whitney statistic has it. Pairs are counted in
@@ -24,6 +27,8 @@ def auc(scores: Float[Array, " S"], labels: Num[Array, " S"]) -> Float[Array, ""
     Source: Hanley and McNeil, The meaning and use of the area under a receiver
     operating characteristic (ROC) curve (1982).
     """
+    import jax.numpy as jnp
+
     positive = labels == 1
     # Negative samples sort to the front, in the order of their scores.
     negatives = jnp.sort(jnp.where(positive, jnp.inf, scores))
@@ -40,3 +45,29 @@ def auc(scores: Float[Array, " S"], labels: Num[Array, " S"]) -> Float[Array, ""
         return wins / (2 * pairs).astype(scores.dtype) + unknown
     share = twice.astype(scores.dtype) / (2 * num_negative)
     return share.sum() / num_positive + unknown
+
+
+def area_under_roc_curve(
+    outputs: Float[Any, " S *C"], targets: Num[Any, " S *T"]
+) -> Float[Any, ""]:
+    """Returns the area under the ROC curve of the test rows, of two classes.
+
+    Of several positions or labels of a row all are taken together.
+    """
+    if outputs.shape == targets.shape:
+        scores = outputs
+    else:  # two logits differ by the log odds
+        scores = outputs[..., -1] - outputs[..., 0] * (outputs.shape[-1] > 1)
+    return auc(scores.reshape(-1), targets.reshape(-1))
+
+
+TEST_AUC = Metric(
+    "test_auc",
+    f"{__name__}:area_under_roc_curve",
+    meaning="area under the ROC curve, test rows",
+    label="Test AUC",
+    higher_is_better=True,
+    bounds=(0.0, 1.0),
+    takes=Takes.OUTPUTS,
+    needs=(CLASSES, TWO_CLASSES),
+)

@@ -12,18 +12,39 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Num
 
-from ..config.errors import ScenarioError
-from ..metrics import Each, Metric, Need, Takes
+from ...config.errors import ScenarioError
+from ...metrics import CLASSES, ROWS, Each, Metric, Takes
 
 if TYPE_CHECKING:
-    from .shares import Shares
+    from ..shares import Shares
 
 ByLabel = Float[np.ndarray, " C"]
 """Accuracy on the test rows of each label; NaN where no test row has it."""
 SHARE = 0.1
 """Share of the clients that are the worst decile."""
+
+
+def accuracy_by_label(
+    outputs: Float[Any, " S *C"], targets: Num[Any, " S *T"]
+) -> Float[Any, " C"]:
+    """Returns the fraction of each label's targets that are found, as of `accuracy`.
+
+    NaN for a label that no target has.
+    """
+    import jax
+    import jax.numpy as jnp
+
+    if outputs.shape == targets.shape:
+        right, labels, count = (outputs > 0) == (targets == 1), targets, 2
+    else:
+        labels = targets.reshape(outputs.shape[:-1])
+        right, count = outputs.argmax(axis=-1) == labels, outputs.shape[-1]
+    of_label = jax.nn.one_hot(labels.reshape(-1), count, dtype=outputs.dtype)
+    total = of_label.sum(axis=0)
+    found = jnp.tensordot(right.reshape(-1).astype(outputs.dtype), of_label, 1)
+    return jnp.where(total > 0, found / jnp.maximum(total, 1), jnp.nan)
 
 
 def label_mix(shares: "Shares") -> Float[np.ndarray, "K C"]:
@@ -82,16 +103,16 @@ def each_label(mix: Float[np.ndarray, "K C"], by_label: ByLabel) -> ByLabel:
 
 _of_labels: Any = partial(
     Metric,
-    compute="stalesim.simulator.learning.metrics:accuracy_by_label",
+    compute=f"{__name__}:accuracy_by_label",
     unit="fraction",
     higher_is_better=True,
     bounds=(0.0, 1.0),
     takes=Takes.OUTPUTS,
 )
-_NEEDS = (Need.CLASSES, Need.ROWS)
+_NEEDS = (CLASSES, ROWS)
 CLIENT_ACCURACY = _of_labels(
     name="client_accuracy",
-    of_run="stalesim.simulator.learning.fairness:each_client",
+    of_run=f"{__name__}:each_client",
     each=Each.CLIENT,
     label="Mean test accuracy of clients",
     needs=_NEEDS,
@@ -99,7 +120,7 @@ CLIENT_ACCURACY = _of_labels(
 )
 CLIENT_ACCURACY_STD = _of_labels(
     name="client_accuracy_std",
-    of_run="stalesim.simulator.learning.fairness:spread",
+    of_run=f"{__name__}:spread",
     label="Standard deviation of clients' test accuracy",
     higher_is_better=False,
     bounds=(0.0, 0.5),
@@ -108,23 +129,23 @@ CLIENT_ACCURACY_STD = _of_labels(
 )
 CLIENT_ACCURACY_WORST_DECILE = _of_labels(
     name="client_accuracy_worst_decile",
-    of_run="stalesim.simulator.learning.fairness:worst_decile",
+    of_run=f"{__name__}:worst_decile",
     label="Test accuracy of the worst tenth of clients",
     needs=_NEEDS,
     meaning="mean over the tenth of the clients (rounded up) with the lowest",
 )
 CLIENT_ACCURACY_MIN = _of_labels(
     name="client_accuracy_min",
-    of_run="stalesim.simulator.learning.fairness:least",
+    of_run=f"{__name__}:least",
     label="Lowest test accuracy of a client",
     needs=_NEEDS,
     meaning="lowest client_accuracy of a client",
 )
 LABEL_ACCURACY = _of_labels(
     name="label_accuracy",
-    of_run="stalesim.simulator.learning.fairness:each_label",
+    of_run=f"{__name__}:each_label",
     each=Each.LABEL,
     label="Mean test accuracy of labels",
-    needs=(Need.CLASSES,),
+    needs=(CLASSES,),
     meaning="mean over labels of the accuracy on their test rows (balanced accuracy)",
 )

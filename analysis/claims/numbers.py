@@ -1,0 +1,70 @@
+"""Numbers of replicates that judges get, without tables.
+
+A scenario names kinds of claims, and with each its judge is imported: what judges need
+is therefore known without pandas. What measures a study imports it when it is called.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..bounds import Sample
+
+Frame = Callable[[Any], Any]
+"""Function from a study to a frame with a row per run, columns `low` and `high`."""
+
+
+class Numbers(NamedTuple):
+    """One quantity of the replicates of a group.
+
+    Attributes:
+        replicates: Numbers of the replicates, ascending.
+        low: Number below which the true one does not lie; NaN where there is none.
+        high: Number above which it does not lie.
+        diverged: Whether each run diverged.
+    """
+
+    replicates: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+    diverged: np.ndarray
+
+    @property
+    def known(self) -> np.ndarray:
+        """Whether each replicate has a number."""
+        return ~np.isnan(self.low)
+
+
+def together(*sides: Numbers) -> Sample:
+    """Returns numbers of the replicates that all sides have, `[n, sides]`."""
+    known = [side.replicates[side.known] for side in sides]
+    common = np.array(sorted(set.intersection(*(set(one.tolist()) for one in known))))
+    rows = [np.searchsorted(side.replicates, common) for side in sides]
+    pairs = list(zip(sides, rows, strict=True))
+    return Sample(
+        np.column_stack([side.low[mine] for side, mine in pairs]),
+        np.column_stack([side.high[mine] for side, mine in pairs]),
+    )
+
+
+def final(metric: str) -> str:
+    """Returns the name of a metric's final value."""
+    return f"final {metric}"
+
+
+def horizon(quantity: str) -> str:
+    """Returns the name of the commits that a mean is over."""
+    return f"commits of {quantity}"
+
+
+def final_frame(metric: str) -> Frame:
+    """Returns the function that measures a metric's final values."""
+    from ..targets import final_bounds
+
+    return lambda study: final_bounds(study, metric)
+
+
+def final_values(claim: Any) -> dict[str, Frame]:
+    """Returns the final values of a claim's metric, which most kinds need."""
+    return {final(claim.metric): final_frame(claim.metric)}
