@@ -1,7 +1,7 @@
 """Recorded worlds of samples: tables with closed forms, and figures.
 
-`told` reads what `stalesim timeline` wrote, `tables` compares with the closed forms of
-`analysis.theory.rollouts`, `figures` draws; `logs` writes a run as a real system would.
+`tables` compares what `stalesim timeline` wrote with the closed forms of `theory`,
+`figures` draws it; `logs` writes a run as the log of a real system.
 """
 
 from .figures import save_figures

@@ -20,7 +20,7 @@ def log_of(folder: str | Path, run: int = 0) -> pd.DataFrame:
         run: Number of the run.
 
     Returns:
-        Columns as `simulator.timelines.sampled.reading` has them; what was in training
+        Columns as `simulator.rollouts.logs.reading` has them; what was in training
         when the run ended has no step.
     """
     samples, steps = (table_of(folder, name) for name in ("samples", "steps"))

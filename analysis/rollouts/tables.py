@@ -9,7 +9,7 @@ import pandas as pd
 
 from ...simulator.config.errors import StudyError
 from ...simulator.scenario.study import short_names
-from ..theory.rollouts import rollout_staleness
+from .theory import rollout_staleness
 
 NAME = "rollouts.json"
 TABLES = ("steps", "ages", "samples")

@@ -17,7 +17,7 @@ from .drawing import Formats, formats
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ..scenario.rollouts import RolloutScenario
+    from ..rollouts.scenario import RolloutScenario
     from ..scenario.scenario import Scenario
     from ..trace import Study
 
@@ -394,7 +394,7 @@ def _import_samples(
     forms: Sequence[str],
     overrides: Sequence[str],
 ) -> None:
-    from ..timelines.sampled import import_samples
+    from ..rollouts.logs import import_samples
 
     _refuse_pictures(pictures)
     with _playing(folder, log.stem, "rollouts") as (folder, hear):
@@ -409,7 +409,7 @@ def _play_samples(
     pictures: object,
     forms: Sequence[str],
 ) -> None:
-    from ..timelines.rollouts import record_rollouts
+    from ..rollouts.recording import record_rollouts
 
     _refuse_pictures(pictures)
     with _playing(folder, config.name, "rollouts") as (folder, hear):

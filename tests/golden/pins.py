@@ -101,8 +101,8 @@ def _short(name: str) -> Iterator[tuple[str, Any, bool]]:
 
 
 def _run(scenario: Any, *, learns: bool) -> dict[str, Any]:
+    from stalesim.simulator.rollouts.recording import record_rollouts
     from stalesim.simulator.studies import simulate
-    from stalesim.simulator.timelines.rollouts import record_rollouts
     from stalesim.simulator.timelines.saved import record
 
     if hasattr(scenario, "generation"):

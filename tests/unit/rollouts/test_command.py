@@ -9,8 +9,8 @@ import pytest
 from stalesim.analysis import rollouts
 from stalesim.analysis.rollouts.tables import predictions
 from stalesim.simulator.config.errors import ScenarioError, StudyError
+from stalesim.simulator.rollouts.recording import record_rollouts
 from stalesim.simulator.scenario.reading import read_any
-from stalesim.simulator.timelines.rollouts import record_rollouts
 
 WORLD = """\
 name: small

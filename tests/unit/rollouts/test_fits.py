@@ -8,10 +8,10 @@ import pytest
 
 from stalesim.analysis import rollouts
 from stalesim.simulator.laws.fitting import fit_in_groups, fit_law, shares_factor
-from stalesim.simulator.rollouts.options import Generation
+from stalesim.simulator.rollouts.logs import import_samples
+from stalesim.simulator.rollouts.recording import record_rollouts
+from stalesim.simulator.rollouts.world.options import Generation
 from stalesim.simulator.scenario.reading import read_any
-from stalesim.simulator.timelines.rollouts import record_rollouts
-from stalesim.simulator.timelines.sampled import import_samples
 
 FOUR = 4.0
 """Standard errors of an estimate that is near enough: 1 in 16,000 is not."""

@@ -11,11 +11,11 @@ import pytest
 from stalesim.analysis import rollouts
 from stalesim.simulator.cli.commands import app
 from stalesim.simulator.config.errors import DataError, UserError
+from stalesim.simulator.rollouts.logs import import_samples
+from stalesim.simulator.rollouts.logs.reading import read_samples
+from stalesim.simulator.rollouts.recording import record_rollouts
+from stalesim.simulator.rollouts.scenario import RolloutScenario
 from stalesim.simulator.scenario.reading import read_any
-from stalesim.simulator.scenario.rollouts import RolloutScenario
-from stalesim.simulator.timelines.rollouts import record_rollouts
-from stalesim.simulator.timelines.sampled import import_samples
-from stalesim.simulator.timelines.sampled.reading import read_samples
 from tests.unit.rollouts.random_rollouts import random_world
 
 WORLDS = {

@@ -15,13 +15,13 @@ import numpy as np
 
 from .. import inputs
 from ..config.errors import StudyError
-from ..rollouts import Fate, Rollouts, play
-from ..rollouts.measures import RolloutLoad, ages, measured, workload
-from ..scenario.rollouts import RolloutScenario
 from ..scenario.study import Run, expand
 from ..scenario.writing import to_yaml
 from ..trace import DISK, provenance
 from ..trace.disk import LOCK, explained, locked, replace
+from .scenario import RolloutScenario
+from .world import Fate, Rollouts, play
+from .world.measures import RolloutLoad, ages, measured, workload
 
 if TYPE_CHECKING:
     import pyarrow as pa

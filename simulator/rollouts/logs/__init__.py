@@ -13,18 +13,18 @@ from typing import Any
 
 import numpy as np
 
-from ...rollouts.measures import measures
-from ...rollouts.record import Fate
 from ...scenario.reading import read_any
 from ...trace import DISK
 from ...trace.disk import explained, replace
-from ..rollouts import (
+from ..recording import (
     LoggedRun,
     entry,
     new_folder,
     write_rollouts,
     write_table,
 )
+from ..world.measures import measures
+from ..world.record import Fate
 from .reading import read_samples
 from .record import load_of, record
 from .worlds import LogWorld, world_of

@@ -11,11 +11,11 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import AfterValidator, Field, model_serializer, model_validator
 
-from ..config.base import Config, LocatedError, Quantity, without
-from ..config.errors import ScenarioError
-from ..config.expressions import per_client
-from ..laws import Constant
-from ..laws.base import AnyLaw, Law
+from ...config.base import Config, LocatedError, Quantity, without
+from ...config.errors import ScenarioError
+from ...config.expressions import per_client
+from ...laws import Constant
+from ...laws.base import AnyLaw, Law
 
 MOST_SLOTS = 1_000_000
 """Samples that are generated at once, on all machines together."""

@@ -5,7 +5,9 @@ from typing import Any, ClassVar, Literal, NoReturn
 from pydantic import Field
 
 from ..config.base import LocatedError
-from ..rollouts.options import (
+from ..protocols.base import Cadence, Protocol
+from ..world.clients import Clients, Server
+from .world.options import (
     Generation,
     PolicyTrainer,
     RolloutOptions,
@@ -14,8 +16,6 @@ from ..rollouts.options import (
     WeightUpdates,
     check_rollouts,
 )
-from ..world.clients import Clients, Server
-from .base import Cadence, Protocol
 
 MOST_BATCH = 65_536
 """Samples of a step: each is drawn by weights of its own."""
@@ -33,9 +33,7 @@ class GenerateAndTrain(Protocol):
     """
 
     kind: Literal["rollouts"] = "rollouts"
-    played_by: ClassVar[str] = (
-        "stalesim.simulator.timelines.of_rollouts:RolloutTimeline"
-    )
+    played_by: ClassVar[str] = "stalesim.simulator.rollouts.timeline:RolloutTimeline"
     pooled: ClassVar[bool] = True
     own_registers: ClassVar[bool] = True
     has_server: ClassVar[bool] = False
