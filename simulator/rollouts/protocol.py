@@ -64,18 +64,8 @@ class GenerateAndTrain(Protocol):
 
     def described(self, num_clients: int) -> dict[str, Any]:
         """Returns what it says of itself: slots and a trainer."""
-        slots = self.generation.num_slots
-        return super().described(num_clients) | {
-            "entities": f"{slots} slots that generate samples, one after the other for "
-            f"each of them, and a trainer of batches",
-            "stages": {
-                "generation, tokens": "protocol.generation.tokens",
-                "seconds of a token": "protocol.generation.seconds_per_token",
-                "training": "protocol.trainer.step",
-            },
-            "resources": {"the trainer, which makes one step after the other": ""},
-            "queues": ["finished samples, as protocol.queue has it"],
-        }
+        world = self.world(RolloutStop(steps=1))
+        return super().described(num_clients) | world.described("protocol.")
 
     def cadence(self, num_clients: int, in_flight: int) -> Cadence:
         """Returns how rows come: one a step, of a batch of samples.

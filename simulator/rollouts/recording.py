@@ -1,65 +1,128 @@
 """Plays every run of a scenario of samples, and writes what happened into a folder.
 
-The folder holds `rollouts.json` (scenario, measures of each run, provenance), the
-tables `steps`, `ages` and `samples` as Parquet, and `scenario.yaml` to play it again.
+The folder is a study without numerics, as `timelines.saved` writes it; its tables are
+`steps`, `samples` and `sample_ages`, and its manifest has the measures of each run.
 """
 
-import json
+import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from math import isfinite
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from .. import inputs
-from ..config.errors import StudyError
 from ..scenario.study import Run, expand
-from ..scenario.writing import to_yaml
-from ..trace import DISK, provenance
-from ..trace.disk import LOCK, explained, locked, replace
+from ..timeline import StopReason
+from ..timelines.saved import Progress, write_all
+from ..trace import COLUMNS, Categorical, Study, Writer
 from .scenario import RolloutScenario
 from .world import Fate, Rollouts, play
 from .world.measures import RolloutLoad, ages, measured, workload
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-NAME = "rollouts.json"
-LIBRARIES = ("numpy", "scipy", "stalesim")
-ROWS = 4_000_000
-"""Most rows of the table of samples that are kept in memory; then they are left out of
-it, which is said."""
-SHOWN = (
-    *("group", "prompt", "member", "attempt", "slot", "tokens", "start_time"),
-    *("finish_time", "ready_time", "outcome", "start_version", "ready_version"),
-    "step",
-)
-"""Columns of the table of samples."""
+KIND = "samples"
+"""Of the manifest."""
+ENDS = {
+    "steps": "the stated number of steps was made",
+    "samples": "the stated number of samples was trained",
+    "time": StopReason.TIME.value,
+    "log": "the log has ended",
+}
+"""Reasons by the ends of a record."""
+FATES = tuple(fate.name for fate in Fate)
 
 
-class LoggedRun(NamedTuple):
-    """A run of a real system, from its log.
+class PlayedWorld(NamedTuple):
+    """What happened in a run.
 
     Attributes:
-        found: Its record.
-        entry: What is told of it.
-        fits: What is told of the laws that were fitted.
-        remarks: What the scenario has otherwise, each in a line.
+        record: Its record.
+        workload: What closed forms know of it.
+        measures: Its measures.
     """
 
-    found: Rollouts
+    record: Rollouts
+    workload: RolloutLoad
+    measures: dict[str, float]
+
+
+class RolloutSource(NamedTuple):
+    """A world of samples that is to be written.
+
+    Attributes:
+        entry: Entry of its run in the manifest, before it is written.
+        play: Returns what happened.
+    """
+
     entry: dict[str, Any]
-    fits: list[dict[str, Any]]
-    remarks: list[str]
+    play: Callable[[], PlayedWorld]
+
+    def write(self, writer: Writer, *, whole: bool) -> Iterator[float]:
+        """Writes the run; yields its fraction, and completes its entry."""
+        started, run = time.perf_counter(), self.entry["run"]
+        record, known, values = self.play()
+        for name, columns in _tables(record, whole=whole).items():
+            size = next(iter(columns.values())).size
+            writer.append(name, {"run": np.full(size, run), **columns})
+        yield 1.0
+        self.entry.update(
+            player=record.player,
+            stop=record.stop,
+            stop_reason=ENDS[record.stop],
+            commits=int(values["steps"]),
+            contributions=int(values["samples_trained"]),
+            virtual_s=record.end_time,
+            workload={key: _finite(value) for key, value in known._asdict().items()},
+            measures={key: _finite(value) for key, value in values.items()},
+            slot_seconds=record.slot_seconds,
+            elapsed_s=time.perf_counter() - started,
+            rows=writer.rows.get(run, {}),
+        )
+
+
+def source_of(
+    identity: dict[str, Any],
+    world: RolloutScenario,
+    play: Callable[[], PlayedWorld],
+) -> RolloutSource:
+    """Returns a world of samples that is to be written.
+
+    Args:
+        identity: Entries of the manifest that tell its run from others.
+        world: Scenario of the run.
+        play: Returns what happened.
+    """
+    entry = {
+        **identity,
+        "protocol": "rollouts",
+        "num_clients": world.generation.num_slots,
+        "stop_reason": "the run has not ended",
+        "stop": "incomplete",
+        "facts": world.described(),
+        "scenario": world.model_dump(mode="json"),
+    }
+    return RolloutSource(entry, play)
+
+
+def sources_of(scenario: RolloutScenario, first: int = 0) -> list[RolloutSource]:
+    """Returns the runs of a scenario, numbered from `first`."""
+    runs = (run._replace(number=run.number + first) for run in expand(scenario))
+    return [source_of(run.identity, run.scenario, _player(run)) for run in runs]
+
+
+def _player(run: Run) -> Callable[[], PlayedWorld]:
+    def played() -> PlayedWorld:
+        world, seed = run.scenario, run.seed
+        record = play(world, seed)
+        return PlayedWorld(record, workload(world, seed), measured(world, seed, record))
+
+    return played
 
 
 def record_rollouts(
-    scenario: RolloutScenario,
-    folder: str | Path,
-    progress: Callable[[float], None] = lambda _: None,
-) -> dict[str, Any]:
+    scenario: RolloutScenario, folder: str | Path, progress: Progress = lambda _: None
+) -> Study:
     """Plays every run of a scenario, and writes what happened.
 
     Args:
@@ -67,162 +130,34 @@ def record_rollouts(
         folder: New or empty folder.
         progress: Called with the fraction that is played.
 
-    Returns:
-        What `rollouts.json` holds.
-
     Raises:
         UserError: something in the scenario or the folder is wrong.
     """
-    folder = Path(folder)
-    with new_folder(folder):
-        return write_rollouts(scenario, folder, progress)
-
-
-@contextmanager
-def new_folder(folder: Path) -> Iterator[None]:
-    """Holds a folder that is new or empty.
-
-    Raises:
-        StudyError: it is not.
-    """
-    with locked(folder):
-        if others := {*DISK.names(folder)} - {LOCK}:
-            raise StudyError(
-                f"{folder}: must be a new or empty folder, but there is "
-                f"{min(others)}; choose another by --out"
-            )
-        yield
-
-
-def write_rollouts(
-    scenario: RolloutScenario,
-    folder: Path,
-    progress: Callable[[float], None],
-    logged: LoggedRun | None = None,
-) -> dict[str, Any]:
-    """Writes what `record_rollouts` does into a folder that is held already.
-
-    Args:
-        scenario: The scenario.
-        folder: The folder.
-        progress: Called with the fraction that is played.
-        logged: Run of a real system that comes before those of the scenario.
-    """
-    runs = expand(scenario)
-    told: dict[str, Any] = {
-        "kind": "rollouts",
-        "name": scenario.name,
-        "source": scenario.source,
-        "question": scenario.question,
-        "scenario": scenario.model_dump(mode="json"),
-        "runs": [],
-        **provenance(LIBRARIES),
-    }
-    tables: dict[str, list[dict[str, Any]]] = {"steps": [], "ages": [], "samples": []}
-    first = 0
-    if logged is not None:
-        first, told["fits"], told["remarks"] = 1, logged.fits, logged.remarks
-        told["runs"].append(logged.entry)
-        for name, columns in _tables(0, logged.found, whole=True).items():
-            tables[name].append(columns)
-    read = inputs.collect(run.scenario for run in runs)
+    read = inputs.collect(run.scenario for run in expand(scenario))
     with inputs.held(read):
-        kept = 0
-        for number, run in enumerate(runs, first):
-            found = play(run.scenario, run.seed)
-            kept += found.samples["group"].size
-            whole = scenario.record == "everything" and kept <= ROWS
-            entry = _played(run._replace(number=number), found, whole=whole)
-            told["runs"].append(entry)
-            for name, columns in _tables(number, found, whole=whole).items():
-                tables[name].append(columns)
-            progress((number + 1 - first) / len(runs))
-        for name, pieces in tables.items():
-            if pieces:
-                write_table(folder / f"{name}.parquet", pieces)
-        with explained(folder):
-            replace(DISK, folder / "scenario.yaml", to_yaml(scenario).encode())
-            text = json.dumps(told, indent=1, allow_nan=False)
-            replace(DISK, folder / NAME, f"{text}\n".encode())
-    return told
-
-
-def _played(run: Run, found: Rollouts, *, whole: bool) -> dict[str, Any]:
-    known = workload(run.scenario, run.seed)
-    values = measured(run.scenario, run.seed, found)
-    return entry(run.identity, found, known, values, whole=whole)
-
-
-def entry(
-    identity: dict[str, Any],
-    found: Rollouts,
-    known: RolloutLoad,
-    values: dict[str, float],
-    *,
-    whole: bool,
-) -> dict[str, Any]:
-    """Returns what is told of a run; numbers that there are not are null.
-
-    Args:
-        identity: Entries that tell it from others.
-        found: Its record.
-        known: What closed forms know of it.
-        values: Its measures.
-        whole: Whether its samples are in the table.
-    """
-    return {
-        **identity,
-        "player": found.player,
-        "stop": found.stop,
-        "has_samples": whole,
-        "workload": {key: _finite(value) for key, value in known._asdict().items()},
-        "measures": {key: _finite(value) for key, value in values.items()},
-        "slot_seconds": found.slot_seconds,
-    }
+        tree, told = scenario.model_dump(mode="json"), inputs.told(read)
+        sources = sources_of(scenario)
+        return write_all(
+            Path(folder), tree, sources, told, kind=KIND, progress=progress
+        )
 
 
 def _finite(value: Any) -> Any:
+    """Returns a number; None where there is none."""
     if isinstance(value, str | int):
         return value
     return float(value) if isfinite(value) else None
 
 
-def _tables(run: int, found: Rollouts, *, whole: bool) -> dict[str, dict[str, Any]]:
-    steps = {"step": np.arange(1, found.steps["start_time"].size + 1), **found.steps}
-    tables = {"steps": steps, "ages": ages(found)}
-    if whole:
-        size = found.samples["group"].size
-        mine = {"sample": np.arange(1, size + 1)}
-        tables["samples"] = mine | {name: found.samples[name] for name in SHOWN}
-    return {
-        name: {"run": np.full(next(iter(columns.values())).size, run), **columns}
-        for name, columns in tables.items()
+def _tables(record: Rollouts, *, whole: bool) -> dict[str, dict[str, Any]]:
+    samples, steps = record.samples, record.steps
+    tables: dict[str, dict[str, Any]] = {
+        "steps": {"step": np.arange(1, steps["start_time"].size + 1), **steps},
+        "sample_ages": ages(record),
     }
-
-
-def write_table(path: Path, pieces: list[dict[str, Any]]) -> None:
-    """Writes a table; fates stand in it as words.
-
-    Args:
-        path: The file.
-        pieces: Columns of its parts, one after the other.
-    """
-    import pyarrow as pa
-    from pyarrow import parquet
-
-    columns = {name: [piece[name] for piece in pieces] for name in pieces[0]}
-    arrays = {name: _column(name, values) for name, values in columns.items()}
-    with explained(path.parent):
-        sink = pa.BufferOutputStream()
-        parquet.write_table(pa.table(arrays), sink)
-        replace(DISK, path, sink.getvalue().to_pybytes())
-
-
-def _column(name: str, values: list[np.ndarray]) -> "pa.Array":
-    import pyarrow as pa
-
-    whole = np.concatenate(values)
-    if name != "outcome":
-        return pa.array(whole)
-    words = [fate.name for fate in Fate]
-    return pa.DictionaryArray.from_arrays(pa.array(whole, pa.int8()), words)
+    if whole:
+        mine: dict[str, Any] = {"sample": np.arange(1, samples["group"].size + 1)}
+        mine |= {name: samples[name] for name in COLUMNS["samples"] if name in samples}
+        mine["outcome"] = Categorical(mine["outcome"], FATES)
+        tables["samples"] = mine
+    return tables

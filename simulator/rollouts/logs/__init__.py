@@ -7,22 +7,21 @@
 """
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from ... import inputs
 from ...scenario.reading import read_any
-from ...trace import DISK
+from ...scenario.study import expand
+from ...scenario.writing import to_yaml
+from ...storage import digests
+from ...timelines.saved import Progress, emptied, write_held
+from ...trace import DISK, Study
 from ...trace.disk import explained, replace
-from ..recording import (
-    LoggedRun,
-    entry,
-    new_folder,
-    write_rollouts,
-    write_table,
-)
+from ..recording import KIND, PlayedWorld, source_of, sources_of
 from ..world.measures import measures
 from ..world.record import Fate
 from .reading import read_samples
@@ -31,15 +30,22 @@ from .worlds import LogWorld, world_of
 
 __all__ = ["import_samples"]
 
-LOG = {"run": 0, "label": "log", "variant": "log", "parameters": {}, "replicate": 0}
+LOG: dict[str, Any] = {
+    "run": 0,
+    "label": "log",
+    "variant": "log",
+    "parameters": {},
+    "replicate": 0,
+    "seed": 0,
+}
 
 
 def import_samples(
     log: str | Path,
     folder: str | Path,
     overrides: Sequence[str] = (),
-    progress: Callable[[float], None] = lambda _: None,
-) -> dict[str, Any]:
+    progress: Progress = lambda _: None,
+) -> Study:
     """Writes what a log of samples says, with its fitted world and its replay.
 
     Args:
@@ -49,8 +55,8 @@ def import_samples(
         progress: Called with the fraction that is played.
 
     Returns:
-        What `rollouts.json` holds: as of a scenario, with the run `log` before the
-        others, and `fits` and `remarks`.
+        The study, as of a scenario, with the run `log` before the others; its manifest
+        has `fits` and `remarks`.
 
     Raises:
         UserError: something in the log, an override or the folder is wrong.
@@ -59,19 +65,35 @@ def import_samples(
     read = read_samples(path)
     found = record(read)
     world = world_of(read, found, path.stem, folder, overrides)
-    with new_folder(folder):
+    drawn = read.tokens[np.isfinite(read.finish) & (read.outcome != Fate.ABORTED)]
+    known = load_of(read, found)
+    values = measures(found, known.slots, read.optimizer_steps, drawn)
+    file = folder / "scenario.yaml"
+    with emptied(folder), explained(folder):
         for name, columns in world.tables.items():
-            write_table(folder / f"{name}.parquet", [columns])
-        text = json.dumps(world.tree, indent=1)  # YAML, too
-        with explained(folder):
-            replace(DISK, folder / "scenario.yaml", f"{text}\n".encode())
-        scenario = read_any(folder / "scenario.yaml", overrides)
-        known = load_of(read, found)
-        drawn = read.tokens[np.isfinite(read.finish) & (read.outcome != Fate.ABORTED)]
-        values = measures(found, known.slots, read.optimizer_steps, drawn)
-        told = entry({**LOG, "seed": 0}, found, known, values, whole=True)
-        logged = LoggedRun(found, told, _fits(world), world.remarks)
-        return write_rollouts(scenario, folder, progress, logged)
+            _write_table(folder / f"{name}.parquet", columns)
+        replace(DISK, file, json.dumps(world.tree, indent=1).encode())  # YAML, too
+        scenario = read_any(file, overrides)
+        replace(DISK, file, to_yaml(scenario).encode())
+        read_too = inputs.collect(run.scenario for run in expand(scenario))
+        with inputs.held(read_too):
+            told = inputs.told(read_too)
+            held = digests.of_file(path)._asdict()
+            told["inputs"][str(log)] = {"at": str(path.absolute()), **held}
+            told |= {"fits": _fits(world), "remarks": world.remarks}
+            first = source_of(LOG, scenario, lambda: PlayedWorld(found, known, values))
+            first.entry["scenario"] = {}  # the log itself has none
+            tree, sources = scenario.model_dump(mode="json"), sources_of(scenario, 1)
+            return write_held(folder, tree, [first, *sources], told, KIND, progress)
+
+
+def _write_table(path: Path, columns: dict[str, Any]) -> None:
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    sink = pa.BufferOutputStream()
+    parquet.write_table(pa.table(columns), sink)
+    replace(DISK, path, sink.getvalue().to_pybytes())
 
 
 def _fits(world: LogWorld) -> list[dict[str, Any]]:

@@ -243,6 +243,29 @@ class RolloutOptions(Config):
     stop: RolloutStop
     """End of a run."""
 
+    def described(self, at: str = "") -> dict[str, Any]:
+        """Returns what the world says of itself, as of `Protocol.described`.
+
+        Args:
+            at: Where its entries are in a scenario, such as `protocol.`.
+        """
+        return {
+            "entities": f"{self.generation.num_slots} slots that generate samples, one "
+            f"after the other for each of them, and a trainer of batches",
+            "stages": {
+                "generation, tokens": f"{at}generation.tokens",
+                "seconds of a token": f"{at}generation.seconds_per_token",
+                "training": f"{at}trainer.step",
+            },
+            "resources": {"the trainer, which makes one step after the other": ""},
+            "queues": [f"finished samples, as {at}queue has it"],
+            "symbols": "in the seconds of a token m is the number of busy slots of a "
+            "machine, from 1, and M is the number of its slots",
+            "scheduling": "Events of slots, queue and trainer, in virtual time; at one "
+            "instant weights are loaded first, then a step ends, slots are repaired, "
+            "samples begin and end, and slots fail.",
+        }
+
 
 def check_rollouts(world: RolloutOptions) -> None:
     """Refuses options that do not fit each other, or with which a world stands still.

@@ -19,12 +19,7 @@ from stalesim.simulator.scenario.reading import read_any
 from stalesim.simulator.scenario.setting import WorldScenario
 from stalesim.simulator.scenario.study import expand
 
-SCENARIOS = sorted(
-    path
-    for path in (Path(__file__).parents[3] / "scenarios").rglob("*.yaml")
-    if "\ngeneration:" not in path.read_text(encoding="utf-8")
-)
-"""Rollouts alone make no study, and so no page."""
+SCENARIOS = sorted((Path(__file__).parents[3] / "scenarios").rglob("*.yaml"))
 ITEMS = [
     *("1.1", "1.2", "1.3"),
     *("2.1", "2.2", "2.3", "2.4", "2.5"),
@@ -40,6 +35,7 @@ def manifest_of(path: Path) -> dict[str, Any]:
     """Returns the manifest that a study of a scenario would have at its end."""
     scenario = read_any(path)
     tree = scenario.model_dump(mode="json")
+    slots = scenario.generation.num_slots if scenario.of_samples else 0
     made = [
         {
             "run": run.number,
@@ -49,8 +45,8 @@ def manifest_of(path: Path) -> dict[str, Any]:
             "replicate": run.replicate,
             "seed": run.seed,
             "mode": "compiled",
-            "num_clients": run.scenario.num_clients,
-            "protocol": run.scenario.protocol.kind,
+            "num_clients": slots or run.scenario.num_clients,
+            "protocol": "rollouts" if slots else run.scenario.protocol.kind,
             "algorithm": (tree.get("algorithm") or {}).get("kind"),
             "facts": run.scenario.described(),
             "stop": "time",
@@ -63,7 +59,7 @@ def manifest_of(path: Path) -> dict[str, Any]:
         }
         for run in itertools.islice(expand(scenario), 40)
     ]
-    kind = {} if "problem" in tree else {"kind": "timeline"}
+    kind = {} if "problem" in tree else {"kind": "samples" if slots else "timeline"}
     of_study = {key: tree[key] for key in ("name", "source", "question")}
     environment = {"python": "3.11.7", "cores": 2, "simpy": "4.1.2", "stalesim": "9"}
     end = {"status": "complete", "environment": environment, "commit": "c0ffee"}

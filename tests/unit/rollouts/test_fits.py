@@ -98,7 +98,7 @@ def test_times_of_tokens_and_steps_are_found(
     rollouts.log_of(tmp_path / "played").to_csv(tmp_path / "log.csv", index=False)
     override = ["generation.max_async_level=0"]
     told = import_samples(tmp_path / "log.csv", tmp_path / "there", override)
-    fits: dict[str, Any] = {fit["key"]: fit["value"] for fit in told["fits"]}
+    fits: dict[str, Any] = {fit["key"]: fit["value"] for fit in told.manifest["fits"]}
     found = fits["generation.seconds_per_token"]
     assert isinstance(found, law)
     tree = {"slots": 8, "tokens": {"law": "expon"}, "seconds_per_token": found}
