@@ -83,7 +83,10 @@ def _check_type(values: Any, dtype: str, table: str) -> None:
         )
 
 
-OF_A_RUN = ("scenario", "parameters", "facts", "samples_per_job")
+OF_A_RUN = (
+    *("scenario", "parameters", "facts", "samples_per_job"),
+    *("measures", "workload", "slot_seconds"),
+)
 """Entries of a run that are no single values."""
 
 
@@ -91,7 +94,8 @@ def runs(study: Study) -> pd.DataFrame:
     """Returns one row per run that has ended: who it was and how it ended.
 
     `group` is the variant with its swept values: runs that differ in replicate alone.
-    A swept value that is a list or a sub-tree is told in a few words.
+    A swept value that is a list or a sub-tree is told in a few words. What a world of
+    samples has measured of a run stands in columns of their own.
 
     Raises:
         StudyError: No run has ended.
@@ -103,7 +107,8 @@ def runs(study: Study) -> pd.DataFrame:
         row = {k: v for k, v in run.items() if k not in OF_A_RUN}
         values = run["parameters"].items()
         swept = {columns[key]: short(value) for key, value in values}
-        rows.append(row | {"group": run["label"]} | swept)
+        measured = run.get("measures", {})
+        rows.append(row | measured | {"group": run["label"]} | swept)
     if not rows:
         raise StudyError(
             f"study {study.manifest['name']!r} has no run that has ended yet; wait if "

@@ -45,7 +45,7 @@ from stalesim.analysis.markup import literal
 from stalesim.analysis.targets import final_values, time_to_target
 from stalesim.simulator.claims import ORIGINS
 from stalesim.simulator.config import catalogue
-from stalesim.simulator.trace import load
+from stalesim.simulator.trace import is_world, load
 
 ROOT = experiments.ROOT
 RESULTS = ROOT / experiments.RESULTS
@@ -61,7 +61,7 @@ def take_in(study: Study) -> None:
         raise SystemExit(f"{manifest['name']}: the study must be complete")
     folder = RESULTS / manifest["name"]
     folder.mkdir(parents=True, exist_ok=True)
-    if manifest.get("kind") == "timeline":
+    if is_world(manifest):
         take_in_world(study, folder)
         return
     rows = summary.summary(study).drop(columns=["updates/s"])

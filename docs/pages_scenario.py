@@ -44,8 +44,8 @@ TYPES = {
 def scenario_keys() -> str:
     """Returns the reference of scenarios as Markdown."""
     from stalesim.simulator.config.catalogue import own
+    from stalesim.simulator.rollouts.scenario import RolloutScenario
     from stalesim.simulator.scenario.grid import Range
-    from stalesim.simulator.scenario.rollouts import RolloutScenario
     from stalesim.simulator.scenario.scenario import Scenario
     from stalesim.simulator.scenario.setting import WorldScenario
 

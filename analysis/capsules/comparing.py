@@ -4,6 +4,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
+from ...simulator.trace import is_world
 from .. import claims
 from ..frames import Study
 from ..markup import no_formulas
@@ -60,7 +61,7 @@ def compare(capsule: Capsule, study: Study) -> Repetition:
         StudyError: A table of either is damaged.
     """
     then, now = {}, {}
-    if not contents.is_played(capsule.manifest):
+    if not is_world(capsule.manifest):
         then = _by_claim(capsule.table(contents.CLAIMS))
         now = _by_claim(no_formulas(claims.evaluate(study).astype(str), SAME))
     names = [*dict.fromkeys([*then, *now])]

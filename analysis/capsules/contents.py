@@ -10,12 +10,11 @@ from pandas.api.types import is_numeric_dtype
 
 from ...simulator.config.study_names import RULE, is_name
 from ...simulator.config.text import shown
-from ...simulator.trace import StudyError
-from .. import claims, tables
+from ...simulator.trace import StudyError, is_world
+from .. import claims, tables, worlds
 from ..frames import Study
 from ..markup import no_formulas
 from ..page.writing import yaml_of
-from ..timelines.view import view
 from . import digests
 
 SCENARIO, MANIFEST = "scenario.yaml", "manifest.json"
@@ -98,14 +97,9 @@ def entries(study: Study) -> list[PackedFile]:
     return [*found, _text(README, _readme(manifest, found), "what this is")]
 
 
-def is_played(manifest: Mapping[str, Any]) -> bool:
-    """Says whether a manifest is of a timeline, which has no numerics and no claims."""
-    return manifest.get("kind") == "timeline"
-
-
 def _results(study: Study) -> list[PackedFile]:
-    if is_played(study.manifest):
-        measured = view(study).by_run
+    if is_world(study.manifest):
+        measured = worlds.report_of(study.manifest).measured(study)
         return [_csv(RESULTS, measured, "speed and staleness, by run")]
     found = tables.numbers(tables.results(study))
     return [

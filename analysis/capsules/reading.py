@@ -15,7 +15,7 @@ from ...simulator.config import json_text
 from ...simulator.config.study_names import RULE, is_name
 from ...simulator.config.text import shown
 from ...simulator.storage import limits
-from ...simulator.trace import StudyError
+from ...simulator.trace import StudyError, is_world
 from ...simulator.trace.manifest import parsed
 from . import contents, metadata
 
@@ -130,7 +130,7 @@ def _check_contents(capsule: Capsule) -> None:
         raise _damaged(path, f"{contents.RUNS} has not a row for each run")
     if not manifest["runs"]:
         raise _damaged(path, "it has no runs, which could be repeated")
-    if not contents.is_played(manifest):
+    if not is_world(manifest):
         if contents.CLAIMS not in capsule.files:
             raise _damaged(path, f"{contents.CLAIMS} is missing")
         rows, claims = capsule.table(contents.CLAIMS, CLAIM), manifest["scenario"]

@@ -64,6 +64,7 @@ def _described(study: Study, run: dict[str, Any]) -> dict[str, Any]:
         for key, value in run.items()
         if key not in OF_A_RUN
     }
+    told |= run.get("measures", {})
     told |= flat(run.get("scenario", {})) | measures(study, run)
     return {quoted(key): quoted(value) for key, value in told.items()}
 

@@ -1,13 +1,14 @@
 """Writes figures as files."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from matplotlib.figure import Figure
 
 from ...simulator.trace import StudyError
 from ..files import replaced
-from . import style
+from ..frames import Study
+from . import captions, style
 from .formats import chosen_formats
 
 DOTS_PER_INCH = 200
@@ -45,6 +46,40 @@ def save_figure(
             f"{stem}: the figure must be written, but {error.strerror or error}; make "
             f"room, or the folder writable"
         ) from error
+    return paths
+
+
+def save_all(
+    study: Study,
+    figures: Iterable[tuple[str, Figure]],
+    shows: Callable[[str], str],
+    folder: str | Path,
+    forms: str | Sequence[str] = "png",
+    styles: Sequence[str | Path] = (),
+) -> list[Path]:
+    """Saves figures into `folder/figures`, and next to each its caption, as text.
+
+    Args:
+        study: Study that is drawn.
+        figures: Names of files with their figures, drawn one at a time.
+        shows: Returns what a figure shows, by its name.
+        folder: Parent of the folder `figures`, which is created if missing.
+        forms: Formats of the files, as in `figures.save`.
+        styles: Matplotlib styles, as in `figures.save`.
+
+    Returns:
+        Paths of the files.
+
+    Raises:
+        StudyError: A figure cannot be written.
+        UserError: There is no such format or style.
+    """
+    forms, where, paths = chosen_formats(forms), Path(folder) / "figures", []
+    with style.using(*styles):
+        for name, figure in figures:
+            paths += save_figure(figure, where / name, forms)
+            text = captions.caption_text(study, name, figure, shows(name))
+            captions.write(text, where / name)
     return paths
 
 

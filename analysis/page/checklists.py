@@ -12,7 +12,7 @@ from typing import Any
 
 from ...simulator.config.errors import UserError
 from ...simulator.config.text import suggestion
-from ...simulator.trace import StudyError
+from ...simulator.trace import StudyError, is_world
 from ..files import write_text
 from ..frames import Study
 from . import method, neurips, runs
@@ -56,7 +56,7 @@ def filled(study: Study, name: str) -> str:
     runs.check(manifest, str(study.folder / "manifest.json"))
     if name == "stress-des":
         return _stress(manifest)
-    if manifest.get("kind") == "timeline":
+    if is_world(manifest):
         raise StudyError(
             f"{study.folder}: must be a study with numerics for the checklist of "
             f"NeurIPS, but is a timeline; take --checklist stress-des"

@@ -4,36 +4,28 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ...simulator.config.text import counted
-from ...simulator.trace import metric_of_study
+from ...simulator.trace import is_world, metric_of_study
+from .. import facts, worlds
 from ..frames import data_sets
 from ..statistics import MEDIANS
 from . import world
 from .item import Item, Marked, Rows
 from .words import about, entries, listed, shown
 
-PARTS = ("clients", "server", "job", "protocol", "algorithm", "privacy")
+PARTS = (
+    *("clients", "server", "job", "protocol", "algorithm", "privacy"),
+    *("generation", "queue", "trainer", "weights"),
+)
 OF_PROBLEM = ("model", "loss", "reduction", "l2", "transfer")
 """Entries of a scenario, and of its problem, that are parameters of the model."""
 UNITS = {"time": "virtual s"}
 """Units of periods of evaluation whose keys are no units."""
+SYMBOLS = (
+    "in laws and expressions m is a client's number, from 1, and M is how many there "
+    "are"
+)
 UNKNOWN = "of a package that is not here."
 """Words on a part of a plug-in that this installation does not have."""
-_OF_TIMELINE: tuple[list[str], Rows] = (
-    [
-        (
-            "Commits and contributions per virtual second; staleness of contributions "
-            "in commits (those between a client's read and the commit of its work); "
-            "shares of jobs that were applied, rejected, lost or crashed; waiting; use "
-            "of each client. "
-            "Means over replicates; in brackets the closed form of the steady state, "
-            "where one is known. Speed, staleness, waiting and use are measured after "
-            "the start of each run, that is when the jobs that first filled the system "
-            "have ended, or over all of it where that is not over; maxima, shares and "
-            "counts are of all of it."
-        )
-    ],
-    [],
-)
 
 
 def objectives(manifest: dict[str, Any]) -> list[Item]:
@@ -48,8 +40,11 @@ def objectives(manifest: dict[str, Any]) -> list[Item]:
     if claims:
         aims.append(f"{counted(claims, 'claim')} to check.")
     swept = [(key, listed(values)) for key, values in _swept(runs).items()]
-    is_timeline = manifest.get("kind") == "timeline"
-    outputs = _OF_TIMELINE if is_timeline else _outputs(manifest)
+    outputs: tuple[list[str], Rows] = (
+        ([worlds.report_of(manifest).OUTPUTS], [])
+        if is_world(manifest)
+        else _outputs(manifest)
+    )
     return [
         Item("1.1", "Purpose of the model", [question, *source]),
         Item("1.2", "Model outputs", *outputs),
@@ -140,10 +135,8 @@ def data(manifest: dict[str, Any]) -> list[Item]:
     own = {key: problem[key] for key in OF_PROBLEM if problem.get(key) is not None}
     rows = [row for key, tree in given.items() for row in entries(tree, key)]
     rows += [(f"problem.{key}", shown(value)) for key, value in own.items()]
-    text = (
-        "Of the base; in laws and expressions m is a client's number, from 1, and M is "
-        "how many there are. Where runs differ: 1.3 and 2.3."
-    )
+    own = dict.fromkeys(facts.of(run, "symbols") or SYMBOLS for run in manifest["runs"])
+    text = f"Of the base; {'; '.join(own)}. Where runs differ: 1.3 and 2.3."
     return [
         Item("3.1", "Data sources", list(_sources(scenario, names))),
         Item("3.2", "Pre-processing", () if prepared else ("None.",), prepared),

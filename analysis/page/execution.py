@@ -6,6 +6,7 @@ from typing import Any
 
 from ...simulator.config.text import counted, ranges
 from ...simulator.scenario.grid import REPLICATES, ZIPPED
+from .. import facts
 from . import world
 from .item import Item
 from .runs import ended
@@ -15,6 +16,10 @@ MACHINE = ("platform", "cores", "device", "backend")
 """Entries of the environment that are no software."""
 UNITS = {"time": "virtual s"}
 """Units of limits whose keys are no units."""
+SIMPY = (
+    "Event scheduling on SimPy's event loop, in virtual time; at one time events "
+    "happen by priority, then in the order in which they were scheduled."
+)
 GENERATORS = (
     "The world is drawn by NumPy's counter-based generator Philox, each number by "
     "(seed, purpose, client, position), and laws by inversion; what is drawn in the "
@@ -63,10 +68,8 @@ def implementation(manifest: dict[str, Any]) -> list[Item]:
     machine = [(k, str(v)) for k, v in environment.items() if k in MACHINE]
     modes = Counter(run["mode"] for run in runs if "mode" in run)
     how = [(mode, counted(number, "run")) for mode, number in modes.items()]
-    execution = (
-        "Event scheduling on SimPy's event loop, in virtual time; at one time events "
-        "happen by priority, then in the order in which they were scheduled."
-    )
+    own = dict.fromkeys(facts.of(run, "scheduling") or SIMPY for run in runs)
+    execution = " ".join(own)
     if modes:
         execution += " The numerics follow the recorded order of events, in JAX."
     if world.imported(manifest["scenario"]):

@@ -5,6 +5,7 @@ import shlex
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from ...simulator.trace import is_world
 from .item import Rows
 from .world import imported
 
@@ -40,15 +41,14 @@ def commands(manifest: dict[str, Any], name: str) -> Iterator[str]:
     pins = [f"{each}=={environment[each]}" for each in PINNED if environment.get(each)]
     yield shlex.join(["pip", "install", ".", *pins])
     again = f"{manifest['name']}-again"
-    timeline = manifest.get("kind") == "timeline"
-    verb = "timeline" if timeline else "run"
+    verb = "timeline" if is_world(manifest) else "run"
     if imported(manifest["scenario"]):
         log = next(iter(_of(manifest, "inputs")), "LOG")
         yield shlex.join(["stalesim", verb, IMPORT, log, "-o", again])
     else:
         imports = _imports(manifest, verb)
         yield shlex.join(["stalesim", *imports, verb, name, "-o", again])
-    if not timeline:
+    if verb == "run":
         yield shlex.join(["stalesim", "check", again])
     yield shlex.join(["stalesim", "report", again])
 

@@ -6,7 +6,7 @@ from typing import Any
 import pandas as pd
 
 from ...simulator.config.text import ranges
-from ...simulator.trace import StudyError
+from ...simulator.trace import StudyError, is_world
 from ..frames import UNFINISHED
 
 TROUBLED = (*UNFINISHED, "interrupted", "diverged")
@@ -45,8 +45,8 @@ def check(manifest: Any, place: str) -> None:
     """
     _check(manifest, OF_STUDY, place)
     scenario = manifest["scenario"]
-    _check(scenario, {"protocol": dict}, f"{place}, scenario")
-    if manifest.get("kind") != "timeline":
+    if not is_world(manifest):
+        _check(scenario, {"protocol": dict}, f"{place}, scenario")
         _check(scenario, dict.fromkeys(OF_LEARNING, dict), f"{place}, scenario")
         for part, needed in OF_LEARNING.items():
             _check(scenario[part], needed, f"{place}, scenario, {part}")

@@ -11,12 +11,11 @@ import pandas as pd
 from ...simulator.config.text import counted, printable
 from ...simulator.scenario import dialect
 from ...simulator.scenario.writing import without_nothing
-from ...simulator.trace import Study, StudyError
-from .. import claims, staleness, summary, timelines
+from ...simulator.trace import Study, StudyError, is_world
+from .. import claims, staleness, summary, worlds
 from ..figures import report as study_report
 from ..files import write_text
 from ..frames import first_metric, titled
-from ..timelines import report as timeline_report
 from . import method, pictures, repeating, runs
 from .item import Marked
 from .world import imported
@@ -74,10 +73,10 @@ def html(study: Study) -> str:
     """
     manifest = study.manifest
     runs.check(manifest, str(study.folder / "manifest.json"))
-    is_timeline = manifest.get("kind") == "timeline"
-    tables = list(_timeline_tables(study) if is_timeline else _tables(study))
-    found = None if is_timeline else claims.evaluate(study)
-    drawn = timeline_report if is_timeline else study_report
+    is_alone = is_world(manifest)
+    drawn = worlds.report_of(study.manifest) if is_alone else study_report
+    tables = list(_world_tables(study) if is_alone else _tables(study))
+    found = None if is_alone else claims.evaluate(study)
     sentence, complete = runs.status(manifest)
     troubled = runs.troubled(manifest)
     scenario = yaml_of(manifest["scenario"])
@@ -128,8 +127,8 @@ def _tables(study: Study) -> Iterator[TextTable]:
         yield _table("Staleness (commits), by groups of clients.", divided)
 
 
-def _timeline_tables(study: Study) -> Iterator[TextTable]:
-    for title, frame in timelines.tables(study):
+def _world_tables(study: Study) -> Iterator[TextTable]:
+    for title, frame in worlds.report_of(study.manifest).tables(study):
         yield _table(title, frame)
 
 

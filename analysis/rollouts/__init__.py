@@ -1,11 +1,12 @@
 """Recorded worlds of samples: tables with closed forms, and figures.
 
-`told` reads what `stalesim timeline` wrote, `tables` compares with the closed forms of
-`analysis.theory.rollouts`, `figures` draws; `logs` writes a run as a real system would.
+`tables` compares what `stalesim timeline` wrote with the closed forms of `theory`,
+`figures` draws it, and `report` has both for every command; `logs` writes a run as the
+log of a real system.
 """
 
-from .figures import save_figures
 from .logs import log_of
-from .tables import compared, table_of, told
+from .report import save, standard
+from .tables import closing, compared, fitted
 
-__all__ = ["compared", "log_of", "save_figures", "table_of", "told"]
+__all__ = ["closing", "compared", "fitted", "log_of", "save", "standard"]

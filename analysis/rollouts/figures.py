@@ -1,8 +1,6 @@
 """Figures of recorded worlds of samples."""
 
-from collections.abc import Iterator, Sequence
-from pathlib import Path
-from typing import Any
+from collections.abc import Iterator
 
 import numpy as np
 import pandas as pd
@@ -10,8 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from ..figures import style
-from ..figures.files import save_figure
-from .tables import compared, swept_keys, table_of
+from ..frames import Study
 
 MOST = 8
 """Groups that one histogram shows."""
@@ -19,45 +16,10 @@ SHARE = "generation.machines", "trainer.machines"
 """Swept keys that divide machines between both sides."""
 
 
-def save_figures(
-    told: dict[str, Any], folder: str | Path, forms: str | Sequence[str] = "png"
-) -> list[Path]:
-    """Draws what can be drawn of a recorded world into its folder `figures`.
-
-    Args:
-        told: What is told of it.
-        folder: Its folder.
-        forms: Formats of the figures.
-
-    Returns:
-        Paths of the files.
-    """
-    paths = []
-    with style.context():
-        for name, figure in figures(told, folder):
-            paths += save_figure(figure, Path(folder) / "figures" / name, forms)
-    return paths
-
-
-def figures(told: dict[str, Any], folder: str | Path) -> Iterator[tuple[str, Figure]]:
-    """Yields the histogram, what is swept, and the best split, as far as there are."""
-    yield "staleness", histogram(told, table_of(folder, "ages"))
-    frame = compared(told)
-    keys = [key for key in swept_keys(told) if _numbers(frame[key]).notna().all()]
-    if {*SHARE} <= {*keys}:
-        yield "best_split", best_split(frame)
-    elif keys:
-        yield "swept", swept(frame, keys[0])
-
-
-def histogram(told: dict[str, Any], ages: pd.DataFrame) -> Figure:
-    """Draws the shares of trained samples, and of tokens, by staleness.
-
-    Args:
-        told: What is told of a recorded world.
-        ages: Its table `ages`.
-    """
-    label = {run["run"]: run["label"] for run in told["runs"]}
+def histogram(study: Study) -> Figure:
+    """Draws the shares of trained samples, and of tokens, by staleness."""
+    label = {run["run"]: run["label"] for run in study.manifest["runs"]}
+    ages = study.table("sample_ages")
     ages = ages.assign(group=ages["run"].map(label))
     figure = Figure(figsize=(7.2, 3.2), layout="constrained")
     one, two = figure.subplots(1, 2, sharey=True)
@@ -83,7 +45,7 @@ def swept(frame: pd.DataFrame, key: str) -> Figure:
     figure = Figure(figsize=(7.2, 3.2), layout="constrained")
     one, two = figure.subplots(1, 2)
     for colour, (name, rows) in zip(_colours(), _lines(frame, key), strict=False):
-        at = _numbers(rows[key])
+        at = numbers(rows[key])
         one.plot(at, rows["staleness_mean"], "o-", ms=3, c=colour, label=name)
         one.plot(at, rows["predicted_staleness_mean"], "--", lw=1, c=colour)
         two.plot(at, rows["seconds_per_step"], "o-", ms=3, c=colour, label=name)
@@ -104,7 +66,7 @@ def best_split(frame: pd.DataFrame) -> Figure:
     figure = Figure(figsize=(7.2, 3.2), layout="constrained")
     one, two = figure.subplots(1, 2)
     for colour, (name, rows) in zip(_colours(), _lines(frame, SHARE[0]), strict=False):
-        at = _numbers(rows[SHARE[0]]).to_numpy()
+        at = numbers(rows[SHARE[0]]).to_numpy()
         seconds = rows["seconds_per_step"].to_numpy()
         one.plot(at, seconds, "o-", ms=3, c=colour, label=name)
         best = int(np.nanargmin(seconds))
@@ -132,11 +94,12 @@ def _frontier(
 
 def _lines(frame: pd.DataFrame, key: str) -> Iterator[tuple[str, pd.DataFrame]]:
     for name, rows in frame.groupby("variant", sort=False):
-        order = _numbers(rows[key]).argsort()
+        order = numbers(rows[key]).argsort()
         yield style.text(str(name)), rows.iloc[order]
 
 
-def _numbers(values: pd.Series) -> pd.Series:
+def numbers(values: pd.Series) -> pd.Series:
+    """Returns values as numbers, NaN where they are none."""
     return pd.to_numeric(values, errors="coerce")
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from .tables import table_of
+from ...simulator.trace import load
 
 
 def log_of(folder: str | Path, run: int = 0) -> pd.DataFrame:
@@ -20,12 +20,13 @@ def log_of(folder: str | Path, run: int = 0) -> pd.DataFrame:
         run: Number of the run.
 
     Returns:
-        Columns as `simulator.timelines.sampled.reading` has them; what was in training
+        Columns as `simulator.rollouts.logs.reading` has them; what was in training
         when the run ended has no step.
     """
-    samples, steps = (table_of(folder, name) for name in ("samples", "steps"))
+    study = load(folder)
+    samples, steps = (study.table(name) for name in ("samples", "steps"))
     samples, steps = (table[table["run"] == run] for table in (samples, steps))
-    trained = samples["outcome"].astype(str) == "TRAINED"
+    trained = samples["outcome"] == "TRAINED"
     step = samples["step"].where(trained)
     log = samples[["sample", "start_time", "finish_time", "tokens", "start_version"]]
     times = steps.set_index("step")[["start_time", "end_time"]].astype(np.float64)
@@ -34,5 +35,5 @@ def log_of(folder: str | Path, run: int = 0) -> pd.DataFrame:
         step=step,
         step_start_time=step.map(times["start_time"]),
         step_end_time=step.map(times["end_time"]),
-        outcome=samples["outcome"].astype(str).str.lower(),
+        outcome=samples["outcome"].str.lower(),
     ).reset_index(drop=True)

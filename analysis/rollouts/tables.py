@@ -1,18 +1,14 @@
 """What runs of samples come to, next to what closed forms say."""
 
-import json
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from ...simulator.config.errors import StudyError
 from ...simulator.scenario.study import short_names
-from ..theory.rollouts import rollout_staleness
+from ..frames import UNFINISHED, Study, swept_columns
+from .theory import rollout_staleness
 
-NAME = "rollouts.json"
-TABLES = ("steps", "ages", "samples")
 COLUMNS = {
     "staleness_mean": "staleness",
     "in_generation": "in generation",
@@ -25,37 +21,6 @@ COLUMNS = {
     "length_bias": "length bias",
 }
 """Measures of the closing table, and how it calls them."""
-
-
-def told(folder: str | Path) -> dict[str, Any]:
-    """Returns what a folder tells of a recorded world of samples.
-
-    Raises:
-        StudyError: it is no such folder.
-    """
-    try:
-        found = json.loads((Path(folder) / NAME).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        raise StudyError(
-            f"{folder} must be a folder that stalesim timeline wrote of a scenario "
-            f"with generation, got none with {NAME}; write it again"
-        ) from None
-    return found
-
-
-def table_of(folder: str | Path, name: str) -> pd.DataFrame:
-    """Returns a table of a recorded world: `steps`, `ages` or `samples`.
-
-    Raises:
-        StudyError: there is no such table.
-    """
-    path = Path(folder) / f"{name}.parquet"
-    if name not in TABLES or not path.exists():
-        raise StudyError(
-            f"table must be one of {', '.join(TABLES)} that is in {folder}, got "
-            f"{name!r}; samples are left out by record: summary"
-        )
-    return pd.read_parquet(path)
 
 
 def predictions(workload: dict[str, Any]) -> dict[str, float]:
@@ -76,11 +41,11 @@ def predictions(workload: dict[str, Any]) -> dict[str, float]:
     return dict(zip(names, (found.mean, *found), strict=True))
 
 
-def compared(told: dict[str, Any]) -> pd.DataFrame:
+def compared(study: Study) -> pd.DataFrame:
     """Returns a row for each variant and point: means over replicates.
 
     Args:
-        told: What is told of a recorded world.
+        study: World of samples.
 
     Returns:
         Columns `label`, `variant`, every swept key, every measure, `length_bias` (mean
@@ -88,7 +53,9 @@ def compared(told: dict[str, Any]) -> pd.DataFrame:
         as `predicted_...`, NaN where they do not hold.
     """
     rows = []
-    for run in told["runs"]:
+    for run in study.manifest["runs"]:
+        if run["stop"] in UNFINISHED:
+            continue
         values = {k: np.nan if v is None else v for k, v in run["measures"].items()}
         bias = values["tokens_trained"] / values["tokens_drawn"] - 1
         closed = predictions(run["workload"])
@@ -104,19 +71,14 @@ def compared(told: dict[str, Any]) -> pd.DataFrame:
             }
         )
     frame = pd.DataFrame(rows)
-    words = ["label", "variant", *swept_keys(told)]
+    words = ["label", "variant", *swept_columns(study)]
     grouped = frame.groupby(words, sort=False, dropna=False)
     return grouped.mean(numeric_only=True).reset_index()
 
 
-def swept_keys(told: dict[str, Any]) -> list[str]:
-    """Returns the keys that a recorded world sweeps, in their order."""
-    return list(dict.fromkeys(key for run in told["runs"] for key in run["parameters"]))
-
-
-def closing(told: dict[str, Any]) -> pd.DataFrame:
+def closing(study: Study) -> pd.DataFrame:
     """Returns the closing table: measured, and the closed form in brackets."""
-    frame, keys = compared(told), swept_keys(told)
+    frame, keys = compared(study), swept_columns(study)
     table = pd.DataFrame()
     if len({*frame["variant"]}) > 1 or not keys:
         table["variant"] = frame["variant"]
@@ -133,12 +95,8 @@ def closing(told: dict[str, Any]) -> pd.DataFrame:
     return table
 
 
-def fitted(told: dict[str, Any]) -> pd.DataFrame:
-    """Returns the laws that were fitted to a log, a row for each.
-
-    Args:
-        told: What is told of a log of samples.
-    """
+def fitted(study: Study) -> pd.DataFrame:
+    """Returns the laws that were fitted to a log of samples, a row for each."""
     return pd.DataFrame(
         {
             "entry": fit["key"],
@@ -147,5 +105,5 @@ def fitted(told: dict[str, Any]) -> pd.DataFrame:
             "p": "" if fit["p"] is None else f"{fit['p']:.3g}",
             "verdict": "refused" if fit["why"] else "taken",
         }
-        for fit in told["fits"]
+        for fit in study.manifest["fits"]
     )

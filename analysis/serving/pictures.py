@@ -11,8 +11,8 @@ from matplotlib.lines import Line2D
 
 from ...simulator.metrics import find
 from ...simulator.timeline import COMMITS
-from ...simulator.trace import is_summary
-from .. import clients, facts
+from ...simulator.trace import is_summary, is_world
+from .. import clients, facts, worlds
 from ..curves import mean_curves
 from ..figures import gantt, layout, learning_curves, style
 from ..figures import staleness as histograms
@@ -30,6 +30,8 @@ MOST_JOBS = 50_000
 
 def curves(seen: Watched) -> list[Picture]:
     """Returns the learning curves so far, those of runs under way among them."""
+    if is_world(seen.manifest):
+        return []
     if seen.rows.empty:
         known = islice(learning_curves.standard(seen.study), 2) if seen.ended else ()
         caption = next(iter(learning_curves.CAPTIONS.values()))
@@ -95,8 +97,8 @@ def staleness(seen: Watched) -> list[Picture]:
     """Returns how stale the work of the first variants was, of runs that have ended."""
     if not seen.ended:
         return []
-    if seen.manifest.get("kind") == "timeline":
-        return [_of_timeline(seen.study, "staleness")]
+    if is_world(seen.manifest):
+        return [_of_world(seen.study, "staleness")]
     caption = next(iter(histograms.CAPTIONS.values()))
     drawn = islice(histograms.standard(seen.study), MOST_HISTOGRAMS)
     return [
@@ -107,10 +109,10 @@ def staleness(seen: Watched) -> list[Picture]:
 
 def timeline(seen: Watched) -> list[Picture]:
     """Returns who did what when, in the first run of each group that has ended."""
-    if not seen.ended or is_summary(seen.manifest):
+    if not seen.ended or not _has_jobs(seen):
         return []
-    if seen.manifest.get("kind") == "timeline":
-        return [_of_timeline(seen.study, "gantt")]
+    if is_world(seen.manifest):
+        return [_of_world(seen.study, "gantt")]
     firsts = {run["label"]: run for run in reversed(seen.ended)}
     order = [run for run in seen.ended if firsts[run["label"]] is run]
     panels = [_panel(seen.study, run) for run in order[: gantt.MOST_PANELS]]
@@ -122,14 +124,19 @@ def timeline(seen: Watched) -> list[Picture]:
     return [picture("gantt", figure, timeline_report.CAPTIONS["gantt"])]
 
 
-def _of_timeline(study: Study, wanted: str) -> Picture:
-    found = (f for name, f in timeline_report.standard(study) if name == wanted)
-    return picture(wanted, next(found), timeline_report.CAPTIONS[wanted])
+def _has_jobs(seen: Watched) -> bool:
+    return "jobs" in seen.study.files and not is_summary(seen.manifest)
+
+
+def _of_world(study: Study, wanted: str) -> Picture:
+    report = worlds.report_of(study.manifest)
+    found = (f for name, f in report.standard(study) if name == wanted)
+    return picture(wanted, next(found), report.caption(wanted))
 
 
 def trace_events(seen: Watched) -> dict[str, Any] | None:
     """Returns the first run that has ended as trace events; None if there is none."""
-    if not seen.ended or is_summary(seen.manifest):
+    if not seen.ended or not _has_jobs(seen):
         return None
     run = seen.ended[0]
     panel = _panel(seen.study, run)
@@ -144,7 +151,7 @@ def _panel(study: Study, run: dict[str, Any]) -> gantt.Panel:
     """Returns the first jobs of a run."""
     number, clients_ = run["run"], run["num_clients"]
     jobs = _rows(study, "jobs", number)
-    if study.manifest.get("kind") == "timeline":
+    if is_world(study.manifest):
         rows = _rows(study, "rows", number)
         commits = rows.loc[rows["kind"].isin(COMMITS) & (rows["place"] == 0), "time"]
     else:

@@ -4,6 +4,7 @@ import datetime as dt
 from typing import Any, NamedTuple
 
 from ...simulator.config.text import counted
+from ...simulator.trace import is_world
 from .. import claims
 from ..frames import UNFINISHED
 from ..watching import TaskSpeed, Watched
@@ -99,7 +100,7 @@ def standing(seen: Watched) -> StandingWords:
 
 def _silence(seen: Watched) -> str:
     """Returns what it means that nothing is heard of a study."""
-    if seen.manifest.get("kind") == "timeline":
+    if is_world(seen.manifest):
         return "Incomplete: the timeline is being written, or was cut short;"
     if not seen.has_spoken:
         return "No sign of life yet: it has just been started, or was killed;"

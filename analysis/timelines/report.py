@@ -16,9 +16,8 @@ from matplotlib.figure import Figure
 from ...simulator.timeline import COMMITS
 from ...simulator.trace import StudyError
 from .. import clients, facts
-from ..figures import captions, gantt, layout, style
-from ..figures.files import save_figure
-from ..figures.formats import chosen_formats
+from ..figures import gantt, layout
+from ..figures.files import save_all
 from ..files import replaced
 from ..frames import Study
 from . import chrome, comparison, measures
@@ -63,6 +62,11 @@ CLIENTS = {
     "incidents": "incidents",
 }
 """Columns of the tables, and what they are called."""
+
+
+def measured(study: Study | View) -> pd.DataFrame:
+    """Returns the measures of each run, as numbers."""
+    return view(study).by_run
 
 
 def tables(study: Study | View) -> Iterator[tuple[str, pd.DataFrame]]:
@@ -157,14 +161,9 @@ def save(
         StudyError: A figure cannot be written.
         UserError: There is no such format or style.
     """
-    forms, where = chosen_formats(forms), Path(folder) / "figures"
-    seen, paths = view(study), []
-    with style.using(*styles):
-        for name, figure in standard(seen, seconds):
-            paths += save_figure(figure, where / name, forms)
-            text = captions.caption_text(seen.study, name, figure, caption(name))
-            captions.write(text, where / name)
-    return paths
+    seen = view(study)
+    drawn = standard(seen, seconds)
+    return save_all(seen.study, drawn, caption, folder, forms, styles)
 
 
 def export(study: Study | View, file: str | Path) -> None:
@@ -205,6 +204,18 @@ CAPTIONS = {
     "comparison": "What was measured, with closed forms where known",
 }
 """Captions of the figures, by name."""
+
+
+OUTPUTS = (
+    "Commits and contributions per virtual second; staleness of contributions in "
+    "commits (those between a client's read and the commit of its work); shares of "
+    "jobs that were applied, rejected, lost or crashed; waiting; use of each client. "
+    "Means over replicates; in brackets the closed form of the steady state, where one "
+    "is known. Speed, staleness, waiting and use are measured after the start of each "
+    "run, that is when the jobs that first filled the system have ended, or over all "
+    "of it where that is not over; maxima, shares and counts are of all of it."
+)
+"""What is measured, for a report."""
 
 
 def caption(name: str) -> str:

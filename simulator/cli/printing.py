@@ -190,25 +190,25 @@ def draw(
             out.say(f"Figure: {path}")
 
 
-def close_timeline(
+def close_world(
     study: "Study", seconds: float | None, chrome: Path | None, forms: Sequence[str]
 ) -> None:
-    """Shows the tables of a timeline; draws its figures and writes its trace events.
+    """Shows the tables of a world; draws its figures and writes its trace events.
 
     Args:
-        study: a timeline without numerics.
+        study: a world without numerics.
         seconds: Virtual seconds of the Gantt picture; by default about 60 jobs.
         chrome: File for trace events, if any.
         forms: Formats of its figures; none are drawn in none.
     """
-    from ...analysis import timelines
-    from ...analysis.timelines.view import view
+    from ...analysis import timelines, worlds
 
-    seen = view(study)
+    report = worlds.report_of(study.manifest)
+    seen = report.view(study)
     contributions = sum(run.get("contributions", 0) for run in study.manifest["runs"])
     if contributions > MANY:
         err.print(f"Measuring {contributions:,} contributions ...", highlight=False)
-    for title, frame in timelines.tables(seen):
+    for title, frame in report.tables(seen):
         show_table(title, frame)
     for run in study.manifest["runs"]:
         if run["replicate"] == 0:
@@ -220,32 +220,11 @@ def close_timeline(
     if forms:
         if contributions > MANY:
             err.print("Drawing ...")
-        draw_timeline(study, seconds, forms, seen=seen)
+        draw_world(study, seconds, forms, seen=seen)
     if chrome is not None:
         timelines.export(seen, chrome)
         out.say(f"Trace events: {chrome}")
     out.say(f"Timeline: {study.folder}")
-
-
-def close_rollouts(told: dict[str, Any], folder: Path, forms: Sequence[str]) -> None:
-    """Shows the table of a world of samples, and draws its figures.
-
-    Args:
-        told: What is told of it.
-        folder: Its folder.
-        forms: Formats of its figures; none are drawn in none.
-    """
-    from ...analysis import rollouts
-    from ...analysis.rollouts.tables import closing
-
-    show_table(f"{told['name']}: staleness in versions (closed form)", closing(told))
-    left = {run["workload"]["exempt"] for run in told["runs"]} - {""}
-    if left:
-        out.say(f"No closed form where {', or '.join(sorted(left))}")
-    if forms:
-        for path in rollouts.save_figures(told, folder, forms):
-            out.say(f"Figure: {path}")
-    out.say(f"Samples: {folder}")
 
 
 def show_import(study: "Study") -> None:
@@ -259,34 +238,31 @@ def show_import(study: "Study") -> None:
         )
 
 
-def show_fits(told: dict[str, Any]) -> None:
-    """Shows the laws that were fitted to a log, and what a scenario has otherwise."""
-    from ...analysis.rollouts.tables import fitted
-
-    show_table(f"{told['name']}: what was fitted", fitted(told))
-    for fit in told["fits"]:
+def show_fits(study: "Study") -> None:
+    """Shows which fitted laws are refused, and what a scenario has otherwise."""
+    for fit in study.manifest["fits"]:
         if fit["why"]:
             out.say(
                 f"{fit['key']}: {fit['says']} is refused; {fit['why']}; the log's own "
                 f"values are taken",
                 style="yellow",
             )
-    for remark in told["remarks"]:
+    for remark in study.manifest["remarks"]:
         out.say(f"Note: {remark}", style="yellow")
 
 
-def draw_timeline(
+def draw_world(
     study: "Study",
     seconds: float | None,
     forms: Sequence[str],
     styles: Sequence[str] = (),
     seen: "View | None" = None,
 ) -> None:
-    """Draws the figures of a timeline into its folder, the Gantt picture so long."""
-    from ...analysis import timelines
+    """Draws the figures of a world into its folder, the Gantt picture so long."""
+    from ...analysis import worlds
 
-    drawn = seen or study
-    for path in timelines.save(drawn, study.folder, seconds, forms, styles):
+    save = worlds.report_of(study.manifest).save
+    for path in save(seen or study, study.folder, seconds, forms, styles):
         out.say(f"Figure: {path}")
 
 

@@ -53,8 +53,8 @@ def plot(
 
     forms = formats(form, plots=True)
     study = trace.load(folder)
-    if study.manifest.get("kind") == "timeline":
-        printing.draw_timeline(study, None, forms, styles or ())
+    if trace.is_world(study.manifest):
+        printing.draw_world(study, None, forms, styles or ())
     else:
         printing.draw(study, forms, styles or (), at or ())
 
@@ -90,7 +90,7 @@ def tables(
     from . import tabulating
 
     study = trace.load(folder)
-    if study.manifest.get("kind") == "timeline":
+    if trace.is_world(study.manifest):
         raise UserError(
             f"{folder}: must be a study with numerics to have results, but is a "
             f"timeline; write its tables by stalesim report"
@@ -161,7 +161,7 @@ def check(
 
     for folder in folders:
         study = trace.load(folder)
-        if study.manifest.get("kind") == "timeline":
+        if trace.is_world(study.manifest):
             raise UserError(
                 f"{folder}: must be a study with numerics to have claims, but is a "
                 f"timeline; run its scenario by `stalesim run`"

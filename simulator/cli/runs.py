@@ -2,7 +2,7 @@
 
 import contextlib
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -17,8 +17,8 @@ from .drawing import Formats, formats
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ..scenario.rollouts import RolloutScenario
     from ..scenario.scenario import Scenario
+    from ..scenario.setting import Varied
     from ..trace import Study
 
 app = typer.Typer()
@@ -358,7 +358,13 @@ def timeline(
         from ..timelines.logs import is_of_samples
 
         if is_of_samples(log):
-            _import_samples(log, folder, gantt or chrome, forms, set_ or ())
+            from ..rollouts.logs import import_samples
+
+            _refuse_pictures(gantt or chrome)
+            with _playing(folder, log.stem) as (folder, hear):
+                study = import_samples(log, folder, set_ or (), hear)
+            printing.show_fits(study)
+            printing.close_world(study, None, None, forms)
             return
         if set_:
             raise UserError(
@@ -367,63 +373,42 @@ def timeline(
         with folders.chosen_or_new(folder, f"{log.stem}-timeline") as folder:
             study = import_log(log, folder)
         printing.show_import(study)
-        printing.close_timeline(study, gantt, chrome, forms)
+        printing.close_world(study, gantt, chrome, forms)
     elif scenario is not None:
         from ..scenario.reading import read_any
-        from ..timelines.saved import record
 
         asked = [*(set_ or ()), *(["record=summary"] if summary else [])]
         config = read_any(scenario, asked)
         if config.of_samples:
-            _play_samples(config, folder, gantt or chrome, forms)
-            return
+            _refuse_pictures(gantt or chrome)
         if config.record == "summary" and (gantt or chrome):
             raise UserError(
                 "--gantt and --chrome need every job, but the scenario says record: "
                 "summary; leave them out, or record everything"
             )
-        with _playing(folder, config.name, "timeline") as (folder, hear):
-            study = record(config, folder, hear)
-        printing.close_timeline(study, gantt, chrome, forms)
+        with _playing(folder, config.name) as (folder, hear):
+            study = recorder_of(config)(config, folder, hear)
+        printing.close_world(study, gantt, chrome, forms)
 
 
-def _import_samples(
-    log: Path,
-    folder: Path | None,
-    pictures: object,
-    forms: Sequence[str],
-    overrides: Sequence[str],
-) -> None:
-    from ..timelines.sampled import import_samples
+def recorder_of(world: "Varied") -> "Callable[..., Study]":
+    """Returns what plays a world alone, and writes it into a folder."""
+    if world.of_samples:
+        from ..rollouts.recording import record_rollouts
 
-    _refuse_pictures(pictures)
-    with _playing(folder, log.stem, "rollouts") as (folder, hear):
-        told = import_samples(log, folder, overrides, hear)
-    printing.show_fits(told)
-    printing.close_rollouts(told, folder, forms)
+        return record_rollouts
+    from ..timelines.saved import record
 
-
-def _play_samples(
-    config: "RolloutScenario",
-    folder: Path | None,
-    pictures: object,
-    forms: Sequence[str],
-) -> None:
-    from ..timelines.rollouts import record_rollouts
-
-    _refuse_pictures(pictures)
-    with _playing(folder, config.name, "rollouts") as (folder, hear):
-        told = record_rollouts(config, folder, hear)
-    printing.close_rollouts(told, folder, forms)
+    return record
 
 
 @contextlib.contextmanager
 def _playing(
-    folder: Path | None, name: str, what: str
+    folder: Path | None, name: str
 ) -> Iterator[tuple[Path, "Callable[[float], None]"]]:
     """Yields the folder of what is played, and what hears how far it is."""
     with (
-        folders.chosen_or_new(folder, f"{name}-{what}") as folder,
+        folders.chosen_or_new(folder, f"{name}-timeline") as folder,
         console.interruptible(folder),
         console.progress(name) as hear,
     ):

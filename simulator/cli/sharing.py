@@ -10,6 +10,7 @@ from ..config.errors import UserError
 from ..config.text import counted
 from . import console, folders
 from .console import err, out
+from .runs import recorder_of
 
 if TYPE_CHECKING:
     from ...analysis.capsules import Capsule, Repetition
@@ -76,6 +77,7 @@ def rerun(
     """
     from ...analysis import capsules
     from ..scenario.reading import loads, loads_any
+    from ..trace import is_world
 
     packed = capsules.read(file)
     if packed.modules and not run_code:
@@ -85,14 +87,12 @@ def rerun(
         )
     folder = folder or folders.new(f"{packed.manifest['name']}-again")
     _register(packed, folder)
-    is_played = packed.manifest.get("kind") == "timeline"
+    is_played = is_world(packed.manifest)
     text, name = packed.files["scenario.yaml"].decode(), f"{file}:scenario.yaml"
     scenario = loads_any(text, name) if is_played else loads(text, name)
     with console.interruptible(folder), console.progress(scenario.name) as hear:
         if is_played:
-            from ..timelines.saved import record
-
-            study = record(scenario, folder, hear)
+            study = recorder_of(scenario)(scenario, folder, hear)
         else:
             from .. import studies
 

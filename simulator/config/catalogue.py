@@ -48,7 +48,7 @@ KINDS: dict[str, tuple[str, ...]] = {
         "stalesim.simulator.protocols.hierarchy.hierarchy:Hierarchy",
         "stalesim.simulator.protocols.centralised:Centralised",
         "stalesim.simulator.protocols.pipeline:Pipeline",
-        "stalesim.simulator.protocols.rollouts:GenerateAndTrain",
+        "stalesim.simulator.rollouts.protocol:GenerateAndTrain",
     ),
     "algorithms": (
         "stalesim.simulator.algorithms.vafl.part:Vafl",

@@ -15,7 +15,6 @@ from .gossip import Gossip
 from .hierarchy.hierarchy import Hierarchy
 from .phases import Phases
 from .pipeline import Pipeline
-from .rollouts import GenerateAndTrain
 from .rounds import Rounds
 from .routed.routed import Routed
 from .spanning_tree.spanning_tree import SpanningTree
@@ -30,7 +29,6 @@ __all__ = [
     "Centralised",
     "Collect",
     "Cyclic",
-    "GenerateAndTrain",
     "Gossip",
     "Hierarchy",
     "Phases",

@@ -148,7 +148,8 @@ class Protocol(Part):
             `averages`: as here; `is_reference`: whether its time is no client's, so
             that others are compared with what it comes to; `closed_forms`: those of
             `analysis.timelines.theory` whose assumptions on the protocol hold, with
-            their parameters.
+            their parameters; `symbols` and `scheduling`: sentences on the letters of
+            its expressions and on the order of its events, where these are its own.
         """
         server = {"one server": "server.service"} if self.has_server else {}
         service = {"service": "server.service"} if self.has_server else {}

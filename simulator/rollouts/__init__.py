@@ -1,39 +1,8 @@
-"""Worlds of asynchronous reinforcement learning: who samples, queues and trains when.
+"""Asynchronous reinforcement learning: who samples, queues and trains when.
 
-`options` are those of a scenario. `draws` has the random numbers, `buffer` the queue;
-`slots` and `events` play a world event by event, `arrays` one in which nothing feeds
-back on generation, to the same `record`. `measures` takes staleness and waste from it.
+- `world`: options, random numbers, both players, their record and its measures.
+- `scenario`: a world of samples alone; `recording` plays and writes it.
+- `protocol`, `timeline`: the same world as the protocol `rollouts` of a study that
+  learns, whose algorithm is `algorithms.policy_gradient`.
+- `logs`: worlds that are fitted to the log of a real system.
 """
-
-from .arrays import RolloutArrays, is_free
-from .draws import RolloutDraws
-from .events import RolloutEvents
-from .options import RolloutOptions
-from .record import Fate, Rollouts
-
-__all__ = [
-    "Fate",
-    "RolloutDraws",
-    "RolloutOptions",
-    "Rollouts",
-    "is_free",
-    "play",
-]
-
-
-def play(world: RolloutOptions, seed: int, player: str = "fastest") -> Rollouts:
-    """Plays a world of samples.
-
-    Args:
-        world: Its options, checked.
-        seed: Seed of everything random, >= 0.
-        player: `events` plays every world event by event; `fastest` by arrays, where
-            nothing feeds back on generation.
-
-    Raises:
-        ScenarioError: a law gives no duration, or the world stands still.
-    """
-    draws = RolloutDraws(world, seed)
-    if player == "fastest" and is_free(world):
-        return RolloutArrays(world, draws).play()
-    return RolloutEvents(world, draws).play()

@@ -11,9 +11,9 @@ from pydantic import ValidationError
 from ..config.errors import ScenarioError
 from ..config.messages import first_error
 from ..config.text import one_line
+from ..rollouts.scenario import RolloutScenario
 from . import dialect, overrides
 from .overrides import Place, Places
-from .rollouts import RolloutScenario
 from .scenario import Scenario
 from .setting import WorldScenario
 from .study import VariantError, check

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..config.catalogue import parts
-from .rollouts import RolloutScenario
+from ..rollouts.scenario import RolloutScenario
 from .scenario import Scenario
 from .setting import WorldScenario
 

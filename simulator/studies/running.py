@@ -24,7 +24,7 @@ from ..scenario.scenario import Scenario
 from ..scenario.study import expand
 from ..scenario.tuning import refuse_untuned
 from ..storage import files, limits
-from ..trace import DISK, Disk, Study, StudyWarning, live, load
+from ..trace import DISK, Disk, Study, StudyWarning, is_world, live, load
 from ..trace.disk import explained, locked, replace
 from . import executors, in_memory, notebook, planning, staged
 from .entries import OPEN
@@ -225,7 +225,7 @@ def scenario_of(folder: str | Path) -> Scenario:
         StudyError: there is none, or a timeline without numerics.
     """
     manifest = load(folder).manifest
-    if manifest.get("kind") == "timeline":
+    if is_world(manifest):
         raise StudyError(
             f"{folder}: must be a study with numerics to be resumed, but is a "
             f"timeline; play it again by `stalesim timeline`"

@@ -12,7 +12,7 @@ from typing import Any
 from ..config.errors import StudyError
 from ..scenario.grid import REPLICATES, ZIPPED
 from ..scenario.scenario import Scenario
-from ..trace import Study, load
+from ..trace import Study, is_world, load
 from ..trace.manifest import NAME
 
 FIRST, GROWTH = 10, 1.4
@@ -126,7 +126,7 @@ def _started(folder: Path | None) -> dict[str, Any]:
         return {}
     manifest = load(folder).manifest
     # A timeline is no study; opening its folder as a study says so.
-    return {} if manifest.get("kind") == "timeline" else manifest["scenario"]
+    return {} if is_world(manifest) else manifest["scenario"]
 
 
 def _listed(plan: tuple[int, ...]) -> str:

@@ -22,6 +22,7 @@ from ..trace import (
     Files,
     Study,
     StudyWarning,
+    is_world,
     journal,
     load,
     measured,
@@ -79,7 +80,7 @@ class StudyFolder:
         if disk.exists(path / NAME):
             study = load(path, disk)
             self.manifest, self._files = study.manifest, study.files
-            if self.manifest.get("kind") == "timeline":
+            if is_world(self.manifest):
                 raise StudyError(
                     f"{path}: must be new or empty, but holds a timeline; choose "
                     f"another folder by --out"

@@ -5,6 +5,5 @@
 - `cached`: simulated once for all runs of a study that share it.
 - `saved`: written into a folder; `imported` (with `logs`, `logged`): made from the log
   of a real system.
-- `rollouts`: worlds of samples; `sampled`: those of the log of a real system.
 - `base`: what all of them say of themselves.
 """

@@ -7,10 +7,11 @@ replays by `timeline: {replay: FOLDER}`.
 import shutil
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from .. import inputs
 from ..config.errors import StudyError
@@ -24,6 +25,7 @@ from ..trace import (
     Files,
     Study,
     Writer,
+    is_world,
     load,
     provenance,
 )
@@ -47,6 +49,24 @@ Progress = Callable[[float], None]
 """Called with the fraction of all runs that is timeline."""
 
 
+class WorldSource(Protocol):
+    """A run of a world that is to be written."""
+
+    @property
+    def entry(self) -> dict[str, Any]:
+        """Entry of its run in the manifest."""
+        ...
+
+    def write(self, writer: Writer, *, whole: bool) -> Iterator[float]:
+        """Writes it; yields the fraction that is written, and completes its entry.
+
+        Args:
+            writer: Writer of the tables.
+            whole: Whether everything is kept, or statistics alone.
+        """
+        ...
+
+
 class TimelineSource(NamedTuple):
     """A timeline that is to be written.
 
@@ -63,6 +83,25 @@ class TimelineSource(NamedTuple):
     workload: Workload
     horizon: float | None = None
     names: Mapping[str, Categorical] = {}
+
+    def write(self, writer: Writer, *, whole: bool) -> Iterator[float]:
+        """Writes the timeline; yields its fraction, and completes its entry."""
+        started = time.perf_counter()
+        entry, names = self.entry, dict(self.names)
+        sizes = self.workload.upload_bytes, self.workload.download_bytes
+        tables: Tables = (
+            WholeRecord(entry, sizes, names, writer)
+            if whole
+            else Statistics(entry, names, writer)
+        )
+        ends: dict[str, Any] = {}
+        yield from _take_up(self, tables, ends)
+        if (anew := tables.again()) is not None:
+            tables = anew
+            yield from _take_up(self, tables, ends)
+        more = tables.finish(ends["virtual_s"])
+        entry.update(ends, **more, elapsed_s=time.perf_counter() - started)
+        entry["rows"] = writer.rows.get(entry["run"], {})
 
 
 def record(
@@ -90,12 +129,13 @@ def record(
 def write_all(
     folder: Path,
     scenario: dict[str, Any],
-    sources: list[TimelineSource],
+    sources: Sequence[WorldSource],
     read: dict[str, Any],
     *,
+    kind: str = "timeline",
     progress: Progress = lambda _: None,
 ) -> Study:
-    """Writes timelines as they come, run after run; a kill leaves readable parts.
+    """Writes worlds as they come, run after run; a kill leaves readable parts.
 
     What is refused before any of it is played leaves nothing.
 
@@ -103,29 +143,43 @@ def write_all(
         folder: New or empty folder, or one that holds a timeline that was cut short,
             which is replaced.
         scenario: Scenario for the manifest; its `name` is the study's.
-        sources: Timelines to write.
+        sources: Runs to write.
         read: Entries of the manifest on the files that are read for them.
+        kind: Entry of the manifest: `timeline`, or `samples` for worlds of these.
         progress: Called with the fraction that is written.
 
     Raises:
         UserError: a timeline cannot be played, or the folder cannot be written, or
             holds something else.
     """
+    with emptied(folder):
+        return write_held(folder, scenario, sources, read, kind, progress)
+
+
+@contextmanager
+def emptied(folder: Path) -> Iterator[None]:
+    """Holds a folder that is new, empty, or what was left of a world cut short.
+
+    Raises:
+        StudyError: there is something else in it, or another process writes it.
+    """
     with locked(folder):
         _clear(folder)
-        return _write_all(folder, scenario, sources, read, progress)
+        yield
 
 
-def _write_all(
+def write_held(
     folder: Path,
     scenario: dict[str, Any],
-    sources: list[TimelineSource],
+    sources: Sequence[WorldSource],
     read: dict[str, Any],
+    kind: str,
     progress: Progress,
 ) -> Study:
+    """Writes worlds as `write_all` does, into a folder that is held already."""
     whole = scenario.get("record") != "summary"
     manifest = {
-        "kind": "timeline",
+        "kind": kind,
         "name": scenario["name"],
         "source": scenario.get("source", ""),
         "question": scenario.get("question", ""),
@@ -143,7 +197,7 @@ def _write_all(
     log = _Log(folder, manifest, writer)
     try:
         for number, source in enumerate(sources):
-            for part in _write_run(source, writer, whole=whole):
+            for part in source.write(writer, whole=whole):
                 log.note()
                 progress((number + part) / len(sources))
     except KeyboardInterrupt:
@@ -232,7 +286,7 @@ def _was_cut_short(folder: Path) -> bool:
         manifest = read_manifest(folder)
     except StudyError:
         return False
-    return (manifest.get("kind"), manifest["status"]) == ("timeline", "incomplete")
+    return is_world(manifest) and manifest["status"] == "incomplete"
 
 
 def _source(run: Run, timeline: RunTimeline) -> TimelineSource:
@@ -265,28 +319,6 @@ def _source(run: Run, timeline: RunTimeline) -> TimelineSource:
         timeline.stop.time,
         timeline.names,
     )
-
-
-def _write_run(
-    source: TimelineSource, writer: Writer, *, whole: bool
-) -> Iterator[float]:
-    """Writes one timeline; yields its fraction, and completes its entry."""
-    started = time.perf_counter()
-    entry, names = source.entry, dict(source.names)
-    sizes = source.workload.upload_bytes, source.workload.download_bytes
-    tables: Tables = (
-        WholeRecord(entry, sizes, names, writer)
-        if whole
-        else Statistics(entry, names, writer)
-    )
-    ends: dict[str, Any] = {}
-    yield from _take_up(source, tables, ends)
-    if (anew := tables.again()) is not None:
-        tables = anew
-        yield from _take_up(source, tables, ends)
-    more = tables.finish(ends["virtual_s"])
-    entry.update(ends, **more, elapsed_s=time.perf_counter() - started)
-    entry["rows"] = writer.rows.get(entry["run"], {})
 
 
 def _take_up(

@@ -7,6 +7,7 @@ import json
 import os
 import platform
 import sys
+from collections.abc import Mapping
 from importlib.metadata import packages_distributions, version
 from pathlib import Path
 from typing import Annotated, Any, Literal, NotRequired
@@ -112,6 +113,15 @@ class _Manifest(TypedDict):
 
 
 _SHAPE = TypeAdapter(_Manifest)
+
+
+def is_world(manifest: Mapping[str, Any]) -> bool:
+    """Says whether a manifest is of a world alone, without numerics.
+
+    Its `kind` is `timeline`, a world of clients, or `samples`, one of these; studies
+    with numerics have none.
+    """
+    return manifest.get("kind") is not None
 
 
 def write_manifest(folder: Path, manifest: dict[str, Any], disk: Disk = DISK) -> None:

@@ -11,13 +11,13 @@ from . import journal, parts, told
 from .columns import COLUMNS, ORDERS
 from .disk import DISK, Disk
 from .journal import Files
-from .manifest import read_manifest
+from .manifest import is_world, read_manifest
 
 if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
-LEFT_OUT = ("rows", "commits", "jobs", "incidents")
+LEFT_OUT = ("rows", "commits", "jobs", "incidents", "samples")
 """Tables that `record: summary` leaves out."""
 
 
@@ -108,7 +108,7 @@ class Study:
         """
         import pyarrow as pa
 
-        if self.manifest.get("kind") == "timeline":
+        if is_world(self.manifest):
             return None
         ended = [entry["run"] for entry in self.manifest["runs"] if "rows" in entry]
         known = np.isin(runs, ended)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ..config.text import counted, one_line, ranges, shortened
+from .manifest import is_world
 
 OPEN = ("incomplete", "failed")
 """Ends of runs that have no results."""
@@ -16,7 +17,7 @@ MOST_GROUPS = 12
 LONGEST = 60
 """Characters of a group's name."""
 NEXT = "stalesim.tidy(study), stalesim.convergence(study), study.table(NAME)"
-NEXT_OF_TIMELINE = "study.table(NAME)"
+NEXT_OF_WORLD = "study.table(NAME)"
 """What to do with it."""
 
 Pairs = list[tuple[str, str]]
@@ -33,7 +34,7 @@ def pairs(folder: Path, manifest: Mapping[str, Any], tables: Iterable[str]) -> P
     Returns:
         Headings, each with a line of text.
     """
-    runs, is_timeline = manifest["runs"], manifest.get("kind") == "timeline"
+    runs = manifest["runs"]
     stops = Counter(run["stop"] for run in runs)
     ended = len(runs) - sum(stops[stop] for stop in OPEN)
     failed = f", {stops['failed']} failed" if stops["failed"] else ""
@@ -49,7 +50,7 @@ def pairs(folder: Path, manifest: Mapping[str, Any], tables: Iterable[str]) -> P
         ("groups", f"{'; '.join(names[:MOST_GROUPS])}{more}"),
         ("of each", f"{replicates} {of_each}"),
         ("tables", ", ".join(tables)),
-        ("next", NEXT_OF_TIMELINE if is_timeline else NEXT),
+        ("next", NEXT_OF_WORLD if is_world(manifest) else NEXT),
     ]
 
 

@@ -25,7 +25,6 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from pyarrow import parquet
 
 from stalesim.simulator.config.text import nearest
 from tests.golden.cases import CASES
@@ -90,7 +89,7 @@ def _short(name: str) -> Iterator[tuple[str, Any, bool]]:
     step = max(1, -(-len(kept) // MOST))
     for index, run in enumerate(kept):
         tree = run.scenario.model_dump(mode="json")
-        tree["stop"] = {STEPS if "generation" in tree else "commits": COMMITS}
+        tree["stop"] = {STEPS if scenario.of_samples else "commits": COMMITS}
         tree["seed"] = run.seed
         learns = "problem" in tree and name not in HEAVY
         if "problem" in tree:
@@ -101,21 +100,13 @@ def _short(name: str) -> Iterator[tuple[str, Any, bool]]:
 
 
 def _run(scenario: Any, *, learns: bool) -> dict[str, Any]:
+    from stalesim.simulator.cli.runs import recorder_of
     from stalesim.simulator.studies import simulate
-    from stalesim.simulator.timelines.rollouts import record_rollouts
-    from stalesim.simulator.timelines.saved import record
 
-    if hasattr(scenario, "generation"):
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / "rollouts"
-            (run,) = record_rollouts(scenario, path)["runs"]
-            tables = {p.stem: parquet.read_table(p) for p in path.glob("*.parquet")}
-            keys = json.dumps(scenario.model_dump(mode="json"), sort_keys=True)
-            pins = {"keys": _hash(keys), "stop": run["stop"]}
-            return pins | {name: _table(table) for name, table in tables.items()}
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "study"
-        study = simulate(scenario, path) if learns else record(scenario, path)
+        play = simulate if learns else recorder_of(scenario)
+        study = play(scenario, path)
         (run,) = study.manifest["runs"]
         pins = {"keys": _hash(json.dumps(run["scenario"], sort_keys=True))}
         pins |= {k: run[k] for k in ("stop", "timeline", "dataset") if k in run}

@@ -11,7 +11,7 @@ from typing import Protocol
 
 import numpy as np
 
-from stalesim.simulator.rollouts import Fate, Rollouts
+from stalesim.simulator.rollouts.world import Fate, Rollouts
 
 
 @dataclass

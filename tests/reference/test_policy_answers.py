@@ -8,14 +8,14 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from stalesim.simulator import rollouts
 from stalesim.simulator.algorithms.policy_gradient.kernel import OF_ACTIONS
 from stalesim.simulator.algorithms.policy_gradient.supervised import OF_ROWS, started
 from stalesim.simulator.config.errors import ScenarioError
 from stalesim.simulator.data.arithmetic import EQUALS
 from stalesim.simulator.keys import key_of
 from stalesim.simulator.learning.sampler import Sampler
-from stalesim.simulator.rollouts.options import RolloutStop
+from stalesim.simulator.rollouts import world as rollouts
+from stalesim.simulator.rollouts.world.options import RolloutStop
 from stalesim.simulator.simulation import Prepared
 from tests.reference import answers_twin
 from tests.reference import policy_gradient_twin as twin

@@ -10,13 +10,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from stalesim.simulator import rollouts
 from stalesim.simulator.algorithms.policy_gradient import estimate
 from stalesim.simulator.algorithms.policy_gradient.kernel import OF_ACTIONS
 from stalesim.simulator.keys import key_of
 from stalesim.simulator.learning.sampler import Sampler
 from stalesim.simulator.models.linear.network import LinearClassifier
-from stalesim.simulator.rollouts.options import RolloutStop
+from stalesim.simulator.rollouts import world as rollouts
+from stalesim.simulator.rollouts.world.options import RolloutStop
 from stalesim.simulator.scenario.scenario import Scenario
 from stalesim.simulator.scenario.study import Run, merge
 from stalesim.simulator.simulation import Prepared, prepare

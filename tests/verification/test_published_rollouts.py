@@ -11,8 +11,8 @@ import pytest
 from scipy import stats
 from scipy.optimize import brentq
 
-from stalesim.simulator.rollouts import play
-from stalesim.simulator.rollouts.measures import measured
+from stalesim.simulator.rollouts.world import play
+from stalesim.simulator.rollouts.world.measures import measured
 from tests.unit.rollouts.random_rollouts import made
 
 MEAN = 1354.0

@@ -6,16 +6,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from stalesim.analysis.theory.rollouts import (
+from stalesim.analysis.rollouts.theory import (
     best_split,
     fluid_in_queue,
     rollout_staleness,
     seconds_per_step,
 )
-from stalesim.simulator.rollouts import Fate, RolloutDraws, play
-from stalesim.simulator.rollouts.arrays import RolloutArrays
-from stalesim.simulator.rollouts.events import RolloutEvents
-from stalesim.simulator.rollouts.measures import measured, workload
+from stalesim.simulator.rollouts.world import Fate, RolloutDraws, play
+from stalesim.simulator.rollouts.world.arrays import RolloutArrays
+from stalesim.simulator.rollouts.world.events import RolloutEvents
+from stalesim.simulator.rollouts.world.measures import measured, workload
 from stalesim.simulator.scenario.reading import loads, read_any
 from stalesim.simulator.scenario.study import expand
 from stalesim.simulator.timelines.of_run import timeline

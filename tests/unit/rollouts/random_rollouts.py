@@ -11,11 +11,16 @@ from typing import Any
 
 import numpy as np
 
-from stalesim.simulator.rollouts import RolloutDraws, RolloutOptions, Rollouts, is_free
-from stalesim.simulator.rollouts.arrays import RolloutArrays
-from stalesim.simulator.rollouts.events import RolloutEvents
-from stalesim.simulator.rollouts.options import check_rollouts
-from stalesim.simulator.rollouts.record import Fate
+from stalesim.simulator.rollouts.world import (
+    RolloutDraws,
+    RolloutOptions,
+    Rollouts,
+    is_free,
+)
+from stalesim.simulator.rollouts.world.arrays import RolloutArrays
+from stalesim.simulator.rollouts.world.events import RolloutEvents
+from stalesim.simulator.rollouts.world.options import check_rollouts
+from stalesim.simulator.rollouts.world.record import Fate
 from tests.reference.rollouts_twin import twin
 
 LENGTHS: list[dict[str, Any]] = [

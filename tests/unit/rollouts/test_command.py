@@ -1,6 +1,5 @@
 """`stalesim timeline` of a scenario of samples, and what is read from its folder."""
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -8,9 +7,13 @@ import pytest
 
 from stalesim.analysis import rollouts
 from stalesim.analysis.rollouts.tables import predictions
-from stalesim.simulator.config.errors import ScenarioError, StudyError
+from stalesim.analysis.serving.pieces import PIECES, Pieces
+from stalesim.simulator.cli.commands import app
+from stalesim.simulator.config.errors import ScenarioError, StudyError, UserError
+from stalesim.simulator.rollouts.recording import record_rollouts
+from stalesim.simulator.rollouts.scenario import RolloutScenario
 from stalesim.simulator.scenario.reading import read_any
-from stalesim.simulator.timelines.rollouts import record_rollouts
+from stalesim.simulator.trace import load
 
 WORLD = """\
 name: small
@@ -29,25 +32,64 @@ def test_a_folder_has_tables_measures_and_the_scenario(tmp_path: Path) -> None:
     file = tmp_path / "small.yaml"
     file.write_text(WORLD, encoding="utf-8")
     scenario, folder = read_any(file), tmp_path / "out"
-    told = record_rollouts(scenario, folder)
-    assert json.loads((folder / "rollouts.json").read_text()) == rollouts.told(folder)
-    frame = rollouts.compared(told)
+    study = record_rollouts(scenario, folder)
+    frame = rollouts.compared(load(folder))
     assert frame["generation.slots"].tolist() == ["4", "8"]
-    samples, steps = (rollouts.table_of(folder, name) for name in ("samples", "steps"))
+    samples, steps = (study.table(name) for name in ("samples", "steps"))
     trained = samples[(samples["outcome"] == "TRAINED") & (samples["run"] == 0)]
     assert len(trained) == 20 * 4
     late = trained[trained["step"] > 4]
     age = late["step"] - 1 - late["start_version"]
     assert frame["staleness_mean"][0] == pytest.approx(age.mean())
-    counted = rollouts.table_of(folder, "ages").query("run == 0")
+    counted = study.table("sample_ages").query("run == 0")
     assert counted["samples"].sum() == len(late)
     assert counted["tokens"].sum() == pytest.approx(late["tokens"].sum())
     assert len(steps) >= 40
     assert np.isfinite(frame["predicted_staleness_mean"]).all()
-    again = record_rollouts(read_any(folder / "scenario.yaml"), tmp_path / "again")
-    assert again["runs"] == told["runs"]
+    again = record_rollouts(
+        RolloutScenario.model_validate(study.manifest["scenario"]), tmp_path / "again"
+    )
+    for one, two in zip(study.manifest["runs"], again.manifest["runs"], strict=True):
+        assert {**one, "elapsed_s": 0} == {**two, "elapsed_s": 0}
     with pytest.raises(StudyError, match="must be a new or empty folder"):
         record_rollouts(scenario, folder)
+
+
+def test_commands_on_studies_read_a_world_of_samples(tmp_path: Path) -> None:
+    """It had a manifest and tables of its own, which no other command could read."""
+    file, folder = tmp_path / "small.yaml", str(tmp_path / "out")
+    file.write_text(WORLD, encoding="utf-8")
+
+    def command(*words: str) -> None:
+        app([*words], standalone_mode=False)
+
+    command("timeline", str(file), "--out", folder, "--no-plots")
+    command("plot", folder)
+    command("export", folder, "--to", "csv")
+    command("capsule", folder)
+    again = str(tmp_path / "again")
+    command("rerun", f"{folder}/capsule.zip", "--out", again)
+    command("report", folder)
+    names = {path.relative_to(folder).as_posix() for path in Path(folder).rglob("*.*")}
+    assert {"figures/swept.png", "figures/swept.txt", "report.html"} <= names
+    assert {f"export-csv/{name}.csv" for name in ("steps", "samples")} <= names
+    page = (Path(folder) / "report.html").read_text(encoding="utf-8")
+    assert "4 slots that generate samples" in page
+    assert "SimPy&#39;s event loop" not in page
+    pieces = Pieces(Path(folder))
+    assert all("Error" not in pieces.piece(each.name) for each in PIECES)
+    for refused in ("tables", "check", "resume"):
+        with pytest.raises(UserError, match="must be a study with numerics"):
+            command(refused, folder)
+
+
+def test_summaries_have_no_table_of_samples(tmp_path: Path) -> None:
+    file = tmp_path / "small.yaml"
+    file.write_text(WORLD, encoding="utf-8")
+    study = record_rollouts(read_any(file, ["record=summary"]), tmp_path / "out")
+    assert sorted(study.files) == ["sample_ages", "steps"]
+    with pytest.raises(StudyError, match="there is no table samples"):
+        study.table("samples")
 
 
 def test_closed_forms_are_left_out_above_rho_one() -> None:

@@ -8,10 +8,10 @@ import pytest
 
 from stalesim.analysis import rollouts
 from stalesim.simulator.laws.fitting import fit_in_groups, fit_law, shares_factor
-from stalesim.simulator.rollouts.options import Generation
+from stalesim.simulator.rollouts.logs import import_samples
+from stalesim.simulator.rollouts.recording import record_rollouts
+from stalesim.simulator.rollouts.world.options import Generation
 from stalesim.simulator.scenario.reading import read_any
-from stalesim.simulator.timelines.rollouts import record_rollouts
-from stalesim.simulator.timelines.sampled import import_samples
 
 FOUR = 4.0
 """Standard errors of an estimate that is near enough: 1 in 16,000 is not."""
@@ -98,7 +98,7 @@ def test_times_of_tokens_and_steps_are_found(
     rollouts.log_of(tmp_path / "played").to_csv(tmp_path / "log.csv", index=False)
     override = ["generation.max_async_level=0"]
     told = import_samples(tmp_path / "log.csv", tmp_path / "there", override)
-    fits: dict[str, Any] = {fit["key"]: fit["value"] for fit in told["fits"]}
+    fits: dict[str, Any] = {fit["key"]: fit["value"] for fit in told.manifest["fits"]}
     found = fits["generation.seconds_per_token"]
     assert isinstance(found, law)
     tree = {"slots": 8, "tokens": {"law": "expon"}, "seconds_per_token": found}

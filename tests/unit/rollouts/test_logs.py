@@ -11,11 +11,12 @@ import pytest
 from stalesim.analysis import rollouts
 from stalesim.simulator.cli.commands import app
 from stalesim.simulator.config.errors import DataError, UserError
+from stalesim.simulator.rollouts.logs import import_samples
+from stalesim.simulator.rollouts.logs.reading import read_samples
+from stalesim.simulator.rollouts.recording import record_rollouts
+from stalesim.simulator.rollouts.scenario import RolloutScenario
 from stalesim.simulator.scenario.reading import read_any
-from stalesim.simulator.scenario.rollouts import RolloutScenario
-from stalesim.simulator.timelines.rollouts import record_rollouts
-from stalesim.simulator.timelines.sampled import import_samples
-from stalesim.simulator.timelines.sampled.reading import read_samples
+from stalesim.simulator.trace import Study
 from tests.unit.rollouts.random_rollouts import random_world
 
 WORLDS = {
@@ -81,11 +82,11 @@ def written(folder: Path, frame: pd.DataFrame, suffix: str = ".csv") -> Path:
     return path
 
 
-def logged(folder: Path, name: str) -> tuple[dict[str, Any], pd.DataFrame]:
+def logged(folder: Path, name: str) -> tuple[Study, pd.DataFrame]:
     file = folder / "world.yaml"
     file.write_text(WORLDS[name][0], encoding="utf-8")
-    told = record_rollouts(read_any(file), folder / "played")
-    return told, rollouts.log_of(folder / "played")
+    study = record_rollouts(read_any(file), folder / "played")
+    return study, rollouts.log_of(folder / "played")
 
 
 @pytest.mark.parametrize("name", WORLDS)
@@ -94,17 +95,18 @@ def test_a_log_says_what_was_played_and_its_replay_is_as_stale(
 ) -> None:
     played, log = logged(tmp_path, name)
     path = written(tmp_path, log, ".parquet")
-    told = import_samples(path, tmp_path / "there", WORLDS[name][1])
+    study = import_samples(path, tmp_path / "there", WORLDS[name][1])
+    told = study.manifest
     assert [run["variant"] for run in told["runs"]] == ["log", "fitted", "replay"]
-    before = rollouts.table_of(tmp_path / "played", "samples")
+    before = played.table("samples")
     before = before[before["outcome"] == "TRAINED"]
-    after = rollouts.table_of(tmp_path / "there", "samples")
+    after = study.table("samples")
     for run, label in ((0, "log"), (2, "replay")):
         mine = after[(after["run"] == run) & (after["outcome"] == "TRAINED")]
         for column in ("start_version", "ready_version", "step"):
             same = mine[column].to_numpy() == before[column].to_numpy()
             assert same.all(), (label, column)
-    measures = played["runs"][0]["measures"]
+    measures = played.manifest["runs"][0]["measures"]
     for key in ("staleness_mean", "in_queue", "staleness_q90", "samples_dropped"):
         for run in (0, 2):
             assert told["runs"][run]["measures"][key] == measures[key], key
@@ -112,13 +114,12 @@ def test_a_log_says_what_was_played_and_its_replay_is_as_stale(
         assert told["runs"][0]["measures"][key] == pytest.approx(
             measures[key], rel=1e-5, abs=1e-6
         )
-    ages = rollouts.table_of(tmp_path / "there", "ages").query("run == 0")
+    ages = study.table("sample_ages").query("run == 0")
     if name == "free":  # at one speed tokens are as old as they were
-        there = rollouts.table_of(tmp_path / "played", "ages")
+        there = played.table("sample_ages")
         np.testing.assert_allclose(ages["tokens"], there["tokens"], rtol=1e-4, atol=0.1)
-    assert ages["samples"].sum() == played["runs"][0]["measures"]["steps"] * 0.8 * (
-        read_any(tmp_path / "world.yaml").trainer.samples
-    )
+    batch = read_any(tmp_path / "world.yaml").trainer.samples
+    assert ages["samples"].sum() == measures["steps"] * 0.8 * batch
 
 
 @pytest.mark.parametrize("seed", [0, 3, 8, 15])  # instant steps, no tokens, aborts
@@ -134,8 +135,8 @@ def test_random_worlds_leave_logs_that_are_read(seed: int, tmp_path: Path) -> No
         for name in ("max_async_level", "failures")
         if tree["generation"][name] is not None
     ]
-    told = import_samples(path, tmp_path / "there", known)
-    runs = [run["measures"] for run in (*played["runs"], *told["runs"])]
+    told = import_samples(path, tmp_path / "there", known).manifest
+    runs = [run["measures"] for run in (*played.manifest["runs"], *told["runs"])]
     for key in ("staleness_mean", "samples_dropped", "samples_aborted"):
         assert runs[1][key] == pytest.approx(runs[0][key])
     stopped = world.weights.mode == "abort" or world.generation.failures is not None
@@ -149,8 +150,8 @@ def test_what_a_small_log_says(suffix: str, tmp_path: Path) -> None:
     assert log.start_version.tolist() == [0, 0, 0, 0, 1]
     assert log.step.tolist() == [1, 1, 2, 2, 0]
     assert log.group.tolist() == [0, 0, 1, 1, 2]
-    told = import_samples(tmp_path / f"log{suffix}", tmp_path / "there")
-    measures = told["runs"][0]["measures"]
+    study = import_samples(tmp_path / f"log{suffix}", tmp_path / "there")
+    measures = study.manifest["runs"][0]["measures"]
     assert measures["staleness_mean"] == 0.5  # two of step 2 began before step 1 ended
     assert measures["in_queue"] == 0.0  # both were ready after it had ended
     assert measures["seconds_per_step"] == 4.0
@@ -158,7 +159,7 @@ def test_what_a_small_log_says(suffix: str, tmp_path: Path) -> None:
     # Slots' seconds: 4 + 5 + 4 + 4, and the last one until the log ends.
     assert measures["slots_idle"] == pytest.approx(1 - (17 + 3) / (2 * 12))
     # Of d's 40 tokens a quarter is made after step 1 has ended, at 8 s.
-    ages = rollouts.table_of(tmp_path / "there", "ages").query("run == 0")
+    ages = study.table("sample_ages").query("run == 0")
     assert ages["tokens"].tolist() == [40 + 50 + 10, 40 + 30]
 
 
@@ -200,7 +201,7 @@ def test_steps_begin_where_the_log_does_not_say(tmp_path: Path) -> None:
     without = pd.DataFrame(GOOD).drop(columns="step_start_time")
     path = written(tmp_path, without)
     np.testing.assert_array_equal(read_samples(path).step_start, known.step_start)
-    remarks = import_samples(path, tmp_path / "there")["remarks"]
+    remarks = import_samples(path, tmp_path / "there").manifest["remarks"]
     assert any("no step_start_time" in remark for remark in remarks)
 
 
@@ -215,7 +216,7 @@ def test_versions_may_count_steps_of_the_optimiser_and_begin_anywhere(
     assert log.optimizer_steps == 4
     assert log.start_version.tolist() == [-2, -1, 0, 0, 1]
     assert log.step.tolist() == [1, 1, 2, 2, 0]
-    told = import_samples(tmp_path / "log.csv", tmp_path / "there")
+    told = import_samples(tmp_path / "log.csv", tmp_path / "there").manifest
     assert told["scenario"]["trainer"]["optimizer_steps"] == 4
     assert told["runs"][0]["measures"]["staleness_mean"] == (2 + 1 + 1 + 1) / 4
 

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from stalesim.simulator.config.errors import ScenarioError
-from stalesim.simulator.rollouts import RolloutDraws, is_free, play
-from stalesim.simulator.rollouts.arrays import RolloutArrays
-from stalesim.simulator.rollouts.events import RolloutEvents
-from stalesim.simulator.rollouts.measures import ages, measured
-from stalesim.simulator.rollouts.record import Fate, Rollouts
+from stalesim.simulator.rollouts.world import RolloutDraws, is_free, play
+from stalesim.simulator.rollouts.world.arrays import RolloutArrays
+from stalesim.simulator.rollouts.world.events import RolloutEvents
+from stalesim.simulator.rollouts.world.measures import ages, measured
+from stalesim.simulator.rollouts.world.record import Fate, Rollouts
 from tests.unit.rollouts.random_rollouts import (
     assert_as_twin,
     assert_conserves,

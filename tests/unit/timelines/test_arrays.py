@@ -16,8 +16,8 @@ from stalesim.simulator.protocols.centralised import Centralised
 from stalesim.simulator.protocols.rounds import Rounds
 from stalesim.simulator.protocols.synchronous import Synchronous
 from stalesim.simulator.protocols.t_synchronous import TSynchronous
+from stalesim.simulator.rollouts.scenario import RolloutScenario
 from stalesim.simulator.scenario.reading import read_any
-from stalesim.simulator.scenario.rollouts import RolloutScenario
 from stalesim.simulator.scenario.setting import Recording, WorldScenario
 from stalesim.simulator.scenario.study import expand
 from stalesim.simulator.streams import Purpose, Streams

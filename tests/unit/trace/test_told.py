@@ -35,7 +35,7 @@ def test_many_groups_are_counted_and_a_timeline_has_no_curves() -> None:
     words = repr(study(*runs, kind="timeline"))
     assert "group 11; ... (40 in all)" in words
     assert "1 replicate\n" in words
-    assert words.endswith(f"next:    {told.NEXT_OF_TIMELINE}")
+    assert words.endswith(f"next:    {told.NEXT_OF_WORLD}")
 
 
 def test_a_folder_that_goes_with_its_study_is_told() -> None:

@@ -26,8 +26,8 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from ...config.errors import DataError
-from ...rollouts.record import NO_STEP, Fate
-from ..logs import LogTable
+from ...timelines.logs import LogTable
+from ..world.record import NO_STEP, Fate
 
 NEEDED = (
     *("sample", "start_time", "finish_time", "tokens", "start_version"),

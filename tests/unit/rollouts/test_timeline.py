@@ -6,17 +6,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from stalesim.simulator import rollouts
 from stalesim.simulator.config.errors import ScenarioError
 from stalesim.simulator.config.stop import Stop
-from stalesim.simulator.protocols import GenerateAndTrain
-from stalesim.simulator.rollouts import Fate
-from stalesim.simulator.rollouts.options import RolloutStop
+from stalesim.simulator.rollouts import world as rollouts
+from stalesim.simulator.rollouts.protocol import GenerateAndTrain
+from stalesim.simulator.rollouts.timeline import RolloutTimeline
+from stalesim.simulator.rollouts.world import Fate
+from stalesim.simulator.rollouts.world.options import RolloutStop
 from stalesim.simulator.scenario.scenario import Scenario
 from stalesim.simulator.scenario.study import Run, merge
 from stalesim.simulator.studies.planning import plan
 from stalesim.simulator.timeline import NO_COMMIT, Outcome, StopReason
-from stalesim.simulator.timelines.of_rollouts import RolloutTimeline
 from stalesim.simulator.world.workload import Workload
 from tests.support import SGD, everything
 from tests.unit.protocols.replay import replay_registers

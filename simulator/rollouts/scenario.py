@@ -4,8 +4,8 @@ from typing import ClassVar, Literal
 
 from pydantic import model_validator
 
-from ..rollouts.options import RolloutOptions, check_rollouts
-from .setting import Varied
+from ..scenario.setting import Varied
+from .world.options import RolloutOptions, check_rollouts
 
 
 class RolloutScenario(Varied, RolloutOptions):

@@ -5,7 +5,9 @@ from typing import Any, ClassVar, Literal, NoReturn
 from pydantic import Field
 
 from ..config.base import LocatedError
-from ..rollouts.options import (
+from ..protocols.base import Cadence, Protocol
+from ..world.clients import Clients, Server
+from .world.options import (
     Generation,
     PolicyTrainer,
     RolloutOptions,
@@ -14,8 +16,6 @@ from ..rollouts.options import (
     WeightUpdates,
     check_rollouts,
 )
-from ..world.clients import Clients, Server
-from .base import Cadence, Protocol
 
 MOST_BATCH = 65_536
 """Samples of a step: each is drawn by weights of its own."""
@@ -33,9 +33,7 @@ class GenerateAndTrain(Protocol):
     """
 
     kind: Literal["rollouts"] = "rollouts"
-    played_by: ClassVar[str] = (
-        "stalesim.simulator.timelines.of_rollouts:RolloutTimeline"
-    )
+    played_by: ClassVar[str] = "stalesim.simulator.rollouts.timeline:RolloutTimeline"
     pooled: ClassVar[bool] = True
     own_registers: ClassVar[bool] = True
     has_server: ClassVar[bool] = False
@@ -66,18 +64,8 @@ class GenerateAndTrain(Protocol):
 
     def described(self, num_clients: int) -> dict[str, Any]:
         """Returns what it says of itself: slots and a trainer."""
-        slots = self.generation.num_slots
-        return super().described(num_clients) | {
-            "entities": f"{slots} slots that generate samples, one after the other for "
-            f"each of them, and a trainer of batches",
-            "stages": {
-                "generation, tokens": "protocol.generation.tokens",
-                "seconds of a token": "protocol.generation.seconds_per_token",
-                "training": "protocol.trainer.step",
-            },
-            "resources": {"the trainer, which makes one step after the other": ""},
-            "queues": ["finished samples, as protocol.queue has it"],
-        }
+        world = self.world(RolloutStop(steps=1))
+        return super().described(num_clients) | world.described("protocol.")
 
     def cadence(self, num_clients: int, in_flight: int) -> Cadence:
         """Returns how rows come: one a step, of a batch of samples.

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Int
 
-from ...rollouts.measures import RolloutLoad, pieces_of
-from ...rollouts.record import Fate, Rollouts, columns
+from ..world.measures import RolloutLoad, pieces_of
+from ..world.record import Fate, Rollouts, columns
 from .reading import SampleLog
 
 WHY = "the numbers are a log's"

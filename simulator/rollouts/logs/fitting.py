@@ -14,7 +14,7 @@ from ...laws.fitting import (
     shares_factor,
     shortest,
 )
-from ...rollouts.record import Fate
+from ..world.record import Fate
 from .reading import GRID, SampleLog
 from .record import ends, levels
 

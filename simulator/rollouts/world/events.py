@@ -13,7 +13,7 @@ from itertools import chain
 from math import inf
 from typing import Any
 
-from ..config.errors import ScenarioError
+from ...config.errors import ScenarioError
 from .record import Fate, Rollouts, columns
 from .slots import FAIL, FINISH, LOADED, REPAIR, STEP_END, SlotEvents
 

@@ -11,10 +11,7 @@ from functools import cached_property
 import numpy as np
 from jaxtyping import Int
 
-from .. import rollouts
 from ..config.errors import ScenarioError
-from ..rollouts import Fate, Rollouts
-from ..rollouts.options import RolloutStop
 from ..timeline import (
     NO_COMMIT,
     NO_WORKER,
@@ -27,7 +24,10 @@ from ..timeline import (
     StopReason,
     check,
 )
-from .simulated import SimulatedTimeline
+from ..timelines.simulated import SimulatedTimeline
+from . import world as rollouts
+from .world import Fate, Rollouts
+from .world.options import RolloutStop
 
 OUTCOMES = {
     Fate.TRAINED: Outcome.APPLIED,

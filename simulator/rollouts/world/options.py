@@ -11,11 +11,11 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import AfterValidator, Field, model_serializer, model_validator
 
-from ..config.base import Config, LocatedError, Quantity, without
-from ..config.errors import ScenarioError
-from ..config.expressions import per_client
-from ..laws import Constant
-from ..laws.base import AnyLaw, Law
+from ...config.base import Config, LocatedError, Quantity, without
+from ...config.errors import ScenarioError
+from ...config.expressions import per_client
+from ...laws import Constant
+from ...laws.base import AnyLaw, Law
 
 MOST_SLOTS = 1_000_000
 """Samples that are generated at once, on all machines together."""
@@ -242,6 +242,29 @@ class RolloutOptions(Config):
     """How a new version gets to the slots."""
     stop: RolloutStop
     """End of a run."""
+
+    def described(self, at: str = "") -> dict[str, Any]:
+        """Returns what the world says of itself, as of `Protocol.described`.
+
+        Args:
+            at: Where its entries are in a scenario, such as `protocol.`.
+        """
+        return {
+            "entities": f"{self.generation.num_slots} slots that generate samples, one "
+            f"after the other for each of them, and a trainer of batches",
+            "stages": {
+                "generation, tokens": f"{at}generation.tokens",
+                "seconds of a token": f"{at}generation.seconds_per_token",
+                "training": f"{at}trainer.step",
+            },
+            "resources": {"the trainer, which makes one step after the other": ""},
+            "queues": [f"finished samples, as {at}queue has it"],
+            "symbols": "in the seconds of a token m is the number of busy slots of a "
+            "machine, from 1, and M is the number of its slots",
+            "scheduling": "Events of slots, queue and trainer, in virtual time; at one "
+            "instant weights are loaded first, then a step ends, slots are repaired, "
+            "samples begin and end, and slots fail.",
+        }
 
 
 def check_rollouts(world: RolloutOptions) -> None:

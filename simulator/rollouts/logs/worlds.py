@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Int
 
-from ...rollouts.record import Fate, Rollouts
+from ..world.record import Fate, Rollouts
 from .fitting import (
     Fitted,
     fit_lengths,

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ..laws import Constant
+from ...laws import Constant
 from .buffer import ReadyGroup, SampleBuffer
 from .draws import RolloutDraws
 from .options import RolloutOptions

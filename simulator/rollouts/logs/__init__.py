@@ -1,0 +1,102 @@
+"""Worlds of samples from the log of a real system.
+
+- `reading`: the log's columns, and what is refused.
+- `record`: what it says happened, as of a simulated world.
+- `fitting`: laws of lengths, steps and tokens, each with a test that may refuse it.
+- `worlds`: a scenario of the fitted world, and of the replay.
+"""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ... import inputs
+from ...scenario.reading import read_any
+from ...scenario.study import expand
+from ...scenario.writing import to_yaml
+from ...storage import digests
+from ...timelines.saved import Progress, emptied, write_held
+from ...trace import DISK, Study
+from ...trace.disk import explained, replace
+from ..recording import KIND, PlayedWorld, source_of, sources_of
+from ..world.measures import measures
+from ..world.record import Fate
+from .reading import read_samples
+from .record import load_of, record
+from .worlds import LogWorld, world_of
+
+__all__ = ["import_samples"]
+
+LOG: dict[str, Any] = {
+    "run": 0,
+    "label": "log",
+    "variant": "log",
+    "parameters": {},
+    "replicate": 0,
+    "seed": 0,
+}
+
+
+def import_samples(
+    log: str | Path,
+    folder: str | Path,
+    overrides: Sequence[str] = (),
+    progress: Progress = lambda _: None,
+) -> Study:
+    """Writes what a log of samples says, with its fitted world and its replay.
+
+    Args:
+        log: CSV, JSON Lines or Parquet, with columns as `reading` has them.
+        folder: New or empty; the scenario in it finds its tables there.
+        overrides: `dotted.key=value`, each replacing an entry of the scenario.
+        progress: Called with the fraction that is played.
+
+    Returns:
+        The study, as of a scenario, with the run `log` before the others; its manifest
+        has `fits` and `remarks`.
+
+    Raises:
+        UserError: something in the log, an override or the folder is wrong.
+    """
+    path, folder = Path(log), Path(folder)
+    read = read_samples(path)
+    found = record(read)
+    world = world_of(read, found, path.stem, folder, overrides)
+    drawn = read.tokens[np.isfinite(read.finish) & (read.outcome != Fate.ABORTED)]
+    known = load_of(read, found)
+    values = measures(found, known.slots, read.optimizer_steps, drawn)
+    file = folder / "scenario.yaml"
+    with emptied(folder), explained(folder):
+        for name, columns in world.tables.items():
+            _write_table(folder / f"{name}.parquet", columns)
+        replace(DISK, file, json.dumps(world.tree, indent=1).encode())  # YAML, too
+        scenario = read_any(file, overrides)
+        replace(DISK, file, to_yaml(scenario).encode())
+        read_too = inputs.collect(run.scenario for run in expand(scenario))
+        with inputs.held(read_too):
+            told = inputs.told(read_too)
+            held = digests.of_file(path)._asdict()
+            told["inputs"][str(log)] = {"at": str(path.absolute()), **held}
+            told |= {"fits": _fits(world), "remarks": world.remarks}
+            first = source_of(LOG, scenario, lambda: PlayedWorld(found, known, values))
+            first.entry["scenario"] = {}  # the log itself has none
+            tree, sources = scenario.model_dump(mode="json"), sources_of(scenario, 1)
+            return write_held(folder, tree, [first, *sources], told, KIND, progress)
+
+
+def _write_table(path: Path, columns: dict[str, Any]) -> None:
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    sink = pa.BufferOutputStream()
+    parquet.write_table(pa.table(columns), sink)
+    replace(DISK, path, sink.getvalue().to_pybytes())
+
+
+def _fits(world: LogWorld) -> list[dict[str, Any]]:
+    return [
+        {**fit._asdict(), "p": None if np.isnan(fit.p) else fit.p} for fit in world.fits
+    ]
