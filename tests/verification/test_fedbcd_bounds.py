@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from stalesim.analysis.theory import fedbcd as theory
+from generators.theory import fedbcd as theory
 from stalesim.simulator.claims.below import Below
 from stalesim.simulator.learning import convex
 from stalesim.simulator.scenario.reading import read
