@@ -2,12 +2,11 @@
 
 import time
 from collections.abc import Callable
-from importlib import import_module
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..config.errors import UserError
+from ..config.extras import extra
 from .encryption import Ckks, Costs
 
 DIMENSION = 2 * Ckks.capacity
@@ -40,13 +39,7 @@ def tenseal() -> Any:
     Raises:
         UserError: it is not installed.
     """
-    try:
-        return import_module("tenseal")
-    except ImportError:
-        raise UserError(
-            "TenSEAL must be installed to encrypt, but is not; "
-            "pip install 'stalesim[he]'"
-        ) from None
+    return extra("tenseal", "he", "encryption")
 
 
 def make_keys() -> Keys:
