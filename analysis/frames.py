@@ -178,11 +178,6 @@ def swept_axes(study: Study) -> list[str]:
     return list(found)
 
 
-def column_of(study: Study, key: str) -> str:
-    """Returns the column of a swept key; the key itself if it is none."""
-    return swept_columns(study).get(key, key)
-
-
 def ordered(values: pd.Series) -> list[Any]:
     """Returns the different values of a column: numbers in order, words as they come.
 

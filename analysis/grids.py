@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from ..simulator.config.errors import UserError
+from ..simulator.config.extras import extra
 from ..simulator.trace import COLUMNS, metric_of_study
 from .frames import Study, follow, swept_axes, swept_columns, tidy
 
@@ -28,13 +28,7 @@ def to_xarray(study: Study) -> "xarray.Dataset":
         StudyError: No run has ended, or a table is damaged.
         UserError: xarray is not installed.
     """
-    try:
-        import xarray  # noqa: F401, of which pandas makes use
-    except ImportError:
-        raise UserError(
-            "to_xarray must have xarray, which is not installed; pip install "
-            '"stalesim[xarray]"'
-        ) from None
+    extra("xarray", "xarray", "to_xarray")  # pandas makes use of it
     table = tidy(study)
     columns = swept_columns(study)
     keys = list(dict.fromkeys(columns.values()))

@@ -125,10 +125,12 @@ def public(package: str) -> Callable[[], str]:
 def theory() -> str:
     """Returns every closed form with its source, module by module."""
     parts = []
-    for path in sorted((ROOT / "analysis" / "theory").glob("[!_]*.py")):
+    homes = ROOT / "analysis" / "theory", ROOT / "docs" / "generators" / "theory"
+    paths = [path for home in homes for path in sorted(home.glob("[!_]*.py"))]
+    for path in paths:
         tree = ast.parse(path.read_text(encoding="utf-8"))
         title, *_ = (ast.get_docstring(tree) or "").splitlines()
-        parts += [f"### stalesim.analysis.theory.{path.stem}", "", title, ""]
+        parts += [f"### `{path.relative_to(ROOT)}`", "", title, ""]
         parts += ["| closed form | what it is | source |", "| --- | --- | --- |"]
         for node in tree.body:
             if isinstance(node, ast.FunctionDef) and not node.name.startswith("_"):

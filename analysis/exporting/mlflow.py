@@ -7,9 +7,10 @@ import re
 from pathlib import Path
 from typing import Any
 
+from ...simulator.config.extras import extra
 from ..frames import Study
 from .boards import write_whole
-from .records import RunRecord, library, records
+from .records import RunRecord, records
 
 LONGEST = 6_000
 """Characters of a parameter that MLflow keeps; all are in `config.json`."""
@@ -48,9 +49,9 @@ def check() -> tuple[Any, Any]:
         UserError: It, or what its database needs, is not installed.
     """
     os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")  # before it is imported
-    for needed in ("sqlalchemy", "alembic"):
-        library(needed, "mlflow")
-    return library("mlflow.tracking", "mlflow"), library("mlflow.entities", "mlflow")
+    modules = ("sqlalchemy", "alembic", "mlflow.tracking", "mlflow.entities")
+    *_, tracking, entities = (extra(name, "mlflow", "--to mlflow") for name in modules)
+    return tracking, entities
 
 
 class Experiment:

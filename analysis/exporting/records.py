@@ -1,6 +1,5 @@
 """Contents of an exported run: its configuration, its evaluations and its end."""
 
-import importlib
 import json
 import math
 import re
@@ -9,7 +8,6 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from ...simulator.config.errors import UserError
 from ...simulator.scenario.study import OF_STUDY
 from ...simulator.trace import metric_of_study
 from .. import staleness
@@ -116,21 +114,6 @@ def measures(study: Study, run: Mapping[str, Any]) -> dict[str, str]:
             found[f"unit_{name}"] = known.unit
         found[f"better_{name}"] = "higher" if known.higher_is_better else "lower"
     return found
-
-
-def library(name: str, extra: str) -> Any:
-    """Imports a library that an export needs.
-
-    Raises:
-        UserError: It is not installed.
-    """
-    try:
-        return importlib.import_module(name)
-    except ImportError as error:
-        raise UserError(
-            f"{extra} must have {error.name or name}, which is not installed; "
-            f'pip install "stalesim[{extra}]"'
-        ) from None
 
 
 def _leaves(tree: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:

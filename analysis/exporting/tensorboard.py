@@ -3,9 +3,10 @@
 from pathlib import Path
 from typing import Any
 
+from ...simulator.config.extras import extra
 from ..frames import Study
 from .boards import write_whole
-from .records import RunRecord, library, records
+from .records import RunRecord, records
 
 
 def write(study: Study, folder: Path) -> None:
@@ -34,8 +35,8 @@ def check() -> None:
     Raises:
         UserError: It is not.
     """
-    library("tensorboardX", "tensorboard")
-    library("tensorboardX.summary", "tensorboard")
+    extra("tensorboardX", "tensorboard", "--to tensorboard")
+    extra("tensorboardX.summary", "tensorboard", "--to tensorboard")
 
 
 class TensorBoard:
@@ -61,7 +62,7 @@ class TensorBoard:
 
 class _RunFiles:
     def __init__(self, folder: Path) -> None:
-        written = library("tensorboardX", "tensorboard")
+        written = extra("tensorboardX", "tensorboard", "--to tensorboard")
         self._writer: Any = written.SummaryWriter(logdir=str(folder))
         self._last = 0, 0.0
 
@@ -75,7 +76,7 @@ class _RunFiles:
 
     def finish(self, record: RunRecord) -> None:
         summaries, points = (
-            library("tensorboardX.summary", "tensorboard"),
+            extra("tensorboardX.summary", "tensorboard", "--to tensorboard"),
             record.points,
         )
         names = [name for name in points if points[name].notna().any()]

@@ -4,9 +4,10 @@ import os
 from pathlib import Path
 from typing import Any
 
+from ...simulator.config.extras import extra
 from ..frames import Study
 from .boards import write_whole
-from .records import RunRecord, library, records
+from .records import RunRecord, records
 
 LONGEST_TAG = 64
 """Characters that W&B allows; a longer variant is in the configuration alone."""
@@ -41,7 +42,7 @@ def check() -> Any:
         UserError: It is not installed.
     """
     os.environ.setdefault("WANDB_ERROR_REPORTING", "false")  # before it is imported
-    return library("wandb", "wandb")
+    return extra("wandb", "wandb", "--to wandb")
 
 
 class OfflineRuns:

@@ -1,10 +1,8 @@
 """Closed forms that a simulation must match. They run nothing.
 
 `steady_state` has ages, staleness and throughput, `rounds` the durations of rounds;
-both are re-exported here. `queues` has servers and links, `gossip` averaging over
-graphs, `heterogeneity` workers of different speeds; `fedbcd`, `mapa` (with the laws of
-its `noise`) and `adp2sgd` have steps and bounds of the papers, `smoothing` what VAFL's
-noise does to its objective.
+both are re-exported here. `queues` has servers, `gossip` averaging over graphs,
+`rollouts` generators and a trainer.
 """
 
 from .rounds import (
@@ -12,11 +10,9 @@ from .rounds import (
     Lattice,
     expected_maximum,
     expected_order_statistic,
-    exponential_order_statistic,
 )
 from .steady_state import (
     Throughput,
-    activation_from_gaps,
     activation_from_rates,
     asynchronous_throughput,
     availability,
@@ -35,7 +31,6 @@ __all__ = [
     "Continuous",
     "Lattice",
     "Throughput",
-    "activation_from_gaps",
     "activation_from_rates",
     "asynchronous_throughput",
     "availability",
@@ -44,7 +39,6 @@ __all__ = [
     "embedding_refresh",
     "expected_maximum",
     "expected_order_statistic",
-    "exponential_order_statistic",
     "exponential_staleness_law",
     "mean_staleness_buffered",
     "mean_staleness_exponential",

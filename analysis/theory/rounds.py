@@ -192,27 +192,6 @@ def expected_maximum(laws: Sequence[Any], counts: Sequence[int] | None = None) -
     return expected_order_statistic(laws, number, counts)
 
 
-def exponential_order_statistic(rate: float, num_clients: int, t: int) -> float:
-    """Computes the expected t-th smallest of equal exponential delays.
-
-    (H_n - H_{n-t}) / mu, where H_n is the n-th harmonic number; H_n / mu for t = n.
-
-    Args:
-        rate: Rate mu, per second.
-        num_clients: n.
-        t: 1 is the fastest, n the slowest.
-
-    Returns:
-        Seconds.
-
-    Source: Renyi, On the theory of order statistics (1953): the gaps between order
-        statistics are independent exponentials of rates n mu, (n - 1) mu, ...
-    """
-    if not 1 <= t <= num_clients:
-        raise ValueError(f"t must be between 1 and {num_clients}, got {t}")
-    return math.fsum(1 / k for k in range(num_clients - t + 1, num_clients + 1)) / rate
-
-
 def _as_lattice(law: Any) -> Lattice | None:
     if isinstance(law, Lattice):
         return law

@@ -44,14 +44,6 @@ def activation_from_rates(rates: Numbers) -> Float[np.ndarray, " M"]:
     return rates / rates.sum()
 
 
-def activation_from_gaps(gaps: Numbers) -> Float[np.ndarray, " M"]:
-    """Computes q_m of merged Poisson processes from their mean gaps, seconds.
-
-    Source: VAFL, section 4 (its lambda read as a mean); V-01.
-    """
-    return activation_from_rates(1 / np.asarray(gaps, dtype=float))
-
-
 def embedding_refresh(
     activation: Numbers, batch: int | None = None, num_samples: int | None = None
 ) -> Float[np.ndarray, " M"]:

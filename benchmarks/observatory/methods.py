@@ -11,9 +11,9 @@ from typing import NamedTuple
 import numpy as np
 from scipy import stats
 
+from benchmarks.observatory import closed_forms as theory
 from benchmarks.observatory.worlds import RandomWorld
 from stalesim.analysis.theory import expected_order_statistic
-from stalesim.analysis.theory import methods as theory
 from stalesim.simulator.protocols import Asynchronous, Phases
 from stalesim.simulator.protocols.collect.collect import Collect
 from stalesim.simulator.protocols.routed.routed import Routed

@@ -9,7 +9,7 @@ from typing import Any, get_args
 
 import pandas as pd
 
-from stalesim.analysis.theory import gossip, heterogeneity
+from generators.theory import heterogeneity, pairings
 from stalesim.simulator.privacy.accountants import Pld
 from stalesim.simulator.privacy.adp2sgd import theorem2
 from stalesim.simulator.privacy.adp2sgd.setting import PUBLISHED, GossipSetting
@@ -213,15 +213,15 @@ def pairing_table(num_workers: int = WORKERS) -> pd.DataFrame:
     Source: A(DP)2SGD, equation 6 and Theorem 1; section 2.3; A-08, A-09.
     """
     rows = []
-    for initiator in reversed(get_args(gossip.Initiator)):
-        for pairing in get_args(gossip.Pairing):
-            rho = gossip.pairing_rho(pairing, num_workers, initiator)
+    for initiator in reversed(get_args(pairings.Initiator)):
+        for pairing in get_args(pairings.Pairing):
+            rho = pairings.pairing_rho(pairing, num_workers, initiator)
             rows.append(
                 {
                     "pairing": pairing,
                     "initiator": initiator,
                     "rho": rho,
-                    "rho_bar": gossip.rho_bar(rho, num_workers),
+                    "rho_bar": pairings.rho_bar(rho, num_workers),
                 }
             )
     return pd.DataFrame(rows)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from stalesim.analysis.theory import mapa, noise
+from generators.theory import mapa, noise
 from stalesim.simulator.algorithms.edge_cloud.part import Mapa
 from stalesim.simulator.algorithms.edge_cloud.stages import stages
 

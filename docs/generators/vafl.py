@@ -7,8 +7,8 @@ import pandas as pd
 from scipy import stats
 
 from generators import roughness
+from generators.theory.smoothing import theorem5
 from stalesim.analysis import theory
-from stalesim.analysis.theory.smoothing import theorem5
 from stalesim.simulator.privacy import gdp
 
 FORMS = get_args(gdp.Form)

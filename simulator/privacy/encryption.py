@@ -1,8 +1,8 @@
 """Homomorphic encryption as a cost: what it adds to time and bytes. No JAX in here.
 
 Nothing is encrypted; numbers are exchanged as they are, and only their exchange takes
-longer and weighs more. `simulator.privacy.encrypted` encrypts in earnest, on small
-problems, and `stalesim doctor --encryption` measures what it costs on a machine.
+longer and weighs more. `stalesim doctor --encryption` measures what it costs on a
+machine.
 """
 
 from abc import ABC, abstractmethod

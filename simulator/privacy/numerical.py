@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from ..config.extras import extra
 from .releases import Gaussian, Laplace, Release
 
 Kinds: TypeAlias = frozenset[tuple[Release, int]]
@@ -25,8 +26,7 @@ def renyi_epsilon(counts: Kinds, delta: float) -> float:
         counts: Kinds of release, all protected, and how often each occurred, >= 1.
         delta: Failure probability, in (0, 1).
     """
-    from dp_accounting import rdp
-
+    rdp = _library("rdp")
     divergences: Any = sum(count * _divergences(event) for event, count in counts)
     epsilon, _ = rdp.compute_epsilon(_orders(), divergences, delta)
     return float(epsilon)
@@ -34,15 +34,12 @@ def renyi_epsilon(counts: Kinds, delta: float) -> float:
 
 @lru_cache(maxsize=1)
 def _orders() -> Any:
-    from dp_accounting import rdp
-
-    return rdp.RdpAccountant().orders
+    return _library("rdp").RdpAccountant().orders
 
 
 @lru_cache(maxsize=4096)
 def _divergences(event: Release) -> np.ndarray:
-    import dp_accounting as dpa
-
+    dpa = _library()
     one, relation = _one(event), dpa.NeighboringRelation.ADD_OR_REMOVE_ONE
     if one is None:
         epsilon, orders = event.pure_epsilon, _orders()
@@ -50,7 +47,7 @@ def _divergences(event: Release) -> np.ndarray:
         return (both - np.logaddexp(0, epsilon)) / (orders - 1)
     if isinstance(one, dpa.SampledWithoutReplacementDpEvent):
         relation = dpa.NeighboringRelation.REPLACE_ONE
-    return dpa.rdp.RdpAccountant(neighboring_relation=relation).compose(one).rdp
+    return _library("rdp").RdpAccountant(neighboring_relation=relation).compose(one).rdp
 
 
 @lru_cache(maxsize=65536)
@@ -72,8 +69,7 @@ def loss_epsilon(counts: Kinds, delta: float, interval: float) -> float:
 
 @lru_cache(maxsize=64)
 def _distribution(event: Release, interval: float) -> Any:
-    from dp_accounting.pld import common, privacy_loss_distribution
-
+    privacy_loss_distribution = _library("pld.privacy_loss_distribution")
     if isinstance(event, Gaussian):
         # Add-or-remove takes the sensitivity as 1; replace-one would take it as 2.
         return privacy_loss_distribution.from_gaussian_mechanism(
@@ -85,14 +81,14 @@ def _distribution(event: Release, interval: float) -> Any:
         return privacy_loss_distribution.from_laplace_mechanism(
             1 / event.epsilon, value_discretization_interval=interval
         )
+    common = _library("pld.common")
     pure = common.DifferentialPrivacyParameters(event.pure_epsilon, 0)
     return privacy_loss_distribution.from_privacy_parameters(pure, interval)
 
 
 def _one(event: Release) -> Any:
     """Returns dp-accounting's event, None where it has none."""
-    import dp_accounting as dpa
-
+    dpa = _library()
     if isinstance(event, Gaussian):
         noise = dpa.GaussianDpEvent(event.multiplier)
         if event.sampling_ratio == 1:
@@ -107,3 +103,9 @@ def _one(event: Release) -> Any:
     if isinstance(event, Laplace) and event.sampling_ratio == 1:
         return dpa.LaplaceDpEvent(1 / event.epsilon)
     return None
+
+
+def _library(module: str = "") -> Any:
+    """Imports and returns dp-accounting, or a module of it."""
+    name = ".".join(filter(None, ("dp_accounting", module)))
+    return extra(name, "privacy", "an accountant rdp or pld")

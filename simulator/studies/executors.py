@@ -13,6 +13,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 from ..config.errors import UserError
+from ..config.extras import extra
 from ..engine import processes
 from ..trace import DISK, Disk
 from .entries import Done
@@ -352,14 +353,9 @@ def connected(scheduler: str) -> Any:
     Raises:
         UserError: Dask is not installed, or the scheduler cannot be reached.
     """
+    distributed = extra("distributed", "dask", "--scheduler")
     try:
-        from distributed import Client
-    except ImportError:
-        raise UserError(
-            '--scheduler needs Dask; install it: pip install "stalesim[dask]"'
-        ) from None
-    try:
-        return Client(scheduler, timeout=CONNECT_S)
+        return distributed.Client(scheduler, timeout=CONNECT_S)
     except (OSError, TimeoutError, ValueError) as error:
         raise UserError(
             f"--scheduler must be the address of a running Dask scheduler, got "

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..config.errors import UserError
+from ..config.extras import extra
 from ..scenario import tuning
 from ..scenario.grid import Span, short
 from ..scenario.tuning import Tune
@@ -31,14 +31,7 @@ def library() -> Any:
     Raises:
         UserError: it is not installed.
     """
-    try:
-        import optuna
-    except ImportError:
-        raise UserError(
-            "stalesim tune must have optuna, which is not installed; "
-            'pip install "stalesim[tune]"'
-        ) from None
-    return optuna
+    return extra("optuna", "tune", "stalesim tune")
 
 
 class Proposals:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import yaml
 
-from stalesim.analysis.theory import adp2sgd, gossip
+from generators.theory import adp2sgd, pairings
 from stalesim.simulator.scenario.scenario import Scenario
 from stalesim.simulator.scenario.study import Run, merge
 from stalesim.simulator.simulation import Prepared, prepare
@@ -75,7 +75,7 @@ def test_the_hypothesis_is_met() -> None:
     staleness = (rows.version - rows.read_version[:, 0])[commits]
     assert staleness.max() == 1
     assert (rows.kind == Kind.AVERAGE).sum() == commits.sum()  # of both, every time
-    rho_bar = gossip.rho_bar(0.0, 2)
+    rho_bar = pairings.rho_bar(0.0, 2)
     assert rho_bar == 0.5
     shares = workers_of(plan)
     x = np.concatenate([x for x, _ in shares])

@@ -75,7 +75,7 @@ def test_activation_probabilities_under_both_readings(reading: str) -> None:
     q = np.bincount(found.worker[:, 0], minlength=4) / 100_000
     parameter = np.arange(1, 5)
     expected = (
-        theory.activation_from_gaps(parameter)
+        theory.activation_from_rates(1 / parameter)
         if reading == "mean"
         else theory.activation_from_rates(parameter)
     )
@@ -149,7 +149,7 @@ def embedding_ages(upload: str, commits: int) -> np.ndarray:
     ],
 )
 def test_embedding_ages_of_section_2_3(upload: str, measured: tuple) -> None:
-    q = theory.activation_from_gaps(np.arange(1, 8))
+    q = theory.activation_from_rates(1 / np.arange(1, 8))
     parts = {"batch": (10, 1000), "all": (1, 1)}[upload]
     refresh = np.array([theory.embedding_refresh(qm, *parts) for qm in q])
     ages = embedding_ages(upload, 40_000)

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
+from generators.theory import fedbcd as theory
 from stalesim.analysis.claims.below import Below
-from stalesim.analysis.theory import fedbcd as theory
 from stalesim.simulator.learning import convex
 from stalesim.simulator.scenario.reading import read
 from stalesim.simulator.scenario.study import Run, expand

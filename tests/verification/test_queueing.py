@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from stalesim.analysis.theory import queues
+from tests.oracles import queues as oracles
 
 REPLICATIONS = 20
 PRECISION = 0.15
@@ -130,7 +131,7 @@ def test_single_server() -> None:
         waits.append(wait[counted].mean())
         inside = np.maximum(np.minimum(end, last) - np.maximum(arrival, first), 0)
         present.append(inside.sum() / (last - first))
-    expected = queues.single_server(rate, mean, variance)
+    expected = oracles.single_server(rate, mean, variance)
     agrees(waits, expected.mean_wait_s)
     agrees(present, expected.mean_num_present)
 
@@ -149,5 +150,5 @@ def test_processor_sharing() -> None:
     for _, arrival, _, end in replicate(network, last + 200, ciw.PSNode):
         counted = (first <= arrival) & (arrival < last)
         sojourns.append((end - arrival)[counted].mean())
-    expected = queues.processor_sharing_sojourn(shape * scale, rate, 1.0)
+    expected = oracles.processor_sharing_sojourn(shape * scale, rate, 1.0)
     agrees(sojourns, float(expected))

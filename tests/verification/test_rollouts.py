@@ -8,7 +8,6 @@ import pytest
 
 from stalesim.analysis.rollouts.theory import (
     best_split,
-    fluid_in_queue,
     rollout_staleness,
     seconds_per_step,
 )
@@ -19,6 +18,7 @@ from stalesim.simulator.rollouts.world.measures import measured, workload
 from stalesim.simulator.scenario.reading import loads, read_any
 from stalesim.simulator.scenario.study import expand
 from stalesim.simulator.timelines.of_run import timeline
+from tests.oracles.rollouts import fluid_in_queue
 from tests.unit.rollouts.random_rollouts import made
 
 LAWS: list[dict[str, Any]] = [

@@ -26,6 +26,7 @@ from stalesim.simulator.protocols import (
 from stalesim.simulator.timeline import NO_WORKER, Jobs, Outcome, Rows, StopReason
 from stalesim.simulator.world.clients import Clients, Group, Link, Selection
 from stalesim.simulator.world.workload import Workload
+from tests.oracles import queues as oracles
 from tests.support import everything, played
 
 EXPONENTIAL = Scipy(law="expon")
@@ -258,7 +259,7 @@ def test_synchronous_rounds_of_exponentials(n: int) -> None:
     assert (rows.read_version == rows.version[:, None]).all()
     # Independent rounds, of variance sum 1/k^2.
     bound = 5 * sqrt(sum(1 / k**2 for k in range(1, n + 1)) / rounds)
-    expected = theory.exponential_order_statistic(1, n, n)
+    expected = oracles.exponential_order_statistic(1, n, n)
     assert np.diff(rows.time, prepend=0).mean() == pytest.approx(expected, abs=bound)
 
 
@@ -341,7 +342,7 @@ def test_over_selection_of_clients_that_run_on(n: int, t: int, *, select: bool) 
     rows, jobs = play(protocol, clients, number, rounds=8_000)
     duration, rejections = over_selected(n, t, rejoin=not select)
     if n == t:
-        assert duration == pytest.approx(theory.exponential_order_statistic(1, n, n))
+        assert duration == pytest.approx(oracles.exponential_order_statistic(1, n, n))
         assert not rejections
     agrees(np.diff(rows.time, prepend=0), duration)
     rejected = np.sort(jobs.arrived_time[jobs.outcome == Outcome.REJECTED])

@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 
 from stalesim.analysis import theory
-from stalesim.analysis.theory import queues
 from stalesim.simulator.config.stop import Stop
 from stalesim.simulator.laws.constant import Constant
 from stalesim.simulator.laws.distributions import Scipy
@@ -43,6 +42,7 @@ from stalesim.simulator.world.clients import (
 )
 from stalesim.simulator.world.workload import Workload
 from stalesim.simulator.world.world import World
+from tests.oracles import queues as oracles
 
 
 def expon(mean: Any) -> Scipy:
@@ -337,7 +337,7 @@ def test_losses_and_repeats(chance: float, retries: int) -> None:
     _, jobs, incidents = play(clients, 5, commits=n)
     ended = jobs.outcome != Outcome.IN_FLIGHT
     arrived = jobs.outcome == Outcome.APPLIED
-    expected = queues.bounded_retries(chance, retries, timeout, latency)
+    expected = oracles.bounded_retries(chance, retries, timeout, latency)
     total = int(ended.sum())
     # Jobs are independent; the number of them depends on the last few alone.
     found = arrived.sum() / total

@@ -33,6 +33,7 @@ from stalesim.simulator.world.clients import (
 )
 from stalesim.simulator.world.links import SharedLink
 from stalesim.simulator.world.workload import Workload
+from tests.oracles import queues as oracles
 from tests.support import everything
 
 REPLICATIONS = 20
@@ -274,7 +275,7 @@ def test_open_shared_link(law: str) -> None:
         ratios.append((took / seconds)[kept].mean())
         short.append(took[kept & (seconds == 0.5)].mean() if law != "pareto" else 0)
         long.append(took[kept & (seconds == 3.0)].mean() if law != "pareto" else 0)
-    expected = queues.processor_sharing_sojourn([1.0, 0.5, 3.0], rate, 1.0)
+    expected = oracles.processor_sharing_sojourn([1.0, 0.5, 3.0], rate, 1.0)
     agrees(sojourns, expected[0])
     agrees(ratios, expected[0])  # slowdown of every size
     if law == "two sizes":

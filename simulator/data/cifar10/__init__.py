@@ -1,1 +1,1 @@
-"""CIFAR-10: `part` (options and files), `pickled`, `record`, `standin`."""
+"""CIFAR-10: `part` (options and files), `record`, `standin`."""

@@ -1,4 +1,4 @@
-"""CIFAR-10 from its binary version, packed or not, or from its Python version."""
+"""CIFAR-10 from its binary version, packed or not."""
 
 import re
 from pathlib import Path
@@ -16,18 +16,15 @@ from ..base import Dataset
 from ..file_set import Chosen, FileSet, by_role
 from ..parts import Data, Scale
 from ..split import finished
-from . import pickled
 from .record import ARCHIVE, PUBLISHED
 from .standin import cifar10_standin
 
 TRAIN = tuple(f"data_batch_{batch}.bin" for batch in range(1, 6))
 TEST = "test_batch.bin"
-PYTHON = tuple(name.removesuffix(".bin") for name in (*TRAIN, TEST))
-"""The same batches in the Python version."""
 NAME = re.compile(
-    rf"{re.escape(ARCHIVE)}|((?:data_batch_[1-5]|test_batch)(?:\.bin)?)(?:\.gz)?"
+    rf"{re.escape(ARCHIVE)}|((?:data_batch_[1-5]|test_batch)\.bin)(?:\.gz)?"
 )
-FOLDERS = ("cifar10", "cifar10batchesbin", "cifar10batchespy")
+FOLDERS = ("cifar10", "cifar10batchesbin")
 """Plain names of folders that are preferred to others."""
 PIXELS = 3 * 32 * 32
 RECORD = 1 + PIXELS
@@ -42,29 +39,27 @@ def identify(path: Path) -> str:
 
 FILES = FileSet(
     "cifar10",
-    {"archive": (ARCHIVE,), "binary": (*TRAIN, TEST), "python": PYTHON},
+    {"archive": (ARCHIVE,), "binary": (*TRAIN, TEST)},
     find=lambda: by_role(FOLDERS, NAME, identify),
-    remark=lambda form: (
-        "" if form == "archive" else f"; all six are in cifar-10-{form}.tar.gz"
-    ),
+    remark=lambda form: "" if form == "archive" else f"; all six are in {ARCHIVE}",
     published=PUBLISHED,
 )
 
 
 class Cifar10(Data):
-    """CIFAR-10, binary version or else Python version, else its stand-in."""
+    """CIFAR-10, binary version, else its stand-in."""
 
     kind: Literal["cifar10"] = "cifar10"
     published: ClassVar[Published | None] = PUBLISHED
     scale: Scale = "unit"
-    source: Literal["auto", "archive", "binary", "python", "standin"] = "auto"
+    source: Literal["auto", "archive", "binary", "standin"] = "auto"
     """Files that are read, by their form; `auto` takes what is there."""
 
     def make(self) -> Dataset:
-        """Returns CIFAR-10 from its archive, its batches, its pickles, or its stand-in.
+        """Returns CIFAR-10 from its archive, its batches, or its stand-in.
 
         Columns are those of the files: all red pixels, then the green, then the blue
-        ones. No code in the pickles is executed.
+        ones.
 
         Raises:
             DataError: Files are demanded and missing, or damaged.
@@ -101,8 +96,6 @@ def _batches(chosen: Chosen) -> list[Batch]:
     Raises:
         DataError: A file is damaged, or the archive lacks a batch.
     """
-    if chosen.form == "python":
-        return [pickled.parse(path) for path in chosen.paths.values()]
     if chosen.form == "binary":
         return [_parsed(path, files.read(path)) for path in chosen.paths.values()]
     (path,) = chosen.paths.values()

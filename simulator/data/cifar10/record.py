@@ -18,12 +18,6 @@ PUBLISHED = Published(
         ),
         *(PublishedFile(f"data_batch_{i}.bin", size=BATCH) for i in range(1, 6)),
         PublishedFile("test_batch.bin", size=BATCH),
-        PublishedFile("data_batch_1", "md5:c99cafc152244af753f735de768cd75f"),
-        PublishedFile("data_batch_2", "md5:d4bba439e000b95fd0a9bffe97cbabec"),
-        PublishedFile("data_batch_3", "md5:54ebc095f3ab1f0389bbae665268c751"),
-        PublishedFile("data_batch_4", "md5:634d18415352ddfa80567beed471001a"),
-        PublishedFile("data_batch_5", "md5:482c414d41f54cd18b22e5b47cb7c3cb"),
-        PublishedFile("test_batch", "md5:40351d587109b95175f43aff81a1287e"),
     ),
     copies=(
         KnownCopy(

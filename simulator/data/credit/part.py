@@ -1,16 +1,13 @@
-"""Default of credit card clients, profile one-hot, from the xls file or as csv."""
+"""Default of credit card clients, profile one-hot, from the file as csv."""
 
-import importlib
-import io
 import re
-import struct
 from pathlib import Path
 from typing import ClassVar, Literal
 
 import numpy as np
 
 from ...config.errors import DataError
-from ...storage import archive, files, table
+from ...storage import files, table
 from ...storage.published import Published
 from ..base import Dataset
 from ..file_set import Chosen, FileSet, by_role
@@ -19,7 +16,7 @@ from ..split import divided
 from .record import PUBLISHED
 from .standin import credit_standin
 
-XLS, CSV = "default of credit card clients.xls", "UCI_Credit_Card.csv"
+CSV = "UCI_Credit_Card.csv"
 NAME = re.compile(r"default.of.credit.card.clients|UCI_Credit_Card", re.IGNORECASE)
 FOLDERS = (
     "credit",
@@ -29,15 +26,10 @@ FOLDERS = (
     "ucicreditcard",
 )
 """Plain names of folders in which a file may have any name."""
-OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
-"""First bytes of an xls file."""
-DAMAGED_XLS = (*archive.DAMAGED, ArithmeticError, AssertionError, struct.error)
-"""Errors of xlrd on damaged files besides its own, found by damaging many; with those
-of a zip file, for which it may take one."""
 HEAD = 4_096
 """Bytes that hold both header rows."""
 LABEL = "defaultpaymentnextmonth"
-"""Plain name of the label, which has blanks in the xls file and dots as csv."""
+"""Plain name of the label, which has blanks at UCI and dots elsewhere."""
 PAYMENTS = (
     *("PAY_0", "PAY_2", "PAY_3", "PAY_4", "PAY_5", "PAY_6"),
     *(f"BILL_AMT{month}" for month in range(1, 7)),
@@ -54,14 +46,10 @@ def identify(path: Path) -> str:
 
     The content tells it, or else the name, which a damaged file keeps.
     """
-    named = bool(NAME.search(path.name))
-    start = files.head(path, HEAD)
-    if start.startswith(OLE):
-        return XLS if named or files.folder_of(path, FOLDERS) else ""
-    if ".csv" in path.suffixes:
-        lines = start.decode("utf-8-sig", "replace").splitlines()
-        return CSV if named or any(map(_is_header, lines[:2])) else ""
-    return XLS if named and path.suffix == ".xls" else ""
+    if ".csv" not in path.suffixes:
+        return ""
+    lines = files.head(path, HEAD).decode("utf-8-sig", "replace").splitlines()
+    return CSV if NAME.search(path.name) or any(map(_is_header, lines[:2])) else ""
 
 
 def _is_header(line: str) -> bool:
@@ -72,7 +60,7 @@ def _is_header(line: str) -> bool:
 
 FILES = FileSet(
     "credit",
-    {"csv": (CSV,), "xls": (XLS,)},
+    {"csv": (CSV,)},
     find=lambda: by_role(FOLDERS, NAME, identify),
     published=PUBLISHED,
 )
@@ -86,7 +74,7 @@ class Credit(Data):
 
     kind: Literal["credit"] = "credit"
     published: ClassVar[Published | None] = PUBLISHED
-    source: Literal["auto", "csv", "xls", "standin"] = "auto"
+    source: Literal["auto", "csv", "standin"] = "auto"
     """Files that are read, by their form; `auto` takes what is there."""
     scale: Scale = "standard"
 
@@ -97,8 +85,7 @@ class Credit(Data):
         of SEX (1, 2), EDUCATION (0 to 6) and MARRIAGE (0 to 3); ID is left out.
 
         Raises:
-            DataError: Files are demanded and missing, or damaged, or xlrd is not
-                installed for an xls file.
+            DataError: The file is demanded and missing, or damaged.
             ScenarioError: The limit or the test fraction is too high.
 
         Source: UCI 350, Default of Credit Card Clients (Yeh and Lien, 2009); the
@@ -118,12 +105,9 @@ class Credit(Data):
 def _load(config: Data, name: str, chosen: Chosen) -> Dataset:
     """Returns the set, under a name, from its file."""
     (path,) = chosen.paths.values()
-    if chosen.form == "xls":
-        cells = read_xls(path)
-    else:
-        lines = files.head(path, HEAD).decode("utf-8-sig", "replace").splitlines()
-        # The xls file, saved as csv, keeps its first row, X1 to X23.
-        cells = table.read(path, header=int(any(map(_is_header, lines[1:2]))))
+    lines = files.head(path, HEAD).decode("utf-8-sig", "replace").splitlines()
+    # UCI's xls file, saved as csv, keeps its first row, X1 to X23.
+    cells = table.read(path, header=int(any(map(_is_header, lines[1:2]))))
     label = next((one for one in cells.columns if files.plain(one) == LABEL), "")
     for one in (*PAYMENTS, *PROFILE, *CODES, label):
         if one not in cells.columns:
@@ -158,39 +142,3 @@ def _coded(cells: table.Table, name: str, codes: tuple[int, ...]) -> np.ndarray:
             f"{values[row]:g} in line {cells.lines[row]}; correct or download it again"
         )
     return values
-
-
-def read_xls(path: Path) -> table.Table:
-    """Returns the cells of the first sheet below its two header rows.
-
-    Raises:
-        DataError: xlrd is not installed, or the file is damaged, or has no row of data.
-    """
-    try:
-        # Not a dependency, because nothing else needs it.
-        xlrd = importlib.import_module("xlrd")
-    except ImportError:
-        raise DataError(
-            f"{path} must be read by xlrd, got an environment without it; install "
-            "stalesim[xls], or save the file as csv, or take source: standin"
-        ) from None
-    content = files.read(path)
-    try:
-        # Without a log file, xlrd prints warnings.
-        book = xlrd.open_workbook(file_contents=content, logfile=io.StringIO())
-        sheet = book.sheet_by_index(0)
-        rows = [[str(cell) for cell in sheet.row_values(r)] for r in range(sheet.nrows)]
-    except (xlrd.XLRDError, xlrd.compdoc.CompDocError, *DAMAGED_XLS) as error:
-        raise DataError(
-            f"{path} must be an xls file, got: {' '.join(str(error).split())}; "
-            "download it again"
-        ) from error
-    header = int(any(PROFILE[0] in row for row in rows[1:2]))
-    if len(rows) < header + 2:
-        raise DataError(
-            f"{path} must hold 2 header rows and at least one row of data, got "
-            f"{len(rows)} rows; download it again"
-        )
-    columns = tuple(name.strip() for name in rows[header])
-    lines = range(header + 2, len(rows) + 1)
-    return table.Table(path, columns, rows[header + 1 :], list(lines))

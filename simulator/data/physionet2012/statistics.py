@@ -18,7 +18,6 @@ COLUMNS = tuple(
     for statistic in STATISTICS
 )
 """Variable by variable, 42 columns each."""
-COUNT = STATISTICS.index("count")
 
 
 def statistics(stays: Stays) -> Float64[np.ndarray, "N P"]:

@@ -2,19 +2,19 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import jax
-import jax.numpy as jnp
-import numpy as np
-from jaxtyping import Array, Bool, Float, Key
+from jaxtyping import Array, Float, Key
 
 from ...data.images import image_shape
 from ..blockwise import in_blocks
 from ..convolution import convolve
-from ..flat import drawn, matrices, split
+from ..flat import drawn, split
+from ..flat_network import FlatNetwork
 from ..pooling import Pooling, pool
-from ..shapes import Shapes, size
+from ..shapes import Shapes
 from .part import Cnn, shapes, sizes
 
 
@@ -39,7 +39,8 @@ class Parts(NamedTuple):
     bias: Float[Array, " C"]
 
 
-class CnnNetwork(NamedTuple):
+@dataclass(frozen=True)
+class CnnNetwork(FlatNetwork):
     """Twice convolution, ReLU and pool, then a dense layer.
 
     Attributes:
@@ -71,11 +72,6 @@ class CnnNetwork(NamedTuple):
         return shapes(image, self.channels, self.kernel, self.num_outputs)
 
     @property
-    def num_weights(self) -> int:
-        """Length of the flat vector, `P`."""
-        return size(self.shapes)
-
-    @property
     def hidden_shapes(self) -> Shapes:
         """Shapes of what each convolution computes of a sample, before its pool."""
         edge = self.kernel - 1
@@ -91,11 +87,6 @@ class CnnNetwork(NamedTuple):
         """Number of the first convolution's kernels and biases (M-14)."""
         return self.channels[0] * (self.depth * self.kernel**2 + 1)
 
-    @property
-    def num_statistics(self) -> int:
-        """None: no layer normalises by a batch."""
-        return 0
-
     def parts(self, weights: Float[Array, " P"]) -> Parts:
         """Returns the arrays of a flat vector."""
         return Parts(*split(weights, self.shapes))
@@ -109,14 +100,6 @@ class CnnNetwork(NamedTuple):
         fans = [math.prod(shape[1:]) for shape in self.shapes[::2]]
         limits = [1 / math.sqrt(fans[part // 2]) for part in range(len(self.shapes))]
         return drawn(key, self.shapes, limits)
-
-    def features(self, x: Float[np.ndarray, "N F"]) -> Float[np.ndarray, "N F"]:
-        """Returns the pixels as they are."""
-        return x
-
-    def regularised(self) -> Bool[np.ndarray, " P"]:
-        """Says of each number whether it is regularised: all but biases."""
-        return matrices(self.shapes)
 
     def apply(
         self,
@@ -135,12 +118,6 @@ class CnnNetwork(NamedTuple):
         if noise:
             return self._logits(parts, x, noise)
         return in_blocks(lambda block: self._logits(parts, block), x)
-
-    def train(
-        self, weights: Float[Array, " P"], x: Float[Array, "S F"]
-    ) -> tuple[Float[Array, "C S"], Float[Array, " 0"]]:
-        """Returns the logits of a batch, and no statistics of it."""
-        return self.apply(weights, x), jnp.zeros(0, weights.dtype)
 
     def _logits(
         self,

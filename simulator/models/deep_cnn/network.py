@@ -1,23 +1,24 @@
 """A convolutional network of any depth, whose weights are one flat vector."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from dataclasses import dataclass
 
 import jax
 import jax.numpy as jnp
-import numpy as np
-from jaxtyping import Array, Bool, Float, Key
+from jaxtyping import Array, Float, Key
 
 from ...data.images import image_shape
 from ..blockwise import in_blocks
 from ..convolution import convolve
-from ..flat import drawn, glorot, matrices, split
+from ..flat import drawn, glorot, split
+from ..flat_network import FlatNetwork
 from ..pooling import pool
 from ..shapes import Shapes
 from .part import PER_POOL, DeepCnn, Image
 
 
-class DeepCnnNetwork(NamedTuple):
+@dataclass(frozen=True)
+class DeepCnnNetwork(FlatNetwork):
     """Convolutions with ReLU, pools between pairs of them, then a dense layer.
 
     Attributes:
@@ -47,22 +48,9 @@ class DeepCnnNetwork(NamedTuple):
         """Number of the first convolution's kernels and biases."""
         return self.config.channels[0] * (self.image[2] * self.config.kernel**2 + 1)
 
-    @property
-    def num_statistics(self) -> int:
-        """None: no layer normalises by a batch."""
-        return 0
-
     def init(self, key: Key[Array, ""]) -> Float[Array, " P"]:
         """Draws all as in Keras, the library of the paper (V-34); biases are zero."""
         return drawn(key, self.shapes, glorot(self.shapes))
-
-    def features(self, x: Float[np.ndarray, "N F"]) -> Float[np.ndarray, "N F"]:
-        """Returns the pixels as they are."""
-        return x
-
-    def regularised(self) -> Bool[np.ndarray, " P"]:
-        """Says of each number whether it is regularised: all but biases."""
-        return matrices(self.shapes)
 
     def apply(
         self,
@@ -81,12 +69,6 @@ class DeepCnnNetwork(NamedTuple):
         if noise:
             return self._logits(parts, x, noise)
         return in_blocks(lambda block: self._logits(parts, block), x)
-
-    def train(
-        self, weights: Float[Array, " P"], x: Float[Array, "S F"]
-    ) -> tuple[Float[Array, "C S"], Float[Array, " 0"]]:
-        """Returns the logits of a batch, and no statistics of it."""
-        return self.apply(weights, x), jnp.zeros(0, weights.dtype)
 
     def _logits(
         self,

@@ -2,22 +2,23 @@
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from dataclasses import dataclass
 
 import jax
 import jax.numpy as jnp
-import numpy as np
-from jaxtyping import Array, Bool, Float, Key
+from jaxtyping import Array, Float, Key
 
 from ..blockwise import in_blocks
-from ..flat import drawn, matrices, split
+from ..flat import drawn, split
+from ..flat_network import FlatNetwork
 from ..shapes import Shapes
 from .part import Dense, shapes
 
 ACTIVATIONS = {"relu": jax.nn.relu, "tanh": jnp.tanh}
 
 
-class DenseNetwork(NamedTuple):
+@dataclass(frozen=True)
+class DenseNetwork(FlatNetwork):
     """Fully connected layers with an activation between them.
 
     Attributes:
@@ -39,11 +40,6 @@ class DenseNetwork(NamedTuple):
         return self.sizes[1] * (self.sizes[0] + 1)
 
     @property
-    def num_statistics(self) -> int:
-        """None: no layer normalises by a batch."""
-        return 0
-
-    @property
     def hidden_shapes(self) -> Shapes:
         """Shapes of what each hidden layer computes of a sample."""
         return tuple((size,) for size in self.sizes[1:-1])
@@ -52,14 +48,6 @@ class DenseNetwork(NamedTuple):
         """Draws all uniformly within ±1/sqrt(inputs of a unit), as in PyTorch."""
         limits = [1 / math.sqrt(size) for size in self.sizes[:-1] for _ in range(2)]
         return drawn(key, self.shapes, limits)
-
-    def features(self, x: Float[np.ndarray, "N F"]) -> Float[np.ndarray, "N F"]:
-        """Returns the features as they are."""
-        return x
-
-    def regularised(self) -> Bool[np.ndarray, " P"]:
-        """Says of each number whether it is regularised: all but biases."""
-        return matrices(self.shapes)
 
     def apply(
         self,
@@ -88,12 +76,6 @@ class DenseNetwork(NamedTuple):
             return matrix @ hidden + bias[:, None]
 
         return logits(x) if noise else in_blocks(logits, x)
-
-    def train(
-        self, weights: Float[Array, " P"], x: Float[Array, "S F"]
-    ) -> tuple[Float[Array, "C S"], Float[Array, " statistics"]]:
-        """Returns the logits of a batch, and no statistics."""
-        return self.apply(weights, x), jnp.zeros(0, weights.dtype)
 
 
 def dense(

@@ -2,14 +2,14 @@
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from dataclasses import dataclass
 
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Key
 
 from ..blockwise import in_blocks
 from ..flat import drawn, split
+from ..flat_network import FlatNetwork
 from ..shapes import Shapes, size
 from .layers import both_ways
 from .part import Lstm
@@ -19,7 +19,8 @@ OF_LAYER = 4
 """Number of arrays of an LSTM layer; projection and logits have as many together."""
 
 
-class LstmNetwork(NamedTuple):
+@dataclass(frozen=True)
+class LstmNetwork(FlatNetwork):
     """Bidirectional LSTM layers, a linear projection, and a linear layer; per frame.
 
     Attributes:
@@ -41,19 +42,9 @@ class LstmNetwork(NamedTuple):
         return self.config.shapes(self.num_features, self.num_outputs)
 
     @property
-    def num_weights(self) -> int:
-        """Length of the flat vector, `P`."""
-        return size(self.shapes)
-
-    @property
     def num_noised(self) -> int:
         """Number of the first layer's weights and biases, of both directions."""
         return size(self.shapes[:OF_LAYER])
-
-    @property
-    def num_statistics(self) -> int:
-        """None: no layer normalises by a batch."""
-        return 0
 
     def init(self, key: Key[Array, ""]) -> Float[Array, " P"]:
         """Draws every layer uniformly within ±1/sqrt(n), PyTorch's default.
@@ -64,10 +55,6 @@ class LstmNetwork(NamedTuple):
         fans = [cells] * (OF_LAYER * self.config.layers)
         fans += [last[0][1], last[0][1], last[2][1], last[2][1]]
         return drawn(key, self.shapes, [1 / math.sqrt(fan) for fan in fans])
-
-    def features(self, x: Float[np.ndarray, "N F"]) -> Float[np.ndarray, "N F"]:
-        """Returns the features as they are."""
-        return x
 
     def regularised(self) -> Bool[np.ndarray, " P"]:
         """Says of each number whether it is regularised: all but biases."""
@@ -88,12 +75,6 @@ class LstmNetwork(NamedTuple):
         """
         parts = split(weights, self.shapes)
         return in_blocks(lambda block: self._logits(parts, block), x)
-
-    def train(
-        self, weights: Float[Array, " P"], x: Float[Array, "S F"]
-    ) -> tuple[Float[Array, "C SL"], Float[Array, " 0"]]:
-        """Returns the logits of a batch, and no statistics of it."""
-        return self.apply(weights, x), jnp.zeros(0, weights.dtype)
 
     def _logits(
         self, parts: Sequence[Float[Array, "..."]], x: Float[Array, "S F"]

@@ -2,15 +2,16 @@
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from dataclasses import dataclass
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Key
+from jaxtyping import Array, Float, Key
 
 from ..blockwise import in_blocks
-from ..flat import joined, matrices
+from ..flat import joined
+from ..flat_network import FlatNetwork
 from ..shapes import Shapes, size
 from .part import Transformer
 
@@ -22,7 +23,8 @@ OF_LAYER = 8
 """Number of arrays of a layer."""
 
 
-class TransformerNetwork(NamedTuple):
+@dataclass(frozen=True)
+class TransformerNetwork(FlatNetwork):
     """Embeddings, layers of causal attention and a perceptron, and logits; per token.
 
     Attributes:
@@ -43,19 +45,9 @@ class TransformerNetwork(NamedTuple):
         return self.config.shapes(self.num_features, self.num_outputs)
 
     @property
-    def num_weights(self) -> int:
-        """Length of the flat vector, `P`."""
-        return size(self.shapes)
-
-    @property
     def num_noised(self) -> int:
         """Number of the embeddings' weights, of tokens and positions."""
         return size(self.shapes[:2])
-
-    @property
-    def num_statistics(self) -> int:
-        """None: normalisation is of each token alone."""
-        return 0
 
     def init(self, key: Key[Array, ""]) -> Float[Array, " P"]:
         """Draws matrices normally with deviation 0.02; gains are 1.
@@ -77,14 +69,6 @@ class TransformerNetwork(NamedTuple):
         drawn = jax.random.normal(key, wide.shape, jnp.float32)
         return jnp.asarray(wide) * drawn + gains
 
-    def features(self, x: Float[np.ndarray, "N L"]) -> Float[np.ndarray, "N L"]:
-        """Returns the numbers of the tokens as they are."""
-        return x
-
-    def regularised(self) -> Bool[np.ndarray, " P"]:
-        """Says of each number whether it is regularised: all but gains."""
-        return matrices(self.shapes)
-
     def apply(
         self, weights: Float[Array, " P"], x: Float[Array, "S L"]
     ) -> Float[Array, "C SL"]:
@@ -96,12 +80,6 @@ class TransformerNetwork(NamedTuple):
         """
         parts = joined(weights, self.shapes)
         return in_blocks(lambda block: self._logits(parts, block), x)
-
-    def train(
-        self, weights: Float[Array, " P"], x: Float[Array, "S L"]
-    ) -> tuple[Float[Array, "C SL"], Float[Array, " 0"]]:
-        """Returns the logits of a batch, and no statistics of it."""
-        return self.apply(weights, x), jnp.zeros(0, weights.dtype)
 
     def _logits(
         self, parts: Sequence[Float[Array, "..."]], x: Float[Array, "S L"]

@@ -59,18 +59,6 @@ class Conditions(NamedTuple):
         return "; ".join(said[name] for name in self.failed)
 
 
-class Divergence(NamedTuple):
-    """A bound of a Renyi divergence, and whether Lemma 2 covers it.
-
-    Attributes:
-        value: Value of the formula, >= 0; a bound only where the conditions hold.
-        conditions: Conditions of Lemma 2.
-    """
-
-    value: float
-    conditions: Conditions
-
-
 def conditions(order: float, multiplier: float, ratio: float) -> Conditions:
     """Returns the conditions of Lemma 2, whether they hold or not.
 
@@ -109,23 +97,6 @@ def gaussian_rdp(order: float, multiplier: float) -> float:
         raise UserError(f"order must be > 1, got {order}; try 2")
     check_positive("multiplier", multiplier, "it is the noise over the sensitivity")
     return order / (2 * multiplier**2)
-
-
-def subsampled_rdp(order: float, multiplier: float, ratio: float) -> Divergence:
-    """Computes Lemma 2's bound without replacement, 5 gamma^2 alpha / z^2.
-
-    Args:
-        order: alpha, > 1.
-        multiplier: z, > 0.
-        ratio: Gamma, in (0, 1].
-
-    Raises:
-        UserError: an argument is out of its range; a failed condition is a result.
-
-    Source: A(DP)2SGD, Lemma 2, second part.
-    """
-    value = 10 * ratio**2 * gaussian_rdp(order, multiplier)
-    return Divergence(value, conditions(order, multiplier, ratio))
 
 
 def poisson_rdp(order: int, multiplier: float, ratio: float) -> float:

@@ -7,8 +7,6 @@ from ...world.clients import Behaviour, Clients, RegimeSlowdown, Server
 
 MANY = 32
 """Clients from which on arrays are faster, where all make one job at a time."""
-MANY_IN_ROUNDS = 512
-"""The same, where they do so in rounds, each as often as it takes."""
 
 
 def free_rule(protocol: Protocol) -> Rule | None:
@@ -68,10 +66,10 @@ def feedback(
     away = any(map(_comes_and_goes, behaviours))
     if isinstance(free_rule(protocol), LockStep):
         loses = any(behaviour.loss is not None for behaviour in behaviours)
-        if (slow or away or loses) and num_clients < MANY_IN_ROUNDS:
+        if slow or away or loses:
             return (
-                f"rounds of fewer than {MANY_IN_ROUNDS} clients that are away or slow "
-                f"at times, or whose messages are lost"
+                "rounds of clients that are away or slow at times, or whose messages "
+                "are lost"
             )
     elif (slow or away) and num_clients < MANY:
         return f"fewer than {MANY} clients that are away or slow at times"

@@ -1,6 +1,7 @@
 """Inversion of the convolutional network's gradient by search."""
 
 import functools
+from dataclasses import replace
 from typing import Any
 
 import jax
@@ -58,7 +59,7 @@ def _message(weights: np.ndarray, row: int) -> tuple[np.ndarray, np.ndarray, int
 
 @pytest.mark.parametrize("pooling", ["max", "average"])
 def test_the_smooth_network_tends_to_the_network(pooling: Any) -> None:
-    model = SMALL._replace(pooling=pooling)
+    model = replace(SMALL, pooling=pooling)
     rng = np.random.default_rng(0)
     weights = jnp.asarray(0.2 * rng.normal(size=model.num_weights), jnp.float32)
     image = jnp.asarray(rng.random(13 * 12 * 3), jnp.float32)

@@ -1,4 +1,8 @@
+import ast
 import math
+import re
+from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,7 +28,9 @@ def _exponential(rates: list[float]) -> list[Any]:
 
 def test_activation_reads_lambda_as_gap_or_rate() -> None:
     np.testing.assert_allclose(
-        theory.activation_from_gaps([1, 2, 3, 4]), [0.48, 0.24, 0.16, 0.12], rtol=1e-15
+        theory.activation_from_rates(1 / np.arange(1, 5)),
+        [0.48, 0.24, 0.16, 0.12],
+        rtol=1e-15,
     )
     np.testing.assert_allclose(
         theory.activation_from_rates([1, 2, 3, 4]), [0.1, 0.2, 0.3, 0.4], rtol=1e-15
@@ -32,7 +38,7 @@ def test_activation_reads_lambda_as_gap_or_rate() -> None:
 
 
 def test_mean_embedding_ages_of_the_specification() -> None:
-    q = theory.activation_from_gaps(M7)
+    q = theory.activation_from_rates(1 / np.asarray(M7))
     batch = 1 / theory.embedding_refresh(q, batch=10, num_samples=1000)
     every = 1 / theory.embedding_refresh(q)
     assert np.round(batch).tolist() == [259, 519, 778, 1037, 1296, 1556, 1815]
@@ -56,7 +62,7 @@ def test_embedding_age_law() -> None:
 def test_embedding_ages_of_a_simulated_chain() -> None:
     # independent activations; equation 3; ages seen by the other clients
     generator = np.random.default_rng(3)
-    q = theory.activation_from_gaps([1, 2, 3, 4])
+    q = theory.activation_from_rates(1 / np.arange(1, 5))
     active = generator.choice(4, size=200_000, p=q)
     refreshed = np.full((4, len(active)), -1)
     for client in range(4):
@@ -240,3 +246,21 @@ def test_a_round_of_unequal_log_normals_has_a_length() -> None:
     longer = 1 - np.prod([law.cdf(at) for law in laws], axis=0)
     whole = np.trapezoid(longer * at, np.log(at))
     assert theory.expected_maximum(laws) == pytest.approx(whole, rel=1e-6)
+
+
+def test_every_closed_form_is_needed_by_the_product() -> None:
+    root = Path(theory.__file__).parents[2]
+    words = Counter(
+        word
+        for folder in ("analysis", "simulator")
+        for path in (root / folder).rglob("*.py")
+        if path.name != "__init__.py"
+        for word in re.findall(r"\w+", path.read_text(encoding="utf-8"))
+    )
+    forms = [
+        node.name
+        for path in Path(theory.__file__).parent.glob("*.py")
+        for node in ast.parse(path.read_text(encoding="utf-8")).body
+        if isinstance(node, ast.FunctionDef)
+    ]
+    assert [name for name in forms if words[name] == 1] == []

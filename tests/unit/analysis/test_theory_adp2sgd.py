@@ -6,14 +6,14 @@ from collections.abc import Callable
 
 import pytest
 
-from stalesim.analysis.theory import adp2sgd, gossip
+from generators.theory import adp2sgd, pairings
 
 FIXTURE = {
     "num_workers": 16,
     "batch": 4,
     "smoothness": 1.0,
     "staleness": 16,
-    "rho_bar": gossip.rho_bar(0.9375, 16),
+    "rho_bar": pairings.rho_bar(0.9375, 16),
 }
 LOSS = {
     "smoothness": 2.0,

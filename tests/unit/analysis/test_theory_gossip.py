@@ -7,8 +7,9 @@ from itertools import combinations, product
 import numpy as np
 import pytest
 
+from generators.theory import pairings
+from generators.theory.pairings import Initiator, Pairing
 from stalesim.analysis.theory import gossip
-from stalesim.analysis.theory.gossip import Initiator, Pairing
 
 K = 16
 
@@ -41,26 +42,26 @@ def test_an_averaging_is_a_projection_that_keeps_the_mean() -> None:
 def test_the_spectral_table(
     pairing: Pairing, initiator: Initiator, rho: str, rho_bar: float
 ) -> None:
-    found = gossip.pairing_rho(pairing, K, initiator)
+    found = pairings.pairing_rho(pairing, K, initiator)
     assert f"{found:.5f}" == rho
     digits = 500 if rho_bar > 1e5 else 0.05
-    assert gossip.rho_bar(found, K) == pytest.approx(rho_bar, abs=digits)
+    assert pairings.rho_bar(found, K) == pytest.approx(rho_bar, abs=digits)
 
 
 def test_rho_in_closed_form() -> None:
     for n in (4, 10, 16):
         ring = 1 - (1 - math.cos(2 * math.pi / n)) / n
-        assert gossip.pairing_rho("ring_neighbour", n) == pytest.approx(ring)
+        assert pairings.pairing_rho("ring_neighbour", n) == pytest.approx(ring)
         # Half of the iterations average nothing.
-        half = gossip.pairing_rho("ring_neighbour", n, "sender")
+        half = pairings.pairing_rho("ring_neighbour", n, "sender")
         assert half == pytest.approx((1 + ring) / 2)
         any_pair = 1 - 1 / (n - 1)
-        assert gossip.pairing_rho("any", n) == pytest.approx(any_pair)
+        assert pairings.pairing_rho("any", n) == pytest.approx(any_pair)
         # Senders and receivers: 1 - (K / 2) / (2 (K / 2)^2).
         across = 1 - 1 / n
-        assert gossip.pairing_rho("random_receiver", n) == pytest.approx(across)
-    assert gossip.pairing_rho("any", 2) == pytest.approx(0, abs=1e-12)
-    assert gossip.pairing_rho("ring_neighbour", 2) == pytest.approx(0, abs=1e-12)
+        assert pairings.pairing_rho("random_receiver", n) == pytest.approx(across)
+    assert pairings.pairing_rho("any", 2) == pytest.approx(0, abs=1e-12)
+    assert pairings.pairing_rho("ring_neighbour", 2) == pytest.approx(0, abs=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -74,9 +75,9 @@ def test_rho_in_closed_form() -> None:
 def test_equal_workers_draw_edges_uniformly(
     pairing: Pairing, edges: list[tuple[int, int]]
 ) -> None:
-    law = gossip.partner_law(pairing, 8)
+    law = pairings.partner_law(pairing, 8)
     np.testing.assert_allclose(law.sum(axis=1), 1)
-    expected = gossip.expected_initiated_averaging(np.full(8, 1 / 8), law)
+    expected = pairings.expected_initiated_averaging(np.full(8, 1 / 8), law)
     np.testing.assert_allclose(
         expected, gossip.expected_pairwise_averaging(8, edges), atol=1e-15
     )
@@ -88,17 +89,17 @@ def test_the_expected_matrix_is_the_mean_over_who_and_with_whom(
     pairing: Pairing, initiator: Initiator
 ) -> None:
     shares = np.array([0.4, 0.1, 0.05, 0.15, 0.2, 0.1])
-    law = gossip.partner_law(pairing, 6, initiator)
+    law = pairings.partner_law(pairing, 6, initiator)
     mean = np.zeros((6, 6))
     for k, share in enumerate(shares):
         mean += share * (1 - law[k].sum()) * np.eye(6)
         for j in range(6):
             mean += share * law[k, j] * _exchange(6, min(k, j), max(k, j) or 1)
-    found = gossip.expected_initiated_averaging(shares, law)
+    found = pairings.expected_initiated_averaging(shares, law)
     np.testing.assert_allclose(found, mean, atol=1e-14)
     np.testing.assert_allclose(found, found.T)
     eigenvalues = np.sort(np.abs(np.linalg.eigvalsh(mean)))
-    rho = gossip.pairing_rho(pairing, 6, initiator, shares)
+    rho = pairings.pairing_rho(pairing, 6, initiator, shares)
     assert rho == pytest.approx(eigenvalues[-2])
     if initiator == "sender":
         np.testing.assert_array_equal(law[1::2], 0)
@@ -106,14 +107,14 @@ def test_the_expected_matrix_is_the_mean_over_who_and_with_whom(
 
 def test_a_slow_worker_spreads_less() -> None:
     shares = np.append(np.full(15, 1 / 15.1), 0.1 / 15.1)
-    slow = gossip.pairing_rho("random_receiver", K, "every", shares)
+    slow = pairings.pairing_rho("random_receiver", K, "every", shares)
     assert 0.9375 < slow < 0.97
 
 
 def test_disagreement_shrinks_by_rho() -> None:
     """Mean of |x A|^2 over drawn pairs, of the mode that shrinks least."""
-    law = gossip.partner_law("random_receiver", 6)
-    expected = gossip.expected_initiated_averaging(np.full(6, 1 / 6), law)
+    law = pairings.partner_law("random_receiver", 6)
+    expected = pairings.expected_initiated_averaging(np.full(6, 1 / 6), law)
     values, vectors = np.linalg.eigh(expected)
     mode = vectors[:, -2]
     found = np.mean(
@@ -123,20 +124,20 @@ def test_disagreement_shrinks_by_rho() -> None:
         ]
     )
     assert found == pytest.approx(values[-2])
-    rho = gossip.pairing_rho("random_receiver", 6)
+    rho = pairings.pairing_rho("random_receiver", 6)
     assert found == pytest.approx(rho)
 
 
 def test_rho_bar_at_its_ends() -> None:
-    assert gossip.rho_bar(0.0, 4) == 0.75
-    assert gossip.rho_bar(0.25, 2) == pytest.approx((4 / 3 + 4) / 2)
-    assert gossip.rho_bar(0.5, 1) == 0
+    assert pairings.rho_bar(0.0, 4) == 0.75
+    assert pairings.rho_bar(0.25, 2) == pytest.approx((4 / 3 + 4) / 2)
+    assert pairings.rho_bar(0.5, 1) == 0
     with pytest.raises(ValueError, match=r"rho must be in \[0, 1\), got 1.0; connect"):
-        gossip.rho_bar(1.0, 4)
+        pairings.rho_bar(1.0, 4)
     # Who never has a turn agrees with nobody.
     law = np.zeros((3, 3))
     law[0, 1] = 1
-    apart = gossip.expected_initiated_averaging([1, 0, 0], law)
+    apart = pairings.expected_initiated_averaging([1, 0, 0], law)
     assert gossip.second_eigenvalue_modulus(apart) == pytest.approx(1)
 
 
@@ -144,41 +145,41 @@ def test_rho_bar_at_its_ends() -> None:
     ("call", "message"),
     [
         (
-            lambda: gossip.partner_law("any", 1),
+            lambda: pairings.partner_law("any", 1),
             "num_workers must be >= 2, got 1; ",
         ),
         (
-            lambda: gossip.partner_law("ring_neighbour", 5, "sender"),
+            lambda: pairings.partner_law("ring_neighbour", 5, "sender"),
             "num_workers must be even for senders on a ring, got 5; ",
         ),
         (
-            lambda: gossip.partner_law("star", 5),  # pyright: ignore
+            lambda: pairings.partner_law("star", 5),  # pyright: ignore
             "pairing must be one of random_receiver, .* got 'star'; ",
         ),
         (
-            lambda: gossip.partner_law("any", 5, "all"),  # pyright: ignore
+            lambda: pairings.partner_law("any", 5, "all"),  # pyright: ignore
             "initiator must be one of sender, every, got 'all'; ",
         ),
         (
-            lambda: gossip.expected_initiated_averaging([1.0], np.zeros((2, 2))),
+            lambda: pairings.expected_initiated_averaging([1.0], np.zeros((2, 2))),
             r"partners must be of shape \(1, 1\), got \(2, 2\); ",
         ),
         (
-            lambda: gossip.expected_initiated_averaging([0.5, 0.6], np.zeros((2, 2))),
+            lambda: pairings.expected_initiated_averaging([0.5, 0.6], np.zeros((2, 2))),
             r"shares must be >= 0 and of sum 1, got \[0.5, 0.6\]; ",
         ),
         (
-            lambda: gossip.expected_initiated_averaging([0.5, 0.5], np.eye(2)),
+            lambda: pairings.expected_initiated_averaging([0.5, 0.5], np.eye(2)),
             "partners must have .* a diagonal of 0, got .*; ",
         ),
         (
-            lambda: gossip.expected_initiated_averaging(
+            lambda: pairings.expected_initiated_averaging(
                 [0.5, 0.5], np.array([[0, 1.5], [0, 0]])
             ),
             "partners must have .* rows of sum <= 1",
         ),
-        (lambda: gossip.rho_bar(-0.1, 4), r"rho must be .* got -0.1; "),
-        (lambda: gossip.rho_bar(0.5, 0), "num_workers must be >= 1, got 0; "),
+        (lambda: pairings.rho_bar(-0.1, 4), r"rho must be .* got -0.1; "),
+        (lambda: pairings.rho_bar(0.5, 0), "num_workers must be >= 1, got 0; "),
     ],
 )
 def test_mistakes_are_named(call: Callable[[], object], message: str) -> None:

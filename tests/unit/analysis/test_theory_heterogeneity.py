@@ -8,8 +8,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from stalesim.analysis.theory import heterogeneity
-from stalesim.analysis.theory.heterogeneity import Slow
+from generators.theory import heterogeneity
+from generators.theory.heterogeneity import Slow
 
 SLOW = [1.0] * 15 + [10.0]
 """Case II"""

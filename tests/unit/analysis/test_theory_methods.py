@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from stalesim.analysis.theory import methods
+from benchmarks.observatory import closed_forms as methods
 
 
 def test_queues_of_routed_tasks_are_those_of_the_specification() -> None:

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 
-from stalesim.analysis import frames, theory, timelines
+from stalesim.analysis import frames, timelines
 from stalesim.analysis.figures import gantt
 from stalesim.analysis.theory import gossip
 from stalesim.analysis.timelines import chrome, comparison, report
@@ -22,6 +22,7 @@ from stalesim.simulator.config.parts import tag
 from stalesim.simulator.scenario.setting import WorldScenario
 from stalesim.simulator.timelines.saved import record
 from stalesim.simulator.trace import Study
+from tests.oracles import queues as oracles
 
 NO_COMMIT = 2**63 - 1
 JOBS = pd.DataFrame(
@@ -493,7 +494,7 @@ def test_a_million_like_clients_have_closed_forms_at_once() -> None:
     assert np.trapezoid(chances, ages) == pytest.approx(1, abs=1e-3)
     world = {"clients": clients, "protocol": {"kind": "synchronous"}}
     rounds = closed_forms(entry_of(world, number))
-    harmonic = theory.exponential_order_statistic(0.5, number, number)
+    harmonic = oracles.exponential_order_statistic(0.5, number, number)
     assert rounds.of_run["commits_per_s"] == pytest.approx(1 / harmonic, rel=1e-9)
     # 9 ms a client, as it was, are 2.5 hours.
     assert time.process_time() - begun < 20

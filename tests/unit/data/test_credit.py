@@ -1,6 +1,5 @@
-"""Default of credit card clients: csv and xls files, one-hot codes, the stand-in."""
+"""Default of credit card clients: csv files, one-hot codes, the stand-in."""
 
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ from threadpoolctl import threadpool_limits
 from stalesim.simulator.config.errors import DataError
 from stalesim.simulator.data.base import Dataset
 from stalesim.simulator.data.credit import standin
-from stalesim.simulator.data.credit.part import OLE, PAYMENTS, XLS, Credit
+from stalesim.simulator.data.credit.part import PAYMENTS, Credit
 from stalesim.simulator.partitions.vertical import Vertical
 
 BLANKS, DOTS = "default payment next month", "default.payment.next.month"
@@ -44,19 +43,6 @@ def write_csv(path: Path, label: str = DOTS, upper: bool = False) -> Path:
     return path
 
 
-def write_xls(path: Path, cells: list[list[Any]] | None = None) -> Path:
-    pytest.importorskip("xlrd", reason="install stalesim[xls]")
-    xlwt = pytest.importorskip("xlwt", reason="install stalesim[test]")
-    book = xlwt.Workbook()
-    sheet = book.add_sheet("Data")
-    for i, row in enumerate(table(BLANKS, True) if cells is None else cells):
-        for j, value in enumerate(row):
-            sheet.write(i, j, value)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    book.save(str(path))
-    return path
-
-
 def check(data: Dataset, name: str) -> None:
     assert (data.name, data.num_classes) == (name, 2)
     assert (data.x_train.shape, data.x_test.shape) == ((32, 33), (8, 33))
@@ -78,31 +64,12 @@ def check(data: Dataset, name: str) -> None:
 @pytest.mark.parametrize("upper", [True, False])
 @pytest.mark.parametrize(
     "place",
-    ["UCI_Credit_Card.csv", "credit/renamed.csv", "sets/uci/UCI_Credit_Card.csv"],
+    ["UCI_Credit_Card.csv", "credit/renamed.csv", "default of credit card clients.csv"],
 )
 def test_reads_csv(root: Path, label: str, upper: bool, place: str) -> None:
     write_csv(root / place, label, upper)
     for source in ("csv", "auto"):
         check(Credit(source=source, scale="raw").make(), "credit (other copy)")
-
-
-@pytest.mark.parametrize(
-    "place",
-    [
-        "default of credit card clients.xls",
-        "default+of+credit+card+clients/data.xls",
-        "sets/default_of_credit_card_clients.xls",
-    ],
-)
-@pytest.mark.parametrize("source", ["xls", "auto"])
-def test_reads_xls(root: Path, place: str, source: str) -> None:
-    write_xls(root / place)
-    check(Credit(source=source, scale="raw").make(), "credit")
-
-
-def test_reads_xls_without_the_first_row(root: Path) -> None:
-    write_xls(root / "credit/x.xls", table(BLANKS, False))
-    check(Credit(source="xls", scale="raw").make(), "credit")
 
 
 def test_standardised_by_training_rows(root: Path) -> None:
@@ -112,33 +79,11 @@ def test_standardised_by_training_rows(root: Path) -> None:
     np.testing.assert_allclose(data.x_test, (raw.x_test - mean) / std, atol=1e-5)
 
 
-def test_csv_comes_before_xls(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "xlrd", None)
-    (root / XLS).write_bytes(OLE + bytes(100))
-    write_csv(root / "UCI_Credit_Card.csv")
-    assert Credit().make().name == "credit (other copy)"
-
-
-@pytest.mark.parametrize("source", ["xls", "auto"])
-def test_xls_without_xlrd(
-    root: Path, monkeypatch: pytest.MonkeyPatch, source: str
-) -> None:
-    monkeypatch.setitem(sys.modules, "xlrd", None)
-    (root / XLS).write_bytes(OLE + bytes(100))
-    with pytest.raises(DataError, match=r"by xlrd, .*; install stalesim\[xls\]") as e:
-        Credit(source=source).make()
-    assert "\n" not in str(e.value)
-
-
 def test_missing(root: Path) -> None:
     with pytest.raises(DataError, match=r"^UCI_Credit_Card.csv of credit is missing"):
         Credit(source="csv").make()
-    says = f"^default of credit card clients.xls of .* put it in {root / 'credit'}"
-    with pytest.raises(DataError, match=says):
-        Credit(source="xls").make()
     assert Credit().make().name == "credit-standin"
     (root / "other.csv").write_text("ID,LIMIT_BAL\n1,2\n")
-    (root / "other.xls").write_bytes(OLE)
     assert Credit().make().name == "credit-standin"
 
 
@@ -164,39 +109,6 @@ def test_damaged_csv(root: Path, old: str, new: str, says: str) -> None:
             Credit(source=source).make()
         assert str(path) in str(error.value)
         assert "\n" not in str(error.value)
-
-
-@pytest.mark.parametrize(
-    ("content", "says"),
-    [
-        (OLE, "must be an xls file, got: "),
-        (OLE + bytes(3000), "must be an xls file, got: "),
-        (b"nothing", "must be an xls file, got: "),
-        (b"PK\x03\x04", "must be an xls file, got: "),
-    ],
-)
-def test_damaged_xls(root: Path, content: bytes, says: str) -> None:
-    pytest.importorskip("xlrd", reason="install stalesim[xls]")
-    (root / XLS).write_bytes(content)
-    for source in ("xls", "auto"):
-        with pytest.raises(DataError, match=says) as error:
-            Credit(source=source).make()
-        assert "\n" not in str(error.value)
-
-
-def test_cut_xls(root: Path) -> None:
-    path = write_xls(root / XLS)
-    path.write_bytes(path.read_bytes()[:4000])
-    with pytest.raises(DataError, match="must be an xls file, got: "):
-        Credit().make()
-    write_xls(root / XLS, table(BLANKS, True)[:2])
-    with pytest.raises(DataError, match="one row of data, got 2 rows"):
-        Credit().make()
-    cells = table(BLANKS, True)
-    cells[7][1] = ""
-    write_xls(root / XLS, cells)
-    with pytest.raises(DataError, match=r"'LIMIT_BAL' of .* got '' in line 8; fill"):
-        Credit().make()
 
 
 def test_standin() -> None:
@@ -236,11 +148,7 @@ def test_standin_auc(columns: slice, level: float) -> None:
     assert roc_auc_score(data.y_test, score) == pytest.approx(level, abs=0.005)
 
 
-@pytest.mark.parametrize("kind", ["csv", "xls"])
-def test_says_which_file_it_reads(root: Path, check_files: Any, kind: str) -> None:
-    if kind == "csv":
-        write_csv(root / "UCI_Credit_Card.csv")
-    else:
-        write_xls(root / "credit/x.xls")
-    for source in (kind, "auto"):
-        check_files(Credit(source=source))  # pyright: ignore
+def test_says_which_file_it_reads(root: Path, check_files: Any) -> None:
+    write_csv(root / "UCI_Credit_Card.csv")
+    for source in ("csv", "auto"):
+        check_files(Credit(source=source))

@@ -1,3 +1,5 @@
+from dataclasses import astuple, replace
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -12,7 +14,7 @@ from stalesim.simulator.models.cnn.part import Cnn, sizes
 SMALL = CnnNetwork(13, 12, 3, (3, 4), 3, 5)
 NETWORKS = [
     SMALL,
-    SMALL._replace(pooling="average"),
+    replace(SMALL, pooling="average"),
     CnnNetwork(16, 16),
     CnnNetwork(28, 28),
 ]
@@ -123,7 +125,7 @@ def test_curvature_can_be_estimated():
 @pytest.mark.parametrize("network", NETWORKS)
 def test_the_plain_count_is_the_number_of_weights(network):
     shape = jax.eval_shape(network.init, jax.random.key(0)).shape
-    height, width, depth, channels, kernel, outputs, _ = network
+    height, width, depth, channels, kernel, outputs, _ = astuple(network)
     config = Cnn(channels=channels, kernel=kernel, image=(height, width, depth))
     count = config.num_weights(height * width * depth, outputs)
     assert shape == (count,) == network.regularised().shape
@@ -159,7 +161,7 @@ def test_weights_start_within_their_limits():
 
 @pytest.mark.parametrize("pooling", ["max", "average"])
 def test_rows_that_do_not_count_have_no_gradient(pooling):
-    network = SMALL._replace(pooling=pooling)
+    network = replace(SMALL, pooling=pooling)
     weights, x, slope = drawn(network, 4)
 
     @jax.jit

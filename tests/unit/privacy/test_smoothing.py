@@ -6,7 +6,7 @@ import pytest
 from scipy import special
 
 from generators.roughness import measure
-from stalesim.analysis.theory.smoothing import (
+from generators.theory.smoothing import (
     bias_bound,
     gaussian_neuron,
     objective_smoothness,

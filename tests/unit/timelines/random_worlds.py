@@ -101,7 +101,7 @@ def world(seed: int) -> SimulatedTimeline:
 
 def of_few(timeline: SimulatedTimeline) -> SimulatedTimeline:
     """Returns a timeline that arrays make, if they can, of however few clients."""
-    with patch.multiple(rule, MANY=0, MANY_IN_ROUNDS=0):
+    with patch.object(rule, "MANY", 0):
         _ = timeline.feedback  # is worked out once
     return timeline
 

@@ -14,7 +14,7 @@ from typing import Literal, NamedTuple, get_args
 import numpy as np
 from jaxtyping import Float
 
-from . import Throughput
+from stalesim.analysis.theory import Throughput
 
 Slow = Literal["per_minibatch", "one_a_round"]
 """How "in each iteration a random learner is slow" is read (A-12): each mini-batch with

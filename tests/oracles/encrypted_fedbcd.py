@@ -3,31 +3,19 @@
 It is slow and learns nothing else than the unencrypted method: it shows that the
 exchange can be computed on ciphertexts, and with what error. What encryption costs a
 simulated run is a matter of the scenario (`algorithm.encryption`).
-
-Needs TenSEAL, which is imported when something is encrypted.
 """
 
 from collections.abc import Sequence
-from importlib import import_module
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Int
 from scipy.special import expit
 
-from ..config.errors import UserError
-from .encryption import Ckks
+from stalesim.simulator.config.errors import UserError
+from stalesim.simulator.privacy.encryption import Ckks
+from stalesim.simulator.privacy.encryption_costs import Keys, make_keys, tenseal
 
-DIMENSION = 2 * Ckks.capacity
-"""N of the ring: it holds half as many numbers."""
-MODULI_BITS = (60, 40, 40, 60)
-"""Bits of the coefficients; 200 in all, of 218 that are safe for N (128 bits)."""
-SCALE = 1_099_511_480_321.0
-"""Factor of numbers before they are rounded.
-
-The largest prime below 2**40 that is 1 modulo 2 N, which is the modulus that the first
-rescaling divides by: at 2**40 itself, every product would be off by 1.3e-7 of it.
-"""
 ERROR = 3e-8
 """Most that a decrypted number is off after an exchange of few parties; 0.9e-8 to
 2.4e-8 as measured, for five parties and numbers of sizes 1 to 1,000."""
@@ -45,52 +33,6 @@ class Learned(NamedTuple):
     weights: list[Float[np.ndarray, " _"]]
     upload_bytes: int
     download_bytes: int
-
-
-class Keys(NamedTuple):
-    """The two halves of a pair of keys, as TenSEAL's contexts.
-
-    Attributes:
-        secret: Encrypts and decrypts.
-        public: Computes with ciphertexts, and can decrypt nothing.
-    """
-
-    secret: Any
-    public: Any
-
-
-def tenseal() -> Any:
-    """Imports and returns TenSEAL.
-
-    Raises:
-        UserError: it is not installed.
-    """
-    try:
-        return import_module("tenseal")
-    except ImportError:
-        raise UserError(
-            "TenSEAL must be installed to encrypt, but is not; "
-            "pip install 'stalesim[he]'"
-        ) from None
-
-
-def make_keys() -> Keys:
-    """Returns a new pair of keys for CKKS, for use on one thread.
-
-    Raises:
-        UserError: TenSEAL is not installed.
-    """
-    ts = tenseal()
-    secret = ts.context(
-        ts.SCHEME_TYPE.CKKS,
-        poly_modulus_degree=DIMENSION,
-        coeff_mod_bit_sizes=list(MODULI_BITS),
-        n_threads=1,
-    )
-    secret.global_scale = SCALE
-    public = secret.copy()
-    public.make_context_public()
-    return Keys(secret, public)
 
 
 def encrypted_fedbcd(

@@ -71,7 +71,7 @@ def theorem1_constants(
         batch: B, >= 1.
         smoothness: L, > 0.
         staleness: Largest staleness tau, commits, >= 0.
-        rho_bar: Value of `gossip.rho_bar`, >= 0.
+        rho_bar: Value of `pairings.rho_bar`, >= 0.
 
     Returns:
         The formulas; where C_1 <= 0 the others mean nothing.
@@ -156,7 +156,7 @@ def proposition1_threshold(
         num_workers: K, >= 2.
         smoothness: L, > 0.
         staleness: Largest staleness tau, commits, >= 0.
-        rho_bar: Value of `gossip.rho_bar`, >= 0.
+        rho_bar: Value of `pairings.rho_bar`, >= 0.
 
     Raises:
         ValueError: An argument is out of its range.

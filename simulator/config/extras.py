@@ -1,0 +1,26 @@
+"""Libraries that only some commands and parts need: extras of the package."""
+
+from importlib import import_module
+from typing import Any
+
+from .errors import UserError
+
+
+def extra(library: str, name: str, use: str) -> Any:
+    """Imports and returns a library of an extra.
+
+    Args:
+        library: Module to import.
+        name: Name of the extra.
+        use: What needs it, such as `stalesim report`.
+
+    Raises:
+        UserError: It is not installed.
+    """
+    try:
+        return import_module(library)
+    except ModuleNotFoundError as error:
+        raise UserError(
+            f"{use} needs {error.name or library}, which is not installed; "
+            f'pip install "stalesim[{name}]"'
+        ) from None

@@ -1,0 +1,1 @@
+"""What runs are compared with, and no command needs."""
