@@ -35,7 +35,7 @@ def test_every_shipped_scenario_passes(path: Path) -> None:
 
 
 def changed(**entries: Any) -> dict[str, Any]:
-    path = ROOT / "scenarios" / "quickstart.yaml"
+    path = ROOT / "scenarios" / "quickstart_vafl.yaml"
     tree = copy.deepcopy(yaml.safe_load(path.read_text(encoding="utf-8")))
     for key, value in entries.items():
         both = isinstance(tree.get(key), dict) and isinstance(value, dict)
