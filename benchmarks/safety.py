@@ -1,6 +1,6 @@
 """The cost of checksums, counts, hashes of inputs and syncs in a study of 64 runs.
 
-    python benchmarks/safety.py [SCENARIO]      # default: the second quickstart; a minute
+    python benchmarks/safety.py [SCENARIO]      # default: VAFL's quickstart; a minute
 
 The time is that spent inside the functions that exist for safety alone, by their own
 clocks, over the time of the study: two runs of a study, one with and one without,

@@ -21,6 +21,7 @@ from tests.support import VAFL
 ROOT = Path(__file__).parents[3]
 DOCS = ROOT / "docs"
 PAGES = [
+    ROOT / "README.md",
     DOCS / "index.md",
     DOCS / "tutorial.md",
     DOCS / "methods.md",
