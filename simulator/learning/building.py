@@ -62,7 +62,7 @@ def check_functions(
         config: The problem's configuration.
         precision: `float32` or `float64`.
         metrics: Names of the metrics that are evaluated.
-        compute_dtype: As of `build`.
+        compute_dtype: As in `build`.
 
     Raises:
         ScenarioError: As `own_functions.check`.
@@ -100,11 +100,11 @@ def of_data(
     """Builds the problem of some data, perhaps of their first rows alone.
 
     Args:
-        config: As of `build`.
+        config: As in `build`.
         data: Its data.
-        precision: As of `build`.
-        with_minimum: As of `build`.
-        bias: As of `build`.
+        precision: As in `build`.
+        with_minimum: As in `build`.
+        bias: As in `build`.
     """
     horizontal_ = config.partition.family == "horizontal"
     wanted = outputs.form(config, data)

@@ -57,7 +57,7 @@ def accuracy(
 def accuracy_by_label(
     outputs: Float[Array, " S *C"], targets: Num[Array, " S *T"]
 ) -> Float[Array, " C"]:
-    """Returns the fraction of each label's targets that are found, as of `accuracy`.
+    """Returns the fraction of each label's targets that are found, as in `accuracy`.
 
     NaN for a label that no target has.
     """
