@@ -30,7 +30,7 @@ NAME = "rollouts.json"
 LIBRARIES = ("numpy", "scipy", "stalesim")
 ROWS = 4_000_000
 """Most rows of the table of samples that are kept in memory; then they are left out of
-it, which is said."""
+it, with a note."""
 SHOWN = (
     *("group", "prompt", "member", "attempt", "slot", "tokens", "start_time"),
     *("finish_time", "ready_time", "outcome", "start_version", "ready_version"),
@@ -44,8 +44,8 @@ class LoggedRun(NamedTuple):
 
     Attributes:
         found: Its record.
-        entry: What is told of it.
-        fits: What is told of the laws that were fitted.
+        entry: Its entry in the manifest.
+        fits: Facts on the laws that were fitted.
         remarks: What the scenario has otherwise, each in a line.
     """
 
@@ -161,7 +161,7 @@ def entry(
     *,
     whole: bool,
 ) -> dict[str, Any]:
-    """Returns what is told of a run; numbers that there are not are null.
+    """Returns the facts of a run; absent numbers are null.
 
     Args:
         identity: Entries that tell it from others.

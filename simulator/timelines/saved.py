@@ -283,8 +283,8 @@ def _write_run(
     )
     ends: dict[str, Any] = {}
     yield from _take_up(source, tables, ends)
-    if (anew := tables.again()) is not None:
-        tables = anew
+    if (again := tables.again()) is not None:
+        tables = again
         yield from _take_up(source, tables, ends)
     more = tables.finish(ends["virtual_s"])
     entry.update(ends, **more, elapsed_s=time.perf_counter() - started)

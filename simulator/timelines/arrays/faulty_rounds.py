@@ -1,4 +1,4 @@
-"""Rounds in which everyone works, and a client whose job was lost begins it anew.
+"""Rounds in which everyone works, and a client whose job was lost begins it again.
 
 How often that is follows from its own draws, so that rounds are made one at a time, of
 all clients together.

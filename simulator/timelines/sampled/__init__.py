@@ -1,7 +1,7 @@
 """Worlds of samples from the log of a real system.
 
 - `reading`: the log's columns, and what is refused.
-- `record`: what it says happened, as of a simulated world.
+- `record`: what it says happened, like a simulated world.
 - `fitting`: laws of lengths, steps and tokens, each with a test that may refuse it.
 - `worlds`: a scenario of the fitted world, and of the replay.
 """
@@ -49,7 +49,7 @@ def import_samples(
         progress: Called with the fraction that is played.
 
     Returns:
-        What `rollouts.json` holds: as of a scenario, with the run `log` before the
+        What `rollouts.json` holds: as for a scenario, with the run `log` before the
         others, and `fits` and `remarks`.
 
     Raises:
