@@ -91,7 +91,7 @@ def evaluate(study: Study) -> pd.DataFrame:
     `at` names. A run that diverged is as bad as the worst value that a metric can have,
     or else as the worst that was seen, or worse.
 
-    What speaks for and against a kind of claim is said by its judge: the function that
+    What speaks for and against a kind of claim comes from its judge: the function that
     the claim's class names (`simulator.claims`), as `analysis.claims.faster.judge`.
 
     Claims are about the median, the typical run. Tests are exact one-sided sign tests

@@ -9,7 +9,7 @@ from .sweeps import along
 from .verdict import NONE, NOTHING, Evidence, Judged, judged, side
 
 WORDS = {"rising": ("rises", "rise"), "falling": ("falls", "fall")}
-"""How a direction is said, of what is swept and of a step."""
+"""Words for a direction, of the swept values and of a step."""
 
 
 def judge(measured: Measured, claim: Monotone, *groups: str) -> Judged:

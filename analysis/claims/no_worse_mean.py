@@ -1,4 +1,4 @@
-"""Claims that final values are not worse in the mean of what is swept."""
+"""Claims that the mean of final values over a sweep is not worse."""
 
 import numpy as np
 
@@ -38,7 +38,7 @@ def judge(measured: Measured, claim: NoWorseMean, *groups: str) -> Judged:
     sample = bounds.contrast(together(*sides), weights)
     rising = measured.metric(metric).higher_is_better
     better = sample if rising else sample.mirrored
-    to = f" in {metric} to {within:g}, in the mean of {over}"
+    to = f" in {metric} to {within:g}, averaged over {over}"
     why = f"difference against {-within if rising else within:g}{said}"
     evidence = side(better, -within)
     return judged(to, f"mean difference of {metric}", sample, evidence, why)

@@ -19,7 +19,7 @@ def quantities(claim: Ratio) -> dict[str, Frame]:
 
 
 def judge(measured: Measured, claim: Ratio, one: str, other: str) -> Judged:
-    """Judges whether what one side came to is so many times what the other did.
+    """Judges whether the ratio of two sides is the claimed one.
 
     The median over pairs of replicates counts. A number that cannot be above zero has
     no ratio: its pair counts for neither side.

@@ -25,7 +25,7 @@ def save_figures(
     """Draws what can be drawn of a recorded world into its folder `figures`.
 
     Args:
-        told: What is told of it.
+        told: The facts of its manifest.
         folder: Its folder.
         forms: Formats of the figures.
 
@@ -54,7 +54,7 @@ def histogram(told: dict[str, Any], ages: pd.DataFrame) -> Figure:
     """Draws the shares of trained samples, and of tokens, by staleness.
 
     Args:
-        told: What is told of a recorded world.
+        told: The facts of a recorded world.
         ages: Its table `ages`.
     """
     label = {run["run"]: run["label"] for run in told["runs"]}

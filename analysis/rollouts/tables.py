@@ -65,7 +65,7 @@ def predictions(workload: dict[str, Any]) -> dict[str, float]:
     ones are approximations, whose errors cancel in their sum alone.
 
     Args:
-        workload: What is told of the run.
+        workload: The facts of the run.
     """
     names = ("staleness_mean", "in_generation", "in_queue")
     if workload["exempt"] or workload["rho"] >= 1:
@@ -80,7 +80,7 @@ def compared(told: dict[str, Any]) -> pd.DataFrame:
     """Returns a row for each variant and point: means over replicates.
 
     Args:
-        told: What is told of a recorded world.
+        told: The facts of a recorded world.
 
     Returns:
         Columns `label`, `variant`, every swept key, every measure, `length_bias` (mean
@@ -137,7 +137,7 @@ def fitted(told: dict[str, Any]) -> pd.DataFrame:
     """Returns the laws that were fitted to a log, a row for each.
 
     Args:
-        told: What is told of a log of samples.
+        told: The facts of a log of samples.
     """
     return pd.DataFrame(
         {

@@ -1,4 +1,4 @@
-"""Claims that final values are not worse in the mean of what is swept."""
+"""Claims that the mean of final values over a sweep is not worse."""
 
 from typing import ClassVar
 
@@ -7,9 +7,9 @@ from .entries import Metric, Within
 
 
 class NoWorseMean(OfPair):
-    """Has final values of `metric` that are worse by little in the mean of a sweep.
+    """Has a mean of final values of `metric` over a sweep that is worse by little.
 
-    That is by less than `within`, in the mean of all swept values of `over`, such as
+    That is by less than `within`, averaged over all swept values of `over`, such as
     networks, which is one number of each replicate.
     """
 

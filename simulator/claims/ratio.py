@@ -10,7 +10,7 @@ from .entries import Of, Within
 
 
 class Ratio(OfPair):
-    """Comes to so many times what `than` comes to: `of` is `is`, to `within`."""
+    """Has `is` times what `than` has: their ratio is `is`, to `within`."""
 
     named: ClassVar[str] = "ratio"
     judged_by: ClassVar[str] = "stalesim.analysis.claims.ratio:judge"

@@ -231,7 +231,7 @@ def close_rollouts(told: dict[str, Any], folder: Path, forms: Sequence[str]) -> 
     """Shows the table of a world of samples, and draws its figures.
 
     Args:
-        told: What is told of it.
+        told: The facts that its manifest has.
         folder: Its folder.
         forms: Formats of its figures; none are drawn in none.
     """

@@ -1,4 +1,4 @@
-"""What is to be cited: the program, and the papers of a scenario's methods."""
+"""Citations for the program and the papers of a scenario's methods."""
 
 import re
 from pathlib import Path
