@@ -44,7 +44,7 @@ def names(known: pd.DataFrame, numbers: Iterable[Any]) -> list[str]:
 
 
 def titles(known: pd.DataFrame, numbers: Iterable[Any]) -> list[str]:
-    """Returns names that stand alone: as of `names`, numbers after `client`."""
+    """Returns names that stand alone: as from `names`, numbers after `client`."""
     numbers = list(numbers)
     found = names(known, numbers)
     return [f"client {name}" if NUMBERED.match(name) else name for name in found]

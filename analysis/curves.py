@@ -224,7 +224,7 @@ def _last_and_mean(commits: np.ndarray, values: np.ndarray) -> tuple[float, floa
 def _falling_off(
     x: np.ndarray, y: np.ndarray, worst: float, first: float, last: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Returns a curve that goes on at the worst value from its last point to `last`."""
+    """Returns a curve that stays at the worst value from its last point to `last`."""
     begin = x[-1] if x.size else first
     if begin >= last:
         return x, y

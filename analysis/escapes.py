@@ -18,7 +18,7 @@ FAR = {
     "optimality_gap": 10.0,
     "gradient_norm_squared": 1e6,
 }
-"""A metric that ends more than so many times as high as it began has left its scale.
+"""A metric that ends above this multiple of its start has left its scale.
 
 Learning lowers all of them; the first that was evaluated is looked at. A gradient may
 begin small on a plateau.

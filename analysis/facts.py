@@ -1,7 +1,7 @@
 """What parts have said of themselves in a run's entry of a manifest.
 
 A protocol's and an algorithm's `described` write it when the run is planned. Entries of
-an earlier version have none, and nothing is said in its place.
+an earlier version have none, and nothing replaces it.
 """
 
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ def of(entry: Mapping[str, Any], name: str) -> Any:
 
     Args:
         entry: Entry of the run in its manifest.
-        name: As of `Protocol.described` or `Algorithm.described`.
+        name: As in `Protocol.described` or `Algorithm.described`.
     """
     return (entry.get("facts") or {}).get(name)
 

@@ -25,7 +25,7 @@ def by_client(study: Study, metric: str = METRIC) -> pd.DataFrame:
     Returns:
         Columns group (of runs), replicate, client (from 1), client_group (null where
         the scenario has none), num_samples, value: the mean over the last tenth of the
-        run's evaluations, as of `targets.final`.
+        run's evaluations, as in `targets.final`.
 
     Raises:
         StudyError: The metric was not evaluated.

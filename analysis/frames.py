@@ -112,7 +112,7 @@ def runs(study: Study) -> pd.DataFrame:
     if not rows:
         raise StudyError(
             f"study {study.manifest['name']!r} has no run that has ended yet; wait if "
-            f"it is under way, else go on by stalesim resume"
+            f"it is under way, else continue with stalesim resume"
         )
     return pd.DataFrame(rows)
 
@@ -131,7 +131,7 @@ def titled(manifest: Mapping[str, Any]) -> str:
 def swept_columns(study: Study) -> dict[str, str]:
     """Returns the swept keys of a study, and the columns that hold their values.
 
-    A column is called like its key, unless that is what is told of every run, as for a
+    A column is called like its key, unless each run has a column of that name, as for a
     whole `protocol` that is swept: then it is `sweep.protocol`.
     """
     told = {"group"}.union(*study.manifest["runs"])
@@ -208,7 +208,7 @@ def groups(study: Study) -> list[str]:
 
 
 def evaluations(study: Study) -> pd.DataFrame:
-    """Returns all evaluations, each with what is said of its run.
+    """Returns all evaluations, each with the columns of its run.
 
     Those are its variant, group, replicate, protocol and swept values.
     """
@@ -262,7 +262,7 @@ def jobs(study: Study) -> pd.DataFrame:
 
 
 def joined(study: Study, table: str) -> pd.DataFrame:
-    """Returns any table, each row with what is said of its run; jobs as of `jobs`.
+    """Returns any table, each row with the columns of its run; jobs as in `jobs`.
 
     Where clients have names, rows of a client have its `client_group` and
     `client_label`.

@@ -1,4 +1,4 @@
-"""What a metric was at an instant: after so many seconds, commits or bytes."""
+"""What a metric was at an instant: after some seconds, commits or bytes."""
 
 from collections.abc import Mapping
 from typing import NamedTuple

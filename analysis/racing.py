@@ -91,7 +91,7 @@ def _value(rows: Any, objective: Objective, run: dict[str, Any], study: Study) -
     if end < objective.at:
         raise StudyError(
             f"{study.folder}: {run['label']} ended at {end:.4g} {objective.unit} "
-            f"({run['stop_reason']}), before {objective.at:g}; let runs go on "
+            f"({run['stop_reason']}), before {objective.at:g}; let runs continue "
             f"longer, or take an earlier instant"
         )
     value = float(held(counted, values, np.array([objective.at]))[0])
@@ -228,7 +228,7 @@ def best(study: Study) -> Best:
     more = [name for name, values in found.items() if values.size > asked]
     if len(more) != 1:
         raise StudyError(
-            f"{study.folder}: must be a search that has ended; go on by stalesim "
+            f"{study.folder}: must be a search that has ended; continue with stalesim "
             f"resume {study.folder}"
         )
     (name,) = more

@@ -129,7 +129,7 @@ def notes(study: Study) -> list[str]:
     found += words_on_data(told)
     if len(escapes(study)):
         found.append(
-            "loss ×: the loss left its scale and ended so many times as high as it "
+            "loss ×: the loss left its scale and ended at this multiple of what it "
             "began; a smaller step size may keep it"
         )
     searched = study.manifest["scenario"].get("tune")  # its trials are added by design

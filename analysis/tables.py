@@ -67,7 +67,7 @@ def results(study: Study, at: Sequence[float] = ()) -> pd.DataFrame:
 
     Args:
         study: Study, finished or not.
-        at: Virtual seconds after which the first metric is told, besides those of the
+        at: Virtual seconds at which the first metric is shown, besides those of the
             study's claims.
 
     Returns:
@@ -142,7 +142,7 @@ def to_latex(table: pd.DataFrame, caption: str, label: str) -> str:
     r"""Returns a table for LaTeX, which needs `\usepackage{booktabs}`.
 
     Args:
-        table: Table, as of `results` or `verdicts`.
+        table: Table, as from `results` or `verdicts`.
         caption: Caption, plain text.
         label: Label, letters and hyphens.
     """

@@ -282,7 +282,7 @@ def times_to_target(
 def commits_to_stop(study: Study) -> pd.DataFrame:
     """Returns each run's commits until it stopped at its target.
 
-    Columns as of `times_to_target`: it was there between its last two evaluations.
+    Columns as in `times_to_target`: it was there between its last two evaluations.
     """
     table, seen = runs(study), evaluations(study)
     commits = table["commits"].astype(np.float64)

@@ -4,7 +4,7 @@
 
 Two things are compared on the hours of `mimic` (or their stand-in), four parties with
 LSTMs and one layer at the server. Test AUC after as many mini-batches: the simulator's
-centralised VAFL, and a network written anew with Equinox, drawn and trained by Optax on
+centralised VAFL, and a network rewritten with Equinox, drawn and trained by Optax on
 batches of its own; both with plain SGD. They start differently: Equinox's cells have
 one bias where ours have two, as PyTorch's, and its layers a law of their own. And
 processor time of an update of all blocks: the engine's compiled rows against the same

@@ -32,7 +32,7 @@ MANY: dict[str, Any] = {
 
 
 def changed(samples: int, **options: dict[str, Any]) -> dict[str, Any]:
-    """Returns that world with other options, until so many samples are trained."""
+    """Returns that world with other options, until enough samples are trained."""
     parts = {key: part | options.get(key, {}) for key, part in MANY.items()}
     return parts | {
         "stop": {"samples": samples},

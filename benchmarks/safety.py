@@ -1,6 +1,6 @@
 """The cost of checksums, counts, hashes of inputs and syncs in a study of 64 runs.
 
-    python benchmarks/safety.py [SCENARIO]      # default: the quickstart; a minute
+    python benchmarks/safety.py [SCENARIO]      # default: VAFL's quickstart; a minute
 
 The time is that spent inside the functions that exist for safety alone, by their own
 clocks, over the time of the study: two runs of a study, one with and one without,
@@ -28,7 +28,7 @@ from stalesim.simulator.studies import checkpoints, origins, study_folder, worke
 from stalesim.simulator.trace import disk, journal, manifest, parts
 
 RUNS = 64
-SCENARIO = Path(__file__).parents[1] / "scenarios" / "quickstart.yaml"
+SCENARIO = Path(__file__).parents[1] / "scenarios" / "quickstart_vafl.yaml"
 
 spent: dict[str, float] = defaultdict(float)
 calls: Counter[str] = Counter()

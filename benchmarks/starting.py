@@ -16,7 +16,7 @@ from pathlib import Path
 from commands import Cost, best, measure
 
 ROOT = Path(__file__).parents[1]
-QUICKSTART = str(ROOT / "scenarios" / "quickstart.yaml")
+QUICKSTART = str(ROOT / "scenarios" / "quickstart_vafl.yaml")
 STALESIM = [sys.executable, "-m", "stalesim"]
 IMPORTS = "bare imports"
 COMMANDS = {

@@ -53,7 +53,7 @@ def changed(root: Path = experiments.ROOT) -> pd.DataFrame:
     """Returns the history of targets and tolerances, a row per change.
 
     Raises:
-        SystemExit: An entry lacks something, or names a study that there is not.
+        SystemExit: An entry lacks something, or names an unknown study.
     """
     listed = yaml.safe_load((root / LISTED).read_text(encoding="utf-8"))
     known = {experiments.name_of(path) for path in files(root)}

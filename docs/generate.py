@@ -23,6 +23,7 @@ from PIL import Image
 
 import decisions
 import degrees
+import pages
 import rows as experiments
 from generators import (
     computation_trees,
@@ -308,7 +309,7 @@ def documents() -> dict[Path, str]:
             "on the data that the title names: compare ratios, not rounds. Verdicts\n"
             f"stand in [reproduction.md](reproduction.md).\n\n{compared}"
         )
-    found |= methods.pages(RESULTS, ROOT / "docs")
+    found |= methods.pages(RESULTS, ROOT / "docs") | pages.documents()
     if observatory.has_results(RESULTS):
         found[ROOT / "docs" / "observatory.md"] = observatory.document(NOTE, RESULTS)
     table = RESULTS / CALIBRATION / "calibration.csv"

@@ -1,13 +1,12 @@
-"""Writes into pages what the program itself says: keys, commands, columns, formulas.
+"""Parts of pages that come from the program: keys, commands, columns, formulas.
 
-mkdocs calls `on_page_markdown` for every page; where it has `<!-- generated: NAME -->`,
-the result of `GENERATED[NAME]` takes its place, and that of a quotation below, which
-says so to those who read the file. Nothing is kept, so nothing gets old.
-
-python docs/pages.py trace          # prints docs/reference/trace.md as it is read
+`docs/generate.py` writes the result of `GENERATED[NAME]` between `<!-- generated: NAME
+-->` and `<!-- end of NAME -->`, so that a code host shows it, and checks that it is up
+to date. In the site, lists of Python names become their documentation.
 """
 
 import ast
+import inspect
 import re
 import sys
 from collections.abc import Callable, Iterator
@@ -21,17 +20,34 @@ sys.path.insert(0, str(ROOT / "docs"))
 from pages_scenario import scenario_keys  # noqa: E402
 from stalesim.simulator import lazy  # noqa: E402
 
-MARK = re.compile(r"<!-- generated: (\w+) -->(?:\n> .*)*")
+MARK = re.compile(r"<!-- generated: (\w+) -->\n.*?<!-- end of \1 -->", re.DOTALL)
 OUTSIDE = re.compile(r"\[([^\]]*)\]\(\.\./([^)#]*)[^)]*\)")
 """A link to a file that is not part of the pages."""
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
-    """Returns a page with what is generated in it; files elsewhere are only named."""
-    found = MARK.sub(lambda mark: GENERATED[mark[1]](), markdown)
+    """Returns a page with documented names; files elsewhere are only named."""
+    found = MARK.sub(lambda mark: SITE.get(mark[1], lambda: mark[0])(), markdown)
     if "/" in page.file.src_uri:  # `../` leads to other pages
         return found
     return OUTSIDE.sub(r"\1 (`\2`)", found)
+
+
+def written(markdown: str) -> str:
+    """Returns a page with its generated parts as they are now."""
+
+    def part(mark: re.Match[str]) -> str:
+        name = mark[1]
+        text = GENERATED[name]().strip()
+        return f"<!-- generated: {name} -->\n{text}\n<!-- end of {name} -->"
+
+    return MARK.sub(part, markdown)
+
+
+def documents() -> dict[Path, str]:
+    """Returns the pages with generated parts, by file."""
+    texts = {path: path.read_text("utf-8") for path in ROOT.glob("docs/**/*.md")}
+    return {path: written(text) for path, text in texts.items() if MARK.search(text)}
 
 
 def on_post_page(output: str, **_: Any) -> str:
@@ -122,6 +138,20 @@ def public(package: str) -> Callable[[], str]:
     return marks
 
 
+def names(package: str) -> Callable[[], str]:
+    """Returns what writes a table of a package's public names."""
+
+    def table() -> str:
+        found = import_module(package)
+        lines = ["| name | content |", "| --- | --- |"]
+        for name in found.__all__:
+            text = inspect.getdoc(getattr(found, name)) or ""
+            lines.append(f"| `{name}` | {_cell(text.split(chr(10) * 2)[0])} |")
+        return "\n".join(lines)
+
+    return table
+
+
 def theory() -> str:
     """Returns every closed form with its source, module by module."""
     parts = []
@@ -176,23 +206,11 @@ GENERATED: dict[str, Callable[[], str]] = {
     "scenario": scenario_keys,
     "commands": commands,
     "columns": columns,
-    "simulator": public("stalesim.simulator"),
-    "analysis": public("stalesim.analysis"),
+    "simulator": names("stalesim.simulator"),
+    "analysis": names("stalesim.analysis"),
     "theory": theory,
     "fits": fits,
     "words": words,
 }
-
-
-def main() -> None:
-    """Prints a page, its name given, with what is generated in it."""
-    pages = {path.stem: path.read_text("utf-8") for path in ROOT.glob("docs/**/*.md")}
-    pages = {name: text for name, text in pages.items() if MARK.search(text)}
-    if len(sys.argv) != 2 or sys.argv[1] not in pages:
-        known = ", ".join(sorted(pages))
-        raise SystemExit(f"docs/pages.py must have the name of a page: {known}")
-    sys.stdout.write(MARK.sub(lambda mark: GENERATED[mark[1]](), pages[sys.argv[1]]))
-
-
-if __name__ == "__main__":
-    main()
+SITE = {name: public(f"stalesim.{name}") for name in ("simulator", "analysis")}
+"""What takes the place of some parts in the site."""

@@ -5,6 +5,7 @@ import inspect
 import json
 import re
 import textwrap
+from collections import Counter
 from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
@@ -32,6 +33,11 @@ LIMITS = {
     "maximum": "at most",
     "exclusiveMaximum": "below",
 }
+HEAD = ("| key | value | by default | meaning |", "| --- | --- | --- | --- |")
+SEVERAL = 3
+"""Parts of a kind with the same key from which it is shown once for all of them."""
+MOST_NAMES = 7
+"""Names that a cell lists; longer lists are shown once, at the end."""
 TYPES = {
     "integer": "whole number",
     "number": "number",
@@ -77,7 +83,21 @@ def scenario_keys() -> str:
     parts += ["", *writer.table("RolloutScenario", {"properties": mine}), ""]
     for key, of in mine.items():
         parts += writer.chapter(key, of)
-    return "\n".join(parts)
+    parts += writer.lists()
+    topics = [part.removeprefix("## ") for part in parts if part.startswith("## ")]
+    plain = [re.sub(r" <a .*", "", topic) for topic in topics]
+    links = [f"[{topic}](#{slug(topic)})" for topic in plain]
+    return "\n".join(["Topics: " + ", ".join(links) + ".", "", *parts])
+
+
+def anchor(name: str) -> str:
+    """Returns a mark that links lead to, also on a code host."""
+    return f'<a id="{name}"></a>'
+
+
+def slug(heading: str) -> str:
+    """Returns the anchor that a code host gives a heading."""
+    return re.sub(r"[^\w -]", "", heading.lower()).strip().replace(" ", "-")
 
 
 def _ordered(schema: dict[str, Any]) -> list[str]:
@@ -104,6 +124,9 @@ class _Writer:
         self._definitions, self._families = definitions, families
         self._classes = classes
         self._seen: set[str] = set()
+        self._lists: dict[tuple[str, ...], int] = {}
+        """Long lists of names, each with its number; every one is shown once."""
+        self._common_lines: dict[str, dict[str, str]] = {}
         self._keys: dict[str, str] = {}
         for referred, key in _references(definitions):
             self._keys.setdefault(referred, key)
@@ -124,7 +147,8 @@ class _Writer:
             (of_kind.setdefault(inside, []) if inside else plain).append(name)
         lines = [f"## `{key}`", "", *self.sections(plain)] if plain else []
         for kind, names in of_kind.items():
-            lines += [f"## {FAMILIES[kind][0]} {{ #{kind} }}", ""]
+            lines += [f"## {FAMILIES[kind][0]} {anchor(kind)}", ""]
+            lines += self._common_of(kind)
             others = [name for name in names if name not in self._families[kind]]
             lines += self.sections([*self._families[kind], *others])
         return lines
@@ -146,28 +170,58 @@ class _Writer:
         lines = []
         for name in names:
             about = self._definitions[name].get("description", "")
-            lines += [f"### {self._heading(name)} {{ #{name} }}", ""]
+            lines += [f"### {self._heading(name)} {anchor(name)}", ""]
             lines += [about, ""]
             lines += [*self.table(name, self._definitions[name]), ""]
         return lines
 
     def table(self, name: str, schema: dict[str, Any]) -> Iterator[str]:
         """Yields the lines of a class's table."""
-        properties = {
-            key: of
-            for key, of in schema.get("properties", {}).items()
-            if "const" not in of
-        }
-        if not properties:
-            return
+        kinds = [kind for kind, names in self._families.items() if name in names]
+        common = self._common(kinds[0]) if kinds else {}
+        rows = self._rows(name, schema)
+        own = [row for key, row in rows.items() if common.get(key) != row]
+        yield from [*HEAD, *own] if own else []
+        if listed := ", ".join(
+            f"`{key}`" for key in rows if common.get(key) == rows[key]
+        ):
+            yield from ["", f"Also [as above](#{kinds[0]}): {listed}."]
+
+    def _rows(self, name: str, schema: dict[str, Any]) -> dict[str, str]:
+        """Returns the lines of a class's keys."""
         said = _attribute_docstrings(self._classes.get(name))
-        yield "| key | value | by default | meaning |"
-        yield "| --- | --- | --- | --- |"
-        for key, of in properties.items():
-            needed = key in schema.get("required", ())
-            default = "required" if needed else _default(of)
-            meaning = said.get(key) or said.get(f"{key}_", "")
-            yield f"| `{key}` | {self._type(of)} | {default} | {_cell(meaning)} |"
+        rows = {}
+        for key, of in schema.get("properties", {}).items():
+            if "const" not in of:
+                needed = key in schema.get("required", ())
+                default = "required" if needed else _default(of)
+                meaning = _cell(said.get(key) or said.get(f"{key}_", ""))
+                rows[key] = f"| `{key}` | {self._type(of)} | {default} | {meaning} |"
+        return rows
+
+    def _common(self, kind: str) -> dict[str, str]:
+        """Returns the lines that several parts of a kind share, the commonest each."""
+        if kind not in self._common_lines:
+            parts = [(n, self._definitions[n]) for n in self._families[kind]]
+            counts = Counter(row for part in parts for row in self._rows(*part).items())
+            often = [row for row, number in counts.most_common() if number >= SEVERAL]
+            self._common_lines[kind] = dict(reversed(often))
+        return self._common_lines[kind]
+
+    def _common_of(self, kind: str) -> list[str]:
+        """Returns the table of what several parts of a kind share, if anything."""
+        rows = sorted(self._common(kind).values())
+        return (
+            ["Keys that several of them share:", "", *HEAD, *rows, ""] if rows else []
+        )
+
+    def lists(self) -> list[str]:
+        """Returns the long lists of names that keys refer to."""
+        lines = ["## Lists of names", ""] if self._lists else []
+        for names, number in self._lists.items():
+            lines += [f"### List {number} {anchor(f'names-{number}')}", ""]
+            lines += [", ".join(f"`{name}`" for name in names) + ".", ""]
+        return lines
 
     def _title(self, name: str) -> str:
         properties = self._definitions[name].get("properties", {})
@@ -190,6 +244,10 @@ class _Writer:
             return f"[{self._title(name)}](#{name})"
         if "const" in of:
             return f"`{of['const']}`"
+        if len(of.get("enum", ())) > MOST_NAMES:
+            names = tuple(of["enum"])
+            number = self._lists.setdefault(names, len(self._lists) + 1)
+            return f"one of [{len(names)} names](#names-{number})"
         if "enum" in of:
             return " or ".join(f"`{value}`" for value in of["enum"])
         if "description" in of:

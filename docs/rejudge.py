@@ -9,7 +9,7 @@ bound that they are.
 
 Of a study that was taken in before there was such a file, means and t-intervals of
 differences are kept (`intervals.csv`). They tell mean and spread of a sample, and these
-bound each of its order statistics, whatever its law: so many of its numbers lie on one
+bound each of its order statistics, whatever its law: how many of its numbers lie on one
 side of a border. What that does not tell (times, whose evaluations are not known, and
 steps of a sweep) is undecided, with the command that would decide it.
 """

@@ -259,10 +259,10 @@ def execute(
         runs: several only if `mode` is batched; then all of one structure.
         mode: `stepwise`, `compiled`, `batched` or `shared` (batched, on one timeline).
         writer: Writer of the tables.
-        progress: hears how far the runs are.
+        progress: called with the progress of the runs.
         timelines: folder in which timelines are kept for other runs, if any share them.
         keeper: keeps the state of the runs every so often.
-        saved: state that was kept, to go on from.
+        saved: state that was kept, to continue from.
 
     Returns:
         For each run, what the manifest says of its end.

@@ -108,7 +108,7 @@ class Outcome(IntEnum):
     CRASHED = 4
     IN_FLIGHT = 5
     STOPPED = 6
-    """The server stopped it; its client begins anew."""
+    """The server stopped it; its client begins again."""
 
 
 class Incident(IntEnum):

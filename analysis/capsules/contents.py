@@ -81,7 +81,7 @@ def entries(study: Study) -> list[PackedFile]:
         )
     if manifest["status"] != "complete":
         raise StudyError(
-            f"{study.folder}: must be complete to be a capsule; go on by stalesim "
+            f"{study.folder}: must be complete to be a capsule; continue with stalesim "
             f"resume {study.folder}"
         )
     found = [

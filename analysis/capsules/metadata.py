@@ -1,6 +1,6 @@
 """The description of a capsule: `ro-crate-metadata.json`.
 
-Source: Sefton et al., RO-Crate Metadata Specification 1.1 (2020), with actions as of
+Source: Sefton et al., RO-Crate Metadata Specification 1.1 (2020), with actions as in
 the Process Run Crate of Workflow Run RO-Crate.
 """
 

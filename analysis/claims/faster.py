@@ -33,7 +33,7 @@ LESS = {
     "communication_s": "less communication",
     "epsilon": "less epsilon",
 }
-"""How much less is said; of what else is counted there are fewer."""
+"""The word for less time; anything else that is counted is fewer."""
 NOT_EVERYWHERE = {
     "rounds": "the protocol of {} has no rounds",
     "epsilon": "the runs of {} have no epsilon",

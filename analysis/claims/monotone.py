@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from .measured import Measured
 
 WORDS = {"rising": ("rises", "rise"), "falling": ("falls", "fall")}
-"""How a direction is said, of what is swept and of a step."""
+"""Words for a direction, of the swept values and of a step."""
 
 
 class Monotone(Claim):

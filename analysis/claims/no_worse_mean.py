@@ -1,4 +1,4 @@
-"""Claims that final values are not worse in the mean of what is swept."""
+"""Claims that the mean of final values over a sweep is not worse."""
 
 from typing import TYPE_CHECKING, ClassVar
 
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 
 class NoWorseMean(OfPair):
-    """Has final values of `metric` that are worse by little in the mean of a sweep.
+    """Has final values of `metric` that are worse by little on average over a sweep.
 
-    That is by less than `within`, in the mean of all swept values of `over`, such as
+    That is by less than `within`, averaged over all swept values of `over`, such as
     networks, which is one number of each replicate.
     """
 
@@ -65,7 +65,7 @@ class NoWorseMean(OfPair):
         sample = bounds.contrast(together(*sides), weights)
         rising = measured.metric(metric).higher_is_better
         better = sample if rising else sample.mirrored
-        to = f" in {metric} to {within:g}, in the mean of {over}"
+        to = f" in {metric} to {within:g}, averaged over {over}"
         why = f"difference against {-within if rising else within:g}{said}"
         evidence = side(better, -within)
         return judged(to, f"mean difference of {metric}", sample, evidence, why)

@@ -2,7 +2,7 @@
 
 A study that is looked at again and again, and stopped at will, is wrong more often than
 once in twenty. So the looks are planned. A p-value at some look is weighed by the
-square of the part of the plan's replicates that there are by then, so that early looks
+square of the share of the plan's replicates available by then, so that early looks
 take little from the last; and it is worth the chance that, at any look of the plan, a
 sign test of a claim whose truth lies on the border has one that weighs as much. That
 chance is exact: the signs of replicates are then fair coins.
@@ -46,7 +46,7 @@ def least(family: int, looks: tuple[int, ...] = ()) -> int | None:
     """Returns the least replicates that can decide a claim of a family.
 
     That is where all replicates speak for it, by Holm's correction at 5 %. None where
-    no look of the plan has so many.
+    no look of the plan has this number.
 
     Args:
         family: Number of claims.

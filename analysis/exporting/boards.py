@@ -1,4 +1,4 @@
-"""What an experiment tracker is told of a run, while it goes on or afterwards."""
+"""What an experiment tracker receives of a run, during it or afterwards."""
 
 from typing import Any, Protocol
 

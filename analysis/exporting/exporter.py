@@ -60,7 +60,7 @@ def export(study: Study, target: str, folder: str | Path) -> Exported:
     if left_out.total() == len(runs):
         raise StudyError(
             f"study {study.manifest['name']!r} must have a run that has ended to be "
-            f"exported, but none has yet; wait if it is under way, else go on by "
+            f"exported, but none has yet; wait if it is under way, else continue with "
             f"stalesim resume"
         )
     path = Path(folder)

@@ -42,9 +42,9 @@ BOARDS: dict[str, Callable[[Path, str], Board]] = {
 class Tracker:
     """Tells experiment trackers of a study, as long as a `with` block is executed.
 
-    Each writes into `FOLDER/track-NAME`, which is made anew: what has ended before is
+    Each writes into `FOLDER/track-NAME`, which is replaced: what has ended before is
     told again. Nothing is uploaded. What goes wrong with a tracker after its start is a
-    warning, and the study goes on.
+    warning, and the study continues.
 
         with stalesim.Tracker("my-study", "tensorboard"):
             stalesim.simulate(scenario, "my-study")
@@ -94,7 +94,7 @@ class Tracker:
 
 
 class _Track:
-    """What one tracker was told.
+    """What one tracker has received.
 
     Args:
         name: Name of the tracker.
@@ -168,7 +168,8 @@ class _Track:
         folder = seen.study.folder
         warnings.warn(
             f"{self._folder}: must be written to track the study, but "
-            f"{one_line(str(why))[:200]}; the study goes on; stalesim export {folder} "
+            f"{one_line(str(why))[:200]}; the study continues; "
+            f"stalesim export {folder} "
             f"--to {self._name} writes all of it afterwards",
             StudyWarning,
             stacklevel=2,
@@ -176,7 +177,7 @@ class _Track:
 
 
 class _TrackedRun:
-    """What a tracker was told of one run.
+    """What a tracker has received of one run.
 
     Args:
         board: The run as the tracker takes it.

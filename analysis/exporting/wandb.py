@@ -101,7 +101,7 @@ class _OfflineRun:
         self._run.log({"commits": float(commits), **measured})
 
     def flush(self) -> None:
-        """Does nothing: W&B's own process writes as it is told."""
+        """Does nothing: W&B's own process does the writing."""
 
     def finish(self, record: RunRecord) -> None:
         self._run.config.update(_config(record), allow_val_change=True)

@@ -24,7 +24,7 @@ from .lines import split, worded
 Item = TypeVar("Item")
 
 MOST_PANELS = 24
-"""Panels of one figure; what is left out is said."""
+"""Panels of one figure; a note says what is left out."""
 COLORS = "viridis"
 """Colours of lines, which differ in hue as well as in lightness.
 
@@ -71,7 +71,7 @@ class Facets(NamedTuple):
 def facets(study: Study) -> Facets | None:
     """Returns panels for a study with more groups than the palette has colours.
 
-    Where a number is swept, the one with most values is told by colour, dark to light,
+    Where a number is swept, the one with most values is shown by colour, dark to light,
     and each variant and value of the other keys has a panel. Else each group has one.
 
     Returns:
@@ -114,13 +114,13 @@ def sequential(values: Sequence[Any]) -> dict[Any, str]:
 
 
 def spread(items: Sequence[Item], most: int) -> list[Item]:
-    """Returns so many items of a list, evenly from its first to its last."""
+    """Returns `count` items of a list, evenly from its first to its last."""
     places = np.rint(np.linspace(0, len(items) - 1, min(len(items), most)))
     return [items[place] for place in places.astype(int)]
 
 
 def grid(number: int, width: float | None = None) -> tuple[int, int]:
-    """Returns rows and columns of so many panels.
+    """Returns rows and columns of a grid of panels.
 
     Args:
         number: Number of panels.

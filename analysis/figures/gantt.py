@@ -261,7 +261,7 @@ def _draw_clients(
                 line_of[client], end - start, left=start, height=0.62, color=color,
                 edgecolor="white", lw=0.4, zorder=2,
             )  # fmt: skip
-    # A tick for each place that can be told from others, of a million commits too.
+    # A tick for each place that can be seen apart, of a million commits too.
     commits = panel.commits[panel.commits <= seconds]
     _, told = np.unique(np.floor(commits / seconds * TICKS), return_index=True)
     commits = commits[told]

@@ -50,7 +50,7 @@ class Taken(NamedTuple):
 
 
 def taken_by(times: pd.DataFrame) -> dict[str, Taken]:
-    """Returns what it took each group, of a table such as of `times_to_target`."""
+    """Returns what it took each group, of a table such as that of `times_to_target`."""
     columns = ["time", "reached", "low", "high"]
     return {
         str(group): Taken(*(rows[name].to_numpy() for name in columns))
@@ -149,7 +149,7 @@ def _draw_level(
     axes: Axes, x: np.ndarray, ends: Ends, goes_on: np.ndarray, look: dict
 ) -> Artist | None:
     """Draws the median of what is not swept as a level; None where it is not known."""
-    del x, goes_on  # a band that goes on ends with the axes
+    del x, goes_on  # an unbounded band ends with the axes
     median, low, high = (float(end[0]) for end in ends)
     if math.isnan(median):
         return None
@@ -200,7 +200,7 @@ def _words(
     counts = {each.reached.size for each in shown}
     yield f"Points: medians over {layout.replicates(counts)}"
     if max(counts) > 1:
-        yield f"bars: 95 % intervals{', an arrow where they go on' * goes_on}"
+        yield f"bars: 95 % intervals{', an arrow where they are unbounded' * goes_on}"
     if any(not each.reached.all() for each in shown):
         share = " (k of n did)" * told
         yield f"△: one that did not arrive, at its end{share}"

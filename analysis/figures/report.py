@@ -21,7 +21,7 @@ Hears = Callable[[int, int], None]
 
 
 def _unheard(done: int, of: int) -> None:
-    """Hears how far the figures are, and does nothing."""
+    """Ignores the progress of the figures."""
     del done, of
 
 

@@ -40,7 +40,7 @@ def speed_up_bars(
 ) -> Figure:
     """Draws each group's median time to a target, with its 95 % interval.
 
-    Labels say how many times faster than the slowest group it is; at least so many
+    Labels say how many times faster than the slowest group it is; at least this
     where one was not there by its horizon, where its bar, hatched, ends.
 
     Args:
@@ -113,7 +113,7 @@ def target_words(study: Study, metric: str, value: float) -> str:
 
 def _bar_words(reached: np.ndarray, highs: np.ndarray) -> list[str]:
     """Returns words on bars, lines and labels of times to a target."""
-    arrow = ", an arrow where it goes on" if np.isinf(highs).any() else ""
+    arrow = ", an arrow where it is unbounded" if np.isinf(highs).any() else ""
     known = not np.isnan(highs).all()
     return [
         "Bars: median",
@@ -125,7 +125,7 @@ def _bar_words(reached: np.ndarray, highs: np.ndarray) -> list[str]:
 
 
 def _draw_interval(axes: Axes, row: int, one: pd.Series, open_until: float) -> float:
-    """Draws a median's interval, with an arrow where it goes on.
+    """Draws a median's interval, with an arrow where it is unbounded.
 
     Args:
         axes: Axes to draw on.

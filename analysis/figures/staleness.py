@@ -138,7 +138,7 @@ def _draw_histogram(axes: Axes, frame: pd.DataFrame, color: str) -> str:
 def _bars(frame: pd.DataFrame) -> tuple[np.ndarray, np.ndarray, int]:
     """Returns bars of one width for the bins of a histogram, which may differ in it.
 
-    There are no more than so many counts tell apart (Rice's rule: twice the cube root);
+    There are no more than the counts can resolve (Rice's rule: twice the cube root);
     a bin of several integers counts as evenly filled.
 
     Returns:

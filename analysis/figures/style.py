@@ -44,7 +44,7 @@ WIDTHS = {"one": 3.5, "two": 7.16}
 Source: IEEE, Preparation of papers for Transactions and Journals, figure sizes.
 """
 ASPECTS = {"one": 0.75, "two": 0.5}
-"""Heights over widths, if nothing else is said."""
+"""Heights over widths by default."""
 COLORMAP = "cividis"
 """Colours of heat maps, the same to colour-blind readers.
 
@@ -189,7 +189,7 @@ def in_words(metric: str, study: Any = None) -> str:
 
 
 def final_label(metric: str, study: Any = None) -> str:
-    """Returns the label of final values of a metric, as of `metric_label`."""
+    """Returns the label of final values of a metric, as in `metric_label`."""
     label = metric_label(metric, study)
     return f"Final {label[0].lower()}{label[1:]}"
 

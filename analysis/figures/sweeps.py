@@ -24,7 +24,7 @@ RATIO = 20.0
 """Ratio of the largest to the smallest swept value; from there on the axis is
 logarithmic."""
 LEAST_GEOMETRIC = 3
-"""Values of which can be told how they grow."""
+"""Values whose growth can be seen."""
 EVEN = 1.5
 """Ratio of the largest to the smallest step of logarithms that are still even."""
 MOST_TICKS = 8

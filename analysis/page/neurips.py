@@ -124,7 +124,7 @@ def _answers(study: Study) -> Iterator[Answer]:
     )
     yield Answer(
         "Experiments compute resources",
-        "Is said what the experiments needed (type of workers, memory, time)?",
+        "Is it reported what the runs needed (type of workers, memory, time)?",
         _compute(manifest),
         "What did runs take that are not in this study (tuning, failed attempts)?",
     )

@@ -30,7 +30,7 @@ def predictions(workload: dict[str, Any]) -> dict[str, float]:
     ones are approximations, whose errors cancel in their sum alone.
 
     Args:
-        workload: What is told of the run.
+        workload: The facts of the run.
     """
     names = ("staleness_mean", "in_generation", "in_queue")
     if workload["exempt"] or workload["rho"] >= 1:

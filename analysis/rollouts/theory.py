@@ -67,7 +67,7 @@ def best_split(
         machines: In all, >= 2; the others train.
         samples_per_second: That one machine generates, > 0.
         batch: Samples of a step.
-        step_seconds: Of a step on one machine, > 0; so many machines take a part of it.
+        step_seconds: Of a step on one machine, > 0; N machines take an Nth of it.
 
     Source: methods.md, section 13: both sides take the time of the slower one.
     """

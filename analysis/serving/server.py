@@ -165,7 +165,7 @@ class _Handler(BaseHTTPRequestHandler):
             return
         try:
             kind, content = answer()
-        except Exception as error:  # one answer less, and the server goes on
+        except Exception as error:  # one answer less, and the server continues
             said = f"{one_line(str(error))}\n"
             self._send(HTTPStatus.SERVICE_UNAVAILABLE, TEXT, said)
             return
@@ -174,7 +174,7 @@ class _Handler(BaseHTTPRequestHandler):
     do_HEAD = do_GET  # noqa: N815
 
     def version_string(self) -> str:
-        """Returns the name of the program; no version is told."""
+        """Returns the name of the program without its version."""
         return "stalesim"
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002

@@ -51,7 +51,7 @@ class RunQueue(NamedTuple):
     """The runs of a study in the order in which they are of interest.
 
     Attributes:
-        counts: Number of runs of each state that there is.
+        counts: Number of runs in each state.
         rows: Runs, at most `MOST_ROWS` of each state.
         left_out: Number of runs of each state that are not listed.
     """
@@ -82,7 +82,7 @@ def standing(seen: Watched) -> StandingWords:
         word = "Complete" if ended == runs else "Not all runs have results"
         return StandingWords(f"{word}: {count}.", 100.0, ended == runs, over=True)
     if seen.is_over:
-        again = "stalesim resume goes on with it"
+        again = "stalesim resume continues it"
         return StandingWords(
             f"Interrupted: {count}; {again}.", percent, False, over=True
         )
@@ -106,7 +106,7 @@ def _silence(seen: Watched) -> str:
         return "No sign of life yet: it has just been started, or was killed;"
     return (
         f"No sign of life for {duration(seen.silent_s)}: its process was killed or is "
-        f"held up (stalesim resume goes on with it);"
+        f"held up (stalesim resume continues it);"
     )
 
 

@@ -75,7 +75,7 @@ def with_starts(jobs: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
             an earlier version has not said, as many as clients.
 
     Returns:
-        The same columns and `start_s`, as of `start.end_of_start`.
+        The same columns and `start_s`, as in `start.end_of_start`.
     """
     most = runs["num_clients"]
     if "in_flight" in runs:

@@ -52,7 +52,7 @@ class ClosedForms(NamedTuple):
 def closed_forms(entry: dict[str, Any]) -> ClosedForms:
     """Returns the closed forms that hold for a run.
 
-    Which may hold its protocol has said (`facts`); without, as of a study that an
+    Its protocol says which may hold (`facts`); without, as in a study that an
     earlier version has made, there are none.
 
     Args:
@@ -94,7 +94,7 @@ def mean_staleness_t_synchronous(num_clients: int, t: int) -> float:
 
 
 def _speed(of_run: dict, commits_per_s: float, contributions: int = 1) -> None:
-    """Notes commits a second, each of so many contributions."""
+    """Notes commits a second, each of a number of contributions."""
     of_run["commits_per_s"] = commits_per_s
     of_run["contributions_per_s"] = commits_per_s * contributions
 

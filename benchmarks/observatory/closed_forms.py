@@ -139,7 +139,7 @@ of client, moment and work."""
 def enough(
     finish: Finish, num_clients: int, start: float, count: int, wasted: int
 ) -> float:
-    """Returns when clients have done so many jobs, of which each wastes some.
+    """Returns when clients have done a number of jobs, of which each wastes some.
 
     The universal computation model: the least T with sum_i max(0, N_i(start, T) -
     wasted) >= count, N_i being the whole jobs that client i's power from `start` on

@@ -116,7 +116,7 @@ def main() -> None:
 
 
 def run(server, arrivals: list[int], updates: int) -> int:
-    """Goes on until so many updates have arrived; returns how many did."""
+    """Continues until enough updates have arrived; returns their number."""
     arrivals.clear()
     total = 0
 

@@ -45,7 +45,7 @@ class Logistic(torch.nn.Module):
 
 
 def users() -> FederatedDataset:
-    """Returns a data set per user, of a batch that each visit draws anew."""
+    """Returns a data set per user, of a batch that each visit draws again."""
     with np.load(DATA) as held:
         x, y = torch.from_numpy(held["x"]), torch.from_numpy(held["y"]).long()
     shares = torch.arange(len(y)).tensor_split(CLIENTS)

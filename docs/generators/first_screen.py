@@ -18,17 +18,17 @@ from stalesim.analysis.targets import default_target, time_to_target
 STUDY = "quickstart"
 NAME = "first-screen"
 SIZE = (9.6, 4.8)
-SHOWN_S = 12.0
+SHOWN_S = 24.0
 """Virtual seconds of who works when."""
-LEARNT_S = 120.0
-"""Virtual seconds of the curves, within which all have levelled off."""
+LEARNT_S = 100.0
+"""Virtual seconds of the curves: all of a run."""
 
 
 def draw(study: Study, folder: Path) -> None:
     """Draws the figure of a study of protocols.
 
     Args:
-        study: Study with a group per protocol, finished.
+        study: Finished study with a group per method.
         folder: Folder of the figure.
     """
     known = groups(study)
@@ -40,7 +40,7 @@ def draw(study: Study, folder: Path) -> None:
         strips: Any = left.subplots(len(known), 1, sharex=True)
         for axes, group in zip(strips, known, strict=True):
             _draw_work(axes, study, group, looks[group].color)
-        strips[0].set_title("Who computes when: eight clients, one run")
+        strips[0].set_title("Who computes when: 15 fast clients, 5 slow ones")
         strips[-1].set_xlabel("Virtual time (s)")
         below: Any = right.subplots(2, 1, height_ratios=(1.7, 1))
         _draw_curves(below[0], study, looks)
@@ -104,5 +104,5 @@ def _draw_staleness(axes: Axes, study: Study, looks: dict[str, style.Look]) -> N
     axes.set_yscale("log")
     axes.set_xlim(left=0)
     never = f" ({', '.join(fresh)}: always fresh)" if fresh else ""
-    axes.set_title(f"How stale what it used was{never}")
-    axes.set(xlabel="Age when used (commits)", ylabel="Part at least\nso stale")
+    axes.set_title(f"Staleness of the updates{never}")
+    axes.set(xlabel="Staleness (commits)", ylabel="Share at least\nthis stale")

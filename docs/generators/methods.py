@@ -82,7 +82,7 @@ def tables(path: Path, pairs: tuple[tuple[str, str], ...]) -> str:
     """Returns two tables: variants at their best rates, and differences of pairs.
 
     Args:
-        path: As of `at_best_rates`.
+        path: As in `at_best_rates`.
         pairs: A variant, and the one whose losses are taken from its own. So few
             replicates decide nothing: signs and ranges are shown, and no test.
     """

@@ -58,7 +58,7 @@ class LocalRule(NamedTuple):
 
     Attributes:
         rule: The optimiser.
-        state: Its state before the job; None where it starts anew.
+        state: Its state before the job; None where it starts from zero.
         made: Local steps of the client's jobs before this one.
     """
 
@@ -164,7 +164,7 @@ def at_once(
         weights: Weights that were read.
         samples: Sample ids of the batch.
         augment: Change of its features, if any.
-        key: Key of what training draws, as of `training_key`.
+        key: Key of what training draws, from `training_key`.
     """
     x, y, valid = gathered(problem, samples)
     x = x if augment is None else augment(x)
@@ -192,9 +192,9 @@ def local_steps(
         samples: Sample ids of each step.
         step_size: Step size of the local steps.
         proximal: coefficient of half the squared distance from `start`, if any.
-        key: Key of what training draws, as of `training_key`.
+        key: Key of what training draws, from `training_key`.
         local: Optimiser of the local steps; None for plain SGD.
-        taken: Steps that are made, as of `steps_of`; by default all.
+        taken: Steps that are made, from `steps_of`; by default all.
     """
     steps = samples.shape[0]
 
@@ -243,7 +243,7 @@ def _measured_steps(
 ) -> Work:
     """Makes local steps of a model that normalises batches; as `local_steps`.
 
-    Each step normalises by its own batch, and goes on with the running statistics of
+    Each step normalises by its own batch, and continues with the running statistics of
     the step before. The sum that is contributed has zeros in their places.
     """
     learned = start.size - problem.model.num_statistics
@@ -326,7 +326,7 @@ def clipped_per_sample(
         bound: largest l2 norm of a sample's gradient.
         num_noised: numbers at the beginning that the norm is taken of; by default all.
         augment: Change of the batch's features, if any.
-        key: Key of what training draws, as of `training_key`.
+        key: Key of what training draws, from `training_key`.
     """
     x, y, valid = gathered(problem, samples)
     x = x if augment is None else augment(x)

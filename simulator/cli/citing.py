@@ -1,4 +1,4 @@
-"""What is to be cited: the program, and the papers whose methods a scenario has."""
+"""Citations for the program and the papers whose methods a scenario has."""
 
 import re
 import unicodedata

@@ -134,7 +134,7 @@ def register(
             "--version",
             callback=_show_version,
             is_eager=True,
-            help="say the version, and end",
+            help="Show the version and exit.",
         ),
     ] = False,
 ) -> None:

@@ -119,7 +119,7 @@ def interruptible(folder: Path, remedy: str = "") -> Iterator[None]:
 
     Args:
         folder: Folder that is written.
-        remedy: Words on how to go on, the end of the line.
+        remedy: How to continue, the end of the line.
     """
     try:
         yield
@@ -137,7 +137,7 @@ def interruptible(folder: Path, remedy: str = "") -> Iterator[None]:
 def progress(name: str) -> Iterator[Callable[["float | Standing"], None]]:
     """Shows how far something is: a bar in a terminal, else a line now and then.
 
-    Yields what is to be told the fraction that is done, or how far a study is. The bar
+    Yields a function to call with the fraction done, or a study's progress. The bar
     begins when something is done, not when a mistake is still to be found.
     """
     shown = _Bar(name) if err.is_terminal else _Lines(name)

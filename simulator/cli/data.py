@@ -21,7 +21,7 @@ DIFFERENT = 1
 
 @app.command("list")
 def list_() -> None:
-    """Lists the published data sets: origin, licence, files, and which are there."""
+    """Lists published data sets: origin, licence, files, and which are installed."""
     for one in datasets.every().values():
         out.say(f"{one.name}: {one.about}", style="bold")
         out.say(f"    state: {one.state()}")

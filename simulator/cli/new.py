@@ -36,7 +36,7 @@ def write(kind: str, name: str, folder: Path) -> list[Path]:
         )
     if not name.isidentifier() or keyword.iskeyword(name) or name != name.lower():
         raise UserError(
-            f"NAME must be letters a to z, digits and underscores, as of a module, got "
+            f"NAME must be letters a to z, digits and underscores, as in a module, got "
             f"{shown(name)}; take another"
         )
     made = {

@@ -43,8 +43,7 @@ def plot(
         typer.Option(
             "--at",
             metavar="SECONDS",
-            help="also draw the first metric after so many virtual seconds; may be "
-            "repeated",
+            help="also draw the first metric at this virtual time (s); may be repeated",
         ),
     ] = None,
 ) -> None:
@@ -67,8 +66,7 @@ def tables(
         typer.Option(
             "--at",
             metavar="SECONDS",
-            help="also tell the first metric after so many virtual seconds; may be "
-            "repeated",
+            help="also show the first metric at this virtual time (s); may be repeated",
         ),
     ] = None,
     *,
@@ -132,7 +130,7 @@ def serve(
     folder: Annotated[Path, typer.Argument(help="folder of a study or timeline")],
     port: Annotated[
         int,
-        typer.Option(min=0, max=65535, help="port of the page; 0: one that is free"),
+        typer.Option(min=0, max=65535, help="port to listen on; 0: any free port"),
     ] = PORT,
 ) -> None:
     """Shows a study in a browser while it is run: curves, runs, claims so far.
@@ -166,7 +164,7 @@ def check(
                 f"{folder}: must be a study with numerics to have claims, but is a "
                 f"timeline; run its scenario by `stalesim run`"
             )
-        found = claims.evaluate(study)  # damage is told before anything is judged
+        found = claims.evaluate(study)  # damage is reported before anything is judged
         out.say(titled(study.manifest), style="bold")
         printing.show_claims(found)
         if not found.empty:

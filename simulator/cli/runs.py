@@ -55,7 +55,7 @@ Track = Annotated[
     list[str] | None,
     typer.Option(
         "--track",
-        help="tensorboard, wandb (offline) or mlflow: also tell it of every evaluation "
+        help="tensorboard, wandb (offline) or mlflow: also send it every evaluation "
         "while the study is run, in FOLDER/track-NAME; may be repeated",
     ),
 ]
@@ -74,7 +74,9 @@ def run(
     scheduler: Scheduler = None,
     checkpoint: Checkpoint = EVERY_S,
     *,
-    dry_run: Annotated[bool, typer.Option(help="only say what would be run")] = False,
+    dry_run: Annotated[
+        bool, typer.Option(help="show the plan without running it")
+    ] = False,
     until_decided: Annotated[
         bool,
         typer.Option(
@@ -99,9 +101,9 @@ def run(
 ) -> None:
     """Runs a scenario; writes a study, its figures and a closing table.
 
-    Runs that the folder holds already are not repeated: a study that was interrupted is
-    continued, one with more replicates, variants or points than before extended.
-    Without --out it is a folder in runs/: that of the same study, or a new one.
+    Completed runs are skipped: an interrupted study resumes, and one with more
+    replicates, variants or points is extended. Without --out the folder is in runs/:
+    that of the same study, or a new one.
     """
     from ..scenario.reading import placing, read
     from ..scenario.remarks import remarks
@@ -146,8 +148,8 @@ def run(
             folder, is_there = folders.of_study(config, looked=until_decided)
             if is_there:
                 out.say(
-                    f"The study is in {folder}; what has ended there is not run again "
-                    f"(--out FOLDER runs it anew)"
+                    f"The study is in {folder}; completed runs there are skipped "
+                    f"(--out FOLDER runs it again)"
                 )
         decided = _all_decided if until_decided else None
         _simulate(
@@ -204,7 +206,7 @@ def resume(
     plots: Plots = True,
     form: Formats = None,
 ) -> None:
-    """Runs what is left of a study: what was interrupted, and what failed.
+    """Runs what is left of a study: interrupted and failed runs.
 
     A study that was started by --until-decided continues the looks of its plan.
     """
@@ -256,7 +258,7 @@ def _simulate(
     from .. import studies
 
     with (
-        console.interruptible(folder, f"; go on by stalesim resume {folder}"),
+        console.interruptible(folder, f"; continue with stalesim resume {folder}"),
         _tracked(folder, track),
         console.progress(config.name) as hear,
     ):

@@ -19,11 +19,11 @@ def search(
     checkpoint: float,
     forms: tuple[str, ...],
 ) -> None:
-    """Runs or goes on with a search; shows its table and what it has found."""
+    """Starts or continues a search; shows its table and its best point."""
     from ...analysis import racing
     from ..studies import tuning
 
-    remedy = f"; go on by stalesim resume {folder}"
+    remedy = f"; continue with stalesim resume {folder}"
     with console.interruptible(folder, remedy), console.progress(config.name) as hear:
         found = tuning.tune(
             config,

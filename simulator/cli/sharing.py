@@ -71,7 +71,7 @@ def rerun(
         ),
     ] = False,
 ) -> None:
-    """Repeats the study of a capsule, and says whether its verdicts are the same here.
+    """Repeats the study of a capsule and compares the verdicts.
 
     Ends with status 1 if one is not; without verdicts, if a trace is not.
     """
@@ -163,7 +163,7 @@ def cite(
         bool, typer.Option("--apa", help="in APA style, in place of BibTeX")
     ] = False,
 ) -> None:
-    """Prints what is to be cited: the program, and the papers of a study's methods."""
+    """Prints citations for the program and the papers of a study's methods."""
     from . import citing
 
     said = citing.read()

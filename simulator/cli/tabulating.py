@@ -22,7 +22,7 @@ def write(
 
     Args:
         study: Study with numerics.
-        at: Virtual seconds after which the first metric is told besides.
+        at: Virtual seconds at which the first metric is shown as well.
         file: File, whose ending says the form; none for the terminal.
         latex: Whether LaTeX is shown.
 

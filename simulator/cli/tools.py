@@ -76,7 +76,7 @@ def new_(
             help="study, law, protocol, algorithm or model", autocompletion=_kinds
         ),
     ],
-    name: Annotated[str, typer.Argument(help="its name, as of a Python module")],
+    name: Annotated[str, typer.Argument(help="its name, a valid Python module name")],
     folder: Annotated[
         Path, typer.Option("--out", "-o", help="folder of the files")
     ] = Path(),
@@ -85,7 +85,7 @@ def new_(
         typer.Option("--from", help="a shipped scenario that a study starts from"),
     ] = None,
 ) -> None:
-    """Writes a study, or a part of your own, to start from: it runs, and has a test."""
+    """Writes a runnable study, or a part of your own with a test, to start from."""
     from . import new
 
     if source is not None:
@@ -111,8 +111,8 @@ def new_(
 def calibrate(
     *,
     epsilon: Annotated[float, typer.Option(help="target of a client, > 0")],
-    releases: Annotated[int, typer.Option(help="messages that a client will send")],
-    delta: Annotated[float, typer.Option(help="that epsilon holds with")] = 1e-5,
+    releases: Annotated[int, typer.Option(help="number of messages of a client")],
+    delta: Annotated[float, typer.Option(help="delta of the guarantee")] = 1e-5,
     mechanism: Annotated[
         str, typer.Option(help="gaussian, laplace or spherical_laplace")
     ] = "gaussian",

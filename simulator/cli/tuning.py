@@ -29,15 +29,15 @@ def tune(
     objective: Annotated[
         str | None,
         typer.Option(
-            help="metric that is to be as good as can be: test_loss at the end, or "
+            help="metric to optimise: test_loss at the end, or "
             "test_loss@200s, @500commits, @20rounds; by default the first one"
         ),
     ] = None,
     trials: Annotated[
-        int | None, typer.Option(help="points that are tried; by default 30")
+        int | None, typer.Option(help="points to try; by default 30")
     ] = None,
     variant: Annotated[
-        str | None, typer.Option(help="variant that is tuned, of several")
+        str | None, typer.Option(help="variant to tune, of several")
     ] = None,
     set_: Overrides = None,
     folder: Annotated[
@@ -54,12 +54,12 @@ def tune(
 
     Trials share their seeds. One that is decided to be worse than the best so far is
     given up; the best is run again by new seeds, for an interval that chance does not
-    flatter. A search that was interrupted goes on by the same command, or by resume.
+    flatter. An interrupted search continues by the same command, or by resume.
     """
     from ..scenario.reading import read
     from ..studies import proposals, tuning
 
-    proposals.library()  # its absence is told before what else a search needs
+    proposals.library()  # its absence is reported before what else a search needs
     forms = formats(form, plots=plots)
     given = dict(map(searched, over or ()))
     entries = list(set_ or ())
@@ -71,7 +71,7 @@ def tune(
     if folder is None:
         folder, is_there = folders.of_study(config, f"{config.name}-tuned")
         if is_there:
-            out.say(f"The search is in {folder}, and goes on there")
+            out.say(f"The search in {folder} continues")
     searching.search(config, folder, jobs, scheduler, checkpoint, forms)
 
 

@@ -80,7 +80,7 @@ def first_error(
     groups = {p: found for p, found in groups.items() if not _explained(p, groups)}
 
     def order(path: Path) -> tuple[bool, Any, bool]:
-        # What is missing at the top stands nowhere; it is told after all that does.
+        # What is missing at the top has no line; it is reported last.
         # Elsewhere an unknown key next to it comes first: it may be what is missing.
         missing = groups[path][0]["type"] == "missing"
         strangers = _strangers(path, groups) if missing else []
@@ -352,7 +352,7 @@ def _models_at(
             tree = tree[key] if key < len(tree) else None
         if isinstance(key, int):
             continue
-        if keyed:  # any name may stand here, as of a group of clients
+        if keyed:  # any name may stand here, such as a group's
             keyed = False
             continue
         fields = [m.model_fields[key] for m in chosen if key in m.model_fields]

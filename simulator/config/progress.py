@@ -105,7 +105,7 @@ class TimeLeft:
         self._end: tuple[float, float] | None = None  # at what part it was estimated
 
     def words(self, fraction: float, now: float) -> str:
-        """Returns how long the rest takes, in words; "" while it cannot be told.
+        """Returns how long the rest takes, in words; "" while it is unknown.
 
         What is compiled before anything is done does not count. From one part to the
         next it counts down, and says nothing once that is over.

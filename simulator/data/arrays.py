@@ -177,7 +177,7 @@ def classes(
 
     Where there is one for each row, every one up to the largest must stand in some row,
     or else one stray label would make classes that no row has, and change every loss.
-    Of sequences, such as of tokens, some may be absent.
+    Some elements of sequences, such as tokens, may be absent.
 
     Args:
         place: Name of what holds the targets, for messages.

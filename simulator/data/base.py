@@ -70,7 +70,7 @@ class Field(NamedTuple):
         name: Name of the input, "" where a model has one alone.
         shape: Shape that a row has before it is laid out in columns.
         whole: Whether it holds whole numbers as they were given, such as tokens.
-        largest: Largest possible value, as of pixels; None if it is not known.
+        largest: Largest possible value, such as a pixel's; None if it is not known.
     """
 
     name: str

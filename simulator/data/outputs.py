@@ -38,7 +38,7 @@ class OutputForm(NamedTuple):
     def shapes(self) -> tuple[tuple[int, ...], ...]:
         """Returns the shapes that a model's outputs of a row may have, the first best.
 
-        Of sequences a model may know more classes than the data have. Nothing is said
+        Of sequences a model may know more classes than the data have. Nothing is stated
         of the outputs that a loss of one's own takes.
         """
         if self.loss in OF_NUMBERS:
@@ -93,8 +93,8 @@ def form(config: Any, data: Dataset) -> OutputForm:
     own; one for each number of a target that is no class.
 
     Raises:
-        DataError: As of `loss`.
-        ScenarioError: As of `loss`.
+        DataError: As in `loss`.
+        ScenarioError: As in `loss`.
     """
     named, target = loss(config, data), data.y_train.shape[1:]
     if named in OF_NUMBERS or not data.num_classes:

@@ -51,7 +51,7 @@ def begin() -> None:
 
 
 def pool(jobs: int) -> Any:
-    """Returns so many processes; the same ones as before, if nothing has changed.
+    """Returns `number` processes; the same as before, if nothing has changed.
 
     Args:
         jobs: Number of processes.
@@ -88,7 +88,7 @@ def _initialise(environment: dict[str, str], threads: int) -> None:
 def _end_with_parent() -> None:
     """Ends this process when the one that asked for it was killed.
 
-    It would otherwise go on with its task, and then keep its memory for minutes.
+    It would otherwise continue its task, and then keep its memory for minutes.
     """
     parent = multiprocessing.parent_process()
     if parent is not None:

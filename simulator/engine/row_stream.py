@@ -51,7 +51,7 @@ class Segment(NamedTuple):
         chunk: Chunk that these rows complete; None if they complete none.
         point: Evaluation that follows; None if none does.
         probed: Whether the first row's numbers are to be saved.
-        stop: Reason of the run's end after these rows; None if it goes on.
+        stop: Reason of the run's end after these rows; None if it continues.
     """
 
     rows: Rows
@@ -99,7 +99,7 @@ class RowStream:
         self.taken = 0, 0
 
     def skip(self, rows: int, empty: int) -> None:
-        """Passes over what was `taken` before: so many rows, and pieces without any.
+        """Passes over what was `taken` before: rows, and pieces without any.
 
         Where pieces end depends on who asks, but not the order of rows and of pieces
         without rows.

@@ -27,7 +27,7 @@ Passed = Callable[[int, EvaluationPoint], None]
 
 
 def _unheard(run: int, point: EvaluationPoint) -> None:
-    """Hears how far a run is, and does nothing."""
+    """Ignores the progress of a run."""
     del run, point
 
 

@@ -362,7 +362,7 @@ class ScipySampler:
         return self._distribution.ppf(uniform, *shapes)
 
     def probability(self, seconds: float, who: Who, *, below: bool) -> Any:
-        """Returns the chance of at most (`below`: less than) so many seconds."""
+        """Returns the chance of at most (`below`: less than) this many seconds."""
         shapes = [column.of(who) for column in self._shapes]
         loc, scale, shift = (c.of(who) for c in (self._loc, self._scale, self._shift))
         if not self._discrete:

@@ -13,7 +13,7 @@ from jaxtyping import Float, Int
 from ..streams import SEEK, Purpose, Streams
 
 ORDERED = 4
-"""Pools of so many batches or fewer are put into a random order, whole."""
+"""Pools of at most this number of batches are shuffled as a whole."""
 AT_ONCE = 2**17
 """Numbers that are worked on at once, as many as stay in a core's cache."""
 

@@ -174,7 +174,7 @@ def _check_each(named: UserFunction, own: losses.OwnLoss, rows: Any, few: Any) -
     if got != few.y.shape[:1]:
         shape = list(got) if isinstance(got, tuple) else got
         raise named.refused(
-            f"must give a number of each row, of the shape [{len(few.y)}] for so many "
+            f"must give a number of each row, of the shape [{len(few.y)}] for these "
             f"rows and the type of the outputs, got {shape} from {named}; do not take "
             f"the mean over rows"
         )

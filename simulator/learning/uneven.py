@@ -14,7 +14,7 @@ class UnevenSampler(Sampler):
     """Minibatches of a client's own samples, as many and as large as it has them.
 
     A batch has `size` samples, or all of a client that has fewer. A job has `steps`
-    such batches; or, with `epochs`, the batches of so many passes over the client's
+    such batches; or, with `epochs`, the batches of that many passes over the client's
     samples, each in an order of its own and with a last batch of what is left.
 
     The samples of a job are `steps` batches of `size` places, those of the job first;

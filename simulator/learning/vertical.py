@@ -173,7 +173,7 @@ def build(
         minimum: Least value of the objective.
         dtype: `float32` or `float64`.
         server: The server's network, if it has one.
-        pieces: Pieces of a party's columns, as of `stack`.
+        pieces: Pieces of a party's columns, as in `stack`.
     """
     x, x_test = (
         stack(part, columns, pieces) for part in (dataset.x_train, dataset.x_test)

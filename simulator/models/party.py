@@ -147,7 +147,7 @@ def party_network(
         last: Whether outputs have an activation, for they are no logits.
 
     Raises:
-        ScenarioError: The columns are not so many views, or parties have different
+        ScenarioError: The columns do not divide into views, or parties have different
             numbers of them and the network fits one number alone.
     """
     for size in sizes:

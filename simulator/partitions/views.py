@@ -18,7 +18,7 @@ Names = Annotated[tuple[str, ...], Field(min_length=1)]
 class Views(Part):
     """Every party holds some views of all samples, whole: kinds of measurements.
 
-    Which views a data set has is said where it is described; `mfeat` has six.
+    The description of a data set names its views; `mfeat` has six.
     """
 
     kind: Literal["views"] = "views"

@@ -62,7 +62,7 @@ class _Additive(Config, ABC):
 
     @abstractmethod
     def measured(self) -> Costs:
-        """Returns the costs that hold where nothing else is said."""
+        """Returns the default costs."""
 
     @property
     def costs(self) -> Costs:
@@ -72,11 +72,11 @@ class _Additive(Config, ABC):
         return self.measured()._replace(**own)
 
     def ciphertexts(self, num_scalars: int) -> int:
-        """Returns how many ciphertexts so many numbers fill."""
+        """Returns how many ciphertexts `count` numbers fill."""
         return -(-num_scalars // self.capacity)
 
     def bytes_of(self, num_scalars: int) -> int:
-        """Returns the bytes of a message with so many numbers."""
+        """Returns the bytes of a message with `count` numbers."""
         return self.ciphertexts(num_scalars) * self.costs.ciphertext_bytes
 
     def seconds_of(
@@ -88,7 +88,7 @@ class _Additive(Config, ABC):
         multiplications: int = 0,
         decryptions: int = 0,
     ) -> float:
-        """Returns the seconds of so many operations on each of so many numbers."""
+        """Returns the seconds of `operations` on each of `count` numbers."""
         costs = self.costs
         each = (
             encryptions * costs.encrypt_s
@@ -133,7 +133,7 @@ class Paillier(_Additive):
     """Bits of the key."""
 
     def measured(self) -> Costs:
-        """Returns the costs that hold where nothing else is said."""
+        """Returns the default costs."""
         return PAILLIER[self.key_bits]
 
 
@@ -148,7 +148,7 @@ class Ckks(_Additive):
     capacity: ClassVar[int] = 4096
 
     def measured(self) -> Costs:
-        """Returns the costs that hold where nothing else is said."""
+        """Returns the default costs."""
         return CKKS
 
 

@@ -21,7 +21,7 @@ class Asynchronous(Protocol):
     """Each client's contribution is applied when it arrives, in order of arrival.
 
     With a staleness bound, no contribution is applied that is staler: it is rejected
-    and its client begins anew (Ringmaster ASGD with R = bound + 1, Algorithm 4 of
+    and its client begins again (Ringmaster ASGD with R = bound + 1, Algorithm 4 of
     Maranjyan, Tyurin and Richtarik, 2025), or its job is stopped as soon as that is
     sure (Algorithm 5), or arrivals wait for those jobs that they would make too stale
     (stale-synchronous, Ho et al., 2013).
@@ -35,7 +35,7 @@ class Asynchronous(Protocol):
     warm_up: bool = False
     """Whether contributions gather, without a commit, until everyone has sent one."""
     restarts: bool = False
-    """Whether all jobs under way are stopped, and everyone begins anew, as soon as
+    """Whether all jobs under way are stopped, and everyone begins again, as soon as
     each client has contributed since the last time (THROTTLE's rounds)."""
 
     @model_serializer(mode="wrap")
@@ -238,7 +238,7 @@ class _Waiting:
     A job that has read version r must be applied by version r + bound. Jobs under way
     can all be, in the order of what they have read, if the i-th of them (from 0) has
     read at least version + i - bound; reads and commits that would break this wait. The
-    oldest job of all never waits, so one client can always go on.
+    oldest job of all never waits, so one client can always continue.
     """
 
     def __init__(self, bound: int, world: World, recorder: Recorder) -> None:

@@ -35,7 +35,7 @@ class Cadence(NamedTuple):
         turns_per_round: Rows of a round that a limit on rounds counts.
         commits_are_turns: Whether each of those rows is a commit; else a limit on
             commits counts contributions.
-        commits_at_once: Commits of which none makes another one staler, as of
+        commits_at_once: Commits of which none makes another one staler, as in
             `timeline.staleness`.
         ends_mixed: Whether a round ends with an averaging of all, not with a commit.
         messages: Uploads and downloads that count for a contribution.
@@ -283,7 +283,7 @@ def refuse_server(kind: str, server: Server, has: str) -> None:
         has: What it has in place of one, as a relative clause.
 
     Raises:
-        LocatedError: Something is said of it.
+        LocatedError: It has an entry all the same.
     """
     if server != Server():
         raise LocatedError(

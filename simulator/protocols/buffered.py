@@ -17,7 +17,7 @@ from .free import Arrivals
 class Buffered(Protocol):
     """Contributions gather in the server's buffer, and are applied together.
 
-    Clients do not wait: each goes on as soon as its contribution is in the buffer; but
+    Clients do not wait: each restarts as soon as its contribution is in the buffer; but
     with a period of grace they do.
 
     Source: Nguyen et al., Federated Learning with Buffered Asynchronous Aggregation
@@ -55,7 +55,7 @@ class Buffered(Protocol):
 
     @property
     def free_rule(self) -> Arrivals | None:
-        """So many arrivals, or those of a window, are one version."""
+        """A number of arrivals, or those of a window, make one version."""
         if self.grace is not None:
             return None
         return Arrivals(size=self.size or 1, window=self.window)

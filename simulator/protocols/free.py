@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 
 class Arrivals(NamedTuple):
-    """Each client goes on as soon as its contribution has arrived.
+    """Each client continues as soon as its contribution has arrived.
 
     Attributes:
         size: Contributions that one version applies.

@@ -115,7 +115,7 @@ class Rounds(Protocol):
         left; what all parties hold of a new batch is sent before the first one moves
         (F-02).
 
-        A party whose job is lost begins it anew as soon as it is back; one that has
+        A party whose job is lost begins it again as soon as it is back; one that has
         left is waited for.
 
         Source: FedBCD, Algorithms 2 and 3; orders of events in docs/decisions.md.

@@ -37,7 +37,7 @@ class Synchronous(Protocol):
     `clients.selection`: they are stopped at once, and their clients may be asked again
     in the next round. `reject`, usual where everyone is asked: they run to their end,
     their contributions are rejected when they arrive, and until then their clients
-    take part in no other round, which asks so many fewer."""
+    take part in no other round, which asks fewer by their number."""
     timeout: Annotated[float, Field(gt=0)] | None = None
     """Virtual seconds after which the server gives up a client that has left."""
 

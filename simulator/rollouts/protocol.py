@@ -91,7 +91,7 @@ class GenerateAndTrain(Protocol):
             )
         if self.trainer.samples is None:
             raise LocatedError(
-                "protocol.trainer.samples must be given, for a row has so many "
+                "protocol.trainer.samples must be given, for a row has that many "
                 "samples, got tokens; give samples, or play the world alone",
                 ("protocol", "trainer"),
             )

@@ -12,7 +12,7 @@ Swept = dict[str, dict[str, list[Any]]]
 
 
 def check(claims: Iterable[Claim], swept: Swept) -> None:
-    """Refuses claims about variants that there are not, or over what is not swept.
+    """Refuses claims about unknown variants, or over what is not swept.
 
     Raises:
         LocatedError: naming the entry of the claim.

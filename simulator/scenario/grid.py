@@ -206,7 +206,7 @@ def _zipped(entry: Any) -> list[Point]:
 
 
 def _random(entry: Any, seed: int) -> list[Point]:
-    """Returns points that are drawn independently, all keys of one anew for each."""
+    """Returns points that are drawn independently, all keys of one for each."""
     num: Any = entry.get(NUM) if isinstance(entry, Mapping) else None
     if not isinstance(num, int) or num is True or not 1 <= num <= MOST:
         raise _mistake(

@@ -60,7 +60,7 @@ class Problem(Config):
     loss of each row. Classes of frames or tokens count one by one."""
     loss_unit: Annotated[str, Field(min_length=1, max_length=20)] | None = None
     """Unit of the loss in tables and figures, such as `mm²`. Likelihoods are in nats;
-    other losses have none, unless it is said here."""
+    other losses have none, unless one is given here."""
     reduction: Literal["mean", "sum"] = "mean"
     """How the losses of a batch combine (VAFL, V-11)."""
     l2: Annotated[float, Field(ge=0)] = 0.0

@@ -16,7 +16,7 @@ TAGS = ("kind", "law")
 def schema() -> dict[str, Any]:
     """Returns the JSON schema of a scenario: a study, or a world of clients or samples.
 
-    What may be one of several parts is told apart by its `kind` or `law`, and a claim
+    One of several parts is recognised by its `kind` or `law`, and a claim
     by the entry that names its kind. A validator then says what is wrong with that
     part, and not that it is none of all.
     """

@@ -142,7 +142,7 @@ class BaseScenario(Varied):
     def described(self) -> dict[str, Any]:
         """Returns what its parts say of themselves, for a run's entry in a manifest.
 
-        As of `Protocol.described`, and of `Algorithm.described` where there is one. Of
+        As in `Protocol.described`, and of `Algorithm.described` where there is one. Of
         a protocol that has a `play` of its own but inherits what it says, closed forms
         and queues are those of another one, and left out.
         """

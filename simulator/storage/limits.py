@@ -18,7 +18,7 @@ PIECE = 2**20
 
 
 def limit(packed: int) -> int:
-    """Returns how many bytes a file of so many may unpack to."""
+    """Returns how many bytes a file of `size` bytes may unpack to."""
     return min(LARGEST, max(ALWAYS, RATIO * packed))
 
 
@@ -43,7 +43,7 @@ def unpack(read: Callable[[int], bytes], packed: int) -> bytes:
     """Returns the content of a packed file, unless it is too much.
 
     Args:
-        read: Returns at most so many bytes of the content, none at its end.
+        read: Returns at most the given number of bytes, none at the end.
         packed: Bytes of the file.
 
     Raises:

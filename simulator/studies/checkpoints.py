@@ -12,7 +12,7 @@ from .planning import Task
 
 FORMAT = 3
 """What a state means. In 1, registers were numbered as SimPy's player does; up to 2,
-batches without shuffling were drawn otherwise, and a run would go on with others."""
+batches without shuffling were drawn otherwise, and a run would continue with others."""
 
 
 class TaskCheckpoint:

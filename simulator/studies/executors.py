@@ -248,7 +248,7 @@ class _Watch:
     Args:
         shared: New file for how far the processes' tasks are, a `Heard` each.
         tasks: Their indices, in the order of that file.
-        hear: Is told how far each task is.
+        hear: Called with the progress of each task.
     """
 
     def __init__(self, shared: Path, tasks: list[int], hear: Hear) -> None:

@@ -65,7 +65,7 @@ class Proposals:
         self._asked: list[tuple[str, Any]] = []
 
     def ask(self, number: int) -> list[str]:
-        """Returns the names of so many points; some may be the same."""
+        """Returns the names of some points; several may be the same."""
         self._asked = []
         for _ in range(number):
             trial = self._study.ask(self._space)
@@ -93,7 +93,7 @@ def _distribution(kinds: Any, searched: Any) -> Any:
 
 
 def _value(searched: Any, proposed: Any) -> Any:
-    """Returns a value as it is run: of a list, or with as many digits as is told."""
+    """Returns a value as it is run: of a list, or rounded to the digits shown."""
     if not isinstance(searched, Span):
         return searched[proposed]
     if searched.whole:

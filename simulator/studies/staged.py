@@ -53,7 +53,7 @@ def stages(
 ) -> Iterator[Scenario]:
     """Yields the scenario with the replicates of each look that is left, in order.
 
-    A study that was started so goes on where it is.
+    A study that was started so continues where it is.
 
     Args:
         scenario: Scenario of the study. If it has looks of its own, they are the plan.

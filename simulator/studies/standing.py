@@ -59,7 +59,7 @@ Progress = Callable[[Standing], None]
 
 
 class Stages:
-    """Tells of executions that follow each other as of one.
+    """Tells of executions that follow each other as if they were one.
 
     Args:
         hear: Called with how far the whole is.
@@ -94,5 +94,5 @@ class Stages:
 
 
 def unheard(standing: Standing) -> None:
-    """Hears how far a study is, and does nothing."""
+    """Ignores the progress of a study."""
     del standing

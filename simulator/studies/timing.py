@@ -24,7 +24,7 @@ class TimeEstimate(NamedTuple):
         seconds: Of the whole study.
         processes: Number of processes at the same time.
         measured: Kinds of runs that were looked at.
-        kinds: Kinds of runs that there are: those that need a program of their own.
+        kinds: Number of kinds of runs, each of which needs a program of its own.
     """
 
     seconds: float
@@ -62,7 +62,7 @@ def estimate(tasks: list[Task], jobs: int) -> TimeEstimate | None:
         jobs: Number of processes, or 0 for one a core.
 
     Returns:
-        None where no run gets so far that it could be told.
+        None where no run gets far enough to be timed.
     """
     kinds: dict[tuple[str, str, int], list[Task]] = {}
     for task in tasks:

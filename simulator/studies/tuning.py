@@ -90,7 +90,7 @@ def tune(
         over: Dotted keys and where their values are searched: `{"from": 0.001, "to": 1,
             "scale": "log"}`, or a list to choose from. Added to those of the
             scenario's own `tune`, and so are the next two.
-        folder: Folder for the study, or of a search that is to go on; by default a
+        folder: Folder for the study, or of a search to continue; by default a
             temporary one, which lives as long as the study.
         judge: Judge of the trials, the module `stalesim.analysis.racing`.
         objective: Metric, such as `"test_loss"` or `"test_loss@200s"`.
@@ -322,7 +322,7 @@ class TrialSearch:
     def _other_way(self, known: Mapping[str, int]) -> StudyError:
         other = next(name for name in known if name not in self._trials)
         return StudyError(
-            f"{self._path}: must go on as it was started, but holds the trial "
+            f"{self._path}: must continue as it was started, but holds the trial "
             f"{other}, which is not proposed here; install the Optuna "
             f"that it was started with, or choose another folder by --out"
         )

@@ -65,7 +65,7 @@ def work(
             if not disk.exists(journal_of(folder, task.session)):
                 raise StudyError(
                     f"{folder}: must be written by the process that runs the study, "
-                    f"but that has ended or another one goes on with it"
+                    f"but that has ended or another one continues it"
                 )
         done = done_of(folder, task.session, task.number)
         known = journal.read(disk, done, {})

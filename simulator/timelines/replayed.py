@@ -54,7 +54,7 @@ class RecordedTimeline(RunTimeline):
         config: Place of the recording.
         study: Study that holds it.
         entry: Entry of the recorded run in the study's manifest.
-        outlasted: Whether the scenario would go on when the recorded time is over.
+        outlasted: Whether the scenario would continue when the recorded time is over.
     """
 
     config: Recording
@@ -236,7 +236,7 @@ def replayed(planned: RunTimeline, config: Recording, run: Run) -> RecordedTimel
                 f"timeline.replay must fit the scenario, whose {what} are {wanted}, "
                 f"but {config.replay} was recorded with {recorded}; change one of them"
             )
-    # After the end of a recording nothing is known: a scenario that would go on by
+    # After the end of a recording nothing is known: a scenario that would continue by
     # another rule ends there, and says so.
     stop, outlasted = planned.stop, False
     recorded_s, known = float(entry["virtual_s"]), entry["stop"] in TIMED

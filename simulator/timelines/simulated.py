@@ -189,7 +189,7 @@ class SimulatedTimeline(RunTimeline):
                 sent += recorder.num_other_uploads * per_other
                 if sent >= spendable:
                     return StopReason.BYTES
-                # So many rows reach no limit but perhaps with the last of them.
+                # These rows reach no limit but perhaps with the last of them.
                 left = min(
                     num_rows - recorder.num_rows,
                     most_turns - made,

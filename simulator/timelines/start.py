@@ -25,7 +25,7 @@ class Start:
         in_flight: Jobs that can be in flight at once, >= 1.
 
     Attributes:
-        over: Its end by the jobs so far, virtual seconds; infinite before so many jobs
+        over: Its end by the jobs so far, virtual seconds; infinite before enough jobs
             have ended. It moves to the present when a job ends that read early, and
             into the past if what is last known of that job, a lost one, is there.
     """

@@ -86,7 +86,7 @@ class Summary:
     Args:
         num_clients: K.
         in_flight: Jobs that can be in flight at once.
-        at_once: as of `timeline.staleness`.
+        at_once: as in `timeline.staleness`.
         groups: Name of the group of each client, if they are divided.
         start_s: End of the start, virtual seconds, where it is known; by default it is
             worked out from the jobs.

@@ -22,7 +22,7 @@ class Tables(Protocol):
         ...
 
     def finish(self, virtual_s: float) -> dict[str, Any]:
-        """Writes what is left, of a run of so many virtual seconds.
+        """Writes what is left, of a run of the given virtual seconds.
 
         Returns:
             What the manifest says of it.

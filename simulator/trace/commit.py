@@ -61,7 +61,7 @@ def code() -> str:
 def _code(package: Path) -> str:
     """Returns the digest of a package, as its files were when it was first asked for.
 
-    A process goes on with the modules that it has imported, whatever becomes of them.
+    A process keeps the modules that it has imported, whatever becomes of them.
     """
     found = hashlib.sha256()
     for path in sorted(package.rglob("*")):

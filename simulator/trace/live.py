@@ -52,7 +52,7 @@ class Beacon:
         self._last = {"session": self._last["session"], **standing, "tasks": tasks}
 
     def stop(self) -> None:
-        """Ends the notes, and removes what was told."""
+        """Ends the notes, and removes them."""
         self._over.set()
         self._thread.join()
         clear(self._folder)

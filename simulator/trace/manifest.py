@@ -65,7 +65,7 @@ class _Entry(TypedDict):
 
 @with_config(ConfigDict(strict=True))
 class _Told(TypedDict):
-    """What is said of a file, or of a module: where it was, and its digest."""
+    """The entry of a file or of a module: where it was, and its digest."""
 
     sha256: str
 
@@ -85,7 +85,7 @@ class _Scenario(TypedDict):
 
 @with_config(ConfigDict(strict=True))
 class _Metric(TypedDict):
-    """What is said of a metric."""
+    """The entry of a metric."""
 
     unit: str
     higher_is_better: bool

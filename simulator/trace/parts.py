@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 ENOUGH = 10_000
-"""Rows of a part, in the mean, from which on joining parts saves nothing."""
+"""Average rows of a part from which joining parts saves nothing."""
 JOINED = "all"
 """Stands for the writer in the name of a file that joins those of several."""
 
@@ -240,7 +240,7 @@ def remove_orphans(
         disk: Disk of the study.
         folder: Folder of the study.
         files: Files that the manifest or the journal names.
-        writers: Writers whose parts stay, because they may go on after them.
+        writers: Writers whose parts stay, because they may continue.
 
     Raises:
         StudyError: the folder cannot be written.

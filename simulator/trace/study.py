@@ -146,7 +146,7 @@ def load(folder: str | Path, disk: Disk = DISK, *, quietly: bool = False) -> Stu
     Args:
         folder: Folder that `stalesim run` wrote.
         disk: Disk of the folder.
-        quietly: Whether nothing is said of a journal's damaged lines, as by who reads
+        quietly: Whether damaged lines of a journal are not reported, as by who reads
             the folder every second.
 
     Raises:

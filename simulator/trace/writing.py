@@ -1,4 +1,4 @@
-"""Writes the tables of a study while its runs go on."""
+"""Writes the tables of a study during its runs."""
 
 import time
 from pathlib import Path
@@ -33,7 +33,7 @@ class Categorical(NamedTuple):
 
 PART_ROWS = 100_000
 PART_SECONDS = 30.0
-"""A part is written when it has so many rows, or is so old."""
+"""A part is written when it has this number of rows, or this age."""
 
 
 class Writer:
@@ -74,7 +74,7 @@ class Writer:
         return {"next_part": self.next_part, "parts": self.parts, "rows": rows}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Goes on after what `state` has returned."""
+        """Continues after what `state` has returned."""
         self.next_part, self.parts = state["next_part"], state["parts"]
         self.rows = {int(run): mine for run, mine in state["rows"].items()}
 

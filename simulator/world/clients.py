@@ -315,7 +315,7 @@ class Clients(Behaviour):
 
     @property
     def total(self) -> int | None:
-        """How many clients there are, if that is said here."""
+        """Number of clients, if it is given here."""
         in_groups = sum(group.number for group in self.groups.values())
         return in_groups or self.number
 

@@ -110,7 +110,7 @@ class Cycle:
             self._appear(client, self._env.now)
 
     def stop(self, client: int, *, again: bool = True) -> bool:
-        """Stops the job that a client has under way; the client then begins anew.
+        """Stops the job that a client has under way; the client then begins again.
 
         What it has computed is lost, and its messages arrive nowhere; one that is on a
         shared link still takes its share. Before it asks for work again, the client
@@ -118,7 +118,7 @@ class Cycle:
 
         Args:
             client: Number of the client, from 0.
-            again: Whether it begins anew; else the protocol lets it begin.
+            again: Whether it begins again; else the protocol lets it begin.
 
         Returns:
             Whether there was a job: not where it idles, is away or has arrived.

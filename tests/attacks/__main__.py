@@ -1,4 +1,4 @@
-"""Attacks the program and writes the table of what it has shown."""
+"""Attacks the program and writes the tables of the outcomes."""
 
 import sys
 import tempfile
@@ -40,7 +40,7 @@ AREAS: dict[str, tuple[str, Callable[[Path], Iterator[Case]]]] = {
     ),
 }
 """Areas by their names: what is done, and the cases in a folder of their own."""
-FOLDER = ROOT / "docs" / "reliability"
+PAGE = ROOT / "docs" / "attacked.md"
 
 
 def main(names: list[str]) -> int:
@@ -55,9 +55,18 @@ def main(names: list[str]) -> int:
                 sys.stdout.write(f"{name}: {case.what}: {case.outcome} {case.note}\n")
                 sys.stdout.flush()
                 # After each, so that what was shown stays when the rest is cut short.
-                (FOLDER / f"{name}.md").write_text(_section(name, title, cases))
+                PAGE.write_text(
+                    replaced(PAGE.read_text(), name, _section(name, title, cases))
+                )
         bad += sum(case.outcome not in OUTCOMES[:2] for case in cases)
     return 1 if bad else 0
+
+
+def replaced(page: str, name: str, section: str) -> str:
+    """Returns the page with another section of an area, up to the next area's mark."""
+    before, mark, rest = page.partition(f"<!-- {name} -->\n")
+    _, following, after = rest.partition("\n<!-- ")
+    return f"{before}{mark}{section}{following}{after}"
 
 
 def _section(name: str, title: str, cases: list[Case]) -> str:
@@ -67,7 +76,7 @@ def _section(name: str, title: str, cases: list[Case]) -> str:
         kinds = ["scenarios"] * len(cases)
     counts = Counter(zip(kinds, (case.outcome for case in cases), strict=True))
     lines = [
-        f"### {title.capitalize()}",
+        f"## {title.capitalize()}",
         "",
         f"`python -m tests.attacks {name}`: {len(cases)} cases.",
         "",

@@ -50,7 +50,7 @@ def encrypted_fedbcd(
 
     In an exchange all parties but the last, who holds the labels, encrypt their outputs
     for the batch. The last adds them up and adds its own. With the loss `taylor` it
-    goes on to the loss's derivative, which is affine, and every party corrects what it
+    computes the loss's derivative, which is affine, and every party corrects what it
     receives for its own later steps without knowing a label. With `sigmoid` none can
     compute the derivative of ciphertexts: what comes back is the sum, and every party
     is taken to know the labels of the batch (F-01, `recompute`).

@@ -1,4 +1,4 @@
-"""What is to be cited: the program, and the papers of a scenario's methods."""
+"""Citations for the program and the papers of a scenario's methods."""
 
 import re
 from pathlib import Path
@@ -32,7 +32,8 @@ def test_the_program_alone() -> None:
 @pytest.mark.parametrize(
     ("scenario", "numbers"),
     [
-        ("quickstart", ["2007.06081"]),
+        ("quickstart", ["1903.03934", "2106.06639", "1602.05629"]),
+        ("quickstart_vafl", ["2007.06081"]),
         ("mapa/mnist_lr_eps", ["1912.07902"]),
         ("fedbcd/mimic_lr", ["1912.11187"]),
         ("adp2sgd/case1_random_slow", ["2008.09246", "1710.06952"]),
@@ -49,7 +50,7 @@ def test_papers_of_a_scenario(scenario: str, numbers: list[str]) -> None:
 
 
 def test_apa() -> None:
-    text = cited(ROOT / "scenarios" / "quickstart.yaml", "--apa")
+    text = cited(ROOT / "scenarios" / "quickstart_vafl.yaml", "--apa")
     program, paper = text.splitlines()
     assert program.endswith("stalesim (Version 0.1.0) [Computer software].")
     assert paper.startswith("Chen, T., Jin, X., Sun, Y., & Yin, W. (2020). VAFL: a")

@@ -125,7 +125,7 @@ def test_a_study_that_is_there_is_not_run_again(scenario: Path, tmp_path: Path) 
     tables = sorted((tmp_path / "runs/tiny/evaluations").iterdir())
     before = [path.stat().st_mtime_ns for path in tables]
     again = run()
-    assert "The study is in runs/tiny; what has ended there is not run again" in again
+    assert "The study is in runs/tiny; completed runs there are skipped" in again
     assert "Study: runs/tiny" in again
     assert "Study: runs/tiny-2" in run("-s", "seed=2")
     assert [path.stat().st_mtime_ns for path in tables] == before
@@ -216,7 +216,7 @@ def test_an_interrupted_study_is_readable_and_marked(
     assert table["test_accuracy"].between(0, 1).all()
     if number is not signal.SIGKILL:
         assert process.returncode == 130
-        assert f"marked incomplete; go on by stalesim resume {folder}" in errors
+        assert f"marked incomplete; continue with stalesim resume {folder}" in errors
         assert "Traceback" not in errors
         assert study.manifest["interrupted"]
 

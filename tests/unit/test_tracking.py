@@ -178,7 +178,8 @@ def test_a_tracker_that_fails_is_a_warning_and_the_study_goes_on(
     assert study.complete
     (said,) = (str(one.message) for one in heard)
     assert said.endswith(
-        f"No space left on device; the study goes on; stalesim export {tmp_path / 's'} "
+        f"No space left on device; the study continues; "
+        f"stalesim export {tmp_path / 's'} "
         f"--to noted writes all of it afterwards"
     )
 

@@ -49,7 +49,7 @@ def sensitivity(bound: float, batch: int) -> float:
 
 
 def initial_sensitivity(sigma: float, batch: int, delta: float) -> float:
-    """Computes Delta S_0, from which an iteration is said to be (epsilon, delta)-DP.
+    """Computes Delta S_0, from which the paper calls an iteration (epsilon, delta)-DP.
 
     A probability over data stands for that of the mechanism: delta is heuristic (M-15).
 

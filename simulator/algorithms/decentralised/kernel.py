@@ -221,7 +221,7 @@ class DecentralisedSgd(Probeable):
         return state, {**info, "consensus_distance": distance}
 
     def refreshed(self, state: DecentralisedState) -> DecentralisedState:
-        """Measures the spread anew, before rounding adds up.
+        """Measures the spread again, before rounding adds up.
 
         Not in a row: a branch that may do so would copy all models in every row.
         """

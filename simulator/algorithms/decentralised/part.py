@@ -61,7 +61,7 @@ class Decentralised(Algorithm):
 
 
 class Augmentation(Config):
-    """Random crops and mirrors of a batch's images, drawn anew for every job.
+    """Random crops and mirrors of a batch's images, drawn for every job.
 
     Padding is zeros of the scaled features: black with `scale: unit`, the mean image
     with `standard` (the reference implementation pads with black).

@@ -17,7 +17,7 @@ class Easgd(Algorithm):
     """Elastic averaging: a client keeps its model, and a spring pulls it to a centre.
 
     With x_i the client's model and c the server's, the centre, an arrival makes of both
-    at once x_i <- x_i - a (x_i - c) and c <- c + a (x_i - c). The client goes on with
+    at once x_i <- x_i - a (x_i - c) and c <- c + a (x_i - c). The client continues with
     its own model; the first gradient of its next job is taken where it was before.
 
     Source: Zhang, Choromanska and LeCun, Deep Learning with Elastic Averaging SGD

@@ -36,7 +36,7 @@ class TransferDescent(Kernel):
 
     What is received stays as it is: the labelled party has the other's u of the batch,
     the other Phi'Phi, the signed Phi and the labelled party's u, from which each makes
-    its exact gradient at its own current model. Phi is computed anew in every local
+    its exact gradient at its own current model. Phi is computed again in every local
     step of the labelled party, from all of its samples.
 
     Attributes:

@@ -18,7 +18,7 @@ class Hierarchical(Algorithm):
     An edge's model becomes the mean of what its clients make of it by local steps. A
     cloud that waits takes the mean of the edges' models, by their numbers of clients;
     one that does not moves to each by a part: x <- (1 - mixing) x + mixing x_edge.
-    Edges go on with the cloud's model. An edge that does not wait for its clients moves
+    Edges take the cloud's model. An edge that does not wait for its clients moves
     to each of their models by that part.
 
     Source: Liu, Zhang, Song and Letaief (2020), Algorithm 1; `mixing`: Xie, Koyejo and

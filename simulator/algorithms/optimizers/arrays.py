@@ -13,7 +13,7 @@ NO_HIDDEN = (
     "between its first and its last layer, got 'muon', which would be AdamW alone; "
     "take adamw, a deeper model, or matrices: all"
 )
-"""What is said of a model of which Muon would move nothing."""
+"""The message on a model of which Muon would move nothing."""
 
 
 class ModelArrays(NamedTuple):

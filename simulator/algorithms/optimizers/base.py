@@ -53,7 +53,7 @@ class UpdateRule(eqx.Module):
             state: State before.
             weights: Weights that it moves.
             count: Updates that were made.
-            arrays: As of `init`.
+            arrays: As in `init`.
         """
 
     def ahead(

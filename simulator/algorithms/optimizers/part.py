@@ -106,7 +106,7 @@ class Optax(_Named):
             return {**data, "matrices": "hidden" if given is None else given}
         if given is not None:
             raise LocatedError(
-                f"matrices must be left out but of muon, got {shown(given)}; remove it",
+                f"matrices is only valid for muon, got {shown(given)}; remove it",
                 ("matrices",),
             )
         return data
@@ -130,12 +130,12 @@ class Optax(_Named):
 class LocalOptax(Optax):
     """A client's optimiser of its local steps.
 
-    Its state starts anew with every job, or is the client's own and stays.
+    Its state restarts with every job, or is the client's own and stays.
     """
 
     state: Literal["anew", "kept"] = "anew"
     """`anew`: every job starts with moments of zero, as most implementations have it.
-    `kept`: each client goes on with the moments of its last job that was applied."""
+    `kept`: each client continues with the moments of its last job that was applied."""
 
 
 class Direction(Config):

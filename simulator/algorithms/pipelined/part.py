@@ -16,7 +16,7 @@ class Pipelined(Algorithm):
     version k - d_s, forwards and backwards (weight stashing), and of the start while
     there is none. y is the model with its look-ahead, x + look_ahead (x - the x
     before), of any version. A stage has successive matrices of the model, each with the
-    biases and gains after it, as many as the others as nearly as goes.
+    biases and gains after it, divided as evenly as possible.
 
     Source: Narayanan et al., PipeDream (2019), section 3.3; `delay_power`: Yang et al.,
     PipeMare: Asynchronous Pipeline Parallel DNN Training (2021), technique 1;

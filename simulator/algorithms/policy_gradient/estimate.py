@@ -57,7 +57,7 @@ def advantages(kind: str, reward: Float[Array, " B"], group: int) -> Float[Array
     """Returns the advantage of each sample, of groups one after the other.
 
     Args:
-        kind: As of `PolicyGradient.advantage`.
+        kind: As in `PolicyGradient.advantage`.
         reward: Rewards.
         group: Samples of a group.
     """
@@ -83,7 +83,7 @@ def weighted(
     """Returns what samples, or tokens of their answers, count by.
 
     Args:
-        correction: As of `PolicyGradient.correction`.
+        correction: As in `PolicyGradient.correction`.
         limit: c of `truncated`, epsilon of `clipped`.
         ratio: r of each.
         advantage: A of each sample, the same for all of its tokens.

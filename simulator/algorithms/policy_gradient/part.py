@@ -28,7 +28,7 @@ class PolicyGradient(Algorithm):
 
     A prompt is a row of the data and an action one of its classes, which the version
     with which the sample began draws; its reward is 1 for the right class, else 0: a
-    contextual bandit. Where rows have answers, as of `arithmetic`, the prompt is what
+    contextual bandit. Where rows have answers, as in `arithmetic`, the prompt is what
     stands before; the answer is drawn token after token, and its reward is 1 if all of
     them are right, else 0. A step follows
 
@@ -70,11 +70,11 @@ class PolicyGradient(Algorithm):
     advantage: Literal["reward", "leave_one_out", "group"] = "leave_one_out"
     """A of a sample: its reward; less the mean of the others of its group (RLOO); or
     less the group's mean, over its standard deviation plus 1e-6 (GRPO). The deviation
-    is that over G - 1 for a group of G, as of `torch.std` in verl."""
+    is that over G - 1 for a group of G, as in `torch.std` in verl."""
     optimizer: Optimizer | None = None
     """Optimiser of the trainer; by default the gradient is the direction."""
     supervised_steps: Annotated[int, Field(ge=0)] = 0
-    """Steps on right classes or answers before version 0, as of fine-tuning before
+    """Steps on right classes or answers before version 0, as in fine-tuning before
     reinforcement: Adam at 0.003 on the mean log-likelihood of 64 training rows each.
     They are the same for all policies of a seed, and take no virtual time."""
 

@@ -53,7 +53,7 @@ class Ia2sgd(TableMethod):
 
     x <- x - step_size * (1/K) sum_j g_j, g_i being replaced first. Also known as ACE,
     all-client engagement; with `max_age`, ACED, the mean is over the clients whose
-    contribution is at most so many commits old.
+    contribution is at most that number of commits old.
 
     Source: Wang et al., Tackling Data Heterogeneity in Asynchronous Federated Learning
     (2025), ACE and ACED; methods.md, section 6.

@@ -78,7 +78,7 @@ class VaflKernel(Kernel):
         upload_all: whether a party uploads the embeddings of all samples (V-05).
         snapshots: whether the server's store of all samples keeps models, not a table.
         current: whether nothing stored is stale: before every row all parties'
-            models are stored anew.
+            models are stored again.
         query_first: whether a party queries its last batch and updates before it
             uploads the next (V-06).
         after: whether a query is answered at the updated server (V-08). With

@@ -95,7 +95,7 @@ class PhysioNet2012(Data):
         has.
 
         `statistics`: minimum, maximum, mean, standard deviation, skewness and count of
-        each variable in seven sub-periods, as of MIMIC-III; a count is 0, not unknown,
+        each variable in seven sub-periods, as in MIMIC-III; a count is 0, not unknown,
         where there are no measurements.
 
         `hourly`: of each hour the 37 means, carried forward where there are none, then

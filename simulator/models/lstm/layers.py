@@ -56,7 +56,7 @@ def last_of(
 
     Args:
         x: Inputs of each frame and sample.
-        of_inputs: Weights from a frame's inputs to the gates, as of `both_ways`.
+        of_inputs: Weights from a frame's inputs to the gates, as in `both_ways`.
         of_outputs: Weights from the layer's outputs for the previous frame.
         bias_inputs: Biases of the gates.
         bias_outputs: Biases that are added to these.

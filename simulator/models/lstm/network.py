@@ -97,7 +97,7 @@ def lstm(
     """Builds the network of a scenario, whose rows are frames one after the other.
 
     Raises:
-        ScenarioError: The columns are not so many frames of equal width.
+        ScenarioError: The columns do not divide into the frames.
     """
     if family == "vertical":
         config.shapes_of_party(num_features, num_outputs)

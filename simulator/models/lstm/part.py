@@ -48,7 +48,7 @@ class Lstm(Model):
             num_outputs: Number of logits of a frame.
 
         Raises:
-            ScenarioError: The columns are not so many frames of equal width.
+            ScenarioError: The columns do not divide into the frames.
         """
         return (
             *self._of_layers(num_features),
@@ -68,7 +68,7 @@ class Lstm(Model):
             num_outputs: Number of cells of the last layer, which the party sends.
 
         Raises:
-            ScenarioError: The columns are not so many frames of equal width, or a
+            ScenarioError: The columns do not divide into the frames, or a
                 projection is given, which a party does not have.
         """
         if self.projection != type(self).model_fields["projection"].default:
@@ -118,6 +118,6 @@ class Lstm(Model):
         """Returns the number of weights, biases included.
 
         Raises:
-            ScenarioError: The columns are not so many frames of equal width.
+            ScenarioError: The columns do not divide into the frames.
         """
         return size(self.shapes(num_features, num_outputs))

@@ -17,7 +17,7 @@ KEYS = ("key", "rng", "rngs")
 
 
 class Builder(NamedTuple):
-    """A model that may be made anew by a key.
+    """A model that may be made again by a key.
 
     Attributes:
         made: The model.

@@ -24,7 +24,7 @@ FLAGS = {
     "inference": False,
     "use_running_average": False,
 }
-"""Arguments by which a model is told that it is trained, and their values then."""
+"""Arguments that put a model into training mode, and their values."""
 
 
 def adapted(model: Any, again: Again) -> Functions | None:
@@ -111,7 +111,7 @@ def of_linen(module: Any) -> Functions:
 def of_nnx(module: Any, again: Again) -> Functions:
     """Returns the functions of a Flax NNX module for a batch.
 
-    Its parameters are weights, its random streams start anew at every key, and all its
+    Its parameters are weights, its random streams restart at every key, and all its
     other variables are statistics.
     """
     from flax import nnx
@@ -139,12 +139,12 @@ def of_nnx(module: Any, again: Again) -> Functions:
         if training and places and key is None:
             raise ValueError("its random streams need a key")
 
-        def anew(leaf: Array) -> Array:
+        def redrawn(leaf: Array) -> Array:
             if not jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
                 return jnp.zeros_like(leaf)
             return leaf if key is None else jax.random.fold_in(key, places[id(leaf)])
 
-        drawn = jax.tree.map(anew, streams)
+        drawn = jax.tree.map(redrawn, streams)
         whole = nnx.merge(graphs[training], weights, drawn, statistics)
         outputs = whole(x, **flags(training=training))
         return outputs, divided(whole)[3]
@@ -187,6 +187,6 @@ def _told(run: Callable[..., Any], *, training: bool) -> Any:
 
 
 def _flags(call: Callable[..., Any]) -> Callable[..., dict[str, bool]]:
-    """Returns what a module's call is told of training, by the names that it takes."""
+    """Returns the arguments of a module's call that concern training, by name."""
     names = [name for name in inspect.signature(call).parameters if name in FLAGS]
     return lambda training: {name: FLAGS[name] == training for name in names}

@@ -33,7 +33,7 @@ class ServerModel(Config):
     width: Count
     """Numbers that a party sends of a sample, or of each of its views."""
     views: Count = 1
-    """Views of a party: its columns are so many rows of equal length, and its network
+    """Views of a party: its columns are this number of equal rows, and its network
     is applied to each of them, with the same weights."""
     combine: Literal["sum", "weighted_sum", "concat"] = "concat"
     """`weighted_sum`: each view of each party has one learned factor (V-26); `concat`
@@ -42,7 +42,7 @@ class ServerModel(Config):
     """Units of each hidden layer; without any, one layer gives the logits."""
     build: FunctionName | None = None
     """A JAX model of your own in place of `combine` and `hidden`: `"module:function"`,
-    as of `problem.model.build`. Its rows are what the parties send of a sample,
+    as in `problem.model.build`. Its rows are what the parties send of a sample,
     `[parties, width]`, or of several views `[parties, views, width]`."""
 
     @model_validator(mode="after")

@@ -70,15 +70,15 @@ class Collect(GatheringRounds):
     """Virtual seconds after which a round ends, where anything has arrived; else it
     ends with the first arrival."""
     allotment: Allotment | None = None
-    """Jobs of a round, all of which end it, allotted anew for each round."""
+    """Jobs of a round, all of which end it, allotted for each round."""
     repeats: bool = True
-    """Whether a client that has contributed goes on with another job of the round."""
+    """Whether a client that has contributed starts another job of the round."""
     late: Literal["reject", "stop"] = "reject"
     """Treatment of jobs under way at the end of a round: their contributions are
     rejected when they arrive, or the jobs are stopped at once."""
     fastest: Annotated[int, Field(ge=1)] | None = None
-    """Clients that are asked: so many of the shortest median computing time by their
-    laws; by default everyone."""
+    """Number of clients that take part: those of the shortest median computing time
+    by their laws; by default everyone."""
     allotted: Quantity | None = None
     """Virtual seconds from the read of a job after which it is stopped; it then counts
     as a trial of `quota`."""
@@ -172,7 +172,7 @@ class Collect(GatheringRounds):
         """Starts the first round.
 
         At the end of a round those that have waited for it, and those that are stopped,
-        begin in their own order. A client whose job is lost begins it anew as soon as
+        begin in their own order. A client whose job is lost begins it again as soon as
         it is back. What arrives at the very end of its time has arrived in time.
 
         Source: Tyurin and Richtarik (2023), Methods 4 and 6.

@@ -109,7 +109,7 @@ class Gathering:
             self._waiting.add(client)
 
     def _next(self, client: int, *, again: bool) -> None:
-        """Lets a client whose job is done go on with this round, or wait for the next.
+        """Lets a client whose job is done continue in this round, or wait for the next.
 
         One whose job was of an older round has not contributed to this one.
         """

@@ -40,7 +40,7 @@ class Enough(ABC):
 
 
 class Count(Enough):
-    """So many contributions, from whatever clients."""
+    """A number of contributions, from whatever clients."""
 
     def __init__(self, count: int) -> None:
         self._count, self._left = count, count
@@ -100,7 +100,7 @@ class HarmonicMean(Enough):
 
 
 class Quotas(Enough):
-    """So many trials of each client, all of them."""
+    """A number of trials of each client, all of them."""
 
     def __init__(self, quotas: list[int], asked: list[int]) -> None:
         self._quotas = {client: quotas[client] for client in asked}
@@ -123,7 +123,7 @@ class Quotas(Enough):
 
 
 class AllottedJobs(Quotas):
-    """So many jobs a round, allotted by lower bounds of the clients' mean times.
+    """A number of jobs a round, allotted by lower bounds of the clients' mean times.
 
     One job after the other goes to the client whose bound times its number of jobs
     would be least with it. A client that was never seen has the bound 0, so each is

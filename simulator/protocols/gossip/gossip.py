@@ -12,7 +12,7 @@ from .recorder import GossipRecorder
 class Gossip(GossipOptions):
     """Workers without a server: each steps by itself and averages with a neighbour.
 
-    An averaging takes the time of its initiator's upload link; both its workers go on
+    An averaging takes the time of its initiator's upload link; its workers continue
     computing meanwhile, on the models that they had read.
 
     Source: A(DP)2SGD, Algorithm 1 and appendix A; decisions A-08, A-09 and A-10.

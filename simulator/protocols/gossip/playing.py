@@ -63,7 +63,7 @@ class _Workers(ABC):
 
     @abstractmethod
     def _computed(self, worker: int) -> None:
-        """Goes on where a worker has its gradient."""
+        """Continues where a worker has its gradient."""
 
     def _step(self, worker: int) -> None:
         if self._world.message_budget is not None:

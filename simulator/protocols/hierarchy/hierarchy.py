@@ -27,8 +27,8 @@ class Hierarchy(GatheringRounds):
     """Clients make rounds at their edge, and edges meet at the cloud every so often.
 
     Clients are divided among the edges in order, as evenly as goes. An edge waits for
-    all of its clients, or answers each one as it comes; after so many of its rounds it
-    sends its model to the cloud and goes on with what it gets back. The cloud waits for
+    all of its clients, or answers each one as it comes; after a number of its rounds it
+    sends its model to the cloud and continues with the answer. The cloud waits for
     all edges, or answers each one as it comes. An edge may be such a cloud itself, of
     edges within it.
 
@@ -158,7 +158,7 @@ class Hierarchy(GatheringRounds):
     def play(self, world: World, recorder: HierarchyRecorder) -> None:
         """Starts all edges at time 0, each with the first model.
 
-        A client whose job is lost begins it anew as soon as it is back, and one that
+        A client whose job is lost begins it again as soon as it is back, and one that
         has left is waited for.
 
         Source: Liu et al. (2020), Algorithm 1.

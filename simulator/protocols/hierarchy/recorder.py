@@ -19,7 +19,7 @@ class HierarchyRecorder(Recorder):
     one that does not wait for them gives each a copy, which stays as it is as well.
 
     Args:
-        world_and_shape: As of `Recorder`.
+        world_and_shape: As in `Recorder`.
     """
 
     def __init__(self, *world_and_shape: Any) -> None:

@@ -30,10 +30,10 @@ class EdgeNode:
         clients: Clients right under it.
         left: Rounds until its next visit.
         awaited: How many of those below the round waits for still.
-        version: Version of the cloud that its model goes on from.
+        version: Version of the cloud that its model started from.
         last: Client that ended its last round.
         away: Whether its model is on the way to the parent and back.
-        asked: Edges within it that go on when it is back.
+        asked: Edges within it that continue when it is back.
         queue: Edges within it that have come since.
         held: Jobs whose work it has: (client, job).
     """
@@ -140,7 +140,7 @@ class EdgeTree:
         self._recorder.contribute(self._env.now, client, self._round, held=True)
 
     def _end_round(self, node: EdgeNode, client: int, asked: list[EdgeNode]) -> None:
-        """Lets a node go on with its own model, or visit the one above."""
+        """Lets a node continue with its own model, or visit the one above."""
         node.left -= 1
         if node.left:
             self._hold(node, client)
@@ -177,7 +177,7 @@ class EdgeTree:
         self._answer(cloud, asked)
 
     def _answer(self, node: EdgeNode, asked: list[EdgeNode]) -> None:
-        """Lets those below go on from a node's model."""
+        """Lets those below continue from a node's model."""
         if node.clients:
             node.awaited = len(node.clients)
             for client in node.clients:

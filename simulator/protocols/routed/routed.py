@@ -18,7 +18,7 @@ from .recorder import QueueRecorder
 
 
 class Routed(Protocol):
-    """So many tasks are in flight; each is sent to a client, in whose queue it waits.
+    """A fixed number of tasks is in flight; each waits in the queue of its client.
 
     A client does its tasks in the order of their coming, one at a time. When a task is
     done its contribution is applied, and another task is sent out with the new model.

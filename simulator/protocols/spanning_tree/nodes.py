@@ -107,7 +107,7 @@ class Spreading(ABC):
 
     @abstractmethod
     def _done(self, node: Node, done: DoneJob) -> None:
-        """Goes on where a job at its client's newest model is done."""
+        """Continues where a job at its client's newest model is done."""
 
     @abstractmethod
     def _renew(self, node: Node) -> None:
@@ -187,7 +187,7 @@ class Spreading(ABC):
         self._after(Purpose.DOWNLOAD, node, came)
 
     def _after(self, way: Purpose, node: Node, then: Callable[[], None]) -> None:
-        """Goes on when a message has passed a node's edge."""
+        """Continues when a message has passed a node's edge."""
         delay = self._world.transit(way, node.client)
         if delay == 0:
             self._at_once.append(then)

@@ -18,8 +18,8 @@ class Reducing(Spreading):
     a number >= 1.
 
     Args:
-        nodes_and_rest: As of `Spreading`.
-        stops: As of `Spreading`.
+        nodes_and_rest: As in `Spreading`.
+        stops: As in `Spreading`.
 
     Source: Tyurin and Richtarik (2024), Amelie SGD.
     """

@@ -6,7 +6,7 @@ from .recorder import DoneJob
 
 
 class Summing(Spreading):
-    """Rounds that end with so many contributions at the pivot, `least`.
+    """Rounds that end with `least` contributions at the pivot.
 
     Source: Tyurin and Richtarik (2024), Fragile SGD.
     """

@@ -19,7 +19,7 @@ from .reading import GRID, SampleLog
 from .record import ends, levels
 
 BINS = 12
-"""Most numbers of busy slots that seconds per token are told for."""
+"""Largest number of busy slots for which seconds per token are reported."""
 FINE = 64
 """Most numbers of busy slots that times are divided by."""
 EXACT = 1e-12

@@ -19,7 +19,7 @@ from .reading import SampleLog
 from .record import ends, group_sizes, loads, slots
 
 IDLE = 0.02
-"""Share of slots' time from which on it is said that they were idle."""
+"""Idle share of the slots' time from which it is reported."""
 
 
 class LogWorld(NamedTuple):

@@ -219,9 +219,9 @@ class RolloutArrays:
     def _record(self) -> Rollouts:
         """Returns what happened up to the end."""
         at, count = self._at, self._count
-        # The last end of a sample may have ended the run before its slot began anew.
-        anew = not (self._stop != "time" and count and self._times[count - 1] == at)
-        size = self._slots + count - (not anew)
+        # The last end of a sample may have ended the run before its slot began again.
+        again = not (self._stop != "time" and count and self._times[count - 1] == at)
+        size = self._slots + count - (not again)
         row = np.arange(size)
         started = np.r_[np.zeros(self._slots), self._works[: size - self._slots]]
         ends = np.array(self._ended[:count], np.int64)

@@ -73,7 +73,7 @@ class RolloutDraws:
         return self._drawn(np.arange(n), 0)
 
     def step(self, number: int, tokens: float) -> float:
-        """Returns the seconds of a step, from 0, on so many tokens."""
+        """Returns the seconds of a step, from 0, on `tokens` tokens."""
         whole = self._step(0, number) + self._per_token * tokens
         return whole / self._machines
 

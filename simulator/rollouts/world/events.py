@@ -75,7 +75,7 @@ class RolloutEvents(SlotEvents):
             return time, kind, what
         if due == inf:
             raise ScenarioError(
-                f"the world must go on, but stands still at {self.now:g} virtual s "
+                f"the world must continue, but stands still at {self.now:g} virtual s "
                 f"after {self._version} steps: no slot may begin a sample, and there "
                 f"is no batch; loosen queue or generation.max_async_level"
             )

@@ -62,7 +62,7 @@ class Generation(Config):
     slots: Count
     """Samples that a machine generates at once (its concurrency)."""
     machines: Count = 1
-    """Machines that generate; each has so many slots."""
+    """Machines that generate; each has the number of slots above."""
     tokens: AnyLaw
     """Length of a sample, tokens. They need not be whole."""
     most_tokens: Annotated[float, Field(gt=0)] | None = None
@@ -152,7 +152,7 @@ class PolicyTrainer(Config):
     seconds_per_token: Annotated[float, Field(ge=0)] = 0.0
     """Virtual seconds of a step on one machine for each token of the batch."""
     machines: Count = 1
-    """Machines that train; a step takes one part of so many of its time."""
+    """Machines that train; a step's time is divided by their number."""
     optimizer_steps: Count = 1
     """Steps of the optimiser on one batch, each on an equal part. Versions count
     batches; staleness is also told in these."""
@@ -180,7 +180,7 @@ class WeightUpdates(Config):
     """
 
     mode: Literal["in_place", "retract", "abort", "wait"] = "in_place"
-    """`in_place`: samples under way go on with the new weights, so their tokens have
+    """`in_place`: samples under way continue with the new weights, so their tokens have
     several versions. `retract`: they do too, but what they have read is computed again.
     `abort`: they are stopped, and their samples made again from the first token, as
     long as before or not (`generation.retry_length`). `wait`: no sample starts, and the

@@ -39,7 +39,7 @@ class Rollouts(NamedTuple):
             taken).
         loads: Columns of loads of the weights, the first one version 0 at time 0:
             `time`, `work`, `version`.
-        pieces: Tokens of samples that go on after a load in a mode with pieces of their
+        pieces: Tokens of samples continued after a load in a mode with pieces of their
             own: columns `sample`, `version`, `tokens`. Else empty, and `loads` with the
             columns of work say the same.
         slot_seconds: Seconds of all slots by what they did: `busy`, `paused` (by a

@@ -97,7 +97,7 @@ class SlotEvents(ABC):
         self.now = time
 
     def _set_pace(self) -> None:
-        """Sets the speed of all busy slots; times go on from here if it is another."""
+        """Sets the speed of all busy slots; times follow from here if it changes."""
         pace = inf
         if self._running and not self._paused:
             pace = self._speeds[ceil(len(self._running) / self._machines) - 1]
@@ -246,7 +246,7 @@ class SlotEvents(ABC):
         self._drained()
 
     def _retract(self) -> None:
-        """Lets samples under way compute again what they have, then go on."""
+        """Lets samples under way compute again what they have, then continue."""
         slower = self._world.weights.recompute
         again = []
         for _, row in self._running:

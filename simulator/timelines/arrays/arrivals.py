@@ -1,4 +1,4 @@
-"""Clients who go on as soon as their contribution has arrived.
+"""Clients who continue as soon as their contribution has arrived.
 
 Their times depend on none of the others, so they are worked out first. One sort then
 says in which order everything happens, and counts say which version each job reads.

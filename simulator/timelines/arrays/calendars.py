@@ -172,7 +172,7 @@ class Presences:
         self._needed = [needed for needed, _ in made]
         self._lasting = [lasting for _, lasting in made]
         self.lasts = not any(self._lasting)
-        """Whether every job that has started goes on to its end."""
+        """Whether every job that has started reaches its end."""
 
     def since(self, clients: Clients, time: Times) -> Times:
         """Returns when clients can begin from `time` on; infinite where never."""

@@ -81,8 +81,8 @@ class EventOrder:
 
         Args:
             work: All jobs that had not ended at the first time.
-            since: as of `until`.
-            until: as of `until`.
+            since: as in `until`.
+            until: as in `until`.
         """
         J, own = work.client.size, work.own
         if own is None:

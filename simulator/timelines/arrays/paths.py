@@ -177,7 +177,7 @@ class Paths:
             drawn: Durations of their stages.
             client: Their clients.
             job: Their numbers.
-            after: Returns the times at which so many stages were over.
+            after: Returns the times at which the first stages were over.
         """
         own = asks = asked = None
         if self._read.exists:

@@ -45,7 +45,7 @@ def feedback(
         clients: Its clients; None where data are pooled.
         server: Resources that they share.
         num_clients: Number of clients.
-        limited: Whether a client may send so many messages and no more.
+        limited: Whether the number of messages of a client is limited.
     """
     if free_rule(protocol) is None:
         return f"the protocol {tag(type(protocol))}"

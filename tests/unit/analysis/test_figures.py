@@ -376,7 +376,7 @@ def test_intervals_of_times_are_closed_where_all_arrived() -> None:
     table.loc[table["run"] == 0, "test_accuracy"] = 0.1
     opened = figures.speed_up_bars(slow, "test_accuracy", 0.8)
     assert ">" in [line.get_marker() for line in opened.axes[0].get_lines()]
-    assert "an arrow where it goes on" in note_of(opened)
+    assert "an arrow where it is unbounded" in note_of(opened)
 
 
 def test_no_interval_goes_beyond_the_runs() -> None:

@@ -29,7 +29,7 @@ def told(tree: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def changed(**entries: Any) -> dict[str, Any]:
-    path = ROOT / "scenarios" / "quickstart.yaml"
+    path = ROOT / "scenarios" / "quickstart_vafl.yaml"
     tree = copy.deepcopy(yaml.safe_load(path.read_text(encoding="utf-8")))
     for key, value in entries.items():
         both = isinstance(tree.get(key), dict) and isinstance(value, dict)

@@ -52,7 +52,7 @@ def test_a_dry_run_refuses_a_scheduler_that_is_not_there(
 ) -> None:
     pytest.importorskip("distributed")
     monkeypatch.setattr(executors, "CONNECT_S", 0.2)
-    command = ["run", "scenarios/quickstart.yaml", "--dry-run"]
+    command = ["run", "scenarios/quickstart_vafl.yaml", "--dry-run"]
     found = CliRunner().invoke(app, [*command, "--scheduler", "tcp://127.0.0.1:9"])
     assert found.exit_code != 0
     assert "must be the address of a running Dask scheduler" in str(found.exception)
