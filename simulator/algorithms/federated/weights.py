@@ -6,9 +6,8 @@ from jaxtyping import Array, Float, Int
 
 from ...config.errors import ScenarioError
 from ...config.expressions import per_client
-from ...learning.constants import Constants
+from ...learning.constants import Constants, measured
 from ...setup import RunSetup
-from ..step_rules import measured
 from .staleness import (
     ConstantWeight,
     DelayAdaptiveWeight,

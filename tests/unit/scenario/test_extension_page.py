@@ -18,7 +18,9 @@ PAGE = Path("docs/extending.md")
 MODULES = {
     "checkpoints": "laws",
     "take_turns": "protocols",
+    "stars": "graphs",
     "signs": "algorithms",
+    "cosine": "step_sizes",
     "squares": "models",
     "rings": "data",
     "outskirts": "partitions",
@@ -30,7 +32,7 @@ MODULES = {
 }
 OF_STUDY = ("above", "cycles")
 """Modules whose parts are no part of a run."""
-NAMES = {"signs": "sign_sgd", "brier": "brier_score"}
+NAMES = {"stars": "star", "signs": "sign_sgd", "brier": "brier_score"}
 """Names of parts that are not called like their modules."""
 VARIANTS = [name for name in MODULES if name not in OF_STUDY]
 BASE = {
@@ -156,12 +158,26 @@ def test_the_protocol_lets_nobody_commit_twice_in_a_row(study: Study) -> None:
     assert not repeated("take_turns")
 
 
+def test_the_graph_has_an_edge_with_the_first_worker_alone(study: Study) -> None:
+    messages = by_variant(study, "evaluations", "messages")["stars"]
+    # Three edges, both ways, in each round of four workers' commits.
+    assert messages == [0, 25 * 6, 50 * 6]
+
+
 def test_the_algorithm_sends_a_bit_for_a_number(study: Study) -> None:
     sent = by_variant(study, "evaluations", "upload_bytes")
     # 31 weights: 4 bytes, where float32 has 124.
     assert sent["signs"][-1] * 31 == sent["base"][-1]
     accuracy = by_variant(study, "evaluations", "test_accuracy")
     assert accuracy["signs"][-1] > 0.9
+
+
+def test_the_step_size_falls_by_a_cosine(study: Study) -> None:
+    taken = np.array(by_variant(study, "commits", "step_size")["cosine"])
+    epoch = np.arange(taken.size) * 16 // 455  # training rows
+    expected = 0.1 * (1 + np.cos(np.pi * np.minimum(epoch, 4) / 5)) / 2
+    np.testing.assert_allclose(taken, expected, rtol=1e-6)
+    assert np.unique(taken).size == 5
 
 
 def test_the_model_has_a_weight_for_a_square(study: Study) -> None:
@@ -243,5 +259,5 @@ def test_what_is_registered_is_listed_with_its_source(
 def test_the_schema_knows_what_is_registered(folder: Path, imports: list[str]) -> None:
     known = json.loads(stalesim(folder, *imports, "schema"))["$defs"]
     classes = {"Checkpoints", "TakeTurns", "SignSgd", "Squares", "Rings", "Outskirts"}
-    classes |= {"Shifts", "Above"}
+    classes |= {"Shifts", "Above", "Cosine", "Star"}
     assert classes <= set(known)
