@@ -166,6 +166,14 @@ KINDS: dict[str, tuple[str, ...]] = {
         "stalesim.simulator.learning.fairness:CLIENT_ACCURACY_MIN",
         "stalesim.simulator.learning.fairness:LABEL_ACCURACY",
     ),
+    "losses": (
+        "stalesim.simulator.data.losses:SOFTMAX",
+        "stalesim.simulator.data.losses:SIGMOID",
+        "stalesim.simulator.data.losses:HINGE",
+        "stalesim.simulator.data.losses:TAYLOR",
+        "stalesim.simulator.data.losses:SQUARED",
+        "stalesim.simulator.data.losses:BINARY",
+    ),
     "claims": (
         "stalesim.simulator.claims.faster:Faster",
         "stalesim.simulator.claims.fewer:Fewer",
@@ -206,6 +214,7 @@ BASES = {
     "partitions": "stalesim.simulator.config.parts:Part",
     "models": "stalesim.simulator.models.parts:Model",
     "metrics": "stalesim.simulator.metrics:Metric",
+    "losses": "stalesim.simulator.data.losses:LossPart",
     "claims": "stalesim.simulator.claims.base:Claim",
     "accountants": "stalesim.simulator.privacy.parts:AccountantPart",
     "figures": "stalesim.analysis.figures.plugin:StudyFigure",

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 from ..config.functions import UserFunction
 from ..data import outputs
 from ..data.base import Dataset
+from ..data.losses import facts
 from ..data.outputs import OutputForm
 from ..keys import key_of
 from ..models.base import Embedding
@@ -19,9 +20,6 @@ from .caching import cached_by_content, dataset
 from .constants import Constants
 from .estimates import Estimates, estimate
 from .shares import common_samples
-
-SMOOTH = ("softmax", "sigmoid", "taylor")
-"""Losses whose smoothness is bounded for a linear model."""
 
 
 @cached_by_content
@@ -215,7 +213,7 @@ def constants(
     if config.model.is_diagonal and of_problem == "squared":
         found = convex.diagonal(data.x_train, data.y_train, config.l2)
         return known._replace(smoothness=found[0], strong_convexity=found[1])
-    if not config.is_linear or of_problem not in SMOOTH:
+    if not config.is_linear or facts(of_problem).curvature is None:
         return known
     return known._replace(
         smoothness=lambda: _smoothness(config, precision, bias=bias),

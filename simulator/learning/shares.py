@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Int
 
 from ..config.errors import ScenarioError
-from ..data import outputs
+from ..data import losses, outputs
 from ..data.base import Dataset
 from ..data.outputs import OutputForm
 from ..metrics import metric
@@ -19,9 +19,6 @@ MOST_WEIGHTS = 250_000_000
 """Weights of all clients' models, 1 GB in float32; their registers take as much."""
 OVERLAP = 2**32
 """Position, in the stream of partitions, of the samples that parties have in common."""
-LIKELIHOODS = ("softmax", "sigmoid")
-"""Losses that are negative log-likelihoods; of a linear model their least value is
-computed."""
 
 
 class Shares(NamedTuple):
@@ -125,15 +122,15 @@ def _check_metrics(config: Any, metrics: Sequence[str], data: Dataset) -> None:
         ScenarioError: One line with the metric and the remedy.
     """
     loss = outputs.loss(config, data)
-    likelihood = loss in LIKELIHOODS
-    known = config.is_linear and likelihood
+    part = losses.facts(loss)
+    known = config.is_linear and bool(part.row)
     known = known or (config.model.is_diagonal and loss == "squared")
     divided = config.partition.family == "horizontal"
     for name in metrics:
         metric(name).refuse(
             *(data.num_classes, data.name),
             minimum=known,
-            likelihood=likelihood,
+            likelihood=part.targets == "classes" and part.in_nats,
             divided=divided,
         )
 

@@ -25,6 +25,7 @@ MODULES = {
     "rings": "data",
     "outskirts": "partitions",
     "shifts": "protocols",
+    "smoothed": "losses",
     "brier": "metrics",
     "zcdp": "accountants",
     "above": "claims",
@@ -205,6 +206,17 @@ def test_a_round_has_every_other_client(study: Study) -> None:
     jobs = study.table("jobs").query(f"run == {run['run']} and outcome == 'APPLIED'")
     assert set(jobs["client"][jobs["commit"] % 2 == 1]) == {1, 3}
     assert set(jobs["client"][jobs["commit"] % 2 == 0]) == {2, 4}
+
+
+def test_the_loss_has_an_output_for_each_of_two_classes(study: Study) -> None:
+    sent = by_variant(study, "evaluations", "upload_bytes")
+    assert sent["smoothed"][-1] == 2 * sent["base"][-1]
+    commits = by_variant(study, "commits", "loss")["smoothed"]
+    assert commits[0] == pytest.approx(np.log(2), rel=1e-6)
+    # Nothing is surer than 0.95, so no loss is below the entropy of that.
+    assert -(0.95 * np.log(0.95) + 0.05 * np.log(0.05)) < commits[-1] < 0.6
+    taken = by_variant(study, "commits", "step_size")["smoothed"]
+    assert 0 < taken[0] < 0.05  # by the curvature that the record says
 
 
 def test_the_metric_is_evaluated(study: Study) -> None:
