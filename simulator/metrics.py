@@ -20,6 +20,7 @@ from .config.base import LocatedError
 from .config.errors import ScenarioError, UserError
 from .config.named import NamedPart, function_at
 from .config.text import suggestion
+from .data.losses import in_nats
 
 QUANTITIES = (
     *("virtual_s", "commits", "contributions", "epochs", "rounds", "messages"),
@@ -32,8 +33,6 @@ TAKEN = ("run", "time", "client", *QUANTITIES)
 OF_LOSS = "unit of the loss"
 """Unit of a metric that is a loss; the problem says which that is."""
 NATS = "nats"
-IN_NATS = ("auto", "softmax", "sigmoid", "binary")
-"""Losses that are negative log-likelihoods."""
 SAID = ("fraction", "classes")
 """Units that labels leave out, for the names of such metrics say them."""
 
@@ -298,7 +297,7 @@ def loss_unit(problem: Mapping[str, Any]) -> str:
     Args:
         problem: The problem as it is written.
     """
-    if problem.get("loss", "auto") in IN_NATS:
+    if in_nats(problem.get("loss", "auto")):
         return NATS
     return str(problem.get("loss_unit") or "")
 

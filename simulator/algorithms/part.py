@@ -2,14 +2,13 @@
 
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from jaxtyping import Int
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, Field
 
-from ..config.base import Config, LocatedError, Rule
+from ..config.base import LocatedError, Rule
 from ..config.errors import ScenarioError
 from ..config.parts import Part, tag
 from ..learning.sampler import Sampler
@@ -19,6 +18,7 @@ from ..models.parts import ModelCounts
 from ..privacy.releases import Calibrated, Guarantee
 from ..world.workload import Workload
 from .optimizers.part import programs
+from .step_rules import StepSize
 
 FLOAT_BYTES = 4
 """Messages carry float32 values, whatever precision the engine computes in."""
@@ -44,10 +44,6 @@ def model_and_gradient(shape: ProblemShape) -> tuple[Message, ...]:
     return (Message("gradient", "up", size), Message("model", "down", size))
 
 
-Positive = Annotated[float, Field(gt=0)]
-OrData = Rule("a number > 0, or data to compute it from the training data", "data")
-
-
 def _unambiguous(batch: Any) -> Any:
     """Refuses 1.0, which may be one sample as well as the whole of a client's."""
     if isinstance(batch, float) and batch == 1:
@@ -67,177 +63,6 @@ Batch = Annotated[
     BeforeValidator(_unambiguous),
 ]
 """A number of samples or, below 1, a fraction of the samples of a client; not 1.0."""
-
-
-class ConstantStep(Config):
-    """The same step size at every commit."""
-
-    kind: Literal["constant"] = "constant"
-    value: Annotated[float, Field(ge=0)]
-    """The step size."""
-
-
-class _Theory(Config):
-    """Common base of the step-size rules of VAFL's theorems.
-
-    `smoothness` L and `strong_convexity` are numbers, or `data`: computed from the
-    training data and `problem.l2`.
-    """
-
-    smoothness: Annotated[Positive | Literal["data"], OrData] = "data"
-    """L of the objective's gradient, or `data`: computed from the training data."""
-    t: Annotated[int, Field(ge=1)] = 1
-    """Contributions per commit: 1 is Theorems 1-4, more is Theorems 7-10."""
-
-
-class BoundedNonconvexStep(_Theory):
-    """min(1 / (4 (1 + D) L), c_eta / sqrt(K)); a client's is divided by t.
-
-    Source: VAFL, Theorems 1 and 7.
-    """
-
-    kind: Literal["bounded_nonconvex"] = "bounded_nonconvex"
-    staleness_bound: Annotated[int, Field(ge=0)]
-    """D: largest staleness, in commits."""
-    horizon: Annotated[int, Field(ge=1)]
-    """K: commits that the run will make."""
-    c_eta: Positive = 1.0
-    """Factor of the theorem's step size."""
-
-
-class BoundedStronglyConvexStep(_Theory):
-    """4 / (mu q_min (k + K_0)) by the appendix' proof (V-21).
-
-    Source: VAFL, Theorems 2 and 8.
-    """
-
-    kind: Literal["bounded_strongly_convex"] = "bounded_strongly_convex"
-    staleness_bound: Annotated[int, Field(ge=0)]
-    """D: largest staleness, in commits."""
-    strong_convexity: Annotated[Positive | Literal["data"], OrData] = "data"
-    """mu of the objective, or `data`: the regulariser's coefficient."""
-    activation: tuple[Positive, ...]
-    """q_m: probability that a commit includes client m."""
-
-
-class StochasticNonconvexStep(_Theory):
-    """min(1 / (4 (1 + max sqrt(c_m)) L), c_eta / sqrt(K)); a client's divided by t.
-
-    Source: VAFL, Theorems 3 and 9; the maximum by the appendix' proof (V-21).
-    """
-
-    kind: Literal["stochastic_nonconvex"] = "stochastic_nonconvex"
-    delay_second_moments: tuple[Positive, ...]
-    """c_m: second moments of the embeddings' ages, commits squared."""
-    horizon: Annotated[int, Field(ge=1)]
-    """K: commits that the run will make."""
-    c_eta: Positive = 1.0
-    """Factor of the theorem's step size."""
-
-
-class StochasticStronglyConvexStep(_Theory):
-    """2 / (nu (k + K_0)).
-
-    Source: VAFL, Theorems 4 and 10.
-    """
-
-    kind: Literal["stochastic_strongly_convex"] = "stochastic_strongly_convex"
-    delay_second_moments: tuple[Positive, ...]
-    """c_m: second moments of the embeddings' ages, commits squared."""
-    strong_convexity: Annotated[Positive | Literal["data"], OrData] = "data"
-    """mu of the objective, or `data`: the regulariser's coefficient."""
-    activation: tuple[Positive, ...]
-    """q_m: probability that a commit includes client m."""
-
-
-class InverseRootStep(Config):
-    """eta_0 / sqrt(t + 1), or eta_0 / sqrt(T) throughout where a horizon T is given.
-
-    Source: FedBCD, section 7 (falling); Theorem 2 and its consequences (constant); with
-    many parties both are divided by sqrt(K) as well (F-18).
-    """
-
-    kind: Literal["inverse_root"] = "inverse_root"
-    value: Annotated[float, Field(ge=0)]
-    """eta_0."""
-    horizon: Annotated[int, Field(ge=1)] | None = None
-    """T."""
-    by_parties: bool = False
-    """Divides by the root of the number of clients or parties."""
-
-
-class PiecewiseStep(Config):
-    """Constant step sizes between given epochs.
-
-    Source: A(DP)2SGD, section 5.2 (0.4, from epoch 160 on 0.04, from 240 on 0.004).
-    """
-
-    kind: Literal["piecewise"] = "piecewise"
-    values: Annotated[tuple[Annotated[float, Field(ge=0)], ...], Field(min_length=1)]
-    """Step sizes, one after the other."""
-    epochs: tuple[Positive, ...]
-    """Epochs at which the next value begins; rising, one fewer than values."""
-
-    @model_validator(mode="after")
-    def _fits(self) -> "PiecewiseStep":
-        if len(self.epochs) != len(self.values) - 1:
-            raise LocatedError(
-                f"epochs must be one fewer than the {len(self.values)} values, got "
-                f"{len(self.epochs)}; the first value begins at 0",
-                ("epochs",),
-            )
-        if any(late <= early for early, late in pairwise(self.epochs)):
-            raise LocatedError(
-                f"epochs must rise, got {list(self.epochs)}; sort them", ("epochs",)
-            )
-        return self
-
-    @property
-    def num_values(self) -> int:
-        """Different step sizes, in each of which runs of one program may differ."""
-        return len(self.values)
-
-
-class WarmupStep(Config):
-    """Rises in equal steps, one an epoch, then falls by a factor an epoch.
-
-    Source: A(DP)2SGD, section 5.2 (SWB300): from 0.1 to 1 over ten epochs, then times
-    sqrt(1/2) an epoch for ten more.
-    """
-
-    kind: Literal["warmup"] = "warmup"
-    first: Annotated[float, Field(ge=0)]
-    """Step size of the first epoch."""
-    value: Annotated[float, Field(ge=0)]
-    """Step size of the last epoch of the warm-up."""
-    rising: Annotated[int, Field(ge=2, le=10_000)]
-    """Epochs of the warm-up."""
-    factor: Annotated[float, Field(gt=0, le=1)] = 1.0
-    """Factor by which it falls each epoch from then on."""
-    falling: Annotated[int, Field(ge=0, le=10_000)] = 0
-    """Epochs in which it falls; then it stays."""
-
-    @property
-    def num_values(self) -> int:
-        """Different step sizes, in each of which runs of one program may differ."""
-        return self.rising + self.falling
-
-
-StepRule = Annotated[
-    ConstantStep
-    | InverseRootStep
-    | PiecewiseStep
-    | WarmupStep
-    | BoundedNonconvexStep
-    | BoundedStronglyConvexStep
-    | StochasticNonconvexStep
-    | StochasticStronglyConvexStep,
-    Field(discriminator="kind"),
-]
-StepSize = Annotated[
-    Annotated[float, Field(ge=0)] | StepRule,
-    Rule("a number >= 0, or a rule with a kind", "0.1 or {kind: constant, value: 0.1}"),
-]
 
 
 class Algorithm(Part):

@@ -1,27 +1,26 @@
-"""Step sizes of VAFL's theorems, resolved to schedules; and the constants they need.
+"""Step sizes: numbers, or rules by which they change from commit to commit.
 
-Plain Python, so that a scenario can be checked without JAX.
+A rule is one class, a `StepRule`: its options, checks and the schedule that it makes.
+Those of VAFL's theorems are in `vafl/theorems.py`. Plain Python, so that a scenario can
+be checked without JAX.
 """
 
 import math
+from abc import abstractmethod
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from itertools import pairwise
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import numpy as np
+from pydantic import Field, model_validator
 
-from ..config.errors import ScenarioError
-from ..learning.constants import Constants, measured
-from .part import (
-    BoundedNonconvexStep,
-    BoundedStronglyConvexStep,
-    ConstantStep,
-    InverseRootStep,
-    PiecewiseStep,
-    StepSize,
-    StochasticNonconvexStep,
-    StochasticStronglyConvexStep,
-    WarmupStep,
-)
+from ..config.base import LocatedError, Rule
+from ..config.catalogue import AnyPart
+from ..config.parts import Part
+from ..learning.constants import Constants
+
+Positive = Annotated[float, Field(gt=0)]
+OrData = Rule("a number > 0, or data to compute it from the training data", "data")
 
 
 class Schedule(NamedTuple):
@@ -58,13 +57,148 @@ class Steps(NamedTuple):
         return self.values[(commits >= self.bounds).sum()]
 
 
+class StepRule(Part):
+    """A rule of step sizes: its options, which a scenario chooses by `kind`."""
+
+    @abstractmethod
+    def make(self, constants: Constants) -> Schedule | Steps:
+        """Returns the step sizes of all commits, the server's where it has its own.
+
+        Args:
+            constants: The problem's, for rules that take them from the data.
+
+        Raises:
+            ScenarioError: A constant is needed and not known, or does not fit.
+        """
+
+    def of_clients(self, schedule: Any) -> Any:
+        """Returns the clients' step sizes, given the server's: the same."""
+        return schedule
+
+    @property
+    def num_values(self) -> int:
+        """Values of its `Steps`, in which runs of one program may differ; else 0."""
+        return 0
+
+
+class ConstantStep(StepRule):
+    """The same step size at every commit."""
+
+    kind: Literal["constant"] = "constant"
+    value: Annotated[float, Field(ge=0)]
+    """The step size."""
+
+    def make(self, constants: Constants) -> Schedule:
+        """Returns the step sizes of all commits."""
+        return constant(self.value)
+
+
+class InverseRootStep(StepRule):
+    """eta_0 / sqrt(t + 1), or eta_0 / sqrt(T) throughout where a horizon T is given.
+
+    Source: FedBCD, section 7 (falling); Theorem 2 and its consequences (constant); with
+    many parties both are divided by sqrt(K) as well (F-18).
+    """
+
+    kind: Literal["inverse_root"] = "inverse_root"
+    value: Annotated[float, Field(ge=0)]
+    """eta_0."""
+    horizon: Annotated[int, Field(ge=1)] | None = None
+    """T."""
+    by_parties: bool = False
+    """Divides by the root of the number of clients or parties."""
+
+    def make(self, constants: Constants) -> Schedule:
+        """Returns the step sizes of all commits."""
+        value = self.value / math.sqrt(constants.num_clients if self.by_parties else 1)
+        if self.horizon is not None:
+            return constant(value / math.sqrt(self.horizon))
+        return Schedule(value, 1.0, 0.5)
+
+
+class PiecewiseStep(StepRule):
+    """Constant step sizes between given epochs.
+
+    Source: A(DP)2SGD, section 5.2 (0.4, from epoch 160 on 0.04, from 240 on 0.004).
+    """
+
+    kind: Literal["piecewise"] = "piecewise"
+    values: Annotated[tuple[Annotated[float, Field(ge=0)], ...], Field(min_length=1)]
+    """Step sizes, one after the other."""
+    epochs: tuple[Positive, ...]
+    """Epochs at which the next value begins; rising, one fewer than values."""
+
+    @model_validator(mode="after")
+    def _fits(self) -> "PiecewiseStep":
+        if len(self.epochs) != len(self.values) - 1:
+            raise LocatedError(
+                f"epochs must be one fewer than the {len(self.values)} values, got "
+                f"{len(self.epochs)}; the first value begins at 0",
+                ("epochs",),
+            )
+        if any(late <= early for early, late in pairwise(self.epochs)):
+            raise LocatedError(
+                f"epochs must rise, got {list(self.epochs)}; sort them", ("epochs",)
+            )
+        return self
+
+    @property
+    def num_values(self) -> int:
+        """Different step sizes, in each of which runs of one program may differ."""
+        return len(self.values)
+
+    def make(self, constants: Constants) -> Steps:
+        """Returns the step sizes of all commits."""
+        return _steps(self.values, self.epochs, constants)
+
+
+class WarmupStep(StepRule):
+    """Rises in equal steps, one an epoch, then falls by a factor an epoch.
+
+    Source: A(DP)2SGD, section 5.2 (SWB300): from 0.1 to 1 over ten epochs, then times
+    sqrt(1/2) an epoch for ten more.
+    """
+
+    kind: Literal["warmup"] = "warmup"
+    first: Annotated[float, Field(ge=0)]
+    """Step size of the first epoch."""
+    value: Annotated[float, Field(ge=0)]
+    """Step size of the last epoch of the warm-up."""
+    rising: Annotated[int, Field(ge=2, le=10_000)]
+    """Epochs of the warm-up."""
+    factor: Annotated[float, Field(gt=0, le=1)] = 1.0
+    """Factor by which it falls each epoch from then on."""
+    falling: Annotated[int, Field(ge=0, le=10_000)] = 0
+    """Epochs in which it falls; then it stays."""
+
+    @property
+    def num_values(self) -> int:
+        """Different step sizes, in each of which runs of one program may differ."""
+        return self.rising + self.falling
+
+    def make(self, constants: Constants) -> Steps:
+        """Returns the step sizes of all commits."""
+        rising = np.linspace(self.first, self.value, self.rising)
+        falling = self.value * self.factor ** np.arange(1, self.falling + 1)
+        values = np.concatenate([rising, falling])
+        return _steps(values.tolist(), np.arange(1, values.size).tolist(), constants)
+
+
+if TYPE_CHECKING:
+    AnyRule = StepRule
+else:
+    AnyRule = Annotated[Any, AnyPart("step_sizes")]
+"""Any rule of step sizes, of this package or of plug-ins."""
+StepSize = Annotated[
+    Annotated[float, Field(ge=0)] | AnyRule,
+    Rule("a number >= 0, or a rule with a kind", "0.1 or {kind: constant, value: 0.1}"),
+]
+
+
 def resolve(
     rule: StepSize, constants: Constants
 ) -> tuple[Schedule | Steps, Schedule | Steps]:
     """Resolves a step size to schedules of the clients and of the server.
-
-    A client's step is the server's divided by t where a theorem has eta_0 = t eta_m
-    (Theorems 7 and 9); for strongly convex objectives the two are equal.
 
     Args:
         rule: a number or a rule.
@@ -74,134 +208,17 @@ def resolve(
         The clients' schedule and the server's.
 
     Raises:
-        ScenarioError: a constant is needed and not known, or the rule's numbers cannot
-            be probabilities or second moments.
-
-    Source: VAFL, Theorems 1-4 and 7-10, by their proofs (V-21).
+        ScenarioError: a constant is needed and not known, or the rule's numbers do not
+            fit.
     """
-    if isinstance(rule, ConstantStep):
-        return _both(_constant(rule.value))
-    if isinstance(rule, InverseRootStep):
-        return _both(_inverse_root(rule, constants.num_clients))
-    if isinstance(rule, PiecewiseStep):
-        return _both(_steps(rule.values, rule.epochs, constants))
-    if isinstance(rule, WarmupStep):
-        return _both(_warmup(rule, constants))
-    if not isinstance(
-        rule,
-        BoundedNonconvexStep
-        | BoundedStronglyConvexStep
-        | StochasticNonconvexStep
-        | StochasticStronglyConvexStep,
-    ):
-        return _both(_constant(rule))
-    smoothness = _known("smoothness", rule.smoothness, constants.smoothness)
-    if isinstance(rule, BoundedNonconvexStep):
-        longest = 1.0 + rule.staleness_bound
-        return _nonconvex(rule, longest, smoothness)
-    if isinstance(rule, StochasticNonconvexStep):
-        longest = 1.0 + _root_of_largest(rule.delay_second_moments)
-        return _nonconvex(rule, longest, smoothness)
-    convexity = _known(
-        "strong_convexity", rule.strong_convexity, constants.strong_convexity
-    )
-    _check_activation(rule.activation)
-    if isinstance(rule, BoundedStronglyConvexStep):
-        return _both(_bounded_strongly_convex(rule, smoothness, convexity))
-    return _both(_stochastic_strongly_convex(rule, smoothness, convexity))
+    given = rule if isinstance(rule, StepRule) else ConstantStep(value=rule)
+    schedule = given.make(constants)
+    return given.of_clients(schedule), schedule
 
 
-def delay_tail(p_bar: float, rho: float, d: int) -> float:
-    """Computes c_{m,d}, the sum of s * p_bar * rho**s over s >= d.
-
-    Args:
-        p_bar: Constant of Assumption 5, > 0.
-        rho: Rate of Assumption 5, in (0, 1).
-        d: commits, >= 1.
-
-    Source: VAFL, appendix C.
-    """
-    return p_bar * (d * rho**d / (1 - rho) + rho ** (d + 1) / (1 - rho) ** 2)
-
-
-def delay_second_moment(p_bar: float, rho: float) -> float:
-    """Computes c_m, the sum of c_{m,d} over d >= 1, commits squared.
-
-    It is E[tau^2] where P(tau = d) = p_bar * rho**d: for a geometric law of success
-    probability r, (2 - r) / r^2.
-
-    Args:
-        p_bar: Constant of Assumption 5, > 0.
-        rho: Rate of Assumption 5, in (0, 1).
-
-    Source: VAFL, appendix C.
-    """
-    return p_bar * (rho / (1 - rho) ** 2 + 2 * rho**2 / (1 - rho) ** 3)
-
-
-def geometric_refresh(second_moment: float) -> float:
-    """Computes the success probability of the geometric law with a second moment.
-
-    The inverse of (2 - r) / r^2; Assumption 5's rho is one minus it.
-
-    Args:
-        second_moment: c_m, commits squared, >= 1.
-
-    Returns:
-        Probability that a commit refreshes the embedding, in (0, 1].
-    """
-    return 4 / (1 + math.sqrt(1 + 8 * second_moment))
-
-
-def bound_bounded_nonconvex(
-    *,
-    staleness_bound: int,
-    smoothness: float,
-    gap: float,
-    activation: Sequence[float],
-    horizon: int,
-    c_eta: float,
-    server_variance: float,
-    client_variances: Sequence[float],
-    gamma_1: float | None = None,
-) -> float:
-    """Bounds the mean squared gradient norm over a run, with the arithmetic corrected.
-
-    Args:
-        staleness_bound: D, commits.
-        smoothness: L.
-        gap: F at the start minus its lower bound.
-        activation: q_m of every client.
-        horizon: K, commits, >= 1.
-        c_eta: Constant of the step size.
-        server_variance: sigma_0^2.
-        client_variances: sigma_m^2 of every client.
-        gamma_1: Weight in the Lyapunov function; by default the largest, D L / 2.
-
-    Source: VAFL, Theorem 1 with V-22.
-    """
-    gamma = staleness_bound * smoothness / 2 if gamma_1 is None else gamma_1
-    noise = math.fsum(
-        q * variance for q, variance in zip(activation, client_variances, strict=True)
-    )
-    slow = (
-        4 * gap / c_eta
-        + 4 * c_eta * smoothness * server_variance
-        + c_eta * (8 * gamma + 4 * smoothness) * noise
-    )
-    fast = 16 * (staleness_bound + 1) * smoothness * gap
-    return (fast / horizon + slow / math.sqrt(horizon)) / min(activation)
-
-
-def _constant(value: float) -> Schedule:
+def constant(value: float) -> Schedule:
+    """Returns the schedule of one step size for all commits."""
     return Schedule(float(value), 1.0, 0.0)
-
-
-def _inverse_root(rule: InverseRootStep, num_clients: int) -> Schedule:
-    value = rule.value / math.sqrt(num_clients if rule.by_parties else 1)
-    if rule.horizon is not None:
-        return _constant(value / math.sqrt(rule.horizon))
-    return Schedule(value, 1.0, 0.5)
 
 
 def _steps(
@@ -209,81 +226,3 @@ def _steps(
 ) -> Steps:
     per_epoch = constants.commits_per_epoch
     return Steps(np.array(values, float), np.array(epochs, float) * per_epoch)
-
-
-def _warmup(rule: WarmupStep, constants: Constants) -> Steps:
-    rising = np.linspace(rule.first, rule.value, rule.rising)
-    falling = rule.value * rule.factor ** np.arange(1, rule.falling + 1)
-    values = np.concatenate([rising, falling])
-    return _steps(values.tolist(), np.arange(1, values.size).tolist(), constants)
-
-
-def _both(schedule: Any) -> tuple[Any, Any]:
-    return schedule, schedule
-
-
-def _nonconvex(
-    rule: BoundedNonconvexStep | StochasticNonconvexStep,
-    longest: float,
-    smoothness: float,
-) -> tuple[Schedule, Schedule]:
-    step = min(1 / (4 * longest * smoothness), rule.c_eta / math.sqrt(rule.horizon))
-    return _constant(step / rule.t), _constant(step)
-
-
-def _bounded_strongly_convex(
-    rule: BoundedStronglyConvexStep, smoothness: float, convexity: float
-) -> Schedule:
-    rate = convexity * min(rule.activation)
-    bound = rule.staleness_bound
-    # Theorem 8 prints half of the second term of Theorem 2.
-    delay = (2 if rule.t == 1 else 1) * rate * bound
-    offset = 4 * (4 * (bound + 1) * smoothness + delay) / (rule.t * rate)
-    return Schedule(4 / rate, offset, 1.0)
-
-
-def _stochastic_strongly_convex(
-    rule: StochasticStronglyConvexStep, smoothness: float, convexity: float
-) -> Schedule:
-    moments = rule.delay_second_moments
-    if len(moments) != len(rule.activation):
-        raise ScenarioError(
-            "delay_second_moments must have as many entries as activation "
-            f"({len(rule.activation)}), got {len(moments)}; give one per client"
-        )
-    inverse_step = 4 * (1 + _root_of_largest(moments)) * smoothness
-    # Assumption 5 has one rho for all clients; geometric ages, the slowest decides.
-    refresh = min(geometric_refresh(moment) for moment in moments)
-    rate = min(
-        min(refresh * moment * inverse_step / (20 + moment), convexity * q / 2)
-        for moment, q in zip(moments, rule.activation, strict=True)
-    )
-    return Schedule(2 / rate, inverse_step / (rule.t * rate), 1.0)
-
-
-def _root_of_largest(moments: Sequence[float]) -> float:
-    if not moments or min(moments) < 1:
-        raise ScenarioError(
-            f"delay_second_moments must be >= 1, got {moments}; "
-            "an embedding is at least one commit old"
-        )
-    return math.sqrt(max(moments))
-
-
-def _check_activation(activation: Sequence[float]) -> None:
-    if not activation or max(activation) > 1:
-        raise ScenarioError(
-            f"activation must be probabilities, got {activation}; "
-            "give for each client the share of commits that include it"
-        )
-
-
-def _known(name: str, asked: float | str, constant: Any) -> float:
-    computed = measured(constant) if asked == "data" else None
-    value = computed if asked == "data" else float(asked)
-    if value is None or not 0 < value < math.inf:
-        raise ScenarioError(
-            f"step_size.{name} must be a number > 0 for this problem, got {asked!r} "
-            f"(computed: {value}); write the number, or set problem.l2"
-        )
-    return value

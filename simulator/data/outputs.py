@@ -5,13 +5,7 @@ from typing import Any, NamedTuple
 
 from ..config.errors import DataError, ScenarioError
 from .base import Dataset
-
-OF_CLASSES = ("softmax", "sigmoid", "hinge", "taylor")
-"""Losses of classes, one a row or one for each position of a row."""
-OF_TWO = ("sigmoid", "taylor")
-"""Losses of two classes alone."""
-OF_NUMBERS = ("squared", "binary")
-"""Losses with an output for each number of a target."""
+from .losses import facts
 
 
 class OutputForm(NamedTuple):
@@ -41,7 +35,7 @@ class OutputForm(NamedTuple):
         Of sequences a model may know more classes than the data have. Nothing is stated
         of the outputs that a loss of one's own takes.
         """
-        if self.loss in OF_NUMBERS:
+        if facts(self.loss).targets == "numbers":
             # A target of one number may stand for itself, or in an axis of its own.
             one = self.num_outputs == 1
             return (self.target, *(((), (1,)) if one else ()))
@@ -51,7 +45,7 @@ class OutputForm(NamedTuple):
 
     def fits(self, shape: tuple[int, ...]) -> bool:
         """Says whether outputs of a row may have a shape."""
-        more = self.loss == "softmax" and bool(self.positions)
+        more = facts(self.loss).per_class and bool(self.positions)
         if more and shape[:-1] == self.positions:
             return shape[-1] >= self.num_outputs
         return self.is_own or shape in self.shapes()
@@ -69,14 +63,14 @@ def loss(config: Any, data: Dataset) -> str:
         ScenarioError: The loss is one for two classes, and there are more.
     """
     named: str = config.loss
-    if ":" in named or named == "squared":
-        return named
-    if named == "binary":
-        _check_binary(data)
+    part = facts(named)
+    if named != "auto" and part.targets != "classes":
+        if part.zeros_and_ones:
+            _check_zeros_and_ones(named, data)
         return named
     if data.no_classes:
         raise DataError(data.no_classes)
-    if named in OF_TWO and data.num_classes > 2:
+    if part.two_classes and data.num_classes > 2:
         raise ScenarioError(
             f"problem.loss must be softmax for {data.num_classes} classes, "
             f"got {named}; leave it out"
@@ -97,18 +91,19 @@ def form(config: Any, data: Dataset) -> OutputForm:
         ScenarioError: As in `loss`.
     """
     named, target = loss(config, data), data.y_train.shape[1:]
-    if named in OF_NUMBERS or not data.num_classes:
+    part = facts(named)
+    if part.targets == "numbers" or not data.num_classes:
         return OutputForm(named, math.prod(target), target=target)
-    if named not in OF_CLASSES:
+    if part.targets != "classes":
         return OutputForm(named, data.num_classes, target, target)
-    one = data.num_classes == 2 and named != "softmax"
+    one = data.num_classes == 2 and not part.per_class
     return OutputForm(named, 1 if one else data.num_classes, target, target)
 
 
-def _check_binary(data: Dataset) -> None:
+def _check_zeros_and_ones(named: str, data: Dataset) -> None:
     if data.num_classes != 2 and not _of_zeros_and_ones(data):
         raise DataError(
-            f"y of {data.name} must hold zeros and ones for problem.loss binary, got "
+            f"y of {data.name} must hold zeros and ones for problem.loss {named}, got "
             f"others; take squared, or leave problem.loss out"
         )
 

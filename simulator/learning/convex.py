@@ -7,6 +7,9 @@ import scipy.linalg
 import scipy.special
 from jaxtyping import Float, Int
 
+from ..config.named import function_at
+from ..data.losses import facts
+
 
 def smoothness(
     x: Float[np.ndarray, "N P"], loss: str, l2: float, *, bias: bool = True
@@ -32,7 +35,8 @@ def _smoothness(x: Float[np.ndarray, "N P"], loss: str, l2: float) -> float:
     gram = wide.T @ wide if x.shape[1] <= x.shape[0] else wide @ wide.T
     top = len(gram) - 1
     largest = scipy.linalg.eigh(gram, eigvals_only=True, subset_by_index=(top, top))
-    curvature = 0.5 if loss == "softmax" else 0.25
+    curvature = facts(loss).curvature
+    assert curvature is not None
     return curvature * float(largest[0]) / x.shape[0] + l2
 
 
@@ -94,7 +98,7 @@ def minimum(
     Args:
         x: Features of the training rows.
         y: Classes of the training rows, from 0.
-        loss: `sigmoid` or `softmax`.
+        loss: A loss whose record has a `row`, such as `sigmoid` or `softmax`.
         num_outputs: Number of logits of a sample, 1 for `sigmoid`.
         l2: Coefficient of the regulariser of all weights but biases.
         bias: Whether the model has one.
@@ -104,17 +108,13 @@ def minimum(
     width = ones.shape[1]
     kept = np.arange(width) < p
 
+    row = facts(loss).row
+    of_rows = function_at(row, f"row of {loss!r}", own=row.startswith("stalesim."))
+
     def value_and_gradient(flat: np.ndarray) -> tuple[float, np.ndarray]:
         weights = flat.reshape(num_outputs, width)
         logits = ones @ weights.T
-        if loss == "sigmoid":
-            each = np.logaddexp(0, logits[:, 0]) - y * logits[:, 0]
-            residual = (scipy.special.expit(logits[:, 0]) - y)[:, None]
-        else:
-            log_sum = np.asarray(scipy.special.logsumexp(logits, axis=1))
-            each = log_sum - logits[np.arange(n), y]
-            residual = np.exp(logits - log_sum[:, None])
-            residual[np.arange(n), y] -= 1
+        each, residual = of_rows(logits, y)
         gradient = residual.T @ ones / n + l2 * weights * kept
         value = each.mean() + 0.5 * l2 * np.sum((weights * kept) ** 2)
         return float(value), gradient.ravel()
@@ -130,3 +130,22 @@ def minimum(
         options={"maxiter": 20_000, "maxfun": 100_000, "ftol": 1e-15, "gtol": 1e-10},
     )
     return float(found.fun)
+
+
+def sigmoid(
+    logits: Float[np.ndarray, "N 1"], y: Int[np.ndarray, " N"]
+) -> tuple[Float[np.ndarray, " N"], Float[np.ndarray, "N 1"]]:
+    """Returns the losses of rows, and their derivatives in the logits."""
+    z = logits[:, 0]
+    return np.logaddexp(0, z) - y * z, (scipy.special.expit(z) - y)[:, None]
+
+
+def softmax(
+    logits: Float[np.ndarray, "N C"], y: Int[np.ndarray, " N"]
+) -> tuple[Float[np.ndarray, " N"], Float[np.ndarray, "N C"]]:
+    """Returns the losses of rows, and their derivatives in the logits."""
+    rows = np.arange(len(y))
+    log_sum = np.asarray(scipy.special.logsumexp(logits, axis=1))
+    residual = np.exp(logits - log_sum[:, None])
+    residual[rows, y] -= 1
+    return log_sum - logits[rows, y], residual

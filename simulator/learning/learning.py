@@ -10,7 +10,7 @@ from jaxtyping import Int
 from .. import inputs
 from ..config.base import Config
 from ..config.errors import ScenarioError
-from ..data import outputs
+from ..data import losses, outputs
 from ..data.base import Dataset, features_in
 from ..metrics import ProblemFacts, metric
 from ..models.parts import ModelCounts
@@ -26,9 +26,6 @@ MOST_WEIGHTS = 250_000_000
 """Weights of all clients' models, 1 GB in float32; their registers take as much."""
 OVERLAP = 2**32
 """Position, in the stream of partitions, of the samples that parties have in common."""
-LIKELIHOODS = ("softmax", "sigmoid")
-"""Losses that are negative log-likelihoods; of a linear model their least value is
-computed."""
 
 
 def cached_by_content(build: Callable[..., Any]) -> Callable[..., Any]:
@@ -161,14 +158,14 @@ class Learning:
             ScenarioError: One line with the metric and the remedy.
         """
         config, data, loss = self.config, self.data, self.form.loss
-        likelihood = loss in LIKELIHOODS
-        known = config.is_linear and likelihood
+        part = losses.facts(loss)
+        known = config.is_linear and bool(part.row)
         known = known or (config.model.is_diagonal and loss == "squared")
         facts = ProblemFacts(
             dataset=data.name,
             num_classes=data.num_classes,
             minimum=known,
-            likelihood=likelihood,
+            likelihood=part.targets == "classes" and part.in_nats,
             divided=config.partition.family == "horizontal",
         )
         for name in metrics:

@@ -8,7 +8,8 @@ rows first.
 
 import math
 from collections.abc import Callable
-from typing import Any, Literal, NamedTuple
+from functools import cache
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -16,7 +17,9 @@ from jaxtyping import Array, Bool, Float, Int, Num
 
 from ..config import functions
 from ..config.errors import ScenarioError
-from ..data.outputs import OF_CLASSES, OutputForm
+from ..config.named import function_at
+from ..data.losses import facts
+from ..data.outputs import OutputForm
 
 
 class OwnLoss(NamedTuple):
@@ -34,8 +37,8 @@ class OwnLoss(NamedTuple):
     positions: tuple[int, ...] | None = None
 
 
-Name = Literal["softmax", "sigmoid", "hinge", "taylor", "squared", "binary"]
-Loss = Name | OwnLoss
+Loss = str | OwnLoss
+"""The name of a record of the catalogue, or a loss of the user's own."""
 
 
 def of_form(form: OutputForm, *, as_given: bool) -> Loss:
@@ -49,8 +52,7 @@ def of_form(form: OutputForm, *, as_given: bool) -> Loss:
         ScenarioError: There is no such function.
     """
     if not form.is_own:
-        named: Any = form.loss
-        return named
+        return form.loss
     function = functions.resolve(form.loss, "problem.loss")
     if not callable(function):
         raise ScenarioError(
@@ -65,30 +67,25 @@ def per_sample(
 ) -> Float[Array, "*w S"]:
     """Returns the loss of each sample.
 
-    `softmax` and `sigmoid` are negative log-likelihoods in nats. `hinge` is one against
-    the rest: max(0, 1 - margin) summed over the classes, or of the only output, with
-    subgradient 0 at the kink (M-13). `taylor` is the second-order expansion of
-    `sigmoid` around 0, whose derivative is affine: ln 2 - s z / 2 + z^2 / 8 with the
-    label s = +-1 (F-10). `squared` is the squared distance of outputs and targets,
-    `binary` the negative log-likelihood of independent zeros and ones in nats, both the
-    mean over a row's numbers.
-
     Args:
         loss: The loss.
         outputs: Outputs `[*w, C, S]`; of a loss of one's own anything, samples first.
-        targets: Classes `[*w, S]`; of `squared`, `binary` and losses of one's own
+        targets: Classes `[*w, S]`; numbers, and those of losses of one's own,
             `[*w, S, ...]`.
     """
     if isinstance(loss, OwnLoss):
         return _own(loss, outputs, targets)
-    if loss in OF_CLASSES:
-        return _of_classes(loss, outputs, targets)
-    return _of_numbers(loss, outputs, targets)
+    function = _function(loss)
+    if by_position(loss):
+        return function(outputs, targets)
+    *w, C, S = outputs.shape
+    wanted = jnp.swapaxes(targets.reshape(*w, S, C), -1, -2).astype(outputs.dtype)
+    return function(outputs, wanted).mean(axis=-2)
 
 
 def by_position(loss: Loss) -> bool:
     """Says whether a position of a row, such as a frame, is a sample of the loss."""
-    return loss in OF_CLASSES
+    return isinstance(loss, str) and facts(loss).targets == "classes"
 
 
 def rows_first(loss: Loss, outputs: Any) -> Any:
@@ -111,17 +108,17 @@ def _own(
     return loss.function(rows_first(loss, outputs), targets)
 
 
-def _of_classes(
-    loss: Loss, logits: Float[Array, "*w C S"], labels: Num[Array, "*w S"]
+@cache
+def _function(name: str) -> Callable[[Any, Any], Any]:
+    part = facts(name)
+    own = part.function.startswith("stalesim.")
+    return function_at(part.function, f"function of the loss {name!r}", own=own)
+
+
+def softmax(
+    logits: Float[Array, "*w C S"], labels: Num[Array, "*w S"]
 ) -> Float[Array, "*w S"]:
-    if loss == "hinge":
-        return _hinge(logits, labels)
-    if loss == "taylor":
-        z = logits[..., 0, :]
-        return math.log(2) + (0.5 - labels) * z + z**2 / 8
-    if loss == "sigmoid":
-        z = logits[..., 0, :]
-        return jax.nn.softplus(z) - labels * z
+    """Returns negative log-likelihoods, in nats."""
     chosen = jax.nn.one_hot(labels, logits.shape[-2], axis=-2, dtype=logits.dtype)
     top = jax.lax.stop_gradient(logits.max(axis=-2, keepdims=True))
     shifted = logits - top
@@ -131,25 +128,49 @@ def _of_classes(
     return log_sum - (shifted * chosen).sum(axis=-2)
 
 
-def _of_numbers(
-    loss: Loss, outputs: Float[Array, "*w C S"], targets: Num[Array, "..."]
+def sigmoid(
+    logits: Float[Array, "*w 1 S"], labels: Num[Array, "*w S"]
 ) -> Float[Array, "*w S"]:
-    *w, C, S = outputs.shape
-    wanted = jnp.swapaxes(targets.reshape(*w, S, C), -1, -2).astype(outputs.dtype)
-    if loss == "squared":
-        return ((outputs - wanted) ** 2).mean(axis=-2)
-    return (jax.nn.softplus(outputs) - wanted * outputs).mean(axis=-2)
+    """Returns negative log-likelihoods of two classes, in nats."""
+    z = logits[..., 0, :]
+    return jax.nn.softplus(z) - labels * z
 
 
-def _hinge(
+def taylor(
+    logits: Float[Array, "*w 1 S"], labels: Num[Array, "*w S"]
+) -> Float[Array, "*w S"]:
+    """Returns `sigmoid` to second order, ln 2 - s z / 2 + z^2 / 8, s = +-1 (F-10)."""
+    z = logits[..., 0, :]
+    return math.log(2) + (0.5 - labels) * z + z**2 / 8
+
+
+def hinge(
     logits: Float[Array, "*w C S"], labels: Int[Array, "*w S"]
 ) -> Float[Array, "*w S"]:
+    """Returns max(0, 1 - margin), one against the rest, summed over the classes.
+
+    Its subgradient is 0 at the kink (M-13).
+    """
     if logits.shape[-2] == 1:
         own = labels[..., None, :] == 1
     else:
         own = jax.nn.one_hot(labels, logits.shape[-2], axis=-2, dtype=bool)
     margin = jnp.where(own, logits, -logits)
     return jax.nn.relu(1 - margin).sum(axis=-2)
+
+
+def squared(
+    outputs: Float[Array, "*w C S"], wanted: Float[Array, "*w C S"]
+) -> Float[Array, "*w C S"]:
+    """Returns squared distances."""
+    return (outputs - wanted) ** 2
+
+
+def binary(
+    outputs: Float[Array, "*w C S"], wanted: Float[Array, "*w C S"]
+) -> Float[Array, "*w C S"]:
+    """Returns negative log-likelihoods of independent zeros and ones, in nats."""
+    return jax.nn.softplus(outputs) - wanted * outputs
 
 
 def reduce(

@@ -11,6 +11,7 @@ from jaxtyping import Int
 
 from ..config.functions import UserFunction
 from ..data.base import Dataset
+from ..data.losses import facts
 from ..data.outputs import OutputForm
 from ..keys import key_of
 from ..metrics import MINIMUM, metric
@@ -20,9 +21,6 @@ from ..models.party import PartyNetwork, party_network
 from . import convex, estimates, horizontal, losses, own_functions, transfer, vertical
 from . import work as counting
 from .constants import Constants, remembered
-
-SMOOTH = ("softmax", "sigmoid", "taylor")
-"""Losses whose smoothness is bounded for a linear model."""
 
 
 class Numerics:
@@ -214,7 +212,7 @@ class Numerics:
         if config.model.is_diagonal and loss == "squared":
             L, mu, _ = self._diagonal
             return known._replace(smoothness=L, strong_convexity=mu)
-        if not config.is_linear or loss not in SMOOTH:
+        if not config.is_linear or facts(loss).curvature is None:
             return known
         return known._replace(
             smoothness=lambda: self._smoothness(bias=bias),

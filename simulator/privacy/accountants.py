@@ -33,7 +33,7 @@ from typing import ClassVar, final
 from ..config.errors import UserError
 from . import composition, gdp, numerical
 from .adp2sgd import lemmas
-from .releases import Gaussian, Release
+from .releases import Release
 
 Counts = tuple[tuple[Release, int], ...]
 """Kinds of release and how often each occurred."""
@@ -74,11 +74,8 @@ class Accountant(abc.ABC):
                 f"count must be >= 0, got {count}; a release is never taken back"
             )
         self.check(event)
-        ways = {
-            other.sampling
-            for other in (*self._counts, event)
-            if isinstance(other, Gaussian) and other.sampling_ratio < 1
-        }
+        drawn = (other.drawn for other in (*self._counts, event))
+        ways = {way for way in drawn if way is not None}
         if len(ways) > 1:
             raise UserError(
                 f"a client's releases must be sampled in one way, got {sorted(ways)}; "
@@ -128,7 +125,7 @@ class Accountant(abc.ABC):
 class _OfPure(Accountant):
     def check(self, event: Release) -> None:
         """Refuses releases that this accountant cannot account for."""
-        if isinstance(event, Gaussian):
+        if not event.is_pure:
             raise UserError(
                 f"{self.NAME} accounts for pure epsilons, got {event}; "
                 "use rdp, pld or gdp for Gaussian noise"
@@ -232,11 +229,7 @@ class Pld(Accountant):
 
     def check(self, event: Release) -> None:
         """Refuses releases that this accountant cannot account for."""
-        if (
-            isinstance(event, Gaussian)
-            and event.sampling_ratio < 1
-            and event.sampling == "uniform"
-        ):
+        if event.drawn == "uniform":
             raise UserError(
                 f"pld has no distribution for uniformly sampled noise, got {event}; "
                 "use rdp, or gdp for an approximation"
@@ -258,23 +251,16 @@ class Gdp(Accountant):
     @property
     def formal(self) -> bool:
         """Whether every release composed exactly."""
-        return all(
-            isinstance(event, Gaussian) and event.sampling_ratio == 1
-            for event in self._counts
-        )
+        return all(event.drawn is None for event in self._counts)
 
     def compose(self, counts: Counts, delta: float) -> float:
         """Computes epsilon at delta > 0 of at least one release."""
-        squares = math.fsum(
-            count * _increment(event)
-            for event, count in counts
-            if isinstance(event, Gaussian)
-        )
+        squares = math.fsum(count * _increment(event) for event, count in counts)
         return gdp.epsilon(math.sqrt(squares), delta)
 
     def check(self, event: Release) -> None:
         """Refuses releases that this accountant cannot account for."""
-        if not isinstance(event, Gaussian):
+        if event.is_pure:
             raise UserError(
                 f"gdp accounts for Gaussian noise, got {event}; "
                 "use optimal, rdp or pld for pure epsilons"
@@ -293,8 +279,7 @@ class Lemma2(Accountant):
         """Computes epsilon at delta > 0 of at least one release."""
         slope, largest = 0.0, math.inf
         for event, count in counts:
-            assert isinstance(event, Gaussian)
-            ratio, variance = event.sampling_ratio, event.multiplier**2
+            ratio, variance = event.sampling_ratio, event.noise**2
             if ratio == 1:
                 slope += count / (2 * variance)
                 continue
@@ -309,7 +294,7 @@ class Lemma2(Accountant):
 
     def check(self, event: Release) -> None:
         """Refuses releases that this accountant cannot account for."""
-        if not isinstance(event, Gaussian) or event.sampling != "uniform":
+        if event.is_pure or event.drawn == "poisson":
             raise UserError(
                 f"{self.NAME} accounts for Gaussian noise on distinct samples, got "
                 f"{event}; use rdp or pld"
@@ -340,9 +325,9 @@ def _epsilons(counts: Counts) -> tuple[list[float], list[int]]:
 
 
 @lru_cache(maxsize=4096)
-def _increment(event: Gaussian) -> float:
-    form: gdp.Form = "gdp_uniform" if event.sampling == "uniform" else "gdp_poisson"
-    return float(gdp.increments(event.multiplier, event.sampling_ratio, form))
+def _increment(event: Release) -> float:
+    form: gdp.Form = "gdp_uniform" if event.drawn != "poisson" else "gdp_poisson"
+    return float(gdp.increments(event.noise, event.sampling_ratio, form))
 
 
 def check_delta(delta: float) -> None:

@@ -106,7 +106,7 @@ def calibration(
         found = one.epsilon(delta)
         within = found <= epsilon * (1 + 1e-9)
         opinions.append(Opinion(part.name, found, one.formal, within))
-    pure = None if isinstance(release, Gaussian) else release.pure_epsilon
+    pure = release.pure_epsilon if release.is_pure else None
     protects = f"{SAMPLE} (clip: sample, sensitivity 2 C / b)"
     if sampling_ratio == 1:
         protects += f"; or {CONTRIBUTION} (clip: contribution, sensitivity 2 C)"

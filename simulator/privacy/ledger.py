@@ -9,7 +9,7 @@ when a run is over.
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -18,7 +18,7 @@ from ..config.errors import ScenarioError
 from .budgets import releases_within
 from .parts import accountant as accountant_of
 from .parts import make
-from .releases import Calibrated, Gaussian, Guarantee, Release
+from .releases import Calibrated, Guarantee, Release
 
 
 class Entries(NamedTuple):
@@ -152,12 +152,11 @@ class Ledger:
             same.setdefault(guarantee.release, []).append(client)
         for release, clients in same.items():
             for number, name in enumerate(self.accountants):
-                own, one = counts[:, clients], release
-                counts_all = accountant_of(name).counts_all
-                if counts_all and isinstance(release, Gaussian):
+                own, one = counts[:, clients], cast("Any", release)
+                if accountant_of(name).counts_all:
                     own = np.broadcast_to(counts.sum(axis=1, keepdims=True), own.shape)
                     ratio = release.sampling_ratio / len(self.guarantees)
-                    one = replace(release, sampling_ratio=ratio)
+                    one = replace(one, sampling_ratio=ratio)
                 known, place = np.unique(own, return_inverse=True)
                 values = [epsilon(one, int(n), name, self.delta) for n in known]
                 found[:, clients, number] = np.array(values)[place.reshape(own.shape)]

@@ -11,10 +11,13 @@ for a share of clients or of arrivals, and batches of a shuffled epoch have rati
 """
 
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from ..config.errors import UserError
+from ..config.extras import extra
 
 Sampling = Literal["uniform", "poisson"]
 """Batches of a fixed size under replace-one adjacency, or every sample by chance under
@@ -29,8 +32,57 @@ _LARGE = 500.0
 """Above this epsilon amplification is not worth its overflow."""
 
 
+class Release(ABC):
+    """What one message tells of a client's data, and what it is to dp-accounting.
+
+    It is hashable, and equal to releases that cost the same.
+    """
+
+    is_pure: ClassVar[bool]
+    """Whether it has an epsilon at delta 0."""
+    if TYPE_CHECKING:
+        sampling_ratio: float
+        """Ratio of the client's own draw, in (0, 1]."""
+
+    @property
+    @abstractmethod
+    def noise(self) -> float:
+        """Scale of the noise over the sensitivity, >= 0."""
+
+    @property
+    def drawn(self) -> Sampling | None:
+        """Way in which the client draws, where its adjacency follows from that."""
+        return None
+
+    @property
+    @abstractmethod
+    def pure_epsilon(self) -> float:
+        """Epsilon at delta 0, amplified by the client's own draw; inf: none."""
+
+    @property
+    @abstractmethod
+    def protects(self) -> bool:
+        """Whether there is any noise."""
+
+    def event(self) -> Any:
+        """Returns dp-accounting's event; None: randomised response of the epsilon."""
+        return None
+
+    def losses(self, interval: float) -> Any:
+        """Returns the distribution of its privacy losses, of dp-accounting.
+
+        Args:
+            interval: Between losses on the grid, > 0.
+        """
+        common = library("pld.common")
+        privacy_loss_distribution = library("pld.privacy_loss_distribution")
+
+        pure = common.DifferentialPrivacyParameters(self.pure_epsilon, 0)
+        return privacy_loss_distribution.from_privacy_parameters(pure, interval)
+
+
 @dataclass(frozen=True)
-class Gaussian:
+class Gaussian(Release):
     """A release with independent normal noise on every coordinate.
 
     Attributes:
@@ -39,6 +91,7 @@ class Gaussian:
         sampling: Way in which the client draws; without effect at ratio 1.
     """
 
+    is_pure: ClassVar[bool] = False
     multiplier: float
     sampling_ratio: float = 1.0
     sampling: Sampling = "uniform"
@@ -52,6 +105,11 @@ class Gaussian:
         _check_ratio(self.sampling_ratio)
 
     @property
+    def noise(self) -> float:
+        """Scale of the noise over the sensitivity."""
+        return self.multiplier
+
+    @property
     def pure_epsilon(self) -> float:
         """Epsilon at delta 0: none."""
         return math.inf
@@ -61,9 +119,40 @@ class Gaussian:
         """Whether there is any noise."""
         return self.multiplier > 0
 
+    @property
+    def drawn(self) -> Sampling | None:
+        """Way in which the client draws; None where each release has all samples."""
+        return self.sampling if self.sampling_ratio < 1 else None
+
+    def event(self) -> Any:
+        """Returns dp-accounting's event."""
+        dpa = library()
+
+        noise = dpa.GaussianDpEvent(self.multiplier)
+        if self.drawn is None:
+            return noise
+        if self.drawn == "poisson":
+            return dpa.PoissonSampledDpEvent(self.sampling_ratio, noise)
+        # It asks for numbers of samples and uses their ratio.
+        ratio = Fraction(self.sampling_ratio).limit_denominator(10**9)
+        return dpa.SampledWithoutReplacementDpEvent(
+            ratio.denominator, ratio.numerator, noise
+        )
+
+    def losses(self, interval: float) -> Any:
+        """Returns the distribution of its privacy losses."""
+        privacy_loss_distribution = library("pld.privacy_loss_distribution")
+
+        # Add-or-remove takes the sensitivity as 1; replace-one would take it as 2.
+        return privacy_loss_distribution.from_gaussian_mechanism(
+            self.multiplier,
+            value_discretization_interval=interval,
+            sampling_prob=self.sampling_ratio,
+        )
+
 
 @dataclass(frozen=True)
-class Pure:
+class Pure(Release):
     """A release that is (epsilon, 0)-DP by any mechanism, spherical Laplace included.
 
     Accounted for as the worst such mechanism, randomised response.
@@ -76,6 +165,7 @@ class Pure:
     Theorem 1.
     """
 
+    is_pure: ClassVar[bool] = True
     epsilon: float
     sampling_ratio: float = 1.0
 
@@ -92,6 +182,11 @@ class Pure:
         """Makes the release of a noise scale over sensitivity >= 0."""
         epsilon = 1 / multiplier if multiplier else math.inf
         return cls(epsilon, sampling_ratio)
+
+    @property
+    def noise(self) -> float:
+        """Scale of the noise over the sensitivity, of a Laplace mechanism."""
+        return 1 / self.epsilon
 
     @property
     def pure_epsilon(self) -> float:
@@ -122,8 +217,22 @@ class Laplace(Pure):
         sampling_ratio: Ratio of the client's own draw, in (0, 1].
     """
 
+    def event(self) -> Any:
+        """Returns dp-accounting's event, which it has of all samples alone."""
+        dpa = library()
 
-Release: TypeAlias = Gaussian | Laplace | Pure
+        whole = self.sampling_ratio == 1
+        return dpa.LaplaceDpEvent(1 / self.epsilon) if whole else super().event()
+
+    def losses(self, interval: float) -> Any:
+        """Returns the distribution of its privacy losses."""
+        privacy_loss_distribution = library("pld.privacy_loss_distribution")
+
+        if self.sampling_ratio < 1:
+            return super().losses(interval)
+        return privacy_loss_distribution.from_laplace_mechanism(
+            1 / self.epsilon, value_discretization_interval=interval
+        )
 
 
 @dataclass(frozen=True)
@@ -172,3 +281,16 @@ def _check_ratio(sampling_ratio: float) -> None:
             f"sampling ratio must be in (0, 1], got {sampling_ratio}; "
             "it is the batch over the client's number of samples"
         )
+
+
+def library(module: str = "") -> Any:
+    """Imports and returns dp-accounting, or a module of it.
+
+    Args:
+        module: Name of the module within the library.
+
+    Raises:
+        UserError: It is not installed.
+    """
+    name = ".".join(filter(None, ("dp_accounting", module)))
+    return extra(name, "privacy", "an accountant rdp or pld")

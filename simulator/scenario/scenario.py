@@ -17,6 +17,7 @@ from ..config.functions import FunctionName
 from ..config.named import NamedPart
 from ..config.parts import tag
 from ..config.text import suggestion
+from ..data.losses import facts, in_nats
 from ..models.linear.part import Linear
 from ..models.server.part import ServerModel
 from . import tuning
@@ -48,10 +49,7 @@ class Problem(Config):
     """Which client has which rows or columns."""
     model: Annotated[Any, AnyPart("models")] = Linear()
     """Model that is learned."""
-    loss: (
-        Literal["auto", "softmax", "sigmoid", "hinge", "taylor", "squared", "binary"]
-        | FunctionName
-    ) = "auto"
+    loss: Literal["auto"] | Annotated[str, AnyName("losses")] | FunctionName = "auto"
     """`auto` takes the cross-entropies `sigmoid` for two classes and `softmax` for
     more; `hinge` is one against the rest, a linear SVM where the model is linear;
     `taylor` is `sigmoid` to second order, whose derivative is affine (FedBCD, F-10).
@@ -75,9 +73,13 @@ class Problem(Config):
     def _as_before(self, dump: Callable[["Problem"], Any]) -> dict[str, Any]:
         return without(dump(self), server=None, loss_unit=None)
 
+    def named_parts(self) -> tuple[NamedPart, ...]:
+        """Returns the loss."""
+        return (facts(self.loss),)
+
     @model_validator(mode="after")
     def _own_unit(self) -> "Problem":
-        if self.loss_unit is not None and self.loss in metrics.IN_NATS:
+        if self.loss_unit is not None and in_nats(self.loss):
             raise LocatedError(
                 f"problem.loss_unit must be left out for the loss {self.loss!r}, which "
                 f"is in nats, got {self.loss_unit!r}; remove it",

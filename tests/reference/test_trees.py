@@ -13,13 +13,12 @@ from stalesim.simulator.config.errors import ScenarioError, UserError
 from stalesim.simulator.laws.constant import Constant
 from stalesim.simulator.laws.distributions import Scipy
 from stalesim.simulator.protocols import Collect, SpanningTree
-from stalesim.simulator.protocols.gossip.graphs import (
+from stalesim.simulator.protocols.graphs import (
     Complete,
     Edges,
-    Graph,
     Ring,
     Torus,
-    build_edges,
+    Undirected,
 )
 from stalesim.simulator.scenario.scenario import Scenario
 from stalesim.simulator.scenario.study import merge
@@ -59,7 +58,7 @@ def twin_of(
 ) -> list[twin.Round]:
     world = World(clients, n, seed)
     pivot = protocol.pivot - 1
-    nodes = twin.tree_of(build_edges(protocol.graph, n), n, pivot)
+    nodes = twin.tree_of(protocol.graph.edges_of(n), n, pivot)
     return twin.play(
         nodes,
         pivot,
@@ -108,7 +107,7 @@ RULES = ({"count": 9}, {"count": 1}, {"harmonic_mean": 2.5})
     ids=["end of a line", "middle of a line", "ring", "star", "torus"],
 )
 def test_rounds_are_those_of_the_twin(
-    graph: Graph, pivot: int, rule: dict[str, Any], late: Any
+    graph: Undirected, pivot: int, rule: dict[str, Any], late: Any
 ) -> None:
     n = 9 if isinstance(graph, Torus) else 7
     protocol = SpanningTree(graph=graph, pivot=pivot, late=late, **rule)
@@ -219,7 +218,7 @@ def test_a_round_of_sums_is_of_the_order_of_its_equilibrium_time(seed: int) -> N
     clients = Clients(compute=Constant(value=tuple(h)), upload=link, download=link)
     protocol = SpanningTree(graph=chosen, pivot=pivot + 1, count=count, late="stop")
     rows, jobs, _ = everything(played(protocol, clients, n, rounds=12))
-    tau = 2 * rho * distances(build_edges(chosen, n), n)[pivot]
+    tau = 2 * rho * distances(chosen.edges_of(n), n)[pivot]
     order = np.argsort(np.maximum(h, tau))
     most = np.maximum(h, tau)[order]
     least = np.maximum(most, count / np.cumsum(1 / h[order])).min()
@@ -246,7 +245,7 @@ def test_equal_clients_on_graphs_have_closed_forms(
     Source: Tyurin and Richtarik (2024), eq. 15.
     """
     n, h = 25, 1.0
-    graph: Graph = Ring()
+    graph: Undirected = Ring()
     pivot, a, low, high = 1, sqrt(rho * h * s), sqrt(2 / 3), 2.0
     if kind == "line":
         graph = Edges(edges=tuple((k, k + 1) for k in range(1, n)))
@@ -281,7 +280,7 @@ def test_a_round_of_means_is_of_the_order_of_its_bound(seed: int) -> None:
     r = np.random.default_rng(seed)
     n = int(r.integers(3, 12))
     line = Edges(edges=tuple((k, k + 1) for k in range(1, n)))
-    chosen: Graph = [Ring(), Complete(), line][seed % 3]
+    chosen: Undirected = [Ring(), Complete(), line][seed % 3]
     h, rho = r.uniform(0.2, 4, n), float(r.choice([0.05, 0.5, 3]))
     pivot, mean = int(r.integers(n)), float(r.uniform(1, 9))
     link = Link(latency=Constant(value=rho))
@@ -290,7 +289,7 @@ def test_a_round_of_means_is_of_the_order_of_its_bound(seed: int) -> None:
         graph=chosen, pivot=pivot + 1, harmonic_mean=mean, late="stop"
     )
     rows, jobs, _ = everything(played(protocol, clients, n, rounds=6))
-    far = rho * distances(build_edges(chosen, n), n)
+    far = rho * distances(chosen.edges_of(n), n)
     bound = max(far.max(), h.max(), h.mean() * mean)
     rounds = np.diff(rows.time[rows.kind == Kind.COMMIT], prepend=0)
     assert (rounds <= 11 * bound).all()

@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int, Key
 
 from ...config.errors import ScenarioError
-from ...learning.constants import Constants
+from ...learning.constants import Constants, measured
 from ...learning.horizontal import HorizontalProblem
 from ...setup import RunSetup
 from .. import client_work
@@ -25,7 +25,7 @@ from ..base import (
     on_device,
 )
 from ..client_work import Work
-from ..step_rules import Schedule, Steps, measured, resolve
+from ..step_rules import Schedule, Steps, resolve
 from .part import Audp, EdgeCloud, Mapa
 from .stages import MOST_STAGES, stages
 

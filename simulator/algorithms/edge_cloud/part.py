@@ -19,12 +19,11 @@ from ..part import (
     Algorithm,
     Batch,
     Message,
-    OrData,
-    Positive,
     ProblemShape,
     StepSize,
     model_and_gradient,
 )
+from ..step_rules import OrData, Positive
 
 Part = Annotated[float, Field(gt=0, lt=1)]
 

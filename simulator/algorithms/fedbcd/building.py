@@ -2,12 +2,12 @@
 
 import jax.numpy as jnp
 
-from ...learning.constants import Constants
+from ...learning.constants import Constants, measured
 from ...learning.convex import largest_step
 from ...setup import RunSetup
 from ..base import on_device
 from ..optimizers.rule import rule_of
-from ..step_rules import measured, resolve
+from ..step_rules import resolve
 from .kernel import BlockDescentKernel
 from .part import BlockDescent
 from .transfer import TransferDescent

@@ -12,10 +12,10 @@ from ..part import (
     FLOAT_BYTES,
     Algorithm,
     Message,
-    Positive,
     ProblemShape,
     StepSize,
 )
+from ..step_rules import Positive
 
 Scales = Annotated[
     Annotated[float, Field(ge=0)]

@@ -1,4 +1,4 @@
-"""Gossip: its options, its graphs and mixing, its workers, and what records them."""
+"""Gossip: its options, its workers, and what records them."""
 
 from .gossip import Gossip
 

@@ -15,17 +15,12 @@ from ..base import (
     refuse_selection,
     refuse_server,
 )
-from .graphs import (
-    Bipartite,
-    Graph,
-    check_graph,
-    check_size,
-)
-from .mixing import (
-    is_directed,
-    mixing_matrices,
-    receivers,
-)
+from ..graphs import AnyGraph, Bipartite
+
+MOST_WORKERS = 100_000
+"""Workers of gossip, each with a model of its own."""
+MOST_MIXED = 2_000
+"""Workers that average all at once, by a matrix of all with all: 32 MB."""
 
 
 class GossipOptions(Protocol):
@@ -34,7 +29,7 @@ class GossipOptions(Protocol):
     kind: Literal["gossip"] = "gossip"
     has_server: ClassVar[bool] = False
     averages: ClassVar[bool] = True
-    graph: Graph = Bipartite()
+    graph: AnyGraph = Bipartite()
     """Pairs of workers that may average; by default senders with receivers (A-08)."""
     average: Literal["pairwise", "all", "neighbours"] = "pairwise"
     """Two neighbours at a time; or, in rounds in which all wait for each other,
@@ -68,7 +63,7 @@ class GossipOptions(Protocol):
                 "neighbours average at once, got 'during'; change it",
                 ("order",),
             )
-        if self.average == "pairwise" and is_directed(self.graph):
+        if self.average == "pairwise" and self.is_directed:
             raise LocatedError(
                 f"graph must not be directed for pairwise averaging, got "
                 f"{self.graph.kind!r}; take average: neighbours",
@@ -88,7 +83,7 @@ class GossipOptions(Protocol):
             num_workers: K.
             draw: Random numbers, for random graphs.
         """
-        first = receivers(self.graph, num_workers, draw)[0]
+        first = self.graph.receivers(num_workers, draw)[0]
         return [len(others) for others in first]
 
     def check_setting(self, clients: Clients | None, server: Server, n: int) -> None:
@@ -97,16 +92,14 @@ class GossipOptions(Protocol):
         refuse_server(self.kind, server, "which has none")
         for part in (clients, *clients.groups.values()) if clients else ():
             _refuse_absence(part)
-        check_size(n, mixed=self.in_rounds)
+        _check_size(n, mixed=self.in_rounds)
         if self.average != "all":
-            check_graph(self.graph, n, must_have_sides=self.initiator == "sender")
-        if is_directed(self.graph):
-            receivers(self.graph, n)
+            self.graph.check(n, must_have_sides=self.initiator == "sender")
 
     @property
     def is_directed(self) -> bool:
         """Whether messages go along edges in one direction."""
-        return is_directed(self.graph)
+        return self.graph.is_directed
 
     def cadence(self, num_clients: int, in_flight: int) -> Cadence:
         """Returns how rows come: steps, and averagings of two or of all workers.
@@ -145,7 +138,19 @@ class GossipOptions(Protocol):
             return None
         if self.average == "all":
             return np.full((1, num_workers, num_workers), 1 / num_workers)
-        return mixing_matrices(self.graph, num_workers, draw, pushes=pushes)
+        return self.graph.mixing(num_workers, draw, pushes=pushes)
+
+
+def _check_size(num_workers: int, *, mixed: bool) -> None:
+    """Refuses more workers than can have models of their own."""
+    most = MOST_MIXED if mixed else MOST_WORKERS
+    if num_workers > most:
+        how = "average all at once" if mixed else "average in pairs"
+        raise LocatedError(
+            f"protocol gossip must have at most {most:,} workers that {how}, got "
+            f"{num_workers:,}; take fewer clients",
+            ("protocol",),
+        )
 
 
 def _refuse_absence(behaviour: Behaviour) -> None:

@@ -5,13 +5,7 @@ from abc import ABC, abstractmethod
 from ...streams import Purpose
 from ...world.faults import Keyed
 from ...world.world import World
-from .graphs import (
-    Draw,
-    build_edges,
-    find_senders,
-    neighbours,
-    no_sides,
-)
+from ..graphs.base import Draw, find_senders, neighbours, no_sides
 from .options import GossipOptions
 from .pairs import Pair, Pairs, Then
 from .recorder import GossipRecorder
@@ -149,7 +143,7 @@ class _Pairwise(_Workers):
     ) -> None:
         super().__init__(config, world, recorder)
         n, streams = world.num_clients, world.streams
-        edges = build_edges(config.graph, n, _drawing(world))
+        edges = config.graph.edges_of(n, _drawing(world))
         senders = None
         if config.initiator != "every":
             senders = find_senders(edges, n)

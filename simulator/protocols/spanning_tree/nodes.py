@@ -8,7 +8,7 @@ from typing import Literal
 from ...streams import Purpose
 from ...timeline import Incident, Outcome
 from ...world.world import World
-from ..gossip.graphs import Edge, neighbours
+from ..graphs.base import Edge, neighbours
 from .recorder import DoneJob, TreeRecorder
 
 News = tuple[Literal["model", "end"], int]

@@ -15,8 +15,7 @@ from ..base import (
     refuse_selection,
     refuse_server,
 )
-from ..gossip.graphs import Graph, build_edges, check_graph
-from ..gossip.mixing import is_directed
+from ..graphs import AnyGraph
 from .nodes import tree_of
 from .recorder import TreeRecorder
 from .reducing import Reducing
@@ -48,7 +47,7 @@ class SpanningTree(GatheringRounds):
     kind: Literal["spanning_tree"] = "spanning_tree"
     has_server: ClassVar[bool] = False
     like: ClassVar[str] = "collect"
-    graph: Graph
+    graph: AnyGraph
     """Pairs of clients that have a link."""
     pivot: Annotated[int, Field(ge=1)] = 1
     """Number of the client that makes the steps."""
@@ -69,7 +68,7 @@ class SpanningTree(GatheringRounds):
                 "must have exactly one of count and harmonic_mean; write for example "
                 "count: 10"
             )
-        if is_directed(self.graph):
+        if self.graph.is_directed:
             raise LocatedError(
                 f"graph must not be directed for a tree whose edges go both ways, got "
                 f"{self.graph.kind!r}; take another one",
@@ -130,7 +129,7 @@ class SpanningTree(GatheringRounds):
                 f"clients",
                 ("protocol",),
             )
-        check_graph(self.graph, n, must_have_sides=False)
+        self.graph.check(n, must_have_sides=False)
         if self.pivot > n:
             raise LocatedError(
                 f"protocol.pivot must be at most the number of clients ({n}), got "
@@ -153,7 +152,7 @@ class SpanningTree(GatheringRounds):
         def draw(number: int):
             return world.streams.at(Purpose.GRAPH, 0, number)
 
-        edges = build_edges(self.graph, world.num_clients, draw)
+        edges = self.graph.edges_of(world.num_clients, draw)
         nodes = tree_of(edges, world.num_clients, self.pivot - 1)
         rounds = Reducing if self.count is None else Summing
         least = self.count or self.harmonic_mean

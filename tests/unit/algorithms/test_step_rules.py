@@ -5,25 +5,25 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from stalesim.simulator.algorithms.part import (
-    BoundedNonconvexStep,
-    BoundedStronglyConvexStep,
+from stalesim.simulator.algorithms.step_rules import (
     ConstantStep,
     InverseRootStep,
+    Schedule,
     StepSize,
+    resolve,
+)
+from stalesim.simulator.algorithms.vafl.theorems import (
+    BoundedNonconvexStep,
+    BoundedStronglyConvexStep,
     StochasticNonconvexStep,
     StochasticStronglyConvexStep,
-)
-from stalesim.simulator.algorithms.step_rules import (
-    Constants,
-    Schedule,
     bound_bounded_nonconvex,
     delay_second_moment,
     delay_tail,
     geometric_refresh,
-    resolve,
 )
 from stalesim.simulator.config.errors import ScenarioError
+from stalesim.simulator.learning.constants import Constants
 from tests.reference.fedbcd_theory_twin import inverse_sqrt_steps
 
 NONE = Constants()

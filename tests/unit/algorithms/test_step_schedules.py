@@ -11,8 +11,13 @@ from pydantic import ValidationError
 
 from stalesim.simulator import studies
 from stalesim.simulator.algorithms.base import on_device
-from stalesim.simulator.algorithms.part import PiecewiseStep, WarmupStep
-from stalesim.simulator.algorithms.step_rules import Constants, Steps, resolve
+from stalesim.simulator.algorithms.step_rules import (
+    Constants,
+    PiecewiseStep,
+    Steps,
+    WarmupStep,
+    resolve,
+)
 from stalesim.simulator.scenario.scenario import Scenario
 from stalesim.simulator.scenario.study import merge
 from stalesim.simulator.simulation import prepare

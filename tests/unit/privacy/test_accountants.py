@@ -6,7 +6,9 @@ import math
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -426,3 +428,34 @@ def test_two_ways_of_sampling_do_not_mix() -> None:
     with pytest.raises(UserError, match="sampled in one way"):
         accountant.release(1, Gaussian(1.0, 0.1, "poisson"))
     assert accountant.releases == 2
+
+
+@dataclass(frozen=True)
+class Twice(Release):
+    """Two numbers, each with normal noise: one that no accountant knows by name."""
+
+    multiplier: float
+    sampling_ratio: float = 1.0
+    is_pure: ClassVar[bool] = False
+    pure_epsilon: ClassVar[float] = math.inf  # pyright: ignore[reportIncompatibleMethodOverride]
+    protects: ClassVar[bool] = True  # pyright: ignore[reportIncompatibleMethodOverride]
+
+    @property
+    def noise(self) -> float:
+        return self.multiplier / math.sqrt(2)
+
+    def event(self) -> Any:
+        return Gaussian(self.noise).event()
+
+    def losses(self, interval: float) -> Any:
+        return Gaussian(self.noise).losses(interval)
+
+
+@of_gaussian
+def test_a_release_of_ones_own_is_accounted_for(kind: type[Accountant]) -> None:
+    expected = _epsilon(kind, (3, Gaussian(4.0)))
+    assert _epsilon(kind, (3, Twice(4 * math.sqrt(2)))) == pytest.approx(
+        expected, rel=1e-9
+    )
+    with pytest.raises(UserError, match="accounts for pure epsilons"):
+        Basic().release(1, Twice(4.0))

@@ -17,7 +17,8 @@ from stalesim.simulator.config.stop import Stop
 from stalesim.simulator.laws.constant import Constant
 from stalesim.simulator.laws.distributions import Scipy
 from stalesim.simulator.protocols import Gossip, Synchronous
-from stalesim.simulator.protocols.gossip.graphs import (
+from stalesim.simulator.protocols.gossip.pairs import Pair, Pairs
+from stalesim.simulator.protocols.graphs import (
     Arcs,
     Bipartite,
     Complete,
@@ -27,11 +28,8 @@ from stalesim.simulator.protocols.gossip.graphs import (
     RandomRegular,
     Ring,
     Torus,
-    build_edges,
-    find_senders,
 )
-from stalesim.simulator.protocols.gossip.mixing import mixing_matrices, receivers
-from stalesim.simulator.protocols.gossip.pairs import Pair, Pairs
+from stalesim.simulator.protocols.graphs.base import find_senders
 from stalesim.simulator.scenario.setting import WorldScenario
 from stalesim.simulator.streams import Purpose, Streams
 from stalesim.simulator.timeline import (
@@ -81,8 +79,8 @@ def linked(compute, latency, **options) -> Clients:
 def edges_of(graph, num_workers: int, seed: int = 1) -> list[tuple[int, int]]:
     """Returns the edges that a run with that seed has."""
     streams = Streams(seed)
-    return build_edges(
-        graph, num_workers, lambda number: streams.at(Purpose.GRAPH, 0, number)
+    return graph.edges_of(
+        num_workers, lambda number: streams.at(Purpose.GRAPH, 0, number)
     )
 
 
@@ -351,9 +349,9 @@ def test_neighbours_average_at_once_when_all_are_ready(order) -> None:
 
 
 def test_directed_exponential_graphs_go_twice_as_far_each_round() -> None:
-    phases = receivers(Exponential(), 6)
+    phases = Exponential().receivers(6)
     assert [phase[0] for phase in phases] == [[1], [2], [4]]
-    matrices = mixing_matrices(Exponential(), 8, pushes=True)
+    matrices = Exponential().mixing(8, pushes=True)
     np.testing.assert_array_equal(matrices.sum(axis=1), 1)
     # Three rounds of eight workers mix exactly.
     np.testing.assert_allclose(matrices[2] @ matrices[1] @ matrices[0], 1 / 8)
@@ -367,7 +365,7 @@ def test_metropolis_weights_keep_the_mean(graph) -> None:
         return Streams(1).at(Purpose.GRAPH, 0, number)
 
     for pushes in (False, True):
-        (matrix,) = mixing_matrices(graph, 12, draw, pushes=pushes)
+        (matrix,) = graph.mixing(12, draw, pushes=pushes)
         np.testing.assert_allclose(matrix.sum(axis=0), 1)
         linked_to = {(int(i), int(j)) for i, j in np.argwhere(matrix) if i < j}
         assert linked_to == set(edges_of(graph, 12))
@@ -379,7 +377,7 @@ def test_metropolis_weights_keep_the_mean(graph) -> None:
 
 def test_push_sum_weights_stand_in_columns() -> None:
     graph = Arcs(arcs=((1, 2), (2, 3), (3, 1), (1, 3)))
-    (matrix,) = mixing_matrices(graph, 3, pushes=True)
+    (matrix,) = graph.mixing(3, pushes=True)
     third = 1 / 3
     np.testing.assert_allclose(
         matrix, [[third, 0, 0.5], [third, 0.5, 0], [third, 0.5, 0.5]]

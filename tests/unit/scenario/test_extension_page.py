@@ -18,13 +18,16 @@ PAGE = Path("docs/extending.md")
 MODULES = {
     "checkpoints": "laws",
     "take_turns": "protocols",
+    "stars": "graphs",
     "signs": "algorithms",
     "medians": "algorithms",
     "halved": "weights",
+    "cosine": "step_sizes",
     "squares": "models",
     "rings": "data",
     "outskirts": "partitions",
     "shifts": "protocols",
+    "smoothed": "losses",
     "brier": "metrics",
     "zcdp": "accountants",
     "above": "claims",
@@ -32,7 +35,12 @@ MODULES = {
 }
 OF_STUDY = ("above", "cycles")
 """Modules whose parts are no part of a run."""
-NAMES = {"signs": "sign_sgd", "medians": "median_sgd", "brier": "brier_score"}
+NAMES = {
+    "stars": "star",
+    "signs": "sign_sgd",
+    "medians": "median_sgd",
+    "brier": "brier_score",
+}
 """Names of parts that are not called like their modules."""
 VARIANTS = [name for name in MODULES if name not in OF_STUDY]
 BASE = {
@@ -158,12 +166,26 @@ def test_the_protocol_lets_nobody_commit_twice_in_a_row(study: Study) -> None:
     assert not repeated("take_turns")
 
 
+def test_the_graph_has_an_edge_with_the_first_worker_alone(study: Study) -> None:
+    messages = by_variant(study, "evaluations", "messages")["stars"]
+    # Three edges, both ways, in each round of four workers' commits.
+    assert messages == [0, 25 * 6, 50 * 6]
+
+
 def test_the_algorithm_sends_a_bit_for_a_number(study: Study) -> None:
     sent = by_variant(study, "evaluations", "upload_bytes")
     # 31 weights: 4 bytes, where float32 has 124.
     assert sent["signs"][-1] * 31 == sent["base"][-1]
     accuracy = by_variant(study, "evaluations", "test_accuracy")
     assert accuracy["signs"][-1] > 0.9
+
+
+def test_the_step_size_falls_by_a_cosine(study: Study) -> None:
+    taken = np.array(by_variant(study, "commits", "step_size")["cosine"])
+    epoch = np.arange(taken.size) * 16 // 455  # training rows
+    expected = 0.1 * (1 + np.cos(np.pi * np.minimum(epoch, 4) / 5)) / 2
+    np.testing.assert_allclose(taken, expected, rtol=1e-6)
+    assert np.unique(taken).size == 5
 
 
 def test_the_model_has_a_weight_for_a_square(study: Study) -> None:
@@ -203,6 +225,17 @@ def test_the_weight_halves_every_two_commits(study: Study) -> None:
 def test_a_chain_with_a_stage_of_ones_own_learns(study: Study) -> None:
     losses = by_variant(study, "evaluations", "test_loss")["medians"]
     assert losses[-1] < 0.5 * losses[0]
+
+
+def test_the_loss_has_an_output_for_each_of_two_classes(study: Study) -> None:
+    sent = by_variant(study, "evaluations", "upload_bytes")
+    assert sent["smoothed"][-1] == 2 * sent["base"][-1]
+    commits = by_variant(study, "commits", "loss")["smoothed"]
+    assert commits[0] == pytest.approx(np.log(2), rel=1e-6)
+    # Nothing is surer than 0.95, so no loss is below the entropy of that.
+    assert -(0.95 * np.log(0.95) + 0.05 * np.log(0.05)) < commits[-1] < 0.6
+    taken = by_variant(study, "commits", "step_size")["smoothed"]
+    assert 0 < taken[0] < 0.05  # by the curvature that the record says
 
 
 def test_the_metric_is_evaluated(study: Study) -> None:
@@ -257,5 +290,5 @@ def test_what_is_registered_is_listed_with_its_source(
 def test_the_schema_knows_what_is_registered(folder: Path, imports: list[str]) -> None:
     known = json.loads(stalesim(folder, *imports, "schema"))["$defs"]
     classes = {"Checkpoints", "TakeTurns", "SignSgd", "Squares", "Rings", "Outskirts"}
-    classes |= {"Shifts", "Above"}
+    classes |= {"Shifts", "Above", "Cosine", "Star"}
     assert classes <= set(known)
