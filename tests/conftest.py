@@ -24,7 +24,7 @@ os.environ["JAX_NUMPY_RANK_PROMOTION"] = "raise"
 ROOT = Path(__file__).parent
 TURN = ROOT.parent / ".ci" / "turn"
 """A number that `.ci/land` raises: whose turn it is."""
-SHARES = {"long": 40, "costly": 4}
+SHARES = {"long": 40, "costly": 6}
 """Turns until each test of a kind was run once, the dearer kind first."""
 COSTLY = (
     # They compile programs.
