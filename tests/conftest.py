@@ -24,7 +24,7 @@ os.environ["JAX_NUMPY_RANK_PROMOTION"] = "raise"
 ROOT = Path(__file__).parent
 TURN = ROOT.parent / ".ci" / "turn"
 """A number that `.ci/land` raises: whose turn it is."""
-SHARES = {"long": 40, "costly": 4}
+SHARES = {"long": 40, "costly": 6}
 """Turns until each test of a kind was run once, the dearer kind first."""
 COSTLY = (
     # They compile programs.
@@ -36,6 +36,7 @@ COSTLY = (
     *("verification/test_compiled_runs.py", "verification/test_observatory.py"),
     # They run whole studies, or processes.
     *("attacks/*", "unit/serving/*", "unit/studies/*"),
+    *("unit/rollouts/test_players.py", "unit/scenario/test_*_page.py"),
     *("unit/test_c[al]*.py", "unit/test_hostile.py", "unit/test_mutants.py"),
     *("unit/test_*_command.py", "unit/test_tracking.py", "unit/test_wheel.py"),
     "verification/test_claims_at_random.py",
