@@ -55,6 +55,7 @@ def test_a_folder_has_tables_measures_and_the_scenario(tmp_path: Path) -> None:
         record_rollouts(scenario, folder)
 
 
+@pytest.mark.slow
 def test_commands_on_studies_read_a_world_of_samples(tmp_path: Path) -> None:
     """It had a manifest and tables of its own, which no other command could read."""
     file, folder = tmp_path / "small.yaml", str(tmp_path / "out")
