@@ -236,7 +236,14 @@ def test_the_reference_of_scenarios_is_in_the_order_of_a_file(pages: Any) -> Non
     text = pages_scenario.scenario_keys()
     found = re.findall(r"^## (.*?)(?: <a .*)?$", text, re.MULTILINE)
     wanted = ["A study", "`problem`", "Data", "Partitions", "Models", "`clients`"]
-    wanted += ["Laws of durations", "`server`", "Protocols", "Algorithms", "`privacy`"]
+    wanted += [
+        "Laws of durations",
+        "`server`",
+        "Protocols",
+        "Algorithms",
+        "Staleness weights",
+        "`privacy`",
+    ]
     assert found[: len(wanted)] == wanted
     shown = re.findall(r'<a id="([\w-]+)"></a>', text)
     assert len(shown) == len(set(shown)), "each class once"
