@@ -20,7 +20,7 @@ from .config.base import LocatedError
 from .config.errors import ScenarioError, UserError
 from .config.named import NamedPart, function_at
 from .config.text import suggestion
-from .data.losses import in_nats
+from .losses import in_nats
 
 QUANTITIES = (
     *("virtual_s", "commits", "contributions", "epochs", "rounds", "messages"),

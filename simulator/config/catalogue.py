@@ -32,6 +32,11 @@ KINDS: dict[str, tuple[str, ...]] = {
         "stalesim.simulator.laws.truncated:Truncated",
         "stalesim.simulator.laws.scaled:Scaled",
     ),
+    "slowdowns": (
+        "stalesim.simulator.world.slowdowns:NamedSlowdown",
+        "stalesim.simulator.world.slowdowns:RandomSlowdown",
+        "stalesim.simulator.world.slowdowns:RegimeSlowdown",
+    ),
     "protocols": (
         "stalesim.simulator.protocols.asynchronous:Asynchronous",
         "stalesim.simulator.protocols.bounded:Bounded",
@@ -177,12 +182,12 @@ KINDS: dict[str, tuple[str, ...]] = {
         "stalesim.simulator.learning.metrics.fairness:LABEL_ACCURACY",
     ),
     "losses": (
-        "stalesim.simulator.data.losses:SOFTMAX",
-        "stalesim.simulator.data.losses:SIGMOID",
-        "stalesim.simulator.data.losses:HINGE",
-        "stalesim.simulator.data.losses:TAYLOR",
-        "stalesim.simulator.data.losses:SQUARED",
-        "stalesim.simulator.data.losses:BINARY",
+        "stalesim.simulator.losses:SOFTMAX",
+        "stalesim.simulator.losses:SIGMOID",
+        "stalesim.simulator.losses:HINGE",
+        "stalesim.simulator.losses:TAYLOR",
+        "stalesim.simulator.losses:SQUARED",
+        "stalesim.simulator.losses:BINARY",
     ),
     "claims": (
         "stalesim.analysis.claims.faster:Faster",
@@ -216,6 +221,7 @@ KINDS: dict[str, tuple[str, ...]] = {
 are listed by `stalesim.analysis.figures`."""
 BASES = {
     "laws": "stalesim.simulator.laws.base:Law",
+    "slowdowns": "stalesim.simulator.world.slowdowns:Slowdown",
     "protocols": "stalesim.simulator.protocols.base:Protocol",
     "graphs": "stalesim.simulator.protocols.graphs.base:Graph",
     "algorithms": "stalesim.simulator.algorithms.part:Algorithm",
@@ -225,7 +231,7 @@ BASES = {
     "partitions": "stalesim.simulator.config.parts:Part",
     "models": "stalesim.simulator.models.parts:Model",
     "metrics": "stalesim.simulator.metrics:Metric",
-    "losses": "stalesim.simulator.data.losses:LossPart",
+    "losses": "stalesim.simulator.losses:LossPart",
     "claims": "stalesim.simulator.claims.base:Claim",
     "accountants": "stalesim.simulator.privacy.parts:AccountantPart",
     "figures": "stalesim.analysis.figures.plugin:StudyFigure",

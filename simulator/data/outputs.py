@@ -4,8 +4,8 @@ import math
 from typing import Any, NamedTuple
 
 from ..config.errors import DataError, ScenarioError
+from ..losses import facts
 from .base import Dataset
-from .losses import facts
 
 
 class OutputForm(NamedTuple):

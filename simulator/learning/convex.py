@@ -8,7 +8,7 @@ import scipy.special
 from jaxtyping import Float, Int
 
 from ..config.named import function_at
-from ..data.losses import facts
+from ..losses import facts
 
 
 def smoothness(

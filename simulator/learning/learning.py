@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from jaxtyping import Int
 
-from .. import inputs
+from .. import inputs, losses
 from ..config.base import Config
 from ..config.errors import ScenarioError
-from ..data import losses, outputs
+from ..data import outputs
 from ..data.base import Dataset, features_in
 from ..metrics import ProblemFacts, metric
 from ..models.parts import ModelCounts

@@ -18,8 +18,8 @@ from jaxtyping import Array, Bool, Float, Int, Num
 from ..config import functions
 from ..config.errors import ScenarioError
 from ..config.named import function_at
-from ..data.losses import facts
 from ..data.outputs import OutputForm
+from ..losses import facts
 
 
 class OwnLoss(NamedTuple):

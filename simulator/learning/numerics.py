@@ -11,9 +11,9 @@ from jaxtyping import Int
 
 from ..config.functions import UserFunction
 from ..data.base import Dataset
-from ..data.losses import facts
 from ..data.outputs import OutputForm
 from ..keys import key_of
+from ..losses import facts
 from ..metrics import MINIMUM, metric
 from ..models.base import Embedding
 from ..models.mixed import mixed

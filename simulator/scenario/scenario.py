@@ -17,7 +17,7 @@ from ..config.functions import FunctionName
 from ..config.named import NamedPart
 from ..config.parts import tag
 from ..config.text import suggestion
-from ..data.losses import facts, in_nats
+from ..losses import facts, in_nats
 from ..models.linear.part import Linear
 from ..models.server.part import ServerModel
 from . import tuning

@@ -6,8 +6,8 @@
 from dataclasses import KW_ONLY, dataclass
 from typing import Literal
 
-from ..config import catalogue
-from ..config.named import NamedPart
+from .config import catalogue
+from .config.named import NamedPart
 
 NUMERICS = "stalesim.simulator.learning"
 
