@@ -86,7 +86,7 @@ class NamedSlowdown(Slowdown):
     """Factor of the time of computing."""
 
     def check(self, num_clients: int, name: str) -> None:
-        """Refuses clients that there are not."""
+        """Refuses numbers above that of the last client."""
         if max(self.clients) > num_clients:
             raise LocatedError(
                 f"clients.slowdowns must name clients from 1 to {num_clients}, got "
