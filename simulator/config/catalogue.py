@@ -32,6 +32,11 @@ KINDS: dict[str, tuple[str, ...]] = {
         "stalesim.simulator.laws.truncated:Truncated",
         "stalesim.simulator.laws.scaled:Scaled",
     ),
+    "slowdowns": (
+        "stalesim.simulator.world.slowdowns:NamedSlowdown",
+        "stalesim.simulator.world.slowdowns:RandomSlowdown",
+        "stalesim.simulator.world.slowdowns:RegimeSlowdown",
+    ),
     "protocols": (
         "stalesim.simulator.protocols.asynchronous:Asynchronous",
         "stalesim.simulator.protocols.bounded:Bounded",
@@ -216,6 +221,7 @@ KINDS: dict[str, tuple[str, ...]] = {
 are listed by `stalesim.analysis.figures`."""
 BASES = {
     "laws": "stalesim.simulator.laws.base:Law",
+    "slowdowns": "stalesim.simulator.world.slowdowns:Slowdown",
     "protocols": "stalesim.simulator.protocols.base:Protocol",
     "graphs": "stalesim.simulator.protocols.graphs.base:Graph",
     "algorithms": "stalesim.simulator.algorithms.part:Algorithm",

@@ -291,19 +291,8 @@ def _check_clients(clients: Clients, num_clients: int) -> None:
             f"{total}; change one of them",
             ("clients",),
         )
-    slow = [client for s in clients.slowdowns for client in getattr(s, "clients", ())]
-    if slow and max(slow) > num_clients:
-        raise LocatedError(
-            f"clients.slowdowns must name clients from 1 to {num_clients}, got "
-            f"{max(slow)}; change it",
-            ("clients", "slowdowns"),
-        )
     for number, slowdown in enumerate(clients.slowdowns):
-        for part in ("normal", "slow"):
-            law = getattr(slowdown, part, None)
-            if law is not None:
-                key = f"clients.slowdowns.{number}.{part}"
-                check_cycle({key: law}, num_clients)
+        slowdown.check(num_clients, f"clients.slowdowns.{number}")
     names = list(clients.groups) or [""]
     for name, (_, size, behaviour) in zip(
         names, clients.behaviours(num_clients), strict=True

@@ -4,8 +4,8 @@
 - `cycle`: idle, read, download, compute, upload and service of a client.
 - `delays`: the durations of one stage, in seconds or integer ticks.
 - `links`: shared bottleneck links, and a server with a queue.
-- `presence`: availability, joining, leaving, crashes and slow times; `faults`:
-  slowdowns, and messages that are lost or arrive twice.
+- `presence`: availability, joining, leaving, crashes and slow times; `slowdowns`;
+  `faults`: messages that are lost or arrive twice.
 - `selection`: the next client, where only some work; `message_budget`: a limit on
   messages.
 

@@ -15,6 +15,7 @@ from ..config.base import (
     Rule,
     without,
 )
+from ..config.catalogue import AnyPart
 from ..laws.base import AnyLaw
 from ..laws.distributions import Parameter
 from .named import WorldName, with_named
@@ -103,40 +104,6 @@ class Loss(Config):
     """Chance that a message that arrives does so twice."""
 
 
-class NamedSlowdown(Config):
-    """Some clients always compute slower."""
-
-    kind: Literal["named"] = "named"
-    clients: Annotated[tuple[Count, ...], Field(min_length=1)]
-    """Their numbers, from 1."""
-    factor: Annotated[float, Field(gt=0)]
-    """Factor of the time of computing."""
-
-
-class RandomSlowdown(Config):
-    """Slows one client in every iteration, chosen uniformly.
-
-    The iteration of a job is its number: the n-th jobs of all clients have one slow
-    client among them. Source: A(DP)2SGD, Case I.
-    """
-
-    kind: Literal["random"] = "random"
-    factor: Annotated[float, Field(gt=0)]
-    """Factor of the time of computing."""
-
-
-class RegimeSlowdown(Config):
-    """Every client is slow at times, for times of a law of their own."""
-
-    kind: Literal["regime"] = "regime"
-    factor: Annotated[float, Field(gt=0)]
-    """Factor of the time of computing in slow times."""
-    normal: AnyLaw
-    """Law of the length of normal times."""
-    slow: AnyLaw
-    """Law of the length of slow times."""
-
-
 class Power(Config):
     """How fast a client computes over time, by a table or by one table per client.
 
@@ -179,11 +146,6 @@ class Power(Config):
         if wrong := table_mistake(self.times, self.values, self.period):
             raise ValueError(f"must have {wrong}; correct the table")
         return self
-
-
-Slowdown = Annotated[
-    NamedSlowdown | RandomSlowdown | RegimeSlowdown, Field(discriminator="kind")
-]
 
 
 class Selection(Config):
@@ -269,7 +231,7 @@ class Clients(Behaviour):
     """How many, where no partition of data says it."""
     groups: dict[str, Group] = Field(default_factory=dict)
     """Divide the clients in order, such as `phones: {number: 30, compute: ...}`."""
-    slowdowns: tuple[Slowdown, ...] = ()
+    slowdowns: tuple[Annotated[Any, AnyPart("slowdowns")], ...] = ()
     """What makes some clients slower, some of the time or always."""
     selection: Selection | None = None
     """Who works where not all do; by default everyone."""

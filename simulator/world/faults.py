@@ -1,18 +1,12 @@
-"""Slowdowns of computing, and messages that are lost or arrive twice."""
+"""Messages that are lost or arrive twice."""
 
-from collections.abc import Callable
 from math import inf, log
 from typing import NamedTuple
 
-from ..config.errors import ScenarioError
 from ..streams import Purpose, Streams
-from .clients import Loss, NamedSlowdown
-from .presence import Renewal
+from .clients import Loss
 
 BLOCK = 256
-
-Factor = Callable[[int, int, float], float]
-"""How many times slower a job computes: of (client, job, time)."""
 
 
 class Keyed:
@@ -37,38 +31,6 @@ class Keyed:
                 self._purpose, self._client, first, BLOCK
             ).tolist()
         return self._block[position - first]
-
-
-def named(config: NamedSlowdown, num_clients: int) -> Factor:
-    """Builds the slowdown of some clients."""
-    slow = {number - 1 for number in config.clients}
-    if max(slow) >= num_clients:
-        raise ScenarioError(
-            f"clients.slowdowns must name clients from 1 to {num_clients}, got "
-            f"{max(slow) + 1}; change it"
-        )
-    return lambda client, job, time: config.factor if client in slow else 1.0
-
-
-def random_learner(factor: float, num_clients: int, streams: Streams) -> Factor:
-    """Builds the slowdown of one random client in every iteration."""
-    numbers = Keyed(streams, Purpose.SLOWEST)
-
-    def slower(client: int, job: int, time: float) -> float:
-        del time
-        return factor if int(numbers.at(job) * num_clients) == client else 1.0
-
-    return slower
-
-
-def regime(factor: float, normal: Renewal) -> Factor:
-    """Builds slow times: a job that begins to compute in one is slow."""
-
-    def slower(client: int, job: int, time: float) -> float:
-        del job
-        return 1.0 if normal.since(client, time) == time else factor
-
-    return slower
 
 
 class Sending(NamedTuple):

@@ -21,9 +21,6 @@ from . import faults
 from .clients import (
     Behaviour,
     Clients,
-    NamedSlowdown,
-    RandomSlowdown,
-    RegimeSlowdown,
     Server,
 )
 from .delays import LARGE, StageDelays, block_size
@@ -33,6 +30,7 @@ from .links import Queue, SharedLink
 from .message_budget import MessageBudget
 from .presence import MOST_TURNS, restless
 from .selection import Pool
+from .slowdowns import Factor
 from .workload import Workload
 
 AFTER_ARRIVALS = EventPriority(NORMAL + 1)
@@ -353,22 +351,14 @@ class World:
     def _link(self, bandwidth: float | None) -> SharedLink | None:
         return None if bandwidth is None else SharedLink(self.env, bandwidth)
 
-    def _build_slowdowns(self, clients: Clients | None) -> list[faults.Factor]:
-        factors: list[faults.Factor] = []
+    def _build_slowdowns(self, clients: Clients | None) -> list[Factor]:
+        factors: list[Factor] = []
         for config in clients.slowdowns if clients else ():
-            match config:
-                case NamedSlowdown():
-                    factors.append(faults.named(config, self.num_clients))
-                case RandomSlowdown(factor=factor):
-                    factors.append(
-                        faults.random_learner(factor, self.num_clients, self.streams)
-                    )
-                case RegimeSlowdown(factor=factor, normal=normal, slow=slow):
-                    everyone = ClientGroup(
-                        Behaviour(), Population(self.num_clients, self.streams)
-                    )
-                    turns = (Purpose.NORMAL, normal), (Purpose.SLOW, slow)
-                    factors.append(faults.regime(factor, everyone.renewal(*turns)))
+            normal = None
+            if config.turns is not None:
+                population = Population(self.num_clients, self.streams)
+                normal = ClientGroup(Behaviour(), population).renewal(*config.turns)
+            factors.append(config.make(self.num_clients, self.streams, normal))
         return factors
 
     def _tick(self, shared: dict[Purpose, DurationSampler]) -> Fraction | None:

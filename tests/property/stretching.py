@@ -14,9 +14,9 @@ from stalesim.simulator.world.clients import (
     Loss,
     OnOff,
     Periodic,
-    RegimeSlowdown,
     Server,
 )
+from stalesim.simulator.world.slowdowns import RegimeSlowdown
 
 TIMES = ("deadline", "timeout", "window")
 """Entries of protocols that are virtual seconds."""

@@ -32,14 +32,13 @@ from stalesim.simulator.world.clients import (
     Group,
     Link,
     Loss,
-    NamedSlowdown,
     OnOff,
     Periodic,
-    RandomSlowdown,
     Selection,
     Server,
     Traced,
 )
+from stalesim.simulator.world.slowdowns import NamedSlowdown, RandomSlowdown
 from stalesim.simulator.world.workload import Workload
 from stalesim.simulator.world.world import World
 from tests.oracles import queues as oracles

@@ -22,16 +22,13 @@ from stalesim.simulator.laws.distributions import Scipy
 from stalesim.simulator.protocols import Asynchronous, Synchronous
 from stalesim.simulator.timeline import Jobs, Outcome
 from stalesim.simulator.timelines.simulated import SimulatedTimeline
-from stalesim.simulator.world.clients import (
-    Clients,
-    Group,
-    Link,
+from stalesim.simulator.world.clients import Clients, Group, Link, Server
+from stalesim.simulator.world.links import SharedLink
+from stalesim.simulator.world.slowdowns import (
     NamedSlowdown,
     RandomSlowdown,
     RegimeSlowdown,
-    Server,
 )
-from stalesim.simulator.world.links import SharedLink
 from stalesim.simulator.world.workload import Workload
 from tests.oracles import queues as oracles
 from tests.support import everything

@@ -17,11 +17,10 @@ from ...world.clients import (
     Behaviour,
     OnOff,
     Periodic,
-    RegimeSlowdown,
-    Slowdown,
 )
 from ...world.groups import ClientGroup
 from ...world.presence import MOST_TURNS, Presence, restless
+from ...world.slowdowns import Slowdown
 from ...world.world import World
 from .draws import StageDraws
 
@@ -258,7 +257,6 @@ def slow_times(
     everyone = ClientGroup(Behaviour(), population)
     found = {}
     for number, slowdown in enumerate(slowdowns):
-        if isinstance(slowdown, RegimeSlowdown):
-            turns = (Purpose.NORMAL, slowdown.normal), (Purpose.SLOW, slowdown.slow)
-            found[number] = alternating(world, everyone, turns)
+        if slowdown.turns is not None:
+            found[number] = alternating(world, everyone, slowdown.turns)
     return found

@@ -10,9 +10,6 @@ from ...streams import Purpose
 from ...timeline import Incident, Outcome
 from ...world.clients import (
     Clients,
-    NamedSlowdown,
-    RandomSlowdown,
-    RegimeSlowdown,
 )
 from ...world.world import World
 from .calendars import (
@@ -387,22 +384,10 @@ class Paths:
         job = self.jobs[clients][:, None] + np.arange(n)
         found: list[tuple[float, Any]] = []
         for number, slowdown in enumerate(self._slowdowns):
-            match slowdown:
-                case NamedSlowdown(clients=named, factor=by):
-                    slow = np.isin(clients, np.array(named) - 1)[:, None]
-                    slow = np.broadcast_to(slow, job.shape)
-                case RandomSlowdown(factor=by):
-                    slow = self._slowest(job) == clients[:, None]
-                case RegimeSlowdown(factor=by):
-                    slow = self._slow_times[number]
-            found.append((by, slow))
+            slow = self._slow_times.get(number)
+            if slow is None:
+                slow = slowdown.slow_jobs(
+                    clients, job, self._world.num_clients, self._world.streams
+                )
+            found.append((slowdown.factor, slow))
         return found
-
-    def _slowest(self, job: Int[np.ndarray, "C n"]) -> Int[np.ndarray, "C n"]:
-        """Returns which client is slow in some iterations."""
-        first = int(job.min())
-        first -= first % 4
-        number = int(job.max()) + 1 - first
-        streams = self._world.streams
-        uniform = streams.uniforms(Purpose.SLOWEST, 0, first, number)
-        return (uniform * self._world.num_clients).astype(np.int64)[job - first]

@@ -3,7 +3,7 @@
 from ...config.parts import tag
 from ...protocols.base import Protocol
 from ...protocols.free import LockStep, Rule
-from ...world.clients import Behaviour, Clients, RegimeSlowdown, Server
+from ...world.clients import Behaviour, Clients, Server
 
 MANY = 32
 """Clients from which on arrays are faster, where all make one job at a time."""
@@ -59,10 +59,12 @@ def feedback(
         return ""
     if clients.selection is not None:
         return "a selection of clients"
+    if not all(slow.in_arrays for slow in clients.slowdowns):
+        return "a slowdown that is worked out job by job"
     behaviours = [each for _, _, each in clients.behaviours(num_clients)]
     if any(behaviour.power is not None for behaviour in behaviours):
         return "computing power that changes over time"
-    slow = any(isinstance(slow, RegimeSlowdown) for slow in clients.slowdowns)
+    slow = any(slow.turns is not None for slow in clients.slowdowns)
     away = any(map(_comes_and_goes, behaviours))
     if isinstance(free_rule(protocol), LockStep):
         loses = any(behaviour.loss is not None for behaviour in behaviours)

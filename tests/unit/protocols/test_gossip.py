@@ -43,12 +43,8 @@ from stalesim.simulator.timeline import (
     StopReason,
 )
 from stalesim.simulator.timelines.simulated import SimulatedTimeline
-from stalesim.simulator.world.clients import (
-    Clients,
-    Link,
-    NamedSlowdown,
-    RandomSlowdown,
-)
+from stalesim.simulator.world.clients import Clients, Link
+from stalesim.simulator.world.slowdowns import NamedSlowdown, RandomSlowdown
 from stalesim.simulator.world.workload import Workload
 from tests.support import everything, played
 from tests.unit.protocols.replay import (

@@ -9,14 +9,8 @@ from stalesim.simulator.laws.distributions import Scipy
 from stalesim.simulator.protocols import Rounds, Synchronous
 from stalesim.simulator.timeline import Outcome, StopReason
 from stalesim.simulator.timelines.simulated import SimulatedTimeline
-from stalesim.simulator.world.clients import (
-    Clients,
-    Crashes,
-    Link,
-    NamedSlowdown,
-    Selection,
-    Server,
-)
+from stalesim.simulator.world.clients import Clients, Crashes, Link, Selection, Server
+from stalesim.simulator.world.slowdowns import NamedSlowdown
 from stalesim.simulator.world.workload import Workload
 from tests.support import everything, played
 from tests.unit.protocols.replay import (

@@ -19,7 +19,8 @@ from stalesim.simulator.protocols import Asynchronous, Gossip, Rounds
 from stalesim.simulator.scenario.study import Run, merge
 from stalesim.simulator.timelines.of_run import timeline
 from stalesim.simulator.timelines.simulated import SimulatedTimeline
-from stalesim.simulator.world.clients import Clients, Link, NamedSlowdown
+from stalesim.simulator.world.clients import Clients, Link
+from stalesim.simulator.world.slowdowns import NamedSlowdown
 from stalesim.simulator.world.workload import Workload
 from stalesim.simulator.world.world import World
 from tests.runs import execute, prepared

@@ -17,6 +17,7 @@ from stalesim.simulator.trace import Study, load
 PAGE = Path("docs/extending.md")
 MODULES = {
     "checkpoints": "laws",
+    "checkups": "slowdowns",
     "take_turns": "protocols",
     "stars": "graphs",
     "signs": "algorithms",
@@ -152,6 +153,19 @@ def test_the_law_pauses_at_every_fifth_job(study: Study) -> None:
     fast, slow = ((jobs["client"] == c) & ~saves for c in (1, 4))
     assert took[fast].mean() == pytest.approx(0.25, rel=0.4)
     assert took[slow].mean() == pytest.approx(1.0, rel=0.4)
+
+
+def test_every_fifth_job_takes_three_times_as_long(study: Study) -> None:
+    took = {}
+    for run in study.manifest["runs"]:
+        jobs = study.table("jobs").query(f"run == {run['run']}")
+        jobs = jobs.set_index(["client", "job"])
+        took[run["variant"]] = (jobs["computed_time"] - jobs["begun_time"]).dropna()
+    ratio = (took["checkups"] / took["base"]).dropna()
+    fifth = ratio.index.get_level_values("job") % 5 == 4
+    assert fifth.sum() > 10
+    np.testing.assert_allclose(ratio[fifth], 3, rtol=1e-6)
+    np.testing.assert_allclose(ratio[~fifth], 1, rtol=1e-6)
 
 
 def test_the_protocol_lets_nobody_commit_twice_in_a_row(study: Study) -> None:
@@ -290,5 +304,5 @@ def test_what_is_registered_is_listed_with_its_source(
 def test_the_schema_knows_what_is_registered(folder: Path, imports: list[str]) -> None:
     known = json.loads(stalesim(folder, *imports, "schema"))["$defs"]
     classes = {"Checkpoints", "TakeTurns", "SignSgd", "Squares", "Rings", "Outskirts"}
-    classes |= {"Shifts", "Above", "Cosine", "Star"}
+    classes |= {"Shifts", "Above", "Cosine", "Star", "Checkups"}
     assert classes <= set(known)
