@@ -61,7 +61,7 @@ SIGMOID = LossPart(
     row=f"{NUMERICS}.convex:sigmoid",
 )
 HINGE = LossPart(
-    "hinge", f"{NUMERICS}.losses:hinge", meaning="one against the rest, as of SVMs"
+    "hinge", f"{NUMERICS}.losses:hinge", meaning="one against the rest, as in SVMs"
 )
 TAYLOR = LossPart(
     "taylor",
