@@ -77,8 +77,8 @@ class Learning:
         form: Outputs that the loss takes.
 
     Raises:
-        DataError: As of `outputs.form`.
-        ScenarioError: As of `outputs.form`.
+        DataError: As in `outputs.form`.
+        ScenarioError: As in `outputs.form`.
     """
 
     def __init__(self, config: Any, precision: str, data: Dataset) -> None:
@@ -181,7 +181,7 @@ def learning(config: Any, precision: str = "float32") -> Learning:
         precision: Type in which features are kept, `float32` or `float64`.
 
     Raises:
-        DataError: As of `dataset`.
+        DataError: As in `dataset`.
         ScenarioError: The loss does not fit the data.
     """
     return Learning(config, precision, dataset(config.data, precision))

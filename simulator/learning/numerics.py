@@ -79,7 +79,7 @@ class Numerics:
 
         Args:
             metrics: Names of the metrics that are evaluated.
-            compute_dtype: As of `problem`.
+            compute_dtype: As in `problem`.
 
         Raises:
             ScenarioError: As `own_functions.check`.

@@ -96,8 +96,8 @@ class TimelineSource(NamedTuple):
         )
         ends: dict[str, Any] = {}
         yield from _take_up(self, tables, ends)
-        if (anew := tables.again()) is not None:
-            tables = anew
+        if (again := tables.again()) is not None:
+            tables = again
             yield from _take_up(self, tables, ends)
         more = tables.finish(ends["virtual_s"])
         entry.update(ends, **more, elapsed_s=time.perf_counter() - started)

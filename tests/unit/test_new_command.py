@@ -83,7 +83,8 @@ def test_a_study_starts_from_a_shipped_scenario(tmp_path: Path) -> None:
     path = new.copy("study", "mine", tmp_path, "quickstart")
     assert path == tmp_path / "mine.yaml"
     mine, shipped = read(path), read("quickstart")
-    assert mine.replaced(name="quickstart") == shipped
+    same = {"name": "quickstart"}
+    assert mine.replaced(**same) == shipped.replaced(**same)
     with pytest.raises(UserError, match="did you mean 'quickstart'"):
         new.copy("study", "other", tmp_path, "quikstart")
     with pytest.raises(UserError, match="must not exist"):

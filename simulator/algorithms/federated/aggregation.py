@@ -123,7 +123,7 @@ def placed(
     statistics: Float[Array, " Q"] | None,
     count: Int[Array, ""] | Float[Array, ""],
 ) -> Float[Array, "..."]:
-    """Returns a vector that ends with the mean of so many statistics, if any."""
+    """Returns a vector that ends with the mean of the statistics, if any."""
     if statistics is None:
         return vector
     mean = statistics / divisor(count).astype(statistics.dtype)

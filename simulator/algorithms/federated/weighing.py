@@ -13,7 +13,7 @@ from .weights import StalenessWeight, Weighed
 
 
 class Weighing(ChainStage):
-    """Factors by a staleness weight, and shares in the mean.
+    """Factors by a staleness weight, and shares in the average.
 
     Attributes:
         numbers: Numbers of the staleness weight, by name.

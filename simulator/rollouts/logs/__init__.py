@@ -1,7 +1,7 @@
 """Worlds of samples from the log of a real system.
 
 - `reading`: the log's columns, and what is refused.
-- `record`: what it says happened, as of a simulated world.
+- `record`: what it says happened, like a simulated world.
 - `fitting`: laws of lengths, steps and tokens, each with a test that may refuse it.
 - `worlds`: a scenario of the fitted world, and of the replay.
 """
@@ -55,7 +55,7 @@ def import_samples(
         progress: Called with the fraction that is played.
 
     Returns:
-        The study, as of a scenario, with the run `log` before the others; its manifest
+        The study, as for a scenario, with the run `log` before the others; its manifest
         has `fits` and `remarks`.
 
     Raises:

@@ -244,7 +244,7 @@ class RolloutOptions(Config):
     """End of a run."""
 
     def described(self, at: str = "") -> dict[str, Any]:
-        """Returns what the world says of itself, as of `Protocol.described`.
+        """Returns what the world says of itself, as in `Protocol.described`.
 
         Args:
             at: Where its entries are in a scenario, such as `protocol.`.
