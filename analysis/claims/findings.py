@@ -91,7 +91,7 @@ def evaluate(study: Study) -> pd.DataFrame:
     `at` names. A run that diverged is as bad as the worst value that a metric can have,
     or else as the worst that was seen, or worse.
 
-    What speaks for and against a claim is said by its `judge`, as `Faster.judge`.
+    The `judge` of each claim weighs the evidence, such as `Faster.judge`.
 
     Claims are about the median, the typical run. Tests are exact one-sided sign tests
     at 2.5 % on either side, corrected for the looks at the study, if there were

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Ratio(OfPair):
-    """Comes to so many times what `than` comes to: `of` is `is`, to `within`."""
+    """Comes to a multiple of what `than` comes to: `of` is `is`, to `within`."""
 
     named: ClassVar[str] = "ratio"
     lacking: ClassVar[str] = "of what; add of: virtual_s, is: 2, within: 1"
@@ -49,7 +49,7 @@ class Ratio(OfPair):
         return {_end(of): _at_end(of) if of in QUANTITIES else final_frame(of)}
 
     def judge(self, measured: "Measured", one: str, other: str) -> Judged:
-        """Judges whether what one side came to is so many times what the other did.
+        """Judges whether what one side came to is that multiple of the other side.
 
         The median over pairs of replicates counts. A number that cannot be above zero
         has no ratio: its pair counts for neither side.

@@ -29,7 +29,7 @@ SHARE = 0.1
 def accuracy_by_label(
     outputs: Float[Any, " S *C"], targets: Num[Any, " S *T"]
 ) -> Float[Any, " C"]:
-    """Returns the fraction of each label's targets that are found, as of `accuracy`.
+    """Returns the fraction of each label's targets that are found, as `accuracy` does.
 
     NaN for a label that no target has.
     """
