@@ -15,9 +15,10 @@ from ...config.errors import ScenarioError
 from ...config.expressions import per_client
 from ...config.parts import Part
 from ...learning.constants import Constants, measured
-from ...setup import RunSetup
 
 if TYPE_CHECKING:
+    from ...setup import RunSetup
+
     AnyWeight = Any
 else:
     AnyWeight = Annotated[Any, AnyPart("weights")]
@@ -61,7 +62,7 @@ class StalenessWeight(Part):
         """Whether it depends on the clients' contributions so far."""
         return False
 
-    def numbers(self, setup: RunSetup, constants: Constants) -> dict[str, Any]:
+    def numbers(self, setup: "RunSetup", constants: Constants) -> dict[str, Any]:
         """Returns what `factor` gets by name: by default its options.
 
         Runs of one program may differ in these numbers.
@@ -190,7 +191,7 @@ class InverseShareWeight(StalenessWeight):
         shares = per_client(self.shares, num_clients, "algorithm.weight.shares")
         return [float(share) for share in shares]
 
-    def numbers(self, setup: RunSetup, constants: Constants) -> dict[str, Any]:
+    def numbers(self, setup: "RunSetup", constants: Constants) -> dict[str, Any]:
         """Returns the shares, of sum 1, if they are given."""
         del constants
         if self.shares is None:
@@ -304,7 +305,7 @@ class DelayAdaptiveWeight(StalenessWeight):
     smoothness: Positive | Literal["data"] = "data"
     """L of the objective's gradient, or `data`: computed from the training data."""
 
-    def numbers(self, setup: RunSetup, constants: Constants) -> dict[str, Any]:
+    def numbers(self, setup: "RunSetup", constants: Constants) -> dict[str, Any]:
         """Returns the concurrency, and L from the data if it is not given."""
         clients, known = setup.shape.num_clients, self.smoothness
         if known == "data":
