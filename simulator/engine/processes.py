@@ -51,7 +51,7 @@ def begin() -> None:
 
 
 def pool(jobs: int) -> Any:
-    """Returns `number` processes; the same as before, if nothing has changed.
+    """Returns a pool of processes; the same as before, if nothing has changed.
 
     Args:
         jobs: Number of processes.

@@ -145,11 +145,10 @@ class RowStream:
         if not self._skipping:
             self._samples = self._sampler.attach(rows)
         self._slots = np.append(self._slots[-1:], rows.write_slot)
-        if self._probe is not None:
-            due = (rows.version + 1) % self._probe == 0
-            due &= effects(rows.kind).commits
-            self._probes.extend(np.flatnonzero(due).tolist())
         effect = effects(rows.kind)
+        if self._probe is not None:
+            due = ((rows.version + 1) % self._probe == 0) & effect.commits
+            self._probes.extend(np.flatnonzero(due).tolist())
         workers = (rows.worker != NO_WORKER).sum(axis=1)
         commits = self._made.commits + np.cumsum(effect.commits)
         contributed = np.where(effect.contributes, workers, 0)

@@ -1,4 +1,4 @@
-"""A chain of stages: SGD, FedAvg, FedAsync, FedBuff, and what their stages make else.
+"""A chain of stages: SGD, FedAvg, FedAsync, FedBuff, and others of their stages.
 
 Plain asynchronous SGD is `Chain.step` with one local step (`client.LocalSteps`),
 contributions applied one by one (`aggregation.AtOnce`) and nothing optional.
