@@ -25,6 +25,7 @@ from .engine import execute as execution
 from .engine.execute import Program
 from .engine.row_stream import EvaluationPoint, RowStream
 from .engine.runner import Runner
+from .engine.waves import Waves
 from .keys import key_of
 from .learning import uneven
 from .learning.constants import Constants
@@ -332,12 +333,16 @@ def _runner(runs: list[Prepared], mode: str, timelines: Path | None = None) -> R
     if batched:
         kernels = [prepared.kernel for prepared in runs]
         kernel = jax.tree.map(lambda *leaves: jnp.stack(leaves), *kernels)
-    program = Program(
-        kernel,
-        first.problem,
-        batched=batched,
-        shared=shared,
-        stepwise=mode == "stepwise",
+    program = (
+        Waves(kernel, first.problem, jax.local_devices())
+        if mode == "waves"
+        else Program(
+            kernel,
+            first.problem,
+            batched=batched,
+            shared=shared,
+            stepwise=mode == "stepwise",
+        )
     )
     length = _buffer_rows(first, 1 if shared else len(runs))
     fed = runs[:1] if shared else runs

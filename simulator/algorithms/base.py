@@ -86,6 +86,53 @@ class Kernel(eqx.Module):
         return False
 
 
+class Divided(Kernel):
+    """An update rule of two parts: the work of clients, and what becomes of it.
+
+    Work depends only on what was read, on samples, and on what a client keeps, so that
+    the work of rows that read nothing of each other may be done at once.
+    """
+
+    @abstractmethod
+    def kept(self, state: Any) -> Any:
+        """Returns what clients keep from job to job: None, or a tree without arrays,
+        where the work of a client's job needs nothing of the one before."""
+
+    @abstractmethod
+    def opened(self, problem: Any, state: Any, event: Event) -> Any:
+        """Returns the state with the version before a row in its register."""
+
+    @abstractmethod
+    def contribute(self, problem: Any, state: Any, event: Event) -> Any:
+        """Returns what the workers of a row send: a tree of arrays `[W, ...]`.
+
+        Args:
+            problem: The problem.
+            state: State after `opened` of this row, or of one since which no register
+                was written that this row reads.
+            event: The row.
+        """
+
+    @abstractmethod
+    def apply(
+        self, problem: Any, state: Any, event: Event, sent: Any
+    ) -> tuple[Any, Info]:
+        """Returns the state after a row, and diagnostics, as `step` does.
+
+        Args:
+            problem: The problem.
+            state: State after `opened` of this row.
+            event: The row.
+            sent: What its workers send, from `contribute`.
+        """
+
+    def step(self, problem: Any, state: Any, event: Event) -> tuple[Any, Info]:
+        """Returns the state after a row, and diagnostics."""
+        state = self.opened(problem, state, event)
+        sent = self.contribute(problem, state, event)
+        return self.apply(problem, state, event, sent)
+
+
 class Probeable(Kernel):
     """An algorithm whose messages are gradients, so that it can be probed."""
 

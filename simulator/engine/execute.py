@@ -43,18 +43,29 @@ def start(
 def advance(
     algorithm: Kernel, problem: Any, carry: Carry, event: Event
 ) -> tuple[Carry, Info]:
-    """Executes one row, and checks what it reads against the record.
+    """Executes one row, and checks what it reads against the record."""
+    state, info = algorithm.step(problem, carry.state, event)
+    return checked(algorithm, carry, state, event), info
+
+
+def checked(algorithm: Kernel, carry: Carry, state: Any, event: Event) -> Carry:
+    """Returns the carry after a row, with what its reads found counted.
 
     A model of a worker's own was written at its last step, or later by an averaging,
     which makes no version; what the worker read was that one, or not an older one.
+
+    Args:
+        algorithm: Kernel.
+        carry: Carry before the row.
+        state: State after it.
+        event: The row.
     """
-    state, info = algorithm.step(problem, carry.state, event)
     slots = carry.slot_version.at[event.keep_slot].set(event.version, mode="drop")
     held = slots.at[event.read_slot].get(mode="fill", fill_value=0)
     recorded = event.version - event.staleness
     differs = held > recorded if algorithm.per_worker_models else held != recorded
     wrong = (event.read_slot != NO_SLOT) & differs
-    return Carry(state, slots, carry.mismatches + wrong.sum(dtype=jnp.int32)), info
+    return Carry(state, slots, carry.mismatches + wrong.sum(dtype=jnp.int32))
 
 
 def host(leaf: Array) -> np.ndarray:
@@ -130,18 +141,22 @@ class Program:
             )  # fmt: skip
         carry = _settle(self.kernel, carry)
         for row in range(first, last):
-            event = _row(events, row)
+            event = row_of(events, row)
             carry, info = _step(self.kernel, self.problem, carry, event)
             for name, value in info.items():
                 infos[name][row] = np.asarray(value)
         return carry, infos
+
+    def loaded(self, events: Event) -> Any:
+        """Returns a buffer of rows where `run` reads it."""
+        return events if self.stepwise else jax.device_put(events)
 
     def infos(self, carry: Carry, events: Event) -> Info:
         """Returns empty diagnostics for a buffer of rows."""
         length = events.version.shape[0]
         info = self._info
         if info is None:
-            event = _row(events, 0)
+            event = row_of(events, 0)
             step = _batched(self.batched, self.shared)
             _, info = jax.eval_shape(step, self.kernel, self.problem, carry, event)
             self._info = info
@@ -153,7 +168,7 @@ class Program:
     ) -> dict[str, Array]:
         """Returns what a curious server sees of a row that is about to be executed."""
         assert isinstance(self.kernel, Probeable)  # a scenario probes no other
-        event = _row(events, row)
+        event = row_of(events, row)
         return _reveal(
             self.kernel, self.problem, carry.state, event, what=what,
             batched=self.batched, shared=self.shared,
@@ -182,7 +197,8 @@ def _start(
     return (jax.vmap(one) if batched else one)(algorithm, keys)
 
 
-def _row(events: Event, row: int | Int[Array, ""]) -> Event:
+def row_of(events: Event, row: int | Int[Array, ""]) -> Event:
+    """Returns a row of a buffer."""
     return jax.tree.map(lambda column: column[row], events)
 
 
@@ -192,13 +208,14 @@ def _batched(batched: bool, shared: bool) -> Any:
     return jax.vmap(advance, in_axes=(0, None, 0, None if shared else 0))
 
 
-def _settled(algorithm: Kernel, carry: Carry, *, batched: bool) -> Carry:
+def settled(algorithm: Kernel, carry: Carry, *, batched: bool) -> Carry:
+    """Returns the carry with the rounding errors of its diagnostics mended."""
     settle = type(algorithm).refreshed
     state = (jax.vmap(settle) if batched else settle)(algorithm, carry.state)
     return carry._replace(state=state)
 
 
-_settle = jax.jit(partial(_settled, batched=False), donate_argnums=(1,))
+_settle = jax.jit(partial(settled, batched=False), donate_argnums=(1,))
 
 
 @partial(jax.jit, static_argnames=("batched", "shared"), donate_argnums=(2, 6))
@@ -215,11 +232,11 @@ def _run(
     shared: bool,
 ) -> tuple[Carry, Info]:
     step = _batched(batched, shared)
-    carry = _settled(algorithm, carry, batched=batched)
+    carry = settled(algorithm, carry, batched=batched)
 
     def body(row: Int[Array, ""], carried: tuple[Carry, Info]) -> tuple[Carry, Info]:
         carry, infos = carried
-        event = _row(events, row)
+        event = row_of(events, row)
         carry, info = step(algorithm, problem, carry, event)
         return carry, {k: infos[k].at[row].set(v) for k, v in info.items()}
 

@@ -206,8 +206,7 @@ class Runner:
     ) -> _Buffer:
         program = self._program
         infos = program.infos(self._carry, events)
-        if not program.stepwise:
-            events = jax.device_put(events)
+        events = program.loaded(events)
         metrics, revealed = [], []
         for segment in segments:
             if segment.probed:

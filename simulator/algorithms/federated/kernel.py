@@ -12,7 +12,7 @@ from jaxtyping import Array, Float, Key
 
 from ...learning.horizontal import HorizontalProblem
 from .. import client_work
-from ..base import Event, Info, Probeable
+from ..base import Divided, Event, Info, Probeable
 from ..client_work import Work
 from ..optimizers import rule as optimizing
 from ..step_rules import Schedule, Steps
@@ -53,7 +53,25 @@ class ChainState(NamedTuple):
     server: Any
 
 
-class Chain(Probeable):
+class Sent(NamedTuple):
+    """What the workers of a row send, and what the row's diagnostics need.
+
+    Attributes:
+        message: Messages.
+        statistics: Running statistics of a model that keeps some.
+        loss: Mean losses of their samples.
+        info: Diagnostics.
+        clients: State of the work and of each stage of sending, of these workers.
+    """
+
+    message: Float[Array, "W ..."]
+    statistics: Float[Array, "W Q"] | None
+    loss: Float[Array, " W"]
+    info: Info
+    clients: tuple[Any, ...]
+
+
+class Chain(Divided, Probeable):
     """Applies contributions, each taken at what its client read.
 
     Attributes:
@@ -103,28 +121,45 @@ class Chain(Probeable):
             server=self.server.start(problem, weights),
         )
 
-    def step(
+    def kept(self, state: ChainState) -> Any:
+        """Returns the states of the clients' stages."""
+        return state.clients
+
+    def opened(
         self, problem: HorizontalProblem, state: ChainState, event: Event
+    ) -> ChainState:
+        """Returns the state with what clients read of the model before a row."""
+        step_size = self.step_size.at(event.version)
+        offered = self.server.ahead(state.weights, state.server, step_size)
+        registers = client_work.keep(state.registers, offered, event)
+        return state._replace(registers=registers)
+
+    def contribute(
+        self, problem: HorizontalProblem, state: ChainState, event: Event
+    ) -> Sent:
+        """Returns what each worker of a row sends."""
+        work, after = self._contribute(problem, state, event)
+        return Sent(work.message, work.statistics, work.loss, work.info, after)
+
+    def apply(
+        self, problem: HorizontalProblem, state: ChainState, event: Event, sent: Sent
     ) -> tuple[ChainState, Info]:
-        """Takes the contributions of a COMMIT or CONTRIBUTE through all stages."""
+        """Takes the contributions of a COMMIT or CONTRIBUTE through all other stages."""
         row = self._row(problem, state, event)
-        registers = self._kept(row, state)
-        wide = client_work.read(registers, event)
-        work, after = self._contribute(row, wide, state)
-        read = problem.narrowed(wide)
+        read = problem.narrowed(client_work.read(state.registers, event))
         factor, share, counts = self.weighing(row, read, state.weighing)
-        sent = Contributions(read, work.message, work.statistics, factor, share)
+        arrived = Contributions(read, sent.message, sent.statistics, factor, share)
         received = []
         for stage, own in zip(self.received, state.received, strict=True):
-            sent, own = stage(row, sent, own)
+            arrived, own = stage(row, arrived, own)
             received.append(own)
-        weights, server, made = self.server(row, sent, state.server)
+        weights, server, made = self.server(row, arrived, state.server)
         present = event.present()
-        info = {"loss": work.loss, "weight": factor} | work.info
+        info = {"loss": sent.loss, "weight": factor} | sent.info
         info = {name: mean_of(present, value) for name, value in info.items()}
-        clients = optimizing.written(state.clients, event.worker, after)
-        stages = clients, tuple(received), counts, server
-        return ChainState(weights, registers, state.key, *stages), info | made
+        clients = optimizing.written(state.clients, event.worker, sent.clients)
+        after = clients, tuple(received), counts, server
+        return ChainState(weights, state.registers, state.key, *after), info | made
 
     def read_out(self, state: ChainState) -> Float[Array, "..."]:
         """Returns the server's model."""
@@ -134,9 +169,9 @@ class Chain(Probeable):
         self, problem: HorizontalProblem, state: ChainState, event: Event
     ) -> dict[str, Array]:
         """Returns the row's messages, the gradients in them, and where from."""
-        row = self._row(problem, state, event)
-        read = client_work.read(self._kept(row, state), event)
-        work, _ = self._contribute(row, read, state)
+        state = self.opened(problem, state, event)
+        read = client_work.read(state.registers, event)
+        work, _ = self._contribute(problem, state, event)
         return {
             "message": work.message,
             "gradient": work.gradient,
@@ -157,23 +192,18 @@ class Chain(Probeable):
             key=state.key,
         )
 
-    def _kept(self, row: ServerRow, state: ChainState) -> Float[Array, "R ..."]:
-        """Returns the registers with what clients read of the model before the row."""
-        offered = self.server.ahead(state.weights, state.server, row.step_size)
-        return client_work.keep(state.registers, offered, row.event)
-
     def _contribute(
-        self, row: ServerRow, read: Float[Array, "W ..."], state: ChainState
+        self, problem: HorizontalProblem, state: ChainState, event: Event
     ) -> tuple[Work, tuple[Any, ...]]:
         """Returns what each worker of a row sends, and the states of their stages."""
-        event = row.event
+        step_size = self.local_step_size.at(event.version)
+        read = client_work.read(state.registers, event)
 
         def of_worker(
             read: Array, samples: Array, worker: Array, number: Array, own: Any
         ) -> tuple[Work, tuple[Any, ...]]:
-            step_size = row.local_step_size
             job = ClientJob(
-                row.problem, read, samples, step_size, worker, number, row.key
+                problem, read, samples, step_size, worker, number, state.key
             )
             work, after = self.work(job, own[0])
             states = [after]

@@ -1,0 +1,200 @@
+"""Executes the work of many rows at once, on all devices, and then the rows in order.
+
+In a wave (`stalesim.simulator.waves`) no row reads what another one has written. Its work, the
+gradients, is divided among the devices, each job on one of them and computed as if it
+were alone; then every device applies all contributions, row by row. So the results are
+the same bits for any number of devices.
+"""
+
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+from jaxtyping import Array, Int
+
+from .. import waves
+from ..algorithms.base import Divided, Event, Info
+from .execute import Carry, Program, checked, row_of, settled
+
+AXIS = "device"
+COPIED = PartitionSpec()
+JOBS_OF_DEVICE = 4
+"""Most jobs of a wave for each device, beyond which it is cut: room for all messages of
+the longest wave would be copied between devices at each of them."""
+
+
+class Loaded(NamedTuple):
+    """A buffer of rows on the devices.
+
+    Attributes:
+        events: The rows.
+        ends: For each row the end of a wave that begins with it.
+    """
+
+    events: Event
+    ends: Int[Array, " T"]
+
+
+class Waves(Program):
+    """One algorithm on one problem, whose rows are executed in waves.
+
+    Args:
+        kernel: Kernel of the run.
+        problem: Problem on the device.
+        devices: Devices on which jobs are computed; each holds all data and registers.
+    """
+
+    def __init__(
+        self, kernel: Divided, problem: Any, devices: list[jax.Device]
+    ) -> None:
+        super().__init__(kernel, problem)
+        self._mesh = Mesh(np.array(devices), (AXIS,))
+        self._copies = self._copied((kernel, problem))
+        self._keeps_clients = False
+
+    def start(self, keys: Any, num_registers: int) -> Carry:
+        """Returns the carry before the first row."""
+        carry = super().start(keys, num_registers)
+        kernel: Any = self.kernel
+        self._keeps_clients = bool(jax.tree.leaves(kernel.kept(carry.state)))
+        return carry
+
+    def loaded(self, events: Event) -> Any:
+        """Returns a buffer of rows on the devices, with the ends of its waves."""
+        ends = waves.ends(
+            events.worker,
+            events.read_slot,
+            events.keep_slot,
+            keeps_clients=self._keeps_clients,
+        )
+        return self._copied(Loaded(events, ends))
+
+    def infos(self, carry: Carry, events: Event) -> Info:
+        """Returns empty diagnostics for a buffer of rows."""
+        return self._copied(super().infos(_of_first(carry), events))
+
+    def run(
+        self, carry: Carry, events: Any, first: int, last: int, infos: Info
+    ) -> tuple[Carry, Info]:
+        """Executes the rows from `first` up to, not including, `last`, in waves."""
+        bounds = np.int32(first), np.int32(last)
+        return _run(
+            *self._copies, self._copied(carry), events, *bounds, infos, mesh=self._mesh
+        )
+
+    def reveal(
+        self, carry: Carry, events: Any, row: int, what: tuple[str, ...]
+    ) -> dict[str, Array]:
+        """Returns what a curious server sees of a row that is about to be executed."""
+        return super().reveal(_of_first(carry), _of_first(events.events), row, what)
+
+    def evaluate(self, carry: Carry, metrics: tuple[str, ...]) -> dict[str, Array]:
+        """Returns the metrics of the current model, measured on one device."""
+        return super().evaluate(_of_first(carry), metrics)
+
+    def _copied(self, tree: Any) -> Any:
+        """Returns a tree of arrays of which every device has all."""
+        return jax.device_put(tree, NamedSharding(self._mesh, COPIED))
+
+
+def _of_first(tree: Any) -> Any:
+    """Returns the first device's copy of a tree of arrays."""
+    return jax.tree.map(lambda leaf: leaf.addressable_data(0), tree)
+
+
+@partial(jax.jit, static_argnames=("mesh",), donate_argnums=(2, 6))
+def _run(
+    kernel: Divided,
+    problem: Any,
+    carry: Carry,
+    loaded: Loaded,
+    first: Int[Array, ""],
+    last: Int[Array, ""],
+    infos: Info,
+    *,
+    mesh: Mesh,
+) -> tuple[Carry, Info]:
+    on_each = jax.shard_map(
+        partial(_of_device, num_devices=mesh.size),
+        mesh=mesh,
+        in_specs=COPIED,
+        out_specs=COPIED,
+        check_vma=False,  # it does not see that all devices apply the same
+    )
+    return on_each(kernel, problem, carry, loaded, first, last, infos)
+
+
+def _of_device(
+    kernel: Divided,
+    problem: Any,
+    carry: Carry,
+    loaded: Loaded,
+    first: Int[Array, ""],
+    last: Int[Array, ""],
+    infos: Info,
+    *,
+    num_devices: int,
+) -> tuple[Carry, Info]:
+    """Executes rows on one of some devices, with the others."""
+    events, width = loaded.events, loaded.events.worker.shape[1]
+    me = jax.lax.axis_index(AXIS)
+    rows = max(1, JOBS_OF_DEVICE * num_devices // width)
+    places = -(-rows * width // num_devices)
+    carry = settled(kernel, carry, batched=False)
+
+    def work(state: Any, job: Int[Array, ""], at: Int[Array, ""]) -> Any:
+        """Returns what one job of a wave sends."""
+        event = _alone(row_of(events, at + job // width), job % width)
+        sent = kernel.contribute(problem, state, event)
+        return jax.tree.map(lambda leaf: leaf[0], sent)
+
+    def commit(row: Int[Array, ""], carried: Any) -> Any:
+        carry, infos, sent, at = carried
+        job = (row - at) * width + jnp.arange(width, dtype=jnp.int32)
+        mine = jax.tree.map(lambda leaf: leaf[job % num_devices, job // num_devices], sent)
+        event = row_of(events, row)
+        opened = kernel.opened(problem, carry.state, event)
+        state, info = kernel.apply(problem, opened, event, mine)
+        infos = {k: infos[k].at[row].set(v) for k, v in info.items()}
+        return checked(kernel, carry, state, event), infos, sent, at
+
+    def wave(carried: Any) -> Any:
+        at, carry, infos, held = carried
+        end = jnp.minimum(jnp.minimum(loaded.ends[at], at + rows), last)
+        opened = kernel.opened(problem, carry.state, row_of(events, at))
+
+        def place(number: Int[Array, ""], held: Any) -> Any:
+            sent = work(opened, number * num_devices + me, at)
+            return jax.tree.map(lambda all, one: all.at[number].set(one), held, sent)
+
+        jobs = (end - at) * width
+        held = jax.lax.fori_loop(0, (jobs - me - 1) // num_devices + 1, place, held)
+        sent = jax.tree.map(lambda leaf: jax.lax.all_gather(leaf, AXIS), held)
+        carry, infos, _, _ = jax.lax.fori_loop(at, end, commit, (carry, infos, sent, at))
+        return end, carry, infos, held
+
+    zero = jnp.int32(0)
+    like = jax.eval_shape(work, carry.state, zero, zero)
+    held = jax.tree.map(lambda leaf: jnp.zeros((places, *leaf.shape), leaf.dtype), like)
+    started = (first, carry, infos, held)
+    _, carry, infos, _ = jax.lax.while_loop(lambda c: c[0] < last, wave, started)
+    return carry, infos
+
+
+def _alone(event: Event, place: Int[Array, ""]) -> Event:
+    """Returns a row with one of its workers alone."""
+
+    def one(column: Array) -> Array:
+        return jax.lax.dynamic_slice_in_dim(column, place, 1)
+
+    own = event.samples.shape[0] > 1
+    return event._replace(
+        worker=one(event.worker),
+        job=one(event.job),
+        staleness=one(event.staleness),
+        read_slot=one(event.read_slot),
+        samples=one(event.samples) if own else event.samples,
+    )
