@@ -25,12 +25,13 @@ from .engine import execute as execution
 from .engine.execute import Program
 from .engine.row_stream import EvaluationPoint, RowStream
 from .engine.runner import Runner
-from .engine.waves import Waves
+from .engine.waves import Waves, work_is_long
 from .keys import key_of
 from .learning import uneven
 from .learning.constants import Constants
 from .results import Results
 from .scenario import amounts
+from .scenario.scenario import Scenario
 from .scenario.study import Run
 from .setup import RunSetup
 from .timelines import cached
@@ -39,6 +40,9 @@ from .trace import Writer
 
 SAMPLE_BYTES = 64 * 2**20
 """Most memory for the samples of one buffer of rows."""
+
+COPIES_BYTES = 2 * 2**30
+"""Most memory for the copies of the data on the devices that share waves."""
 
 Progress = Callable[[float, int], None]
 """Called with the fraction of a task's virtual horizon that is done, and the commits
@@ -116,6 +120,7 @@ def _with_numerics(setup: RunSetup) -> Prepared:
     )
     _refuse_uneven_statistics(setup, problem)
     _refuse_coupled_rows(setup)
+    _refuse_waves(scenario)
     kernel = algorithm.make(setup, constants)
     if scenario.probe is not None and not isinstance(kernel, Probeable):
         raise ScenarioError(
@@ -154,6 +159,20 @@ def _refuse_uneven_statistics(setup: RunSetup, problem: Any) -> None:
             f"{setup.scenario.algorithm.batch} for shares of "
             f"{min(setup.shares.num_samples)} samples and more; lower it, or normalise "
             "groups"
+        )
+
+
+def _refuse_waves(scenario: Scenario) -> None:
+    """Refuses waves of an algorithm whose rows are not divided.
+
+    Raises:
+        ScenarioError: There is no work that could be done at once.
+    """
+    if scenario.engine.mode == "waves" and not scenario.algorithm.divided:
+        raise ScenarioError(
+            "engine.mode must be auto, compiled or stepwise for the algorithm "
+            f"{scenario.algorithm.kind!r}, whose rows are executed whole, got 'waves'; "
+            "take auto"
         )
 
 
@@ -213,6 +232,7 @@ def check(run: Run) -> None:
             scenario.evaluate.metrics, scenario.engine.compute_dtype
         )
         _refuse_coupled_rows(setup)
+    _refuse_waves(scenario)
 
 
 def state_bytes(prepared: Prepared, num_runs: int, *, shared: bool) -> int:
@@ -258,7 +278,8 @@ def execute(
 
     Args:
         runs: several only if `mode` is batched; then all of one structure.
-        mode: `stepwise`, `compiled`, `batched` or `shared` (batched, on one timeline).
+        mode: `stepwise`, `compiled` (in waves where that pays), `waves`, `batched` or
+            `shared` (batched, on one timeline).
         writer: Writer of the tables.
         progress: called with the progress of the runs.
         timelines: folder in which timelines are kept for other runs, if any share them.
@@ -277,7 +298,8 @@ def execute(
     results = [Results(prepared, writer) for prepared in runs]
     precision = runs[0].run.scenario.engine.precision
     with jax.enable_x64(precision == "float64"):
-        runner = _runner(runs, mode, timelines)
+        program = _program(runs, mode)
+        runner = _runner(runs, program, timelines)
         if saved is not None:
             runner.restore(saved["drive"])
             writer.restore(saved["writer"])
@@ -311,7 +333,8 @@ def execute(
     return [
         {
             **result.finish(),
-            "mode": mode,
+            "mode": "waves" if isinstance(program, Waves) else mode,
+            "devices": program.num_devices,
             "batch": len(runs),
             "elapsed_s": elapsed,
             "timeline": prepared.timeline.digest,
@@ -326,24 +349,50 @@ def execute(
     ]
 
 
-def _runner(runs: list[Prepared], mode: str, timelines: Path | None = None) -> Runner:
+def _program(runs: list[Prepared], mode: str) -> Program:
     first = runs[0]
-    batched, shared = mode in ("batched", "shared"), mode != "batched"
-    kernel = first.kernel
+    if devices := _devices_of_waves(first, mode):
+        kernel: Any = first.kernel
+        return Waves(kernel, first.problem, devices)
+    kernel, batched = first.kernel, mode in ("batched", "shared")
     if batched:
         kernels = [prepared.kernel for prepared in runs]
         kernel = jax.tree.map(lambda *leaves: jnp.stack(leaves), *kernels)
-    program = (
-        Waves(kernel, first.problem, jax.local_devices())
-        if mode == "waves"
-        else Program(
-            kernel,
-            first.problem,
-            batched=batched,
-            shared=shared,
-            stepwise=mode == "stepwise",
-        )
+    return Program(
+        kernel,
+        first.problem,
+        batched=batched,
+        shared=mode != "batched",
+        stepwise=mode == "stepwise",
     )
+
+
+def _devices_of_waves(prepared: Prepared, mode: str) -> list[Any]:
+    """Returns the devices that share the work of waves; none without waves.
+
+    A rule of shapes and devices. Which rows are computed where changes no number, so
+    that the same study has the same trace however many cores are free.
+    """
+    scenario, timeline = prepared.run.scenario, prepared.timeline
+    data = sum(leaf.nbytes for leaf in jax.tree.leaves(prepared.problem))
+    most = min(timeline.in_flight, COPIES_BYTES // max(data, 1))
+    devices = jax.local_devices()[: max(most, 1)]
+    if mode == "waves":
+        return devices
+    tried = mode == "compiled" and scenario.engine.mode == "auto"
+    if not tried or len(devices) < 2 or not scenario.algorithm.divided:
+        return []
+    kernel: Any = prepared.kernel
+    event = execution.null_events(1, timeline.width, prepared.samples)
+    key = key_of(prepared.run.seed)
+    pays = work_is_long(kernel, prepared.problem, event, key, timeline.num_registers)
+    return devices if pays else []
+
+
+def _runner(
+    runs: list[Prepared], program: Program, timelines: Path | None = None
+) -> Runner:
+    first, shared = runs[0], program.shared
     length = _buffer_rows(first, 1 if shared else len(runs))
     fed = runs[:1] if shared else runs
     feeds = [_row_stream(prepared, length, timelines) for prepared in fed]

@@ -1,34 +1,14 @@
-"""Waves: rows whose clients' work depends on none of each other, by the record alone.
+"""Waves: rows whose work depends on none of each other, by the record alone.
 
 What a client computes depends on the version that it has read, and the timeline, known
-beforehand, says which. So the work of all rows up to the first one that reads a register
-written within the wave may be done at once, and is the same as row by row.
+beforehand, says which. So the work of all rows up to the first one that reads a
+register written within the wave may be done at once, and is the same as row by row.
 """
-
-from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Int
 
-from .timeline import NO_SLOT, NO_WORKER, Rows, effects
-
-
-class Widths(NamedTuple):
-    """How parallel the rows of a timeline are.
-
-    Attributes:
-        jobs: Jobs whose work their rows use.
-        waves: Successive waves, the critical path: no schedule that computes what the
-            record says needs fewer steps of one job's work after the other.
-    """
-
-    jobs: int
-    waves: int
-
-    @property
-    def mean(self) -> float:
-        """Jobs a wave: NaN without any."""
-        return self.jobs / self.waves if self.waves else float("nan")
+from .timeline import NO_SLOT, NO_WORKER
 
 
 def ends(
@@ -38,7 +18,7 @@ def ends(
     *,
     keeps_clients: bool = False,
 ) -> Int[np.ndarray, " T"]:
-    """Returns for each row the end of a wave that begins with it: the first row outside.
+    """Returns, for each row, the first row after a wave that begins with it.
 
     Args:
         worker: Workers of each row, padded with `NO_WORKER`.

@@ -21,6 +21,9 @@ os.environ["MPLBACKEND"] = "Agg"
 # A shape that is stretched by chance is a mistake; child processes inherit it.
 os.environ["JAX_NUMPY_RANK_PROMOTION"] = "raise"
 
+# Waves are divided among two, however many cores there are.
+os.environ["JAX_NUM_CPU_DEVICES"] = "2"
+
 ROOT = Path(__file__).parent
 TURN = ROOT.parent / ".ci" / "turn"
 """A number that `.ci/land` raises: whose turn it is."""

@@ -95,8 +95,10 @@ class Divided(Kernel):
 
     @abstractmethod
     def kept(self, state: Any) -> Any:
-        """Returns what clients keep from job to job: None, or a tree without arrays,
-        where the work of a client's job needs nothing of the one before."""
+        """Returns what clients keep from job to job, a tree of arrays.
+
+        It has none where a client's work needs nothing of its work before.
+        """
 
     @abstractmethod
     def opened(self, problem: Any, state: Any, event: Event) -> Any:

@@ -84,6 +84,8 @@ class Algorithm(Part):
     """Whether the objective may be that of transfer learning."""
     pushes: ClassVar[bool] = False
     """Whether models are shared out as in push-sum, which directed graphs need."""
+    divided: ClassVar[bool] = False
+    """Whether its kernel is `base.Divided`, so that rows may be executed in waves."""
     family: ClassVar[str]
     """How the data must be divided: `horizontal` (by rows) or `vertical`."""
     protocols: ClassVar[tuple[str, ...]]

@@ -114,6 +114,11 @@ class Program:
         self.batched, self.shared, self.stepwise = batched, shared, stepwise
         self._info: dict[str, jax.ShapeDtypeStruct] | None = None
 
+    @property
+    def num_devices(self) -> int:
+        """Devices that share the work."""
+        return 1
+
     def start(self, keys: Key[Array, "*R"], num_registers: int) -> Carry:
         """Returns the carry before the first row, of one run or of all."""
         return _start(

@@ -18,6 +18,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from . import device
+
 PRELOADED = "stalesim.simulator.studies.preloaded"
 """Module that imports what runs need; named, since it knows all that is above."""
 IDLE_S = 300
@@ -75,7 +77,7 @@ def _initialise(environment: dict[str, str], threads: int) -> None:
 
     Args:
         environment: Its environment.
-        threads: Threads of linear algebra.
+        threads: Threads of linear algebra, and devices of JAX.
     """
     import threadpoolctl
 
@@ -83,6 +85,7 @@ def _initialise(environment: dict[str, str], threads: int) -> None:
     os.environ.clear()
     os.environ.update(environment)
     threadpoolctl.threadpool_limits(threads)
+    device.use_cores(threads)
 
 
 def _end_with_parent() -> None:

@@ -1,23 +1,23 @@
 """Executes the work of many rows at once, on all devices, and then the rows in order.
 
-In a wave (`stalesim.simulator.waves`) no row reads what another one has written. Its work, the
+In a wave (`simulator.waves`) no row reads what another has written. Its work, the
 gradients, is divided among the devices, each job on one of them and computed as if it
 were alone; then every device applies all contributions, row by row. So the results are
 the same bits for any number of devices.
 """
 
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
-from jaxtyping import Array, Int
+from jaxtyping import Array, Int, Key
 
 from .. import waves
 from ..algorithms.base import Divided, Event, Info
-from .execute import Carry, Program, checked, row_of, settled
+from .execute import Carry, Program, checked, row_of, settled, start
 
 AXIS = "device"
 COPIED = PartitionSpec()
@@ -26,16 +26,12 @@ JOBS_OF_DEVICE = 4
 the longest wave would be copied between devices at each of them."""
 
 
-class Loaded(NamedTuple):
-    """A buffer of rows on the devices.
-
-    Attributes:
-        events: The rows.
-        ends: For each row the end of a wave that begins with it.
-    """
-
-    events: Event
-    ends: Int[Array, " T"]
+LEAST_FLOPS = 1e7
+"""Operations of a row's work from which it is long beside what a wave costs: about 2 ms
+of a core."""
+LEAST_FLOPS_A_NUMBER = 400
+"""Operations for each number of its message, which is held, copied to all devices and
+applied on each: two batches of 32 rows for each weight of a dense layer."""
 
 
 class Waves(Program):
@@ -47,13 +43,16 @@ class Waves(Program):
         devices: Devices on which jobs are computed; each holds all data and registers.
     """
 
-    def __init__(
-        self, kernel: Divided, problem: Any, devices: list[jax.Device]
-    ) -> None:
+    def __init__(self, kernel: Divided, problem: Any, devices: list[Any]) -> None:
         super().__init__(kernel, problem)
         self._mesh = Mesh(np.array(devices), (AXIS,))
         self._copies = self._copied((kernel, problem))
         self._keeps_clients = False
+
+    @property
+    def num_devices(self) -> int:
+        """Devices that share the work of waves."""
+        return self._mesh.size
 
     def start(self, keys: Any, num_registers: int) -> Carry:
         """Returns the carry before the first row."""
@@ -64,13 +63,9 @@ class Waves(Program):
 
     def loaded(self, events: Event) -> Any:
         """Returns a buffer of rows on the devices, with the ends of its waves."""
-        ends = waves.ends(
-            events.worker,
-            events.read_slot,
-            events.keep_slot,
-            keeps_clients=self._keeps_clients,
-        )
-        return self._copied(Loaded(events, ends))
+        columns: Any = events.worker, events.read_slot, events.keep_slot
+        ends = waves.ends(*columns, keeps_clients=self._keeps_clients)
+        return self._copied((events, ends))
 
     def infos(self, carry: Carry, events: Event) -> Info:
         """Returns empty diagnostics for a buffer of rows."""
@@ -89,7 +84,7 @@ class Waves(Program):
         self, carry: Carry, events: Any, row: int, what: tuple[str, ...]
     ) -> dict[str, Array]:
         """Returns what a curious server sees of a row that is about to be executed."""
-        return super().reveal(_of_first(carry), _of_first(events.events), row, what)
+        return super().reveal(_of_first(carry), _of_first(events[0]), row, what)
 
     def evaluate(self, carry: Carry, metrics: tuple[str, ...]) -> dict[str, Array]:
         """Returns the metrics of the current model, measured on one device."""
@@ -98,6 +93,37 @@ class Waves(Program):
     def _copied(self, tree: Any) -> Any:
         """Returns a tree of arrays of which every device has all."""
         return jax.device_put(tree, NamedSharding(self._mesh, COPIED))
+
+
+def work_is_long(
+    kernel: Divided,
+    problem: Any,
+    events: Event,
+    key: Key[Array, ""],
+    num_registers: int,
+) -> bool:
+    """Says whether the work of a row takes long enough for waves: by its shapes alone.
+
+    Nothing is compiled. Loops of local steps count once.
+
+    Args:
+        kernel: Kernel of the run.
+        problem: Problem on the device.
+        events: A row, in a buffer.
+        key: Key of the run.
+        num_registers: Registers of its timeline.
+    """
+
+    def work(kernel: Divided, problem: Any, events: Event, key: Any) -> Any:
+        state = start(kernel, problem, key, num_registers).state
+        return kernel.contribute(problem, state, row_of(events, 0))
+
+    arguments = kernel, problem, events, key
+    sent = jax.tree.leaves(jax.eval_shape(work, *arguments))
+    numbers = sum(leaf.size for leaf in sent)
+    found: Any = jax.jit(work).lower(*arguments).cost_analysis()
+    flops = (found or {}).get("flops", 0)
+    return flops >= max(LEAST_FLOPS, LEAST_FLOPS_A_NUMBER * numbers)
 
 
 def _of_first(tree: Any) -> Any:
@@ -110,7 +136,7 @@ def _run(
     kernel: Divided,
     problem: Any,
     carry: Carry,
-    loaded: Loaded,
+    loaded: tuple[Event, Int[Array, " T"]],
     first: Int[Array, ""],
     last: Int[Array, ""],
     infos: Info,
@@ -131,7 +157,7 @@ def _of_device(
     kernel: Divided,
     problem: Any,
     carry: Carry,
-    loaded: Loaded,
+    loaded: tuple[Event, Int[Array, " T"]],
     first: Int[Array, ""],
     last: Int[Array, ""],
     infos: Info,
@@ -139,7 +165,7 @@ def _of_device(
     num_devices: int,
 ) -> tuple[Carry, Info]:
     """Executes rows on one of some devices, with the others."""
-    events, width = loaded.events, loaded.events.worker.shape[1]
+    (events, ends), width = loaded, loaded[0].worker.shape[1]
     me = jax.lax.axis_index(AXIS)
     rows = max(1, JOBS_OF_DEVICE * num_devices // width)
     places = -(-rows * width // num_devices)
@@ -154,7 +180,9 @@ def _of_device(
     def commit(row: Int[Array, ""], carried: Any) -> Any:
         carry, infos, sent, at = carried
         job = (row - at) * width + jnp.arange(width, dtype=jnp.int32)
-        mine = jax.tree.map(lambda leaf: leaf[job % num_devices, job // num_devices], sent)
+        mine = jax.tree.map(
+            lambda leaf: leaf[job % num_devices, job // num_devices], sent
+        )
         event = row_of(events, row)
         opened = kernel.opened(problem, carry.state, event)
         state, info = kernel.apply(problem, opened, event, mine)
@@ -163,17 +191,19 @@ def _of_device(
 
     def wave(carried: Any) -> Any:
         at, carry, infos, held = carried
-        end = jnp.minimum(jnp.minimum(loaded.ends[at], at + rows), last)
+        end = jnp.minimum(jnp.minimum(ends[at], at + rows), last)
         opened = kernel.opened(problem, carry.state, row_of(events, at))
 
         def place(number: Int[Array, ""], held: Any) -> Any:
             sent = work(opened, number * num_devices + me, at)
-            return jax.tree.map(lambda all, one: all.at[number].set(one), held, sent)
+            return jax.tree.map(lambda held, one: held.at[number].set(one), held, sent)
 
         jobs = (end - at) * width
         held = jax.lax.fori_loop(0, (jobs - me - 1) // num_devices + 1, place, held)
         sent = jax.tree.map(lambda leaf: jax.lax.all_gather(leaf, AXIS), held)
-        carry, infos, _, _ = jax.lax.fori_loop(at, end, commit, (carry, infos, sent, at))
+        carry, infos, _, _ = jax.lax.fori_loop(
+            at, end, commit, (carry, infos, sent, at)
+        )
         return end, carry, infos, held
 
     zero = jnp.int32(0)

@@ -19,7 +19,8 @@ class Task(NamedTuple):
     """Runs that one process executes together.
 
     Attributes:
-        mode: `stepwise`, `compiled`, `batched` or `shared` (batched on one timeline).
+        mode: `stepwise`, `compiled`, `waves`, `batched` or `shared` (batched on one
+            timeline).
         runs: Several only where the mode is one of the last two.
         number: Number among the tasks of the study, part of its files' names.
         keeps_timelines: Whether another task has the same timelines, and may read them.
@@ -106,7 +107,7 @@ def plan(runs: list[Run], *, backend: str) -> list[Task]:
         if together and len(alone) > 1 and not unlike:
             tasks += _batches("batched", alone)
         else:
-            single = "stepwise" if mode == "stepwise" else "compiled"
+            single = mode if mode in ("stepwise", "waves") else "compiled"
             tasks += [Task(single, (run,)) for run in alone]
     return tasks
 
@@ -197,6 +198,7 @@ def of_runs(runs: list[Run], first: int = 0) -> list[Task]:
         first: Number of the first task.
     """
     device.before_import()
+    device.use_cores(processes(0))  # before JAX is asked for its devices
     import jax
 
     tasks = plan(runs, backend=jax.default_backend())

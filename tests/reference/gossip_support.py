@@ -10,7 +10,7 @@ import pytest
 
 from stalesim.simulator.privacy import mechanisms
 from stalesim.simulator.scenario.study import merge
-from stalesim.simulator.simulation import Prepared, _runner, key_of
+from stalesim.simulator.simulation import Prepared, _program, _runner, key_of
 from stalesim.simulator.timeline import Jobs, Kind, Rows
 from tests.reference import gossip_twin as twin
 from tests.runs import prepared
@@ -85,7 +85,7 @@ class Ran(NamedTuple):
 
 def ran(plans: list[Prepared], mode: str = "compiled") -> list[Ran]:
     with jax.enable_x64(plans[0].run.scenario.engine.precision == "float64"):
-        runner = _runner(plans, mode)
+        runner = _runner(plans, _program(plans, mode))
         records = list(runner.records())
         state, together = runner._carry.state, mode in ("batched", "shared")
         found = []

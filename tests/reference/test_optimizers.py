@@ -7,7 +7,7 @@ import jax
 import numpy as np
 import pytest
 
-from stalesim.simulator.simulation import Prepared, _runner
+from stalesim.simulator.simulation import Prepared, _program, _runner
 from stalesim.simulator.timeline import NO_WORKER, Kind
 from tests.reference import federated_twin, gossip_support
 from tests.reference.gossip_support import ran
@@ -248,7 +248,7 @@ def parties_of(plan: Prepared) -> tuple[np.ndarray, np.ndarray, list[np.ndarray]
 def last_state(plan: Prepared) -> Any:
     """Executes a run of parties; returns its last state."""
     with jax.enable_x64(True):
-        runner = _runner([plan], "compiled")
+        runner = _runner([plan], _program([plan], "compiled"))
         for _ in runner.records():
             pass
         return runner._carry.state

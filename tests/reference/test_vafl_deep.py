@@ -19,7 +19,13 @@ from stalesim.simulator.engine.execute import Program
 from stalesim.simulator.engine.runner import Runner
 from stalesim.simulator.models.flat import split
 from stalesim.simulator.models.party import hidden_shapes
-from stalesim.simulator.simulation import Prepared, _row_stream, _runner, key_of
+from stalesim.simulator.simulation import (
+    Prepared,
+    _program,
+    _row_stream,
+    _runner,
+    key_of,
+)
 from stalesim.simulator.timeline import NO_WORKER
 from tests.reference import vafl_deep_twin
 from tests.runs import prepared, rows_of
@@ -217,7 +223,7 @@ def test_runs_in_one_batch_are_the_twins(mode: str) -> None:
         else prepared(SGD, BASE, noisy, seed=number, number=number)
         for number, step in enumerate((0.05, 0.02))
     ]
-    runner = _runner(plans, mode)
+    runner = _runner(plans, _program(plans, mode))
     list(runner.records())
     state = runner._carry.state
     for number, plan in enumerate(plans[:1] if mode == "shared" else plans):

@@ -144,7 +144,7 @@ class Chain(Divided, Probeable):
     def apply(
         self, problem: HorizontalProblem, state: ChainState, event: Event, sent: Sent
     ) -> tuple[ChainState, Info]:
-        """Takes the contributions of a COMMIT or CONTRIBUTE through all other stages."""
+        """Takes contributions of a COMMIT or CONTRIBUTE through the other stages."""
         row = self._row(problem, state, event)
         read = problem.narrowed(client_work.read(state.registers, event))
         factor, share, counts = self.weighing(row, read, state.weighing)

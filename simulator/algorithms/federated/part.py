@@ -161,6 +161,7 @@ class Federated(Algorithm):
 
     family: ClassVar[str] = "horizontal"
     keeps_statistics: ClassVar[bool] = True
+    divided: ClassVar[bool] = True
 
     @model_serializer(mode="wrap")
     def _as_before(self, dump: Callable[[Any], dict[str, Any]]) -> dict[str, Any]:

@@ -1,11 +1,17 @@
 """The engine's modes agree with each other, and stop where they should."""
 
+from typing import Any
+
 import jax
 import numpy as np
 import pytest
 
+from stalesim.simulator import simulation
+from stalesim.simulator.config.errors import ScenarioError
 from stalesim.simulator.engine import execute as execution
 from stalesim.simulator.engine.row_stream import RowStream
+from stalesim.simulator.engine.runner import Runner
+from stalesim.simulator.engine.waves import Waves
 from stalesim.simulator.simulation import _row_stream
 from stalesim.simulator.timeline import NO_SLOT, StopReason
 from tests.runs import execute, prepared
@@ -87,6 +93,103 @@ def test_modes_agree_in_float64(family: str) -> None:
         alone.column("evaluations", "test_loss", 2),
         1e-9,
     )
+
+
+SMALL_CNN = {"kind": "cnn", "kernel": 2, "channels": (16, 16)}
+WAVES = {
+    **{name: FAMILIES[name] for name in FAMILIES if name.startswith(("sgd", "fed"))},
+    "fed_buff": (
+        SGD,
+        {"algorithm": {**STEP, "kind": "fed_buff", "local_steps": 2}},
+        {"protocol": {"kind": "buffered", "size": 3}},
+    ),
+    "optimisers of clients": (
+        SGD,
+        {
+            "algorithm": {
+                "local_optimizer": {
+                    "kind": "adam",
+                    "learning_rate": 0.1,
+                    "state": "kept",
+                },
+                "local_steps": 2,
+            },
+            "protocol": {"kind": "buffered", "size": 3},
+        },
+    ),
+}
+
+
+@pytest.mark.parametrize("family", WAVES)
+def test_waves_are_rows_to_the_bit_on_any_number_of_devices(family: str) -> None:
+    changes = (*WAVES[family], {"engine": {"mode": "waves"}})
+    rows, _ = execute([prepared(*WAVES[family])])
+    plan = prepared(*changes)
+    waves, ends = execute([plan], "waves")
+    assert (ends[0]["mode"], ends[0]["devices"]) == ("waves", 2)
+    same = ("loss", "gradient_norm", "step_size", "weight")
+    for name in (*same, "test_loss"):
+        table = "evaluations" if name == "test_loss" else "commits"
+        expected = rows.column(table, name)
+        assert expected.size > 4
+        np.testing.assert_array_equal(waves.column(table, name), expected, name)
+    kernel: Any = plan.kernel
+    program = Waves(kernel, plan.problem, jax.local_devices()[:1])
+    alone = list(simulation._runner([plan], program).records())
+    found = np.concatenate([r.infos["loss"] for r in alone if r])
+    np.testing.assert_array_equal(
+        found.astype(np.float32), rows.column("commits", "loss")
+    )
+
+
+def test_waves_continue_from_what_was_kept() -> None:
+    plan = prepared(SGD, {"engine": {"mode": "waves", "chunk": 64}})
+
+    def runner() -> Runner:
+        return simulation._runner([plan], simulation._program([plan], "waves"))
+
+    whole, first, second = list(runner().records()), runner(), runner()
+    begun = []
+    for record in first.records(pauses=lambda: len(begun) == 1):
+        if record is None:
+            break
+        begun.append(record)
+    second.restore(first.state())
+    rest = [record for record in second.records() if record is not None]
+    losses = [
+        np.concatenate([record.infos["loss"] for record in records if record])
+        for records in (whole, begun + rest)
+    ]
+    np.testing.assert_array_equal(losses[0], losses[1])
+
+
+def test_rows_that_are_not_divided_are_not_executed_in_waves() -> None:
+    with pytest.raises(ScenarioError, match=r"engine.mode must be auto, .*'vafl'"):
+        prepared({"engine": {"mode": "waves"}})
+
+
+@pytest.mark.parametrize(
+    ("model", "takes"), [({"kind": "linear"}, "compiled"), (SMALL_CNN, "waves")]
+)
+def test_long_gradients_are_computed_in_waves(
+    model: dict[str, Any], takes: str
+) -> None:
+    changes = (
+        SGD,
+        {
+            "problem": {
+                "data": {"kind": "digits"},
+                "partition": {"kind": "iid", "clients": 4},
+                "model": model,
+            },
+            "algorithm": {"batch": 300},
+        },
+    )
+    plan = prepared(
+        *changes, {"stop": {"commits": 8}, "evaluate": {"every": {"commits": 8}}}
+    )
+    _, ends = execute([plan])
+    assert ends[0]["mode"] == takes
 
 
 @pytest.mark.parametrize("chunk", [16, 50, 4096])
