@@ -27,10 +27,10 @@ the longest wave would be copied between devices at each of them."""
 
 
 LEAST_FLOPS = 1e7
-"""Operations of a row's work from which it is long beside what a wave costs: about 2 ms
-of a core."""
+"""Least operations of a row for which waves are taken; a wave costs about a tenth of
+their 2 ms."""
 LEAST_FLOPS_A_NUMBER = 400
-"""Operations for each number of its message, which is held, copied to all devices and
+"""Operations for each number of its message, which is copied to all devices and
 applied on each: two batches of 32 rows for each weight of a dense layer."""
 
 
