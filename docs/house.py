@@ -1,8 +1,8 @@
 """Measures the house: `python docs/house.py` prints what docs/design.md tabulates.
 
 Read from the source alone: lines of product code, circles of imports, names of classes
-that stand for several things, and questions about a protocol's or an algorithm's kind
-outside their own packages.
+that stand for several things, and questions about the kind of a part outside its own
+module, or of a protocol or an algorithm outside their packages.
 """
 
 import ast
@@ -150,13 +150,14 @@ def _imports(path: Path, known: dict[str, Path]) -> Iterator[str]:
 
 
 def questions() -> list[str]:
-    """Returns where a protocol's, an algorithm's or a row's kind is asked by others.
+    """Returns where a part's or a row's kind is asked by others.
 
-    By type, or by what an entry of a scenario is called; in `analysis`, which is given
-    facts in their place, also wherever the name of one is written. What a kind of rows
-    does is said next to it, in `simulator.timeline`.
+    Any part's by its type; a protocol's or an algorithm's also by what an entry of a
+    scenario is called, and in `analysis`, which is given facts in their place, wherever
+    the name of one is written. What a kind of rows does is said next to it, in
+    `simulator.timeline`.
     """
-    of_rows = row_kinds()
+    of_rows, classes = row_kinds(), part_classes()
     found = []
     for path in files("simulator", "analysis"):
         place = str(path.relative_to(ROOT))
@@ -168,6 +169,8 @@ def questions() -> list[str]:
         names = part_names() if place.startswith("analysis/") else set()
         tree = ast.parse(text)
         asked |= set(_asked(tree, names))
+        others = {name for name, at in classes.items() if at != name_of(path)}
+        asked |= set(_of_types(tree, others))
         asked |= set() if place.startswith(WRITERS) else set(_of_rows(tree, of_rows))
         found += [f"{place}:{number}" for number in sorted(asked)]
     return found
@@ -181,6 +184,13 @@ def part_names() -> set[str]:
     return {name for kind, name in rows if kind in kinds} - {*COUNTED}
 
 
+def part_classes() -> dict[str, str]:
+    """Returns the modules of our parts, by their classes or records."""
+    text = (ROOT / "simulator/config/catalogue.py").read_text()
+    listed = re.findall(r'"([\w.]+):(\w+)"', text.partition("\nBASES")[0])
+    return {name: module for module, name in listed}
+
+
 def row_kinds() -> set[str]:
     """Returns the names of the kinds of rows."""
     tree = ast.parse((ROOT / "simulator/timeline.py").read_text())
@@ -191,6 +201,20 @@ def row_kinds() -> set[str]:
     )
     names = (node.targets[0] for node in kinds.body if isinstance(node, ast.Assign))
     return {name.id for name in names if isinstance(name, ast.Name)}
+
+
+def _of_types(tree: ast.AST, names: set[str]) -> Iterator[int]:
+    """Yields the lines that ask whether something is of one of these classes."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Call(func=ast.Name(id="isinstance"), args=[_, asked]):
+                pass
+            case ast.MatchClass(cls=asked):
+                pass
+            case _:
+                continue
+        if any(isinstance(n, ast.Name) and n.id in names for n in ast.walk(asked)):
+            yield asked.lineno
 
 
 def _of_rows(tree: ast.AST, names: set[str]) -> Iterator[int]:

@@ -25,7 +25,7 @@ from ..config.stop import Stop
 from ..config.study_names import StudyName
 from ..laws.base import check_cycle
 from ..laws.parameters import check_parameter
-from ..world.clients import Behaviour, Clients, Link, OnOff, Server
+from ..world.clients import Behaviour, Clients, Link, Server
 from .grid import Swept
 from .inheriting import asks, filled
 
@@ -338,12 +338,8 @@ def _check_behaviour(
     check_parameter(behaviour.join, size, f"{place}.join")
     if behaviour.leave is not None:
         check_parameter(behaviour.leave, size, f"{place}.leave")
-    turns: dict[str, Any] = {}
-    if isinstance(behaviour.availability, OnOff):
-        turns[f"{at('availability')}.off"] = behaviour.availability.off
-        turns[f"{at('availability')}.on"] = behaviour.availability.on
     if behaviour.crashes is not None:
         behaviour.crashes.down.check(size, f"{at('crashes')}.down")
         check_cycle({f"{at('crashes')}.after": behaviour.crashes.after}, size)
-    if turns:
-        check_cycle(turns, size)
+    if behaviour.availability is not None:
+        behaviour.availability.check(size, at("availability"))

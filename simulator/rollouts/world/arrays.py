@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from ...laws import Constant
 from .buffer import ReadyGroup, SampleBuffer
 from .draws import RolloutDraws
 from .options import RolloutOptions
@@ -27,7 +26,7 @@ CHUNK = 65_536
 def is_free(world: RolloutOptions) -> bool:
     """Says whether nothing feeds back on who generates what when."""
     generation, queue, weights = world.generation, world.queue, world.weights
-    instant = isinstance(weights.seconds, Constant) and weights.seconds.value == 0
+    instant = not weights.seconds.check(1, "weights.seconds").any()
     return (
         weights.mode == "in_place"
         and instant

@@ -247,7 +247,7 @@ class Paths:
                 is_slow = np.zeros(C, bool)
                 if isinstance(which, AlternatingRenewal):
                     at = started[comes]
-                    is_slow[comes] = which.since(clients[comes], at) != at
+                    is_slow[comes] = which.since_each(clients[comes], at) != at
                 else:
                     is_slow = which[:, j]
                 factor = np.where(is_slow, factor * by, factor)
