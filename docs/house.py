@@ -41,6 +41,11 @@ PRIVATE = re.compile(
 )
 """Words and phrases that docs/style.md refuses, in favour of the field's."""
 
+PRIVATE_NAME = re.compile(
+    r"(?:^|_)(?:told|asked|hears?|heard|unheard|standing|fates?)(?:_|$)", re.IGNORECASE
+)
+"""Such words in a name, between underscores."""
+
 FEATURES = {
     "one import: `import stalesim`, late names": (
         "simulator/front",
@@ -290,6 +295,42 @@ def private_words() -> list[str]:
     return found
 
 
+def private_names() -> list[str]:
+    """Returns where a public name of the product has a word that the field has not.
+
+    Names of modules, of functions, classes and their parameters, of fields and of
+    constants; not those of what stands in a function.
+    """
+    found = []
+    for path in files("simulator", "analysis"):
+        place = path.relative_to(ROOT)
+        named = [(1, path.stem), *_public(ast.parse(path.read_text()))]
+        for number, name in named:
+            words = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name)
+            if PRIVATE_NAME.search(words):
+                found.append(f"{place}:{number}: {name}")
+    return found
+
+
+def _public(tree: ast.Module | ast.ClassDef) -> Iterator[tuple[int, str]]:
+    """Yields the public names of a module or a class, each with its line."""
+    for node in tree.body:
+        match node:
+            case ast.FunctionDef(name=name, args=args):
+                if name.startswith("_") and name != "__init__":
+                    continue
+                yield node.lineno, name
+                given = [*args.posonlyargs, *args.args, *args.kwonlyargs]
+                yield from ((each.lineno, each.arg) for each in given)
+            case ast.ClassDef(name=name) if not name.startswith("_"):
+                yield node.lineno, name
+                yield from _public(node)
+            case ast.Assign(targets=[ast.Name(id=name)]) if name[0] != "_":
+                yield node.lineno, name
+            case ast.AnnAssign(target=ast.Name(id=name)) if name[0] != "_":
+                yield node.lineno, name
+
+
 if __name__ == "__main__":
     for folders in (("simulator",), ("analysis",), ("benchmarks",), ("docs",)):
         print(f"lines of {' '.join(folders)}: {lines(*folders):,}")
@@ -299,3 +340,4 @@ if __name__ == "__main__":
     print(f"classes of one name: {doubles()}")
     print(f"questions about kinds: {questions()}")
     print(f"private words: {len(private_words())}")
+    print(f"private names: {private_names()}")

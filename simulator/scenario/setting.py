@@ -27,7 +27,7 @@ from ..laws.base import check_cycle
 from ..laws.parameters import check_parameter
 from ..world.clients import Behaviour, Clients, Link, Server
 from .grid import Swept
-from .inheriting import asks, filled
+from .inheriting import filled, inherits
 
 UNDESCRIBED = "not said by the protocol"
 Count = Annotated[int, Field(ge=1)]
@@ -91,7 +91,7 @@ class Varied(Config, ABC):
 
         Else a reader would take those for what the base has written.
         """
-        if info.exclude_unset or not any(map(asks, variants.values())):
+        if info.exclude_unset or not any(map(inherits, variants.values())):
             return dump(variants)
         written = self.model_dump(mode="json", exclude_unset=True)
         try:

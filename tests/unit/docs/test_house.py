@@ -61,6 +61,18 @@ def test_the_words_are_the_field_s() -> None:
     assert house.private_words() == []
 
 
+def test_public_names_are_the_field_s(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert house.private_names() == []
+    monkeypatch.setattr(house, "ROOT", tmp_path)
+    (tmp_path / "analysis").mkdir()
+    lines = ("class Heard:", "  fate: int", "def told(_): ...", "def f(asked): ...")
+    (tmp_path / "analysis/standing.py").write_text("\n".join(lines))
+    names = [each.rpartition(" ")[2] for each in house.private_names()]
+    assert names == ["standing", "Heard", "fate", "told", "asked"]
+
+
 def test_lines_of_features_are_stated() -> None:
     """To a tenth: the page has to be looked at again where a feature has grown."""
     page = Path(house.ROOT / "docs" / "design.md").read_text(encoding="utf-8")
