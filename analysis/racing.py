@@ -171,12 +171,12 @@ def worse(scores: Scores, replicates: int, comparisons: int) -> set[str]:
     known = {k: v[:replicates] for k, v in scores.items() if v.size >= replicates}
     if not known:
         return set()
-    best = known[min(known, key=lambda name: standing(known[name]))]
+    best = known[min(known, key=lambda name: rank(known[name]))]
     level = ERROR / max(1, comparisons)
     return {name for name, mine in known.items() if _chance(mine, best) <= level}
 
 
-def standing(values: Float[np.ndarray, " n"]) -> tuple[int, float]:
+def rank(values: Float[np.ndarray, " n"]) -> tuple[int, float]:
     """Returns by what trials are put in order: how many diverged, the others' mean."""
     sound = values[np.isfinite(values)]
     return values.size - sound.size, float(sound.mean()) if sound.size else np.inf

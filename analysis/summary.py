@@ -125,8 +125,8 @@ def notes(study: Study) -> list[str]:
         found.append("contributions: of clients, applied or gathered for a commit")
     found += _words_on_privacy(study)
     found += ["updates/s: commits per second of real time", chance(study)]
-    told = ((run.get("dataset"), run.get("scaling")) for run in study.manifest["runs"])
-    found += words_on_data(told)
+    named = ((run.get("dataset"), run.get("scaling")) for run in study.manifest["runs"])
+    found += words_on_data(named)
     if len(escapes(study)):
         found.append(
             "loss ×: the loss left its scale and ended at this multiple of what it "
@@ -172,15 +172,15 @@ def _words_on_privacy(study: Study) -> list[str]:
     return ["; ".join(filter(None, parts))]
 
 
-def words_on_data(told: Iterable[tuple[str | None, str | None]]) -> list[str]:
+def words_on_data(named: Iterable[tuple[str | None, str | None]]) -> list[str]:
     """Returns a line on each data set: its scale, and what it takes the place of.
 
     Args:
-        told: Names of data sets and words on how their features were scaled, where
+        named: Names of data sets and words on how their features were scaled, where
             these are known.
     """
     lines = []
-    for name, scaling in dict.fromkeys(told):
+    for name, scaling in dict.fromkeys(named):
         said = [f"data: {name}"] + [f"scale {scaling}"] * bool(scaling)
         if match := STAND_IN.match(name or ""):
             get = f"stalesim data get {match[1] or match[2]}"

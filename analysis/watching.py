@@ -48,25 +48,25 @@ class Watched:
 
     Args:
         study: Study as it was read.
-        standing: How far it was at the last sign of life; None without one.
+        progress: How far it was at the last sign of life; None without one.
         now: Real seconds since 1970.
     """
 
     def __init__(
-        self, study: Study, standing: dict[str, Any] | None, now: float
+        self, study: Study, progress: dict[str, Any] | None, now: float
     ) -> None:
         self.study, self.manifest = study, study.manifest
         self.runs: list[dict[str, Any]] = self.manifest["runs"]
-        mine = standing and standing.get("session") == self.manifest["session"]
-        self._standing = standing if standing and mine else {}
-        self.silent_s = max(0.0, now - self._standing.get("now", 0.0))
+        mine = progress and progress.get("session") == self.manifest["session"]
+        self._progress = progress if progress and mine else {}
+        self.silent_s = max(0.0, now - self._progress.get("now", 0.0))
         """Real seconds since the last sign of life."""
         self._now = now
 
     @property
     def has_spoken(self) -> bool:
         """Whether there has been any sign of life in this session."""
-        return "now" in self._standing
+        return "now" in self._progress
 
     @property
     def is_over(self) -> bool:
@@ -93,8 +93,8 @@ class Watched:
         """Tasks that are under way, by number."""
         if not self.is_alive:
             return {}
-        told = self._standing.get("tasks", ())
-        end = self._standing["now"]
+        told = self._progress.get("tasks", ())
+        end = self._progress["now"]
         return {
             task: TaskSpeed(part, made, end - start) for task, part, made, start in told
         }
@@ -125,10 +125,10 @@ class Watched:
     @property
     def left_s(self) -> float | None:
         """Real seconds until the study ends, at its speed so far; None if not known."""
-        if not self.is_alive or "fraction" not in self._standing:
+        if not self.is_alive or "fraction" not in self._progress:
             return None
-        spent = self._standing["now"] - self._standing["since"]
-        return left_s(self._standing["fraction"], spent)
+        spent = self._progress["now"] - self._progress["since"]
+        return left_s(self._progress["fraction"], spent)
 
     @cached_property
     def rows(self) -> pd.DataFrame:
@@ -162,11 +162,11 @@ def look(folder: Path) -> Watched:
     for attempt in range(ATTEMPTS):
         try:
             before = _identity(folder / NAME)
-            standing = live.standing(folder)
+            progress = live.progress(folder)
             study = load(folder, quietly=True)
             # A session that ended in between has taken its journal with it.
             if _identity(folder / NAME) == before or attempt == ATTEMPTS - 1:
-                return Watched(study, standing, time.time())
+                return Watched(study, progress, time.time())
         except StudyError:
             if attempt == ATTEMPTS - 1:
                 raise

@@ -1,8 +1,8 @@
 """Measures the house: `python docs/house.py` prints what docs/design.md tabulates.
 
 Read from the source alone: lines of product code, circles of imports, names of classes
-that stand for several things, and questions about a protocol's or an algorithm's kind
-outside their own packages.
+that stand for several things, and questions about the kind of a part outside its own
+module, or of a protocol or an algorithm outside their packages.
 """
 
 import ast
@@ -40,6 +40,11 @@ PRIVATE = re.compile(
     re.IGNORECASE,
 )
 """Words and phrases that docs/style.md refuses, in favour of the field's."""
+
+PRIVATE_NAME = re.compile(
+    r"(?:^|_)(?:told|asked|hears?|heard|unheard|standing|fates?)(?:_|$)", re.IGNORECASE
+)
+"""Such words in a name, between underscores."""
 
 FEATURES = {
     "one import: `import stalesim`, late names": (
@@ -150,13 +155,14 @@ def _imports(path: Path, known: dict[str, Path]) -> Iterator[str]:
 
 
 def questions() -> list[str]:
-    """Returns where a protocol's, an algorithm's or a row's kind is asked by others.
+    """Returns where a part's or a row's kind is asked by others.
 
-    By type, or by what an entry of a scenario is called; in `analysis`, which is given
-    facts in their place, also wherever the name of one is written. What a kind of rows
-    does is said next to it, in `simulator.timeline`.
+    Any part's by its type; a protocol's or an algorithm's also by what an entry of a
+    scenario is called, and in `analysis`, which is given facts in their place, wherever
+    the name of one is written. What a kind of rows does is said next to it, in
+    `simulator.timeline`.
     """
-    of_rows = row_kinds()
+    of_rows, classes = row_kinds(), part_classes()
     found = []
     for path in files("simulator", "analysis"):
         place = str(path.relative_to(ROOT))
@@ -168,6 +174,8 @@ def questions() -> list[str]:
         names = part_names() if place.startswith("analysis/") else set()
         tree = ast.parse(text)
         asked |= set(_asked(tree, names))
+        others = {name for name, at in classes.items() if at != name_of(path)}
+        asked |= set(_of_types(tree, others))
         asked |= set() if place.startswith(WRITERS) else set(_of_rows(tree, of_rows))
         found += [f"{place}:{number}" for number in sorted(asked)]
     return found
@@ -181,6 +189,13 @@ def part_names() -> set[str]:
     return {name for kind, name in rows if kind in kinds} - {*COUNTED}
 
 
+def part_classes() -> dict[str, str]:
+    """Returns the modules of our parts, by their classes or records."""
+    text = (ROOT / "simulator/config/catalogue.py").read_text()
+    listed = re.findall(r'"([\w.]+):(\w+)"', text.partition("\nBASES")[0])
+    return {name: module for module, name in listed}
+
+
 def row_kinds() -> set[str]:
     """Returns the names of the kinds of rows."""
     tree = ast.parse((ROOT / "simulator/timeline.py").read_text())
@@ -191,6 +206,20 @@ def row_kinds() -> set[str]:
     )
     names = (node.targets[0] for node in kinds.body if isinstance(node, ast.Assign))
     return {name.id for name in names if isinstance(name, ast.Name)}
+
+
+def _of_types(tree: ast.AST, names: set[str]) -> Iterator[int]:
+    """Yields the lines that ask whether something is of one of these classes."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Call(func=ast.Name(id="isinstance"), args=[_, asked]):
+                pass
+            case ast.MatchClass(cls=asked):
+                pass
+            case _:
+                continue
+        if any(isinstance(n, ast.Name) and n.id in names for n in ast.walk(asked)):
+            yield asked.lineno
 
 
 def _of_rows(tree: ast.AST, names: set[str]) -> Iterator[int]:
@@ -266,6 +295,42 @@ def private_words() -> list[str]:
     return found
 
 
+def private_names() -> list[str]:
+    """Returns where a public name of the product has a word that the field has not.
+
+    Names of modules, of functions, classes and their parameters, of fields and of
+    constants; not those of what stands in a function.
+    """
+    found = []
+    for path in files("simulator", "analysis"):
+        place = path.relative_to(ROOT)
+        named = [(1, path.stem), *_public(ast.parse(path.read_text()))]
+        for number, name in named:
+            words = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name)
+            if PRIVATE_NAME.search(words):
+                found.append(f"{place}:{number}: {name}")
+    return found
+
+
+def _public(tree: ast.Module | ast.ClassDef) -> Iterator[tuple[int, str]]:
+    """Yields the public names of a module or a class, each with its line."""
+    for node in tree.body:
+        match node:
+            case ast.FunctionDef(name=name, args=args):
+                if name.startswith("_") and name != "__init__":
+                    continue
+                yield node.lineno, name
+                given = [*args.posonlyargs, *args.args, *args.kwonlyargs]
+                yield from ((each.lineno, each.arg) for each in given)
+            case ast.ClassDef(name=name) if not name.startswith("_"):
+                yield node.lineno, name
+                yield from _public(node)
+            case ast.Assign(targets=[ast.Name(id=name)]) if name[0] != "_":
+                yield node.lineno, name
+            case ast.AnnAssign(target=ast.Name(id=name)) if name[0] != "_":
+                yield node.lineno, name
+
+
 if __name__ == "__main__":
     for folders in (("simulator",), ("analysis",), ("benchmarks",), ("docs",)):
         print(f"lines of {' '.join(folders)}: {lines(*folders):,}")
@@ -275,3 +340,4 @@ if __name__ == "__main__":
     print(f"classes of one name: {doubles()}")
     print(f"questions about kinds: {questions()}")
     print(f"private words: {len(private_words())}")
+    print(f"private names: {private_names()}")

@@ -3,7 +3,7 @@
 A run is identified by the content of what it reads, not by its name. `collect` finds
 that before anything is executed, wherever a scenario names it: in entries of the types
 `FilePath`, `SavedSetPath` and `RecordingPath`, in what data sets find by themselves
-(`Data.found_files`), in parts of plug-ins. While it is in force (`held`), files
+(`Data.located_files`), in parts of plug-ins. While it is in force (`held`), files
 are looked for where they were found then, also by other processes, and `confirm`
 refuses what has changed by the time that it was read.
 """
@@ -127,16 +127,16 @@ def are_held() -> bool:
     return bool(_held)
 
 
-def told(inputs: Inputs) -> dict[str, Any]:
+def manifest_entries(inputs: Inputs) -> dict[str, Any]:
     """Returns what the manifest of a study says of what its runs read."""
     return {
-        "inputs": {name: _told(each) for name, each in inputs.named.items()},
-        "modules": {name: _told(each) for name, each in inputs.modules.items()},
+        "inputs": {name: _entry(each) for name, each in inputs.named.items()},
+        "modules": {name: _entry(each) for name, each in inputs.modules.items()},
         "working_folder": inputs.places.working,
     }
 
 
-def _told(each: Input | PluginSource) -> dict[str, Any]:
+def _entry(each: Input | PluginSource) -> dict[str, Any]:
     told = each._asdict()
     told.pop("libraries")  # their versions are in the environment
     if not each.imports:
@@ -236,7 +236,7 @@ def confirm(config: Any, key: str, read: Collection[str] = ()) -> None:
     for path in sorted({*read} - paths):
         raise DataError(
             f"{key} must say that it reads {path}; give its entry the type FilePath, "
-            f"or return it from found_files (see docs/extending.md)"
+            f"or return it from located_files (see docs/extending.md)"
         )
 
 
@@ -262,7 +262,7 @@ def _sets(config: Any) -> Iterator[Part]:
     for part in parts(config):
         if not isinstance(part, Part):
             continue
-        if part.computed or part.found_files() is not None:
+        if part.computed or part.located_files() is not None:
             yield part
 
 
@@ -326,7 +326,7 @@ def _of_set(part: Part) -> tuple[dict[str, Input], set[str]]:
     if made is not None:
         return {made.at: Input(*made)}, set()
     root = files.data_folder()
-    paths = sorted(Path(path) for path in part.found_files() or ())
+    paths = sorted(Path(path) for path in part.located_files() or ())
     at = {str(path.absolute()) for path in paths}
     if len(paths) <= MANY:
         read = {path: digests.of_file(path) for path in paths}

@@ -11,7 +11,7 @@ from ...simulator.claims import Claim, is_at
 from ...simulator.scenario.scenario import Scenario
 from ...simulator.scenario.study import expand
 from ...simulator.trace import StudyError
-from ...simulator.trace.measured import metrics_told
+from ...simulator.trace.measured import metrics_of_manifest
 from ..frames import Study
 from .measured import OF_RUN, Measured, as_written, measure
 from .multiplicity import holm
@@ -106,7 +106,7 @@ def evaluate(study: Study) -> pd.DataFrame:
             not what was written: damage is no lack of evidence.
     """
     scenario = study.manifest["scenario"]
-    told_of = metrics_told(study.manifest)
+    told_of = metrics_of_manifest(study.manifest)
     claims = as_written(scenario.get("claims", []), told_of)
     if not claims:
         return pd.DataFrame(columns=pd.Index(Finding._fields))
@@ -228,13 +228,13 @@ def _number(p: float) -> str:
     return "< 0.0001" if p < 1e-4 else f"= {p:.2g}"
 
 
-def weighed(measured: Measured, claim: Claim, asked: int) -> Iterator[Finding]:
+def weighed(measured: Measured, claim: Claim, planned: int) -> Iterator[Finding]:
     """Yields a claim's findings before anything is decided, at each of its points.
 
     Args:
         measured: Quantities of the study.
         claim: Claim of the study.
-        asked: Replicates of the study.
+        planned: Replicates of the study.
     """
     named = _named(claim)
     about = {"says": claim.says, "origin": claim.origin}
@@ -251,9 +251,9 @@ def weighed(measured: Measured, claim: Claim, asked: int) -> Iterator[Finding]:
             continue
         replicates, why, evidence = judged.replicates, judged.why, judged.evidence
         mean, low, high = judged.interval
-        if replicates < asked:
+        if replicates < planned:
             used = "compared" if claim.compares else "measured"
-            why += f"; {replicates} of {asked} replicates can be {used}"
+            why += f"; {replicates} of {planned} replicates can be {used}"
         yield Finding(
             claim=text + judged.to,
             **about,

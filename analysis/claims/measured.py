@@ -16,7 +16,7 @@ from pydantic import ValidationError
 from ...simulator.claims import Claim, read
 from ...simulator.metrics import Metric, find, metric
 from ...simulator.trace import DamageError, StudyError
-from ...simulator.trace.measured import metrics_told
+from ...simulator.trace.measured import metrics_of_manifest
 from ..frames import Study, runs
 from .numbers import Frame, Numbers, final, final_frame, horizon
 
@@ -188,7 +188,7 @@ def measure(
     parameters = {run["run"]: run["parameters"] for run in study.manifest["runs"]}
     table = table.assign(parameters=table["run"].map(parameters))[OF_RUN]
     wanted: dict[str, Frame] = {}
-    told_of = metrics_told(study.manifest)
+    told_of = metrics_of_manifest(study.manifest)
     for claim in as_written(claims, told_of):
         wanted |= claim.quantities()
     wanted |= {final(each): final_frame(each) for each in metrics}

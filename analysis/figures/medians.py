@@ -23,7 +23,7 @@ from .sweeps import figure_of_lines, is_wide, words_along
 
 ROOM = 2.0
 """Times the largest amount, as far as intervals are drawn."""
-MOST_TOLD = 12
+MOST_LABELLED = 12
 """Groups of which the caption says how many replicates arrived, and points of a line
 that say it of themselves."""
 
@@ -93,7 +93,7 @@ def medians_over(
     amounts = np.concatenate([taken[group].amounts for group in groups])
     ceiling = ROOM * float(amounts.max())
     longest = max(len(line.groups) for line in drawn.lines)
-    few = len(drawn.lines) <= len(style.palette()) and longest <= MOST_TOLD
+    few = len(drawn.lines) <= len(style.palette()) and longest <= MOST_LABELLED
     open_ends: list[bool] = []
 
     def draw(axes: Axes, line: Line, x: np.ndarray, look: dict) -> Artist:
@@ -122,7 +122,7 @@ def medians_over(
         shown = [taken[group] for group in groups]
         note = _words(drawn, shown, words, goes_on=any(open_ends), told=few)
         layout.add_note(figure, note, legend_below=size is not None)
-        if 0 < len(missed) <= MOST_TOLD:
+        if 0 < len(missed) <= MOST_LABELLED:
             shares = (f"{layout.name(study, g)} {taken[g].share}" for g in missed)
             layout.say(figure, f"arrived: {', '.join(shares)}, of the others all")
     return figure, axes

@@ -16,7 +16,7 @@ from . import captions, instants, style
 from .files import save_figure
 from .formats import chosen_formats
 
-Hears = Callable[[int, int], None]
+OnDrawn = Callable[[int, int], None]
 """Called with how many kinds of figures are drawn, and how many there are."""
 
 
@@ -69,29 +69,29 @@ def saved(
     forms: str | Sequence[str] = "png",
     styles: Sequence[str | Path] = (),
     at: Sequence[float] = (),
-    hear: Hears = _unheard,
+    report: OnDrawn = _unheard,
 ) -> Iterator[Path]:
     """Yields the paths of the standard figures as they are drawn, as `save`.
 
-    `hear` is called with the number of kinds of figures that are drawn, and of all.
+    `report` is called with the number of kinds of figures that are drawn, and of all.
     """
     forms, where = chosen_formats(forms), Path(folder) / "figures"
     with style.using(*styles):
-        for name, figure in standard(study, at, hear):
+        for name, figure in standard(study, at, report):
             yield from save_figure(figure, where / name, forms)
             text = captions.caption_text(study, name, figure, caption(name))
             captions.write(text, where / name)
 
 
 def standard(
-    study: Study, at: Sequence[float] = (), hear: Hears = _unheard
+    study: Study, at: Sequence[float] = (), report: OnDrawn = _unheard
 ) -> Iterator[tuple[str, Figure]]:
     """Yields the standard figures with their file names, one at a time, as `save`.
 
     Args:
         study: Study with at least one run that has ended.
         at: Virtual seconds at which the first metric is drawn besides.
-        hear: Called with the number of kinds that are drawn, and of all.
+        report: Called with the number of kinds that are drawn, and of all.
 
     Raises:
         UserError: The figure of a plug-in is none, or has the name of another one.
@@ -99,7 +99,7 @@ def standard(
     names: set[str] = set()
     kinds = [module for module in _modules() if hasattr(module, "standard")]
     for done, module in enumerate(kinds):
-        hear(done, len(kinds))
+        report(done, len(kinds))
         for name, figure in module.standard(study):
             names.add(name)
             yield name, figure

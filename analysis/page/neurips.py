@@ -38,13 +38,13 @@ class Answer(NamedTuple):
     Attributes:
         title: Title of the item.
         question: What it asks, in our words.
-        told: What the study tells of it; none where it tells nothing.
+        facts: What the study tells of it; none where it tells nothing.
         ask: What its author has to answer, or to check.
     """
 
     title: str
     question: str
-    told: list[str]
+    facts: list[str]
     ask: str = ""
 
 
@@ -64,9 +64,9 @@ def filled(study: Study, mark: str) -> str:
     ]
     for number, answer in enumerate(_answers(study), start=1):
         lines += [f"## {number}. {answer.title}", "", f"*{answer.question}*", ""]
-        if answer.told:
-            lines += ["From the study:", "", *(f"- {one}" for one in answer.told), ""]
-        if answer.ask or not answer.told:
+        if answer.facts:
+            lines += ["From the study:", "", *(f"- {one}" for one in answer.facts), ""]
+        if answer.ask or not answer.facts:
             lines += [f"{mark} {answer.ask}".rstrip(), ""]
     return "\n".join(lines)
 

@@ -41,7 +41,7 @@ PIECES = (
     Piece("staleness", "Staleness so far", 5),
     Piece("timeline", "Timeline", 10),
 )
-"""Parts of the page in their order; the sentence above them is `standing`."""
+"""Parts of the page in their order; the sentence above them is `progress`."""
 
 
 class _Kept(NamedTuple):
@@ -82,7 +82,7 @@ class Pieces:
             manifest=seen.manifest,
             folder=str(self._folder),
             pieces=PIECES,
-            standing=self.piece("standing"),
+            progress=self.piece("progress"),
             runs=self.piece("runs"),
         )
 
@@ -90,7 +90,7 @@ class Pieces:
         """Returns a piece as HTML; where it cannot be made, one line that says why.
 
         Args:
-            name: `standing`, or the name of one of `PIECES`.
+            name: `progress`, or the name of one of `PIECES`.
         """
         try:
             return self._piece(name)
@@ -113,9 +113,9 @@ class Pieces:
             return pictures.trace_events(self._look())
 
     def _piece(self, name: str) -> str:
-        if name == "standing":
+        if name == "progress":
             return self._render(
-                "standing.html.j2", standing=words.standing(self._look())
+                "progress.html.j2", progress=words.progress(self._look())
             )
         if name == "runs":
             return self._render("runs.html.j2", queue=words.queue(self._look()))

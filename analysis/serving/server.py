@@ -97,7 +97,7 @@ class PageServer:
             "/script.js": lambda: ("text/javascript; charset=utf-8", script()),
             "/timeline.json": self._trace_events,
         }
-        for name in ("standing", *(piece.name for piece in PIECES)):
+        for name in ("progress", *(piece.name for piece in PIECES)):
             found[f"/pieces/{name}"] = lambda name=name: (
                 HTML,
                 self._pieces.piece(name),

@@ -13,7 +13,7 @@ MOST_ROWS = 30
 """Runs of each state that the queue lists one by one."""
 
 
-class StandingWords(NamedTuple):
+class ProgressWords(NamedTuple):
     """How far a study is, as its page says it.
 
     Attributes:
@@ -71,7 +71,7 @@ def speed(updates: float) -> str:
     return f"{updates:,.0f} updates/s" if updates >= 100 else f"{updates:.3g} updates/s"
 
 
-def standing(seen: Watched) -> StandingWords:
+def progress(seen: Watched) -> ProgressWords:
     """Returns how far a study is."""
     ended, failed, runs = len(seen.ended), len(seen.failed), len(seen.runs)
     count = f"{ended} of {counted(runs, 'run')} have ended"
@@ -80,20 +80,20 @@ def standing(seen: Watched) -> StandingWords:
     percent = 100 * seen.fraction
     if seen.study.complete:
         word = "Complete" if ended == runs else "Not all runs have results"
-        return StandingWords(f"{word}: {count}.", 100.0, ended == runs, over=True)
+        return ProgressWords(f"{word}: {count}.", 100.0, ended == runs, over=True)
     if seen.is_over:
         again = "stalesim resume continues it"
-        return StandingWords(
+        return ProgressWords(
             f"Interrupted: {count}; {again}.", percent, False, over=True
         )
     if not seen.is_alive:
-        return StandingWords(f"{_silence(seen)} {count}.", percent, False, over=False)
+        return ProgressWords(f"{_silence(seen)} {count}.", percent, False, over=False)
     said = [count, f"{percent:.0f} % is done"]
     if seen.speed > 0:
         said.append(speed(seen.speed))
     if seen.left_s is not None:
         said.append(f"about {duration(seen.left_s)} left")
-    return StandingWords(
+    return ProgressWords(
         f"Under way: {'; '.join(said)}.", percent, not failed, over=False
     )
 

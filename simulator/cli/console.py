@@ -18,7 +18,7 @@ from ..config.progress import Speed, TimeLeft, in_words
 from ..config.text import one_line, printable
 
 if TYPE_CHECKING:
-    from ..studies.standing import Standing
+    from ..studies.progress import StudyProgress
 
 
 class Terminal(Console):
@@ -134,7 +134,7 @@ def interruptible(folder: Path, remedy: str = "") -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def progress(name: str) -> Iterator[Callable[["float | Standing"], None]]:
+def progress(name: str) -> Iterator[Callable[["float | StudyProgress"], None]]:
     """Shows how far something is: a bar in a terminal, else a line now and then.
 
     Yields a function to call with the fraction done, or a study's progress. The bar
@@ -143,7 +143,7 @@ def progress(name: str) -> Iterator[Callable[["float | Standing"], None]]:
     shown = _Bar(name) if err.is_terminal else _Lines(name)
     speed = Speed()
 
-    def hear(now: "float | Standing") -> None:
+    def hear(now: "float | StudyProgress") -> None:
         if isinstance(now, float | int):
             shown.show(now, "")
         else:

@@ -87,7 +87,7 @@ def check(
     chosen = [*datasets.every().values()] if name is None else [datasets.named(name)]
     different = 0
     for one in chosen:
-        found = one.found()
+        found = one.located()
         if not found:
             _say_absent(one, demanded=name is not None)
         for verdict in (datasets.verdict(one, path) for path in found):

@@ -34,13 +34,13 @@ class PublishedSet(NamedTuple):
         """Folder into which its files are downloaded."""
         return files.data_folder() / self.name
 
-    def found(self) -> list[Path]:
+    def located(self) -> list[Path]:
         """Returns the files that a run would read, and others in the set's folder.
 
         Raises:
             DataError: A list of files among them is damaged.
         """
-        read = [Path(path) for path in self.part().found_files() or ()]
+        read = [Path(path) for path in self.part().located_files() or ()]
         waiting = [self.folder / file.name for file in self.published.files]
         others = [path for path in waiting if path.is_file()]
         return [*dict.fromkeys(p for p in (*read, *others) if p.name != SOURCE)]
@@ -51,12 +51,12 @@ class PublishedSet(NamedTuple):
         Raises:
             DataError: A list of files among them is damaged.
         """
-        return bool(list(self.part().found_files() or ()))
+        return bool(list(self.part().located_files() or ()))
 
     def state(self) -> str:
         """Returns what is there of the set, in a few words."""
         try:
-            found, complete = self.found(), self.complete()
+            found, complete = self.located(), self.complete()
         except DataError as error:
             return f"damaged: {error}"
         if complete:

@@ -32,16 +32,16 @@ class Arrival:
 
     Args:
         size: Bytes that are expected, None if not known.
-        hear: Called with the fraction that has arrived.
+        report: Called with the fraction that has arrived.
     """
 
-    def __init__(self, size: int | None, hear: Callable[[float], None]) -> None:
+    def __init__(self, size: int | None, report: Callable[[float], None]) -> None:
         self.most = size or MOST_BYTES
         self.total: int = size or 0
         """Bytes in all; pooch sets it to what the server says."""
         self.arrived = 0
         self.ended = False
-        self.hear = hear
+        self.report = report
 
     def begin(self) -> None:
         """Counts from nothing, for a new attempt."""
@@ -59,7 +59,7 @@ class Arrival:
         # The last piece is counted as a whole one.
         if self.arrived > self.most + PIECE:
             raise TooLargeError
-        self.hear(min(self.arrived / self.total, 1.0) if self.total else 0.0)
+        self.report(min(self.arrived / self.total, 1.0) if self.total else 0.0)
 
     def reset(self) -> None:
         """Is called after the last byte; pooch then counts all of them once more."""
@@ -69,7 +69,7 @@ class Arrival:
         """Is called at the end."""
 
 
-def fetch(file: PublishedFile, folder: Path, hear: Callable[[float], None]) -> bool:
+def fetch(file: PublishedFile, folder: Path, report: Callable[[float], None]) -> bool:
     """Downloads a file into a folder, unless it is there; verifies its checksum.
 
     It is downloaded under another name and renamed when it is whole and right, so that
@@ -79,7 +79,7 @@ def fetch(file: PublishedFile, folder: Path, hear: Callable[[float], None]) -> b
     Args:
         file: A file with at least one URL.
         folder: Folder of its set.
-        hear: Called with the fraction that has arrived.
+        report: Called with the fraction that has arrived.
 
     Returns:
         Whether anything was downloaded.
@@ -99,7 +99,7 @@ def fetch(file: PublishedFile, folder: Path, hear: Callable[[float], None]) -> b
     _prepare(folder, file)
     said: list[str] = []
     for url in file.urls:
-        arrival = Arrival(file.size, hear)
+        arrival = Arrival(file.size, report)
         problem = _attempt(url, path, file, arrival)
         if not problem:
             return True

@@ -37,6 +37,11 @@ KINDS: dict[str, tuple[str, ...]] = {
         "stalesim.simulator.world.slowdowns:RandomSlowdown",
         "stalesim.simulator.world.slowdowns:RegimeSlowdown",
     ),
+    "availability": (
+        "stalesim.simulator.world.availability:OnOff",
+        "stalesim.simulator.world.availability:Periodic",
+        "stalesim.simulator.world.availability:Traced",
+    ),
     "protocols": (
         "stalesim.simulator.protocols.asynchronous:Asynchronous",
         "stalesim.simulator.protocols.bounded:Bounded",
@@ -222,6 +227,7 @@ are listed by `stalesim.analysis.figures`."""
 BASES = {
     "laws": "stalesim.simulator.laws.base:Law",
     "slowdowns": "stalesim.simulator.world.slowdowns:Slowdown",
+    "availability": "stalesim.simulator.world.availability:Availability",
     "protocols": "stalesim.simulator.protocols.base:Protocol",
     "graphs": "stalesim.simulator.protocols.graphs.base:Graph",
     "algorithms": "stalesim.simulator.algorithms.part:Algorithm",

@@ -82,11 +82,11 @@ class Packed(NamedTuple):
 
     Attributes:
         packed: Its bytes, from which other processes make it again.
-        told: What it is.
+        content: What it is.
     """
 
     packed: bytes
-    told: Content
+    content: Content
 
 
 class HandedOver(NamedTuple):
@@ -145,7 +145,7 @@ def content(text: str, where: str) -> Content:
     """
     module, _, name = text.partition(":")
     if module == MEMORY:
-        return _known(text, where).packed.told
+        return _known(text, where).packed.content
     resolve(text, where)
     source = plugins.source(module)
     size = Path(source.file).stat().st_size if Path(source.file).is_file() else 0

@@ -62,7 +62,7 @@ class Part(Config):
         """
         return self.maker()(self, *facts, **named)
 
-    def found_files(self) -> Iterable[str | Path] | None:
+    def located_files(self) -> Iterable[str | Path] | None:
         """Returns the files that the part finds by itself; None if it looks for none.
 
         What its options name is no such file.

@@ -17,8 +17,8 @@ LONGEST_LABEL = 40
 """Characters of the run that is under way."""
 
 
-class StandingLike(Protocol):
-    """How far a study is: a `studies.standing.Standing`."""
+class ProgressLike(Protocol):
+    """How far a study is: a `studies.progress.StudyProgress`."""
 
     @property
     def ended(self) -> int:
@@ -51,18 +51,18 @@ class StandingLike(Protocol):
         ...
 
 
-def in_words(now: StandingLike, speed: "Speed") -> str:
+def in_words(now: ProgressLike, speed: "Speed") -> str:
     """Returns how many runs have ended, one that is under way, and the speed.
 
     Args:
         now: How far a study is.
         speed: Speed so far, which takes note of it.
     """
-    speed.hear(now.commits)
+    speed.add(now.commits)
     return ", ".join(filter(None, (counted_runs(now), speed.words())))
 
 
-def counted_runs(now: StandingLike) -> str:
+def counted_runs(now: ProgressLike) -> str:
     """Returns how many runs have ended and failed, and one under way; "" of one run."""
     if now.runs == 1:
         return ""
@@ -78,7 +78,7 @@ class Speed:
     def __init__(self) -> None:
         self._heard: deque[tuple[float, int]] = deque()
 
-    def hear(self, commits: int) -> None:
+    def add(self, commits: int) -> None:
         """Takes how many commits were made so far."""
         now = time.monotonic()
         if not self._heard or now - self._heard[-1][0] >= LEAST_SPEED_S / 2:

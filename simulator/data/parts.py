@@ -96,7 +96,7 @@ class Data(Part):
         """
         return super().make()
 
-    def found_files(self) -> Iterable[str | Path] | None:
+    def located_files(self) -> Iterable[str | Path] | None:
         """Returns the files that the set finds by itself.
 
         None where it never looks for any, an empty list where it takes a stand-in.

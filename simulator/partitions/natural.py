@@ -11,7 +11,7 @@ from ..config.text import suggestion
 from ..data.base import Dataset, Grouping
 from .parts import Horizontal, Shares, grouped
 
-MOST_TOLD = 3
+MOST_NAMED = 3
 """Values of a client that its label names."""
 
 
@@ -102,5 +102,5 @@ class Natural(Horizontal):
 
 
 def _told(values: list[str]) -> str:
-    left = len(values) - MOST_TOLD
-    return ", ".join(values[:MOST_TOLD]) + (f" and {left} more" if left > 0 else "")
+    left = len(values) - MOST_NAMED
+    return ", ".join(values[:MOST_NAMED]) + (f" and {left} more" if left > 0 else "")

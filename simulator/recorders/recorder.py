@@ -266,7 +266,7 @@ class Recorder:
 
     def refresh(
         self,
-        asked: float,
+        request: float,
         arrived: Sequence[float],
         time: float,
         requester: int,
@@ -275,7 +275,7 @@ class Recorder:
         """Lets parties upload again what the requester's batch is about to use.
 
         Args:
-            asked: Time at which they were asked, in the clock's unit.
+            request: Time of the request, in the clock's unit.
             arrived: Time at which each upload had arrived.
             time: Time of the row, when all had arrived.
             requester: Worker whose batch is about to be used.
@@ -285,7 +285,7 @@ class Recorder:
         for party, when in zip(parties, arrived, strict=True):
             job = self.new_job(party)
             self._work += (party, job, self.version, NO_SLOT)
-            self._job_times += (asked, asked, when, when, when, when)
+            self._job_times += (request, request, when, when, when, when)
             self._jobs += (party, job, 1, self.version, NO_COMMIT, 0, 1)
         self._add_row_without_version(Kind.REFRESH, time, 1 + len(parties))
         self.num_other_uploads += len(parties)

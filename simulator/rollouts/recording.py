@@ -18,7 +18,7 @@ from ..timeline import StopReason
 from ..timelines.saved import Progress, write_all
 from ..trace import COLUMNS, Categorical, Study, Writer
 from .scenario import RolloutScenario
-from .world import Fate, Rollouts, play
+from .world import Rollouts, SampleOutcome, play
 from .world.measures import RolloutLoad, ages, measured, workload
 
 KIND = "samples"
@@ -30,7 +30,7 @@ ENDS = {
     "log": "the log has ended",
 }
 """Reasons by the ends of a record."""
-FATES = tuple(fate.name for fate in Fate)
+OUTCOMES = tuple(fate.name for fate in SampleOutcome)
 
 
 class PlayedWorld(NamedTuple):
@@ -135,7 +135,7 @@ def record_rollouts(
     """
     read = inputs.collect(run.scenario for run in expand(scenario))
     with inputs.held(read):
-        tree, told = scenario.model_dump(mode="json"), inputs.told(read)
+        tree, told = scenario.model_dump(mode="json"), inputs.manifest_entries(read)
         sources = sources_of(scenario)
         return write_all(
             Path(folder), tree, sources, told, kind=KIND, progress=progress
@@ -158,6 +158,6 @@ def _tables(record: Rollouts, *, whole: bool) -> dict[str, dict[str, Any]]:
     if whole:
         mine: dict[str, Any] = {"sample": np.arange(1, samples["group"].size + 1)}
         mine |= {name: samples[name] for name in COLUMNS["samples"] if name in samples}
-        mine["outcome"] = Categorical(mine["outcome"], FATES)
+        mine["outcome"] = Categorical(mine["outcome"], OUTCOMES)
         tables["samples"] = mine
     return tables

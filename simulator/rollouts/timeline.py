@@ -26,14 +26,14 @@ from ..timeline import (
 )
 from ..timelines.simulated import SimulatedTimeline
 from . import world as rollouts
-from .world import Fate, Rollouts
+from .world import Rollouts, SampleOutcome
 from .world.options import RolloutStop
 
 OUTCOMES = {
-    Fate.TRAINED: Outcome.APPLIED,
-    Fate.DROPPED: Outcome.REJECTED,
-    Fate.ABORTED: Outcome.STOPPED,
-    Fate.UNDER_WAY: Outcome.IN_FLIGHT,
+    SampleOutcome.TRAINED: Outcome.APPLIED,
+    SampleOutcome.DROPPED: Outcome.REJECTED,
+    SampleOutcome.ABORTED: Outcome.STOPPED,
+    SampleOutcome.UNDER_WAY: Outcome.IN_FLIGHT,
 }
 """Outcome of a sample's job; one that is ready and under way is `BUFFERED`."""
 
@@ -86,7 +86,7 @@ class RolloutTimeline(SimulatedTimeline):
             jobs = self._trained[start * self.width : stop * self.width]
             final = stop == size
             if final:
-                others = self._played_world.samples["outcome"] != Fate.TRAINED
+                others = self._played_world.samples["outcome"] != SampleOutcome.TRAINED
                 jobs = np.concatenate([jobs, np.flatnonzero(others)])
             reason = self._stop_reason if final else None
             yield Chunk(rows.slice(start, stop), self._jobs_of(jobs), reason)
@@ -139,7 +139,7 @@ class RolloutTimeline(SimulatedTimeline):
     def _trained(self) -> Int[np.ndarray, " n"]:
         """Samples that were trained, by their steps and groups."""
         samples = self._played_world.samples
-        rows = np.flatnonzero(samples["outcome"] == Fate.TRAINED)
+        rows = np.flatnonzero(samples["outcome"] == SampleOutcome.TRAINED)
         order = np.lexsort(
             (samples["member"][rows], samples["group"][rows], samples["step"][rows])
         )
@@ -179,7 +179,9 @@ class RolloutTimeline(SimulatedTimeline):
         """Returns the jobs of some samples, in their order."""
         found = self._played_world
         mine = {name: values[some] for name, values in found.samples.items()}
-        outcome = np.array([OUTCOMES[fate] for fate in Fate], np.int32)[mine["outcome"]]
+        outcome = np.array([OUTCOMES[fate] for fate in SampleOutcome], np.int32)[
+            mine["outcome"]
+        ]
         waits = (outcome == Outcome.IN_FLIGHT) & np.isfinite(mine["ready_time"])
         trained = outcome == Outcome.APPLIED
         finished = np.where(outcome == Outcome.STOPPED, np.nan, mine["finish_time"])

@@ -1,4 +1,4 @@
-"""Entries of the base that a variant of another kind takes over, where it asks for it.
+"""Entries of the base that a variant of another kind takes over, where it says so.
 
 A mapping that names another `kind` than the base's starts from nothing. With
 `inherit: true` it starts from the entries that the base has written and the new kind
@@ -83,11 +83,11 @@ def filled(
     return found, told
 
 
-def asks(changes: Any) -> bool:
+def inherits(changes: Any) -> bool:
     """Says whether a variant inherits anything."""
     if not isinstance(changes, Mapping):
         return False
-    return INHERIT in changes or any(map(asks, changes.values()))
+    return INHERIT in changes or any(map(inherits, changes.values()))
 
 
 def of_another(keys: Keys, tree: Any, base: Any) -> str:

@@ -25,9 +25,9 @@ from ..config.stop import Stop
 from ..config.study_names import StudyName
 from ..laws.base import check_cycle
 from ..laws.parameters import check_parameter
-from ..world.clients import Behaviour, Clients, Link, OnOff, Server
+from ..world.clients import Behaviour, Clients, Link, Server
 from .grid import Swept
-from .inheriting import asks, filled
+from .inheriting import filled, inherits
 
 UNDESCRIBED = "not said by the protocol"
 Count = Annotated[int, Field(ge=1)]
@@ -91,7 +91,7 @@ class Varied(Config, ABC):
 
         Else a reader would take those for what the base has written.
         """
-        if info.exclude_unset or not any(map(asks, variants.values())):
+        if info.exclude_unset or not any(map(inherits, variants.values())):
             return dump(variants)
         written = self.model_dump(mode="json", exclude_unset=True)
         try:
@@ -338,12 +338,8 @@ def _check_behaviour(
     check_parameter(behaviour.join, size, f"{place}.join")
     if behaviour.leave is not None:
         check_parameter(behaviour.leave, size, f"{place}.leave")
-    turns: dict[str, Any] = {}
-    if isinstance(behaviour.availability, OnOff):
-        turns[f"{at('availability')}.off"] = behaviour.availability.off
-        turns[f"{at('availability')}.on"] = behaviour.availability.on
     if behaviour.crashes is not None:
         behaviour.crashes.down.check(size, f"{at('crashes')}.down")
         check_cycle({f"{at('crashes')}.after": behaviour.crashes.after}, size)
-    if turns:
-        check_cycle(turns, size)
+    if behaviour.availability is not None:
+        behaviour.availability.check(size, at("availability"))

@@ -18,15 +18,15 @@ from ..engine import processes
 from ..trace import DISK, Disk
 from .entries import Done
 from .planning import Task
-from .standing import AtWork, Heard, Progress, Standing, unheard
+from .progress import AtWork, Progress, StudyProgress, TaskProgress, silent
 from .worker import failed, work
 
-Hear = Callable[[int, Heard], None]
+OnProgress = Callable[[int, TaskProgress], None]
 """Called with a task and how far it is."""
 STARTED = 1e-9
 """Fraction of a task that was started and has not done anything yet."""
 KILLED = "its process was killed, perhaps because memory ran out"
-TELL_S = 1.0
+REPORT_S = 1.0
 """Real seconds from one message of a cluster's task on how far it is to the next."""
 CONNECT_S = 20
 """Real seconds to wait for a scheduler."""
@@ -49,14 +49,14 @@ class Workers(Protocol):
     """Processes that execute tasks."""
 
     def execute(
-        self, tasks: Mapping[int, Task], folder: Path, hear: Hear
+        self, tasks: Mapping[int, Task], folder: Path, report: OnProgress
     ) -> Iterator[tuple[int, Done]]:
         """Yields the result of each task as it ends.
 
         Args:
             tasks: Tasks to execute, in this order as far as possible.
             folder: Folder of the study.
-            hear: Called with how far each task is.
+            report: Called with how far each task is.
 
         Raises:
             WorkerDiedError: a process was killed. What has not been yielded is to be
@@ -70,7 +70,7 @@ def execute(
     tasks: list[Task],
     folder: Path,
     workers: Workers,
-    progress: Progress = unheard,
+    progress: Progress = silent,
     disk: Disk = DISK,
 ) -> Iterator[Done]:
     """Executes tasks; yields the result of each as it ends.
@@ -99,7 +99,7 @@ def execute(
     done, made = np.zeros(len(tasks)), np.zeros(len(tasks), np.int64)
     failures = 0
 
-    def hear(index: int, now: Heard) -> None:
+    def report(index: int, now: TaskProgress) -> None:
         if done[index] >= 1:  # a cluster's message may come after the result
             return
         done[index], made[index] = now.fraction, max(now.commits, made[index])
@@ -113,7 +113,9 @@ def execute(
             AtWork(tasks[i].number, float(done[i]), int(made[i])) for i in under_way
         )
         commits = int(made.sum())
-        progress(Standing(part, ended, all_runs, label, commits, at_work, failures))
+        progress(
+            StudyProgress(part, ended, all_runs, label, commits, at_work, failures)
+        )
 
     def note(index: int, found: Done) -> None:
         nonlocal failures
@@ -124,14 +126,14 @@ def execute(
     left = dict(enumerate(tasks))
     while left:
         try:
-            for index, found in workers.execute(dict(left), folder, hear):
+            for index, found in workers.execute(dict(left), folder, report):
                 del left[index]
                 note(index, found)
                 yield found
         except WorkerDiedError as death:
             # Which of them killed the process is not known: each gets one of its own.
             for index in [i for i in death.started if i in left] or list(left):
-                found = _alone(workers, index, left.pop(index), folder, hear, disk)
+                found = _alone(workers, index, left.pop(index), folder, report, disk)
                 note(index, found)
                 yield found
 
@@ -153,12 +155,12 @@ def _alone(
     index: int,
     task: Task,
     folder: Path,
-    hear: Hear,
+    report: OnProgress,
     disk: Disk,
 ) -> Done:
     """Executes a task in a process of its own; if that is killed, it was the task."""
     try:
-        ((_, found),) = workers.execute({index: task}, folder, hear)
+        ((_, found),) = workers.execute({index: task}, folder, report)
     except WorkerDiedError:
         found = failed(task, folder, KILLED, disk)
     return found
@@ -179,13 +181,13 @@ class Here:
         self._disk = disk
 
     def execute(
-        self, tasks: Mapping[int, Task], folder: Path, hear: Hear
+        self, tasks: Mapping[int, Task], folder: Path, report: OnProgress
     ) -> Iterator[tuple[int, Done]]:
         """Yields the result of each task, one after the other."""
         for index, task in tasks.items():
 
-            def progress(now: Heard, index: int = index) -> None:
-                hear(index, now)
+            def progress(now: TaskProgress, index: int = index) -> None:
+                report(index, now)
 
             yield index, work(task, folder, progress, self._disk)
 
@@ -202,7 +204,7 @@ class Processes:
         self._jobs, self._meanwhile = jobs, meanwhile
 
     def execute(
-        self, tasks: Mapping[int, Task], folder: Path, hear: Hear
+        self, tasks: Mapping[int, Task], folder: Path, report: OnProgress
     ) -> Iterator[tuple[int, Done]]:
         """Yields the result of each task as it ends."""
         from joblib.externals.loky.process_executor import TerminatedWorkerError
@@ -211,7 +213,7 @@ class Processes:
         futures = []
         with tempfile.TemporaryDirectory(prefix="stalesim-") as scratch:
             shared = Path(scratch) / "progress"
-            watch = _Watch(shared, list(tasks), hear)
+            watch = _Watch(shared, list(tasks), report)
             path = folder.absolute()  # its processes stay, where they once were started
             try:
                 for place, (index, task) in enumerate(tasks.items()):
@@ -231,13 +233,15 @@ class Processes:
 def _work_elsewhere(
     place: int, index: int, task: Task, folder: Path, shared: Path
 ) -> tuple[int, Done]:
-    mine = np.memmap(shared, np.float64, "r+").reshape(-1, len(Heard._fields))[place]
+    mine = np.memmap(shared, np.float64, "r+").reshape(-1, len(TaskProgress._fields))[
+        place
+    ]
     mine[0] = STARTED
 
-    def hear(now: Heard) -> None:
+    def report(now: TaskProgress) -> None:
         mine[:] = max(now.fraction, STARTED), now.commits
 
-    found = work(task, folder, hear)
+    found = work(task, folder, report)
     mine[0] = 1.0
     return index, found
 
@@ -246,23 +250,23 @@ class _Watch:
     """Tells how far other processes are, a few times a second.
 
     Args:
-        shared: New file for how far the processes' tasks are, a `Heard` each.
+        shared: New file for how far the processes' tasks are, a `TaskProgress` each.
         tasks: Their indices, in the order of that file.
-        hear: Called with the progress of each task.
+        report: Called with the progress of each task.
     """
 
-    def __init__(self, shared: Path, tasks: list[int], hear: Hear) -> None:
+    def __init__(self, shared: Path, tasks: list[int], report: OnProgress) -> None:
         self._over, self._tasks = threading.Event(), tasks
         self._done: np.ndarray | None = np.memmap(
-            shared, np.float64, "w+", shape=(len(tasks), len(Heard._fields))
+            shared, np.float64, "w+", shape=(len(tasks), len(TaskProgress._fields))
         )
-        self._thread = threading.Thread(target=self._watch, args=(hear,), daemon=True)
+        self._thread = threading.Thread(target=self._watch, args=(report,), daemon=True)
         self._thread.start()
 
-    def _watch(self, hear: Hear) -> None:
+    def _watch(self, report: OnProgress) -> None:
         while not self._over.wait(0.2) and self._done is not None:
             for index, mine in zip(self._tasks, self._done.tolist(), strict=True):
-                hear(index, Heard(mine[0], int(mine[1])))
+                report(index, TaskProgress(mine[0], int(mine[1])))
 
     def started(self) -> list[int]:
         """Returns the tasks that were started."""
@@ -288,7 +292,7 @@ class Cluster:
         self._scheduler = scheduler
 
     def execute(
-        self, tasks: Mapping[int, Task], folder: Path, hear: Hear
+        self, tasks: Mapping[int, Task], folder: Path, report: OnProgress
     ) -> Iterator[tuple[int, Done]]:
         """Yields the result of each task as it ends.
 
@@ -305,7 +309,7 @@ class Cluster:
             folder = folder.resolve()
             _check_workers(client, folder, self._scheduler)
             topic = f"stalesim-{uuid.uuid4()}"
-            client.subscribe_topic(topic, lambda event: _hear_worker(event, hear))
+            client.subscribe_topic(topic, lambda event: _report_worker(event, report))
             futures: dict[Any, int] = {
                 client.submit(
                     _work_on_cluster,
@@ -329,19 +333,19 @@ def _work_on_cluster(topic: str, index: int, task: Task, folder: Path) -> Done:
 
     worker, last = get_worker(), [time.monotonic()]
 
-    def hear(now: Heard) -> None:
-        if time.monotonic() - last[0] >= TELL_S:
+    def report(now: TaskProgress) -> None:
+        if time.monotonic() - last[0] >= REPORT_S:
             last[0] = time.monotonic()
             worker.log_event(topic, [index, *now])
 
     worker.log_event(topic, [index, STARTED, 0])
-    return work(task, folder, hear)
+    return work(task, folder, report)
 
 
-def _hear_worker(event: Any, hear: Hear) -> None:
+def _report_worker(event: Any, report: OnProgress) -> None:
     """Takes what a worker of a cluster has told: a time, and the message."""
     _, (index, fraction, commits) = event
-    hear(index, Heard(max(float(fraction), STARTED), int(commits)))
+    report(index, TaskProgress(max(float(fraction), STARTED), int(commits)))
 
 
 def connected(scheduler: str) -> Any:

@@ -7,7 +7,7 @@ import time
 from typing import Any
 
 from ..config.progress import Speed, TimeLeft, in_words
-from .standing import Progress, Standing, unheard
+from .progress import Progress, StudyProgress, silent
 
 EVERY_S = 0.5
 """Real seconds from one drawing of the bar to the next."""
@@ -21,7 +21,7 @@ def bar(name: str) -> Progress:
     """
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
     if not hasattr(shell, "kernel"):  # a terminal, or no IPython at all
-        return unheard
+        return silent
     return NotebookBar(name)
 
 
@@ -38,7 +38,7 @@ class NotebookBar:
         self._shown_at = -EVERY_S
         self._handle: Any = None
 
-    def __call__(self, now: Standing) -> None:
+    def __call__(self, now: StudyProgress) -> None:
         """Draws how far the study is, twice a second at most, and at its end."""
         spent = time.monotonic() - self._since
         over = now.ended >= now.runs

@@ -39,7 +39,7 @@ SHORT = 12
 """Digits of a SHA-256 that a message shows."""
 
 
-def told(read: Inputs, manifest: dict[str, Any]) -> dict[str, Any]:
+def manifest_entries(read: Inputs, manifest: dict[str, Any]) -> dict[str, Any]:
     """Returns the entries of a manifest on the files and modules of a study.
 
     Args:
@@ -47,7 +47,7 @@ def told(read: Inputs, manifest: dict[str, Any]) -> dict[str, Any]:
         manifest: Manifest of the study so far, if it was started before; its entries
             count where it has some.
     """
-    found = inputs.told(read)
+    found = inputs.manifest_entries(read)
     for name in ("inputs", "modules"):
         found[name] |= manifest.get(name, {})
     started = manifest.get("working_folder", found["working_folder"])

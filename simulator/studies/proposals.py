@@ -77,7 +77,7 @@ class Proposals:
         return [name for name, _ in self._asked]
 
     def tell(self, results: Mapping[str, float]) -> None:
-        """Hears what the points that were asked for have come to; less is better."""
+        """OnDrawn what the points that were asked for have come to; less is better."""
         for name, trial in self._asked:
             self._study.tell(trial, results[name])
 

@@ -31,7 +31,7 @@ from .entries import OPEN
 from .executors import Workers
 from .paths import CHECKPOINTS, DATA, LOCKS
 from .planning import Task
-from .standing import Progress, Stages, Standing, unheard
+from .progress import Progress, Stages, StudyProgress, silent
 from .study_folder import StudyFolder, refuse_others
 from .worker import TIMELINES
 
@@ -82,8 +82,9 @@ def simulate(
         jobs: Number of processes that share the runs; 0 for one a core.
         scheduler: Address of a Dask scheduler whose workers share the runs instead, and
             the folder's file system.
-        progress: Called with how far what is left is, a `studies.standing.Standing`;
-            by default a bar in a notebook, and nothing elsewhere.
+        progress: Called with how far what is left is, a
+            `studies.progress.StudyProgress`; by default a bar in a notebook, and
+            nothing elsewhere.
         checkpoint_s: Real seconds after which the state of a run is kept again, so that
             a kill loses no more; None for never.
         until_decided: Judge that says whether every claim is decided, such as
@@ -277,7 +278,7 @@ def run(
     scenario: Scenario,
     path: Path,
     workers: Callable[[list[Task]], Workers],
-    progress: Progress = unheard,
+    progress: Progress = silent,
     disk: Disk = DISK,
     checkpoint_s: float | None = None,
 ) -> Study:
@@ -315,8 +316,8 @@ def run(
     tasks = [task._replace(**here) for task in planning.keeping(tasks)]
     beacon = live.Beacon(path, folder.manifest["session"])
 
-    def hear(now: Standing) -> None:
-        beacon.tell(now._asdict())
+    def hear(now: StudyProgress) -> None:
+        beacon.note(now._asdict())
         progress(now)
 
     try:

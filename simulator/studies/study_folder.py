@@ -235,8 +235,8 @@ class StudyFolder:
             "interrupted": False,
             "session": known.get("session", 0) + 1,
             "scenario": scenario.model_dump(mode="json"),
-            **origins.told(self.inputs, self.manifest),
-            "metrics": measured.told(
+            **origins.manifest_entries(self.inputs, self.manifest),
+            "metrics": measured.facts_of(
                 scenario.evaluate.metrics,
                 [run.scenario.problem.model_dump(mode="json") for run in runs],
             ),

@@ -28,8 +28,8 @@ from ..trace.disk import locked
 from ..trace.manifest import NAME
 from . import executors, planning, running
 from .entries import OPEN
+from .progress import Progress, Stages, silent
 from .proposals import Proposals, waves
-from .standing import Progress, Stages, unheard
 
 Scores = Mapping[str, np.ndarray]
 """Values of each trial's replicates: less is better; infinite if one diverged."""
@@ -42,7 +42,7 @@ class Judge(Protocol):
         """Returns the values of every trial's replicates."""
         ...
 
-    def standing(self, values: np.ndarray) -> tuple[int, float]:
+    def rank(self, values: np.ndarray) -> tuple[int, float]:
         """Returns by what trials are put in order: how many diverged, the mean."""
         ...
 
@@ -80,7 +80,7 @@ def tune(
     variant: str | None = None,
     jobs: int = 1,
     scheduler: str | None = None,
-    progress: Progress = unheard,
+    progress: Progress = silent,
     checkpoint_s: float | None = running.CHECKPOINT_S,
 ) -> Tuned:
     """Searches the best values of some entries of a scenario.
@@ -217,13 +217,13 @@ class TrialSearch:
     """A search under way, in its locked folder."""
 
     def __init__(
-        self, config: Scenario, path: Path, execute: Any, judge: Judge, hear: Progress
+        self, config: Scenario, path: Path, execute: Any, judge: Judge, report: Progress
     ) -> None:
         assert config.tune is not None
         self._config, self._path, self._execute = config, path, execute
         self._judge, self._tune = judge, config.tune
         self._stages = tuning.stages(config.replicates)
-        self._whole = Stages(hear, config.replicates * (config.tune.trials + 1))
+        self._whole = Stages(report, config.replicates * (config.tune.trials + 1))
         self._trials: dict[str, int] = {}
         self._study: Study | None = None
         if (path / NAME).exists():
@@ -305,8 +305,8 @@ class TrialSearch:
             raise self._other_way(wanted)
         wanted |= {k: max(n, wanted.get(k, 0)) for k, n in self._trials.items()}
         stage = self._config.model_copy(update={"sweep": tuning.sweep(wanted)})
-        hear = self._whole.stage(*at, runs=sum(wanted.values()))
-        study = self._study = self._execute(stage, progress=hear)
+        report = self._whole.stage(*at, runs=sum(wanted.values()))
+        study = self._study = self._execute(stage, progress=report)
         return study
 
     def _has(self, trials: Mapping[str, int]) -> bool:
@@ -344,7 +344,7 @@ class TrialSearch:
             StudyError: A replicate of each of them diverged.
         """
         finished = self._finished()
-        best = min(finished, key=lambda name: self._judge.standing(finished[name]))
+        best = min(finished, key=lambda name: self._judge.rank(finished[name]))
         if np.isinf(finished[best]).all():
             raise StudyError(
                 f"{self._path}: every trial diverged; search smaller values"
@@ -360,7 +360,7 @@ class TrialSearch:
         assert self._study is not None
         scores = self._cut(self._judge.scores(self._study))
         finished = self._finished()
-        best = min(finished.values(), key=self._judge.standing)
+        best = min(finished.values(), key=self._judge.rank)
         results = {}
         for name, mine in scores.items():
             with np.errstate(invalid="ignore"):

@@ -20,14 +20,14 @@ from .checkpoints import TaskCheckpoint
 from .entries import Done, Ends
 from .paths import LOCKS, done_of, task_name
 from .planning import Task
-from .standing import Heard
+from .progress import TaskProgress
 
 FAILURES = "failures"
 """Folder, in that of a study, for what its author may want to report."""
 TIMELINES = ".timelines"
 """Folder, in that of a study, of timelines that its runs share while it is run."""
 
-Progress = Callable[[Heard], None]
+Progress = Callable[[TaskProgress], None]
 """Called with how far a task is."""
 _one_at_a_time = threading.Lock()
 """A cluster's worker may have several threads; they execute one task at a time."""
@@ -123,7 +123,7 @@ def _execute(
         prepared,
         task.mode,
         writer,
-        lambda fraction, commits: progress(Heard(fraction, commits)),
+        lambda fraction, commits: progress(TaskProgress(fraction, commits)),
         timelines=timelines,
         keeper=keeper,
         saved=saved,

@@ -122,7 +122,7 @@ def record(
     read = inputs.collect(run.scenario for run in runs)
     with inputs.held(read):
         sources = [_source(run, timeline(run)) for run in runs]
-        told = inputs.told(read)
+        told = inputs.manifest_entries(read)
         return write_all(Path(folder), tree, sources, told, progress=progress)
 
 

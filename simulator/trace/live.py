@@ -1,6 +1,6 @@
 """What a study tells of itself while it is run, for those who watch it.
 
-Small files in a folder `.live`: how far all is (`standing.json`, replaced about once a
+Small files in a folder `.live`: how far all is (`progress.json`, replaced about once a
 second), and a file per task under way, a line for each of its evaluations. They go when
 the study ends. No run reads them, and an error in writing them is passed over: results
 stand in the tables and the journal alone.
@@ -19,7 +19,7 @@ from .disk import PARTIAL
 
 LIVE = ".live"
 """Folder, in that of a study, of what it tells while it is run."""
-STANDING = "standing.json"
+PROGRESS = "progress.json"
 ROWS = ".jsonl"
 EVERY_S = 1.0
 """Real seconds from one writing of a file to the next."""
@@ -38,18 +38,18 @@ class Beacon:
     def __init__(self, folder: Path, session: int) -> None:
         clear(folder)  # what a session has left that was killed
         self._folder = folder
-        self._file = folder / LIVE / STANDING
+        self._file = folder / LIVE / PROGRESS
         self._since, self._last = time.time(), {"session": session}
         self._started: dict[int, float] = {}
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._go_on, daemon=True)
         self._thread.start()
 
-    def tell(self, standing: Mapping[str, Any]) -> None:
-        """Takes how far the study is, a `studies.standing.Standing` as a mapping."""
-        since = (self._started.setdefault(t[0], time.time()) for t in standing["tasks"])
-        tasks = [[*t, start] for t, start in zip(standing["tasks"], since, strict=True)]
-        self._last = {"session": self._last["session"], **standing, "tasks": tasks}
+    def note(self, progress: Mapping[str, Any]) -> None:
+        """Notes how far the study is, a `StudyProgress` as a mapping."""
+        since = (self._started.setdefault(t[0], time.time()) for t in progress["tasks"])
+        tasks = [[*t, start] for t, start in zip(progress["tasks"], since, strict=True)]
+        self._last = {"session": self._last["session"], **progress, "tasks": tasks}
 
     def stop(self) -> None:
         """Ends the notes, and removes them."""
@@ -59,11 +59,11 @@ class Beacon:
 
     def _go_on(self) -> None:
         while not self._over.wait(EVERY_S):
-            told = {**self._last, "since": self._since, "now": time.time()}
+            noted = {**self._last, "since": self._since, "now": time.time()}
             partial = self._file.with_name(self._file.name + PARTIAL)
             with contextlib.suppress(OSError):
                 self._file.parent.mkdir(exist_ok=True)
-                partial.write_text(json.dumps(told))
+                partial.write_text(json.dumps(noted))
                 partial.replace(self._file)
 
 
@@ -100,15 +100,15 @@ def clear(folder: Path) -> None:
     shutil.rmtree(folder / LIVE, ignore_errors=True)
 
 
-def standing(folder: Path) -> dict[str, Any] | None:
+def progress(folder: Path) -> dict[str, Any] | None:
     """Returns how far a study was when it was last noted; None if nothing is known.
 
     Keys: session, since and now (real seconds since 1970), and, once anything is heard,
-    those of `studies.standing.Standing`; a task is a list of its number, the part of it
+    those of `StudyProgress`; a task is a list of its number, the part of it
     that is done, commits, and since when it was at work.
     """
     with contextlib.suppress(OSError, ValueError):
-        found = json.loads((folder / LIVE / STANDING).read_text())
+        found = json.loads((folder / LIVE / PROGRESS).read_text())
         return found if isinstance(found, dict) else None
     return None
 

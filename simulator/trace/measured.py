@@ -10,7 +10,7 @@ FACTS = ("unit", "higher_is_better", "label", "logarithmic", "meaning")
 """Facts of a metric that are kept as they are; `bounds` too, null where infinite."""
 
 
-def told(
+def facts_of(
     names: Sequence[str], problems: Iterable[Mapping[str, Any]]
 ) -> dict[str, dict[str, Any]]:
     """Returns what a manifest says of some metrics, by name.
@@ -41,16 +41,16 @@ def metric_of_study(manifest: Mapping[str, Any], name: str) -> Metric | None:
         scenarios = [run.get("scenario") or {} for run in manifest["runs"]]
         problems = [scenario.get("problem") or {} for scenario in scenarios]
         return found.of_problems(problems)
-    return metrics_told(manifest).get(name)
+    return metrics_of_manifest(manifest).get(name)
 
 
-def metrics_told(manifest: Mapping[str, Any]) -> dict[str, Metric]:
+def metrics_of_manifest(manifest: Mapping[str, Any]) -> dict[str, Metric]:
     """Returns the metrics that a manifest tells of, by name."""
     told_of = manifest.get("metrics", {})
-    return {name: _as_told(name, facts) for name, facts in told_of.items()}
+    return {name: _as_written(name, facts) for name, facts in told_of.items()}
 
 
-def _as_told(name: str, facts: Mapping[str, Any]) -> Metric:
+def _as_written(name: str, facts: Mapping[str, Any]) -> Metric:
     kept: dict[str, Any] = {key: facts[key] for key in FACTS}
     if facts["bounds"] is not None:
         least, most = facts["bounds"]

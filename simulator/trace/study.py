@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..config.errors import DamageError, StudyError
-from . import journal, parts, told
+from . import display, journal, parts
+from . import display as told
 from .columns import COLUMNS, ORDERS
 from .disk import DISK, Disk
 from .journal import Files
@@ -37,14 +38,14 @@ class Study:
         self._disk = disk
 
     def __repr__(self) -> str:
-        return told.text(self._told())
+        return display.text(self._told())
 
     def _repr_html_(self) -> str:
         """Returns the same for a notebook."""
-        return told.html(self._told())
+        return display.html(self._told())
 
     def _told(self) -> told.Pairs:
-        return told.pairs(self.folder, self.manifest, sorted(self.files))
+        return display.pairs(self.folder, self.manifest, sorted(self.files))
 
     @property
     def complete(self) -> bool:

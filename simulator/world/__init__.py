@@ -4,7 +4,7 @@
 - `cycle`: idle, read, download, compute, upload and service of a client.
 - `delays`: the durations of one stage, in seconds or integer ticks.
 - `links`: shared bottleneck links, and a server with a queue.
-- `presence`: availability, joining, leaving, crashes and slow times; `slowdowns`;
+- `availability`, `slowdowns`: parts; `presence`: joining, leaving, and times by turns;
   `faults`: messages that are lost or arrive twice.
 - `selection`: the next client, where only some work; `message_budget`: a limit on
   messages.

@@ -18,7 +18,9 @@ from ..config.base import (
 from ..config.catalogue import AnyPart
 from ..laws.base import AnyLaw
 from ..laws.distributions import Parameter
+from ..streams import Purpose
 from .named import WorldName, with_named
+from .presence import Turns
 
 Count = Annotated[int, Field(ge=1)]
 Chance = Annotated[float, Field(ge=0, lt=1)]
@@ -38,45 +40,6 @@ class Link(Config):
     """Bytes per virtual second, > 0."""
 
 
-class OnOff(Config):
-    """Available and unavailable by turns, for independent times of two laws.
-
-    Every client begins available, at the start of an available time.
-    """
-
-    kind: Literal["on_off"] = "on_off"
-    on: AnyLaw
-    """Law of virtual seconds of an available time."""
-    off: AnyLaw
-    """Law of virtual seconds of an unavailable time."""
-
-
-class Periodic(Config):
-    """Available for the first part of every period, such as a night."""
-
-    kind: Literal["periodic"] = "periodic"
-    period: Seconds = 86_400.0
-    """Virtual seconds."""
-    on: Annotated[float, Field(gt=0, le=1)]
-    """Part of the period for which the client is available."""
-    phase: Parameter = 0
-    """Virtual seconds by which the client's period begins earlier than time 0."""
-
-
-class Traced(Config):
-    """Available in the intervals of a CSV or Parquet file, and at no other time.
-
-    Columns: `client` (from 1), `start` and `end` (virtual seconds; `end` excluded).
-    """
-
-    kind: Literal["trace"] = "trace"
-    path: FilePath
-    """File with the intervals."""
-
-
-Availability = Annotated[OnOff | Periodic | Traced, Field(discriminator="kind")]
-
-
 class Crashes(Config):
     """Crash and rejoin: the job under way is lost."""
 
@@ -84,6 +47,11 @@ class Crashes(Config):
     """Law of the time from a client's start, or its return, to its next crash."""
     down: AnyLaw
     """Law of the time from a crash to the client's return."""
+
+    @property
+    def turns(self) -> Turns:
+        """Laws of times up and down."""
+        return (Purpose.UP, self.after), (Purpose.DOWN, self.down)
 
 
 class Loss(Config):
@@ -190,7 +158,7 @@ class Behaviour(Config):
     """Way of messages from the server."""
     restart: AnyLaw | None = None
     """Law of the time from the stop of a job by the server to the next read."""
-    availability: Availability | None = None
+    availability: Annotated[Any, AnyPart("availability")] | None = None
     """Presence of a client, needed to start a job. A started job is finished."""
     join: Parameter = 0
     """Virtual second at which the client comes."""

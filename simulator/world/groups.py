@@ -9,17 +9,10 @@ from ..laws.parameters import ClientValues
 from ..laws.summed import SummedSampler
 from ..streams import Purpose
 from . import faults
-from .clients import Behaviour, OnOff, Periodic
+from .clients import Behaviour
 from .delays import StageDelays
 from .power import Powers
-from .presence import (
-    Lasting,
-    Membership,
-    PeriodicPresence,
-    Presence,
-    Renewal,
-    read_intervals,
-)
+from .presence import Lasting, Membership, Presence, Renewal, Turns
 from .workload import Workload
 
 
@@ -65,6 +58,8 @@ class ClientGroup:
         """Presences that a client needs to start a job."""
         self.lasting: list[Lasting] = []
         """Presences that a client needs until its job has ended."""
+        self.membership: Membership | None = None
+        """From when until when clients belong to the world; None for always."""
         self._add_presences()
         self.powers = Powers(config.power, population) if config.power else None
         """Computing power of the group's clients, where it changes over time."""
@@ -95,39 +90,24 @@ class ClientGroup:
                 )
         return amounts
 
-    def renewal(
-        self, on: tuple[Purpose, AnyLaw], off: tuple[Purpose, AnyLaw]
-    ) -> Renewal:
+    def renewal(self, turns: Turns) -> Renewal:
         """Returns a process that is on and off by turns."""
         first = self.population.first
-        stages = [self._stage(self.law(law, at), at, None) for at, law in (on, off)]
+        stages = [self._stage(self.law(law, at), at, None) for at, law in turns]
         draw_on, draw_off = (stage.next for stage in stages)
         return Renewal(draw_on, draw_off, self.population.size, first)
 
     def _add_presences(self) -> None:
         config, population = self.config, self.population
-        match config.availability:
-            case OnOff(on=on, off=off):
-                turns = (Purpose.AVAILABLE, on), (Purpose.UNAVAILABLE, off)
-                self.presences.append(self.renewal(*turns))
-            case Periodic() as periodic:
-                self.presences.append(PeriodicPresence(periodic, population))
-            case None:
-                pass
-            case traced:
-                self.presences.append(read_intervals(traced, population))
+        if (availability := config.availability) is not None:
+            turns = availability.turns
+            made = self.renewal(turns) if turns else availability.make(population)
+            self.presences.append(made)
         if config.leave is not None or config.join != 0:
-            join = ClientValues.given(config.join, population, "join")
-            leave = None
-            if config.leave is not None:
-                leave = ClientValues.given(config.leave, population, "leave")
-            self.lasting.append(Membership(join, leave, population.first))
+            self.membership = Membership(config.join, config.leave, population)
+            self.lasting.append(self.membership)
         if config.crashes is not None:
-            turns = (
-                (Purpose.UP, config.crashes.after),
-                (Purpose.DOWN, config.crashes.down),
-            )
-            self.lasting.append(self.renewal(*turns))
+            self.lasting.append(self.renewal(config.crashes.turns))
         self.presences += self.lasting
 
     def law(self, law: AnyLaw, purpose: Purpose) -> DurationSampler:

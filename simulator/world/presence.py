@@ -1,24 +1,28 @@
-"""Presence of clients: availability, joining, leaving, crashes, slow times.
+"""Presence of clients: joining, leaving, and times there and away by turns.
 
 Everything is worked out when it is asked for, client by client and forward in time, so
 that a client who is away costs no event.
 """
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Callable
-from itertools import pairwise
 from math import inf
-from typing import Protocol, runtime_checkable
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
-from ..config.errors import DataError, ScenarioError
-from ..laws.base import Population
+from ..config.errors import ScenarioError
+from ..laws.base import AnyLaw, Population
+from ..laws.distributions import Parameter
 from ..laws.parameters import ClientValues
-from ..storage import files, table
-from .clients import Periodic, Traced
+from ..streams import Purpose
 
+Clients = Int[np.ndarray, " C"]
+"""Numbers of clients, from 0, each once."""
+Times = Float[np.ndarray, " C"]
+"""Virtual seconds, one of each client."""
+Turns = tuple[tuple[Purpose, AnyLaw], tuple[Purpose, AnyLaw]]
+"""Laws of two states of a client that take turns, with the purposes of their draws."""
 Draw = Callable[[int], float]
 """Returns a client's next duration."""
 
@@ -43,8 +47,7 @@ def restless(client: int, start: float, time: float) -> ScenarioError:
     )
 
 
-@runtime_checkable
-class Presence(Protocol):
+class Presence(ABC):
     """The times at which each client is there.
 
     A client's questions must not go back in time.
@@ -52,11 +55,23 @@ class Presence(Protocol):
 
     @abstractmethod
     def since(self, client: int, time: float) -> float:
-        """Returns the earliest moment from `time` on at which the client is there."""
+        """Returns the earliest moment from `time` on at which the client is there.
+
+        Args:
+            client: Number of the client, from 0.
+            time: Virtual seconds; finite.
+
+        Returns:
+            `time` if it is there, infinite if it never comes.
+        """
+
+    def since_each(self, clients: Clients, times: Times) -> Times:
+        """Returns the same of many clients at once: here, one after the other."""
+        pairs = zip(clients.tolist(), times.tolist(), strict=True)
+        return np.array([self.since(*pair) for pair in pairs], np.float64)
 
 
-@runtime_checkable
-class Lasting(Presence, Protocol):
+class Lasting(Presence):
     """Such times, of which the end is the end of a job as well."""
 
     @abstractmethod
@@ -64,7 +79,7 @@ class Lasting(Presence, Protocol):
         """Returns when it goes, if it is there at `time`."""
 
 
-class Renewal:
+class Renewal(Lasting):
     """There and away by turns, for independent times; first there.
 
     Args:
@@ -102,51 +117,33 @@ class Renewal:
         return own
 
 
-class PeriodicPresence:
-    """There for the first part of every period."""
+class Membership(Lasting):
+    """There from the moment of joining until that of leaving.
 
-    def __init__(self, config: Periodic, population: Population) -> None:
-        self._period, self._on = config.period, config.on * config.period
-        self._first = population.first
-        self._phase = ClientValues.given(config.phase, population, "phase")
-
-    def since(self, client: int, time: float) -> float:
-        """Returns `time`, or the beginning of the next period."""
-        within = self._within(client, time)
-        return time if within < self._on else time + self._period - within
-
-    def _within(self, client: int, time: float) -> float:
-        phase = float(self._phase.of(client - self._first))
-        within = (time + phase) % self._period
-        # A moment that was computed as the start of a period is one, despite rounding.
-        return 0.0 if self._period - within < 1e-9 * self._period else within
-
-
-class TracedPresence:
-    """There in given intervals."""
-
-    def __init__(self, intervals: list[Float[np.ndarray, "_ 2"]], first: int) -> None:
-        self._intervals, self._first = intervals, first
-
-    def since(self, client: int, time: float) -> float:
-        """Returns `time` or the start of the next interval, infinite if none comes."""
-        mine = self._intervals[client - self._first]
-        at = int(np.searchsorted(mine[:, 1], time, side="right"))
-        return max(time, float(mine[at, 0])) if at < len(mine) else inf
-
-
-class Membership:
-    """There from the moment of joining until that of leaving."""
+    Args:
+        join: Virtual seconds, as the scenario has them.
+        leave: The same; None for never.
+        population: The clients.
+    """
 
     def __init__(
-        self, join: ClientValues, leave: ClientValues | None, first: int
+        self, join: Parameter, leave: Parameter | None, population: Population
     ) -> None:
-        self._join, self._leave, self._first = join, leave, first
+        self._first = population.first
+        self._join = ClientValues.given(join, population, "join")
+        self._leave = None
+        if leave is not None:
+            self._leave = ClientValues.given(leave, population, "leave")
 
     def since(self, client: int, time: float) -> float:
         """Returns `time` or the moment of joining; infinite after leaving."""
         there = max(time, float(self._join.of(client - self._first)))
         return there if there < self.until(client, time) else inf
+
+    def since_each(self, clients: Clients, times: Times) -> Times:
+        """Returns the same of many clients."""
+        there = np.maximum(times, self._join.of(clients - self._first))
+        return np.where(there < self.until_each(clients, times), there, inf)
 
     def until(self, client: int, time: float) -> float:
         """Returns the moment of leaving."""
@@ -155,34 +152,9 @@ class Membership:
             return inf
         return float(self._leave.of(client - self._first))
 
-
-def read_intervals(config: Traced, population: Population) -> TracedPresence:
-    """Reads intervals of availability.
-
-    Raises:
-        DataError: a file that is not there or damaged, or lacks a column.
-        ScenarioError: intervals that end before they start, or overlap.
-    """
-    path = files.located(config.path, "clients.availability.path")
-    columns = table.measurements(path, ("client", "start", "end"))
-    owner, start, end = (columns[name] for name in ("client", "start", "end"))
-    wrong = ~(end > start)
-    if wrong.any():
-        row = int(wrong.argmax())
-        raise DataError(
-            f"{path} must have every end after its start, got {end[row]:g} after "
-            f"{start[row]:g} in row {row + 1}; correct it"
-        )
-    intervals = []
-    for number in range(population.first + 1, population.first + population.size + 1):
-        mine = np.stack([start, end], axis=1)[owner == number]
-        mine = mine[np.argsort(mine[:, 0])]
-        for (_, before), (after, _) in pairwise(mine):
-            if after < before:
-                raise ScenarioError(
-                    f"{path} must have intervals that do not overlap, got one of "
-                    f"client {number} from {after:g} before the end {before:g} of "
-                    f"another; join them"
-                )
-        intervals.append(mine)
-    return TracedPresence(intervals, population.first)
+    def until_each(self, clients: Clients, times: Times) -> Times:
+        """Returns the moments of leaving."""
+        if self._leave is None:
+            return np.full(times.size, inf)
+        leave = self._leave.of(clients - self._first)
+        return np.broadcast_to(np.asarray(leave, np.float64), times.shape)

@@ -18,7 +18,7 @@ from ..laws.base import AnyLaw, check_cycle
 from ..streams import Purpose, Streams
 from .clients import Count
 from .faults import Keyed
-from .presence import Presence
+from .presence import Presence, Turns
 
 Factor = Callable[[int, int, float], float]
 """How many times slower a job computes: of (client, job, time)."""
@@ -31,7 +31,7 @@ class Slowdown(Part):
     """Whether `slow_jobs` or `turns` says at once which of many jobs are slow."""
 
     @property
-    def turns(self) -> tuple[tuple[Purpose, AnyLaw], tuple[Purpose, AnyLaw]] | None:
+    def turns(self) -> Turns | None:
         """Laws of normal and of slow times, where each client has these by turns."""
         return None
 
@@ -166,7 +166,7 @@ class RegimeSlowdown(Slowdown):
     """Law of the length of slow times."""
 
     @property
-    def turns(self) -> tuple[tuple[Purpose, AnyLaw], tuple[Purpose, AnyLaw]]:
+    def turns(self) -> Turns:
         """Laws of normal and of slow times."""
         return (Purpose.NORMAL, self.normal), (Purpose.SLOW, self.slow)
 

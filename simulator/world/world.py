@@ -357,7 +357,7 @@ class World:
             normal = None
             if config.turns is not None:
                 population = Population(self.num_clients, self.streams)
-                normal = ClientGroup(Behaviour(), population).renewal(*config.turns)
+                normal = ClientGroup(Behaviour(), population).renewal(config.turns)
             factors.append(config.make(self.num_clients, self.streams, normal))
         return factors
 

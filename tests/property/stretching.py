@@ -5,6 +5,7 @@ from typing import Any
 
 from stalesim.simulator.laws.scaled import Scaled
 from stalesim.simulator.timelines.simulated import SimulatedTimeline
+from stalesim.simulator.world.availability import OnOff, Periodic
 from stalesim.simulator.world.clients import (
     Behaviour,
     Clients,
@@ -12,8 +13,6 @@ from stalesim.simulator.world.clients import (
     Group,
     Link,
     Loss,
-    OnOff,
-    Periodic,
     Server,
 )
 from stalesim.simulator.world.slowdowns import RegimeSlowdown

@@ -18,10 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 Vector = NDArray[np.float64]
-Fate = tuple[
+SampleOutcome = tuple[
     float, int, int, str
-]  # (time in s, client, job, fate) of a job that no step used; FATES
-FATES = (
+]  # (time in s, client, job, fate) of a job that no step used; OUTCOMES
+OUTCOMES = (
     "rejected",
     "stopped",
     "overwritten",
@@ -94,7 +94,7 @@ class Run:
     version: int = 0
     time_s: float = 0.0
     commits: list[Commit] = field(default_factory=list)
-    fates: list[Fate] = field(default_factory=list)
+    fates: list[SampleOutcome] = field(default_factory=list)
     flying: dict[int, Job] = field(default_factory=dict)
     num_jobs: list[int] = field(init=False)
     _events: list[tuple[float, int, int, Job]] = field(default_factory=list)
@@ -151,7 +151,7 @@ class Run:
         self._order += 1
 
     def lose(self, source: Source, fate: str) -> None:
-        """Records that no step uses this job, and its fate, one of FATES."""
+        """Records that no step uses this job, and its fate, one of OUTCOMES."""
         self.fates.append((self.time_s, source.client, source.job, fate))
 
     def arrivals(self) -> Iterator[Job]:

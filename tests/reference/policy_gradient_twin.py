@@ -11,7 +11,7 @@ from typing import Protocol
 
 import numpy as np
 
-from stalesim.simulator.rollouts.world import Fate, Rollouts
+from stalesim.simulator.rollouts.world import Rollouts, SampleOutcome
 
 
 @dataclass
@@ -159,7 +159,7 @@ def learned(
     ended = int(np.isfinite(record.steps["end_time"]).sum())
     for step in range(1, ended + 1):
         here = samples["step"] == step
-        assert (samples["outcome"][here] == Fate.TRAINED).all()
+        assert (samples["outcome"][here] == SampleOutcome.TRAINED).all()
         weights = run.policies[-1]
         ascent, ratios, limited = np.zeros_like(weights), [], []
         rewards, size = [], int(here.sum())

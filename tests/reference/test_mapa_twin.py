@@ -571,10 +571,8 @@ class TestRefusals:
         self.refuse("mapa", "noise must be an array", Row(0, 0, two))
         self.refuse("mapa", "noise must be", Row(0, 0, two, silent[:2]))
         self.refuse("asgd", "noise must be None", Row(0, 0, two, silent))
-        unheard = np.zeros((NUM_FEATURES, 1), dtype=bool)
-        self.refuse(
-            "audp", "zero where not", Row(0, 0, two, silent + 1), noised=unheard
-        )
+        silent = np.zeros((NUM_FEATURES, 1), dtype=bool)
+        self.refuse("audp", "zero where not", Row(0, 0, two, silent + 1), noised=silent)
 
     def test_csgd_has_no_delay(self):
         rows = [Row(0, 0, np.array([0])), Row(0, 0, np.array([0]))]

@@ -19,7 +19,7 @@ from stalesim.simulator.cli.console import Terminal
 from stalesim.simulator.config.progress import TimeLeft
 from stalesim.simulator.studies.memory import Estimate
 from stalesim.simulator.studies.planning import Task
-from stalesim.simulator.studies.standing import Standing
+from stalesim.simulator.studies.progress import StudyProgress
 from tests.support import scenario
 
 HOSTILE = ("[/b]", "x[red]y", ":smile:", "\x1b[31mred", "\x07", "\u202eabc", "$x$")
@@ -173,13 +173,13 @@ def test_the_bar_counts_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     terminal = Terminal(file=file, force_terminal=True, width=200)
     monkeypatch.setattr(console, "err", terminal)
     with console.progress("study") as hear:
-        hear(Standing(0.3, 4, 15, "[/b]async"))
+        hear(StudyProgress(0.3, 4, 15, "[/b]async"))
     assert "4 of 15 runs (at [/b]async)" in file.getvalue()
     with console.progress("study") as hear:
-        hear(Standing(0.4, 6, 15, "sync", failed=2))
+        hear(StudyProgress(0.4, 6, 15, "sync", failed=2))
     assert "6 of 15 runs, 2 failed (at sync)" in file.getvalue()
     with console.progress("study") as hear:
-        hear(Standing(0.5, 7, 15, "sync", at_most=True))
+        hear(StudyProgress(0.5, 7, 15, "sync", at_most=True))
     assert "7 of at most 15 runs (at sync)" in file.getvalue()
 
 
@@ -191,7 +191,7 @@ def test_without_a_terminal_there_is_a_line_now_and_then(
     with console.progress("study") as hear:
         for second in range(100):
             now[0] = float(second)
-            hear(Standing(second / 100, second // 10, 10, "async"))
+            hear(StudyProgress(second / 100, second // 10, 10, "async"))
     assert file.getvalue().splitlines() == [
         "study: 30 %, 3 of 10 runs (at async), about 0:01:10 left",
         "study: 60 %, 6 of 10 runs (at async), about 0:00:40 left",
@@ -226,7 +226,7 @@ def test_the_bar_says_no_time_that_it_cannot_know(
     with console.progress("study") as hear:
         for second, fraction in ((0, 0.0), (1, 1e-6), (2, 2e-6), (30, 3e-6)):
             now[0] = float(second)
-            hear(Standing(fraction, 0, 2, "base"))
+            hear(StudyProgress(fraction, 0, 2, "base"))
     said = file.getvalue()
     assert "of 2 runs" in said
     assert "left" not in said
@@ -243,7 +243,7 @@ def test_the_speed_is_that_of_the_last_half_minute(
             now[0] = float(second)
             # 10 a second for a minute, then 1000, from 105 s on none.
             made = 10 * min(second, 60) + 1000 * max(0, min(second, 105) - 60)
-            hear(Standing(second / 240, 0, 1, "base", made))
+            hear(StudyProgress(second / 240, 0, 1, "base", made))
     lines = [line.split(", ")[1] for line in file.getvalue().splitlines()]
     speeds = ("10", "10", "1,000", "500")
     assert lines == [f"{speed} updates/s in all" for speed in speeds]
@@ -256,7 +256,7 @@ def test_a_single_run_and_a_download_are_not_counted(
     monkeypatch.setattr(console, "LINE_EVERY_S", 0.0)
     with console.progress("file") as hear:
         hear(0.0)
-        hear(Standing(1e-9, 0, 1, "base"))  # started, and nothing done yet
+        hear(StudyProgress(1e-9, 0, 1, "base"))  # started, and nothing done yet
     assert file.getvalue() == "file: 0 %\nfile: 0 %\n"
 
 

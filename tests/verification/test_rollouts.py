@@ -11,7 +11,7 @@ from stalesim.analysis.rollouts.theory import (
     rollout_staleness,
     seconds_per_step,
 )
-from stalesim.simulator.rollouts.world import Fate, RolloutDraws, play
+from stalesim.simulator.rollouts.world import RolloutDraws, SampleOutcome, play
 from stalesim.simulator.rollouts.world.arrays import RolloutArrays
 from stalesim.simulator.rollouts.world.events import RolloutEvents
 from stalesim.simulator.rollouts.world.measures import measured, workload
@@ -177,7 +177,7 @@ def test_an_infinite_trainer_never_lets_groups_wait() -> None:
         stop={"steps": 500},
     )
     found = play(world, 6)
-    trained = found.samples["outcome"] == Fate.TRAINED
+    trained = found.samples["outcome"] == SampleOutcome.TRAINED
     assert (found.samples["step"] - 1 == found.samples["ready_version"])[trained].all()
     assert measured(world, 6, found)["in_queue"] == 0
 

@@ -26,17 +26,15 @@ from stalesim.simulator.timeline import (
     Rows,
 )
 from stalesim.simulator.timelines.simulated import SimulatedTimeline
+from stalesim.simulator.world.availability import OnOff, Periodic, Traced
 from stalesim.simulator.world.clients import (
     Clients,
     Crashes,
     Group,
     Link,
     Loss,
-    OnOff,
-    Periodic,
     Selection,
     Server,
-    Traced,
 )
 from stalesim.simulator.world.slowdowns import NamedSlowdown, RandomSlowdown
 from stalesim.simulator.world.workload import Workload

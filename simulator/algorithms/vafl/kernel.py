@@ -169,7 +169,7 @@ class VaflKernel(Kernel):
                 jnp.where(broadcast_flags(present, weights), done.to_weights, 0),
             ),
             "step_size": self._step_size(event),
-            **age_info(done.ages, worker, done.asked),
+            **age_info(done.ages, worker, done.of_samples),
             **self._noise_info(weights, 0, width),
         }
         state = VaflState(

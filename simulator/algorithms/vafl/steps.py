@@ -23,7 +23,7 @@ class Exchange(NamedTuple):
         to_server: gradient of the server's model.
         to_weights: gradients of the parties' models, regularised.
         ages: Ages of the embeddings that the parties' gradients used, commits.
-        asked: samples that those gradients are of.
+        of_samples: samples that those gradients are of.
         server: the server's model after its update.
         server_moments: State of its optimiser; None without one.
         store: Store after the uploads.
@@ -34,7 +34,7 @@ class Exchange(NamedTuple):
     to_server: Float[Array, " P0"]
     to_weights: Float[Array, "W ..."]
     ages: Int[Array, "M W S"]
-    asked: Int[Array, "W S"]
+    of_samples: Int[Array, "W S"]
     server: Float[Array, " P0"]
     server_moments: Any
     store: TableStore | SnapshotStore

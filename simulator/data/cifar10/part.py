@@ -82,7 +82,7 @@ class Cifar10(Data):
             largest=255.0,
         )
 
-    def found_files(self) -> list[Path]:
+    def located_files(self) -> list[Path]:
         """Returns the batches that are read."""
         return FILES.paths(self.source)
 

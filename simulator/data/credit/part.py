@@ -97,7 +97,7 @@ class Credit(Data):
             return credit_standin(self)
         return _load(self, FILES.called(chosen), chosen)
 
-    def found_files(self) -> list[Path]:
+    def located_files(self) -> list[Path]:
         """Returns the file that is read, if one is."""
         return FILES.paths(self.source)
 

@@ -34,6 +34,6 @@ class FashionMnist(Data):
             return fashion_mnist_standin(self)
         return idx.load(self, FILES.called(found), found.paths)
 
-    def found_files(self) -> list[Path]:
+    def located_files(self) -> list[Path]:
         """Returns the idx files that are read."""
         return FILES.paths(self.source)

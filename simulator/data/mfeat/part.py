@@ -71,7 +71,7 @@ class Mfeat(Data):
             return mfeat_standin(self)
         return dataset(self, FILES.called(chosen), _samples(chosen))
 
-    def found_files(self) -> list[Path]:
+    def located_files(self) -> list[Path]:
         """Returns the files that are read."""
         return FILES.paths(self.source)
 

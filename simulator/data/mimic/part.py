@@ -114,7 +114,7 @@ class Mimic(Data):
             columns=features.COLUMNS,
         )
 
-    def found_files(self) -> list[Path]:
+    def located_files(self) -> list[Path]:
         """Returns the lists of stays, and the stays that they name and that exist."""
         root = self._root()
         if root is None:

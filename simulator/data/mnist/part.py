@@ -38,7 +38,7 @@ class Mnist(Data):
             return bundled(self)
         return idx.load(self, FILES.called(found), found.paths)
 
-    def found_files(self) -> list[Path]:
+    def located_files(self) -> list[Path]:
         """Returns the idx files that are read."""
         return FILES.paths(self.source)
 

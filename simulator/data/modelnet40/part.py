@@ -77,7 +77,7 @@ class ModelNet40(Data):
 
         arrays = cached_of(
             f"modelnet40-{self.side}-1",
-            self.found_files(),
+            self.located_files(),
             lambda: read_all(root, self.side),
         )
         return finished(
@@ -91,7 +91,7 @@ class ModelNet40(Data):
             largest=255.0,
         )
 
-    def found_files(self) -> list[Path]:
+    def located_files(self) -> list[Path]:
         """Returns the files that are read, every image."""
         root = None if self.source == "standin" else find()
         if root is None:

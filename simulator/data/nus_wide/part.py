@@ -114,7 +114,7 @@ class NusWide(Data):
             + names.counted("tag", NUM_TAGS),
         )
 
-    def found_files(self) -> list[Path]:
+    def located_files(self) -> list[Path]:
         """Returns the files that are read."""
         return file_set(self.concepts).paths(self._source())
 

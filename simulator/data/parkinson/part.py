@@ -68,7 +68,7 @@ class Parkinson(Data):
         form, found = FILES.complete(self.source)
         return _load(self, found[FILE]) if form else parkinson_standin(self)
 
-    def found_files(self) -> list[Path]:
+    def located_files(self) -> list[Path]:
         """Returns the file that is read, if one is."""
         return FILES.paths(self.source)
 

@@ -129,7 +129,7 @@ class PhysioNet2012(Data):
             frames=HOURS if self.features == "hourly" else 1,
         )
 
-    def found_files(self) -> list[Path]:
+    def located_files(self) -> list[Path]:
         """Returns the files that are read."""
         return FILES.paths(self.source)
 

@@ -109,7 +109,7 @@ class Speech(Data):
             )
         return dataset(self, self.frames, path.stem, train, test, num_states)
 
-    def found_files(self) -> list[Path]:
+    def located_files(self) -> list[Path]:
         """Returns the file that is read, if one is."""
         return FILES.paths(self.source)
 

@@ -112,7 +112,7 @@ class SpokenDigits(Data):
             )
         return _cut(self, FILES.called(chosen), arrays)
 
-    def found_files(self) -> list[Path]:
+    def located_files(self) -> list[Path]:
         """Returns the file that is read, if one is."""
         return FILES.paths(self.source)
 

@@ -92,7 +92,7 @@ class Usps(Data):
             largest=1.0,
         )
 
-    def found_files(self) -> list[Path]:
+    def located_files(self) -> list[Path]:
         """Returns the files that are read."""
         return FILES.paths(self.source)
 

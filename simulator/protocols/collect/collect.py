@@ -186,7 +186,7 @@ class Collect(GatheringRounds):
         if self.allotted is not None:
             allotted = [float(s) for s in per_client(self.allotted, n, "allotted")]
         plan = Plan(
-            asked=asked,
+            chosen=asked,
             enough=self._rule(n, asked),
             repeats=self.repeats,
             stops=self.late == "stop",

@@ -13,7 +13,7 @@ class Plan(NamedTuple):
     """What the rounds of a run are.
 
     Attributes:
-        asked: Clients that are asked, in order.
+        chosen: Clients that are asked, in order.
         enough: Rule that ends a round.
         repeats: Whether a client contributes again in the same round.
         stops: Whether jobs under way are stopped when a round ends.
@@ -22,7 +22,7 @@ class Plan(NamedTuple):
         by_start: Whether a job counts by the start of its computing, not by its read.
     """
 
-    asked: list[int]
+    chosen: list[int]
     enough: Enough
     repeats: bool
     stops: bool
@@ -49,7 +49,7 @@ class Gathering:
     def start(self) -> None:
         """Starts the first round."""
         self._begin_round()
-        for client in self._plan.asked:
+        for client in self._plan.chosen:
             if self._plan.enough.goes_on(client):
                 self._cycle.begin(client)
             else:
@@ -132,7 +132,7 @@ class Gathering:
         self._round += 1
         self._begin_round()
         waiting, self._waiting = self._waiting, set()
-        for client in self._plan.asked:
+        for client in self._plan.chosen:
             if client in waiting:
                 if self._plan.enough.goes_on(client):
                     self._cycle.begin(client)

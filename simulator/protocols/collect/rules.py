@@ -14,7 +14,7 @@ class Enough(ABC):
     """Whether it wants to know how long jobs take."""
 
     def took(self, client: int, seconds: float) -> None:
-        """Hears of a job of a client that has arrived, and of its virtual seconds."""
+        """OnDrawn of a job of a client that has arrived, and of its virtual seconds."""
         del client, seconds
 
     @abstractmethod
@@ -64,20 +64,20 @@ class HarmonicMean(Enough):
 
     Args:
         least: h, >= 1.
-        asked: The clients that are asked, n of them.
+        chosen: The clients that are asked, n of them.
 
     Source: Tyurin and Richtarik (2023), Method 6 (Malenia SGD).
     """
 
-    def __init__(self, least: float, asked: list[int]) -> None:
-        self._most = Fraction(len(asked)) / Fraction(repr(least))
-        self._asked = asked
+    def __init__(self, least: float, chosen: list[int]) -> None:
+        self._most = Fraction(len(chosen)) / Fraction(repr(least))
+        self._chosen = chosen
         self.begin()
 
     def begin(self) -> None:
         """Begins a round."""
-        self._counts = dict.fromkeys(self._asked, 0)
-        self._missing, self._inverse = len(self._asked), 0.0
+        self._counts = dict.fromkeys(self._chosen, 0)
+        self._missing, self._inverse = len(self._chosen), 0.0
 
     def tried(self, client: int, *, arrived: bool) -> bool:
         """Counts a contribution."""
@@ -102,8 +102,8 @@ class HarmonicMean(Enough):
 class Quotas(Enough):
     """A number of trials of each client, all of them."""
 
-    def __init__(self, quotas: list[int], asked: list[int]) -> None:
-        self._quotas = {client: quotas[client] for client in asked}
+    def __init__(self, quotas: list[int], chosen: list[int]) -> None:
+        self._quotas = {client: quotas[client] for client in chosen}
         self.begin()
 
     def begin(self) -> None:
@@ -133,7 +133,7 @@ class AllottedJobs(Quotas):
     Args:
         jobs: B.
         spread: alpha, virtual seconds.
-        asked: The clients that are asked.
+        chosen: The clients of the round.
 
     Source: Maranjyan, Saad, Richtarik and Orabona, ATA: Adaptive Task Allocation for
     Efficient Resource Management in Distributed Machine Learning (2025), by its
@@ -143,10 +143,10 @@ class AllottedJobs(Quotas):
 
     watches: ClassVar[bool] = True
 
-    def __init__(self, jobs: int, spread: float, asked: list[int]) -> None:
+    def __init__(self, jobs: int, spread: float, chosen: list[int]) -> None:
         self._jobs, self._spread = jobs, spread
-        self._seen = dict.fromkeys(asked, 0)
-        self._total = dict.fromkeys(asked, 0.0)
+        self._seen = dict.fromkeys(chosen, 0)
+        self._total = dict.fromkeys(chosen, 0.0)
         self._round = 0
 
     def begin(self) -> None:

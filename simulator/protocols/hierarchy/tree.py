@@ -33,7 +33,7 @@ class EdgeNode:
         version: Version of the cloud that its model started from.
         last: Client that ended its last round.
         away: Whether its model is on the way to the parent and back.
-        asked: Edges within it that continue when it is back.
+        continuing: Edges within it that continue when it is back.
         queue: Edges within it that have come since.
         held: Jobs whose work it has: (client, job).
     """
@@ -51,7 +51,7 @@ class EdgeNode:
     version: int = 0
     last: int = 0
     away: bool = False
-    asked: list["EdgeNode"] = field(default_factory=list)
+    continuing: list["EdgeNode"] = field(default_factory=list)
     queue: list["EdgeNode"] = field(default_factory=list)
     held: list[tuple[int, int]] = field(default_factory=list)
 
@@ -146,7 +146,7 @@ class EdgeTree:
             self._hold(node, client)
             self._answer(node, asked)
             return
-        node.last, node.away, node.asked = client, True, asked
+        node.last, node.away, node.continuing = client, True, asked
         self._after(node.up, node, self._visit)
 
     def _visit(self, node: EdgeNode) -> None:
@@ -190,7 +190,7 @@ class EdgeTree:
         """Lets a node that is back answer, and see to those that have come since."""
         node.left, node.away = node.rounds, False
         queue, node.queue = node.queue, []
-        self._answer(node, node.asked)
+        self._answer(node, node.continuing)
         for below in queue:
             self._visit(below)
 

@@ -23,7 +23,7 @@ from ...trace import DISK, Study
 from ...trace.disk import explained, replace
 from ..recording import KIND, PlayedWorld, source_of, sources_of
 from ..world.measures import measures
-from ..world.record import Fate
+from ..world.record import SampleOutcome
 from .reading import read_samples
 from .record import load_of, record
 from .worlds import LogWorld, world_of
@@ -65,7 +65,9 @@ def import_samples(
     read = read_samples(path)
     found = record(read)
     world = world_of(read, found, path.stem, folder, overrides)
-    drawn = read.tokens[np.isfinite(read.finish) & (read.outcome != Fate.ABORTED)]
+    drawn = read.tokens[
+        np.isfinite(read.finish) & (read.outcome != SampleOutcome.ABORTED)
+    ]
     known = load_of(read, found)
     values = measures(found, known.slots, read.optimizer_steps, drawn)
     file = folder / "scenario.yaml"
@@ -77,7 +79,7 @@ def import_samples(
         replace(DISK, file, to_yaml(scenario).encode())
         read_too = inputs.collect(run.scenario for run in expand(scenario))
         with inputs.held(read_too):
-            told = inputs.told(read_too)
+            told = inputs.manifest_entries(read_too)
             held = digests.of_file(path)._asdict()
             told["inputs"][str(log)] = {"at": str(path.absolute()), **held}
             told |= {"fits": _fits(world), "remarks": world.remarks}

@@ -14,7 +14,7 @@ from ...laws.fitting import (
     shares_factor,
     shortest,
 )
-from ..world.record import Fate
+from ..world.record import SampleOutcome
 from .reading import GRID, SampleLog
 from .record import ends, levels
 
@@ -58,7 +58,7 @@ def fit_lengths(
         table: Lengths of whole groups, in their order.
     """
     known = np.isfinite(log.tokens) & (log.tokens > 0)
-    ended = known & np.isfinite(log.finish) & (log.outcome != Fate.ABORTED)
+    ended = known & np.isfinite(log.finish) & (log.outcome != SampleOutcome.ABORTED)
     longest = float(log.tokens[ended].max())
     at_most = ended & (log.tokens == longest)
     cut = bool(at_most.sum() >= CUT and np.ptp(log.tokens[ended]))
@@ -117,7 +117,7 @@ def fit_pace(log: SampleLog) -> tuple[Fitted, str]:
     from scipy import stats
 
     key = "generation.seconds_per_token"
-    ended = np.isfinite(log.finish) & (log.outcome != Fate.ABORTED)
+    ended = np.isfinite(log.finish) & (log.outcome != SampleOutcome.ABORTED)
     some = np.flatnonzero(ended & (log.tokens > 0) & (log.finish > log.start))
     if some.size > MOST:
         rng = np.random.default_rng(0)

@@ -27,7 +27,7 @@ from jaxtyping import Float, Int
 
 from ...config.errors import DataError
 from ...timelines.logs import LogTable
-from ..world.record import NO_STEP, Fate
+from ..world.record import NO_STEP, SampleOutcome
 
 NEEDED = (
     *("sample", "start_time", "finish_time", "tokens", "start_version"),
@@ -35,7 +35,7 @@ NEEDED = (
 )
 OPTIONAL = ("step_start_time", "train_version", "prompt", "machine", "outcome")
 TIMES = ("start_time", "finish_time", "step_start_time", "step_end_time")
-OUTCOMES = {fate.name.lower(): fate for fate in Fate}
+OUTCOMES = {fate.name.lower(): fate for fate in SampleOutcome}
 LATEST = 1e11
 """Seconds since 1970 until the year 5138: later times are of a smaller unit."""
 GRID = 2.0**-20
@@ -53,7 +53,7 @@ class SampleLog(NamedTuple):
         start: Times of starts.
         finish: Times of ends; NaN where there is none.
         tokens: Lengths; NaN where none is known.
-        outcome: `Fate`.
+        outcome: `SampleOutcome`.
         start_version: Version that it began with.
         step: Step that trained it; `NO_STEP` for none.
         group: Number of its group, in the order of their first starts.
@@ -180,7 +180,7 @@ def _numbers(log: LogTable) -> dict[str, Any]:
 
 def _outcomes(log: LogTable) -> Int[np.ndarray, " n"]:
     if "outcome" not in log.frame:
-        return np.full(len(log.frame), Fate.TRAINED)
+        return np.full(len(log.frame), SampleOutcome.TRAINED)
     words = log.frame["outcome"].astype(str).str.lower()
     what = f"must have as outcome one of {', '.join(OUTCOMES)}"
     log.refuse(~words.isin(list(OUTCOMES)), what, "outcome", "correct it")
@@ -203,12 +203,12 @@ def _check_samples(log: LogTable, columns: dict[str, Any], outcome: np.ndarray) 
     start, finish, tokens = (
         columns[name] for name in ("start_time", "finish_time", "tokens")
     )
-    ended = (outcome == Fate.TRAINED) | (outcome == Fate.DROPPED)
-    trained = outcome == Fate.TRAINED
+    ended = (outcome == SampleOutcome.TRAINED) | (outcome == SampleOutcome.DROPPED)
+    trained = outcome == SampleOutcome.TRAINED
     for name, wanted in (
         ("start_time", np.ones(len(frame), bool)),
         ("start_version", np.ones(len(frame), bool)),
-        ("finish_time", outcome != Fate.UNDER_WAY),
+        ("finish_time", outcome != SampleOutcome.UNDER_WAY),
         ("tokens", ended | np.isfinite(finish)),
         ("step", trained),
         ("step_end_time", trained),
@@ -224,7 +224,7 @@ def _check_samples(log: LogTable, columns: dict[str, Any], outcome: np.ndarray) 
     log.refuse(ended & (finish == start), what, "finish_time", "log finer times")
     what = "must have tokens above 0"
     log.refuse(ended & (tokens == 0), what, "tokens", "correct or remove the row")
-    untrained = (outcome != Fate.TRAINED) & np.isfinite(columns["step"])
+    untrained = (outcome != SampleOutcome.TRAINED) & np.isfinite(columns["step"])
     what = "must have no step, because it is not trained"
     log.refuse(untrained, what, "step", "empty it, or correct the outcome")
     if not trained.any():
@@ -237,7 +237,7 @@ def _steps(log: LogTable, columns: dict[str, Any], outcome: np.ndarray) -> _Step
     Raises:
         DataError: saying which row, or which step.
     """
-    trained = np.flatnonzero(outcome == Fate.TRAINED)
+    trained = np.flatnonzero(outcome == SampleOutcome.TRAINED)
     step = columns["step"][trained].astype(np.int64)
     numbers, first, inverse = np.unique(step, return_index=True, return_inverse=True)
     gap = np.flatnonzero(np.diff(numbers) > 1)

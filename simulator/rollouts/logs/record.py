@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from ..world.measures import RolloutLoad, pieces_of
-from ..world.record import Fate, Rollouts, columns
+from ..world.record import Rollouts, SampleOutcome, columns
 from .reading import SampleLog
 
 WHY = "the numbers are a log's"
@@ -50,11 +50,11 @@ def group_sizes(log: SampleLog) -> tuple[int, bool]:
 
     What was aborted was made again, and does not count.
     """
-    kept = log.outcome != Fate.ABORTED
+    kept = log.outcome != SampleOutcome.ABORTED
     sizes = np.bincount(log.group[kept])
     sizes = sizes[sizes > 0]
     usual = int(np.bincount(sizes).argmax())
-    trained = log.outcome == Fate.TRAINED
+    trained = log.outcome == SampleOutcome.TRAINED
     low = np.full(log.group.max() + 1, np.iinfo(np.int64).max)
     high = np.zeros(log.group.max() + 1, np.int64)
     np.minimum.at(low, log.group[trained], log.step[trained])
@@ -92,7 +92,9 @@ def record(log: SampleLog) -> Rollouts:
     """
     _, complete = group_sizes(log)
     ready = log.finish.copy()
-    ended = (log.outcome == Fate.TRAINED) | (log.outcome == Fate.DROPPED)
+    ended = (log.outcome == SampleOutcome.TRAINED) | (
+        log.outcome == SampleOutcome.DROPPED
+    )
     ready[~ended] = np.nan
     if complete:
         last = np.full(log.group.max() + 1, -np.inf)
@@ -142,7 +144,7 @@ def load_of(log: SampleLog, found: Rollouts) -> RolloutLoad:
     """Returns what closed forms would know of a log's world."""
     machines, each = slots(log)
     size, complete = group_sizes(log)
-    ended = np.isfinite(log.finish) & (log.outcome != Fate.ABORTED)
+    ended = np.isfinite(log.finish) & (log.outcome != SampleOutcome.ABORTED)
     tokens = log.tokens[ended]
     steps = found.steps
     seconds = float((steps["end_time"] - steps["start_time"]).mean())
@@ -188,9 +190,9 @@ def _steps(log: SampleLog) -> dict[str, Any]:
     number, size = log.step, log.step_end.size
     some = number > 0
     tokens = np.where(some, np.nan_to_num(log.tokens), 0)
-    ready = np.isfinite(log.finish) & (log.outcome != Fate.ABORTED)
+    ready = np.isfinite(log.finish) & (log.outcome != SampleOutcome.ABORTED)
     gone = np.where(some, log.step_start[number - 1], log.finish)
-    gone[~some & (log.outcome == Fate.UNDER_WAY)] = np.inf
+    gone[~some & (log.outcome == SampleOutcome.UNDER_WAY)] = np.inf
     came, went = np.sort(log.finish[ready]), np.sort(gone[ready])
     left = np.searchsorted(came, log.step_start, "right") - np.searchsorted(
         went, log.step_start, "right"

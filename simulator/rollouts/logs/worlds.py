@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Int
 
-from ..world.record import Fate, Rollouts
+from ..world.record import Rollouts, SampleOutcome
 from .fitting import (
     Fitted,
     fit_lengths,
@@ -133,7 +133,7 @@ def _by_group(
         Numbers of samples, `size` for each group; the groups that are whole, and could
         have been for any length; and how many have another size.
     """
-    kept = np.flatnonzero(log.outcome != Fate.ABORTED)
+    kept = np.flatnonzero(log.outcome != SampleOutcome.ABORTED)
     kept = kept[np.argsort(log.group[kept], kind="stable")]
     _, first, count = np.unique(log.group[kept], return_index=True, return_counts=True)
     place = np.arange(size)[None] % count[:, None] + first[:, None]
@@ -196,21 +196,21 @@ def _rest(
     log: SampleLog, found: Rollouts, num_slots: int
 ) -> Iterator[tuple[tuple[str, ...], str]]:
     """Yields what the log does not tell, after the keys that would tell it."""
-    counts = np.bincount(log.outcome, minlength=len(Fate))
-    if counts[Fate.DROPPED]:
+    counts = np.bincount(log.outcome, minlength=len(SampleOutcome))
+    if counts[SampleOutcome.DROPPED]:
         yield (
             ("queue",),
             (
-                f"{counts[Fate.DROPPED]} samples were dropped; say how: --set "
+                f"{counts[SampleOutcome.DROPPED]} samples were dropped; say how: --set "
                 f"queue.max_age=... or queue.capacity=..."
             ),
         )
-    if counts[Fate.ABORTED]:
+    if counts[SampleOutcome.ABORTED]:
         yield (
             ("weights", "generation.failures"),
             (
-                f"{counts[Fate.ABORTED]} samples were aborted; say so by --set "
-                f"weights.mode=abort, or by generation.failures"
+                f"{counts[SampleOutcome.ABORTED]} samples were aborted; say so by "
+                f"--set weights.mode=abort, or by generation.failures"
             ),
         )
     idle = 1 - found.slot_seconds["busy"] / (num_slots * log.end)

@@ -9,13 +9,13 @@ from .arrays import RolloutArrays, is_free
 from .draws import RolloutDraws
 from .events import RolloutEvents
 from .options import RolloutOptions
-from .record import Fate, Rollouts
+from .record import Rollouts, SampleOutcome
 
 __all__ = [
-    "Fate",
     "RolloutDraws",
     "RolloutOptions",
     "Rollouts",
+    "SampleOutcome",
     "is_free",
     "play",
 ]

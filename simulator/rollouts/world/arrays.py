@@ -14,11 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from ...laws import Constant
 from .buffer import ReadyGroup, SampleBuffer
 from .draws import RolloutDraws
 from .options import RolloutOptions
-from .record import NO_STEP, Fate, Rollouts, StepRows, columns
+from .record import NO_STEP, Rollouts, SampleOutcome, StepRows, columns
 
 CHUNK = 65_536
 """Ends of samples that are worked out at once."""
@@ -27,7 +26,7 @@ CHUNK = 65_536
 def is_free(world: RolloutOptions) -> bool:
     """Says whether nothing feeds back on who generates what when."""
     generation, queue, weights = world.generation, world.queue, world.weights
-    instant = isinstance(weights.seconds, Constant) and weights.seconds.value == 0
+    instant = not weights.seconds.check(1, "weights.seconds").any()
     return (
         weights.mode == "in_place"
         and instant
@@ -239,7 +238,7 @@ class RolloutArrays:
             ],
             "finish_time": np.full(size, np.nan),
             "ready_time": np.full(size, np.nan),
-            "outcome": np.full(size, Fate.UNDER_WAY),
+            "outcome": np.full(size, SampleOutcome.UNDER_WAY),
             "start_version": self._versions(size),
             "ready_version": np.zeros(size),
             "step": np.full(size, NO_STEP),
@@ -252,11 +251,11 @@ class RolloutArrays:
         ready = np.array(self._ready["row"], np.int64)
         samples["ready_time"][ready] = self._ready["time"]
         samples["ready_version"][ready] = self._ready["version"]
-        samples["outcome"][np.array(self._dropped, np.int64)] = Fate.DROPPED
+        samples["outcome"][np.array(self._dropped, np.int64)] = SampleOutcome.DROPPED
         for number, rows in enumerate(self._batches, 1):
             samples["step"][rows] = number
             if number <= len(self._ends):
-                samples["outcome"][rows] = Fate.TRAINED
+                samples["outcome"][rows] = SampleOutcome.TRAINED
         time, work_of, version = map(list, zip(*self._loads, strict=True))
         loads = {"time": time, "work": work_of, "version": version}
         seconds = {"busy": self._slots * at}

@@ -14,7 +14,7 @@ from math import inf
 from typing import Any
 
 from ...config.errors import ScenarioError
-from .record import Fate, Rollouts, columns
+from .record import Rollouts, SampleOutcome, columns
 from .slots import FAIL, FINISH, LOADED, REPAIR, STEP_END, SlotEvents
 
 
@@ -161,7 +161,7 @@ class RolloutEvents(SlotEvents):
         for group in groups:
             rows = group.rows
             for row in rows:
-                self.samples["outcome"][row] = Fate.DROPPED
+                self.samples["outcome"][row] = SampleOutcome.DROPPED
             if self._world.queue.dropped == "lost":
                 self._admitted -= len(rows)
                 continue
@@ -176,7 +176,7 @@ class RolloutEvents(SlotEvents):
         self._training = None
         self.steps.end(self.now)
         for row in rows:
-            self.samples["outcome"][row] = Fate.TRAINED
+            self.samples["outcome"][row] = SampleOutcome.TRAINED
         self._trained += len(rows)
         self._version, self._lost = self._version + 1, 0
         if self._version % self._world.weights.every:

@@ -9,7 +9,7 @@ from jaxtyping import Float, Int
 from .arrays import is_free
 from .draws import RolloutDraws
 from .options import RolloutOptions
-from .record import NO_STEP, Fate, Rollouts
+from .record import NO_STEP, Rollouts, SampleOutcome
 
 START = 0.2
 """Fraction of the steps that is the start of a run, and not measured."""
@@ -142,15 +142,15 @@ def measures(
             "staleness_max": float(age.max()) if age.size else np.nan,
             "token_staleness_mean": _token_mean(found, trained),
             "optimizer_steps_mean": _optimizer_mean(each, found, trained),
-            "samples_trained": counts[Fate.TRAINED],
-            "samples_dropped": shares[Fate.DROPPED],
-            "samples_aborted": shares[Fate.ABORTED],
+            "samples_trained": counts[SampleOutcome.TRAINED],
+            "samples_dropped": shares[SampleOutcome.DROPPED],
+            "samples_aborted": shares[SampleOutcome.ABORTED],
             "tokens_wasted": _wasted(found),
             "trainer_idle": float(1 - busy.sum() / found.end_time)
             if found.end_time
             else np.nan,
             "slots_idle": 1 - found.slot_seconds["busy"] / slot_time,
-            "tokens_trained": _mean(tokens[outcome == Fate.TRAINED]),
+            "tokens_trained": _mean(tokens[outcome == SampleOutcome.TRAINED]),
             "tokens_drawn": _mean(drawn),
         }
 
@@ -178,7 +178,7 @@ def _measured(found: Rollouts) -> tuple[np.ndarray, int]:
     done = int(np.isfinite(found.steps["end_time"]).sum())
     first = int(START * done)
     step = found.samples["step"]
-    is_trained = found.samples["outcome"] == Fate.TRAINED
+    is_trained = found.samples["outcome"] == SampleOutcome.TRAINED
     return np.flatnonzero(is_trained & (step > first)), first
 
 
@@ -188,17 +188,21 @@ def _mean(values: np.ndarray) -> float:
 
 def _fates(found: Rollouts) -> tuple[Float[np.ndarray, " 4"], list[float]]:
     """Returns the shares of samples that have ended by their fate, and the counts."""
-    counts = np.bincount(found.samples["outcome"], minlength=len(Fate)).astype(float)
-    ended = counts[: Fate.UNDER_WAY].sum() or np.nan
+    counts = np.bincount(found.samples["outcome"], minlength=len(SampleOutcome)).astype(
+        float
+    )
+    ended = counts[: SampleOutcome.UNDER_WAY].sum() or np.nan
     return counts / ended, counts.tolist()
 
 
 def _wasted(found: Rollouts) -> float:
     """Returns the share of tokens that were dropped or aborted, of all that ended."""
     outcome, tokens = found.samples["outcome"], found.samples["tokens"]
-    by_fate = np.bincount(outcome, tokens, minlength=len(Fate))
-    ended = by_fate[: Fate.UNDER_WAY].sum() or np.nan
-    return float((by_fate[Fate.DROPPED] + by_fate[Fate.ABORTED]) / ended)
+    by_fate = np.bincount(outcome, tokens, minlength=len(SampleOutcome))
+    ended = by_fate[: SampleOutcome.UNDER_WAY].sum() or np.nan
+    return float(
+        (by_fate[SampleOutcome.DROPPED] + by_fate[SampleOutcome.ABORTED]) / ended
+    )
 
 
 def pieces_of(

@@ -10,7 +10,7 @@ from ...config.errors import ScenarioError
 from .buffer import SampleBuffer
 from .draws import RolloutDraws
 from .options import RolloutOptions
-from .record import NO_STEP, Fate, StepRows
+from .record import NO_STEP, SampleOutcome, StepRows
 
 LOADED, STEP_END, REPAIR, FINISH, FAIL = range(5)
 """Events, in their order at one instant."""
@@ -147,7 +147,7 @@ class SlotEvents(ABC):
         length = self._draws.length(prompt, member, drawn)
         values = (
             *(group, prompt, member, attempt, slot, 0.0, self.now, nan, nan),
-            *(Fate.UNDER_WAY, self._loaded, 0, NO_STEP, self._work, nan),
+            *(SampleOutcome.UNDER_WAY, self._loaded, 0, NO_STEP, self._work, nan),
         )
         for name, value in zip(SAMPLE_COLUMNS, values, strict=True):
             self.samples[name].append(value)
@@ -212,7 +212,7 @@ class SlotEvents(ABC):
     def _abort(self, row: int) -> None:
         """Stops a sample, which is to be made again."""
         samples = self.samples
-        samples["outcome"][row] = Fate.ABORTED
+        samples["outcome"][row] = SampleOutcome.ABORTED
         group = samples["group"][row]
         self._leave(group, row)
         names = ("group", "prompt", "member", "attempt")

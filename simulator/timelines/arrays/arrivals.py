@@ -187,7 +187,7 @@ class ArrivalsPlayer:
         jobs, job_rows = self._jobs(own, 2 * place + 1, accepted, rows)
         over, seen = ended < LATER, work.read_version != NOT_READ
         incidents = NO_INCIDENTS
-        if work.fate is not None or self._rule.bound is not None:
+        if work.outcome is not None or self._rule.bound is not None:
             incidents = self._incidents(work, own, accepted, over, now)
         if reason is not None:
             left = work.at(seen & ~over)
@@ -259,8 +259,8 @@ class ArrivalsPlayer:
         """Says which arrivals are accepted, and which version each job reads."""
         rule = self._rule
         arrives = events.kind == END
-        if work.fate is not None:
-            arrives &= work.fate[events.job] == Outcome.APPLIED
+        if work.outcome is not None:
+            arrives &= work.outcome[events.job] == Outcome.APPLIED
         windows: list[float] = []
         if rule.bound is not None:
             arrives = commits = within_bound(
@@ -328,8 +328,8 @@ class ArrivalsPlayer:
             rows: Rows of the block.
         """
         outcome = np.where(accepted, int(Outcome.APPLIED), int(Outcome.REJECTED))
-        if own.fate is not None:
-            outcome = np.where(own.fate == Outcome.APPLIED, outcome, own.fate)
+        if own.outcome is not None:
+            outcome = np.where(own.outcome == Outcome.APPLIED, outcome, own.outcome)
         if self._rule.size == 1 and self._rule.window is None:
             row = np.cumsum(accepted)
             commit = np.where(accepted, self._version + row, NO_COMMIT)

@@ -4,46 +4,26 @@ The same answers as `world.presence` gives for one client at a time. Questions a
 client must not go back in time.
 """
 
-from abc import abstractmethod
-from typing import Protocol
-
 import numpy as np
-from jaxtyping import Float, Int
 
-from ...laws.base import AnyLaw, Population
-from ...laws.parameters import ClientValues
-from ...streams import Purpose
-from ...world.clients import (
-    Behaviour,
-    OnOff,
-    Periodic,
-)
+from ...laws.base import Population
+from ...world.clients import Behaviour
 from ...world.groups import ClientGroup
-from ...world.presence import MOST_TURNS, Presence, restless
+from ...world.presence import (
+    MOST_TURNS,
+    Clients,
+    Membership,
+    Presence,
+    Times,
+    Turns,
+    restless,
+)
 from ...world.slowdowns import Slowdown
 from ...world.world import World
 from .draws import StageDraws
 
 AHEAD = 32
 """Durations of a client that are drawn at once."""
-Clients = Int[np.ndarray, " C"]
-Times = Float[np.ndarray, " C"]
-
-
-class Calendar(Protocol):
-    """The times at which each client is there; none of them infinite when asked."""
-
-    @abstractmethod
-    def since(self, clients: Clients, time: Times) -> Times:
-        """Returns the earliest moments from `time` on at which clients are there."""
-
-
-class LastingCalendar(Calendar, Protocol):
-    """Such times, of which the end is the end of a job as well."""
-
-    @abstractmethod
-    def until(self, clients: Clients, time: Times) -> Times:
-        """Returns when clients go that are there at `time`."""
 
 
 class DrawnAhead:
@@ -84,13 +64,13 @@ class AlternatingRenewal:
         self._start, self._back = np.zeros((2, number))
         self._end = np.full(number, -1.0)
 
-    def since(self, clients: Clients, time: Times) -> Times:
+    def since_each(self, clients: Clients, time: Times) -> Times:
         """Returns `time`, or the ends of the times away that hold it."""
         self._advance(clients, time)
         there = np.maximum(time, self._start[clients])
         return np.where(time < self._end[clients], there, self._back[clients])
 
-    def until(self, clients: Clients, time: Times) -> Times:
+    def until_each(self, clients: Clients, time: Times) -> Times:
         """Returns the ends of the times there that hold `time`."""
         self._advance(clients, time)
         return self._end[clients]
@@ -106,56 +86,6 @@ class AlternatingRenewal:
             self._start[clients] = self._back[clients]
             self._end[clients] = self._start[clients] + self._on.take(clients)
             self._back[clients] = self._end[clients] + self._off.take(clients)
-
-
-class PeriodicCalendar:
-    """There for the first part of a period, as `world.presence.PeriodicPresence`."""
-
-    def __init__(self, config: Periodic, population: Population) -> None:
-        self._period, self._on = config.period, config.on * config.period
-        self._first = population.first
-        self._phase = ClientValues.given(config.phase, population, "phase")
-
-    def since(self, clients: Clients, time: Times) -> Times:
-        """Returns `time`, or the beginnings of the next periods."""
-        within = (time + self._phase.of(clients - self._first)) % self._period
-        within[self._period - within < 1e-9 * self._period] = 0.0
-        return np.where(within < self._on, time, time + self._period - within)
-
-
-class MembershipCalendar:
-    """There from joining until leaving, as `world.presence.Membership`."""
-
-    def __init__(self, config: Behaviour, population: Population) -> None:
-        self._first = population.first
-        self._join = ClientValues.given(config.join, population, "join")
-        self._leave = None
-        if config.leave is not None:
-            self._leave = ClientValues.given(config.leave, population, "leave")
-
-    def since(self, clients: Clients, time: Times) -> Times:
-        """Returns `time` or the moments of joining; infinite after leaving."""
-        there = np.maximum(time, self._join.of(clients - self._first))
-        return np.where(there < self.until(clients, time), there, np.inf)
-
-    def until(self, clients: Clients, time: Times) -> Times:
-        """Returns the moments of leaving."""
-        if self._leave is None:
-            return np.full(time.size, np.inf)
-        leave = self._leave.of(clients - self._first)
-        return np.broadcast_to(np.asarray(leave, np.float64), time.shape)
-
-
-class TracedCalendar:
-    """There in the intervals of a file, as `world.presence.TracedPresence`."""
-
-    def __init__(self, presence: Presence) -> None:
-        self._presence = presence
-
-    def since(self, clients: Clients, time: Times) -> Times:
-        """Returns `time` or the starts of the next intervals, infinite without one."""
-        pairs = zip(clients.tolist(), time.tolist(), strict=True)
-        return np.array([self._presence.since(*pair) for pair in pairs], np.float64)
 
 
 class Presences:
@@ -188,7 +118,7 @@ class Presences:
                 for calendar in needed:
                     comes = np.isfinite(latest)
                     own = clients[left[comes]]
-                    latest[comes] = calendar.since(own, latest[comes])
+                    latest[comes] = calendar.since_each(own, latest[comes])
                 moved = (latest != found[left]) & np.isfinite(latest)
                 found[left] = latest
                 left = left[moved]
@@ -200,41 +130,30 @@ class Presences:
         for group, lasting in enumerate(self._lasting):
             mine = np.flatnonzero(self._group_of[clients] == group)
             for calendar in lasting if mine.size else ():
-                leaving = calendar.until(clients[mine], time[mine])
+                leaving = calendar.until_each(clients[mine], time[mine])
                 found[mine] = np.minimum(found[mine], leaving)
         return found
 
 
 def _calendars(
     world: World, group: ClientGroup
-) -> tuple[list[Calendar], list[LastingCalendar]]:
+) -> tuple[list[Presence | AlternatingRenewal], list[Membership | AlternatingRenewal]]:
     """Returns the calendars of a group: all, and those that end a job as well."""
-    config, population = group.config, group.population
-    needed: list[Calendar] = []
-    lasting: list[LastingCalendar] = []
-    match config.availability:
-        case OnOff(on=on, off=off):
-            turns = ((Purpose.AVAILABLE, on), (Purpose.UNAVAILABLE, off))
-            needed.append(alternating(world, group, turns))
-        case Periodic() as periodic:
-            needed.append(PeriodicCalendar(periodic, population))
-        case None:
-            pass
-        case _:
-            needed.append(TracedCalendar(group.presences[0]))
-    if config.leave is not None or config.join != 0:
-        lasting.append(MembershipCalendar(config, population))
-    if (crashes := config.crashes) is not None:
-        turns = ((Purpose.UP, crashes.after), (Purpose.DOWN, crashes.down))
-        lasting.append(alternating(world, group, turns))
+    config = group.config
+    needed: list[Presence | AlternatingRenewal] = []
+    lasting: list[Membership | AlternatingRenewal] = []
+    if (availability := config.availability) is not None:
+        turns = availability.turns
+        made = alternating(world, group, turns) if turns else group.presences[0]
+        needed.append(made)
+    if group.membership is not None:
+        lasting.append(group.membership)
+    if config.crashes is not None:
+        lasting.append(alternating(world, group, config.crashes.turns))
     return [*needed, *lasting], lasting
 
 
-def alternating(
-    world: World,
-    group: ClientGroup,
-    turns: tuple[tuple[Purpose, AnyLaw], tuple[Purpose, AnyLaw]],
-) -> AlternatingRenewal:
+def alternating(world: World, group: ClientGroup, turns: Turns) -> AlternatingRenewal:
     """Returns when clients are in the first of two states that take turns.
 
     Args:

@@ -82,7 +82,7 @@ def under_way(
     computes = work.computed <= now
     arrives = computes & (work.end <= now)
     if work.noted is not None:
-        arrives &= np.asarray(work.fate) != Outcome.CRASHED
+        arrives &= np.asarray(work.outcome) != Outcome.CRASHED
     seen = (work.started <= now, computes, computes, arrives)
     times = (
         np.where(is_over, world.seconds(moment), np.nan)
@@ -105,7 +105,7 @@ def ended_badly(
     world: World, work: JobArrays, accepted: Bool[np.ndarray, " J"]
 ) -> Notes:
     """Returns the incidents with which jobs have ended that were not applied."""
-    fate = np.zeros(accepted.size, np.int64) if work.fate is None else work.fate
+    fate = np.zeros(accepted.size, np.int64) if work.outcome is None else work.outcome
     rejected = work.at(~accepted & (fate == Outcome.APPLIED))
     lost, crashed = work.at(fate == Outcome.LOST), work.at(fate == Outcome.CRASHED)
     parts = (
@@ -120,7 +120,7 @@ def repeated(world: World, sent: JobArrays) -> Notes:
     """Returns the incidents of messages that were sent again, or arrived twice."""
     assert sent.sends is not None
     assert sent.twice is not None
-    arrives = np.asarray(sent.fate) == Outcome.APPLIED
+    arrives = np.asarray(sent.outcome) == Outcome.APPLIED
     repeats = sent.sends - sent.twice - 1
     resent, twice = arrives & (repeats > 0), arrives & sent.twice
     parts = (

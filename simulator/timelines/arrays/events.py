@@ -95,10 +95,10 @@ class EventOrder:
             after = work.read > since
             happens[:, READ] = own & after & (work.read <= until)
             times = [work.read, work.read, work.end]
-            if work.asked is not None:
-                both = work.asks & (work.asked > since)
-                happens[:, ASK] = both & (work.asked <= until)
-                times[ASK] = work.asked
+            if work.request is not None:
+                both = work.requests & (work.request > since)
+                happens[:, ASK] = both & (work.request <= until)
+                times[ASK] = work.request
             job, kind = np.nonzero(happens)
             time = np.stack(times, axis=1)[job, kind]
         client = work.client[job]

@@ -23,15 +23,15 @@ class JobArrays(NamedTuple):
         read_version: Version that it has read, or `NOT_READ`.
         read_slot: Register of that version.
         own: Whether the read is an event of its own; None where none is.
-        asked: Time of an event before the read, at which it asked the server for work.
-        asks: Whether there is such an event.
+        request: Time of an event before the read, at which it requests work.
+        requests: Whether there is such an event.
         started: Time at which it began to compute; None where it does so at its read.
         computed: Time at which it had computed, and sent its message; None where it
             arrives at once.
         sends: Messages that it sends, repeats included; None where that is one.
         twice: Whether the last of them arrives twice.
-        fate: `APPLIED`, or why nothing comes of it, an `Outcome`; None where something
-            always does.
+        outcome: `APPLIED`, or why nothing comes of it, an `Outcome`; None where
+            something always does.
         noted: Time at which the client leaves or has come back before it, or NaN; None
             where clients do not come and go.
         note: Which of the two, an `Incident`.
@@ -44,13 +44,13 @@ class JobArrays(NamedTuple):
     read_version: Int[np.ndarray, " J"]
     read_slot: Int[np.ndarray, " J"]
     own: Bool[np.ndarray, " J"] | None = None
-    asked: Shaped[np.ndarray, " J"] | None = None
-    asks: Bool[np.ndarray, " J"] | None = None
+    request: Shaped[np.ndarray, " J"] | None = None
+    requests: Bool[np.ndarray, " J"] | None = None
     started: Shaped[np.ndarray, " J"] | None = None
     computed: Shaped[np.ndarray, " J"] | None = None
     sends: Int[np.ndarray, " J"] | None = None
     twice: Bool[np.ndarray, " J"] | None = None
-    fate: Int[np.ndarray, " J"] | None = None
+    outcome: Int[np.ndarray, " J"] | None = None
     noted: Float[np.ndarray, " J"] | None = None
     note: Int[np.ndarray, " J"] | None = None
 

@@ -28,21 +28,21 @@ class Durations(NamedTuple):
 
     Attributes:
         columns: Durations of each stage.
-        asked: Number of stages before a client asks the server for work.
+        request: Number of stages before a client asks the server for work.
         read: Number of them before its read.
         started: Number of them before it begins to compute.
         computed: Number of them before it has computed.
         first_job: Number of the first job of each client.
-        fate: How their uploads fare, where they may be lost.
+        losses: How their uploads fare, where they may be lost.
     """
 
     columns: list[Shaped[np.ndarray, "C n"] | float]
-    asked: int
+    request: int
     read: int
     started: int
     computed: int
     first_job: Int[np.ndarray, " C"]
-    fate: Losses | None
+    losses: Losses | None
 
 
 class Paths:
@@ -113,8 +113,8 @@ class Paths:
             return sums[:, m::m].ravel()
 
         self.last[clients] = sums[:, -1]
-        if drawn.fate is not None:
-            self._was_lost[clients] = drawn.fate.lost[:, -1]
+        if drawn.losses is not None:
+            self._was_lost[clients] = drawn.losses.lost[:, -1]
         job = drawn.first_job[:, None] + np.arange(n)
         return self.work(drawn, np.repeat(clients, n), job.ravel(), after)
 
@@ -180,11 +180,11 @@ class Paths:
         if self._read.exists:
             own = np.ones(job.size, bool)
         if self._idle.exists:
-            asked = after(drawn.asked)
+            asked = after(drawn.request)
             asks = np.ones(job.size, bool) if self._plain else asked > after(0)
             if own is None:  # asking is the read
                 own, asks, asked = asks, None, None
-        fate = drawn.fate
+        fate = drawn.losses
         return JobArrays(
             client=client,
             job=job,
@@ -193,13 +193,13 @@ class Paths:
             read_version=np.full(job.size, NOT_READ),
             read_slot=np.zeros(job.size, np.int64),
             own=own,
-            asked=asked,
-            asks=asks,
+            request=asked,
+            requests=asks,
             started=None if self._plain else after(drawn.started),
             computed=None if self._plain else after(drawn.computed),
             sends=None if fate is None else fate.sends.ravel(),
             twice=None if fate is None else fate.twice.ravel(),
-            fate=None if fate is None else fate.lost.ravel() * int(Outcome.LOST),
+            outcome=None if fate is None else fate.lost.ravel() * int(Outcome.LOST),
         )
 
     def _step_by_step(self, clients: np.ndarray, n: int) -> JobArrays:
@@ -247,7 +247,7 @@ class Paths:
                 is_slow = np.zeros(C, bool)
                 if isinstance(which, AlternatingRenewal):
                     at = started[comes]
-                    is_slow[comes] = which.since(clients[comes], at) != at
+                    is_slow[comes] = which.since_each(clients[comes], at) != at
                 else:
                     is_slow = which[:, j]
                 factor = np.where(is_slow, factor * by, factor)
@@ -286,13 +286,13 @@ class Paths:
             read_version=np.full(C * n, NOT_READ),
             read_slot=np.zeros(C * n, np.int64),
             own=np.ones(C * n, bool) if reads else own,
-            asked=asked if reads else None,
-            asks=own if reads else None,
+            request=asked if reads else None,
+            requests=own if reads else None,
             started=started,
             computed=computed,
             sends=sends.ravel(),
             twice=twice,
-            fate=fates.ravel(),
+            outcome=fates.ravel(),
             noted=noted.ravel(),
             note=note.ravel(),
         )

@@ -316,7 +316,7 @@ def zipped() -> Grid:
 
 def test_kinds_of_figures_are_counted() -> None:
     heard: list[tuple[int, int]] = []
-    drawn = report.standard(zipped(), hear=lambda *told: heard.append(told))
+    drawn = report.standard(zipped(), report=lambda *told: heard.append(told))
     names = [name for name, _ in drawn]
     kinds = heard[0][1]
     assert heard == [(done, kinds) for done in range(kinds)]

@@ -15,7 +15,7 @@ from stalesim.simulator.learning.metrics.loss import TEST_LOSS
 from stalesim.simulator.metrics import OF_LOSS, Metric
 from stalesim.simulator.scenario.scenario import Problem
 from stalesim.simulator.trace import StudyError, metric_of_study
-from stalesim.simulator.trace.measured import told
+from stalesim.simulator.trace.measured import facts_of
 from tests.unit.analysis.studies import (
     client_of,
     empty,
@@ -134,7 +134,7 @@ def test_arrays_say_their_units() -> None:
 
 
 def test_a_manifest_keeps_what_a_metric_is() -> None:
-    kept = told(["test_loss", "test_accuracy"], [{"loss": "squared"}])
+    kept = facts_of(["test_loss", "test_accuracy"], [{"loss": "squared"}])
     assert kept["test_loss"]["unit"] == ""
     assert kept["test_accuracy"]["bounds"] == [0.0, 1.0]
     facts = kept["test_accuracy"] | {"bounds": [None, 1.0]}

@@ -95,7 +95,7 @@ def check_files(root: Path) -> Callable[[Any], None]:
     def check(config: Any) -> None:
         (root / "notes.csv").write_text("nothing,of,ours\n")
         whole = _outcome(config)
-        said = [str(path) for path in config.found_files()]
+        said = [str(path) for path in config.located_files()]
         read = []
         for path in [path for path in root.rglob("*") if path.is_file()]:
             content = path.read_bytes()
@@ -104,6 +104,6 @@ def check_files(root: Path) -> Callable[[Any], None]:
                 read.append(str(path))
             path.write_bytes(content)
         assert sorted(said) == sorted(read) != []
-        assert config.replaced(source=STAND_IN[config.kind]).found_files() == []
+        assert config.replaced(source=STAND_IN[config.kind]).located_files() == []
 
     return check

@@ -78,7 +78,7 @@ def test_reads_the_archive_as_what_is_in_it(batches: Path, mode: str) -> None:
         assert data.name == "cifar10 (other copy)"
         for one, other in zip(data[1:5], unpacked[1:5], strict=True):
             np.testing.assert_array_equal(one, other)
-    assert Cifar10().found_files() == [batches.parent / ARCHIVE]
+    assert Cifar10().located_files() == [batches.parent / ARCHIVE]
 
 
 def test_damaged_archives(batches: Path) -> None:

@@ -229,5 +229,5 @@ def test_says_which_files_it_reads(
 def test_three_of_four_files_are_not_read(root: Path, write_set: WriteSet) -> None:
     write_set(root / "mnist")
     (root / "mnist" / LABELS).unlink()
-    assert Mnist(source="auto").found_files() == []
-    assert len(IDX.found_files()) == 3
+    assert Mnist(source="auto").located_files() == []
+    assert len(IDX.located_files()) == 3

@@ -44,7 +44,7 @@ def test_objects_are_rows_of_twelve_images_in_order(root: Path) -> None:
         np.testing.assert_array_equal(images[:, 0, 0] // 100, y)
     parts = Views(parties=4).make(data)
     np.testing.assert_array_equal(np.stack(parts), np.arange(192).reshape(4, 48))
-    assert len(PNG.found_files()) == 8 * 12
+    assert len(PNG.located_files()) == 8 * 12
 
 
 def test_colours_become_grey_and_pixels_means(root: Path) -> None:

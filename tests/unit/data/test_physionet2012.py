@@ -211,7 +211,7 @@ def test_it_is_parsed_once(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # Other content is parsed again.
     write_all(root, **{"set-b/142600.txt": text(142_600).replace("80.0", "81.0")})
     assert (STATISTICS.make().x_test != first.x_test).any()
-    assert STATISTICS.found_files() == [path]
+    assert STATISTICS.located_files() == [path]
 
 
 @pytest.mark.parametrize(

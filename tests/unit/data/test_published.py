@@ -115,7 +115,7 @@ def test_the_source_of_a_name_is_an_input(root: Path) -> None:
         (folder / name.removesuffix(".bz2")).write_text("".join(rows))
     (folder / SOURCE).write_text("usps (drawn)\n")
     assert usps.Usps().make().name == "usps (drawn)"
-    assert folder / SOURCE in usps.Usps().found_files()
+    assert folder / SOURCE in usps.Usps().located_files()
     data = usps.Usps(classes=(0, 1)).make()
     assert data.name == "usps (drawn) (0, 1)"
     assert np.isfinite(data.x_train).all()

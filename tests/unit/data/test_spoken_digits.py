@@ -66,7 +66,7 @@ def test_pieces(root: Path) -> None:
     path = write(root)
     data = RAW.make()
     assert data.name == "spoken_digits (other copy)"
-    assert RAW.found_files() == [path]
+    assert RAW.located_files() == [path]
     # Recording i has 9 + i frames, of which each piece takes 4.
     frames = {index: 9 + index for index in INDICES}
     pieces = [4 * sum(n // 4 for i, n in frames.items() if i in half)

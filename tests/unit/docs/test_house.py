@@ -30,20 +30,28 @@ def test_nobody_else_asks_which_protocol_algorithm_or_row_it_is() -> None:
         'RULES = {"asynchronous": ()}',
         'made = rows.loc[rows["kind"] == "COMMIT"]',
         "applies = np.isin(rows.kind, (Kind.COMMIT, 1))",
+        "if isinstance(behaviour.availability, OnOff): ...",
+        "match config.availability: # of a group\n    case OnOff(on=on): ...",
     ],
 )
 def test_a_question_about_a_kind_is_seen_however_it_is_asked(
     line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The check saw none of these, and two reports said false things."""
-    names, kinds = house.part_names(), house.row_kinds()
+    names, kinds, classes = (
+        house.part_names(),
+        house.row_kinds(),
+        house.part_classes(),
+    )
+    monkeypatch.setattr(house, "part_classes", lambda: classes)
     monkeypatch.setattr(house, "part_names", lambda: names)
     monkeypatch.setattr(house, "row_kinds", lambda: kinds)
     monkeypatch.setattr(house, "ROOT", tmp_path)
     (tmp_path / "analysis").mkdir()
     module = tmp_path / "analysis" / "page.py"
     module.write_text(line)
-    assert house.questions() == ["analysis/page.py:1"]
+    last = line.count("\n") + 1
+    assert house.questions() == [f"analysis/page.py:{last}"]
     for other in ('rows["kind"].isin(COMMITS)', 'manifest.get("kind") == "timeline"'):
         module.write_text(other)
         assert house.questions() == []
@@ -51,6 +59,18 @@ def test_a_question_about_a_kind_is_seen_however_it_is_asked(
 
 def test_the_words_are_the_field_s() -> None:
     assert house.private_words() == []
+
+
+def test_public_names_are_the_field_s(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert house.private_names() == []
+    monkeypatch.setattr(house, "ROOT", tmp_path)
+    (tmp_path / "analysis").mkdir()
+    lines = ("class Heard:", "  fate: int", "def told(_): ...", "def f(asked): ...")
+    (tmp_path / "analysis/standing.py").write_text("\n".join(lines))
+    names = [each.rpartition(" ")[2] for each in house.private_names()]
+    assert names == ["standing", "Heard", "fate", "told", "asked"]
 
 
 def test_lines_of_features_are_stated() -> None:

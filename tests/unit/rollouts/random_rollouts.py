@@ -20,7 +20,7 @@ from stalesim.simulator.rollouts.world import (
 from stalesim.simulator.rollouts.world.arrays import RolloutArrays
 from stalesim.simulator.rollouts.world.events import RolloutEvents
 from stalesim.simulator.rollouts.world.options import check_rollouts
-from stalesim.simulator.rollouts.world.record import Fate
+from stalesim.simulator.rollouts.world.record import SampleOutcome
 from tests.reference.rollouts_twin import twin
 
 LENGTHS: list[dict[str, Any]] = [
@@ -150,7 +150,7 @@ def assert_as_twin(world: RolloutOptions, seed: int) -> Rollouts:
     assert len(mine["group"]) == len(other.log)
     for name in (*exact, "ready_version"):
         assert mine[name].tolist() == [getattr(s, name) for s in other.log], name
-    fates = [Fate(code).name for code in mine["outcome"].tolist()]
+    fates = [SampleOutcome(code).name for code in mine["outcome"].tolist()]
     assert fates == [s.outcome for s in other.log]
     for name in ("start_time", "finish_time", "ready_time"):
         theirs = [getattr(s, name) for s in other.log]
@@ -179,11 +179,13 @@ def assert_conserves(world: RolloutOptions, found: Rollouts) -> None:
     """Checks that every sample has one end, and that nothing is trained twice."""
     samples, batch = found.samples, world.trainer.samples
     outcome, step = samples["outcome"], samples["step"]
-    trained = outcome == Fate.TRAINED
+    trained = outcome == SampleOutcome.TRAINED
     done = np.isfinite(found.steps["end_time"])
     assert trained.sum() == found.steps["samples"][done].sum()
     assert (step > 0).sum() == found.steps["samples"].sum()
-    assert ((step > 0) == (trained | ((outcome == Fate.UNDER_WAY) & (step > 0)))).all()
+    assert (
+        (step > 0) == (trained | ((outcome == SampleOutcome.UNDER_WAY) & (step > 0)))
+    ).all()
     if batch is not None:
         assert (found.steps["samples"] == batch).all()
     key = np.stack([samples[name] for name in ("prompt", "member", "attempt")])

@@ -12,7 +12,7 @@ from stalesim.simulator.rollouts.world import RolloutDraws, is_free, play
 from stalesim.simulator.rollouts.world.arrays import RolloutArrays
 from stalesim.simulator.rollouts.world.events import RolloutEvents
 from stalesim.simulator.rollouts.world.measures import ages, measured
-from stalesim.simulator.rollouts.world.record import Fate, Rollouts
+from stalesim.simulator.rollouts.world.record import Rollouts, SampleOutcome
 from tests.unit.rollouts.random_rollouts import (
     assert_as_twin,
     assert_conserves,
@@ -70,7 +70,10 @@ def test_samples_queue_and_train_in_this_order() -> None:
 def test_an_update_that_aborts_begins_samples_again_as_long_as_they_were() -> None:
     found = by_hand([2, 3, 4, 9], weights={"mode": "abort"})
     # At 4 s samples 2 (2 of 4 tokens) and 3 (1 of 9) are stopped, and begun again.
-    assert column(found, "outcome", 4) == [Fate.TRAINED] * 2 + [Fate.ABORTED] * 2
+    assert (
+        column(found, "outcome", 4)
+        == [SampleOutcome.TRAINED] * 2 + [SampleOutcome.ABORTED] * 2
+    )
     assert column(found, "tokens", 4) == [2, 3, 2, 1]
     assert found.samples["attempt"][4:6].tolist() == [1, 1]
     assert found.samples["start_version"][4:6].tolist() == [1, 1]
@@ -107,7 +110,7 @@ def test_samples_that_are_made_again_keep_their_lengths(why: str) -> None:
         world = made(**tree)
         draws, found = RolloutDraws(world, 2), play(world, 2)
         samples = found.samples
-        trained = samples["outcome"] == Fate.TRAINED
+        trained = samples["outcome"] == SampleOutcome.TRAINED
         assert (samples["attempt"][trained] > 0).any()
         keys = zip(samples["prompt"], samples["member"], strict=True)
         drawn = np.array([draws.length(int(p), int(m), 0) for p, m in keys])
@@ -236,10 +239,10 @@ def test_a_full_queue_drops_the_oldest_or_holds_the_slot() -> None:
     fates = dropped.samples["outcome"]
     # The first batch is taken at 1 s; when it is trained at 11 s two are there.
     assert np.flatnonzero(dropped.samples["step"] == 2).tolist() == [18, 19]
-    assert (fates[2:18] == Fate.DROPPED).all()
+    assert (fates[2:18] == SampleOutcome.DROPPED).all()
     held = by_hand(lengths, queue={"capacity": 1, "full": "wait"}, trainer=slow)
     assert held.samples["group"].size == 8  # two in training, queue, slots, and begun
-    assert not (held.samples["outcome"] == Fate.DROPPED).any()
+    assert not (held.samples["outcome"] == SampleOutcome.DROPPED).any()
     assert held.slot_seconds["blocked"] == pytest.approx(2 * 8 + 2 * 9)
 
 
@@ -247,7 +250,7 @@ def test_too_old_samples_are_dropped_and_perhaps_made_again() -> None:
     lengths = [20, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1]
     stop = {"steps": 12}
     lost = by_hand(lengths, queue={"max_age": 3}, stop=stop)
-    assert lost.samples["outcome"][0] == Fate.DROPPED
+    assert lost.samples["outcome"][0] == SampleOutcome.DROPPED
     again = by_hand(lengths, queue={"max_age": 3, "dropped": "again"}, stop=stop)
     (row,) = np.flatnonzero(again.samples["attempt"] == 1)
     assert again.samples["prompt"][row] == 0

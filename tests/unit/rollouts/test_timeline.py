@@ -11,7 +11,7 @@ from stalesim.simulator.config.stop import Stop
 from stalesim.simulator.rollouts import world as rollouts
 from stalesim.simulator.rollouts.protocol import GenerateAndTrain
 from stalesim.simulator.rollouts.timeline import RolloutTimeline
-from stalesim.simulator.rollouts.world import Fate
+from stalesim.simulator.rollouts.world import SampleOutcome
 from stalesim.simulator.rollouts.world.options import RolloutStop
 from stalesim.simulator.scenario.scenario import Scenario
 from stalesim.simulator.scenario.study import Run, merge
@@ -58,7 +58,7 @@ def test_rows_and_jobs_are_those_of_the_world(weights: dict[str, Any]) -> None:
     largest = int((rows.version[:, None] - rows.read_version).max())
     assert plan.num_registers / 2 < largest + 1 <= plan.num_registers
     for step in (1, 17, 30):
-        here = (samples["step"] == step) & (samples["outcome"] == Fate.TRAINED)
+        here = (samples["step"] == step) & (samples["outcome"] == SampleOutcome.TRAINED)
         number = samples["prompt"] * GROUP + samples["member"]
         columns = (number, samples["slot"], samples["start_version"])
         wanted = np.stack([column[here] for column in columns])
@@ -70,14 +70,14 @@ def test_rows_and_jobs_are_those_of_the_world(weights: dict[str, Any]) -> None:
         assert (groups[:, :1] == groups).all()
     assert jobs.job.size == samples["group"].size
     for fate, outcomes in {
-        Fate.TRAINED: (Outcome.APPLIED,),
-        Fate.DROPPED: (Outcome.REJECTED,),
-        Fate.ABORTED: (Outcome.STOPPED,),
-        Fate.UNDER_WAY: (Outcome.IN_FLIGHT, Outcome.BUFFERED),
+        SampleOutcome.TRAINED: (Outcome.APPLIED,),
+        SampleOutcome.DROPPED: (Outcome.REJECTED,),
+        SampleOutcome.ABORTED: (Outcome.STOPPED,),
+        SampleOutcome.UNDER_WAY: (Outcome.IN_FLIGHT, Outcome.BUFFERED),
     }.items():
         count = (samples["outcome"] == fate).sum()
         assert np.isin(jobs.outcome, outcomes).sum() == count
-        assert count or fate is Fate.ABORTED
+        assert count or fate is SampleOutcome.ABORTED
     applied = jobs.commit != NO_COMMIT
     assert applied.sum() == 120
     times = (jobs.read_time, jobs.computed_time, jobs.arrived_time, jobs.applied_time)

@@ -61,7 +61,7 @@ def test_clients_that_come_and_go_without_end(monkeypatch: pytest.MonkeyPatch) -
     arrays._on = arrays._off = type("Short", (), {"take": lambda self, who: 1e-9})()
     arrays._start, arrays._back, arrays._end = np.zeros(1), np.zeros(1), np.zeros(1)
     with pytest.raises(ScenarioError, match=said):
-        arrays.since(np.array([0]), np.array([6.0]))
+        arrays.since_each(np.array([0]), np.array([6.0]))
     presence.Renewal(lambda _: 1.0, lambda _: 1.0, 1).since(0, 999.0)
 
 

@@ -18,6 +18,7 @@ PAGE = Path("docs/extending.md")
 MODULES = {
     "checkpoints": "laws",
     "checkups": "slowdowns",
+    "halves": "availability",
     "take_turns": "protocols",
     "stars": "graphs",
     "signs": "algorithms",
@@ -168,6 +169,15 @@ def test_every_fifth_job_takes_three_times_as_long(study: Study) -> None:
     np.testing.assert_allclose(ratio[~fifth], 1, rtol=1e-6)
 
 
+def test_odd_and_even_clients_begin_jobs_by_turns(study: Study) -> None:
+    run = next(r for r in study.manifest["runs"] if r["variant"] == "halves")
+    jobs = study.table("jobs").query(f"run == {run['run']}").dropna()
+    turn = jobs["read_time"] // 4
+    assert set(jobs["client"]) == {1, 2, 3, 4}
+    assert turn.nunique() > 5
+    assert (turn % 2 == (jobs["client"] - 1) % 2).all()
+
+
 def test_the_protocol_lets_nobody_commit_twice_in_a_row(study: Study) -> None:
     clients = by_variant(study, "commits", "client")
 
@@ -304,5 +314,5 @@ def test_what_is_registered_is_listed_with_its_source(
 def test_the_schema_knows_what_is_registered(folder: Path, imports: list[str]) -> None:
     known = json.loads(stalesim(folder, *imports, "schema"))["$defs"]
     classes = {"Checkpoints", "TakeTurns", "SignSgd", "Squares", "Rings", "Outskirts"}
-    classes |= {"Shifts", "Above", "Cosine", "Star", "Checkups"}
+    classes |= {"Shifts", "Above", "Cosine", "Star", "Checkups", "Halves"}
     assert classes <= set(known)

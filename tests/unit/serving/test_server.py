@@ -35,7 +35,7 @@ def test_a_study_under_way_says_how_far_it_is(tmp_path: Path) -> None:
         assert "<title>&lt;half&gt;</title>" in page
         assert "&lt;b&gt;?" in page
         assert "default-src 'none'" in headers["Content-Security-Policy"]
-        said = piece(server, "standing")
+        said = piece(server, "progress")
         assert (
             "Under way: 1 of 4 runs have ended, 1 failed; 62 % is done; 40 updates/s; "
             "about 0:05:00 left." in said
@@ -56,16 +56,16 @@ def test_the_sentence_says_what_is_known(tmp_path: Path) -> None:
     folder = tmp_path / "s"
     write_half(folder)
     with serving(folder) as server:
-        assert "No sign of life yet" in piece(server, "standing")
+        assert "No sign of life yet" in piece(server, "progress")
         write_standing(folder, ago_s=300)
-        assert "No sign of life for 0:05:00: its process" in piece(server, "standing")
+        assert "No sign of life for 0:05:00: its process" in piece(server, "progress")
         assert "2 not run" in piece(server, "runs")
         write_standing(folder, session=7)  # of another session
-        assert "No sign of life yet" in piece(server, "standing")
+        assert "No sign of life yet" in piece(server, "progress")
     write_half(tmp_path / "i", interrupted=True)
     write_standing(tmp_path / "i")
     with serving(tmp_path / "i") as server:
-        said = piece(server, "standing")
+        said = piece(server, "progress")
         assert "Interrupted: 1 of 4 runs have ended, 1 failed; stalesim resume" in said
 
 
@@ -132,7 +132,7 @@ def test_nothing_in_the_folder_is_written(tmp_path: Path) -> None:
         return {p: p.stat().st_mtime_ns for p in (folder, *folder.rglob("*"))}
 
     before = state()
-    names = ("standing", "runs", "curves", "claims", "staleness", "timeline")
+    names = ("progress", "runs", "curves", "claims", "staleness", "timeline")
     with serving(folder) as server:
         for name in names:
             piece(server, name)
@@ -144,7 +144,7 @@ def test_a_folder_that_is_half_written_or_gone_is_one_line(tmp_path: Path) -> No
     write_half(folder)
     with serving(folder) as server:
         (folder / "journal-1.log").write_bytes(b'0badc0de {"ends": {"2": {"st')
-        assert "1 of 4 runs have ended" in piece(server, "standing")
+        assert "1 of 4 runs have ended" in piece(server, "progress")
         (part,) = (folder / "evaluations").iterdir()
         part.rename(part.with_suffix(".partial"))
         said = piece(server, "curves")
@@ -153,7 +153,7 @@ def test_a_folder_that_is_half_written_or_gone_is_one_line(tmp_path: Path) -> No
         part.with_suffix(".partial").rename(part)
         assert piece(server, "curves").count("<img") == 2
         (folder / "manifest.json").write_text('{"format": 2')
-        assert "is not JSON" in piece(server, "standing")
+        assert "is not JSON" in piece(server, "progress")
         status, said, _ = ask(server, "")
         assert status == 503
         assert said.count("\n") == 1
@@ -205,7 +205,7 @@ def test_a_study_is_followed_from_its_start_to_its_end(
     study.start()
     while not (folder / "manifest.json").exists():
         time.sleep(0.05)
-    names = ("standing", "runs", "curves", "claims", "staleness", "timeline")
+    names = ("progress", "runs", "curves", "claims", "staleness", "timeline")
     with serving(folder) as server:
         while study.is_alive():
             for name in names:
@@ -213,14 +213,14 @@ def test_a_study_is_followed_from_its_start_to_its_end(
         study.join()
         last = {name: piece(server, name) for name in names}
         status, events, _ = ask(server, "timeline.json")
-    assert any("Under way: 0 of 4 runs" in said for said in seen["standing"])
-    assert any("updates/s; about" in said for said in seen["standing"])
+    assert any("Under way: 0 of 4 runs" in said for said in seen["progress"])
+    assert any("updates/s; about" in said for said in seen["progress"])
     assert any("1 under way" in said for said in seen["runs"])
     assert any("done" in said and "waiting" in said for said in seen["runs"])
     assert any("so far: solid lines" in said for said in seen["curves"])
     every = [said for name in names for said in seen[name]]
     assert not [said for said in every if "must be as it was written" in said]
-    assert "Complete: 4 of 4 runs have ended." in last["standing"]
+    assert "Complete: 4 of 4 runs have ended." in last["progress"]
     assert "4 done." in last["runs"]
     assert last["curves"].count("<img") == 2
     assert last["staleness"].count("<img") == 2

@@ -367,7 +367,7 @@ def test_many_files_of_a_data_set_are_one_input(
     paths = [root / f"{number}.csv" for number in range(100)]
     for path in paths:
         path.write_text(path.name)
-    monkeypatch.setattr(Mnist, "found_files", lambda self: paths)
+    monkeypatch.setattr(Mnist, "located_files", lambda self: paths)
     scenario = validated(changed(TREE, problem__data={"kind": "mnist"}))
     found = inputs.collect([scenario]).named
     one = found["$STALESIM_DATA/many (100 files)"]
@@ -514,7 +514,7 @@ def test_a_helper_of_ones_own_that_changes_is_named(own: Path) -> None:
         return inputs.Inputs(places, named, {}, modules, {})
 
     then = read("a" * 64, law=PluginSource("law.py", "0", {"mean": ("mean.py", "1")}))
-    manifest = json.loads(json.dumps(origins.told(then, {})))
+    manifest = json.loads(json.dumps(origins.manifest_entries(then, {})))
     origins.check_files(Path("s"), manifest, then)
     origins.check_modules(Path("s"), manifest, then)
     now = read("b" * 64, law=PluginSource("law.py", "0", {"mean": ("mean.py", "2")}))

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from stalesim.simulator import studies
-from stalesim.simulator.studies.standing import Standing
+from stalesim.simulator.studies.progress import StudyProgress
 from stalesim.simulator.trace import live
 from tests.unit.studies.watched import WATCHED
 
@@ -23,7 +23,7 @@ def test_evaluations_of_a_run_under_way_are_those_of_its_table(
         monkeypatch.setattr(live, "EVERY_S", 0.05)
     folder, seen, heard, looked = tmp_path / "s", {}, [], [0.0]
 
-    def hear(now: Standing) -> None:
+    def hear(now: StudyProgress) -> None:
         heard.append(now)
         if time.monotonic() - looked[0] < 0.3:
             return
@@ -55,8 +55,8 @@ def test_the_standing_is_noted_and_goes_when_the_study_is_interrupted(
     monkeypatch.setattr(live, "EVERY_S", 0.05)
     folder, found = tmp_path / "s", []
 
-    def hear(now: Standing) -> None:
-        if (told := live.standing(folder)) and "fraction" in told:
+    def hear(now: StudyProgress) -> None:
+        if (told := live.progress(folder)) and "fraction" in told:
             found.append(told)
             raise KeyboardInterrupt
 
@@ -71,7 +71,7 @@ def test_each_evaluation_of_a_buffer_of_rows_is_heard_of(tmp_path: Path) -> None
     short = {**WATCHED, "stop": {"commits": 400}, "evaluate": EVERY_100}
     for key in ("variants", "claims", "engine"):
         del short[key]
-    heard: list[Standing] = []
+    heard: list[StudyProgress] = []
     studies.simulate(short, tmp_path / "s", progress=heard.append)
     assert {(now.commits, now.fraction) for now in heard} >= {
         (100, 0.25), (200, 0.5), (300, 0.75), (400, 1.0),
@@ -81,7 +81,7 @@ def test_each_evaluation_of_a_buffer_of_rows_is_heard_of(tmp_path: Path) -> None
 @pytest.mark.long
 def test_a_clusters_tasks_say_how_far_they_are(tmp_path: Path) -> None:
     distributed = pytest.importorskip("distributed")
-    heard: list[Standing] = []
+    heard: list[StudyProgress] = []
     with distributed.LocalCluster(
         n_workers=1, threads_per_worker=1, processes=True, dashboard_address=":0"
     ) as cluster:

@@ -8,7 +8,7 @@ import pytest
 
 from stalesim.simulator import studies
 from stalesim.simulator.studies import notebook
-from stalesim.simulator.studies.standing import Standing, unheard
+from stalesim.simulator.studies.progress import StudyProgress, silent
 from tests.unit.studies.watched import WATCHED
 
 IPython = pytest.importorskip("IPython")
@@ -53,7 +53,7 @@ def test_the_bar_is_drawn_twice_a_second(
     hear = notebook.bar("study")
     for step in range(101):
         now[0] = 0.1 * step
-        hear(Standing(step / 200, 0, 2, "[async]", 50 * step))
+        hear(StudyProgress(step / 200, 0, 2, "[async]", 50 * step))
     assert len(shown) == 21
     said = "study: 28 %, 0 of 2 runs (at [async]), 500 updates/s in all"
     assert repr(shown[11]) == f"{said}, about 0:00:14 left"
@@ -61,15 +61,15 @@ def test_the_bar_is_drawn_twice_a_second(
 
 def test_elsewhere_nothing_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(IPython, "get_ipython", lambda: None)
-    assert notebook.bar("study") is unheard
+    assert notebook.bar("study") is silent
     monkeypatch.setattr(IPython, "get_ipython", lambda: SimpleNamespace())
-    assert notebook.bar("study") is unheard
+    assert notebook.bar("study") is silent
     monkeypatch.delitem(sys.modules, "IPython")
-    assert notebook.bar("study") is unheard
+    assert notebook.bar("study") is silent
 
 
 def test_who_hears_it_has_no_bar(shown: list[Any]) -> None:
-    heard: list[Standing] = []
+    heard: list[StudyProgress] = []
     studies.simulate(SMALL, progress=heard.append)
     assert heard
     assert shown == []

@@ -21,7 +21,7 @@ from stalesim.simulator.config.progress import counted_runs
 from stalesim.simulator.scenario.reading import validated
 from stalesim.simulator.studies import executors
 from stalesim.simulator.studies.planning import Task
-from stalesim.simulator.studies.standing import Standing
+from stalesim.simulator.studies.progress import StudyProgress
 from stalesim.simulator.trace import load
 
 TREE: dict[str, Any] = {
@@ -190,7 +190,7 @@ def test_a_task_that_kills_its_process_is_the_one_that_fails(
     monkeypatch.setattr(dying, "__module__", "__main__")  # is sent as it stands here
     monkeypatch.setattr(executors, "_work_elsewhere", dying)
     ends: dict[int, Any] = {}
-    heard: list[Standing] = []
+    heard: list[StudyProgress] = []
     workers = executors.Processes(2)
     for done in executors.execute(tasks, tmp_path, workers, heard.append):
         ends |= done.ends
@@ -213,7 +213,7 @@ def test_a_cluster_of_processes_gives_the_same_study(
     undisturbed: Path, tmp_path: Path
 ) -> None:
     distributed = pytest.importorskip("distributed")
-    heard: list[Standing] = []
+    heard: list[StudyProgress] = []
     with distributed.LocalCluster(
         n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0"
     ) as cluster:

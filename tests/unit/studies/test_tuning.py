@@ -16,7 +16,7 @@ from stalesim.simulator.scenario import tuning as plans
 from stalesim.simulator.scenario.scenario import Scenario
 from stalesim.simulator.scenario.study import expand
 from stalesim.simulator.studies import proposals, tuning
-from stalesim.simulator.studies.standing import Standing, unheard
+from stalesim.simulator.studies.progress import StudyProgress, silent
 from stalesim.simulator.trace import Study, load
 from tests.support import write_study
 from tests.unit.studies.test_staged import TREE
@@ -42,13 +42,15 @@ class Played:
         self.path, self.diverges, self.kill_at = path, diverges, kill_at
         self.calls: list[int] = []
 
-    def __call__(self, scenario: Scenario, progress: Any = unheard) -> Study:
+    def __call__(self, scenario: Scenario, progress: Any = silent) -> Study:
         runs = expand(scenario)
         known = len(load(self.path).manifest["runs"]) if self.path.exists() else 0
         left = len(runs) - known
         self.calls.append(left)
         for ended in range(left + 1):  # this session's commits alone, as of a study
-            progress(Standing(ended / max(left, 1), ended, left, commits=10 * ended))
+            progress(
+                StudyProgress(ended / max(left, 1), ended, left, commits=10 * ended)
+            )
         if len(self.calls) == self.kill_at:
             raise KeyboardInterrupt
         entries, losses = [], []
@@ -78,7 +80,7 @@ class Played:
 
 
 def search(played: Played, **more: Any) -> tuning.Tuned:
-    hear = more.pop("hear", unheard)
+    hear = more.pop("hear", silent)
     config = tuning.planned(PLAN | more.pop("tree", {}), OVER, **more)
     return tuning.TrialSearch(config, played.path, played, racing, hear).end()
 
@@ -140,14 +142,14 @@ def test_an_interrupted_search_goes_the_same_way(tmp_path: Path, kill_at: int) -
 
 
 def test_a_search_that_goes_on_counts_what_there_was(tmp_path: Path) -> None:
-    heard: list[Standing] = []
+    heard: list[StudyProgress] = []
     with pytest.raises(KeyboardInterrupt):
-        search(Played(tmp_path / "study", kill_at=3), trials=6, hear=heard.append)
+        search(Played(tmp_path / "study", kill_at=3), trials=6, report=heard.append)
     before = len(load(tmp_path / "study").manifest["runs"])
     assert before
     for session, kept in ((heard, 0), ([], before)):
         if not session:
-            search(Played(tmp_path / "study"), trials=6, hear=session.append)
+            search(Played(tmp_path / "study"), trials=6, report=session.append)
         # One denominator: 8 replicates of 6 trials, and as many new ones of the best.
         assert {(now.runs, now.at_most) for now in session} == {(8 * 7, True)}
         assert session[0].ended == kept

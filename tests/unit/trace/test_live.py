@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from stalesim.simulator.studies.standing import AtWork, Standing
+from stalesim.simulator.studies.progress import AtWork, StudyProgress
 from stalesim.simulator.trace import live
 
 
@@ -25,13 +25,13 @@ def _wait(for_it: Callable[[], Any]) -> Any:
 
 
 def test_a_beacon_says_how_far_a_study_is_and_that_it_lives(tmp_path: Path) -> None:
-    assert live.standing(tmp_path) is None
+    assert live.progress(tmp_path) is None
     beacon = live.Beacon(tmp_path, 3)
-    first = _wait(lambda: live.standing(tmp_path))
+    first = _wait(lambda: live.progress(tmp_path))
     assert first["session"] == 3
     assert "fraction" not in first  # nothing is known of it yet
-    beacon.tell(Standing(0.25, 1, 4, "one", 80, (AtWork(2, 0.5, 30),))._asdict())
-    told = _wait(lambda: (now := live.standing(tmp_path)) and "ended" in now and now)
+    beacon.note(StudyProgress(0.25, 1, 4, "one", 80, (AtWork(2, 0.5, 30),))._asdict())
+    told = _wait(lambda: (now := live.progress(tmp_path)) and "ended" in now and now)
     assert (told["fraction"], told["ended"], told["runs"]) == (0.25, 1, 4)
     ((*task, since),) = told["tasks"]
     assert task == [2, 0.5, 30]
@@ -39,7 +39,7 @@ def test_a_beacon_says_how_far_a_study_is_and_that_it_lives(tmp_path: Path) -> N
     assert told["commits"] == 80
     assert 0 < told["now"] - told["since"] < 30
     # Also where nothing new is told:
-    _wait(lambda: (live.standing(tmp_path) or told)["now"] > told["now"])
+    _wait(lambda: (live.progress(tmp_path) or told)["now"] > told["now"])
     beacon.stop()
     time.sleep(0.1)
     assert not (tmp_path / live.LIVE).exists()
@@ -52,7 +52,7 @@ def test_a_folder_that_cannot_be_written_is_passed_over(tmp_path: Path) -> None:
     time.sleep(0.1)
     rows.add({"run": np.zeros(1, np.int32), "loss": np.zeros(1)})
     beacon.stop()
-    assert live.standing(tmp_path) is None
+    assert live.progress(tmp_path) is None
     assert list(live.evaluations(tmp_path, 1)) == []
 
 
@@ -92,5 +92,5 @@ def test_a_line_that_is_half_written_is_left_for_later(tmp_path: Path) -> None:
     whole = json.dumps({"run": 0, "commits": 1})
     (folder / "00000-1.jsonl").write_text(f"{whole}\n{{half\n{whole[:9]}")
     assert list(live.evaluations(tmp_path, 1)) == [{"run": 0, "commits": 1}]
-    (folder / live.STANDING).write_text('{"session": 1')
-    assert live.standing(tmp_path) is None
+    (folder / live.PROGRESS).write_text('{"session": 1')
+    assert live.progress(tmp_path) is None

@@ -4,7 +4,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from stalesim.simulator.trace import told
+from stalesim.simulator.trace import display as told
 from stalesim.simulator.trace.study import Study
 
 

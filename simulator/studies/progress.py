@@ -1,10 +1,10 @@
-"""How far a study is, as those hear it who wait for it."""
+"""How far a study is, as those report it who wait for it."""
 
 from collections.abc import Callable
 from typing import NamedTuple
 
 
-class Heard(NamedTuple):
+class TaskProgress(NamedTuple):
     """How far a task is.
 
     Attributes:
@@ -30,7 +30,7 @@ class AtWork(NamedTuple):
     commits: int
 
 
-class Standing(NamedTuple):
+class StudyProgress(NamedTuple):
     """How far what is left of a study is.
 
     Attributes:
@@ -54,7 +54,7 @@ class Standing(NamedTuple):
     at_most: bool = False
 
 
-Progress = Callable[[Standing], None]
+Progress = Callable[[StudyProgress], None]
 """Called a few times a second while a study is run."""
 
 
@@ -62,12 +62,12 @@ class Stages:
     """Tells of executions that follow each other as if they were one.
 
     Args:
-        hear: Called with how far the whole is.
+        report: Called with how far the whole is.
         runs: Most runs of the whole, those that had ended before among them.
     """
 
-    def __init__(self, hear: Progress, runs: int) -> None:
-        self._hear, self._runs, self._commits = hear, runs, 0
+    def __init__(self, report: Progress, runs: int) -> None:
+        self._report, self._runs, self._commits = report, runs, 0
 
     def stage(self, begin: float, end: float, runs: int) -> Progress:
         """Returns what hears of one execution.
@@ -79,7 +79,7 @@ class Stages:
         """
         before = self._commits
 
-        def hear(now: Standing) -> None:
+        def report(now: StudyProgress) -> None:
             self._commits = before + now.commits
             whole = now._replace(
                 fraction=min(1.0, begin + now.fraction * (end - begin)),
@@ -88,11 +88,11 @@ class Stages:
                 commits=self._commits,
                 at_most=True,
             )
-            self._hear(whole)
+            self._report(whole)
 
-        return hear
+        return report
 
 
-def unheard(standing: Standing) -> None:
+def silent(progress: StudyProgress) -> None:
     """Ignores the progress of a study."""
-    del standing
+    del progress

@@ -1,0 +1,173 @@
+"""Ways of being available: when each client is there to begin a job.
+
+A way is one class: its options, checks, and what it makes: the presence of one client
+and of the arrays of many.
+"""
+
+from itertools import pairwise
+from math import inf
+from typing import Annotated, Literal
+
+import numpy as np
+from jaxtyping import Float
+from pydantic import Field
+
+from ..config.base import FilePath
+from ..config.errors import DataError, ScenarioError
+from ..config.parts import Part
+from ..laws.base import AnyLaw, Population, check_cycle
+from ..laws.distributions import Parameter
+from ..laws.parameters import ClientValues
+from ..storage import files, table
+from ..streams import Purpose
+from .presence import Clients, Presence, Times, Turns
+
+
+class Availability(Part):
+    """A way of being available: its options, which a scenario chooses by `kind`.
+
+    A client must be there to begin a job, and then finishes it.
+    """
+
+    @property
+    def turns(self) -> Turns | None:
+        """Laws of times there and away, where each client has these by turns."""
+        return None
+
+    def check(self, num_clients: int, name: str) -> None:
+        """Refuses what `num_clients` clients cannot have.
+
+        Args:
+            num_clients: Number of clients of the group.
+            name: Dotted key of the entry, for messages.
+
+        Raises:
+            LocatedError: Saying what and what to do.
+        """
+
+    def make(self, population: Population) -> Presence:
+        """Returns when each of some clients is there; not called where it has `turns`.
+
+        Args:
+            population: The clients.
+        """
+        raise NotImplementedError
+
+
+class OnOff(Availability):
+    """Available and unavailable by turns, for independent times of two laws.
+
+    Every client begins available, at the start of an available time.
+    """
+
+    kind: Literal["on_off"] = "on_off"
+    on: AnyLaw
+    """Law of virtual seconds of an available time."""
+    off: AnyLaw
+    """Law of virtual seconds of an unavailable time."""
+
+    @property
+    def turns(self) -> Turns:
+        """Laws of available and of unavailable times."""
+        return (Purpose.AVAILABLE, self.on), (Purpose.UNAVAILABLE, self.off)
+
+    def check(self, num_clients: int, name: str) -> None:
+        """Refuses times that do not pass."""
+        check_cycle({f"{name}.off": self.off, f"{name}.on": self.on}, num_clients)
+
+
+class Periodic(Availability):
+    """Available for the first part of every period, such as a night."""
+
+    kind: Literal["periodic"] = "periodic"
+    period: Annotated[float, Field(gt=0)] = 86_400.0
+    """Virtual seconds."""
+    on: Annotated[float, Field(gt=0, le=1)]
+    """Part of the period for which the client is available."""
+    phase: Parameter = 0
+    """Virtual seconds by which the client's period begins earlier than time 0."""
+
+    def make(self, population: Population) -> Presence:
+        """Returns the first parts of periods."""
+        return PeriodicPresence(self, population)
+
+
+class Traced(Availability):
+    """Available in the intervals of a CSV or Parquet file, and at no other time.
+
+    Columns: `client` (from 1), `start` and `end` (virtual seconds; `end` excluded).
+    """
+
+    kind: Literal["trace"] = "trace"
+    path: FilePath
+    """File with the intervals."""
+
+    def make(self, population: Population) -> Presence:
+        """Reads the intervals.
+
+        Raises:
+            DataError: a file that is not there or damaged, or lacks a column.
+            ScenarioError: intervals that end before they start, or overlap.
+        """
+        path = files.located(self.path, "clients.availability.path")
+        columns = table.measurements(path, ("client", "start", "end"))
+        owner, start, end = (columns[name] for name in ("client", "start", "end"))
+        wrong = ~(end > start)
+        if wrong.any():
+            row = int(wrong.argmax())
+            raise DataError(
+                f"{path} must have every end after its start, got {end[row]:g} after "
+                f"{start[row]:g} in row {row + 1}; correct it"
+            )
+        intervals = []
+        for client in range(population.first, population.first + population.size):
+            mine = np.stack([start, end], axis=1)[owner == client + 1]
+            mine = mine[np.argsort(mine[:, 0])]
+            for (_, before), (after, _) in pairwise(mine):
+                if after < before:
+                    raise ScenarioError(
+                        f"{path} must have intervals that do not overlap, got one of "
+                        f"client {client + 1} from {after:g} before the end "
+                        f"{before:g} of another; join them"
+                    )
+            intervals.append(mine)
+        return TracedPresence(intervals, population.first)
+
+
+class PeriodicPresence(Presence):
+    """There for the first part of every period."""
+
+    def __init__(self, config: Periodic, population: Population) -> None:
+        self._period, self._on = config.period, config.on * config.period
+        self._first = population.first
+        self._phase = ClientValues.given(config.phase, population, "phase")
+
+    def since(self, client: int, time: float) -> float:
+        """Returns `time`, or the beginning of the next period."""
+        within = self._within(client, time)
+        return time if within < self._on else time + self._period - within
+
+    def since_each(self, clients: Clients, times: Times) -> Times:
+        """Returns the same of many clients."""
+        within = (times + self._phase.of(clients - self._first)) % self._period
+        within[self._period - within < 1e-9 * self._period] = 0.0
+        return np.where(within < self._on, times, times + self._period - within)
+
+    def _within(self, client: int, time: float) -> float:
+        phase = float(self._phase.of(client - self._first))
+        within = (time + phase) % self._period
+        # A moment that was computed as the start of a period is one, despite rounding.
+        return 0.0 if self._period - within < 1e-9 * self._period else within
+
+
+class TracedPresence(Presence):
+    """There in given intervals."""
+
+    def __init__(self, intervals: list[Float[np.ndarray, "_ 2"]], first: int) -> None:
+        self._intervals, self._first = intervals, first
+
+    def since(self, client: int, time: float) -> float:
+        """Returns `time` or the start of the next interval, infinite if none comes."""
+        mine = self._intervals[client - self._first]
+        at = int(np.searchsorted(mine[:, 1], time, side="right"))
+        return max(time, float(mine[at, 0])) if at < len(mine) else inf
