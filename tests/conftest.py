@@ -6,6 +6,7 @@ import os
 import sys
 from collections import defaultdict
 from collections.abc import Iterable
+from functools import cache
 from importlib.abc import MetaPathFinder
 from pathlib import Path
 from typing import Any
@@ -27,7 +28,7 @@ os.environ["JAX_NUM_CPU_DEVICES"] = "2"
 ROOT = Path(__file__).parent
 TURN = ROOT.parent / ".ci" / "turn"
 """A number that `.ci/land` raises: whose turn it is."""
-SHARES = {"long": 40, "costly": 6}
+SHARES = {"long": 40, "costly": 8}
 """Turns until each test of a kind was run once, the dearer kind first."""
 COSTLY = (
     # They compile programs.
@@ -36,13 +37,21 @@ COSTLY = (
     *("property/test_metamorphic_[cs]*.py", "property/test_worlds.py"),
     *("unit/analysis/test_attacks_[lm]*.py", "unit/analysis/test_theory_mapa.py"),
     *("unit/privacy/test_[mn]*.py", "unit/test_*_runs.py"),
-    *("verification/test_compiled_runs.py", "verification/test_observatory.py"),
+    *("unit/protocols/test_replayed.py", "unit/test_results.py"),
+    *("verification/test_compiled_runs.py", "verification/test_fedbcd_theory.py"),
+    *("verification/test_mapa_theory.py", "verification/test_observatory.py"),
     # They run whole studies, or processes.
     *("attacks/*", "unit/serving/*", "unit/studies/*"),
     *("unit/rollouts/test_players.py", "unit/scenario/test_*_page.py"),
     *("unit/test_c[al]*.py", "unit/test_hostile.py", "unit/test_mutants.py"),
     *("unit/test_*_command.py", "unit/test_tracking.py", "unit/test_wheel.py"),
+    *("unit/analysis/test_claims_critical.py", "unit/scenario/test_own_before.py"),
     "verification/test_claims_at_random.py",
+    # They play many timelines, or large ones, or read large files.
+    *("property/test_metamorphic_times.py", "unit/data/test_limits.py"),
+    *("unit/data/test_mimic.py", "unit/scenario/test_sizes.py"),
+    *("unit/timelines/test_arrays.py", "unit/timelines/test_summary.py"),
+    *("verification/test_queueing.py", "verification/test_rollouts.py"),
     # They draw.
     *("unit/analysis/test_figures.py", "unit/analysis/test_page.py"),
     *("unit/analysis/test_utility.py", "unit/analysis/test_venues.py"),
@@ -132,6 +141,7 @@ def pytest_collection_modifyitems(
         items[:] = [item for item in items if item.nodeid not in left_out]
 
 
+@cache
 def is_costly(path: Path) -> bool:
     """Says whether a file of tests compiles much, draws much or runs whole studies."""
     if path.stem.endswith(("_twin", "test_twins")):

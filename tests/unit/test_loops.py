@@ -55,8 +55,8 @@ def near() -> ModuleType:
     return module
 
 
-@pytest.mark.parametrize("shares", [1, 6, 40])
-@pytest.mark.parametrize("number", [0, 1, 5, 6, 7, 100])
+@pytest.mark.parametrize("shares", [1, 8, 40])
+@pytest.mark.parametrize("number", [0, 1, 7, 8, 9, 100])
 @pytest.mark.parametrize("first", [0, 4, 11])
 def test_shares_of_all_turns_are_all_tests_once(
     number: int, first: int, shares: int
@@ -141,7 +141,7 @@ def collected(root: Path, *arguments: str) -> list[str]:
 @pytest.mark.parametrize(
     ("arguments", "kept"),
     [
-        (("tests",), [*COSTLY_ONES[5:6], LONG[4]]),
+        (("tests",), [*COSTLY_ONES[6:7], LONG[4]]),
         (("tests", "--slow"), [*COSTLY_ONES, *LONG]),
         (("tests/test_a.py",), LONG),
     ],

@@ -9,9 +9,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from typer.testing import CliRunner
 
 from stalesim.analysis import exporting, files
 from stalesim.analysis.exporting import records
+from stalesim.simulator.cli.commands import app
 from stalesim.simulator.config.errors import UserError
 from stalesim.simulator.trace import COLUMNS, StudyError, load
 from tests.support import write_study
@@ -267,17 +269,12 @@ def test_the_command_exports_and_says_what_it_left_out(tmp_path: Path) -> None:
     table = study.table("evaluations")
     columns = {name: table[name].to_numpy() for name in table}
     write_study(tmp_path / "study", study.manifest, {"evaluations": columns})
-    command = [sys.executable, "-m", "stalesim", "export", str(tmp_path / "study")]
-    done = subprocess.run(
-        [*command, "--to", "csv"], capture_output=True, text=True, timeout=120
-    )
-    assert done.returncode == 0, done.stderr
+    command = ["export", str(tmp_path / "study"), "--to", "csv"]
+    done = CliRunner().invoke(app, command)
+    assert done.exception is None
     assert "Left out: 1 run that is failed" in done.stderr
     assert "(2 runs)" in done.stdout
     assert (tmp_path / "study" / "export-csv" / "evaluations.csv").exists()
-    again = subprocess.run(
-        [*command, "--to", "csv"], capture_output=True, text=True, timeout=120
-    )
-    assert again.returncode == 2
-    assert again.stderr.startswith("stalesim: ")
-    assert "new or empty folder" in again.stderr
+    again = CliRunner().invoke(app, command)  # one line: tests/unit/test_cli.py
+    assert isinstance(again.exception, UserError)
+    assert "new or empty folder" in str(again.exception)

@@ -42,6 +42,16 @@ def pages(monkeypatch: pytest.MonkeyPatch) -> Any:
     return pages
 
 
+@pytest.fixture(scope="module")
+def keys() -> str:
+    """Returns the reference of scenarios, which takes seconds, made once."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "path", [str(DOCS), *sys.path])
+        import pages
+
+        return pages.GENERATED["scenario"]()
+
+
 def page_of(uri: str) -> Any:
     return SimpleNamespace(file=SimpleNamespace(src_uri=uri))
 
@@ -106,17 +116,18 @@ def test_names_of_python_become_documentation_in_the_site(pages: Any) -> None:
     assert "| `simulate` |" not in after
 
 
-def test_a_key_that_parts_share_is_explained_once(pages: Any) -> None:
-    text = pages.GENERATED["scenario"]()
-    rows = [line for line in text.splitlines() if line.startswith("| `split_seed`")]
+def test_a_key_that_parts_share_is_explained_once(keys: str) -> None:
+    rows = [line for line in keys.splitlines() if line.startswith("| `split_seed`")]
     assert len(rows) == 1
-    assert text.count("`test_perplexity`") <= 2
+    assert keys.count("`test_perplexity`") <= 2
 
 
-def test_every_key_of_a_scenario_is_listed_with_a_link_that_exists(pages: Any) -> None:
+def test_every_key_of_a_scenario_is_listed_with_a_link_that_exists(
+    pages: Any, keys: str
+) -> None:
     import pages_scenario
 
-    text = pages.GENERATED["scenario"]()
+    text = keys
     schema = Scenario.model_json_schema()
     for name, of in schema["$defs"].items():
         section = text.split(f'<a id="{name}"></a>\n')[1].split("\n### ")[0]
@@ -219,22 +230,14 @@ def test_names_that_examples_use_exist(page: str, text: str) -> None:
             assert hasattr(module, name), name
 
 
-def test_the_reference_of_scenarios_says_what_every_key_means(pages: Any) -> None:
-    del pages  # by which the module is found
-    import pages_scenario
-
-    text = pages_scenario.scenario_keys()
-    rows = [line for line in text.splitlines() if line.startswith("| `")]
+def test_the_reference_of_scenarios_says_what_every_key_means(keys: str) -> None:
+    rows = [line for line in keys.splitlines() if line.startswith("| `")]
     assert len(rows) > 300
     assert [row for row in rows if row.rstrip().endswith("|  |")] == []
 
 
-def test_the_reference_of_scenarios_is_in_the_order_of_a_file(pages: Any) -> None:
-    del pages
-    import pages_scenario
-
-    text = pages_scenario.scenario_keys()
-    found = re.findall(r"^## (.*?)(?: <a .*)?$", text, re.MULTILINE)
+def test_the_reference_of_scenarios_is_in_the_order_of_a_file(keys: str) -> None:
+    found = re.findall(r"^## (.*?)(?: <a .*)?$", keys, re.MULTILINE)
     wanted = ["A study", "`problem`", "Data", "Partitions", "Models", "`clients`"]
     wanted += [
         "Laws of durations",
@@ -245,5 +248,5 @@ def test_the_reference_of_scenarios_is_in_the_order_of_a_file(pages: Any) -> Non
         "`privacy`",
     ]
     assert found[: len(wanted)] == wanted
-    shown = re.findall(r'<a id="([\w-]+)"></a>', text)
+    shown = re.findall(r'<a id="([\w-]+)"></a>', keys)
     assert len(shown) == len(set(shown)), "each class once"

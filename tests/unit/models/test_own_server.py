@@ -134,7 +134,7 @@ def test_messages_and_weights_are_counted_from_the_model() -> None:
         for server in (OWN, {"width": 3, "hidden": [6]})
     )
     assert own.shape == plain.shape
-    assert own.shares.num_weights == plain.shares.num_weights
+    assert own.timeline.workload == plain.timeline.workload
 
 
 @pytest.mark.long
