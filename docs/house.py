@@ -105,8 +105,8 @@ CATALOGUE = "simulator/config/catalogue.py"
 STAYS = {"columns": (38, 16, 25, 30), "rows": (40, 21, 38, 35)}
 """Most stays in files, by the way in which the data are divided.
 
-Of `set_up` of a run that reads the data, of `set_up` of later ones, of the numerics, and
-of `check`: `tests/unit/test_way_down.py` keeps them, and counts.
+Of `set_up` of a run that reads the data, of `set_up` of later ones, of the numerics,
+and of `check`: `tests/unit/test_way_down.py` keeps them, and counts.
 """
 REVIEWED, ENTERED = 75, 79
 """Most files that a plain run enters, at the review's commit and now; the same test."""

@@ -184,7 +184,8 @@ def test_a_plain_run_enters_few_files() -> None:
         )
 
     def walk(run: Run) -> None:
-        simulation.execute([simulation.prepare(run)], "compiled", Memory())
+        writer: Any = Memory()
+        simulation.execute([simulation.prepare(run)], "compiled", writer)
 
     walk(plain(11))  # imports
     run, entered = plain(13), set[str]()
