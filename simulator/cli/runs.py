@@ -102,7 +102,7 @@ def run(
 
     Completed runs are skipped: an interrupted study resumes, and one with more
     replicates, variants or points is extended. Without --out the study is in runs/NAME,
-    or in a new folder beside it if that holds another study.
+    or in a new folder next to it if that holds another study.
     """
     from ..scenario.reading import placing, read
     from ..scenario.remarks import remarks
