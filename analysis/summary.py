@@ -41,6 +41,10 @@ WORTH = (
 """What results on a stand-in are worth."""
 
 
+STOP = "stop: what ended the runs"
+"""Words on the column of that name."""
+
+
 def summary(study: Study) -> pd.DataFrame:
     """Returns a row per group: how fast, how good, how stale, at what cost.
 
@@ -114,17 +118,17 @@ def notes(study: Study) -> list[str]:
     megabytes = "megabytes sent by then, up and down"
     metric = first_metric(study.manifest)
     known = described(study, metric)
-    unit = f" in {known.unit}" if known.unit else ""
+    unit = f"{known.unit}, " if known.unit else ""
     found = [
         f"s to {named}: {to_target}",
-        f"final: {metric}{unit}, {known.direction}; {final} over replicates",
-        "stale: age in commits of what was used; mean and, in brackets, largest",
+        f"final: {metric} ({unit}{known.direction}); {final} over replicates",
+        "stale: staleness in commits of what was used; mean and, in brackets, largest",
         f"commits (MB): new versions by the end and, in brackets, {megabytes}",
     ]
     if _apply_several(study):
-        found.append("contributions: of clients, applied or gathered for a commit")
+        found.append("contributions: updates of clients that commits used")
     found += _words_on_privacy(study)
-    found += ["updates/s: commits per second of real time", chance(study)]
+    found += ["updates/s: commits per second of real time", STOP, chance(study)]
     named = ((run.get("dataset"), run.get("scaling")) for run in study.manifest["runs"])
     found += words_on_data(named)
     if len(escapes(study)):

@@ -8,6 +8,7 @@ module, or of a protocol or an algorithm outside their packages.
 import ast
 import csv
 import re
+import tomllib
 from collections import defaultdict
 from collections.abc import Iterator
 from graphlib import CycleError, TopologicalSorter
@@ -75,6 +76,46 @@ FEATURES = {
 }
 """Where what issue 18 asked for stands; what it shares with others is left out."""
 
+LEAST = "client_accuracy_min"
+EXAMPLES = (
+    ("law", "an ageing Weibull", "0", "laws.markov:Markov", "markov"),
+    ("law", "a usual one and its alias", "2", "laws.usual:", "weibull_min"),
+    ("protocol", "asynchronous with a quorum", "1", "protocols.routed:Routed", ""),
+    ("protocol", "a tree", "3", "protocols.spanning_tree:SpanningTree", ""),
+    ("row kind", "partial all-reduce", "14", "timeline:REFRESH", "REFRESH"),
+    ("row kind", "shadow commits", "14", "timeline:AVERAGE_ALL", "AVERAGE_ALL"),
+    ("algorithm", "FedNova", "3", "algorithms.elastic:Easgd", "easgd"),
+    ("weight", "of staleness", "3", "algorithms.federated.weights:", "distance"),
+    ("model", "a mixer", "0", "models.view_cnn:ViewCnn", "view_cnn"),
+    ("model", "one for sequences", "1", "models.transformer:Transformer", ""),
+    ("data set", "Adult", "0", "data.credit:Credit", "credit"),
+    ("data set", "a new form of file", "1", "data.physionet2012:PhysioNet2012", ""),
+    ("metric", "calibration error", "2", "learning.metrics.loss:", "test_perplexity"),
+    ("metric", "recall by client", "10", "learning.metrics.fairness:", LEAST),
+    ("claim", "twice as stale", "1", "claims.no_worse_mean:NoWorseMean", ""),
+    ("claim", "with a new aggregate", "2", "claims.critical:Critical", ""),
+    ("step-size rule", "", "2", "algorithms.step_rules:WarmupStep", "warmup"),
+    ("graph", "", "2", "protocols.graphs:ErdosRenyi", "erdos_renyi"),
+    ("slowdown", "", "4", "world.slowdowns:RandomSlowdown", ""),
+    ("partition", "", "4", "partitions.strips:Strips", "strips"),
+    ("loss", "", "11", "losses:TAYLOR", "taylor"),
+    ("accountant", "", "5", "privacy:THEOREM2", "theorem2"),
+)
+"""Parts that the review of 69711d0 added on paper, each with one of ours as its like.
+
+Kind, example, other files that it had to touch, and the like: where it is at home, its
+class, and its name.
+"""
+CATALOGUE = "simulator/config/catalogue.py"
+STAYS = {"columns": (38, 16, 25, 30), "rows": (40, 21, 38, 35)}
+"""Most stays in files, by the way in which the data are divided.
+
+Of `set_up` of a run that reads the data, of `set_up` of later ones, of the numerics,
+and of `check`: `tests/unit/test_way_down.py` keeps them, and counts.
+"""
+REVIEWED, ENTERED = 75, 79
+"""Most files that a plain run enters, at the review's commit and now; the same test."""
+
 
 def files(*folders: str) -> Iterator[Path]:
     """Yields the Python files of some folders, in a fixed order.
@@ -111,6 +152,116 @@ def feature_lines() -> dict[str, int]:
         ]
         found[feature] = sum(len(file.read_text().splitlines()) for file in inside)
     return found
+
+
+def natures() -> dict[str, int]:
+    """Returns how many lines of the product are code, docstrings, imports and so on."""
+    found: dict[str, int] = defaultdict(int)
+    for path in files("simulator", "analysis"):
+        text = path.read_text()
+        lines = text.splitlines()
+        nature = ["code" if line.strip() else "blank" for line in lines]
+        for node in ast.walk(ast.parse(text)):
+            match node:
+                case ast.Expr(value=ast.Constant(value=str())):
+                    what = "docstrings"
+                case ast.Import() | ast.ImportFrom():
+                    what = "imports"
+                case _:
+                    continue
+            for number in range(node.lineno - 1, node.end_lineno or node.lineno):
+                nature[number] = what
+        for line, what in zip(lines, nature, strict=True):
+            comment = what == "code" and line.lstrip().startswith("#")
+            found["comments" if comment else what] += 1
+    return dict(found)
+
+
+def touched(home: str, name: str) -> list[str]:
+    """Returns files of the product that name a part, besides its own and the catalogue.
+
+    By an import of its class, or by its name in quotes. Left out are short names for
+    imports (`__init__`); of a kind of rows, who writes it and who steps on it, which a
+    protocol and an algorithm with one have of their own.
+
+    Args:
+        home: Its module or package in `simulator` or `analysis`, and its class.
+        name: Its name; none to look for its class alone.
+    """
+    module, own = home.split(":")
+    inside = [
+        f"{root}/{module.replace('.', '/')}" for root in ("simulator", "analysis")
+    ]
+    inside += [*WRITERS, *KINDS] if module == "timeline" else []
+    found = []
+    for path in files("simulator", "analysis"):
+        place = str(path.relative_to(ROOT))
+        if place.startswith((*inside, CATALOGUE)) or path.stem == "__init__":
+            continue
+        for node in ast.walk(ast.parse(path.read_text())):
+            match node:
+                case ast.ImportFrom(names=names) if own in {
+                    each.name for each in names
+                }:
+                    pass
+                case ast.Constant(value=str(text)) if name and text == name:
+                    pass
+                case ast.Attribute(value=ast.Name(id="Kind"), attr=attr) if attr == own:
+                    pass
+                case _:
+                    continue
+            found.append(place)
+            break
+    return found
+
+
+def to_open() -> int:
+    """Returns the files in which an asynchronous commit is played and computed."""
+    page = (ROOT / "docs/life-of-a-commit.md").read_text("utf-8")
+    stops = page.split("**Who acts when")[1].split("**What is kept")[0]
+    return len({*re.findall(r"`simulator/[\w/]+\.py`", stops)})
+
+
+def measured() -> str:
+    """Returns the tables of docs/design.md that are read from the source."""
+    with (ROOT / "pyproject.toml").open("rb") as file:
+        needed = tomllib.load(file)["project"]["dependencies"]
+    kinds = natures()
+    product = sum(kinds.values())
+    set_up, later, numerics, check = zip(*STAYS.values(), strict=True)
+    rows: list[tuple[str, object, object]] = [
+        ("questions of kinds outside their packages", 19, len(questions())),
+        ("modules in a circle of imports", 0, len(circle())),
+        ("class names that stand for several things", 0, len(doubles())),
+        ("stays of `set_up`, reading the data", 62, _either(set_up)),
+        ("stays of `set_up`, later", 62, _either(later)),
+        ("stays of the numerics", 66, _either(numerics)),
+        ("stays of `check`", 99, _either(check)),
+        ("files that a plain run enters", REVIEWED, ENTERED),
+        ("files to open for an asynchronous commit", 19, to_open()),
+        ("direct dependencies", 25, len(needed)),
+        ("thousand lines of `simulator` and `analysis`", 85, round(product / 1000)),
+    ]
+    shares = {"code": 55, "docstrings": 25, "blank": 13, "imports": 7, "comments": 0}
+    rows += [
+        (f"of these {kind}, in %", then, round(100 * kinds[kind] / product))
+        for kind, then in shares.items()
+    ]
+    text = "| | review | now |\n| --- | --- | --- |\n"
+    text += "".join(f"| {what} | {then} | {now} |\n" for what, then, now in rows)
+    text += "\n| part | example | review | a like of ours | now | which |\n"
+    text += "| --- | --- | --- | --- | --- | --- |\n"
+    for kind, example, then, home, name in EXAMPLES:
+        places = touched(home, name)
+        which = ", ".join(f"`{place}`" for place in places)
+        like = f"`{name or home.split(':')[1]}`"
+        text += f"| {kind} | {example} | {then} | {like} | {len(places)} | {which} |\n"
+    return text
+
+
+def _either(bounds: tuple[int, ...]) -> str:
+    """Returns bounds for data by columns and by rows."""
+    return " or ".join(map(str, dict.fromkeys(bounds)))
 
 
 def doubles() -> dict[str, list[str]]:
@@ -336,8 +487,7 @@ if __name__ == "__main__":
         print(f"lines of {' '.join(folders)}: {lines(*folders):,}")
     for feature, number in feature_lines().items():
         print(f"lines of {feature}: {number:,}")
-    print(f"a circle of imports: {circle()}")
-    print(f"classes of one name: {doubles()}")
-    print(f"questions about kinds: {questions()}")
+    print(measured())
+    print(f"questions: {questions()}; circle: {circle()}; doubles: {doubles()}")
     print(f"private words: {len(private_words())}")
     print(f"private names: {private_names()}")

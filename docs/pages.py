@@ -17,6 +17,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "docs"))
 
+import house  # noqa: E402
 from pages_scenario import scenario_keys  # noqa: E402
 from stalesim.simulator import lazy  # noqa: E402
 
@@ -211,6 +212,7 @@ GENERATED: dict[str, Callable[[], str]] = {
     "theory": theory,
     "fits": fits,
     "words": words,
+    "house": house.measured,
 }
 SITE = {name: public(f"stalesim.{name}") for name in ("simulator", "analysis")}
 """What takes the place of some parts in the site."""

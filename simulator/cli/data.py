@@ -80,7 +80,7 @@ def check(
         str | None, typer.Argument(help="name of a data set; by default all of them")
     ] = None,
 ) -> None:
-    """Compares the files that are there with the published checksums.
+    """Compares installed files with the published checksums.
 
     Exit status 1 if one is truncated, damaged, or another copy that no record knows.
     """

@@ -61,7 +61,7 @@ def copy(kind: str, name: str, folder: Path, source: str) -> Path:
         UserError: There is no such scenario, the file is there already, or the folder
             cannot be written.
     """
-    from ..scenario.reading import SHIPPED, shipped
+    from ..scenario.reading import SHIPPED, remedy, shipped
 
     if kind != "study":
         raise UserError(
@@ -69,8 +69,7 @@ def copy(kind: str, name: str, folder: Path, source: str) -> Path:
         )
     if source not in shipped():
         raise UserError(
-            f"--from must be a shipped scenario, got {shown(source)}; "
-            f"{suggestion(source, shipped())} (stalesim list scenarios)"
+            f"--from must be a shipped scenario, got {shown(source)}; {remedy(source)}"
         )
     text = (SHIPPED / f"{source}.yaml").read_text(encoding="utf-8")
     own = re.sub(r"^name:.*$", f"name: {name}", text, count=1, flags=re.MULTILINE)

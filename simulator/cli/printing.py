@@ -33,6 +33,11 @@ if TYPE_CHECKING:
 
 SHOWN = 40
 """Batches that a plan shows one by one."""
+EXPLAINED = (
+    "[ ]: 95 % interval; p: exact test over replicates; by Holm: corrected for the "
+    "number of claims (docs/how-to/undecided.md explains each word)"
+)
+"""Words below the verdicts."""
 MANY = 200_000
 """Contributions that take some seconds to be measured, which is then said."""
 
@@ -68,10 +73,10 @@ def show_sizes(sizes: "Sequence[ModelSize]") -> None:
         )
         server = f" (the server's {size.server_flops:,})" if size.server_flops else ""
         out.say(
-            f"model {size.model}: {counted(size.num_weights, 'weight')}; a job sends "
-            f"{size.upload_bytes:,} bytes, gets {size.download_bytes:,} and has at "
-            f"most {counted(size.samples, 'sample')}, the gradient of each of {flops} "
-            f"operations{server}"
+            f"model {size.model}: {counted(size.num_weights, 'weight')}; a job uploads "
+            f"{size.upload_bytes:,} bytes, downloads {size.download_bytes:,} and uses "
+            f"at most {counted(size.samples, 'sample')}, each with a gradient of "
+            f"{flops} operations{server}"
         )
 
 
@@ -88,8 +93,8 @@ def show_time(estimate: "TimeEstimate | None") -> None:
     of = "" if estimate.kinds == 1 else f"{of} "
     out.say(
         f"time: about {lasts} in "
-        f"{counted(estimate.processes, 'process', 'processes')}, without figures; from "
-        f"the first seconds of {of}{kinds} of runs, on this machine as busy as it is"
+        f"{counted(estimate.processes, 'process', 'processes')}, without figures; "
+        f"estimated from the first seconds of {of}{kinds} of runs, at the present load"
     )
 
 
@@ -296,14 +301,15 @@ def show_table(title: str, frame: "pd.DataFrame") -> None:
 
 
 def show_claims(found: "pd.DataFrame") -> None:
-    """Shows the verdicts on claims; those of no paper with their origin."""
+    """Shows the verdicts on claims, with their origins where these differ."""
     from ...analysis import claims
 
     colours = {"holds": "green", "does not hold": "red"}
     rows: Any = found.itertuples()
+    several = len({*found["origin"]}) > 1
     for claim in rows:
         style = colours.get(str(claim.verdict), "yellow")
-        whose = "" if claim.origin == "paper" else f" ({claim.origin})"
+        whose = f" ({claim.origin})" if several and claim.origin != "paper" else ""
         says = f": {one_line(brief(claim.says))}{whose}"
         out.print(Text.assemble((claim.verdict, style), says), soft_wrap=True)
         out.say(
@@ -316,7 +322,9 @@ def show_claims(found: "pd.DataFrame") -> None:
             "figures of times show ratios of medians",
             style="dim",
         )
-    if len({*found["origin"]}) > 1:
+    if len(found):
+        out.print(EXPLAINED, style="dim")
+    if several:
         out.say(f"claims by origin: {claims.in_words(found)}")
 
 

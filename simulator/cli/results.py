@@ -107,8 +107,8 @@ def report(
         str | None,
         typer.Option(
             metavar="NAME",
-            help="in place of the page a checklist in Markdown, filled as far as the "
-            "study tells: neurips or stress-des",
+            help="write a checklist in Markdown instead, filled in from the study: "
+            "neurips or stress-des",
         ),
     ] = None,
 ) -> None:
@@ -133,10 +133,10 @@ def serve(
         typer.Option(min=0, max=65535, help="port to listen on; 0: any free port"),
     ] = PORT,
 ) -> None:
-    """Shows a study in a browser while it is run: curves, runs, claims so far.
+    """Shows a running study in a browser: curves, runs, claims so far.
 
-    One page for this machine alone (127.0.0.1), which follows the folder and writes
-    nothing. Ctrl-C ends it.
+    One page, reachable from this machine only (127.0.0.1); it follows the folder and
+    writes nothing. Ctrl-C ends it.
     """
     from ...analysis import serving
 
@@ -152,7 +152,7 @@ def serve(
 def check(
     folders: Annotated[list[Path], typer.Argument(help="folders of studies")],
 ) -> None:
-    """Shows the verdicts on the claims of the studies' sources."""
+    """Tests the claims of studies and shows the verdicts."""
     from ...analysis import claims, escapes
     from ...analysis.frames import titled
     from .. import trace

@@ -31,8 +31,8 @@ Overrides = Annotated[
     typer.Option(
         "--set",
         "-s",
-        help="dotted.key=value, replaces an entry; a mapping is merged into the one "
-        "that is there, {} empties it, null removes it; may be repeated",
+        help="dotted.key=value: replace an entry; a mapping is merged, "
+        "{} empties it, null removes it; may be repeated",
     ),
 ]
 Jobs = Annotated[
@@ -47,16 +47,15 @@ Checkpoint = Annotated[
     typer.Option(
         "--checkpoint",
         min=0,
-        help="seconds after which the state of a long run is kept again, so that a "
-        "kill loses no more; 0: never",
+        help="seconds between checkpoints of a long run; 0: none",
     ),
 ]
 Track = Annotated[
     list[str] | None,
     typer.Option(
         "--track",
-        help="tensorboard, wandb (offline) or mlflow: also send it every evaluation "
-        "while the study is run, in FOLDER/track-NAME; may be repeated",
+        help="also log every evaluation to tensorboard, wandb (offline) or mlflow, in "
+        "FOLDER/track-NAME; may be repeated",
     ),
 ]
 EVERY_S = 300.0
@@ -102,8 +101,8 @@ def run(
     """Runs a scenario; writes a study, its figures and a closing table.
 
     Completed runs are skipped: an interrupted study resumes, and one with more
-    replicates, variants or points is extended. Without --out the folder is in runs/:
-    that of the same study, or a new one.
+    replicates, variants or points is extended. Without --out the study is in runs/NAME,
+    or in a new folder next to it if that holds another study.
     """
     from ..scenario.reading import placing, read
     from ..scenario.remarks import remarks
@@ -235,7 +234,7 @@ def _left(study: "Study") -> str:
 
     runs = study.manifest["runs"]
     left = sum(run["stop"] in OPEN for run in runs)
-    return f"{len(runs) - left} of {counted(len(runs), 'run')} kept, {left} to be run"
+    return f"{len(runs) - left} of {counted(len(runs), 'run')} complete, {left} to run"
 
 
 def _all_decided(study: "Study") -> bool:
@@ -331,7 +330,7 @@ def timeline(
         bool,
         typer.Option(
             "--summary",
-            help="keep statistics alone (record: summary), for millions of clients "
+            help="keep statistics only (record: summary), for millions of clients "
             "and commits",
         ),
     ] = False,

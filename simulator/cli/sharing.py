@@ -73,7 +73,7 @@ def rerun(
 ) -> None:
     """Repeats the study of a capsule and compares the verdicts.
 
-    Ends with status 1 if one is not; without verdicts, if a trace is not.
+    Exit status 1 if a verdict differs; without claims, if a trace differs.
     """
     from ...analysis import capsules
     from ..scenario.reading import loads, loads_any

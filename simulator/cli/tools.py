@@ -82,7 +82,7 @@ def new_(
     ] = Path(),
     source: Annotated[
         str | None,
-        typer.Option("--from", help="a shipped scenario that a study starts from"),
+        typer.Option("--from", help="shipped scenario to start a study from"),
     ] = None,
 ) -> None:
     """Writes a runnable study, or a part of your own with a test, to start from."""
@@ -118,7 +118,7 @@ def calibrate(
     ] = "gaussian",
     sampling_ratio: Annotated[
         float,
-        typer.Option(help="of a client's own samples in a batch of distinct ones"),
+        typer.Option(help="share of a client's samples in a batch without repeats"),
     ] = 1.0,
     accountant: Annotated[
         str, typer.Option(help="basic, advanced, optimal, rdp, pld or gdp")

@@ -52,9 +52,9 @@ def tune(
 ) -> None:
     """Searches the best values of some entries; writes a study of its trials.
 
-    Trials share their seeds. One that is decided to be worse than the best so far is
-    given up; the best is run again by new seeds, for an interval that chance does not
-    flatter. An interrupted search continues by the same command, or by resume.
+    Trials share their seeds. One that is significantly worse than the best so far is
+    stopped early; the best is run again with new seeds, for an unbiased interval. An
+    interrupted search continues by the same command, or by resume.
     """
     from ..scenario.reading import read
     from ..studies import proposals, tuning

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from ..config.errors import ScenarioError
 from ..config.messages import first_error
-from ..config.text import one_line
+from ..config.text import nearest, one_line
 from ..rollouts.scenario import RolloutScenario
 from . import dialect, overrides
 from .overrides import Place, Places
@@ -62,6 +62,12 @@ def shipped() -> list[str]:
     return sorted(path.with_suffix("").as_posix() for path in paths)
 
 
+def remedy(name: str) -> str:
+    """Returns which shipped scenario is meant by a name, or where they are listed."""
+    near = nearest(name, shipped())
+    return f"did you mean {near!r}?" if near else "see stalesim list scenarios"
+
+
 def _text(path: str | Path) -> tuple[str, str]:
     """Returns what a file holds, and its name for messages."""
     shown, file = one_line(str(path)), Path(path)
@@ -72,7 +78,7 @@ def _text(path: str | Path) -> tuple[str, str]:
     except FileNotFoundError:
         raise ScenarioError(
             f"{shown}: there is no such file; check the path, or name a shipped "
-            f"scenario (stalesim list scenarios)"
+            f"scenario; {remedy(shown)}"
         ) from None
     except IsADirectoryError:
         raise ScenarioError(

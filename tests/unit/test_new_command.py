@@ -8,7 +8,8 @@ import pytest
 from typer.testing import CliRunner
 
 from stalesim.simulator.cli import app, new
-from stalesim.simulator.config.errors import UserError
+from stalesim.simulator.config.errors import ScenarioError, UserError
+from stalesim.simulator.scenario import read
 
 
 @pytest.mark.long
@@ -91,3 +92,23 @@ def test_a_study_starts_from_a_shipped_scenario(tmp_path: Path) -> None:
         new.copy("study", "mine", tmp_path, "quickstart")
     with pytest.raises(UserError, match="--from must be of a study"):
         new.copy("law", "mine", tmp_path, "quickstart")
+
+
+@pytest.mark.parametrize(
+    ("name", "remedy"),
+    [
+        ("quikstart", "did you mean 'quickstart'?"),
+        ("zzz", "see stalesim list scenarios"),
+    ],
+)
+def test_a_mistyped_scenario_is_answered_in_one_short_line(
+    name: str, remedy: str, tmp_path: Path
+) -> None:
+    """Before, a name that was near to none was answered with all hundred."""
+    with pytest.raises(ScenarioError) as refused:
+        read(name)
+    assert str(refused.value).endswith(remedy)
+    with pytest.raises(UserError) as refused:
+        new.copy("study", "mine", tmp_path, name)
+    assert str(refused.value).endswith(remedy)
+    assert len(str(refused.value)) < 100

@@ -332,3 +332,25 @@ def test_errors_of_threads_are_shown_unless_the_program_was_interrupted(
         thread.join()
         console._interrupted.set()
     assert len(shown) == 1
+
+
+def test_verdicts_say_where_a_claim_is_from_only_if_claims_differ(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A newcomer's claims were all followed by `(own)`, and p by nothing."""
+    claim = {
+        "verdict": "holds",
+        "says": "a is faster",
+        "origin": "own",
+        "claim": "a faster than b",
+        "measured": "times faster: 2 [1, 3]",
+        "replicates": 6,
+        "why": "p = 0.03",
+    }
+    shown = _mute(monkeypatch)
+    monkeypatch.setattr(printing, "out", Terminal(file=shown, width=200))
+    printing.show_claims(pd.DataFrame([claim]))
+    assert "holds: a is faster\n" in shown.getvalue()
+    assert "p: exact test over replicates" in shown.getvalue()
+    printing.show_claims(pd.DataFrame([claim, {**claim, "origin": "paper"}]))
+    assert "holds: a is faster (own)\n" in shown.getvalue()

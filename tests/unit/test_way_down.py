@@ -18,12 +18,13 @@ from typing import Any
 
 import pytest
 
+import house
 from stalesim import simulator
 from stalesim.simulator import inputs, simulation
 from stalesim.simulator.data.digits import Digits
 from stalesim.simulator.scenario.study import Run
 from stalesim.simulator.timelines.of_run import set_up
-from tests.support import SGD, scenario
+from tests.support import SGD, Memory, scenario
 
 LEADS = ("stalesim.simulator.simulation", "stalesim.simulator.timelines.of_run")
 """Modules that lead the way: they call one package after the other."""
@@ -146,17 +147,13 @@ def test_its_numerics_are_made_in_one_pass() -> None:
     assert found == ["timelines", "learning", "algorithms"]
 
 
-WALKS = {
-    # `set_up` of a run that reads the data, of later ones; numerics; `check` of later.
-    "columns": ((), (38, 16, 25, 30)),
-    "rows": ((SGD,), (40, 21, 38, 35)),
-}
-"""Stays of each walk in files, by the way in which the data are divided."""
+WALKS = {"columns": (), "rows": (SGD,)}
+"""Changes by which the data are divided in either way; bounds are in `house.STAYS`."""
 
 
 @pytest.mark.parametrize("name", WALKS)
 def test_a_walk_stays_in_few_files(name: str) -> None:
-    changes, most = WALKS[name]
+    changes, most = WALKS[name], house.STAYS[name]
     simulation.prepare(run_of(*changes, {"problem": {"l2": 0.5}}))  # imports
     # A set of its own, which nobody has read yet.
     run = run_of(*changes, {"problem": {"data": {"split_seed": 987654}}})
@@ -169,6 +166,42 @@ def test_a_walk_stays_in_few_files(name: str) -> None:
     walks = first, later, numerics, check
     for walk, bound in zip(walks, most, strict=True):
         assert len(walk) <= bound, " ".join(walk)
+
+
+def test_a_plain_run_enters_few_files() -> None:
+    """As many as docs/design.md says: by a program and data that are new."""
+
+    def plain(batch: int) -> Run:
+        return run_of(
+            SGD,
+            {
+                "problem": {"data": {"split_seed": 987650 + batch}},
+                "algorithm": {"batch": batch},
+                "protocol": {"kind": "asynchronous"},
+                "timeline": {"player": "simpy"},
+                "stop": {"commits": 40},
+            },
+        )
+
+    def walk(run: Run) -> None:
+        writer: Any = Memory()
+        simulation.execute([simulation.prepare(run)], "compiled", writer)
+
+    walk(plain(11))  # imports
+    run, entered = plain(13), set[str]()
+
+    def called(frame: FrameType, event: str, _: Any) -> None:
+        code = frame.f_code
+        ours = event == "call" and code.co_filename.startswith(ROOT)
+        if ours and code.co_name != "<module>":
+            entered.add(code.co_filename.removeprefix(ROOT))
+
+    sys.setprofile(called)
+    try:
+        walk(run)
+    finally:
+        sys.setprofile(None)
+    assert house.ENTERED - 5 <= len(entered) <= house.ENTERED, " ".join(sorted(entered))
 
 
 def test_data_are_asked_for_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -70,7 +70,7 @@ def finished_tasks(folder: Path) -> int:
     return len(journal.read_bytes().splitlines()) if journal.exists() else 0
 
 
-KEPT = re.compile(r"(\d+) of (\d+) runs kept, (\d+) to be run")
+KEPT = re.compile(r"(\d+) of (\d+) runs complete, (\d+) to run")
 
 
 def closing(folder: Path) -> pd.DataFrame:
