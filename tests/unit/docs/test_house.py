@@ -71,6 +71,8 @@ def test_public_names_are_the_field_s(
     (tmp_path / "analysis/standing.py").write_text("\n".join(lines))
     names = [each.rpartition(" ")[2] for each in house.private_names()]
     assert names == ["standing", "Heard", "fate", "told", "asked"]
+
+
 @pytest.mark.parametrize("example", house.EXAMPLES, ids=lambda each: each[3])
 def test_a_new_part_touches_few_other_files(example: tuple[str, ...]) -> None:
     """A like of each example of the review is named by its own files alone."""
