@@ -99,6 +99,17 @@ def test_what_is_quick_imports_nothing_large(code: str) -> None:
     assert not LARGE & set(done.stdout.splitlines()[-1].split())
 
 
+def test_a_closed_form_imports_of_scipy_what_it_needs() -> None:
+    """All of `scipy.stats` and `scipy.integrate` takes half a second."""
+    code = "from stalesim.analysis import claims, escapes, timelines, worlds; "
+    code += "claims.undecidable; import sys; print(*sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    late = {"scipy.integrate", "scipy.optimize", "scipy.stats"}
+    assert not late & set(done.stdout.split())
+
+
 def test_the_list_imports_no_part() -> None:
     """To import all parts takes most of a second."""
     code = COMMAND.format(arguments=["list"])
