@@ -201,9 +201,10 @@ def _begin_processes(scenario: Path) -> None:
     of one. Where that is wrong, it only costs time.
     """
     from ..engine import processes
+    from ..scenario.shipped import file_of
 
     with contextlib.suppress(OSError):
-        if SEVERAL.search(scenario.read_bytes()):
+        if SEVERAL.search(file_of(scenario).read_bytes()):
             processes.begin()
 
 
