@@ -86,7 +86,7 @@ def prepare_together(runs: Sequence[Run], batches: int = 0) -> list[Prepared]:
 
     Args:
         runs: Runs of one structure, of any samples.
-        batches: Batches of a job that there is room for, at least (`Task.batches`).
+        batches: Least number of batches of a job with a place (`Task.batches`).
 
     Raises:
         ScenarioError, DataError, UserError: As `prepare` does.
