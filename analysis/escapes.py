@@ -5,7 +5,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from scipy.stats import beta
 
 from ..simulator.config.text import counted
 from ..simulator.trace import is_summary
@@ -106,6 +105,8 @@ def chance(study: Study) -> str:
     """
     table = runs(study)
     lost = (table["stop"] == "diverged").groupby(table["group"], sort=False)
+    from scipy.stats import beta  # half a second: only where it is needed
+
     shared: dict[tuple[int, int], list[str]] = {}
     for (group, k), n in zip(lost.sum().items(), lost.size(), strict=True):
         shared.setdefault((int(k), int(n)), []).append(str(group))

@@ -16,7 +16,8 @@ from pathlib import Path
 from commands import Cost, best, measure
 
 ROOT = Path(__file__).parents[1]
-QUICKSTART = str(ROOT / "scenarios" / "quickstart_vafl.yaml")
+QUICKSTART = str(ROOT / "scenarios" / "quickstart.yaml")
+NETWORK = str(ROOT / "scenarios" / "adp2sgd" / "table1_rescnn.yaml")
 STALESIM = [sys.executable, "-m", "stalesim"]
 IMPORTS = "bare imports"
 COMMANDS = {
@@ -28,6 +29,7 @@ COMMANDS = {
     "--help": [*STALESIM, "--help"],
     "list": [*STALESIM, "list"],
     "timeline, quickstart": [*STALESIM, "timeline", QUICKSTART, "-o", "{out}"],
+    "run, convolutions, --dry-run": [*STALESIM, "run", NETWORK, "--dry-run"],
     "run, quickstart, first": [*STALESIM, "run", QUICKSTART, "-o", "{out}"],
     "run, quickstart, again": [*STALESIM, "run", QUICKSTART, "-o", "{out}"],
     "the same, one process": [*STALESIM, "run", QUICKSTART, "-o", "{out}", "-j", "1"],

@@ -86,11 +86,12 @@ def prepare(run: Run) -> Prepared:
     return prepare_together([run])[0]
 
 
-def prepare_together(runs: Sequence[Run]) -> list[Prepared]:
+def prepare_together(runs: Sequence[Run], batches: int = 0) -> list[Prepared]:
     """Builds everything that runs need which are executed together.
 
     Args:
         runs: Runs of one structure, of any samples.
+        batches: Least number of batches of a job with a place (`Task.batches`).
 
     Raises:
         ScenarioError, DataError, UserError: As `prepare` does.
@@ -98,7 +99,7 @@ def prepare_together(runs: Sequence[Run]) -> list[Prepared]:
     precision = runs[0].scenario.engine.precision
     compiler.check(precision)
     setups = [set_up(run) for run in runs]
-    samplers = uneven.alike([setup.sampler for setup in setups])
+    samplers = uneven.alike([setup.sampler for setup in setups], batches)
     # Otherwise data and constants of a run in double precision would be rounded.
     with jax.enable_x64(precision == "float64"):
         prepared = [

@@ -17,8 +17,6 @@ import math
 from functools import cache
 
 import numpy as np
-from scipy.special import bdtrc
-from scipy.stats import binom
 
 MOST_PARTS = 40
 """Most p-values of which one may be the least, times their number (Bonferroni)."""
@@ -74,6 +72,9 @@ def _crossed(heavy: float, looks: tuple[int, ...]) -> float:
         heavy: Two-sided p-value of a sign test over its weight.
         looks: Replicates at each look.
     """
+    from scipy.special import bdtrc  # half a second, also to read a scenario
+    from scipy.stats import binom
+
     going, before, crossed = np.ones(1), 0, 0.0
     for n in looks:
         steps = binom.pmf(np.arange(n - before + 1), n - before, 0.5)

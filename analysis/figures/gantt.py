@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Float
 from matplotlib.axes import Axes
+from matplotlib.collections import PolyCollection
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
@@ -249,18 +250,20 @@ def _draw_clients(
     table = stages(shown, panel.incidents)
     failed = shown["outcome"].isin(("REJECTED", "LOST", "CRASHED"))
     bad = set(zip(shown.loc[failed, "client"], shown.loc[failed, "job"], strict=True))
+    bars, colors = [], []
     for stage, mine in table.groupby("stage", sort=False):
         spans = zip(
             mine["client"], mine["job"], mine["start"], mine["end"], strict=True
         )
         for client, job, start, end in spans:
-            vain = (client, job) in bad
-            color = BARS["not applied" if vain else str(stage)]
-            used["not applied" if vain else str(stage)] = None
-            axes.barh(
-                line_of[client], end - start, left=start, height=0.62, color=color,
-                edgecolor="white", lw=0.4, zorder=2,
-            )  # fmt: skip
+            part = "not applied" if (client, job) in bad else str(stage)
+            used[part] = None
+            low, high = line_of[client] - 0.31, line_of[client] + 0.31
+            bars.append([(start, low), (start, high), (end, high), (end, low)])
+            colors.append(BARS[part])
+    # One artist: an artist of its own for each of thousands takes seconds.
+    every: dict[str, Any] = {"facecolors": colors, "edgecolors": "white", "lw": 0.4}
+    axes.add_collection(PolyCollection(bars, zorder=2, **every))
     # A tick for each place that can be seen apart, of a million commits too.
     commits = panel.commits[panel.commits <= seconds]
     _, told = np.unique(np.floor(commits / seconds * TICKS), return_index=True)

@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Int
-from scipy import integrate, special
 
 Numbers = int | float | Sequence[int | float] | np.ndarray
 
@@ -245,7 +244,9 @@ def _fewer_than(
         if t == 1:
             return np.exp(numbers @ np.log([did_not for _, did_not in chances]))
     if len(chances) == 1:  # binomial
-        return special.betainc(total - t + 1, t, chances[0][1])
+        from scipy.special import betainc
+
+        return betainc(total - t + 1, t, chances[0][1])
     if total > MAX_LAWS:
         raise ValueError(
             f"there must be at most {MAX_LAWS} clients of several laws, got {total}; "
@@ -268,10 +269,26 @@ def _quadrature(
     coarse, fine = (_gauss(f, knots, order) for order in (16, 32))
     rough = np.abs(fine - coarse) > 1e-13 * fine.sum()
     again = [(knots[i], knots[i + 1]) for i in np.flatnonzero(rough)]
+    rest = _adaptively(f, again) if again else []
+    found = math.fsum([*fine[~rough], *rest])
+    return found + _tail(f, float(knots[-1]), found)
+
+
+def _adaptively(
+    f: Callable[[Float[np.ndarray, " n"]], Float[np.ndarray, " n"]],
+    intervals: list[tuple[float, float]],
+) -> list[float]:
+    """Integrates f over each interval, in as many steps as it needs.
+
+    Raises:
+        ValueError: An integral is not found.
+    """
+    from scipy import integrate  # half a second: few laws need it
+
     with warnings.catch_warnings():
         warnings.simplefilter("error", integrate.IntegrationWarning)
         try:
-            rest = [
+            return [
                 integrate.quad(
                     lambda x: float(f(np.array([x]))[0]),
                     low,
@@ -279,15 +296,13 @@ def _quadrature(
                     epsabs=1e-13,
                     epsrel=1e-10,
                 )[0]
-                for low, high in again
+                for low, high in intervals
             ]
         except integrate.IntegrationWarning as error:
             raise ValueError(
                 "the expected delay must be finite and smooth enough to integrate; "
                 f"quadrature said: {str(error).splitlines()[0]}"
             ) from error
-    found = math.fsum([*fine[~rough], *rest])
-    return found + _tail(f, float(knots[-1]), found)
 
 
 def _tail(

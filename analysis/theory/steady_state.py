@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float
-from scipy import stats
 
 from .rounds import (
     Numbers,
@@ -79,6 +78,8 @@ def embedding_age_law(refresh: float) -> Any:
 
     Source: VAFL, equation 3 and Assumption 5; V-07.
     """
+    from scipy import stats  # half a second: only where it is needed
+
     return stats.geom(refresh)
 
 
@@ -142,6 +143,8 @@ def exponential_staleness_law(rates: Numbers, client: int) -> Any:
     Source: competing exponentials: each commit is the client's with probability p,
         whatever happened before.
     """
+    from scipy import stats  # half a second: only where it is needed
+
     return stats.geom(activation_from_rates(rates)[client], loc=-1)
 
 

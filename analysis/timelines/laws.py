@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Float
 from pydantic import TypeAdapter
-from scipy import stats
 
 from ...simulator.config.expressions import depends_on_client, evaluate, per_client
 from ...simulator.laws import AnyLaw, Law
@@ -51,7 +50,7 @@ class Laws(NamedTuple):
         """
         if self.family is None:
             found = self.loc
-        elif isinstance(self.family, stats.rv_discrete):
+        elif self._is_discrete:
             mean = self.family.mean(**self.shapes, loc=self.loc)
             found = self.shift + self.scale * mean
         else:
@@ -67,7 +66,8 @@ class Laws(NamedTuple):
         Raises:
             ValueError: They are other laws.
         """
-        if self.family is not stats.expon or (self.loc + self.shift).any():
+        name = getattr(self.family, "name", None)
+        if name != "expon" or (self.loc + self.shift).any():
             raise ValueError("the law is not exponential")
         return np.broadcast_to(1 / self.scale, self.number)
 
@@ -89,11 +89,19 @@ class Laws(NamedTuple):
             for row, count in zip(rows, counts, strict=True)
         ]
 
+    @property
+    def _is_discrete(self) -> bool:
+        from scipy import stats  # the family has imported it
+
+        return isinstance(self.family, stats.rv_discrete)
+
     def _frozen(self, loc: float, scale: float, shift: float, *shapes: float) -> Any:
         if self.family is None:
+            from scipy import stats  # half a second: only where it is needed
+
             return Lattice(stats.rv_discrete(values=([0], [1.0]))(), 1.0, loc)
         values = dict(zip(self.shapes, shapes, strict=True))
-        if isinstance(self.family, stats.rv_discrete):
+        if self._is_discrete:
             return Lattice(self.family(**values, loc=loc), scale, shift)
         return self.family(**values, loc=loc + shift, scale=scale)
 

@@ -3,12 +3,15 @@
 import os
 import platform
 from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING
 
 from rich.table import Table
 
 from ..config.errors import UserError
-from ..privacy.encryption import Ckks, Costs
 from .console import out
+
+if TYPE_CHECKING:
+    from ..privacy.encryption import Costs
 
 LIBRARIES = ("jax", "numpy", "scipy", "pandas", "simpy", "pydantic", "tenseal")
 MISSING = "not installed"
@@ -39,6 +42,7 @@ def show_encryption() -> None:
     Raises:
         UserError: TenSEAL is not installed.
     """
+    from ..privacy.encryption import Ckks, Costs
     from ..privacy.encryption_costs import measure
 
     found = measure()
@@ -50,7 +54,7 @@ def show_encryption() -> None:
     out.print(snippet(found), soft_wrap=True)
 
 
-def snippet(costs: Costs) -> str:
+def snippet(costs: "Costs") -> str:
     """Returns the lines of a scenario that put measured costs in place of defaults."""
     lines = (f"    {name}: {_number(value)}" for name, value in costs._asdict().items())
     return "\n".join(("algorithm:", "  encryption:", "    kind: ckks", *lines))

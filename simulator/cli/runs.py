@@ -76,6 +76,14 @@ def run(
     dry_run: Annotated[
         bool, typer.Option(help="show the plan without running it")
     ] = False,
+    estimate: Annotated[
+        bool,
+        typer.Option(
+            "--estimate",
+            help="with --dry-run: also the time that it will take, for which the "
+            "beginning of some runs is executed",
+        ),
+    ] = False,
     until_decided: Annotated[
         bool,
         typer.Option(
@@ -111,6 +119,8 @@ def run(
     if jobs != 1 and scheduler is None and not dry_run:
         _begin_processes(scenario)
     config = read(scenario, set_ or ())
+    if estimate and not dry_run:
+        raise UserError("--estimate must come with --dry-run; add that, or leave it")
     if most is not None and not until_decided:
         raise UserError(
             "--most belongs to --until-decided; add that, or set the number of "
@@ -122,7 +132,7 @@ def run(
         _warn_of_undecidable(config, most, until_decided=until_decided)
     with placing(scenario):
         if dry_run:
-            from ..studies import memory, planned, sizes, staged, timing
+            from ..studies import memory, planned, sizes, staged
             from ..studies.executors import connected
 
             if scheduler is not None:
@@ -133,7 +143,9 @@ def run(
             runs, tasks = planned(config)
             printing.show_plan(runs, tasks, memory.estimate(tasks, jobs))
             printing.show_sizes(sizes.sizes(tasks))
-            if scheduler is None:
+            if estimate and scheduler is None:
+                from ..studies import timing
+
                 printing.show_time(timing.estimate(tasks, jobs))
             printing.show_inherited(config)
             return
@@ -188,9 +200,10 @@ def _begin_processes(scenario: Path) -> None:
     of one. Where that is wrong, it only costs time.
     """
     from ..engine import processes
+    from ..scenario.shipped import file_of
 
     with contextlib.suppress(OSError):
-        if SEVERAL.search(scenario.read_bytes()):
+        if SEVERAL.search(file_of(scenario).read_bytes()):
             processes.begin()
 
 

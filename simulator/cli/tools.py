@@ -51,7 +51,7 @@ def list_(
 
 def _list_scenarios() -> None:
     """Prints the shipped scenarios, with the question that each answers."""
-    from ..scenario.reading import SHIPPED, shipped
+    from ..scenario.shipped import SHIPPED, shipped
 
     table = Table("scenario", "question", box=None)
     for name in shipped():

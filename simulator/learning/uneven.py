@@ -117,14 +117,15 @@ class UnevenSampler(Sampler):
         return batch * self.size + within % size
 
 
-def alike(samplers: Sequence[Sampler]) -> list[Sampler]:
+def alike(samplers: Sequence[Sampler], least: int = 0) -> list[Sampler]:
     """Returns samplers whose jobs have places alike, so that one program takes them.
 
     Args:
         samplers: Those of runs that are executed together.
+        least: Least number of batches with a place, where clients have their own.
     """
     if all(sampler.own_steps is None for sampler in samplers):
         return list(samplers)
-    steps = max(sampler.steps for sampler in samplers)
+    steps = max(least, *(sampler.steps for sampler in samplers))
     size = max(sampler.size for sampler in samplers)
     return [UnevenSampler.of(each).widened(steps, size) for each in samplers]

@@ -69,34 +69,38 @@ def operations(function: Callable[..., Any], *arguments: Any) -> float:
         function: What is counted.
         arguments: Its arguments, or their shapes and types.
     """
-    return _counted(jax.make_jaxpr(function)(*arguments))
+    return _counted(jax.jit(function).trace(*arguments))
 
 
-def _counted(program: Any) -> float:
+def _counted(traced: Any) -> float:
     """Counts a program, and the bodies of its loops as often as they run."""
     again = (
         length * _counted(body) - _counted_once(body)
-        for length, body in _loops(program.jaxpr)
+        for length, body in _loops(traced.jaxpr.jaxpr)
     )
-    return _counted_once(program) + sum(again)
+    return _counted_once(traced) + sum(again)
 
 
-def _counted_once(program: Any) -> float:
+def _counted_once(traced: Any) -> float:
     """Counts a program as XLA does: the body of a loop, whatever its length, once."""
-    shapes = [
-        jax.ShapeDtypeStruct(variable.aval.shape, variable.aval.dtype)
-        for variable in program.jaxpr.invars
-    ]
-    traced = jax.jit(jaxpr_as_fun(program)).trace(*shapes)
     found: Any = traced.lower(lowering_platforms=("cpu",)).cost_analysis()
     return (found or {}).get("flops", 0.0)
 
 
+def _traced(body: Any) -> Any:
+    """Returns the body of a loop as a program of its own."""
+    shapes = [
+        jax.ShapeDtypeStruct(variable.aval.shape, variable.aval.dtype)
+        for variable in body.jaxpr.invars
+    ]
+    return jax.jit(jaxpr_as_fun(body)).trace(*shapes)
+
+
 def _loops(jaxpr: Any) -> Iterator[tuple[int, Any]]:
-    """Yields length and body of the outermost loops of known length."""
+    """Yields length and body, traced, of the outermost loops of known length."""
     for equation in jaxpr.eqns:
         if equation.primitive.name == "scan":
-            yield equation.params["length"], equation.params["jaxpr"]
+            yield equation.params["length"], _traced(equation.params["jaxpr"])
             continue
         for inner in programs_of(equation):
             yield from _loops(inner)

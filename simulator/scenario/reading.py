@@ -10,20 +10,19 @@ from pydantic import ValidationError
 
 from ..config.errors import ScenarioError
 from ..config.messages import first_error
-from ..config.text import nearest, one_line
+from ..config.text import one_line
 from ..rollouts.scenario import RolloutScenario
 from . import dialect, overrides
 from .overrides import Place, Places
 from .scenario import Scenario
 from .setting import WorldScenario
+from .shipped import file_of, remedy
 from .study import VariantError, check
 
 LEARNING = ("problem", "algorithm")
 """Entries of which a world alone has none."""
 SAMPLES = "generation"
 """Entry that only a world of samples has."""
-SHIPPED = Path(__file__).resolve().parents[2] / "scenarios"
-"""Folder of the scenarios that are installed with the package."""
 AnyScenario = Scenario | WorldScenario | RolloutScenario
 """A study, or a world alone: of clients, or of samples."""
 
@@ -56,23 +55,9 @@ def read_any(path: str | Path, overrides: Sequence[str] = ()) -> Any:
     return _loads_in_one_line(text, shown, overrides, worlds=True)
 
 
-def shipped() -> list[str]:
-    """Returns the names of the scenarios that are installed with the package."""
-    paths = (path.relative_to(SHIPPED) for path in SHIPPED.rglob("*.yaml"))
-    return sorted(path.with_suffix("").as_posix() for path in paths)
-
-
-def remedy(name: str) -> str:
-    """Returns which shipped scenario is meant by a name, or where they are listed."""
-    near = nearest(name, shipped())
-    return f"did you mean {near!r}?" if near else "see stalesim list scenarios"
-
-
 def _text(path: str | Path) -> tuple[str, str]:
     """Returns what a file holds, and its name for messages."""
-    shown, file = one_line(str(path)), Path(path)
-    if not file.exists() and file.as_posix() in shipped():
-        file = SHIPPED / f"{file}.yaml"
+    shown, file = one_line(str(path)), file_of(path)
     try:
         text = file.read_text(encoding="utf-8")
     except FileNotFoundError:

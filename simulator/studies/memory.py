@@ -55,7 +55,7 @@ def estimate(tasks: list[Task], jobs: int) -> Estimate:
         if shape in sizes:
             continue
         with inputs.held(task.inputs):
-            prepared = simulation.prepare(task.runs[0])
+            [prepared] = simulation.prepare_together(task.runs[:1], task.batches)
             sizes[shape] = simulation.state_bytes(
                 prepared, len(task.runs), shared=task.mode != "batched"
             )

@@ -7,9 +7,11 @@ from typing import NamedTuple
 from .. import inputs
 from ..engine import device
 from ..inputs import Inputs
+from ..learning.sampler import Sampler
 from ..scenario.scenario import Scenario
 from ..scenario.study import Run, expand
 from ..scenario.tuning import refuse_untuned
+from ..timelines.of_run import sampler
 
 MOST_RUNS = 64
 """Runs of one batch."""
@@ -28,6 +30,7 @@ class Task(NamedTuple):
         checkpoint_s: Real seconds from one keeping of its state to the next; None for
             never.
         inputs: Files and modules that the study's runs read.
+        batches: Batches of a job that its program has room for, at least.
     """
 
     mode: str
@@ -37,6 +40,7 @@ class Task(NamedTuple):
     session: int = 0
     checkpoint_s: float | None = None
     inputs: Inputs | None = None
+    batches: int = 0
 
 
 def structure(scenario: Scenario) -> str:
@@ -128,7 +132,30 @@ def planned(scenario: Scenario) -> tuple[list[Run], list[Task]]:
     read = inputs.collect(run.scenario for run in runs)
     with inputs.held(read):
         check(runs)
-        return runs, [task._replace(inputs=read) for task in of_runs(runs)]
+        return runs, [task._replace(inputs=read) for task in roomy(of_runs(runs))]
+
+
+def roomy(tasks: list[Task]) -> list[Task]:
+    """Gives tasks of one program room for the longest job of all: it is compiled once.
+
+    Epochs have as many batches as a client has samples for, and the longest job has
+    others in each replicate. Room that is left holds no samples, and is not computed.
+    """
+    samplers: dict[str, list[tuple[int, Sampler]]] = {}
+    for index, task in enumerate(tasks):
+        mine = samplers.setdefault(structure(task.runs[0].scenario), [])
+        if not mine or mine[0][1].own_steps is not None:  # others are as long for all
+            mine += [(index, sampler(run)) for run in task.runs]
+    found = list(tasks)
+    for those in samplers.values():
+        # One batch alone is a program without a loop; batches of a size are compiled.
+        several = [(i, each) for i, each in those if each.steps > 1]
+        for size in {each.size for _, each in several}:
+            same = [(i, each.steps) for i, each in several if each.size == size]
+            most = max(steps for _, steps in same)
+            for index, _ in same:
+                found[index] = found[index]._replace(batches=most)
+    return found
 
 
 def keeping(tasks: list[Task]) -> list[Task]:

@@ -303,7 +303,7 @@ def run(
         known, new = folder.planned(runs), folder.new(runs)
         planning.check(new)
         added = planning.of_runs(new, folder.num_tasks)
-        tasks = folder.left(known) + added
+        tasks = planning.roomy(folder.left(known) + added)
         if tasks:
             folder.check_versions()
         differ = planning.regrouped(runs, known + added) if known and added else None

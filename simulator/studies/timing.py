@@ -102,7 +102,7 @@ def _measured(task: Task) -> _Speed | None:
 
     runs = tuple(_in_small_buffers(run) for run in task.runs)
     with inputs.held(task.inputs):
-        prepared = simulation.prepare_together(runs)
+        prepared = simulation.prepare_together(runs, task.batches)
         try:
             simulation.execute(prepared, task.mode, _Nowhere(Path(), ""), progress)
         except _EnoughError:

@@ -117,7 +117,7 @@ def _execute(
     device.release_programs()
     rows = live.LiveRows(folder, task_name(task.number), task.session)
     writer = Writer(folder, task_name(task.number), disk, rows)
-    prepared = simulation.prepare_together(task.runs)
+    prepared = simulation.prepare_together(task.runs, task.batches)
     timelines = folder / TIMELINES if task.keeps_timelines else None
     found = simulation.execute(
         prepared,

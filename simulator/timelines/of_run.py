@@ -127,6 +127,16 @@ def set_up(run: Run) -> RunSetup:
     return RunSetup(run, learned, shared, shape, sampler, played)
 
 
+def sampler(run: Run) -> Sampler:
+    """Returns the minibatches of a run alone."""
+    scenario: Scenario = run.scenario
+    algorithm, protocol = scenario.algorithm, scenario.protocol
+    learned = learning(scenario.problem, scenario.engine.precision)
+    clients, pooled = scenario.num_workers, protocol.pooled
+    shared = shares(learned, run.seed, clients=clients, pooled=pooled)
+    return algorithm.sampler(run.seed, shared.pools, protocol)
+
+
 def _kind(protocol: Protocol) -> type[SimulatedTimeline]:
     """Imports and returns the class of a protocol's timelines."""
     own = protocol.played_by.startswith("stalesim.")

@@ -11,8 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from stalesim.simulator.cli.runs import _begin_processes
 from stalesim.simulator.config import catalogue
 from stalesim.simulator.config.errors import StudyError
+from stalesim.simulator.engine import processes
 from stalesim.simulator.trace import load
 
 SCENARIO = """\
@@ -183,6 +185,18 @@ def test_replicates_are_added_until_claims_are_decided(
         assert bad.stderr.count("\n") == 1
     dry = stalesim("run", scenario, "--until-decided", "--dry-run")
     assert "40 runs in 40 batches; nothing was run" in dry.stdout
+
+
+def test_processes_start_while_a_scenario_is_read_also_by_its_name(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    begun: list[str] = []
+    alone = tmp_path / "alone.yaml"
+    alone.write_text("name: alone\n", encoding="utf-8")
+    for file in ("quickstart", "scenarios/quickstart.yaml", str(alone)):
+        monkeypatch.setattr(processes, "begin", lambda file=file: begun.append(file))
+        _begin_processes(Path(file))
+    assert begun == ["quickstart", "scenarios/quickstart.yaml"]
 
 
 def test_dry_run_list_and_schema(scenario: Path) -> None:

@@ -99,16 +99,36 @@ def test_what_is_quick_imports_nothing_large(code: str) -> None:
     assert not LARGE & set(done.stdout.splitlines()[-1].split())
 
 
-def test_the_list_imports_no_part() -> None:
+def test_a_closed_form_imports_of_scipy_what_it_needs() -> None:
+    """All of `scipy.stats` and `scipy.integrate` takes half a second."""
+    code = "from stalesim.analysis import claims, escapes, timelines, worlds; "
+    code += "claims.undecidable; import sys; print(*sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    late = {"scipy.integrate", "scipy.optimize", "scipy.stats"}
+    assert not late & set(done.stdout.split())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "word"),
+    [
+        (["list"], "t_synchronous"),
+        (["list", "scenarios"], "quickstart_vafl"),
+        (["--version"], "stalesim"),
+    ],
+    ids=("list", "list scenarios", "--version"),
+)
+def test_what_lists_names_imports_no_part(arguments: list[str], word: str) -> None:
     """To import all parts takes most of a second."""
-    code = COMMAND.format(arguments=["list"])
+    code = COMMAND.format(arguments=arguments)
     code += "; import sys; print(*sys.modules)"
     done = subprocess.run(
         [sys.executable, "-c", code],
         cwd=Path(__file__).parents[2], capture_output=True, text=True, check=True,
     )  # fmt: skip
     *listed, modules = done.stdout.splitlines()
-    assert any("t_synchronous" in line for line in listed)
+    assert any(word in line for line in listed)
     assert not {"numpy", "simpy", "stalesim.simulator.laws.constant"} & set(
         modules.split()
     )

@@ -94,9 +94,10 @@ def fake(patch: pytest.MonkeyPatch) -> None:
         "started": "now",
     }
     contents = {(run.seed, run.label): entries.content(run) for run in RUNS}
-    patch.setattr(simulation, "prepare_together", list)
+    patch.setattr(simulation, "prepare_together", lambda runs, _: list(runs))
     patch.setattr(simulation, "execute", execute)
     patch.setattr(planning, "check", lambda runs: None)
+    patch.setattr(planning, "roomy", lambda tasks: tasks)
     patch.setattr(
         planning,
         "of_runs",

@@ -11,11 +11,12 @@ from stalesim import simulator
 from stalesim.analysis import summary
 from stalesim.simulator import simulation, studies
 from stalesim.simulator.config.errors import ScenarioError, StudyError
+from stalesim.simulator.learning.uneven import alike
 from stalesim.simulator.scenario.study import expand
-from stalesim.simulator.studies import memory, paths, study_folder, worker
+from stalesim.simulator.studies import memory, paths, planning, study_folder, worker
 from stalesim.simulator.studies.planning import Task, keeping
 from stalesim.simulator.timelines import cached
-from stalesim.simulator.timelines.of_run import set_up
+from stalesim.simulator.timelines.of_run import sampler, set_up
 from stalesim.simulator.timelines.simulated import SimulatedTimeline
 from stalesim.simulator.trace import load, write_manifest
 from stalesim.simulator.trace.disk import locked
@@ -324,6 +325,39 @@ def test_a_timeline_that_others_share_is_played_once(
     mine = mine[mine["run"].isin([run["run"] for run in runs])].reset_index(drop=True)
     pd.testing.assert_frame_equal(mine, alone.table("evaluations"))
     assert not (tmp_path / "s" / worker.TIMELINES).exists()
+
+
+def test_replicates_of_epochs_have_one_program_whatever_their_clients_have() -> None:
+    """The quickstart compiled a program for each of 18 pairs of method and length."""
+    runs = expand(studies.running.read("scenarios/quickstart.yaml"))
+    alone = {(run.variant, sampler(run).width) for run in runs}
+    tasks = planning.roomy(planning.plan(runs, backend="cpu"))
+    wide = {
+        (task.runs[0].variant, alike([sampler(run)], task.batches)[0].width)
+        for task in tasks
+        for run in task.runs
+    }
+    assert len(alone) > len(wide) == 3
+    assert {width for _, width in wide} == {max(width for _, width in alone)}
+
+
+def test_room_that_is_left_changes_no_digit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    algorithm = {"kind": "fed_async", "step_size": 0.1, "batch": 64}
+    algorithm["local_epochs"] = 1
+    tree = {**TREE, "algorithm": algorithm, "replicates": 1, "sweep": {}}
+    tree["problem"] = {**TREE["problem"]}
+    tree["problem"]["partition"] = {"kind": "dirichlet", "clients": 5, "alpha": 1}
+    close = studies.simulate(tree, tmp_path / "close")
+
+    def roomy(tasks: list[Task]) -> list[Task]:
+        return [
+            task._replace(batches=2 * sampler(task.runs[0]).steps) for task in tasks
+        ]
+
+    monkeypatch.setattr(planning, "roomy", roomy)
+    assert_same(close, studies.simulate(tree, tmp_path / "wide"))
 
 
 def test_only_tasks_with_a_common_timeline_keep_theirs() -> None:

@@ -47,6 +47,21 @@ def test_a_short_run_is_measured_as_a_whole() -> None:
     assert 0 < found.seconds < 120
 
 
+def test_a_dry_run_executes_nothing_unless_an_estimate_is_asked_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It executed the beginning of each kind of run: 87 s for convolutions."""
+    asked: list[int] = []
+    monkeypatch.setattr(timing, "estimate", lambda tasks, jobs: asked.append(jobs))
+    command = ["run", "scenarios/vafl/smoke.yaml", "-j", "1"]
+    dry = CliRunner().invoke(app, [*command, "--dry-run"])
+    assert (dry.exit_code, asked) == (0, [])
+    estimated = CliRunner().invoke(app, [*command, "--dry-run", "--estimate"])
+    assert (estimated.exit_code, asked) == (0, [1])
+    alone = CliRunner().invoke(app, [*command, "--estimate"])
+    assert str(alone.exception).startswith("--estimate must come with --dry-run")
+
+
 def test_a_dry_run_refuses_a_scheduler_that_is_not_there(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
