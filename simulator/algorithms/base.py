@@ -1,6 +1,7 @@
 """The interface of an algorithm's kernel, and a row as the kernel sees it."""
 
 from abc import abstractmethod
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -44,6 +45,8 @@ class Event(NamedTuple):
         return self.worker != NO_WORKER
 
 
+LARGE, SLICES = 2**15, 16
+"""Numbers from which on a sum is one of slices first, and how many slices."""
 Info = dict[str, Array]
 """Diagnostics of a row. A number is a column of the trace; `clients/NAME` `[K]` and
 `workers/NAME` `[W]` are gathered by the host into tables of their own."""
@@ -150,7 +153,32 @@ class Probeable(Kernel):
 def norm(*trees: Any) -> Float[Array, ""]:
     """Returns the Euclidean norm of everything in some trees of arrays together."""
     leaves = [leaf for tree in trees for leaf in jax.tree.leaves(tree)]
-    return jnp.sqrt(sum(jnp.sum(leaf**2) for leaf in leaves))
+    return jnp.sqrt(sum(summed(lambda x: x**2, leaf) for leaf in leaves))
+
+
+def summed(
+    term: Callable[..., Array], *arrays: Float[Array, "..."]
+) -> Float[Array, ""]:
+    """Returns the sum of a term over all numbers of some arrays of one shape.
+
+    Large ones are added up slice by slice first, number by number: of a whole vector
+    XLA on CPU writes all terms to memory and adds them one by one, which takes twelve
+    times as long for 109,386 squares.
+
+    Args:
+        term: Of one number of each array, as arrays.
+        arrays: Of one shape.
+    """
+    size = arrays[0].size
+    if size < LARGE:
+        return term(*arrays).sum()
+    flat, width = [array.reshape(-1) for array in arrays], size // SLICES
+    parts = (
+        term(*(array[end - width : end] for array in flat))
+        for end in range(width, SLICES * width + 1, width)
+    )
+    rest = term(*(array[SLICES * width :] for array in flat))
+    return sum(parts, jnp.zeros(width, flat[0].dtype)).sum() + rest.sum()
 
 
 def norms_of(weights: Float[Array, "W ..."]) -> Float[Array, " W"]:

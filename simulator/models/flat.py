@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Sequence
-from functools import partial
 from itertools import accumulate
 
 import jax
@@ -16,7 +15,16 @@ from .shapes import Shapes
 def split(
     weights: Float[Array, " P"], shapes: Sequence[tuple[int, ...]]
 ) -> list[Float[Array, "..."]]:
-    """Returns the arrays of a flat vector, in the order of `shapes`."""
+    """Returns the arrays of a flat vector, in the order of `shapes`.
+
+    Its gradient puts the slopes of the arrays one after the other. That of slices is a
+    sum of vectors as long as all weights, one for each array, which took 90 % of an
+    update with 35 arrays of 0.8 million weights and 65 % with six of 0.1 million.
+    """
+    return _split(weights, tuple(map(tuple, shapes)))
+
+
+def _slices(weights: Float[Array, " P"], shapes: Shapes) -> list[Float[Array, "..."]]:
     sizes = [math.prod(shape) for shape in shapes]
     return [
         weights[end - size : end].reshape(shape)
@@ -24,34 +32,21 @@ def split(
     ]
 
 
-def joined(weights: Float[Array, " P"], shapes: Shapes) -> list[Float[Array, "..."]]:
-    """Returns the arrays of a flat vector, as `split`, whose gradients are joined.
-
-    Of `split` each gives a gradient as long as the vector, zero but in its place, and
-    XLA adds them up: with 35 arrays of 0.8 million weights that took 90 % of an update.
-    """
-    return _joined(weights, shapes)  # pyright: ignore
-
-
-@partial(jax.custom_vjp, nondiff_argnums=(1,))
-def _joined(weights: Float[Array, " P"], shapes: Shapes) -> list[Float[Array, "..."]]:
-    return split(weights, shapes)
-
-
-def _joined_forwards(
+def _split_forwards(
     weights: Float[Array, " P"], shapes: Shapes
 ) -> tuple[list[Float[Array, "..."]], None]:
-    return split(weights, shapes), None
+    return _slices(weights, shapes), None
 
 
-def _joined_backwards(
+def _split_backwards(
     shapes: Shapes, _: None, slopes: list[Float[Array, "..."]]
 ) -> tuple[Float[Array, " P"]]:
     del shapes
     return (jnp.concatenate([slope.reshape(-1) for slope in slopes]),)
 
 
-_joined.defvjp(_joined_forwards, _joined_backwards)
+_split = jax.custom_vjp(_slices, nondiff_argnums=(1,))
+_split.defvjp(_split_forwards, _split_backwards)
 
 
 def matrices(shapes: Sequence[tuple[int, ...]]) -> Bool[np.ndarray, " P"]:

@@ -1,11 +1,13 @@
 """Small runs of workers without a server: what their tables say is what happened."""
 
+import re
 from typing import Any
 
 import numpy as np
 import pytest
 
 from stalesim.simulator import simulation
+from stalesim.simulator.engine import execute as executing
 from stalesim.simulator.scenario.study import merge
 from stalesim.simulator.timeline import Kind
 from stalesim.simulator.trace import Categorical
@@ -319,3 +321,23 @@ def test_runs_of_two_seeds_in_one_batch_are_those_alone(ran: dict[str, Ran]) -> 
         found = memory.column("workers", metric, 1)
         np.testing.assert_allclose(found, ran["pairwise"]("workers", metric), 1e-5)
         assert memory.column("workers", metric, 2).size == found.size
+
+
+def test_a_row_of_large_models_copies_no_table_and_pads_no_gradient() -> None:
+    dense = {"kind": "dense", "hidden": [512]}
+    plan = prepared(BASE, {"problem": {"model": dense}})
+    program = executing.Program(plan.kernel, plan.problem)
+    carry = program.start(simulation.key_of(1), plan.timeline.num_registers)
+    events = executing.null_events(4, plan.timeline.width, plan.samples)
+    compiled = executing._run.lower(
+        *(plan.kernel, plan.problem, carry, events, np.int32(0), np.int32(4)),
+        program.infos(carry, events), batched=False, shared=True,
+    ).compile()  # fmt: skip
+    text, (K, P) = compiled.as_text() or "", carry.state.models.shape
+    assert f"f32[{K},{P}]" in text
+    assert not re.search(rf"f32\[{K},{P}\]\S* copy\(", text)
+    assert f"f32[2,{P}]" not in text  # two models together are copies of both
+    assert not re.search(rf"f32\[{P}\]\S* pad\(", text)
+    body = text[: text.index("ENTRY")]
+    sums = re.findall(r"reduce-window\(%(\S+),", body)  # sums are of slices first
+    assert not any(re.search(rf"%{name} = f32\[{P}\]", body) for name in sums)

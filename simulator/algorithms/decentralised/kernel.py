@@ -15,9 +15,9 @@ from ...learning.horizontal import HorizontalProblem
 from ...metrics import Models, metric
 from ...privacy import gossip_noise
 from ...setup import RunSetup
-from ...timeline import NO_SLOT, Kind
+from ...timeline import NO_SLOT, NO_WORKER, Kind
 from .. import client_work
-from ..base import Event, Info, Probeable, norm, on_device
+from ..base import Event, Info, Probeable, norm, on_device, summed
 from ..client_work import Augment, Work
 from ..optimizers import rule as optimizing
 from ..optimizers.arrays import arrays_of_rows
@@ -53,22 +53,22 @@ class DecentralisedState(NamedTuple):
     moments: Any = None
 
 
-class _Near(NamedTuple):
-    """The change of a row, and its inputs.
+class _Change(NamedTuple):
+    """What a row changes.
 
     Attributes:
-        models: Models of its workers.
-        read: Model that the first of them has read.
+        model: Of its workers after it, of two one for both.
         centre: Mean of all models, as in `DecentralisedState`.
         spread: Spread of all models, as in `DecentralisedState`.
         moments: state of the first worker's optimizer; None without any.
+        info: diagnostics.
     """
 
-    models: Float[Array, "w ..."]
-    read: Float[Array, "..."]
+    model: Float[Array, "..."]
     centre: Float[Array, "..."]
     spread: Float[Array, ""]
     moments: Any
+    info: Info
 
 
 class Noising(eqx.Module):
@@ -153,72 +153,42 @@ class DecentralisedSgd(Probeable):
     ) -> tuple[DecentralisedState, Info]:
         """Steps a worker's model (COMMIT), or mixes models (AVERAGE, AVERAGE_ALL).
 
-        All that is as large as a model is done within one branch, whose inputs and
-        outputs are arrays of their own: fused with the gather, XLA would gather again
-        for every use.
+        All that is read is read within one branch, and what is written is one model
+        that comes out of it: so XLA writes in place, row by row of the table. A model
+        that is not an output of a branch would be calculated again wherever it is
+        written, from the models before it, of which XLA would keep a copy.
         """
         commits, pairs = event.kind == Kind.COMMIT, event.kind == Kind.AVERAGE
-        made = event.version
-        if self.mixing is not None:  # all steps of a round are of one size
-            made = made // self.num_workers * self.num_workers
-        step_size = self.step_size.at(made)
-        old = state.models.at[event.worker].get(mode="fill", fill_value=0)
-        read = state.registers.at[event.worker[0]].get(mode="fill", fill_value=0)
-        moments = optimizing.of_workers(state.moments, event.worker[0])
-        near = _Near(old, read, state.centre, state.spread, moments)
+        first = event.worker[0]
+        commit = partial(self._commit, problem, state, event)
+        shapes = jax.eval_shape(commit)
 
-        def of_commit(near: _Near) -> tuple[_Near, Info]:
-            work = self._work(problem, state, near.read, event)
-            direction, moments = work.message, near.moments
-            reported = step_size
-            if self.optimizer is not None:
-                job = event.job[0]
-                reported = self.optimizer.scaled(step_size, job)
-                direction, moments = self.optimizer.update(
-                    *(direction, moments, near.models[0], job),
-                    arrays_of_rows(problem),
-                )
-            near = near._replace(moments=moments)
-            moved = _moved(problem, near.models[0], step_size, direction, work)
-            after = self._after(state, near, moved[None], event.worker[:1])
-            info = {
-                "loss": work.loss,
-                "gradient_norm": norm(work.message),
-                "step_size": reported.astype(work.loss.dtype),
-                **work.info,
-            }
-            return after, info
+        def same() -> _Change:
+            blank = jax.tree.map(lambda s: jnp.zeros(s.shape, s.dtype), shapes)
+            info = jax.tree.map(lambda zero: zero + jnp.nan, blank.info)
+            return blank._replace(centre=state.centre, spread=state.spread, info=info)
 
-        _, shapes = jax.eval_shape(of_commit, near)
+        def average() -> _Change:
+            return self._average(state, event, same())
 
-        def of_average(near: _Near) -> tuple[_Near, Info]:
-            unknown = jax.tree.map(
-                lambda s: jnp.full(s.shape, jnp.nan, s.dtype), shapes
-            )
-            if state.ages is None:
-                return _halved(near), unknown
-            share = self._share(state, event).astype(near.models.dtype)
-            merged = share * near.models[0] + (1 - share) * near.models[1]
-            both = jnp.where(pairs, jnp.stack([merged, merged]), near.models)
-            return self._after(state, near, both, event.worker), unknown
-
-        near, info = jax.lax.cond(commits, of_commit, of_average, near)
-        models = state.models.at[event.worker].set(near.models, mode="drop")
+        branch = jnp.where(commits, 0, jnp.where(pairs, 1, 2))
+        change = jax.lax.switch(branch, (commit, average, same))
         slots = jnp.where(pairs, event.read_slot, NO_SLOT)
-        slots = slots.at[0].set(jnp.where(commits, event.worker[0], slots[0]))
-        seen = self._seen(state, near.models, event.worker)
+        slots = slots.at[0].set(jnp.where(commits, first, slots[0]))
+        moved = jnp.where(commits, first, NO_WORKER)
+        seen = self._seen(state, change.model, first)
         state = state._replace(
-            models=models,
-            registers=state.registers.at[slots].set(seen, mode="drop"),
-            centre=near.centre,
-            spread=near.spread,
+            models=_put(state.models, event.worker, change.model),
+            registers=_put(state.registers, slots, seen),
+            centre=change.centre,
+            spread=change.spread,
             ages=self._aged(state, event),
-            moments=optimizing.written(state.moments, event.worker[0], near.moments),
+            moments=optimizing.written(state.moments, moved, change.moments),
         )
         if self.mixing is not None:
             state = self._mixed(state, event, self.mixing)
         distance = state.spread / self.num_workers
-        return state, {**info, "consensus_distance": distance}
+        return state, {**change.info, "consensus_distance": distance}
 
     def refreshed(self, state: DecentralisedState) -> DecentralisedState:
         """Measures the spread again, before rounding adds up.
@@ -263,6 +233,68 @@ class DecentralisedSgd(Probeable):
             name: jnp.stack([value, jnp.zeros_like(value)])
             for name, value in values.items()
         }
+
+    def _commit(
+        self, problem: HorizontalProblem, state: DecentralisedState, event: Event
+    ) -> _Change:
+        """Steps the model of a row's worker."""
+        worker, made = event.worker[0], event.version
+        if self.mixing is not None:  # all steps of a round are of one size
+            made = made // self.num_workers * self.num_workers
+        step_size = reported = self.step_size.at(made)
+        old = state.models[worker]
+        moments = optimizing.of_workers(state.moments, worker)
+        work = self._work(problem, state, state.registers[worker], event)
+        direction = work.message
+        if self.optimizer is not None:
+            job = event.job[0]
+            reported = self.optimizer.scaled(step_size, job)
+            direction, moments = self.optimizer.update(
+                direction, moments, old, job, arrays_of_rows(problem)
+            )
+        moved = _moved(problem, old, step_size, direction, work)
+        info = {
+            "loss": work.loss,
+            "gradient_norm": norm(work.message),
+            "step_size": reported.astype(work.loss.dtype),
+            **work.info,
+        }
+        was, now = (self._seen(state, model, worker) for model in (old, moved))
+        share = 1 / self.num_workers
+        centre = state.centre + (now - was) * share
+
+        def gained(was: Array, now: Array, centre: Array) -> Array:
+            drift = now - was
+            return (2 * (was - centre) + (1 + share) * drift) * drift
+
+        spread = state.spread + summed(gained, was, now, centre)
+        return _Change(moved, centre, jnp.maximum(spread, 0), moments, info)
+
+    def _average(
+        self, state: DecentralisedState, event: Event, kept: _Change
+    ) -> _Change:
+        """Merges the models of a row's two workers."""
+        one, other = (state.models[event.worker[place]] for place in (0, 1))
+        if state.ages is None:  # the spread loses their distance from their mean
+            lost = 0.5 * summed(lambda a, b: jnp.square(a - b), one, other)
+            spread = jnp.maximum(state.spread - lost, 0)
+            return kept._replace(model=0.5 * (one + other), spread=spread)
+        share = self._share(state, event).astype(one.dtype)
+        merged = share * one + (1 - share) * other
+        part = 1 / self.num_workers
+
+        def gained(one: Array, other: Array, merged: Array, centre: Array) -> Array:
+            drifts = merged - one, merged - other
+            of_each = 2 * (one - centre) + drifts[0], 2 * (other - centre) + drifts[1]
+            total = drifts[0] + drifts[1]
+            return of_each[0] * drifts[0] + of_each[1] * drifts[1] - part * total**2
+
+        spread = state.spread + summed(gained, one, other, merged, state.centre)
+        return kept._replace(
+            model=merged,
+            centre=state.centre + (2 * merged - one - other) * part,
+            spread=jnp.maximum(spread, 0),
+        )
 
     def _work(
         self,
@@ -321,42 +353,11 @@ class DecentralisedSgd(Probeable):
         after = jnp.where(event.kind == Kind.AVERAGE, own.max(), own + 1)
         return state.ages.at[event.worker].set(after, mode="drop")
 
-    def _after(
-        self,
-        state: DecentralisedState,
-        near: "_Near",
-        models: Float[Array, "w ..."],
-        workers: Int[Array, " w"],
-    ) -> "_Near":
-        """Replaces a row's models, and keeps centre and spread up to date.
-
-        What stands where there is no second worker is written nowhere.
-        """
-        old = self._seen(state, near.models[: models.shape[0]], workers)
-        drift = self._seen(state, models, workers) - old
-        # A reduction over so short an axis takes XLA forty times as long on CPU.
-        total = drift[0] if len(models) == 1 else drift[0] + drift[1]
-        spread = (
-            near.spread + 2 * _dot(old - near.centre[None], drift) + _dot(drift, drift)
-        )
-        spread -= _dot(total, total) / self.num_workers
-        return near._replace(
-            models=models if len(models) == 2 else jnp.stack([models[0], models[0]]),
-            centre=near.centre + total / self.num_workers,
-            spread=jnp.maximum(spread, 0),
-        )
-
     def _seen(
-        self,
-        state: DecentralisedState,
-        models: Float[Array, "w ..."],
-        workers: Int[Array, " w"],
-    ) -> Float[Array, "w ..."]:
-        """Returns what the workers of a row would read of their models."""
-        if state.shares is None:
-            return models
-        shares = state.shares.at[workers].get(mode="fill", fill_value=1)
-        return models / shares.reshape(-1, *(1,) * (models.ndim - 1))
+        self, state: DecentralisedState, model: Float[Array, "..."], worker: Array
+    ) -> Float[Array, "..."]:
+        """Returns what a worker would read of its model."""
+        return model if state.shares is None else model / state.shares[worker]
 
     def _held(self, state: DecentralisedState) -> Float[Array, "K ..."]:
         """Returns what all workers would read."""
@@ -391,12 +392,13 @@ class DecentralisedSgd(Probeable):
         return jax.lax.fori_loop(0, everyone.astype(jnp.int32), mix, state)
 
 
-def _halved(near: _Near) -> _Near:
-    """Gives two models their mean; their distance from it is what the spread loses."""
-    apart = near.models[0] - near.models[1]
-    merged = 0.5 * (near.models[0] + near.models[1])
-    spread = jnp.maximum(near.spread - 0.5 * _dot(apart, apart), 0)
-    return near._replace(models=jnp.stack([merged, merged]), spread=spread)
+def _put(
+    table: Float[Array, "K ..."], rows: Int[Array, " w"], model: Float[Array, "..."]
+) -> Float[Array, "K ..."]:
+    """Writes one model to some rows of a table in place; those behind it are none."""
+    for row in rows:
+        table = table.at[row].set(model, mode="drop")
+    return table
 
 
 def consensus_distance(

@@ -15,7 +15,7 @@ from ...config.functions import UserFunction
 from ...data.base import Field
 from ...data.outputs import OutputForm
 from ..base import STATISTICS_KEPT
-from ..flat import joined, split
+from ..flat import split
 from ..shapes import Shapes
 from . import checks
 from .functions import model_of
@@ -224,7 +224,7 @@ class OwnNetwork:
         """Returns weights and statistics as the model has them."""
         learned, measured = jnp.split(weights, [self.weights.size])
         return (
-            self.weights.tree(joined(learned, self.weights.shapes)),
+            self.weights.tree(split(learned, self.weights.shapes)),
             self.statistics.given(lax.stop_gradient(measured)),
         )
 

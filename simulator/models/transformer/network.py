@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Array, Float, Key
 
 from ..blockwise import in_blocks
-from ..flat import joined
+from ..flat import split
 from ..flat_network import FlatNetwork
 from ..shapes import Shapes, size
 from .part import Transformer
@@ -78,7 +78,7 @@ class TransformerNetwork(FlatNetwork):
             weights: Flat vector.
             x: Rows of tokens, by their numbers.
         """
-        parts = joined(weights, self.shapes)
+        parts = split(weights, self.shapes)
         return in_blocks(lambda block: self._logits(parts, block), x)
 
     def _logits(

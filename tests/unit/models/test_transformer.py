@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from stalesim.simulator.models import blockwise, flat
+from stalesim.simulator.models.shapes import Shapes
 from stalesim.simulator.models.transformer.network import (
     TransformerNetwork,
     transformer,
@@ -174,9 +175,13 @@ def test_many_models_at_once_and_many_rows(monkeypatch: pytest.MonkeyPatch) -> N
     assert (statistics.shape, model.num_statistics) == ((3, 0), 0)
 
 
-def test_joined_gradients_are_those_of_split() -> None:
+def test_gradients_of_split_are_those_of_slices_without_their_padding() -> None:
     shapes = ((2, 3), (3,), (2, 2, 2))
     weights = jnp.asarray(np.random.default_rng(0).normal(size=17))
+
+    def slices(w: jax.Array, shapes: Shapes) -> list[jax.Array]:
+        cut = (w[:6], w[6:9], w[9:])
+        return [part.reshape(shape) for part, shape in zip(cut, shapes, strict=True)]
 
     def total(arrays: list[jax.Array]) -> jax.Array:
         matrix, row, cube = arrays
@@ -184,9 +189,14 @@ def test_joined_gradients_are_those_of_split() -> None:
 
     one, other = (
         jax.jit(jax.hessian(lambda w, f=f: total(f(w, shapes))))(weights)
-        for f in (flat.split, flat.joined)
+        for f in (flat.split, slices)
     )
     np.testing.assert_allclose(one, other, atol=1e-14)
+    gradients = (
+        jax.grad(lambda w, f=f: total(f(w, shapes))) for f in (flat.split, slices)
+    )
+    pads = [str(jax.make_jaxpr(way)(weights)).count(" pad[") for way in gradients]
+    assert pads[1] - pads[0] == len(shapes)
 
 
 @pytest.mark.parametrize(
