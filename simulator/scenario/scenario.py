@@ -7,9 +7,16 @@ from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field, model_serializer, model_validator
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    model_serializer,
+    model_validator,
+)
 
 from .. import metrics
+from ..algorithms.federated.chain import with_kind
 from ..claims import AnyClaim
 from ..config.base import Config, LocatedError, without
 from ..config.catalogue import AnyName, AnyPart, parts
@@ -193,7 +200,7 @@ class Scenario(BaseScenario):
 
     problem: Problem
     """What is learned, from which data, and who has them."""
-    algorithm: Annotated[Any, AnyPart("algorithms")]
+    algorithm: Annotated[Any, AnyPart("algorithms"), BeforeValidator(with_kind)]
     """How a contribution is made and what the server makes of it."""
     evaluate: Evaluate
     """How often the model is measured, and by what."""
