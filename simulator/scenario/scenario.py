@@ -16,7 +16,6 @@ from pydantic import (
 )
 
 from .. import metrics
-from ..algorithms.federated.chain import with_kind
 from ..claims import AnyClaim
 from ..config.base import Config, LocatedError, without
 from ..config.catalogue import AnyName, AnyPart, parts
@@ -195,12 +194,20 @@ def _rising(looks: tuple[int, ...]) -> tuple[int, ...]:
     return looks
 
 
+def _with_kind(algorithm: Any) -> Any:
+    """Returns an algorithm with its kind, which a written chain may leave out."""
+    if not isinstance(algorithm, dict) or "chain" not in algorithm:
+        return algorithm
+    known = (p for p in parts("algorithms") if "chain" in p.model_fields)
+    return {"kind": tag(next(known)), **algorithm}
+
+
 class Scenario(BaseScenario):
     """One study: a base, variants and a sweep of it, replicated."""
 
     problem: Problem
     """What is learned, from which data, and who has them."""
-    algorithm: Annotated[Any, AnyPart("algorithms"), BeforeValidator(with_kind)]
+    algorithm: Annotated[Any, AnyPart("algorithms"), BeforeValidator(_with_kind)]
     """How a contribution is made and what the server makes of it."""
     evaluate: Evaluate
     """How often the model is measured, and by what."""

@@ -435,13 +435,6 @@ class WrittenChain(Chained):
         return ("chain", next(i for i, one in enumerate(self.chain) if one is stage))
 
 
-def with_kind(algorithm: Any) -> Any:
-    """Returns an algorithm with its kind, which a written chain may leave out."""
-    if isinstance(algorithm, dict) and "chain" in algorithm:
-        return {"kind": tag(WrittenChain), **algorithm}
-    return algorithm
-
-
 def refuse_disorder(stages: Sequence[StagePart]) -> None:
     """Refuses stages that make no chain: in another order, missing, or too many.
 
