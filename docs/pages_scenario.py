@@ -13,6 +13,7 @@ from typing import Any
 FAMILIES = {
     "protocols": ("Protocols", "a protocol"),
     "algorithms": ("Algorithms", "an algorithm"),
+    "stages": ("Stages of a chain", "a stage"),
     "weights": ("Staleness weights", "a staleness weight"),
     "data": ("Data", "a data set"),
     "partitions": ("Partitions", "a partition"),

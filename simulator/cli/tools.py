@@ -21,25 +21,31 @@ app = typer.Typer()
 def list_(
     kind: Annotated[
         str | None,
-        typer.Argument(help="laws, protocols, ... or scenarios; all parts if left out"),
+        typer.Argument(
+            help="laws, protocols, ..., scenarios, or the name of a part; all parts if "
+            "left out"
+        ),
     ] = None,
 ) -> None:
-    """Lists available laws, protocols, algorithms, models, data sets; or scenarios."""
+    """Lists available laws, protocols, algorithms, models, data sets; or scenarios.
+
+    Of a method by its name, the chain of stages is printed as a scenario has it.
+    """
     if kind == "scenarios":
         _list_scenarios()
         return
     from ..config.catalogue import listing
     from ..config.parts import OPEN
 
-    rows = listing()
-    if kind is not None:
+    rows, wanted = listing(), kind
+    if wanted is not None:
         known = [*dict.fromkeys(row[0] for row in rows), "scenarios"]
-        kind = kind if kind in known else f"{kind}s"
-        rows = [row for row in rows if row[0] == kind]
+        of_kind = [row for row in rows if row[0] in (wanted, f"{wanted}s")]
+        rows = of_kind or [row for row in rows if row[1] == wanted]
         if not rows:
             raise UserError(
-                f"KIND must be one of {', '.join(known)}, got {shown(kind)}; "
-                f"{suggestion(kind, known)}"
+                f"KIND must be one of {', '.join(known)}, or the name of a part, got "
+                f"{shown(wanted)}; {suggestion(wanted, known)}"
             )
     added = any(source != "stalesim" for _, _, source, _ in rows)
     table = Table("kind", "name", *["from"] * added, "what it is", box=None)
@@ -47,6 +53,24 @@ def list_(
         called = "(any of scipy.stats)" if name == OPEN else name
         table.add_row(kind, called, *[source] * added, about)
     out.print(table)
+    for kind, name, *_ in rows:
+        if kind == "algorithms" and name == wanted:
+            _print_chain(name)
+
+
+def _print_chain(name: str) -> None:
+    """Prints the stages of a method with usual options, if it is a chain."""
+    from ..algorithms.federated.chain import Chained, WrittenChain
+    from ..config.catalogue import parts
+    from ..config.parts import tag
+    from ..scenario.dialect import dump
+
+    (part,) = (part for part in parts("algorithms") if tag(part) == name)
+    if issubclass(part, Chained) and part is not WrittenChain:
+        needed = {"step_size": 0.1, "batch": 16, "local_steps": 1}
+        method = part.model_validate(needed)
+        out.print("\nIts chain of stages, with step_size 0.1 and batch 16:\n")
+        out.print(dump({"algorithm": method.opened()}), markup=False, highlight=False)
 
 
 def _list_scenarios() -> None:

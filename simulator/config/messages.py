@@ -350,16 +350,15 @@ def _models_at(
             tree = tree.get(key)
         elif isinstance(tree, list | tuple) and isinstance(key, int):
             tree = tree[key] if key < len(tree) else None
-        if isinstance(key, int):
-            continue
-        if keyed:  # any name may stand here, such as a group's
-            keyed = False
-            continue
-        fields = [m.model_fields[key] for m in chosen if key in m.model_fields]
-        keyed = any(get_origin(field.annotation) is dict for field in fields)
-        parts = [p for f in fields for p in _parts((f.annotation, f.metadata))]
-        classes = [part for part in parts if isinstance(part, type)]
-        possible = [part for part in classes if issubclass(part, BaseModel)]
+        if not isinstance(key, int):  # entries of a list are of its parts
+            if keyed:  # any name may stand here, such as a group's
+                keyed = False
+                continue
+            fields = [m.model_fields[key] for m in chosen if key in m.model_fields]
+            keyed = any(get_origin(field.annotation) is dict for field in fields)
+            parts = [p for f in fields for p in _parts((f.annotation, f.metadata))]
+            classes = [part for part in parts if isinstance(part, type)]
+            possible = [part for part in classes if issubclass(part, BaseModel)]
         tags = tree if isinstance(tree, Mapping) else {}
         named = [m for m in possible if _tag(m) and tags.get(_tag(m)) == _name(m)]
         if not named:  # of a claim, whose name is a key

@@ -182,6 +182,8 @@ def _measured(tree: Any, key: str = "") -> list[str]:
     """Returns the entries of a configuration that are computed from the data."""
     if isinstance(tree, dict):
         return [found for k, v in tree.items() for found in _measured(v, k)]
+    if isinstance(tree, list):
+        return [found for each in tree for found in _measured(each, key)]
     return [key] if tree == "data" else []
 
 

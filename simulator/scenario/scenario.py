@@ -7,7 +7,13 @@ from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field, model_serializer, model_validator
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    model_serializer,
+    model_validator,
+)
 
 from .. import metrics
 from ..claims import AnyClaim
@@ -190,12 +196,20 @@ def _rising(looks: tuple[int, ...]) -> tuple[int, ...]:
     return looks
 
 
+def _with_kind(algorithm: Any) -> Any:
+    """Returns an algorithm with its kind, which a written chain may leave out."""
+    if not isinstance(algorithm, dict) or "chain" not in algorithm:
+        return algorithm
+    known = (p for p in parts("algorithms") if "chain" in p.model_fields)
+    return {"kind": tag(next(known)), **algorithm}
+
+
 class Scenario(BaseScenario):
     """One study: a base, variants and a sweep of it, replicated."""
 
     problem: Problem
     """What is learned, from which data, and who has them."""
-    algorithm: Annotated[Any, AnyPart("algorithms")]
+    algorithm: Annotated[Any, AnyPart("algorithms"), BeforeValidator(_with_kind)]
     """How a contribution is made and what the server makes of it."""
     evaluate: Evaluate
     """How often the model is measured, and by what."""

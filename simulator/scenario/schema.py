@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from ..algorithms.federated.chain import WrittenChain
 from ..config.catalogue import parts
 from ..rollouts.scenario import RolloutScenario
 from .scenario import Scenario
@@ -42,7 +43,14 @@ def schema() -> dict[str, Any]:
         "$defs": {**found, "Study": study, "World": world, "Samples": samples},
     }
     claims = {_address(part): part.named for part in parts("claims")}
-    return _told_apart(tree, found, claims)
+    schema = _told_apart(tree, found, claims)
+    entries = schema["$defs"]["Study"]["properties"]
+    entries["algorithm"] = {  # a chain needs no kind
+        "if": {"required": ["chain"]},
+        "then": {"$ref": _address(WrittenChain)},
+        "else": entries["algorithm"],
+    }
+    return schema
 
 
 def _let_rates_be_steps(part: dict[str, Any]) -> None:
@@ -145,5 +153,5 @@ def _known(name: str | None, names: list[str]) -> dict[str, Any]:
 
 def _tag(part: Mapping[str, Any]) -> tuple[str, str | None]:
     """Returns the entry that names a part, and its name; None if that is open."""
-    (entry,) = (tag for tag in TAGS if tag in part["properties"])
+    entry = next(tag for tag in TAGS if tag in part["properties"])
     return entry, part["properties"][entry].get("const")

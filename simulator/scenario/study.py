@@ -201,15 +201,19 @@ def replace(
 ) -> dict[str, Any]:
     """Returns a tree with one entry merged as in `merge`; the rest stays as it is.
 
-    In particular a `kind` that is replaced alone leaves the entries next to it.
+    In particular a `kind` that is replaced alone leaves the entries next to it. An
+    entry of a list is known by its position, from 0.
     """
     head, *rest = keys
     if not rest:
         return merge(tree, {str(head): value}, nulls_remove=nulls_remove)
     old = tree.get(str(head))
+    listed = isinstance(old, list | tuple) and str(rest[0]) in map(str, range(len(old)))
+    if listed:
+        old = {str(i): entry for i, entry in enumerate(old or ())}
     old = old if isinstance(old, Mapping) else {}
-    inner = replace(old, tuple(rest), value, nulls_remove=nulls_remove)
-    return {**tree, str(head): inner}
+    inner: Any = replace(old, tuple(rest), value, nulls_remove=nulls_remove)
+    return {**tree, str(head): list(inner.values()) if listed else inner}
 
 
 def short_names(keys: tuple[str, ...]) -> dict[str, str]:

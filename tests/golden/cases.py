@@ -27,6 +27,22 @@ SGD: dict[str, Any] = {"kind": "sgd", "step_size": 0.3, "batch": 11}
 PRIVATE: dict[str, Any] = {
     "mechanism": {"clip_bound": 1.0, "multiplier": 1.0},
 }
+CHAIN: dict[str, Any] = {
+    "kind": "chained",
+    "step_size": 0.1,
+    "batch": 11,
+    "chain": [
+        {"kind": "local_work", "local_steps": 2},
+        {"kind": "clip", "clip_bound": 1.0},
+        {"kind": "compensate", "strength": 0.1},
+        {"kind": "weigh", "weight": {"kind": "hinge"}, "weighting": "samples"},
+        {"kind": "mean"},
+        {"kind": "optimise", "optimizer": {"kind": "momentum"}},
+        {"kind": "limit_by_staleness", "staleness_threshold": 1},
+        {"kind": "step", "step_size": 0.2},
+    ],
+}
+"""Stages that no named method has together."""
 NOISE: dict[str, Any] = {"sigma": 1.0, "clip": "sample"}
 
 PROTOCOLS: dict[str, dict[str, Any]] = {
@@ -192,6 +208,7 @@ def _cases() -> dict[str, dict[str, Any]]:
     cases["fed_buff threshold"] = _case("buffered", HORIZONTAL, fadas)
     shares = SGD | {"weight": {"kind": "inverse_share"}}
     cases["sgd inverse_share"] = _case("asynchronous", HORIZONTAL, shares)
+    cases["chain"] = _case("buffered", HORIZONTAL, CHAIN)
     for kind in ("asgd", "audp", "mapa"):
         algorithm = {"kind": kind} | ({} if kind == "asgd" else {"epsilon": 0.5})
         if kind == "audp":

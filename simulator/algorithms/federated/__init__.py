@@ -1,1 +1,1 @@
-"""SGD, FedAvg, FedAsync and FedBuff: options, kernels, staleness weights."""
+"""SGD, FedAvg, FedAsync and FedBuff: options, stages, staleness weights."""

@@ -8,10 +8,10 @@ from jaxtyping import Array, Float, Int
 from ...learning.horizontal import HorizontalProblem
 from ...timeline import Kind
 from ..base import Info, norm
-from .stages import Aggregate, AggregateStage, Contributions, ServerRow
+from .stages import Aggregate, ChainStage, Contributions, ServerRow
 
 
-class AtOnce(AggregateStage):
+class AtOnce(ChainStage):
     """The weighted mean of a row's contributions, which is applied at once."""
 
     def __call__(
@@ -42,7 +42,7 @@ class Gathered(NamedTuple):
     weight: Float[Array, ""]
 
 
-class Buffer(AggregateStage):
+class Buffer(ChainStage):
     """The weighted mean of what has gathered, which a COMMIT applies.
 
     Attributes:

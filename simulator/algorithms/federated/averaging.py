@@ -1,12 +1,15 @@
 """Averages of the models that clients send: FedAvg, FedAsync, FedBuff. No JAX here."""
 
+from functools import cached_property
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
 from ..optimizers.part import ServerOptimizer, with_steps
 from ..part import StepSize
-from .part import Count, Federated, Weighting
+from .chain import StagePart
+from .part import Federated
+from .parts import AsMoves, Count, LimitByStaleness, Mix, Weigh, Weighting
 from .weights import AnyWeight, PolynomialWeight
 
 
@@ -26,7 +29,6 @@ class FedAvg(Federated):
     """
 
     kind: Literal["fed_avg"] = "fed_avg"
-    made_by: ClassVar[str] = "stalesim.simulator.algorithms.federated.presets:fed_avg"
     local_steps: Count | None = None
     """Q: steps that a client makes on its own copy, each on a batch of its own; either
     these or `local_epochs` must be given."""
@@ -59,10 +61,11 @@ class FedAvg(Federated):
             )
         return self
 
-    @property
-    def step_sizes(self) -> tuple[StepSize | None, ...]:
-        """The clients' step size and the server's."""
-        return (self.step_size, None, self.server_step_size)
+    @cached_property
+    def stages(self) -> tuple[StagePart, ...]:
+        """Its stages: the server steps by the mean of what clients moved."""
+        client = self.of_client(self.proximal or None)
+        return (*client, AsMoves(), *self.of_server(self.server_step_size))
 
 
 class FedAsync(Federated):
@@ -77,7 +80,6 @@ class FedAsync(Federated):
     """
 
     kind: Literal["fed_async"] = "fed_async"
-    made_by: ClassVar[str] = "stalesim.simulator.algorithms.federated.presets:fed_async"
     mixing: Annotated[float, Field(gt=0, le=1)] = 0.6
     """alpha."""
     proximal: Annotated[float, Field(ge=0)] = 0.005
@@ -91,6 +93,15 @@ class FedAsync(Federated):
     @classmethod
     def _rates_are_steps(cls, data: Any) -> Any:
         return with_steps(data, local_optimizer="step_size")
+
+    @cached_property
+    def stages(self) -> tuple[StagePart, ...]:
+        """Its stages: the server mixes."""
+        return (
+            *self.of_client(self.proximal),
+            self.with_own(Weigh),
+            self.with_own(Mix),
+        )
 
 
 class FedBuff(Federated):
@@ -110,7 +121,6 @@ class FedBuff(Federated):
     """
 
     kind: Literal["fed_buff"] = "fed_buff"
-    made_by: ClassVar[str] = "stalesim.simulator.algorithms.federated.presets:fed_buff"
     server_step_size: StepSize = 1.0
     """eta_g; `step_size` is the clients' eta_l."""
     weight: AnyWeight = PolynomialWeight()
@@ -135,7 +145,10 @@ class FedBuff(Federated):
             data, optimizer="server_step_size", local_optimizer="step_size"
         )
 
-    @property
-    def step_sizes(self) -> tuple[StepSize | None, ...]:
-        """The clients' step size and the server's."""
-        return (self.step_size, None, self.server_step_size)
+    @cached_property
+    def stages(self) -> tuple[StagePart, ...]:
+        """Its stages: the server steps by the mean of what clients moved."""
+        limit = self.staleness_threshold
+        limited = () if limit is None else (self.with_own(LimitByStaleness),)
+        server = self.of_server(self.server_step_size, limited)
+        return (*self.of_client(), AsMoves(), *server)

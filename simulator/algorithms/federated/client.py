@@ -1,4 +1,4 @@
-"""The client's work: local steps, or one step whose samples are clipped one by one."""
+"""The client's work: local steps."""
 
 from typing import Any
 
@@ -12,10 +12,10 @@ from .. import client_work
 from ..client_work import LocalRule, Work
 from ..optimizers import rule as optimizing
 from ..optimizers.base import UpdateRule
-from .stages import ClientJob, WorkStage
+from .stages import ChainStage, ClientJob
 
 
-class LocalSteps(WorkStage):
+class LocalSteps(ChainStage):
     """Local steps; contributes the sum of their gradients, or directions.
 
     Attributes:
@@ -59,21 +59,3 @@ class LocalSteps(WorkStage):
             message = jnp.where(job.worker != NO_WORKER, work.message, 0)
             work = work._replace(message=message, optimizer=None)
         return work, after
-
-
-class ClippedSamples(WorkStage):
-    """One step, for which the gradient of each sample is clipped.
-
-    Attributes:
-        bound: C, largest l2 norm of a sample's gradient.
-    """
-
-    bound: Float[Array, ""]
-
-    def __call__(self, job: ClientJob, state: Any) -> tuple[Work, Any]:
-        """Returns the mean of the clipped gradients."""
-        batch = job.samples[0]
-        work = client_work.clipped_per_sample(
-            job.problem, job.read, batch, self.bound, key=job.training_key
-        )
-        return work, state

@@ -17,15 +17,12 @@ from ..client_work import Work
 from ..optimizers import rule as optimizing
 from ..step_rules import Schedule, Steps
 from .stages import (
+    ChainStage,
     ClientJob,
     Contributions,
-    ReceiveStage,
-    SendStage,
     ServerRow,
-    ServerStage,
-    WorkStage,
+    StepStage,
     mean_of,
-    refuse_others,
 )
 from .weighing import Weighing
 
@@ -88,20 +85,13 @@ class Chain(Divided, Probeable):
 
     step_size: Schedule | Steps
     local_step_size: Schedule | Steps
-    work: WorkStage
-    sent: tuple[SendStage, ...]
-    received: tuple[ReceiveStage, ...]
+    work: ChainStage
+    sent: tuple[ChainStage, ...]
+    received: tuple[ChainStage, ...]
     weighing: Weighing
-    server: ServerStage
+    server: StepStage
     local_steps: int = eqx.field(static=True)
     num_registers: int = eqx.field(static=True)
-
-    def __check_init__(self) -> None:
-        """Refuses stages that do not go where they are."""
-        refuse_others("work", (self.work,), WorkStage)
-        refuse_others("sent", self.sent, SendStage)
-        refuse_others("received", self.received, ReceiveStage)
-        refuse_others("server", (self.server,), ServerStage)
 
     def init(self, problem: HorizontalProblem, key: Key[Array, ""]) -> ChainState:
         """Starts at the model's start; version 0 stands in register 0."""

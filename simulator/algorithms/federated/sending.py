@@ -1,4 +1,4 @@
-"""What becomes of a contribution before it is sent: clipping and noise."""
+"""What becomes of a contribution before it is sent: noise."""
 
 from typing import Any
 
@@ -8,25 +8,10 @@ from jaxtyping import Array, Float
 
 from .. import client_work
 from ..client_work import Work
-from .stages import ClientJob, SendStage
+from .stages import ChainStage, ClientJob
 
 
-class Clip(SendStage):
-    """Clips whole contributions.
-
-    Attributes:
-        bound: C, largest l2 norm.
-    """
-
-    bound: Float[Array, ""]
-
-    def __call__(self, job: ClientJob, work: Work, state: Any) -> tuple[Work, Any]:
-        """Returns the clipped contribution."""
-        del job
-        return client_work.clipped(work, self.bound), state
-
-
-class AddNoise(SendStage):
+class AddNoise(ChainStage):
     """Adds noise in proportion to the sensitivity when one sample is replaced.
 
     Attributes:

@@ -1,4 +1,4 @@
-"""What becomes of the model: steps against an aggregate, or mixing with a client's."""
+"""What becomes of the model: steps against an aggregate."""
 
 from typing import Any
 
@@ -6,35 +6,28 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from ...learning.horizontal import HorizontalProblem
-from ..base import Info, norm
+from ..base import Info
 from .aggregation import placed
 from .stages import (
-    AdjustStage,
-    AggregateStage,
+    ChainStage,
     Contributions,
     ServerRow,
-    ServerStage,
     Step,
-    refuse_others,
+    StepStage,
 )
 
 
-class Stepping(ServerStage):
+class Stepping(StepStage):
     """Steps against what contributions are aggregated to.
 
     Attributes:
-        aggregation: AggregateStage of contributions.
+        aggregation: Stage of contributions.
         adjusted: What becomes of a step before it is made, in this order; nothing for
             plain SGD.
     """
 
-    aggregation: AggregateStage
-    adjusted: tuple[AdjustStage, ...] = ()
-
-    def __check_init__(self) -> None:
-        """Refuses stages that do not go where they are."""
-        refuse_others("server.aggregation", (self.aggregation,), AggregateStage)
-        refuse_others("server.adjusted", self.adjusted, AdjustStage)
+    aggregation: ChainStage
+    adjusted: tuple[StepStage, ...] = ()
 
     @property
     def draws(self) -> bool:
@@ -78,30 +71,3 @@ class Stepping(ServerStage):
         moved = placed(moved, statistics, jnp.int32(1))
         weights = jnp.where(step.applies, moved, row.weights)
         return weights, tuple(after), info | {"step_size": step.rate}
-
-
-class Mixing(ServerStage):
-    """Mixes a client's model into the server's: x <- (1 - a) x + a x_client.
-
-    Attributes:
-        mixing: alpha; a is alpha times the contribution's factor.
-
-    Source: Xie, Koyejo and Gupta, Asynchronous Federated Optimization (2019),
-    Algorithm 1.
-    """
-
-    mixing: Float[Array, ""]
-
-    def __call__(
-        self, row: ServerRow, contributions: Contributions, state: Any
-    ) -> tuple[Float[Array, "..."], Any, Info]:
-        """Returns the mixture with the model of the row's only client."""
-        read, message, statistics, factor, *_ = contributions
-        target = read[0] - row.local_step_size * message[0]
-        share = (self.mixing * factor[0]).astype(target.dtype)
-        if statistics is not None:
-            target = target.at[-row.num_statistics :].set(statistics[0])
-        mixed = (1 - share) * row.weights + share * target
-        info = {"gradient_norm": norm(message), "mixing": share, "step_size": row.rate}
-        present = row.event.present()[0]
-        return jnp.where(present, mixed, row.weights), state, info

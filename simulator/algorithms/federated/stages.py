@@ -1,25 +1,22 @@
-"""The stages of a chain: what each takes, what it hands on, and the state it keeps.
+"""What runs of the stages of a chain: what each is given, and what it hands on.
 
-    client's work -> what is sent -> what is received -> weight -> server
+A stage of a run is what a `chain.StagePart` makes: a small `equinox.Module`, whose
+array fields are numbers in which runs of one program may differ. It has a state of its
+own, which `start` makes, and is a pure function of that state, given last, and of what
+comes in; the state after it is returned second. A state is any tree of arrays, None
+without any.
 
-A stage is a small `equinox.Module`, whose array fields are numbers in which runs of one
-program may differ. It has a state of its own, which `start` makes, and is a pure
-function of that state and of what comes in. A state is any tree of arrays, None without
-any. A new stage is a class in a file of its own; the chain and the others stay as they
-are.
-
-    stage              runs        is given                  returns
-    `WorkStage`        client      what was read, samples    a contribution (`Work`)
-    `SendStage`        client      a contribution            what is sent of it
-    `ReceiveStage`     server      a row's contributions     contributions
-    `Weighing`         server      staleness, clients        factors and shares
-    `ServerStage`      server      weighted contributions    the next model
-    `AggregateStage`   `Stepping`  weighted contributions    a direction
-    `AdjustStage`      `Stepping`  a step                    a step
+    place          runs        is given                        returns
+    `work`         client      `ClientJob`                     `Work`
+    `sent`         client      `ClientJob`, `Work`             `Work`
+    `received`     server      `ServerRow`, `Contributions`    `Contributions`
+    `weight`       server      `ServerRow`, what was read      factors and shares
+    `aggregation`  `Stepping`  `ServerRow`, `Contributions`    `Aggregate`, .., info
+    `adjusted`     `Stepping`  `ServerRow`, `Step`             `Step`
+    `server`       server      `ServerRow`, `Contributions`    the next model, .., info
 """
 
 from abc import abstractmethod
-from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -29,8 +26,8 @@ from jaxtyping import Array, Bool, Float, Int, Key
 
 from ...learning.horizontal import HorizontalProblem
 from .. import client_work
-from ..base import Event, Info
-from ..client_work import Work
+from ..base import Event
+from .chain import StagePart
 
 
 class ClientJob(NamedTuple):
@@ -176,41 +173,9 @@ class ChainStage(eqx.Module):
         """
         del problem, weights
 
-
-class WorkStage(ChainStage):
-    """Makes a contribution of what a client has read."""
-
     @abstractmethod
-    def __call__(self, job: ClientJob, state: Any) -> tuple[Work, Any]:
-        """Returns the contribution, and the client's state after it."""
-
-
-class SendStage(ChainStage):
-    """Changes the message of a contribution before it is sent."""
-
-    @abstractmethod
-    def __call__(self, job: ClientJob, work: Work, state: Any) -> tuple[Work, Any]:
-        """Returns the contribution with another message, and the client's state."""
-
-
-class ReceiveStage(ChainStage):
-    """Changes contributions as they arrive, before they are weighted."""
-
-    @abstractmethod
-    def __call__(
-        self, row: ServerRow, contributions: Contributions, state: Any
-    ) -> tuple[Contributions, Any]:
-        """Returns the contributions, and the state after the row."""
-
-
-class AggregateStage(ChainStage):
-    """Aggregates contributions: those of a row, or of several."""
-
-    @abstractmethod
-    def __call__(
-        self, row: ServerRow, contributions: Contributions, state: Any
-    ) -> tuple[Aggregate, Any, Info]:
-        """Returns the aggregate, the state after the row, and diagnostics."""
+    def __call__(self, *given: Any, **named: Any) -> Any:
+        """Returns what the chain hands on, as the table above says."""
 
 
 class StepStage(ChainStage):
@@ -229,41 +194,43 @@ class StepStage(ChainStage):
         return weights
 
 
-class AdjustStage(StepStage):
-    """Changes a step before it is made: what an optimiser does, or noise."""
+class OwnStage(StepStage):
+    """A stage whose part computes by its options alone, and is called itself.
 
-    @abstractmethod
-    def __call__(self, row: ServerRow, step: Step, state: Any) -> tuple[Step, Any]:
-        """Returns the step, and the state after the row, a NULL row's as before."""
-
-
-class ServerStage(StepStage):
-    """Makes the next model of contributions."""
-
-    @abstractmethod
-    def __call__(
-        self, row: ServerRow, contributions: Contributions, state: Any
-    ) -> tuple[Float[Array, "..."], Any, Info]:
-        """Returns the model after the row, the state, and diagnostics."""
-
-
-def refuse_others(name: str, stages: Iterable[Any], kind: type[ChainStage]) -> None:
-    """Refuses stages of another kind.
-
-    Args:
-        name: Place of the stages in a chain, for the message.
-        stages: Stages.
-        kind: Kind that they must be of.
-
-    Raises:
-        TypeError: One is of another kind.
+    Attributes:
+        numbers: Options in which runs of one program may differ.
+        part: Class of the part.
+        options: Its other options.
     """
-    for stage in stages:
-        if not isinstance(stage, kind):
-            raise TypeError(
-                f"{name} must be of the kind {kind.__name__}, got "
-                f"{type(stage).__name__}; put it where its kind goes"
-            )
+
+    numbers: dict[str, Array]
+    part: type[StagePart] = eqx.field(static=True)
+    options: tuple[tuple[str, Any], ...] = eqx.field(static=True)
+
+    @property
+    def draws(self) -> bool:
+        """Whether it needs the key of the run."""
+        return self.part.draws
+
+    def start(self, problem: HorizontalProblem, weights: Float[Array, "..."]) -> Any:
+        """Returns the state before the first row."""
+        return self._own().start(problem, weights)
+
+    def __call__(self, *given: Any, **named: Any) -> Any:
+        """Returns what the part makes of what it is given."""
+        return self._own()(*given, **named)
+
+    def _own(self) -> Any:
+        given: dict[str, Any] = dict(self.options) | self.numbers
+        return self.part.model_construct(**given)
+
+
+def own_stage(part: StagePart, *facts: Any) -> OwnStage:
+    """Returns the stage that a part computes by itself."""
+    del facts
+    numbers = {name: jnp.asarray(value, float) for name, value in part.numbers.items()}
+    options = tuple((name, value) for name, value in part if name not in numbers)
+    return OwnStage(numbers, type(part), options)
 
 
 def mean_of(present: Bool[Array, " W"], values: Array) -> Float[Array, ""]:

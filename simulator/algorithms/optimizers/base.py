@@ -12,11 +12,6 @@ from .arrays import ModelArrays
 class UpdateRule(eqx.Module):
     """Makes a direction of a gradient, to be multiplied by a step size."""
 
-    @property
-    def is_linear(self) -> bool:
-        """Whether directions are linear in the gradients so far, so scale with them."""
-        return True
-
     def scaled(self, step_size: Array, count: Int[Array, "*W"]) -> Array:
         """Returns the step size of an update: the one that it is given.
 

@@ -17,8 +17,6 @@ OTHERS = ("lbfgs", "noisy_sgd", "optimistic_adam")
 """Those of optax that need values of the loss or a random key, or are deprecated."""
 BY_ARRAY = ("adafactor", "fromage", "lamb", "lars", "muon", "novograd", "sm3")
 """Those that look at whole arrays of weights; the others take number by number."""
-LINEAR = ("optimistic_gradient_descent", "sgd")
-"""Those whose steps are linear in the gradients."""
 SCHEDULES = (
     *("constant_schedule", "cosine_decay_schedule", "cosine_onecycle_schedule"),
     *("exponential_decay", "linear_onecycle_schedule", "linear_schedule"),

@@ -1,7 +1,7 @@
 """Options of optimisers. No JAX here: names and numbers are looked up in `known`."""
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import (
     ConfigDict,
@@ -23,6 +23,8 @@ DIRECTIONS = ("momentum", "adam", "yogi", "adagrad", "rmsprop")
 """Kinds of `Direction`."""
 DELAYED = "delayed_nesterov"
 """Kind of `DelayedNesterov`."""
+LINEAR = ("optimistic_gradient_descent", "sgd")
+"""Optimisers of optax whose steps are linear in the gradients."""
 
 
 def _flat_schema(schema: dict[str, Any]) -> None:
@@ -119,6 +121,11 @@ class Optax(_Named):
                 refuse_booleans(key, data[key])
         return data
 
+    @property
+    def is_linear(self) -> bool:
+        """Whether directions are linear in the gradients so far, so scale with them."""
+        return self.kind in LINEAR and self.clip_norm is None
+
     def program(self) -> dict[str, Any]:
         """Returns all but the numbers that runs of one program may differ in."""
         found = self.model_dump(mode="json")
@@ -155,6 +162,11 @@ class Direction(Config):
     """Keeps denominators from zero: added to the root of the second moment (`adam`,
     `yogi`) or under it (`adagrad`, `rmsprop`), as optax does."""
 
+    @property
+    def is_linear(self) -> bool:
+        """Whether directions are linear in the gradients so far, so scale with them."""
+        return self.kind == "momentum"
+
     def program(self) -> dict[str, Any]:
         """Returns its options, in all of which programs differ."""
         return self.model_dump(mode="json")
@@ -181,6 +193,7 @@ class DelayedNesterov(Config):
     """N: updates of which the momentum's is the mean, such as the number of clients."""
     decay: Annotated[float, Field(ge=0, lt=1)] = 0.9
     """beta: decay of the momentum, once in a period."""
+    is_linear: ClassVar[bool] = True
     spread: Annotated[float, Field(ge=0, le=1)] = 0.0
     """c: share of the momentum in every update but the last of a period, at most
     1 / `period`; the last has what is left."""
@@ -274,6 +287,8 @@ def chosen(algorithm: Any) -> dict[str, Direction | DelayedNesterov | Optax]:
     """Returns the optimisers of an algorithm, by entry."""
     entries = ("optimizer", "local_optimizer")
     found = {key: getattr(algorithm, key, None) for key in entries}
+    for i, stage in enumerate(getattr(algorithm, "chain", ())):
+        found |= {f"chain.{i}.{key}": given for key, given in chosen(stage).items()}
     return {key: given for key, given in found.items() if given is not None}
 
 

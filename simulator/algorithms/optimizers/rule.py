@@ -38,11 +38,6 @@ class DirectionRule(UpdateRule):
 
     config: Direction = eqx.field(static=True)
 
-    @property
-    def is_linear(self) -> bool:
-        """Whether it is momentum alone."""
-        return self.config.kind == "momentum"
-
     def init(self, weights: Float[Array, "..."], arrays: ModelArrays | None) -> Any:
         """Returns optax's state."""
         del arrays
@@ -80,11 +75,6 @@ class OptaxRule(UpdateRule):
     options: Options = eqx.field(static=True)
     schedule: tuple[str, Options] | None = eqx.field(static=True)
     matrices: str | None = eqx.field(static=True, default=None)
-
-    @property
-    def is_linear(self) -> bool:
-        """Whether it is momentum alone, of gradients that are not clipped."""
-        return self.kind in known.LINEAR and self.clip_norm is None
 
     def scaled(self, step_size: Array, count: Int[Array, "*W"]) -> Array:
         """Returns the step size of an update times the learning rate."""

@@ -1,8 +1,9 @@
-"""Chains of stages: of others', each a few lines, and those of plain SGD."""
+"""Chains of stages: of others', of named methods, and written out in a scenario."""
 
 import dataclasses
 from functools import cache
-from typing import Any, Literal
+from pathlib import Path
+from typing import Any, ClassVar, Literal
 
 import equinox as eqx
 import jax
@@ -12,14 +13,17 @@ import pytest
 
 from stalesim.simulator.algorithms.base import Event
 from stalesim.simulator.algorithms.federated.aggregation import AtOnce
-from stalesim.simulator.algorithms.federated.client import LocalSteps
-from stalesim.simulator.algorithms.federated.server import Mixing, Stepping
-from stalesim.simulator.algorithms.federated.stages import (
-    AdjustStage,
-    Aggregate,
-    AggregateStage,
-    SendStage,
+from stalesim.simulator.algorithms.federated.chain import (
+    AdjustPart,
+    AggregatePart,
+    SendPart,
+    StagePart,
 )
+from stalesim.simulator.algorithms.federated.client import LocalSteps
+from stalesim.simulator.algorithms.federated.part import Sgd
+from stalesim.simulator.algorithms.federated.parts import Mean
+from stalesim.simulator.algorithms.federated.server import Stepping
+from stalesim.simulator.algorithms.federated.stages import Aggregate
 from stalesim.simulator.algorithms.federated.weights import (
     HingeWeight,
     InverseWeight,
@@ -28,16 +32,25 @@ from stalesim.simulator.algorithms.federated.weights import (
     Weighed,
 )
 from stalesim.simulator.config import catalogue
+from stalesim.simulator.config.errors import ScenarioError
 from stalesim.simulator.config.plugins import Plugin
+from stalesim.simulator.learning.shape import ProblemShape
+from stalesim.simulator.scenario.reading import loads
+from stalesim.simulator.scenario.scenario import Scenario
+from stalesim.simulator.scenario.study import Run, expand
+from stalesim.simulator.simulation import prepare
 from stalesim.simulator.timeline import NO_WORKER, Kind
-from tests.runs import prepared
-from tests.support import SGD
+from tests.runs import execute, prepared
+from tests.support import SGD, scenario
+from tests.unit.scenario.mistakes import complaint
 
 STEP = 0.3
 
 
-class Median(AggregateStage):
+class Median(AggregatePart):
     """The median of a row's contributions, coordinate by coordinate."""
+
+    kind: Literal["median"] = "median"
 
     def __call__(self, row, contributions, state):
         present = row.event.present()
@@ -46,10 +59,14 @@ class Median(AggregateStage):
         return Aggregate(direction, present.any(), jnp.ones(())), state, {}
 
 
-class TopK(SendStage):
+class TopK(SendPart):
     """Sends the k largest numbers; what is left is added to the next message."""
 
-    k: int = eqx.field(static=True)
+    kind: Literal["top_k"] = "top_k"
+    k: int
+
+    def sent_bytes(self, given, num_weights):
+        return 8 * self.k
 
     def start(self, problem, weights):
         return jnp.zeros_like(weights)
@@ -61,14 +78,12 @@ class TopK(SendStage):
         return work._replace(message=sent), owed - sent
 
 
-class CentralNoise(AdjustStage):
+class CentralNoise(AdjustPart):
     """Adds noise to the aggregate, at the server."""
 
-    std: float = eqx.field(static=True)
-
-    @property
-    def draws(self):
-        return True
+    kind: Literal["central_noise"] = "central_noise"
+    draws: ClassVar[bool] = True
+    std: float
 
     def __call__(self, row, step, state):
         noise = jax.random.normal(row.server_key, step.direction.shape)
@@ -78,6 +93,11 @@ class CentralNoise(AdjustStage):
 @cache
 def plan() -> Any:
     return prepared(SGD)
+
+
+def made(stage: StagePart) -> Any:
+    """Returns what a run has of a stage."""
+    return stage.make(None, None)
 
 
 def row(*workers: int, version: int = 0, kind: Kind = Kind.COMMIT) -> Event:
@@ -119,7 +139,7 @@ def test_plain_sgd_is_a_chain_of_three_stages() -> None:
 
 def test_another_aggregation_is_one_class() -> None:
     here = plan()
-    chain: Any = dataclasses.replace(here.kernel, server=Stepping(Median()))
+    chain: Any = dataclasses.replace(here.kernel, server=Stepping(made(Median())))
     event = row(0, 1, 2, 3, NO_WORKER)
     start = np.asarray(chain.init(here.problem, jax.random.key(0)).weights)
     state, (sent,) = stepped(chain, event)
@@ -129,7 +149,7 @@ def test_another_aggregation_is_one_class() -> None:
 
 def test_another_way_to_send_has_a_state_for_each_client() -> None:
     here = plan()
-    chain: Any = dataclasses.replace(here.kernel, sent=(TopK(7),))
+    chain: Any = dataclasses.replace(here.kernel, sent=(made(TopK(k=7)),))
     rows = [row(2), row(4, version=1), row(2, version=2)]
     state, sent = stepped(chain, *rows)
     assert [np.count_nonzero(message) for message in sent] == [7, 7, 7]
@@ -150,7 +170,7 @@ def test_another_way_to_send_has_a_state_for_each_client() -> None:
 def test_noise_of_the_server_is_one_class_and_no_row_changes_nothing() -> None:
     here = plan()
     noisy = dataclasses.replace(
-        here.kernel, server=Stepping(AtOnce(), (CentralNoise(0.5),))
+        here.kernel, server=Stepping(AtOnce(), (made(CentralNoise(std=0.5)),))
     )
     one, two = (
         np.asarray(stepped(chain, row(1))[0].weights) for chain in (noisy, here.kernel)
@@ -162,18 +182,230 @@ def test_noise_of_the_server_is_one_class_and_no_row_changes_nothing() -> None:
     np.testing.assert_array_equal(before.weights, after.weights)
 
 
-def test_a_stage_in_another_place_is_refused() -> None:
-    chain: Any = plan().kernel
-    with pytest.raises(
-        TypeError, match=r"^sent must be of the kind SendStage, got Med"
-    ):
-        dataclasses.replace(chain, sent=(Median(),))
-    with pytest.raises(
-        TypeError, match=r"^server must be of the kind ServerStage, got AtO"
-    ):
-        dataclasses.replace(chain, server=AtOnce())
-    with pytest.raises(TypeError, match=r"^server\.adjusted must be .*, got Mixing;"):
-        Stepping(AtOnce(), (Mixing(jnp.float32(1)),))  # pyright: ignore
+class MedianSgd(Sgd):
+    kind: Literal["median_sgd"] = "median_sgd"  # pyright: ignore
+
+    @property
+    def stages(self):  # pyright: ignore
+        return tuple(Median() if type(s) is Mean else s for s in super().stages)
+
+
+class CompressedSgd(Sgd):
+    kind: Literal["compressed_sgd"] = "compressed_sgd"  # pyright: ignore
+
+    @property
+    def stages(self):  # pyright: ignore
+        work, *rest = super().stages
+        return (work, TopK(k=3), *rest)
+
+
+def test_a_named_method_puts_a_stage_into_its_chain() -> None:
+    method = MedianSgd(step_size=0.1, batch=4)
+    kinds = [stage["kind"] for stage in method.opened()["chain"]]
+    assert kinds == ["local_work", "weigh", "median", "step"]
+
+
+def test_what_a_stage_makes_smaller_weighs_less() -> None:
+    shape = ProblemShape(100, 10, 1, 5, 10, 4)
+    plain = Sgd(step_size=0.1, batch=4).messages(shape, common=False)
+    fewer = CompressedSgd(step_size=0.1, batch=4).messages(shape, common=False)
+    assert [message.bytes for message in plain] == [40, 40]
+    assert [message.bytes for message in fewer] == [24, 40]
+
+
+# Chains that are written out in a scenario.
+
+NAMED = {
+    "sgd": {"step_size": 0.3, "local_step_size": 0.1, "compensation": {"strength": 1}},
+    "fed_avg": {"step_size": 0.1, "local_epochs": 1, "proximal": 0.1},
+    "fed_async": {"step_size": 0.1, "local_steps": 2, "sampling": "replacement"},
+    "fed_buff": {
+        "local_steps": 2,
+        "local_optimizer": {"kind": "sgd", "learning_rate": 0.1, "momentum": 0.5},
+        "optimizer": {"kind": "amsgrad", "learning_rate": 0.01},
+        "staleness_threshold": 1,
+        "mechanism": {"clip": "contribution", "clip_bound": 1, "multiplier": 0.5},
+    },
+}
+PLAYED = {"fed_avg": {"kind": "synchronous"}, "fed_buff": {"kind": "buffered"}}
+
+
+def named(kind: str, **more: Any) -> Scenario:
+    protocol = PLAYED.get(kind, {"kind": "asynchronous"})
+    protocol |= {"size": 2} if kind == "fed_buff" else {}
+    algorithm = {"kind": kind, "batch": 11, **NAMED[kind], **more}
+    ends = {"stop": {"commits": 12}, "evaluate": {"every": {"commits": 6}}}
+    changes: dict[str, Any] = {"algorithm": algorithm, "protocol": protocol, **ends}
+    if kind == "fed_buff":
+        changes["privacy"] = {}
+    return scenario(SGD, changes)
+
+
+def opened(method: Scenario) -> Scenario:
+    """Returns the scenario with its chain written out."""
+    tree = method.model_dump(mode="json") | {"algorithm": method.algorithm.opened()}
+    return Scenario.model_validate(tree)
+
+
+def written_out(tables: dict[str, list[dict[str, Any]]]) -> str:
+    return repr(
+        {
+            (table, name): [np.asarray(value).tolist() for value in column]
+            for table, parts in tables.items()
+            for part in parts
+            for name, column in part.items()
+        }
+    )
+
+
+@pytest.mark.parametrize("kind", NAMED)
+def test_an_opened_chain_gives_the_same_trace(kind: str) -> None:
+    method = named(kind)
+    written = opened(method)
+    assert written.algorithm.kind == "chained"
+    assert written.algorithm.opened() == method.algorithm.opened()
+    assert written.algorithm.structure() == method.algorithm.structure()
+    plans = [prepare(Run(0, "base", {}, 0, 1, one)) for one in (method, written)]
+    (one, _), (two, _) = (execute([each]) for each in plans)
+    assert "commits" in one.tables
+    assert written_out(one.tables) == written_out(two.tables)
+    if kind == "fed_buff":
+        first, second = (each.guarantees for each in plans)
+        assert first == second != ()
+
+
+def test_a_budget_and_the_speeds_of_a_chain_are_those_of_the_method() -> None:
+    budget = {"epsilon": 2, "releases": 100}
+    private = {"clip_bound": 1, "budget": budget}
+    method = named("sgd", mechanism=private).algorithm
+    chain = opened(named("sgd", mechanism=private)).algorithm
+    assert chain.clips_samples
+    assert chain.noise_law == "gaussian"
+    places = method.calibrated.key, chain.calibrated.key
+    assert places == ("algorithm.mechanism.budget", "algorithm.chain.1.budget")
+    assert chain.guarantees([100], 11, 10) == method.guarantees([100], 11, 10)
+    uneven = opened(named("sgd", local_steps=6, speeds=[1, 2, 3, 3, 1])).algorithm
+    sampler = uneven.sampler(1, [np.arange(50)] * 5, None)
+    assert sampler.own_steps.tolist() == [2, 4, 6, 6, 2]
+
+
+YAML = """\
+name: own
+problem: {data: {kind: digits}, partition: {kind: iid, clients: 4}}
+clients: {compute: {law: expon}}
+protocol: {kind: asynchronous}
+algorithm: {step_size: 0.1, batch: 8, chain: [CHAIN]}
+stop: {commits: 10}
+evaluate: {every: {commits: 5}}
+"""
+WORK, REST = "{kind: local_work}, ", "{kind: weigh}, {kind: mean}, {kind: step}"
+PLAIN = WORK + REST
+BAD = {
+    "order": (
+        "{kind: weigh}, {kind: local_work}, {kind: mean}, {kind: step}",
+        (
+            ".1 must be before 'weigh', the weight, got 'local_work', the client's "
+            "work, after it; move it up"
+        ),
+    ),
+    "missing": (
+        WORK + "{kind: weigh}, {kind: step}",
+        (
+            " must have a stage for the aggregation, got none; add one, such as {kind: "
+            "mean}"
+        ),
+    ),
+    "twice": (
+        WORK + "{kind: weigh}, {kind: mean}, {kind: mean}, {kind: step}",
+        (
+            ".3 must be left out after 'mean', for the aggregation is one stage, got "
+            "'mean'; remove one"
+        ),
+    ),
+    "mixing a mean": (
+        WORK + "{kind: weigh}, {kind: mean}, {kind: mix}",
+        (
+            ".2 must be left out before 'mix', which takes contributions as they are, "
+            "got 'mean'; remove it, or end with step"
+        ),
+    ),
+    "unknown": (
+        "{kind: locl_work}, " + REST,
+        ".0.kind must be a known one, got 'locl_work'; did you mean 'local_work'?",
+    ),
+    "an option of another": (
+        "{kind: local_work, clip_bound: 1}, " + REST,
+        (
+            ".0.clip_bound is not a key of kind 'local_work'; remove it, or choose "
+            "kind clipped_work or clip, which has it"
+        ),
+    ),
+    "noise of unknown sensitivity": (
+        WORK + "{kind: noise, multiplier: 1}, " + REST,
+        (
+            ".1 must be next after a stage that clips, for noise is in proportion to "
+            "its bound, got 'noise' after 'local_work'; put clip before it"
+        ),
+    ),
+    "two rates": (
+        WORK + "{kind: weigh}, {kind: mean}, {kind: optimise, optimizer: {kind: adam, "
+        "learning_rate: 0.1}}, {kind: step}",
+        (
+            ".3.optimizer must be with the step size 1, whose place its learning rate "
+            "takes, got 0.1; write step_size: 1"
+        ),
+    ),
+    "a divisor of nothing": (
+        WORK + "{kind: weigh}, {kind: mean, divisor: 3}, {kind: step}",
+        (
+            ".2.divisor must be left out where contributions do not gather before a "
+            "commit, got 3.0; take the protocol collect"
+        ),
+    ),
+}
+"""Chains, and what is said of each."""
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_stages_that_do_not_go_together_are_one_line(case: str, tmp_path: Path) -> None:
+    chain, message = BAD[case]
+    said = complaint(YAML, "[CHAIN]", f"[{chain}]", tmp_path)
+    assert said == f"5: algorithm.chain{message}"
+
+
+def test_mixing_is_of_one_model_at_a_time(tmp_path: Path) -> None:
+    chain = "{kind: local_work}, {kind: weigh}, {kind: mix}"
+    loads(YAML.replace("CHAIN", chain), "good.yaml")
+    good = YAML.replace("asynchronous", "synchronous")
+    assert complaint(good, "[CHAIN]", f"[{chain}]", tmp_path) == (
+        "5: algorithm.chain.2.kind must be another stage than 'mix', which runs on "
+        "asynchronous or cyclic, got the protocol 'synchronous'; change one of them"
+    )
+
+
+def test_options_of_a_stage_are_swept_by_its_place() -> None:
+    sweep = "sweep: {algorithm.chain.0.local_steps: [1, 3]}\n"
+    runs = expand(loads(YAML.replace("CHAIN", PLAIN) + sweep, "swept.yaml"))
+    chains = [run.scenario.algorithm for run in runs]
+    assert [chain.chain[0].local_steps for chain in chains] == [1, 3]
+    assert [chain.steps_per_job for chain in chains] == [1, 3]
+    assert all(len(chain.chain) == 4 for chain in chains)
+    beyond = YAML.replace("CHAIN", PLAIN) + sweep.replace("chain.0", "chain.4")
+    with pytest.raises(ScenarioError, match=r"algorithm\.chain must be a list"):
+        expand(loads(beyond, "swept.yaml"))
+
+
+def test_runs_that_differ_in_numbers_of_stages_share_a_program() -> None:
+    text = YAML.replace(
+        "CHAIN", "{kind: local_work}, {kind: clip, clip_bound: 1}, REST"
+    )
+    one = loads(text.replace("REST", REST), "one.yaml").algorithm
+    two = loads(text.replace("REST", REST).replace("bound: 1", "bound: 2"), "two.yaml")
+    assert one.structure() == two.algorithm.structure()
+    longer = text.replace("REST", REST).replace(
+        "local_work", "local_work, local_steps: 2"
+    )
+    assert loads(longer, "three.yaml").algorithm.structure() != one.structure()
 
 
 # Weights.

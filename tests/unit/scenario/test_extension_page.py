@@ -22,7 +22,7 @@ MODULES = {
     "take_turns": "protocols",
     "stars": "graphs",
     "signs": "algorithms",
-    "medians": "algorithms",
+    "medians": "stages",
     "halved": "weights",
     "cosine": "step_sizes",
     "squares": "models",
@@ -40,7 +40,7 @@ OF_STUDY = ("above", "cycles")
 NAMES = {
     "stars": "star",
     "signs": "sign_sgd",
-    "medians": "median_sgd",
+    "medians": "median",
     "brier": "brier_score",
 }
 """Names of parts that are not called like their modules."""

@@ -88,6 +88,19 @@ def test_a_law_of_any_name_of_scipy_has_its_own_parameters() -> None:
     assert told(changed(clients={"compute": law})) == []
 
 
+def test_a_chain_needs_no_kind_and_its_stages_are_checked() -> None:
+    chain = [{"kind": kind} for kind in ("local_work", "weigh", "mean", "step")]
+    usual = {"step_size": 0.1, "batch": 8}
+    tree = changed()
+    for kind in ({}, {"kind": "chained"}):
+        tree["algorithm"] = {**usual, **kind, "chain": chain}
+        assert told(tree) == []
+    chain[0]["local_stps"] = 2
+    found = told(tree)
+    assert [where for where, _ in found] == ["algorithm.chain.0"]
+    assert "'local_stps' was unexpected" in found[0][1]
+
+
 def test_the_schema_lists_what_exists_and_lets_shape_parameters_be() -> None:
     described = schema()
     assert {"claims", "job"} <= {*described["properties"]}

@@ -31,6 +31,7 @@ from stalesim.simulator.scenario.setting import WorldScenario
 from stalesim.simulator.scenario.study import MOST_RUNS, expand, merge
 from stalesim.simulator.studies import memory
 from stalesim.simulator.timelines.of_run import timeline
+from tests.golden.cases import CHAIN
 
 pytestmark = pytest.mark.skipif(
     sys.platform != "linux", reason="memory is limited as Linux does it"
@@ -75,6 +76,7 @@ GOSSIP = merge(
         "algorithm": {"kind": "psgd", "step_size": 0.1, "batch": 8},
     },
 )
+
 WORLD: dict[str, Any] = {
     "name": "sizes",
     "clients": {"number": 4, "compute": {"law": "expon"}},
@@ -418,6 +420,7 @@ TREES: dict[str, dict[str, Any]] = {
         WORLD, {"clients": {"selection": {"in_flight": 2, "by": "weighted"}}}
     ),
     "buffered": merge(WORLD, {"protocol": {"kind": "buffered", "size": 2}}),
+    "chained": algorithm(SGD, **CHAIN),
     "engine": merge(SGD, {"engine": {"mode": "batched", "chunk": 10}}),
 }
 """Scenarios that together have every entry that may be a whole number; algorithms that

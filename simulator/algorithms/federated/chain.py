@@ -1,0 +1,492 @@
+"""A method as a chain of stages: their order, and what follows from them. No JAX here.
+
+    client's work -> sent -> received -> weight -> aggregation -> server's step
+
+A stage is one class with its options. Named methods make their stages of options of
+their own; `kind: chain` has them written out. What a method is to the simulator
+(batches, messages, noise, checks) follows from its stages, a plug-in's among them.
+"""
+
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+from functools import cached_property
+from itertools import pairwise
+from math import floor
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple
+
+import numpy as np
+from jaxtyping import Int
+from pydantic import model_validator
+
+from ...config.base import LocatedError, Quantity
+from ...config.catalogue import AnyPart
+from ...config.errors import ScenarioError
+from ...config.expressions import per_client
+from ...config.parts import Part, tag
+from ...learning.sampler import Sampler
+from ...learning.uneven import UnevenSampler
+from ...models.parts import ModelCounts
+from ...privacy.releases import Calibrated, Guarantee
+from ..part import FLOAT_BYTES, Algorithm, Message, ProblemShape, StepSize
+
+
+class StagePart(Part):
+    """Common base of the stages of a chain.
+
+    A stage inherits from the base of its place, below, which says what it is called
+    with. It is called with its state last, and returns the state after the row; a state
+    is any tree of arrays, by default None. `make(setup, constants)` may return another
+    object to be called so, where facts of the run matter; by default the stage itself
+    is called, its `numbers` being arrays.
+    """
+
+    made_by: ClassVar[str] = "stalesim.simulator.algorithms.federated.stages:own_stage"
+    place: ClassVar[str]
+    """Place in the chain, a key of `PLACES`."""
+    draws: ClassVar[bool] = False
+    """Whether it needs the key of the run."""
+    entry: ClassVar[tuple[str, ...]] = ()
+    """Entry of a named method that has the stage's options, for messages."""
+    protocols: ClassVar[tuple[str, ...]] = ()
+    """Names of the protocols that it runs on; by default all of the method."""
+
+    @property
+    def numbers(self) -> dict[str, float]:
+        """Options in which runs of one program may differ: by default the fractions."""
+        return {key: value for key, value in self if isinstance(value, float)}
+
+    def structure(self) -> dict[str, Any]:
+        """Returns its options, without what runs of one program may differ in."""
+        return self.model_dump(mode="json") | dict.fromkeys(self.numbers, "number")
+
+    def start(self, problem: Any, weights: Any) -> Any:
+        """Returns the state before the first row: by default none.
+
+        That of a client's stage is the state of one client; the chain keeps a table.
+        """
+        del problem, weights
+
+    def check(self, method: "Chained", protocol: Any) -> None:
+        """Refuses a protocol that the stage does not fit.
+
+        Raises:
+            LocatedError: By `method.refusal`.
+        """
+        del method, protocol
+
+    def fits(self, method: "Chained") -> None:
+        """Refuses other stages and options of a method that the stage does not fit.
+
+        Raises:
+            LocatedError: By `method.refusal`.
+        """
+        del method
+
+    def biases(self, protocol: Any, num_clients: int) -> Iterator[str]:
+        """Yields lines on clients that count more than others; by default none."""
+        del protocol, num_clients
+        yield from ()
+
+    def sent_bytes(self, given: int, num_weights: int) -> int:
+        """Returns the bytes of a message after the stage, of those before it."""
+        del num_weights
+        return given
+
+    @property
+    def noise_law(self) -> str | None:
+        """Law of the noise that it adds, if any."""
+        return None
+
+    def calibrated(self, name: str) -> Calibrated | None:
+        """Returns the budget that its noise is calculated for.
+
+        Args:
+            name: Dotted key of the stage.
+        """
+        del name
+
+    def guarantees(
+        self, method: "Chained", num_samples: Sequence[int], batch: int
+    ) -> tuple[Guarantee, ...]:
+        """Returns what one message of each client releases; nothing without noise."""
+        del method, num_samples, batch
+        return ()
+
+
+class Passes(NamedTuple):
+    """What a client goes through in a job.
+
+    Attributes:
+        steps: Q, local steps, each on a batch.
+        epochs: E, in place of them: passes over its own samples.
+        speeds: Speeds of the clients, by which they make fewer steps; None for alike.
+    """
+
+    steps: int = 1
+    epochs: int | None = None
+    speeds: Quantity | None = None
+
+
+class WorkPart(StagePart):
+    """A client's work: of a `ClientJob`, returns a `Work`, its contribution."""
+
+    place: ClassVar[str] = "work"
+    clips_samples: ClassVar[bool] = False
+    """Whether the gradient of each sample is clipped by itself."""
+
+    @property
+    def passes(self) -> Passes:
+        """What a job goes through: by default one batch."""
+        return Passes()
+
+
+class SendPart(StagePart):
+    """What is sent of a contribution: of a `ClientJob` and a `Work`, returns a `Work`.
+
+    It has a state for each client. One that makes messages smaller has `sent_bytes`.
+    """
+
+    place: ClassVar[str] = "sent"
+
+
+class ReceivePart(StagePart):
+    """Changes contributions as they arrive: of a `ServerRow` and `Contributions`."""
+
+    place: ClassVar[str] = "received"
+
+
+class AggregatePart(StagePart):
+    """Makes of a `ServerRow` and `Contributions` an `Aggregate`.
+
+    It returns the aggregate, its state, and diagnostics by name.
+    """
+
+    place: ClassVar[str] = "aggregation"
+
+
+class AdjustPart(StagePart):
+    """Changes the server's `Step` before it is made: of a `ServerRow` and a `Step`.
+
+    In a NULL row its state must stay as it is.
+    """
+
+    place: ClassVar[str] = "adjusted"
+
+
+class ServerPart(StagePart):
+    """Makes the next model: the last stage.
+
+    One without an aggregation is called with a `ServerRow` and `Contributions`, and
+    returns the model, its state, and diagnostics by name.
+    """
+
+    place: ClassVar[str] = "server"
+    aggregates: ClassVar[bool] = False
+    """Whether an aggregation stands before it."""
+
+    @property
+    def rule(self) -> StepSize | None:
+        """The server's step size; by default that of local steps."""
+        return None
+
+
+PLACES = {
+    "work": "the client's work",
+    "sent": "what is sent",
+    "received": "what is received",
+    "weight": "the weight",
+    "aggregation": "the aggregation",
+    "adjusted": "adjustments of the step",
+    "server": "the server's step",
+}
+"""Places of a chain in their order, and what stands there."""
+ONE = {"work": "local_work", "weight": "weigh", "aggregation": "mean", "server": "step"}
+"""Places of exactly one stage, with an example."""
+
+
+class Chained(Algorithm):
+    """Common base of the methods that are chains of stages."""
+
+    family: ClassVar[str] = "horizontal"
+    keeps_statistics: ClassVar[bool] = True
+    divided: ClassVar[bool] = True
+    made_by: ClassVar[str] = "stalesim.simulator.algorithms.federated.building:build"
+    protocols: ClassVar[tuple[str, ...]] = (
+        *("asynchronous", "t_synchronous", "synchronous", "cyclic", "centralised"),
+        *("buffered", "collect", "routed"),
+    )
+
+    @cached_property
+    def stages(self) -> tuple[StagePart, ...]:
+        """Its stages, in the order of `PLACES`."""
+        raise NotImplementedError
+
+    @property
+    def local_rule(self) -> StepSize:
+        """Step size of the clients' own steps."""
+        return self.step_size
+
+    @property
+    def server_rule(self) -> StepSize:
+        """Step size of the server."""
+        last = self.stages[-1]
+        rule = last.rule if isinstance(last, ServerPart) else None
+        return self.local_rule if rule is None else rule
+
+    @property
+    def step_sizes(self) -> tuple[StepSize | None, ...]:
+        """The clients' step size and the server's."""
+        return (self.local_rule, None, self.server_rule)
+
+    @property
+    def work(self) -> WorkPart:
+        """The client's work."""
+        (first, *_) = self.stages
+        assert isinstance(first, WorkPart)
+        return first
+
+    def keys_of(self, stage: StagePart) -> tuple[str | int, ...]:
+        """Returns the keys, within the algorithm, of a stage's options."""
+        return stage.entry
+
+    def refusal(self, stage: StagePart, key: str, text: str) -> LocatedError:
+        """Returns the error that an option of a stage is refused by.
+
+        Args:
+            stage: StagePart.
+            key: Its option, or nothing for the stage itself.
+            text: What it must be, what it is, and the remedy.
+        """
+        keys = self.keys_of(stage) + ((key,) if key else ())
+        return LocatedError(f"{'.'.join(map(str, keys))} {text}", keys)
+
+    def opened(self) -> dict[str, Any]:
+        """Returns the same method as a scenario has it with its stages written out."""
+        tree = WrittenChain.model_construct(
+            step_size=self.local_rule,
+            batch=self.batch,
+            sampling=self.sampling,
+            samples=self.samples,
+            chain=(),
+        )
+        own, stages = _written(tree), [_written(stage) for stage in self.stages]
+        return own | {"chain": stages}
+
+    @property
+    def steps_per_job(self) -> int:
+        """Local steps of a job; with epochs those of a client of one batch."""
+        passes = self.work.passes
+        return passes.epochs or passes.steps
+
+    @property
+    def clips_samples(self) -> bool:
+        """Whether the gradient of each sample is clipped by itself."""
+        return self.work.clips_samples
+
+    @property
+    def shortens(self) -> bool:
+        """Whether short batches are allowed: where no noise is for the full ones."""
+        return not self.clips_samples
+
+    def sampler(
+        self, seed: int, pools: list[Int[np.ndarray, " _"]], protocol: Any
+    ) -> Sampler:
+        """Returns the minibatches of a run, of steps or of epochs."""
+        passes = self.work.passes
+        if passes.speeds is None and passes.epochs is None:
+            return super().sampler(seed, pools, protocol)
+        size = self.batch_size(min(pool.size for pool in pools))
+        if passes.speeds is not None:
+            own = self._own_steps(passes, len(pools))
+            return UnevenSampler(seed, pools, size, sampling=self.sampling, own=own)
+        return UnevenSampler(seed, pools, size, epochs=passes.epochs)
+
+    def _own_steps(self, passes: Passes, num_clients: int) -> Int[np.ndarray, " K"]:
+        """Returns the local steps of each client, by its speed."""
+        assert passes.speeds is not None
+        keys = ("algorithm", *self.keys_of(self.work), "speeds")
+        name = ".".join(map(str, keys))
+        found = per_client(passes.speeds, num_clients, name)
+        if not min(found) > 0:
+            raise LocatedError(
+                f"{name} must be > 0, got {float(min(found)):g}; change it", keys
+            )
+        share = [Fraction(speed) / Fraction(max(found)) for speed in found]
+        return np.array([max(1, floor(passes.steps * each)) for each in share])
+
+    @property
+    def _noise(self) -> StagePart | None:
+        return next((stage for stage in self.stages if stage.noise_law), None)
+
+    @property
+    def noise_law(self) -> str | None:
+        """Law of the noise on what is sent, if there is any."""
+        return None if self._noise is None else self._noise.noise_law
+
+    @property
+    def calibrated(self) -> Calibrated | None:
+        """Budget of the noise, if it has one."""
+        noise = self._noise
+        if noise is None:
+            return None
+        return noise.calibrated(".".join(map(str, ("algorithm", *self.keys_of(noise)))))
+
+    def guarantees(
+        self, num_samples: Sequence[int], batch: int, num_weights: int
+    ) -> tuple[Guarantee, ...]:
+        """Returns what one message of each client releases; nothing without noise."""
+        del num_weights
+        noise = self._noise
+        return () if noise is None else noise.guarantees(self, num_samples, batch)
+
+    def biases(self, protocol: Any, num_clients: int) -> Iterator[str]:
+        """Yields lines on clients that count more than others."""
+        if getattr(protocol, "harmonic_mean", None) is not None:
+            kind = tag(type(self))
+            yield (
+                f"{kind} with protocol.harmonic_mean steps by the mean over "
+                "contributions, so that fast clients count more: malenia takes that "
+                "over clients"
+            )
+        for stage in self.stages:
+            yield from stage.biases(protocol, num_clients)
+
+    def check(self, problem: Any, protocol: Any) -> None:
+        """Refuses what a stage does not fit."""
+        super().check(problem, protocol)
+        for stage in self.stages:
+            try:
+                if stage.protocols and not protocol.names & {*stage.protocols}:
+                    known = " or ".join(stage.protocols)
+                    raise self.refusal(
+                        stage,
+                        "kind",
+                        f"must be another stage than {tag(type(stage))!r}, which runs "
+                        f"on {known}, got the protocol {protocol.kind!r}; change one "
+                        f"of them",
+                    )
+                stage.check(self, protocol)
+            except LocatedError as error:
+                raise LocatedError(
+                    f"algorithm.{error}", ("algorithm", *error.keys)
+                ) from None
+
+    def check_model(self, counts: ModelCounts) -> None:
+        """Refuses noise for models whose statistics would be sent as they are."""
+        if counts.num_statistics and (noise := self._noise) is not None:
+            name = ".".join(map(str, ("algorithm", *self.keys_of(noise))))
+            raise ScenarioError(
+                f"{name} must be left out for a model that keeps statistics of "
+                f"batches, got {counts.num_statistics} numbers, which would be sent "
+                f"without noise; normalise layers or groups"
+            )
+
+    def structure(self) -> dict[str, Any]:
+        """Returns all but the numbers that runs of one program may differ in."""
+        own = {key: getattr(self, key) for key in ("batch", "sampling", "samples")}
+        return own | {"chain": [stage.structure() for stage in self.stages]}
+
+    def messages(self, shape: ProblemShape, *, common: bool) -> tuple[Message, ...]:
+        """Returns the messages of one contribution: the model down, as much up.
+
+        Stages may make what is sent up smaller.
+        """
+        del common
+        model = sent = FLOAT_BYTES * shape.num_weights
+        for stage in self.stages:
+            sent = stage.sent_bytes(sent, shape.num_weights)
+        return (Message("gradient", "up", sent), Message("model", "down", model))
+
+    @model_validator(mode="after")
+    def _stages_fit(self) -> "Chained":
+        refuse_disorder(self.stages)
+        for stage in self.stages:
+            stage.fits(self)
+        return self
+
+
+if TYPE_CHECKING:
+    AnyStage = StagePart
+else:
+    AnyStage = Annotated[Any, AnyPart("stages")]
+
+
+class WrittenChain(Chained):
+    """A method without a name of its own: the stages of its chain, one after the other.
+
+    They stand in the order of the client's work, what is sent, what is received, the
+    weight, the aggregation, adjustments of the step, and the server's step. `stalesim
+    list fed_buff` prints the chain of a named method, to be copied and changed.
+    """
+
+    kind: Literal["chained"] = "chained"
+    step_size: StepSize
+    """Step size of the clients' own steps: a number, or a rule by which it changes. It
+    is the server's as well, unless the stage `step` has one."""
+    chain: tuple[AnyStage, ...]
+    """The stages."""
+
+    @cached_property
+    def stages(self) -> tuple[StagePart, ...]:
+        """Its stages, in their order."""
+        return self.chain
+
+    def keys_of(self, stage: StagePart) -> tuple[str | int, ...]:
+        """Returns the place of a stage."""
+        return ("chain", next(i for i, one in enumerate(self.chain) if one is stage))
+
+
+def refuse_disorder(stages: Sequence[StagePart]) -> None:
+    """Refuses stages that make no chain: in another order, missing, or too many.
+
+    Raises:
+        LocatedError: Which, and what to do.
+    """
+    order, kinds = list(PLACES), [tag(type(stage)) for stage in stages]
+    for i, (first, second) in enumerate(pairwise(stages)):
+        if order.index(second.place) < order.index(first.place):
+            raise LocatedError(
+                f"chain.{i + 1} must be before {kinds[i]!r}, {PLACES[first.place]}, "
+                f"got {kinds[i + 1]!r}, {PLACES[second.place]}, after it; move it up",
+                ("chain", i + 1),
+            )
+    last = stages[-1] if stages else None
+    steps = not isinstance(last, ServerPart) or last.aggregates
+    for place, example in ONE.items():
+        there = [i for i, stage in enumerate(stages) if stage.place == place]
+        if len(there) > 1:
+            raise LocatedError(
+                f"chain.{there[1]} must be left out after {kinds[there[0]]!r}, for "
+                f"{PLACES[place]} is one stage, got {kinds[there[1]]!r}; remove one",
+                ("chain", there[1]),
+            )
+        if not there and (steps or place != "aggregation"):
+            raise LocatedError(
+                f"chain must have a stage for {PLACES[place]}, got none; add one, such "
+                f"as {{kind: {example}}}",
+                ("chain",),
+            )
+    for i, stage in enumerate(() if steps else stages):
+        if stage.place in ("aggregation", "adjusted"):
+            raise LocatedError(
+                f"chain.{i} must be left out before {kinds[-1]!r}, which takes "
+                f"contributions as they are, got {kinds[i]!r}; remove it, or end with "
+                f"step",
+                ("chain", i),
+            )
+
+
+def _written(part: Part) -> dict[str, Any]:
+    """Returns options as a scenario has them, without the usual ones."""
+    fields, dumped = type(part).model_fields, part.model_dump(mode="json")
+    named = {"kind": dumped.pop("kind")} if isinstance(part, StagePart) else {}
+    return named | {
+        key: value
+        for key, value in dumped.items()
+        if key in fields and value is not None and not _usual(part, key)
+    }
+
+
+def _usual(part: Part, key: str) -> bool:
+    field = type(part).model_fields[key]
+    return not field.is_required() and getattr(part, key) == field.default
