@@ -196,12 +196,12 @@ def _rising(looks: tuple[int, ...]) -> tuple[int, ...]:
     return looks
 
 
-def _with_kind(algorithm: Any) -> Any:
-    """Returns an algorithm with its kind, which a written chain may leave out."""
-    if not isinstance(algorithm, dict) or "chain" not in algorithm:
-        return algorithm
+def _with_kind(entry: Any) -> Any:
+    """Returns an algorithm's entry with its kind, which a chain may leave out."""
+    if not isinstance(entry, dict) or "chain" not in entry:
+        return entry
     known = (p for p in parts("algorithms") if "chain" in p.model_fields)
-    return {"kind": tag(next(known)), **algorithm}
+    return {"kind": tag(next(known)), **entry}
 
 
 class Scenario(BaseScenario):
