@@ -371,8 +371,8 @@ def _program(runs: list[Prepared], mode: str) -> Program:
 def _devices_of_waves(prepared: Prepared, mode: str) -> list[Any]:
     """Returns the devices that share the work of waves; none without waves.
 
-    A rule of shapes and devices. Which rows are computed where changes no number, so
-    that the same study has the same trace however many cores are free.
+    A rule of shapes and of the sort of device, not of how many there are: the same
+    study has the same trace however many cores are free.
     """
     scenario, timeline = prepared.run.scenario, prepared.timeline
     data = sum(leaf.nbytes for leaf in jax.tree.leaves(prepared.problem))
@@ -381,7 +381,8 @@ def _devices_of_waves(prepared: Prepared, mode: str) -> list[Any]:
     if mode == "waves":
         return devices
     tried = mode == "compiled" and scenario.engine.mode == "auto"
-    if not tried or len(devices) < 2 or not scenario.algorithm.divided:
+    on_cpu = devices[0].platform == "cpu"
+    if not (tried and on_cpu and scenario.algorithm.divided):
         return []
     kernel: Any = prepared.kernel
     event = execution.null_events(1, timeline.width, prepared.samples)

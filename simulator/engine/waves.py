@@ -27,11 +27,14 @@ the longest wave would be copied between devices at each of them."""
 
 
 LEAST_FLOPS = 1e7
-"""Least operations of a row for which waves are taken; a wave costs about a tenth of
+"""Least operations of a job for which waves are taken; a wave costs about a tenth of
 their 2 ms."""
 LEAST_FLOPS_A_NUMBER = 400
-"""Operations for each number of its message, which is copied to all devices and
+"""Least operations for each number of its message, which is copied to all devices and
 applied on each: two batches of 32 rows for each weight of a dense layer."""
+LEAST_FLOPS_OF_ROUND = 1e6
+"""Least operations of a job of a row that has several: one after the other they are
+faster than in one batch, on one device as well, where they are not tiny."""
 
 
 class Waves(Program):
@@ -104,7 +107,8 @@ def work_is_long(
 ) -> bool:
     """Says whether the work of a row takes long enough for waves: by its shapes alone.
 
-    Nothing is compiled. Loops of local steps count once.
+    So a run is executed alike whatever the number of devices. Nothing is compiled.
+    Loops of local steps count once.
 
     Args:
         kernel: Kernel of the run.
@@ -113,16 +117,31 @@ def work_is_long(
         key: Key of the run.
         num_registers: Registers of its timeline.
     """
+    arguments = kernel, problem, events, key
+    leaves, tree = jax.tree.flatten(arguments)
+    shapes = tuple((leaf.shape, leaf.dtype) for leaf in leaves)
+    known = tree, shapes, num_registers
+    if known not in _LONG:
+        _LONG[known] = _is_long(arguments, num_registers)
+    return _LONG[known]
 
+
+_LONG: dict[Any, bool] = {}
+"""What was found of runs of some structure and shapes; tracing one takes 0.1 s."""
+
+
+def _is_long(arguments: tuple[Any, ...], num_registers: int) -> bool:
     def work(kernel: Divided, problem: Any, events: Event, key: Any) -> Any:
         state = start(kernel, problem, key, num_registers).state
         return kernel.contribute(problem, state, row_of(events, 0))
 
-    arguments = kernel, problem, events, key
+    width = arguments[2].worker.shape[1]
     sent = jax.tree.leaves(jax.eval_shape(work, *arguments))
-    numbers = sum(leaf.size for leaf in sent)
+    numbers = sum(leaf.size for leaf in sent) / width
     found: Any = jax.jit(work).lower(*arguments).cost_analysis()
-    flops = (found or {}).get("flops", 0)
+    flops = (found or {}).get("flops", 0) / width
+    if width > 1:
+        return flops >= LEAST_FLOPS_OF_ROUND
     return flops >= max(LEAST_FLOPS, LEAST_FLOPS_A_NUMBER * numbers)
 
 
