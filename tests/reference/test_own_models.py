@@ -243,6 +243,6 @@ def test_messages_and_weights_are_counted_from_the_model() -> None:
         for model in ({"kind": "linear"}, own)
     )
     assert other.shape == plain.shape
-    assert other.shares.num_weights == 650
+    assert other.shape.num_weights == 650
     workloads = [p.timeline.workload for p in (plain, other)]
     assert workloads[0] == workloads[1]

@@ -1,7 +1,7 @@
 """Waves: which rows depend on none of each other, by the record."""
 
 import numpy as np
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stalesim.simulator import waves
@@ -28,6 +28,7 @@ def ends_one_by_one(
     return found
 
 
+@settings(max_examples=100, deadline=None, derandomize=True)
 @given(st.data())
 def test_ends_are_as_the_definition_says(data: st.DataObject) -> None:
     rows = data.draw(st.integers(0, 12))

@@ -18,7 +18,7 @@ from greenlet import getcurrent, greenlet
 
 from stalesim.simulator.config.errors import StudyError
 from stalesim.simulator.studies.entries import Done
-from stalesim.simulator.studies.executors import Hear, WorkerDiedError
+from stalesim.simulator.studies.executors import OnProgress, WorkerDiedError
 from stalesim.simulator.studies.paths import LOCKS
 from stalesim.simulator.studies.planning import Task
 from stalesim.simulator.studies.worker import work
@@ -123,7 +123,7 @@ class Workers:
         self._play, self._runner = play, runner
 
     def execute(
-        self, tasks: Mapping[int, Task], folder: Path, hear: Hear
+        self, tasks: Mapping[int, Task], folder: Path, report: OnProgress
     ) -> Iterator[tuple[int, Done]]:
         """Yields what tasks have left, as they end."""
         play = self._play
