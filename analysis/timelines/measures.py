@@ -99,7 +99,7 @@ def by_run(jobs: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
         Columns run, group, start_s, commits_per_s, contributions_per_s,
         staleness_mean, staleness_50, staleness_90, staleness_99, staleness_max,
         applied, rejected, lost, crashed (shares of the jobs that ended), waiting_mean
-        (s), queue_length, queued_mean (s).
+        (s), queue_length, queued_mean (s), and those of `parallelism`.
     """
     rows = []
     for run, mine in _each(jobs, runs):
@@ -125,8 +125,22 @@ def by_run(jobs: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
         row["waiting_mean"] = later["waiting"].mean()
         row["queue_length"] = later["waiting"].sum() / seconds
         row["queued_mean"] = later["queued"].mean()
-        rows.append(row)
+        rows.append(row | parallelism(run))
     return pd.DataFrame(rows)
+
+
+def parallelism(run: Any) -> dict[str, float]:
+    """Returns how many of a run's jobs can be computed at once, NaN if not known.
+
+    Args:
+        run: Run with `jobs` and `waves`, as `simulator.waves.CriticalPath` counts them.
+
+    Returns:
+        jobs, waves (the length of the critical path, jobs), wave_width (jobs a wave).
+    """
+    told = (getattr(run, name, None) for name in ("jobs", "waves"))
+    jobs, waves = (np.nan if number is None else float(number) for number in told)
+    return {"jobs": jobs, "waves": waves, "wave_width": jobs / (waves or np.nan)}
 
 
 def by_group(measured: pd.DataFrame) -> pd.DataFrame:

@@ -51,6 +51,7 @@ ENDS = {
     "queue_length": "at server",
     "queued_mean": QUEUED,
 }
+PARALLEL = {"jobs": "jobs", "waves": "waves", "wave_width": "width"}
 CLIENTS = {
     "staleness_mean": "stale mean",
     "staleness_max": "max",
@@ -90,6 +91,9 @@ def tables(study: Study | View) -> Iterator[tuple[str, pd.DataFrame]]:
     queues = any(facts.of(entry, "queues_jobs") for entry in entries)
     columns = {c: t for c, t in ENDS.items() if queues or t != QUEUED}
     yield title, _cells(measured, of_runs, columns)
+    if measured["waves"].notna().any():
+        title = f"{name}: waves, each of jobs that can be computed at once"
+        yield title, _cells(measured, of_runs, PARALLEL)
     if (gaps := _spectral_gaps(seen)) is not None:
         yield f"{name}: averaging between workers", gaps
     whose = {group: seen.who(group)[clients.GROUP] for group in forms}
@@ -209,11 +213,13 @@ CAPTIONS = {
 OUTPUTS = (
     "Commits and contributions per virtual second; staleness of contributions in "
     "commits (those between a client's read and the commit of its work); shares of "
-    "jobs that were applied, rejected, lost or crashed; waiting; use of each client. "
+    "jobs that were applied, rejected, lost or crashed; waiting; use of each client; "
+    "waves, each of jobs of which none has read what another is part of, and their "
+    "width, the jobs of a wave. "
     "Means over replicates; in brackets the closed form of the steady state, where one "
     "is known. Speed, staleness, waiting and use are measured after the start of each "
     "run, that is when the jobs that first filled the system have ended, or over all "
-    "of it where that is not over; maxima, shares and counts are of all of it."
+    "of it where that is not over; maxima, shares, counts and waves are of all of it."
 )
 """What is measured, for a report."""
 

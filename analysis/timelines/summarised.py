@@ -13,7 +13,7 @@ from jaxtyping import Float, Int
 
 from .. import frames
 from ..frames import Study
-from .measures import ENDS, QUANTILES, averaged
+from .measures import ENDS, QUANTILES, averaged, parallelism
 
 OF_CLIENTS = {
     "steady_staleness_mean": "staleness_mean",
@@ -55,7 +55,7 @@ def by_run(study: Study, runs: pd.DataFrame) -> pd.DataFrame:
         row["waiting_mean"] = told["waiting_s"] / (later or np.nan)
         row["queue_length"] = told["waiting_s"] / seconds
         row["queued_mean"] = told.get("queued_s", np.nan) / (later or np.nan)
-        rows.append(row)
+        rows.append(row | parallelism(run))
     return pd.DataFrame(rows)
 
 

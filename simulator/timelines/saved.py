@@ -35,6 +35,7 @@ from ..trace.journal import line
 from ..trace.manifest import NAME, read_manifest
 from ..trace.parts import compact
 from ..trace.study import journal_of, journal_session
+from ..waves import CriticalPath
 from ..world.workload import Workload
 from .base import RunTimeline
 from .of_run import timeline
@@ -326,10 +327,11 @@ def _take_up(
 ) -> Iterator[float]:
     """Goes through a timeline; yields its fraction, and says at last how it ended."""
     commits, contributions, last = 0, 0, 0.0
-    reason = StopReason.INTERRUPTED
+    reason, path = StopReason.INTERRUPTED, CriticalPath(source.entry["num_clients"])
     goal = source.entry.get("scenario", {}).get("stop", {}).get("commits")
     for chunk in source.chunks():
         tables.add(chunk)
+        path.add(chunk)
         rows = chunk.rows
         present = rows.worker != NO_WORKER
         effect = effects(rows.kind)
@@ -347,5 +349,7 @@ def _take_up(
         stop_reason=reason.value,
         commits=commits,
         contributions=contributions,
+        jobs=path.jobs,
+        waves=path.waves,
         virtual_s=source.horizon if at_horizon else last,
     )

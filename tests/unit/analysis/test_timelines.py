@@ -93,6 +93,13 @@ def test_a_run_is_measured() -> None:
         assert found[name] == pytest.approx(value), name
 
 
+def test_the_width_of_a_run_is_its_jobs_over_its_waves() -> None:
+    counted = timelines.by_run(JOBS, RUNS.assign(jobs=12, waves=4)).iloc[0]
+    assert counted[["jobs", "waves", "wave_width"]].tolist() == [12, 4, 3]
+    for unknown in (RUNS, RUNS.assign(jobs=12, waves=None)):
+        assert np.isnan(timelines.by_run(JOBS, unknown)["wave_width"]).all()
+
+
 def test_clients_are_measured() -> None:
     found = timelines.by_client(JOBS, INCIDENTS, RUNS).set_index("client")
     assert found["utilisation"].tolist() == pytest.approx([0.25, 0.35, 0.0])

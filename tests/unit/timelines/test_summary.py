@@ -96,6 +96,7 @@ def assert_same(whole: View, summed: View) -> None:
         pd.testing.assert_frame_equal(
             expected, found, check_dtype=False, rtol=1e-9, atol=1e-9
         )
+    assert whole.by_run["waves"].notna().all()
     for _, runs in whole.runs.groupby("group"):
         expected = whole.histogram(runs)
         pd.testing.assert_frame_equal(
