@@ -103,7 +103,7 @@ def test_what_a_study_says_of_metrics_is_read_without_the_plug_in() -> None:
     assert style.metric_label("fit", study) == "Fit (dB)"
     assert style.metric_label("test_loss", study) == "Test loss (mm)"
     words = " ".join(summary.notes(study))
-    assert "final: fit in dB, higher is better; mean of the last tenth" in words
+    assert "final: fit (dB, higher is better); mean of the last tenth" in words
     rows = dict(design._outputs(study.manifest)[1])
     assert rows["fit"] == "of the test rows (dB; higher is better)"
     assert rows["test_loss"] == "mean over the test rows (mm; lower is better)"

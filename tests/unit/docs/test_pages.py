@@ -244,6 +244,7 @@ def test_the_reference_of_scenarios_is_in_the_order_of_a_file(keys: str) -> None
         "`server`",
         "Protocols",
         "Algorithms",
+        "Stages of a chain",
         "Staleness weights",
         "`privacy`",
     ]
