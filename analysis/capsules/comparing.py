@@ -11,7 +11,6 @@ from ..markup import no_formulas
 from . import contents, digests
 from .reading import Capsule
 
-MACHINE = ("platform", "cores", "device", "backend")
 SAME = ("claim", "says", "origin")
 """Columns that tell which claim a verdict is about."""
 

@@ -6,14 +6,13 @@ from typing import Any
 
 from ...simulator.config.text import counted, ranges
 from ...simulator.scenario.grid import REPLICATES, ZIPPED
+from ...simulator.trace import MACHINE
 from .. import facts
 from . import world
 from .item import Item
 from .runs import ended
 from .words import duration, entries, listed, span
 
-MACHINE = ("platform", "cores", "device", "backend")
-"""Entries of the environment that are no software."""
 UNITS = {"time": "virtual s"}
 """Units of limits whose keys are no units."""
 SIMPY = (

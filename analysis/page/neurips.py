@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from ...simulator.config.catalogue import parts
 from ...simulator.config.parts import tag
 from ...simulator.config.text import counted
+from ...simulator.trace import MACHINE
 from .. import claims, summary
 from ..frames import Study, data_sets
 from ..statistics import LEVEL, MEDIANS
@@ -263,8 +264,7 @@ def _statistics(study: Study) -> list[str]:
 
 def _compute(manifest: dict[str, Any]) -> list[str]:
     environment = manifest.get("environment") or {}
-    named = ("platform", "cores", "device", "backend")
-    machine = [f"{name} {environment[name]}" for name in named if name in environment]
+    machine = [f"{name} {environment[name]}" for name in MACHINE if name in environment]
     elapsed = [run["elapsed_s"] for run in manifest["runs"] if run.get("elapsed_s")]
     found = [f"Machine: {', '.join(machine)}."] if machine else []
     if elapsed:

@@ -4,6 +4,7 @@ import contextlib
 import os
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 ONE_THREAD = "--xla_cpu_multi_thread_eigen=false"
 """With more threads a run burns twice the processor time for the same wall time."""
@@ -15,6 +16,13 @@ SUMS_OF_XLA = "--xla_cpu_experimental_ynn_fusion_type=-reduce"
 """YNNPACK, to which XLA takes sums, gets some wrong: docs/performance.md."""
 SUMS_OF_YNNPACK = (0, 10, 2)
 """First version of jaxlib whose sums are YNNPACK's."""
+
+SAME_AGAIN = "--xla_gpu_deterministic_ops=true"
+"""Repeats of a run end alike on a GPU, to the bit."""
+UNTUNED = "--xla_gpu_autotune_level=0"
+"""Else products are by whichever of a GPU's programs was fastest when it was tried."""
+GPUS = (Path("/dev/nvidiactl"), Path("/dev/kfd"), Path("/dev/dxg"))
+"""Devices by which Linux has GPUs of NVIDIA, of AMD, and of Windows around it."""
 
 MAPPINGS = Path("/proc/self/maps")
 """The memory mappings of this process, one a line, on Linux."""
@@ -40,6 +48,9 @@ def with_flags(flags: str) -> str:
     }
     if _version() >= SUMS_OF_YNNPACK:  # others end at a flag that they do not know
         needed["xla_cpu_experimental_ynn_fusion_type"] = SUMS_OF_XLA
+    if any(path.exists() for path in GPUS):  # all versions that we admit know these
+        needed["xla_gpu_deterministic_ops"] = SAME_AGAIN
+        needed["xla_gpu_autotune_level"] = UNTUNED
     missing = [flag for name, flag in needed.items() if name not in flags]
     return " ".join([*flags.split(), *missing])
 
@@ -53,6 +64,25 @@ def use_cores(number: int) -> None:
 
     with contextlib.suppress(RuntimeError):
         jax.config.update("jax_num_cpu_devices", number)
+
+
+def products() -> str:
+    """Returns the type in which numbers of float32 are multiplied by matrices.
+
+    JAX's setting, or its default on this device: TF32, which has 11 bits of 24, on GPUs
+    of NVIDIA since Ampere, and bfloat16 on TPUs.
+    """
+    import jax
+
+    settings: Any = jax.config
+    chosen = settings.jax_default_matmul_precision
+    if chosen not in (None, "default"):
+        return str(chosen)
+    here = jax.devices()[0]
+    if here.platform == "tpu":
+        return "bfloat16"
+    major = str(getattr(here, "compute_capability", "")).split(".")[0]
+    return "tensorfloat32" if major.isdecimal() and int(major) >= 8 else "float32"
 
 
 def _version() -> tuple[int, ...]:

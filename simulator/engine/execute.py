@@ -15,6 +15,10 @@ from ..algorithms.base import Event, Info, Kernel, Probeable
 from ..timeline import NO_SAMPLE, NO_SLOT, NO_WORKER, Kind
 from .row_stream import Segment
 
+BLOCK = 16
+"""Rows of an inner loop where the device is no CPU. The number of turns of such a loop
+is in the program; of one with traced bounds a GPU's host is asked before each turn."""
+
 
 class Carry(NamedTuple):
     """The state that goes from row to row.
@@ -112,6 +116,7 @@ class Program:
     ) -> None:
         self.kernel, self.problem = kernel, problem
         self.batched, self.shared, self.stepwise = batched, shared, stepwise
+        self._block = 1 if jax.default_backend() == "cpu" else BLOCK
         self._info: dict[str, jax.ShapeDtypeStruct] | None = None
 
     @property
@@ -142,7 +147,7 @@ class Program:
             bounds = np.int32(first), np.int32(last)
             return _run(
                 self.kernel, self.problem, carry, events, *bounds, infos,
-                batched=self.batched, shared=self.shared,
+                batched=self.batched, shared=self.shared, block=self._block,
             )  # fmt: skip
         carry = _settle(self.kernel, carry)
         for row in range(first, last):
@@ -223,7 +228,7 @@ def settled(algorithm: Kernel, carry: Carry, *, batched: bool) -> Carry:
 _settle = jax.jit(partial(settled, batched=False), donate_argnums=(1,))
 
 
-@partial(jax.jit, static_argnames=("batched", "shared"), donate_argnums=(2, 6))
+@partial(jax.jit, static_argnames=("batched", "shared", "block"), donate_argnums=(2, 6))
 def _run(
     algorithm: Kernel,
     problem: Any,
@@ -235,6 +240,7 @@ def _run(
     *,
     batched: bool,
     shared: bool,
+    block: int = 1,
 ) -> tuple[Carry, Info]:
     step = _batched(batched, shared)
     carry = settled(algorithm, carry, batched=batched)
@@ -245,7 +251,16 @@ def _run(
         carry, info = step(algorithm, problem, carry, event)
         return carry, {k: infos[k].at[row].set(v) for k, v in info.items()}
 
-    return jax.lax.fori_loop(first, last, body, (carry, infos))
+    def rows_of_block(number: Int[Array, ""], carried: Any) -> Any:
+        at = first + number * block
+        return jax.lax.fori_loop(0, block, lambda row, c: body(at + row, c), carried)
+
+    carried = carry, infos
+    if block > 1:
+        whole = (last - first) // block
+        carried = jax.lax.fori_loop(0, whole, rows_of_block, carried)
+        first = first + whole * block
+    return jax.lax.fori_loop(first, last, body, carried)
 
 
 @partial(jax.jit, donate_argnums=(2,))

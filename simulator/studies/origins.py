@@ -12,6 +12,7 @@ from typing import Any
 
 from .. import inputs
 from ..config.errors import StudyError
+from ..engine.device import products
 from ..inputs import Inputs
 from ..storage import files
 from ..trace import provenance
@@ -175,4 +176,5 @@ def of_this_program(also: Sequence[str] = ()) -> dict[str, Any]:
         (*LIBRARIES, *also),
         device=str(jax.devices()[0].device_kind),
         backend=jax.default_backend(),
+        products=products(),
     )

@@ -12,7 +12,7 @@ from ..config.errors import DamageError, StudyError
 from .columns import COLUMNS, TraceColumn
 from .disk import DISK, Disk
 from .journal import Files, StudyWarning
-from .manifest import is_world, provenance, write_manifest
+from .manifest import MACHINE, is_world, provenance, write_manifest
 from .measured import metric_of_study
 from .numbering import inward
 from .study import LEFT_OUT, Study, is_summary, load
@@ -22,6 +22,7 @@ __all__ = [
     "COLUMNS",
     "DISK",
     "LEFT_OUT",
+    "MACHINE",
     "Categorical",
     "DamageError",
     "Disk",

@@ -218,6 +218,10 @@ def _damaged(path: Path, why: str) -> StudyError:
     )
 
 
+MACHINE = ("platform", "cores", "device", "backend", "products")
+"""Entries of the environment that are no software."""
+
+
 def provenance(libraries: tuple[str, ...], **also: str) -> dict[str, Any]:
     """Returns the provenance of a study for its manifest: program, machine and command.
 

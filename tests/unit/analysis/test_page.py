@@ -151,6 +151,7 @@ def test_a_page_is_whole_and_tells_everything(study: Study, text: str) -> None:
         str(study.manifest["runs"][0]["seed"]),
         f"jax=={environment['jax']}",
         environment["platform"],
+        f"products {environment['products']}",
         "stalesim run tiny.yaml -o tiny-again",
         "poisson(mu=2*m, loc=0, scale=1/(2*M), shift=1e-06)",
         "clients.upload removed",

@@ -15,8 +15,10 @@ from stalesim.simulator.config.errors import UserError
 from stalesim.simulator.engine import compiler, device
 from stalesim.simulator.engine.device import (
     ONE_THREAD,
+    SAME_AGAIN,
     STORES_APART,
     SUMS_OF_XLA,
+    UNTUNED,
     with_flags,
 )
 from stalesim.simulator.scenario.study import merge
@@ -71,8 +73,25 @@ def test_flags_are_added_to_those_of_the_user(
     given: str, wanted: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(device, "_version", lambda: (0, 10, 1))
+    monkeypatch.setattr(device, "GPUS", ())
     assert with_flags(given).split() == wanted
     assert with_flags(with_flags(given)) == with_flags(given)
+
+
+def test_a_gpu_computes_the_same_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    there = {SAME_AGAIN, UNTUNED}
+    monkeypatch.setattr(device, "GPUS", (tmp_path / "none",))
+    assert not there & {*with_flags("").split()}
+    monkeypatch.setattr(device, "GPUS", (tmp_path / "none", tmp_path))
+    assert there <= {*with_flags("").split()}
+    theirs = "--xla_gpu_autotune_level=4"
+    assert UNTUNED not in with_flags(theirs).split()
+    # This version's program ends at a flag that it does not know.
+    known = {**os.environ, "XLA_FLAGS": with_flags("")}
+    command = [sys.executable, "-c", "import jax; print(jax.devices())"]
+    assert subprocess.run(command, env=known, check=True, capture_output=True).stdout
 
 
 def test_the_flag_of_sums_is_for_versions_that_know_it(

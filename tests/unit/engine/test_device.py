@@ -1,6 +1,8 @@
 """Compiled programs are forgotten before there are more than XLA survives."""
 
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -69,3 +71,23 @@ def test_a_system_that_does_not_say_keeps_its_programs(
     assert not device.release_programs()
     monkeypatch.setattr(device, "MOST_MAPPINGS", tmp_path / "none")
     assert not device.release_programs()
+
+
+@pytest.mark.parametrize(
+    ("chosen", "here", "found"),
+    [
+        (None, {"platform": "cpu"}, "float32"),
+        (None, {"platform": "gpu", "compute_capability": "7.5"}, "float32"),
+        (None, {"platform": "gpu", "compute_capability": "9.0"}, "tensorfloat32"),
+        ("default", {"platform": "gpu", "compute_capability": "12.0"}, "tensorfloat32"),
+        (None, {"platform": "gpu", "compute_capability": "gfx90a"}, "float32"),
+        (None, {"platform": "tpu"}, "bfloat16"),
+        ("highest", {"platform": "tpu"}, "highest"),
+    ],
+)
+def test_the_precision_of_products_is_that_of_the_setting_and_device(
+    chosen: str | None, here: dict[str, str], found: str, monkeypatch: Any
+) -> None:
+    monkeypatch.setattr(jax, "devices", lambda: [SimpleNamespace(**here)])
+    with jax.default_matmul_precision(chosen):
+        assert device.products() == found

@@ -217,7 +217,45 @@ def test_one_compilation_whatever_the_evaluation_points() -> None:
     assert execution._run._cache_size() == 1
 
 
-def arrays(carry: execution.Carry) -> list[np.ndarray]:
+@pytest.mark.parametrize("family", ALWAYS)
+def test_blocks_of_rows_are_rows_to_the_bit(family: str) -> None:
+    run = prepared(*FAMILIES[family])
+    feed = _row_stream(run, 64)
+    feed.next(1)
+    events = execution.null_events(64, run.timeline.width, run.samples)
+    execution.put(events, 0, feed.next(64))
+    program = execution.Program(run.kernel, run.problem)
+    assert program._block == 1  # here, on a CPU
+
+    def executed(block: int, first: int, last: int) -> list[np.ndarray]:
+        program._block = block
+        carry = program.start(jax.random.key(3), run.timeline.num_registers)
+        infos = program.infos(carry, events)
+        return arrays(program.run(carry, events, first, last, infos))
+
+    for first, last in ((3, 3 + 2 * execution.BLOCK + 5), (3, 7), (0, 64), (5, 5)):
+        alone, blocks = (executed(n, first, last) for n in (1, execution.BLOCK))
+        for one, other in zip(alone, blocks, strict=True):
+            np.testing.assert_array_equal(one, other)
+
+
+def test_the_length_of_a_block_is_in_the_compiled_program() -> None:
+    run = prepared(SGD)
+    program = execution.Program(run.kernel, run.problem)
+    carry = program.start(jax.random.key(3), run.timeline.num_registers)
+    events = execution.null_events(64, run.timeline.width, run.samples)
+    rows = run.kernel, run.problem, carry, events, np.int32(0), np.int32(64)
+    known = f'"known_trip_count":{{"n":"{execution.BLOCK}"}}'
+    for block, found in ((1, 0), (execution.BLOCK, 1)):
+        compiled = execution._run.lower(
+            *rows, program.infos(carry, events), batched=False, shared=True, block=block
+        ).compile()
+        text = compiled.as_text()
+        assert text is not None
+        assert text.count(known) == found
+
+
+def arrays(carry: Any) -> list[np.ndarray]:
     """Returns everything that a carry holds, keys as their words."""
     leaves = [
         jax.random.key_data(leaf)
