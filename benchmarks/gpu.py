@@ -136,7 +136,7 @@ def prepared(config: Scenario, seed: int = 1) -> Prepared:
     return simulation.prepare(Run(0, "", {}, 0, seed, config))
 
 
-class Rows:
+class BlockRows:
     """A buffer of rows on the device, and the state that goes through it.
 
     Args:
@@ -177,7 +177,7 @@ class Rows:
         return np.asarray(self.held[1]["loss"])
 
 
-def micros(rows: Rows) -> float:
+def micros(rows: BlockRows) -> float:
     """Returns microseconds a row."""
     return best(rows) / rows.length * 1e6
 
@@ -185,7 +185,7 @@ def micros(rows: Rows) -> float:
 def against_loops(size: Size) -> tuple[Row, list[Row]]:
     """Rows against a loop of NumPy and one of jitted calls, us a row."""
     run = prepared(setting(LINEAR, size.rows))
-    engine = micros(rows := Rows([run]))
+    engine = micros(rows := BlockRows([run]))
     x = np.asarray(run.problem.x)[:, :784]
     x, y = np.ascontiguousarray(x), np.asarray(run.problem.y)
     count = rows.length
@@ -196,7 +196,7 @@ def against_loops(size: Size) -> tuple[Row, list[Row]]:
         ("SGD, 784-10", engine, loop, jitted(run, count, 32) / count * 1e6)
     ]
     run = prepared(setting(DENSE, size.rows))
-    engine = micros(rows := Rows([run]))
+    engine = micros(rows := BlockRows([run]))
     found.append(
         ("SGD, 784-128-64-10", engine, "", jitted(run, count, 32) / count * 1e6)
     )
@@ -233,7 +233,7 @@ def together(size: Size) -> tuple[Row, list[Row]]:
     for count in size.runs:
         config = setting(LINEAR, size.rows)
         runs = [prepared(config, seed) for seed in range(1, count + 1)]
-        each = micros(Rows(runs))
+        each = micros(BlockRows(runs))
         alone = alone or each
         found.append((count, each, count / each * 1e6, count * alone / each))
     head = ("runs", "us a row of all", "updates a second", "of one by one")
@@ -244,7 +244,7 @@ def networks(size: Size) -> tuple[Row, list[Row]]:
     """Gossip, ms a step: rows, the same by hand; gradients in turn and together."""
     run = prepared(gossip(size))
     commits = 2 * size.workers
-    engine = best(Rows([run])) / commits * 1e3
+    engine = best(BlockRows([run])) / commits * 1e3
     hand = by_hand(run, commits, size.batch) / commits * 1e3
     in_turn, at_once = (t / size.workers * 1e3 for t in batching(run, size.batch))
     head = ("weights", "engine", "by hand", "gradients in turn", "gradients together")
@@ -303,12 +303,12 @@ def in_waves(size: Size) -> tuple[Row, list[Row]]:
     }
     rows = min(size.rows, 256)
     run = prepared(setting({}, rows, problem=problem))
-    alone = Rows([run])
+    alone = BlockRows([run])
     found: list[Row] = [("rows", micros(alone), "")]
     kernel: Any = run.kernel
     for count in range(1, len(jax.local_devices()) + 1):
         waves = Waves(kernel, run.problem, jax.local_devices()[:count])
-        both = Rows([run], waves)
+        both = BlockRows([run], waves)
         each = micros(both)
         same = np.array_equal(both.loss(), alone.loss())
         found.append((f"waves, devices: {count}", each, same))
@@ -325,7 +325,7 @@ def products(size: Size) -> tuple[Row, list[Row]]:
         exact = None
         for precision in ("highest", "tensorfloat32", "bfloat16"):
             with jax.default_matmul_precision(precision):
-                rows = Rows([prepared(config)])
+                rows = BlockRows([prepared(config)])
                 rows()
                 loss = rows.loss()
                 exact = loss if exact is None else exact
@@ -341,7 +341,7 @@ def blocks(size: Size) -> tuple[Row, list[Row]]:
     for name, model in (("784-10", LINEAR), ("784-128-64-10", DENSE)):
         run, losses = prepared(setting(model, size.rows)), []
         for block in (1, 16, 256):
-            rows = Rows([run])
+            rows = BlockRows([run])
             rows.program._block = block
             rows()
             losses.append(rows.loss())
@@ -362,7 +362,7 @@ def kernels(size: Size) -> tuple[Row, list[Row]]:
 
 def kernels_a_row(run: Prepared) -> Counter[str]:
     """Returns how many instructions of each kind the compiled body of a row starts."""
-    rows = Rows([run])
+    rows = BlockRows([run])
     carry, infos = rows.held
     bounds = np.int32(0), np.int32(rows.length)
     lowered = run_rows.lower(
@@ -405,7 +405,7 @@ def child(size: Size) -> None:
         ("SGD, 784-128-64-10", setting(DENSE, size.rows)),
         ("network of gossip", gossip(size)),
     ):
-        rows = Rows([prepared(config)])
+        rows = BlockRows([prepared(config)])
         rows()
         digest = hashlib.sha256(rows.loss().tobytes()).hexdigest()
         found[name] = digest, micros(rows)
@@ -414,7 +414,7 @@ def child(size: Size) -> None:
 
 def profile(size: Size, out: Path) -> tuple[Row, list[Row]]:
     """A profile of one buffer of rows, for TensorBoard or Perfetto."""
-    rows = Rows([prepared(setting(LINEAR, size.rows))])
+    rows = BlockRows([prepared(setting(LINEAR, size.rows))])
     jax.block_until_ready(rows())
     with jax.profiler.trace(str(out / "profile")):
         jax.block_until_ready(rows())
@@ -471,11 +471,11 @@ def main() -> None:
     out.mkdir(parents=True, exist_ok=True)
     here = f"{jax.devices()[0].device_kind}, jax {jax.__version__}, "
     here += f"products in {device.products()}, {os.environ['XLA_FLAGS']}"
-    begun = time.monotonic()
+    start = time.monotonic()
     measures = {**TABLES, "profile": partial(profile, out=out)}
     for name in options.tables or names:
         since = time.monotonic()
-        if since - begun > options.minutes * 60:
+        if since - start > options.minutes * 60:
             print(f"{name}: left out, {options.minutes:g} minutes are over")
             continue
         measure = measures[name]

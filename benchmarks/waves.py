@@ -5,7 +5,7 @@
 Wall time and processor time of the rows of one run, with samples and diagnostics, least
 of some turns; compilation is not in it. Both are of one process, in turns, and their
 losses are compared. `ratio` is wall time row by row, by wall time in waves: where other
-work runs on the machine it says nothing, so that processor time stands beside it.
+work runs on the machine it says nothing, processor time is given, too.
 """
 
 import os
