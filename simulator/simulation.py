@@ -382,7 +382,8 @@ def _devices_of_waves(prepared: Prepared, mode: str) -> list[Any]:
         return devices
     tried = mode == "compiled" and scenario.engine.mode == "auto"
     on_cpu = devices[0].platform == "cpu"
-    if not (tried and on_cpu and scenario.algorithm.divided):
+    several = timeline.width > 1  # else rows are as fast, by XLA's own threads
+    if not (tried and on_cpu and several and scenario.algorithm.divided):
         return []
     kernel: Any = prepared.kernel
     event = execution.null_events(1, timeline.width, prepared.samples)

@@ -26,15 +26,9 @@ JOBS_OF_DEVICE = 4
 the longest wave would be copied between devices at each of them."""
 
 
-LEAST_FLOPS = 1e7
-"""Least operations of a job for which waves are taken; a wave costs about a tenth of
-their 2 ms."""
-LEAST_FLOPS_A_NUMBER = 400
-"""Least operations for each number of its message, which is copied to all devices and
-applied on each: two batches of 32 rows for each weight of a dense layer."""
-LEAST_FLOPS_OF_ROUND = 1e6
-"""Least operations of a job of a row that has several: one after the other they are
-faster than in one batch, on one device as well, where they are not tiny."""
+LEAST_FLOPS = 5e5
+"""Least operations of a job, of a row that has several, for which waves are taken: one
+after the other they are faster than in one batch where they are not tiny."""
 
 
 class Waves(Program):
@@ -105,7 +99,7 @@ def work_is_long(
     key: Key[Array, ""],
     num_registers: int,
 ) -> bool:
-    """Says whether the work of a row takes long enough for waves: by its shapes alone.
+    """Says whether the jobs of a row are long enough for waves: by shapes alone.
 
     So a run is executed alike whatever the number of devices. Nothing is compiled.
     Loops of local steps count once.
@@ -136,13 +130,8 @@ def _is_long(arguments: tuple[Any, ...], num_registers: int) -> bool:
         return kernel.contribute(problem, state, row_of(events, 0))
 
     width = arguments[2].worker.shape[1]
-    sent = jax.tree.leaves(jax.eval_shape(work, *arguments))
-    numbers = sum(leaf.size for leaf in sent) / width
     found: Any = jax.jit(work).lower(*arguments).cost_analysis()
-    flops = (found or {}).get("flops", 0) / width
-    if width > 1:
-        return flops >= LEAST_FLOPS_OF_ROUND
-    return flops >= max(LEAST_FLOPS, LEAST_FLOPS_A_NUMBER * numbers)
+    return (found or {}).get("flops", 0) >= LEAST_FLOPS * width
 
 
 def _of_first(tree: Any) -> Any:

@@ -95,7 +95,6 @@ def test_modes_agree_in_float64(family: str) -> None:
     )
 
 
-SMALL_CNN = {"kind": "cnn", "kernel": 2, "channels": (16, 16)}
 WAVES = {
     **{name: FAMILIES[name] for name in FAMILIES if name.startswith(("sgd", "fed"))},
     "fed_buff": (
@@ -169,24 +168,26 @@ def test_rows_that_are_not_divided_are_not_executed_in_waves() -> None:
 
 
 @pytest.mark.parametrize(
-    ("model", "takes"), [({"kind": "linear"}, "compiled"), (SMALL_CNN, "waves")]
+    ("protocol", "batch", "takes"),
+    [
+        ("synchronous", 300, "waves"),
+        ("synchronous", 3, "compiled"),
+        ("asynchronous", 300, "compiled"),
+    ],
 )
-def test_long_gradients_are_computed_in_waves(
-    model: dict[str, Any], takes: str
+def test_rounds_of_long_jobs_are_executed_in_waves(
+    protocol: str, batch: int, takes: str
 ) -> None:
-    changes = (
-        SGD,
-        {
-            "problem": {
-                "data": {"kind": "digits"},
-                "partition": {"kind": "iid", "clients": 4},
-                "model": model,
-            },
-            "algorithm": {"batch": 300},
-        },
-    )
+    problem = {
+        "data": {"kind": "digits"},
+        "partition": {"kind": "iid", "clients": 4},
+        "model": {"kind": "linear"},
+    }
     plan = prepared(
-        *changes, {"stop": {"commits": 8}, "evaluate": {"every": {"commits": 8}}}
+        SGD,
+        {"problem": problem, "algorithm": {"batch": batch}},
+        {"protocol": {"kind": protocol}, "stop": {"commits": 8}},
+        {"evaluate": {"every": {"commits": 8}}},
     )
     _, ends = execute([plan])
     assert ends[0]["mode"] == takes
