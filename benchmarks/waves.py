@@ -1,9 +1,11 @@
-"""One run in waves on all cores, next to the same run row by row on one.
+"""One run in waves, next to the same run row by row.
 
     python benchmarks/waves.py [NAME ...]     # default: all settings below
+    CORES=1 python benchmarks/waves.py [NAME ...]
 
-Wall time and processor time of the rows of one run, with samples and diagnostics, least
-of some turns; compilation is not in it. Both are of one process, in turns, and their
+`CORES` is how many devices of JAX there are, by default one for each core; XLA has as
+many threads. Wall time and processor time of the rows of one run, with samples and
+diagnostics, least of some turns; compilation is not in it. Both are of one process, in turns, and their
 losses are compared. `ratio` is wall time row by row, by wall time in waves: where other
 work runs on the machine it says nothing, processor time is given, too.
 """
@@ -16,7 +18,7 @@ from typing import Any
 from stalesim.simulator.engine import device
 
 device.before_import()
-device.use_cores(len(os.sched_getaffinity(0)))
+device.use_cores(int(os.environ.get("CORES", len(os.sched_getaffinity(0)))))
 
 import jax
 import numpy as np
@@ -105,13 +107,11 @@ def main(names: list[str]) -> None:
                 times[place] = np.minimum(times[place], spent)
         ratio = times[0, 0] / times[1, 0]
         wall, cpu = (1000 * times / len(losses[0])).T
-        chosen = simulation._program([run], "compiled")
         print(
             name,
             *(f"{value:.3f}" for value in wall),
             f"{ratio:.2f}",
             *(f"{value:.3f}" for value in cpu),
-            "waves" if isinstance(chosen, Waves) else "rows",
             "same"
             if np.array_equal(*losses)
             else f"{np.abs(losses[0] - losses[1]).max():.1e}",

@@ -25,7 +25,7 @@ from .engine import execute as execution
 from .engine.execute import Program
 from .engine.row_stream import EvaluationPoint, RowStream
 from .engine.runner import Runner
-from .engine.waves import Waves, work_is_long
+from .engine.waves import Waves
 from .keys import key_of
 from .learning import uneven
 from .learning.constants import Constants
@@ -279,8 +279,8 @@ def execute(
 
     Args:
         runs: several only if `mode` is batched; then all of one structure.
-        mode: `stepwise`, `compiled` (in waves where that pays), `waves`, `batched` or
-            `shared` (batched, on one timeline).
+        mode: `stepwise`, `compiled`, `waves`, `batched` or `shared` (batched, on one
+            timeline).
         writer: Writer of the tables.
         progress: called with the progress of the runs.
         timelines: folder in which timelines are kept for other runs, if any share them.
@@ -334,7 +334,7 @@ def execute(
     return [
         {
             **result.finish(),
-            "mode": "waves" if isinstance(program, Waves) else mode,
+            "mode": mode,
             "devices": program.num_devices,
             "batch": len(runs),
             "elapsed_s": elapsed,
@@ -352,9 +352,9 @@ def execute(
 
 def _program(runs: list[Prepared], mode: str) -> Program:
     first = runs[0]
-    if devices := _devices_of_waves(first, mode):
-        kernel: Any = first.kernel
-        return Waves(kernel, first.problem, devices)
+    if mode == "waves":
+        of_parts: Any = first.kernel
+        return Waves(of_parts, first.problem, _devices_of_waves(first))
     kernel, batched = first.kernel, mode in ("batched", "shared")
     if batched:
         kernels = [prepared.kernel for prepared in runs]
@@ -368,28 +368,11 @@ def _program(runs: list[Prepared], mode: str) -> Program:
     )
 
 
-def _devices_of_waves(prepared: Prepared, mode: str) -> list[Any]:
-    """Returns the devices that share the work of waves; none without waves.
-
-    A rule of shapes and of the sort of device, not of how many there are: the same
-    study has the same trace however many cores are free.
-    """
-    scenario, timeline = prepared.run.scenario, prepared.timeline
+def _devices_of_waves(prepared: Prepared) -> list[Any]:
+    """Returns the devices that share the work of waves."""
     data = sum(leaf.nbytes for leaf in jax.tree.leaves(prepared.problem))
-    most = min(timeline.in_flight, COPIES_BYTES // max(data, 1))
-    devices = jax.local_devices()[: max(most, 1)]
-    if mode == "waves":
-        return devices
-    tried = mode == "compiled" and scenario.engine.mode == "auto"
-    on_cpu = devices[0].platform == "cpu"
-    several = timeline.width > 1  # else rows are as fast, by XLA's own threads
-    if not (tried and on_cpu and several and scenario.algorithm.divided):
-        return []
-    kernel: Any = prepared.kernel
-    event = execution.null_events(1, timeline.width, prepared.samples)
-    key = key_of(prepared.run.seed)
-    pays = work_is_long(kernel, prepared.problem, event, key, timeline.num_registers)
-    return devices if pays else []
+    most = min(prepared.timeline.in_flight, COPIES_BYTES // max(data, 1))
+    return jax.local_devices()[: max(most, 1)]
 
 
 def _runner(

@@ -2,8 +2,9 @@
 
 In a wave (`simulator.waves`) no row reads what another has written. Its work, the
 gradients, is divided among the devices, each job on one of them and computed as if it
-were alone; then every device applies all contributions, row by row. So the results are
-the same bits for any number of devices.
+were alone; then every device applies all contributions, row by row. Results do not
+depend on which device computes what; a program for several may be fused otherwise than
+one for one, by which a transformer's last digits differ.
 """
 
 from functools import partial
@@ -13,22 +14,17 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
-from jaxtyping import Array, Int, Key
+from jaxtyping import Array, Int
 
 from .. import waves
 from ..algorithms.base import Divided, Event, Info
-from .execute import Carry, Program, checked, row_of, settled, start
+from .execute import Carry, Program, checked, row_of, settled
 
 AXIS = "device"
 COPIED = PartitionSpec()
 JOBS_OF_DEVICE = 4
 """Most jobs of a wave for each device, beyond which it is cut: room for all messages of
 the longest wave would be copied between devices at each of them."""
-
-
-LEAST_FLOPS = 5e5
-"""Least operations of a job, of a row that has several, for which waves are taken: one
-after the other they are faster than in one batch where they are not tiny."""
 
 
 class Waves(Program):
@@ -90,48 +86,6 @@ class Waves(Program):
     def _copied(self, tree: Any) -> Any:
         """Returns a tree of arrays of which every device has all."""
         return jax.device_put(tree, NamedSharding(self._mesh, COPIED))
-
-
-def work_is_long(
-    kernel: Divided,
-    problem: Any,
-    events: Event,
-    key: Key[Array, ""],
-    num_registers: int,
-) -> bool:
-    """Says whether the jobs of a row are long enough for waves: by shapes alone.
-
-    So a run is executed alike whatever the number of devices. Nothing is compiled.
-    Loops of local steps count once.
-
-    Args:
-        kernel: Kernel of the run.
-        problem: Problem on the device.
-        events: A row, in a buffer.
-        key: Key of the run.
-        num_registers: Registers of its timeline.
-    """
-    arguments = kernel, problem, events, key
-    leaves, tree = jax.tree.flatten(arguments)
-    shapes = tuple((leaf.shape, leaf.dtype) for leaf in leaves)
-    known = tree, shapes, num_registers
-    if known not in _LONG:
-        _LONG[known] = _is_long(arguments, num_registers)
-    return _LONG[known]
-
-
-_LONG: dict[Any, bool] = {}
-"""What was found of runs of some structure and shapes; tracing one takes 0.1 s."""
-
-
-def _is_long(arguments: tuple[Any, ...], num_registers: int) -> bool:
-    def work(kernel: Divided, problem: Any, events: Event, key: Any) -> Any:
-        state = start(kernel, problem, key, num_registers).state
-        return kernel.contribute(problem, state, row_of(events, 0))
-
-    width = arguments[2].worker.shape[1]
-    found: Any = jax.jit(work).lower(*arguments).cost_analysis()
-    return (found or {}).get("flops", 0) >= LEAST_FLOPS * width
 
 
 def _of_first(tree: Any) -> Any:

@@ -161,8 +161,7 @@ class Engine(Config):
     mode: Literal["auto", "stepwise", "compiled", "batched", "waves"] = "auto"
     """`auto` takes what is fastest: runs that share a timeline together, others
     together on a GPU and one by one on a CPU, where `batched` is slower. `waves` does
-    the work of independent rows at once, on all cores that no other run takes; `auto`
-    does so where a row has several long jobs, as in rounds."""
+    the work of independent rows at once, on all cores that no other run takes."""
     precision: Literal["float32", "float64"] = "float32"
     """Type of all numbers of the device."""
     compute_dtype: Literal["bfloat16"] | None = None

@@ -167,32 +167,6 @@ def test_rows_that_are_not_divided_are_not_executed_in_waves() -> None:
         prepared({"engine": {"mode": "waves"}})
 
 
-@pytest.mark.parametrize(
-    ("protocol", "batch", "takes"),
-    [
-        ("synchronous", 300, "waves"),
-        ("synchronous", 3, "compiled"),
-        ("asynchronous", 300, "compiled"),
-    ],
-)
-def test_rounds_of_long_jobs_are_executed_in_waves(
-    protocol: str, batch: int, takes: str
-) -> None:
-    problem = {
-        "data": {"kind": "digits"},
-        "partition": {"kind": "iid", "clients": 4},
-        "model": {"kind": "linear"},
-    }
-    plan = prepared(
-        SGD,
-        {"problem": problem, "algorithm": {"batch": batch}},
-        {"protocol": {"kind": protocol}, "stop": {"commits": 8}},
-        {"evaluate": {"every": {"commits": 8}}},
-    )
-    _, ends = execute([plan])
-    assert ends[0]["mode"] == takes
-
-
 @pytest.mark.parametrize("chunk", [16, 50, 4096])
 def test_buffers_do_not_change_a_trace(chunk: int) -> None:
     whole, _ = execute([prepared({"engine": {"chunk": 64}})])
