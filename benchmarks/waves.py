@@ -5,9 +5,10 @@
 
 `CORES` is how many devices of JAX there are, by default one for each core; XLA has as
 many threads. Wall time and processor time of the rows of one run, with samples and
-diagnostics, least of some turns; compilation is not in it. Both are of one
-process, in turns, and their losses are compared. `ratio` is wall time row by row, by wall time in waves: where other
-work runs on the machine it says nothing, processor time is given, too.
+diagnostics, least of some turns; compilation is not in it. Both are of one process, in
+turns, and their losses are compared. `ratio` is wall time row by row, by wall time in
+waves: where other work runs on the machine it says nothing, processor time is given,
+too.
 """
 
 import os
