@@ -54,6 +54,8 @@ class Purpose(IntEnum):
     LOAD = 30
     EDGE_UP = 31
     EDGE_DOWN = 32
+    ROOM = 33
+    SHOCK = 34
 
 
 class Streams:

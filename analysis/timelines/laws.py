@@ -32,6 +32,7 @@ class Laws(NamedTuple):
         loc: Location in the family's own unit; constant durations in seconds.
         scale: Scale of the law, seconds.
         shift: Shift of the law, seconds.
+        independent: Whether a client's draws do not depend on those before them.
         number: n, clients.
     """
 
@@ -40,6 +41,7 @@ class Laws(NamedTuple):
     loc: Float[np.ndarray, " _"]
     scale: Float[np.ndarray, " _"]
     shift: Float[np.ndarray, " _"]
+    independent: bool
     number: int
 
     def mean(self) -> Float[np.ndarray, " n"]:
@@ -64,12 +66,22 @@ class Laws(NamedTuple):
         """Returns the rates of exponential laws from zero, per second.
 
         Raises:
-            ValueError: They are other laws.
+            ValueError: They are other laws, or draws depend on those before them.
         """
+        self.check_independent()
         name = getattr(self.family, "name", None)
         if name != "expon" or (self.loc + self.shift).any():
             raise ValueError("the law is not exponential")
         return np.broadcast_to(1 / self.scale, self.number)
+
+    def check_independent(self) -> None:
+        """Refuses draws that depend on those before them, where a formula does not.
+
+        Raises:
+            ValueError: They do.
+        """
+        if not self.independent:
+            raise ValueError("a client's draws depend on those before them")
 
     def distinct(self) -> list[tuple[Any, int]]:
         """Returns the different laws as `analysis.theory` takes them, and their number.

@@ -181,7 +181,10 @@ def _slowest(world: ScenarioWorld, of_run: dict, of_clients: dict) -> None:
 def _earliest(world: ScenarioWorld, of_run: dict, of_clients: dict, t: int) -> None:
     """Every t arrivals are a commit, which answers them."""
     del of_clients
-    found, counts = distinct(world.compute())
+    own = world.compute()
+    for one in own:
+        one.check_independent()
+    found, counts = distinct(own)
     of_run["staleness_mean"] = mean_staleness_t_synchronous(world.number, t)
     _speed(of_run, 1 / theory.t_synchronous_period(found, t, counts), t)
 

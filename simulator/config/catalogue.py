@@ -29,6 +29,8 @@ KINDS: dict[str, tuple[str, ...]] = {
         "stalesim.simulator.laws.empirical:Empirical",
         "stalesim.simulator.laws.mixture:Mixture",
         "stalesim.simulator.laws.markov:Markov",
+        "stalesim.simulator.laws.autoregressive:Autoregressive",
+        "stalesim.simulator.laws.drifting:Drifting",
         "stalesim.simulator.laws.truncated:Truncated",
         "stalesim.simulator.laws.scaled:Scaled",
     ),
@@ -36,6 +38,7 @@ KINDS: dict[str, tuple[str, ...]] = {
         "stalesim.simulator.world.slowdowns:NamedSlowdown",
         "stalesim.simulator.world.slowdowns:RandomSlowdown",
         "stalesim.simulator.world.slowdowns:RegimeSlowdown",
+        "stalesim.simulator.world.shared_slowdown:SharedSlowdown",
     ),
     "availability": (
         "stalesim.simulator.world.availability:OnOff",

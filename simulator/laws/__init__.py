@@ -2,9 +2,11 @@
 
 `base` says what every law is, `parameters` holds what its parameters may be. A law is
 one class, a `Law`, and the sampler that it makes. `distributions` has all of SciPy's,
-`constant`, `empirical`, `mixture`, `markov`, `truncated` and `scaled` the others.
+`constant`, `empirical`, `mixture`, `markov`, `autoregressive`, `drifting`, `truncated`
+and `scaled` the others.
 """
 
+from .autoregressive import Autoregressive
 from .base import (
     AnyLaw,
     ClosedForm,
@@ -16,6 +18,7 @@ from .base import (
 )
 from .constant import Constant
 from .distributions import Parameter, Scipy
+from .drifting import Drifting
 from .empirical import Empirical
 from .markov import Markov
 from .mixture import Mixture
@@ -25,10 +28,12 @@ from .truncated import Truncated
 
 __all__ = [
     "AnyLaw",
+    "Autoregressive",
     "ClientValues",
     "ClosedForm",
     "Constant",
     "Draws",
+    "Drifting",
     "DurationSampler",
     "Durations",
     "Empirical",

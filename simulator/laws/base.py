@@ -6,7 +6,7 @@ then every client has a parameter of its own, drawn once.
 
 Every draw is the law's quantile function at one keyed number in (0, 1): then one
 client's next hundred draws and the next draw of a million clients are the same vector
-operation, and mixtures, regimes and truncation are compositions.
+operation, and mixtures, regimes, memory and truncation are compositions.
 
 A law on a lattice (constant, or any discrete distribution of SciPy) names the
 rational numbers that its values are integer combinations of; a world whose laws all do
@@ -104,6 +104,7 @@ class ClosedForm(NamedTuple):
         loc: Location in the family's own unit; constant durations in seconds.
         scale: Scale, seconds.
         shift: Shift, seconds.
+        independent: Whether a client's draws do not depend on those before them.
     """
 
     family: Any
@@ -111,6 +112,7 @@ class ClosedForm(NamedTuple):
     loc: Float[np.ndarray, " _"]
     scale: Float[np.ndarray, " _"]
     shift: Float[np.ndarray, " _"]
+    independent: bool = True
 
 
 class Law(Part):
@@ -140,6 +142,16 @@ class Law(Part):
     def varies(self) -> bool:
         """Whether the draws of one client differ."""
         return True
+
+    @property
+    def remembers(self) -> bool:
+        """Whether a client's draw depends on those before it."""
+        return False
+
+    @property
+    def has_quantiles(self) -> bool:
+        """Whether larger numbers in (0, 1) never draw shorter durations."""
+        return False
 
     def closed_form(self, num_clients: int) -> ClosedForm:
         """Returns the law as a family of SciPy's, for formulas.

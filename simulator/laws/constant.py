@@ -21,6 +21,11 @@ class Constant(Law):
     value: Parameter
     """Virtual seconds."""
 
+    @property
+    def has_quantiles(self) -> bool:
+        """Whether larger numbers never draw shorter durations: always."""
+        return True
+
     def make(self, population: Population) -> "ConstantSampler":
         """Returns the sampler of the clients' values."""
         return ConstantSampler(self, population)

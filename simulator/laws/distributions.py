@@ -104,6 +104,11 @@ class Scipy(Law):
             "shift": self.shift,
         }
 
+    @property
+    def has_quantiles(self) -> bool:
+        """Whether larger numbers never draw shorter durations: always."""
+        return True
+
     def make(self, population: Population) -> "ScipySampler":
         """Returns the sampler of SciPy's distribution of that name."""
         return ScipySampler(self, population)
@@ -127,8 +132,10 @@ class Scipy(Law):
             name: known_values(value, num_clients, name)
             for name, value in self.parameters.items()
         }
-        places = (known_values(getattr(self, at), num_clients, at) for at in PLACES)
-        return ClosedForm(family, shapes, *places)
+        loc, scale, shift = (
+            known_values(getattr(self, at), num_clients, at) for at in PLACES
+        )
+        return ClosedForm(family, shapes, loc, scale, shift)
 
 
 Parameter = Annotated[

@@ -29,6 +29,11 @@ class Empirical(Law):
     order: Literal["resample", "replay"] = "resample"
     """Draws at random, or one after the other as measured."""
 
+    @property
+    def has_quantiles(self) -> bool:
+        """Whether larger numbers never draw shorter durations: if resampled."""
+        return self.order == "resample"
+
     def make(self, population: Population) -> "EmpiricalSampler":
         """Reads the file.
 
@@ -50,6 +55,8 @@ class EmpiricalSampler:
 
     def __init__(self, values: list[Float[np.ndarray, " _"]], *, replay: bool) -> None:
         self._one, self._replay = len(values) == 1, replay
+        if not replay:  # in order, so that draws are quantiles
+            values = [np.sort(part) for part in values]
         self._values = np.concatenate(values)
         self._length = np.array([part.size for part in values])
         self._start = np.cumsum(self._length) - self._length

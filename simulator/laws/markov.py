@@ -52,6 +52,11 @@ class Markov(Law):
                 )
         return self
 
+    @property
+    def remembers(self) -> bool:
+        """Whether a draw depends on those before it: always."""
+        return True
+
     def make(self, population: Population) -> "MarkovSampler":
         """Returns a sampler that changes regimes, and draws by their laws."""
         return MarkovSampler(self, population)

@@ -39,6 +39,11 @@ class Mixture(Law):
             raise ValueError("must have a positive weight; raise one")
         return self
 
+    @property
+    def remembers(self) -> bool:
+        """Whether a draw depends on those before it: where a law's does."""
+        return any(law.remembers for law in self.of)
+
     def make(self, population: Population) -> "MixtureSampler":
         """Returns a sampler that chooses a law, and draws by it."""
         return MixtureSampler(self, population)

@@ -6,9 +6,7 @@ from typing import Literal
 import numpy as np
 from jaxtyping import Bool
 
-from ..config.base import Quantity
 from ..config.errors import ScenarioError
-from ..config.expressions import per_client
 from .base import (
     AnyLaw,
     Draws,
@@ -17,7 +15,8 @@ from .base import (
     Law,
     Population,
 )
-from .parameters import ClientValues, positive
+from .distributions import Parameter
+from .parameters import ClientValues, check_drawn, positive
 
 
 class Scaled(Law):
@@ -26,15 +25,25 @@ class Scaled(Law):
     law: Literal["scaled"] = "scaled"
     of: AnyLaw
     """The law whose draws are scaled."""
-    scale: Quantity = 1
+    scale: Parameter = 1
     """Factor of each draw."""
-    shift: Quantity = 0
+    shift: Parameter = 0
     """Virtual seconds that are added."""
 
     @property
     def varies(self) -> bool:
         """Whether the draws of one client differ: where the other law's do."""
         return self.of.varies
+
+    @property
+    def remembers(self) -> bool:
+        """Whether a draw depends on those before it: as the other law's."""
+        return self.of.remembers
+
+    @property
+    def has_quantiles(self) -> bool:
+        """Whether larger numbers never draw shorter durations: as the other law's."""
+        return self.of.has_quantiles
 
     def make(self, population: Population) -> "ScaledSampler":
         """Returns a sampler that scales and shifts the draws of the other law."""
@@ -43,6 +52,8 @@ class Scaled(Law):
     def check(self, num_clients: int, name: str) -> Bool[np.ndarray, " n"]:
         """Checks the other law, and refuses a negative factor or shift."""
         moves = self.of.check(num_clients, f"{name}.of")
+        if check_drawn({"scale": self.scale, "shift": self.shift}, num_clients, name):
+            return moves
         stretched = positive(self.scale, num_clients, f"{name}.scale")
         shifted = positive(self.shift, num_clients, f"{name}.shift")
         return moves & stretched | shifted
@@ -54,7 +65,7 @@ class ScaledSampler:
     def __init__(self, config: Scaled, population: Population) -> None:
         self._law: DurationSampler = config.of.make(population)
         self._scale, self._shift = (
-            ClientValues(per_client(quantity, population.size, f"scaled.{name}"))
+            ClientValues.given(quantity, population, f"scaled.{name}")
             for name, quantity in (("scale", config.scale), ("shift", config.shift))
         )
 

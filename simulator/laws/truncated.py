@@ -32,6 +32,11 @@ class Truncated(Law):
             )
         return self
 
+    @property
+    def has_quantiles(self) -> bool:
+        """Whether larger numbers never draw shorter durations: always."""
+        return True
+
     def make(self, population: Population) -> "TruncatedSampler":
         """Returns the sampler of durations within the interval."""
         return TruncatedSampler(self, population)

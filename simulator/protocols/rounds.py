@@ -170,7 +170,7 @@ class _Sequential:
             if link is None:
                 world.call(world.transit(Purpose.UPLOAD, party), self._sent, party)
             else:
-                latency = world.draw(Purpose.UPLOAD, party)
+                latency = world.transit(Purpose.UPLOAD, party)
                 world.call(latency, lambda p: link.send(p, size, self._sent), party)
 
     def _sent(self, party: int) -> None:

@@ -191,7 +191,7 @@ class Cycle:
         end = computed + (sending.wait if sending else 0)
         lost = sending is not None and sending.lost
         if not lost:
-            end += world.transit(Purpose.UPLOAD, client)
+            end += world.transit(Purpose.UPLOAD, client, end)
         gone = inf if self._guards else world.present_until(client, now)
         sends = sending.sends if sending else 1
         if world.message_budget is not None:

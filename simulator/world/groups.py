@@ -82,7 +82,12 @@ class ClientGroup:
         clients = range(first, first + size)
         amounts = [workload.amount(config.compute_per, each) for each in clients]
         if config.compute is not None:
-            law = self.laws[Purpose.REFRESH] = self.laws[Purpose.COMPUTE]
+            law = self.laws[Purpose.COMPUTE]
+            # What remembers a client's draws does so for each use apart.
+            apart = config.compute.remembers
+            self.laws[Purpose.REFRESH] = (
+                self.law(config.compute, Purpose.COMPUTE) if apart else law
+            )
             if config.adds_draws:
                 numbers = np.array(amounts, np.int64)
                 self.laws[Purpose.COMPUTE] = SummedSampler(

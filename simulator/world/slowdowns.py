@@ -6,7 +6,7 @@ arrays of many.
 
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import Annotated, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 import numpy as np
 from jaxtyping import Bool, Int
@@ -14,11 +14,14 @@ from pydantic import Field
 
 from ..config.base import LocatedError
 from ..config.parts import Part
-from ..laws.base import AnyLaw, check_cycle
+from ..laws.base import AnyLaw, Population, check_cycle
 from ..streams import Purpose, Streams
 from .clients import Count
 from .faults import Keyed
 from .presence import Presence, Turns
+
+if TYPE_CHECKING:
+    from .shared_slowdown import SharedFactors
 
 Factor = Callable[[int, int, float], float]
 """How many times slower a job computes: of (client, job, time)."""
@@ -31,9 +34,27 @@ class Slowdown(Part):
     """Whether `slow_jobs` or `turns` says at once which of many jobs are slow."""
 
     @property
+    def slows(self) -> tuple[Purpose, ...]:
+        """Stages whose times it multiplies: computing, uploads or downloads."""
+        return (Purpose.COMPUTE,)
+
+    @property
     def turns(self) -> Turns | None:
         """Laws of normal and of slow times, where each client has these by turns."""
         return None
+
+    @property
+    def of_moments(self) -> bool:
+        """Whether a factor depends on when a stage begins."""
+        return self.turns is not None
+
+    def over_time(self, population: Population) -> "SharedFactors | None":
+        """Returns the factors of all moments, where they are of moments alone.
+
+        Args:
+            population: All clients; its stage tells this slowdown from others.
+        """
+        del population
 
     def check(self, num_clients: int, name: str) -> None:
         """Refuses what `num_clients` clients cannot have.

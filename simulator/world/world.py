@@ -109,7 +109,12 @@ class World:
             if law is not None
         }
         """Laws of stages that are not those of groups."""
-        self._slowdowns = self._build_slowdowns(clients)
+        self.slowdowns = self._build_slowdowns(clients)
+        """Factors of each slowdown, in their order."""
+        stages = (Purpose.COMPUTE, Purpose.UPLOAD, Purpose.DOWNLOAD)
+        given = clients.slowdowns if clients else ()
+        pairs = list(zip(given, self.slowdowns, strict=True))
+        self._slow = {at: [by for one, by in pairs if at in one.slows] for at in stages}
         # Stages draw in ticks or in seconds, so the tick is known before any is built.
         self.tick = self._tick(self.shared_laws) if lattice else None
         self._stages = self._build_stages(self.shared_laws)
@@ -123,7 +128,7 @@ class World:
             Purpose.DOWNLOAD: self.workload.download_bytes,
         }
         self._seconds_of = {way: self._transfers(way, sizes[way]) for way in sizes}
-        self.counts_jobs = bool(self._slowdowns) or any(g.lossy for g in self.groups)
+        self.counts_jobs = bool(self.slowdowns) or any(g.lossy for g in self.groups)
         self.service = self._server.service is not None
         self.upload_link = self._link(self._server.upload_bandwidth)
         self.download_link = self._link(self._server.download_bandwidth)
@@ -238,12 +243,23 @@ class World:
         service = self._stages[Purpose.SERVICE]
         return Queue(self.env, service, then).arrive
 
-    def transit(self, way: Purpose, client: int) -> float:
-        """Returns the time that a message takes on the client's own link."""
-        seconds = self._seconds_of[way]
-        if seconds is None:
-            return self.draw(way, client)
-        return self.draw(way, client) + seconds[client]
+    def transit(self, way: Purpose, client: int, time: float | None = None) -> float:
+        """Returns the time that a message takes on the client's own link.
+
+        Args:
+            way: `UPLOAD` or `DOWNLOAD`.
+            client: Number of the client, from 0.
+            time: Time of the clock at which it is sent; None for now.
+        """
+        seconds, drawn = self._seconds_of[way], self.draw(way, client)
+        if seconds is not None:
+            drawn += seconds[client]
+        if not self._slow[way]:
+            return drawn
+        factor = 1.0
+        for slower in self._slow[way]:
+            factor *= slower(client, 0, self.env.now if time is None else time)
+        return drawn * factor
 
     def median_compute(self) -> list[float]:
         """Returns each client's median computing time by its law, slowdowns apart.
@@ -262,7 +278,7 @@ class World:
     def slowness(self, client: int, job: int, time: float) -> float:
         """Returns by what a draw of computing time is multiplied."""
         factor = self.units[client]
-        for slower in self._slowdowns:
+        for slower in self._slow[Purpose.COMPUTE]:
             factor *= slower(client, job, time)
         if self.work is not None and self.job_of is not None:
             factor *= self.work.of(client, self.job_of(client))
@@ -353,18 +369,22 @@ class World:
 
     def _build_slowdowns(self, clients: Clients | None) -> list[Factor]:
         factors: list[Factor] = []
-        for config in clients.slowdowns if clients else ():
+        everyone = Population(self.num_clients, self.streams)
+        for number, config in enumerate(clients.slowdowns if clients else ()):
+            own = everyone._replace(stage=f"clients.slowdowns.{number}")
+            if (found := config.over_time(own)) is not None:
+                factors.append(found)
+                continue
             normal = None
             if config.turns is not None:
-                population = Population(self.num_clients, self.streams)
-                normal = ClientGroup(Behaviour(), population).renewal(config.turns)
+                normal = ClientGroup(Behaviour(), everyone).renewal(config.turns)
             factors.append(config.make(self.num_clients, self.streams, normal))
         return factors
 
     def _tick(self, shared: dict[Purpose, DurationSampler]) -> Fraction | None:
         """Returns the tick of a world in which there are nothing but lattice laws."""
         server = self._server
-        rough = bool(self._slowdowns or server.upload_bandwidth or self.work)
+        rough = bool(self.slowdowns or server.upload_bandwidth or self.work)
         rough = rough or bool(server.download_bandwidth or self.workload.overhead_s)
         for group in self.groups:
             rough = rough or bool(group.presences or group.bandwidth)
@@ -423,7 +443,7 @@ class World:
             for group in self.groups
         )
         rough = rough or self.workload.overhead_s > 0 or self.work is not None
-        return not (links or server or rough or self._slowdowns)
+        return not (links or server or rough or self.slowdowns)
 
 
 def _happen(event: simpy.Event) -> None:

@@ -11,6 +11,7 @@ from ...timeline import Incident, Outcome
 from ...world.clients import (
     Clients,
 )
+from ...world.shared_slowdown import SharedFactors
 from ...world.world import World
 from .calendars import (
     AlternatingRenewal,
@@ -67,7 +68,12 @@ class Paths:
         comes_and_goes = any(group.presences for group in world.groups)
         self._presences = Presences(world) if comes_and_goes else None
         self._slow_times = slow_times(world, clients.slowdowns)
-        self.by_steps = comes_and_goes or bool(self._slow_times)
+        self._moments = {
+            number: made
+            for number, made in enumerate(world.slowdowns)
+            if isinstance(made, SharedFactors)
+        }
+        self.by_steps = comes_and_goes or bool(self._slow_times or self._moments)
         """Whether a job's times depend on when it begins."""
         if self.by_steps:
             self._idle_ahead = DrawnAhead(self._idle, world.num_clients)
@@ -241,9 +247,14 @@ class Paths:
                 asked[there] = self._presences.since(clients[there], earliest[there])
             comes = np.isfinite(asked)
             read = asked + wait[:, j]
-            started = read + fetch[:, j]
+            slowed = self._slowed(Purpose.DOWNLOAD, clients, read)
+            started = read + fetch[:, j] * slowed
             factor = self._units[clients]
             for by, which in slow:
+                if isinstance(which, SharedFactors):
+                    at = started[comes]
+                    factor[comes] *= which.of_each(clients[comes], at)
+                    continue
                 is_slow = np.zeros(C, bool)
                 if isinstance(which, AlternatingRenewal):
                     at = started[comes]
@@ -256,7 +267,7 @@ class Paths:
             computed = started + drawn[:, j] * factor
             computed = computed + self._world.workload.overhead_s
             end = computed if fate is None else computed + fate.wait[:, j]
-            end = end + up[0][:, j]
+            end = end + up[0][:, j] * self._slowed(Purpose.UPLOAD, clients, end)
             crashed = np.zeros(C, bool)
             if self._presences is not None and not self._presences.lasts:
                 gone = np.full(C, np.inf)
@@ -296,6 +307,16 @@ class Paths:
             noted=noted.ravel(),
             note=note.ravel(),
         )
+
+    def _slowed(self, way: Purpose, clients: np.ndarray, times: np.ndarray) -> Any:
+        """Returns by what the times of messages are multiplied that are sent then."""
+        if not self._moments:
+            return 1.0
+        factor, sent = np.ones(clients.size), np.isfinite(times)
+        for number, made in self._moments.items():
+            if way in self._slowdowns[number].slows:
+                factor[sent] *= made.of_each(clients[sent], times[sent])
+        return factor
 
     def _idled(self, clients: np.ndarray, now: np.ndarray) -> np.ndarray:
         """Returns when clients have idled, who do so unless their job was lost."""
@@ -361,7 +382,7 @@ class Paths:
         """Returns by what draws of computing time are multiplied."""
         factor = np.repeat(self._units[clients][:, None], n, axis=1)
         for by, slow in self._slow_jobs(clients, n):
-            assert not isinstance(slow, AlternatingRenewal)
+            assert not isinstance(slow, AlternatingRenewal | SharedFactors)
             factor = np.where(slow, factor * by, factor)
         work = self._work(clients, n)
         return factor if work is None else factor * work
@@ -376,14 +397,21 @@ class Paths:
 
     def _slow_jobs(
         self, clients: np.ndarray, n: int
-    ) -> list[tuple[float, Bool[np.ndarray, "C n"] | AlternatingRenewal]]:
+    ) -> list[
+        tuple[float, Bool[np.ndarray, "C n"] | AlternatingRenewal | SharedFactors]
+    ]:
         """Returns each slowdown's factor, and which of the next jobs are slow.
 
-        Where that depends on their times, it is when clients are not.
+        Where that depends on their times, it is when clients are not, or the factors
+        of all times.
         """
         job = self.jobs[clients][:, None] + np.arange(n)
         found: list[tuple[float, Any]] = []
         for number, slowdown in enumerate(self._slowdowns):
+            if number in self._moments:
+                if Purpose.COMPUTE in slowdown.slows:
+                    found.append((1.0, self._moments[number]))
+                continue
             slow = self._slow_times.get(number)
             if slow is None:
                 slow = slowdown.slow_jobs(

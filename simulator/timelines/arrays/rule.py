@@ -64,7 +64,7 @@ def feedback(
     behaviours = [each for _, _, each in clients.behaviours(num_clients)]
     if any(behaviour.power is not None for behaviour in behaviours):
         return "computing power that changes over time"
-    slow = any(slow.turns is not None for slow in clients.slowdowns)
+    slow = any(slow.of_moments for slow in clients.slowdowns)
     away = any(map(_comes_and_goes, behaviours))
     if isinstance(free_rule(protocol), LockStep):
         loses = any(behaviour.loss is not None for behaviour in behaviours)

@@ -41,8 +41,26 @@ MOVING: list[dict[str, Any]] = [
     {"law": "poisson", "mu": 0.5, "shift": 0.1},
     {"law": "randint", "low": 0, "high": 3},
     {"law": "randint", "low": 1, "high": 4, "scale": 0.25},
+    {"law": "autoregressive", "of": {"law": "expon"}, "correlation": 0.8},
+    {
+        "law": "autoregressive",
+        "of": {"law": "poisson", "mu": 1.0},
+        "correlation": "1/m",
+        "noise": 0.3,
+    },
+    {"law": "drifting", "of": {"law": "constant", "value": 1}, "factor": 2, "over": 9},
 ]
 """Laws with which time passes; many of them let events coincide."""
+FACTORS: list[dict[str, Any]] = [
+    {"law": "randint", "low": 1, "high": 4, "scale": 0.25},
+    {"law": "autoregressive", "of": {"law": "lognorm", "s": 1}, "correlation": 0.8},
+    {
+        "law": "markov",
+        "of": [{"law": "constant", "value": 1}, {"law": "constant", "value": "1+m"}],
+        "transition": [[0.8, 0.2], [0.5, 0.5]],
+    },
+]
+"""Laws of factors that slow clients in intervals."""
 LAWS = [*MOVING, {"law": "constant", "value": 0}]
 
 
@@ -62,6 +80,19 @@ def world(seed: int) -> SimulatedTimeline:
             {"kind": "named", "clients": [1], "factor": 3.0},
             {"kind": "random", "factor": 2.5},
             {"kind": "regime", "factor": 2.0, "normal": MOVING[0], "slow": MOVING[4]},
+            *(
+                {
+                    "kind": "shared",
+                    "factor": r.choice(FACTORS),
+                    "every": r.choice([0.5, 1, 7.3]),
+                    "share": r.choice([0, 0.4, 1]),
+                    "room": r.choice([1, "ceil(m/2)"]),
+                    "stages": r.choice(
+                        [["compute"], ["upload", "download"], ["upload", "compute"]]
+                    ),
+                }
+                for _ in range(2)
+            ),
         )
         clients["slowdowns"] = [r.choice(slowdowns) for _ in range(r.randint(1, 2))]
     protocol: Any = r.choice(

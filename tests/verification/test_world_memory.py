@@ -1,0 +1,374 @@
+"""Delays with memory, and delays that clients share, against theory.
+
+Correlations over n independent pairs have a standard error of at most 1 / sqrt(n); five
+of those bound each difference. The Kolmogorov-Smirnov statistic times sqrt(n) exceeds
+2.2 with a probability of 1.3e-4.
+"""
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.stats
+from pydantic import TypeAdapter
+from scipy.special import ndtri
+
+from stalesim.analysis import theory
+from stalesim.analysis.timelines.laws import laws
+from stalesim.simulator.config.base import LocatedError
+from stalesim.simulator.config.errors import ScenarioError
+from stalesim.simulator.config.stop import Stop
+from stalesim.simulator.laws import AnyLaw, Draws, Law, Population
+from stalesim.simulator.protocols import Asynchronous, Synchronous
+from stalesim.simulator.streams import Purpose, Streams
+from stalesim.simulator.timelines.simulated import SimulatedTimeline
+from stalesim.simulator.world.clients import Clients
+from stalesim.simulator.world.delays import StageDelays
+from stalesim.simulator.world.shared_slowdown import SharedFactors, SharedSlowdown
+from stalesim.simulator.world.workload import Workload
+from stalesim.simulator.world.world import World
+from tests.support import everything
+from tests.unit.timelines.random_worlds import compare, of_few
+
+GAMMA = {"law": "gamma", "a": 2.0, "scale": 3.0}
+LOGNORM = {"law": "lognorm", "s": 0.5}
+
+
+def law_of(config: dict[str, Any]) -> Law:
+    return TypeAdapter(AnyLaw).validate_python(config)
+
+
+def drawn(config: dict[str, Any], clients: int, number: int) -> np.ndarray:
+    """Returns the first durations of some clients, drawn at once."""
+    streams = Streams(3)
+    law = law_of(config)
+    law.check(clients, "law")
+    sampler = law.make(Population(clients, streams))
+    who = np.repeat(np.arange(clients), number)
+    position = np.tile(np.arange(number), clients)
+    uniform = streams.scattered(Purpose.COMPUTE, who, position)
+    return sampler.draw(Draws(uniform, who, position), None).reshape(clients, number)
+
+
+def remembering(of: dict[str, Any] = GAMMA, **options: Any) -> dict[str, Any]:
+    return {"law": "autoregressive", "of": of, **options}
+
+
+@pytest.mark.parametrize(
+    ("options", "correlations"),
+    [
+        ({"correlation": 0.8}, [0.8, 0.64, 0.512]),
+        ({"correlation": -0.5}, [-0.5, 0.25, -0.125]),
+        ({"correlation": 0.9, "noise": 0.4}, [0.54, 0.486, 0.4374]),
+        ({"correlation": 1, "noise": 0.7}, [0.3, 0.3, 0.3]),
+    ],
+)
+def test_memory_changes_correlations_alone(
+    options: dict[str, Any], correlations: list[float]
+) -> None:
+    clients, number = 10_000, 8
+    durations = drawn(remembering(**options), clients, number)
+    marginal = scipy.stats.gamma(2.0, scale=3.0)
+    for place in (0, number - 1):
+        found: Any = scipy.stats.kstest(durations[:, place], marginal.cdf)
+        assert found.statistic * np.sqrt(clients) < 2.2
+    scores = ndtri(marginal.cdf(durations))
+    for lag, expected in enumerate(correlations, start=1):
+        for first in (0, number - 1 - lag):
+            pair = np.corrcoef(scores[:, first], scores[:, first + lag])
+            assert pair[0, 1] == pytest.approx(expected, abs=5 / np.sqrt(clients))
+
+
+def test_each_client_has_a_correlation_of_its_own() -> None:
+    durations = drawn(remembering(correlation=(0.95, 0)), 2, 4_000)
+    lagged = [
+        np.corrcoef(scipy.stats.rankdata(mine)[1:], scipy.stats.rankdata(mine)[:-1])
+        for mine in durations
+    ]
+    assert lagged[0][0, 1] > 0.85
+    assert abs(lagged[1][0, 1]) < 5 / np.sqrt(4_000)
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        remembering(correlation=0.9, noise=0.2),
+        remembering({"law": "poisson", "mu": 3}, correlation=0.9),
+        {"law": "drifting", "of": remembering(correlation=0.9), "factor": 3, "over": 9},
+    ],
+)
+def test_draws_in_pieces_are_those_at_once(config: dict[str, Any]) -> None:
+    clients, number = 3, 700
+    streams = Streams(3)
+    sampler = law_of(config).make(Population(clients, streams))
+    stage = StageDelays(sampler, Purpose.COMPUTE, streams, clients, None)
+    stage.prefetch(np.array([1, 2]))  # the other is drawn in blocks from the first on
+    pieces = [[stage.next(client) for _ in range(number)] for client in range(clients)]
+    np.testing.assert_array_equal(pieces, drawn(config, clients, number))
+
+
+def test_measured_durations_may_have_memory(tmp_path: Any) -> None:
+    path = tmp_path / "times.csv"
+    path.write_text("t\n3\n1\n2\n")
+    measured = {"law": "empirical", "path": str(path), "column": "t"}
+    durations = drawn(remembering(measured, correlation=0.9), 3_000, 2)
+    counts = np.array([(durations[:, 1] == value).sum() for value in (1, 2, 3)])
+    np.testing.assert_allclose(counts, 1_000, atol=5 * np.sqrt(3_000 * 2 / 9))
+    assert np.corrcoef(durations.T)[0, 1] > 0.7
+
+
+@pytest.mark.parametrize(
+    ("config", "words"),
+    [
+        (remembering(correlation=1.5), "correlation must be > -1 and <= 1, got 1.5"),
+        (remembering(correlation=(0.5, -1)), "got -1 for client 2; change it"),
+        (remembering(correlation=1), "correlation must be < 1 where noise is 0"),
+        (remembering(correlation=0, noise=1), "noise must be >= 0 and < 1, got 1"),
+        (
+            remembering(
+                {"law": "mixture", "of": [GAMMA, GAMMA], "weights": [1, 1]},
+                correlation=0.5,
+            ),
+            "law.of must be a law that is drawn by its quantiles, got 'mixture'",
+        ),
+        (
+            remembering(
+                {"law": "empirical", "path": "x", "column": "t", "order": "replay"},
+                correlation=0.5,
+            ),
+            "order: resample",
+        ),
+        (
+            {"law": "drifting", "of": GAMMA, "factor": 0, "over": 5},
+            "law.factor must be > 0, got 0",
+        ),
+    ],
+)
+def test_laws_without_such_a_process_are_refused(
+    config: dict[str, Any], words: str
+) -> None:
+    with pytest.raises(LocatedError, match=words):
+        law_of(config).check(2, "law")
+
+
+def test_a_drawn_correlation_is_checked_when_it_is_known() -> None:
+    config = remembering(correlation={"law": "uniform", "scale": 3})
+    law_of(config).check(50, "law")
+    with pytest.raises(ScenarioError, match=r"autoregressive\.correlation must be"):
+        law_of(config).make(Population(50, Streams(1)))
+
+
+def test_a_drift_multiplies_draws_and_stays() -> None:
+    drifting = {"law": "drifting", "of": GAMMA, "factor": (8, 0.5), "over": 3}
+    factors = drawn(drifting, 2, 6) / drawn(GAMMA, 2, 6)
+    expected = [[1, 2, 4, 8, 8, 8], 0.5 ** (np.array([0, 1, 2, 3, 3, 3]) / 3)]
+    np.testing.assert_allclose(factors, expected)
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        {"law": "lognorm", "s": 0.1, "scale": LOGNORM},
+        {"law": "scaled", "of": {"law": "lognorm", "s": 0.1}, "scale": LOGNORM},
+    ],
+)
+def test_a_scale_of_a_client_is_drawn_once(config: dict[str, Any]) -> None:
+    clients, number = 4_000, 5
+    logs = np.log(drawn(config, clients, number))
+    # Variances over n values have a standard error of sqrt(2 / n) of theirs.
+    within = logs.var(axis=1, ddof=1).mean()
+    bound = 5 * np.sqrt(2 / (clients * (number - 1)))
+    assert within == pytest.approx(0.01, rel=bound)
+    between = logs.mean(axis=1).var() - within / number
+    assert between == pytest.approx(0.25, rel=5 * np.sqrt(2 / clients))
+
+
+def test_the_closed_form_with_memory_is_of_single_durations() -> None:
+    memory = laws(remembering({"law": "expon", "scale": "m"}, correlation=0.9), 3)
+    np.testing.assert_allclose(memory.mean(), [1, 2, 3])
+    with pytest.raises(ValueError, match="depend on those before"):
+        memory.rates()
+
+
+@pytest.mark.parametrize("law", ["markov", "autoregressive"])
+def test_a_refresh_remembers_nothing_of_computing(law: str) -> None:
+    config = remembering(correlation=0.9)
+    if law == "markov":
+        config = {
+            "law": "markov",
+            "of": [{"law": "constant", "value": n} for n in (1, 2)],
+            "transition": [[0.9, 0.1], [0.1, 0.9]],
+        }
+    clients = Clients.model_validate({"compute": config})
+    alone, both = World(clients, 2, 1), World(clients, 2, 1)
+    for client in (0, 1):
+        both.draw(Purpose.REFRESH, client)
+        for _ in range(600):
+            expected = alone.draw(Purpose.COMPUTE, client)
+            assert both.draw(Purpose.COMPUTE, client) == expected
+
+
+def played(clients: dict[str, Any], number: int, protocol: Any, **stop: Any) -> Any:
+    plan = SimulatedTimeline(
+        Clients.model_validate(clients),
+        protocol,
+        number,
+        1,
+        Stop(**stop),
+        Workload(60, 60, number),
+    )
+    return everything(plan)
+
+
+def test_memory_changes_no_rate() -> None:
+    number = 5
+    config = remembering({"law": "gamma", "a": 2.0, "scale": "m"}, correlation=0.7)
+    own = laws(config, number)
+    # The variance of sums is (1 + 0.7) / (1 - 0.7) times that of independent draws at
+    # most, so that counts over n draws deviate by sqrt(5.7 / 2 / n) relative to n.
+    rows, _ = played({"compute": config}, number, Asynchronous(), commits=40_000)[:2]
+    rate = 40_000 / rows.time[-1]
+    expected = theory.asynchronous_throughput(own.mean())
+    assert rate == pytest.approx(expected, rel=5 * np.sqrt(2.85 / 40_000))
+    rows, _ = played({"compute": config}, number, Synchronous(), commits=10_000)[:2]
+    slowest = theory.expected_maximum(*zip(*own.distinct(), strict=True))
+    round_s = rows.time[-1] / 10_000
+    assert round_s == pytest.approx(slowest, rel=5 * np.sqrt(2.85 / 10_000))
+
+
+def shared(share: float, **options: Any) -> dict[str, Any]:
+    return {"kind": "shared", "factor": LOGNORM, "every": 1, "share": share, **options}
+
+
+@pytest.mark.parametrize("share", [0.0, 0.3, 1.0])
+def test_clients_share_as_much_of_their_factors_as_is_said(share: float) -> None:
+    number, memory = 20_000, remembering(LOGNORM, correlation=0.6)
+    bound = 5 * np.sqrt((1 + 0.36) / (1 - 0.36) / number)
+    config = shared(share, factor=memory, room="ceil(m/2)")
+    slowdown = SharedSlowdown.model_validate(config)
+    slowdown.check(3, "s")
+    factors = SharedFactors(slowdown, Population(3, Streams(2)))
+    found = np.array(
+        [factors.of_each(np.arange(3), np.full(3, j + 0.5)) for j in range(number)]
+    )
+    scores = np.log(found) / 0.5
+    # Successive scores are dependent: every tenth of one client hardly is (0.6^10).
+    thin: Any = scipy.stats.kstest(scores[::10, 0], "norm")
+    assert thin.statistic * np.sqrt(number / 10) < 2.2
+    correlation: Any = np.corrcoef(scores.T)
+    assert correlation[0, 1] == pytest.approx(share, abs=bound)
+    assert correlation[0, 2] == pytest.approx(0, abs=bound)
+    for mine in scores.T:
+        lagged = np.corrcoef(mine[1:], mine[:-1])[0, 1]
+        assert lagged == pytest.approx(0.6, abs=bound)
+    # One at a time, and back in time, they are the same.
+    alone = SharedFactors(slowdown, Population(3, Streams(2)))
+    assert alone(1, 0, number - 0.5) == found[-1, 1]
+    assert [alone(1, 0, j + 0.5) for j in range(100)] == found[:100, 1].tolist()
+
+
+def test_rounds_are_the_faster_the_more_clients_share() -> None:
+    # Jobs take at least an interval, so that each begins in a new one, whose factor
+    # depends on nothing before: rounds are independent.
+    number, rounds = 8, 20_000
+    times = {}
+    for share in (0.0, 0.5, 0.9, 1.0):
+        clients = {
+            "compute": {"law": "constant", "value": 1},
+            "slowdowns": [shared(share, factor={"law": "expon", "loc": 1})],
+        }
+        rows, _ = played(clients, number, Synchronous(), commits=rounds)[:2]
+        times[share] = rows.time[-1] / rounds
+        # Clients that do not wait are as fast, whatever they share.
+        rows, _ = played(clients, number, Asynchronous(), commits=rounds)[:2]
+        rate = rounds / rows.time[-1]
+        # Factors of variance 1 and mean 2; of one interval for all, at worst.
+        assert rate == pytest.approx(number / 2, rel=5 * np.sqrt(number / (4 * rounds)))
+    assert all(later < earlier for earlier, later in pairwise(times.values()))
+    expon = scipy.stats.expon(loc=1)
+    slowest = theory.expected_maximum([expon], [number])
+    assert slowest == pytest.approx(1 + (1 / np.arange(1, number + 1)).sum())
+    assert times[0.0] == pytest.approx(slowest, abs=5 * np.sqrt(1.53 / rounds))
+    assert times[1.0] == pytest.approx(2, abs=5 / np.sqrt(rounds))
+
+
+def test_links_and_computing_share_a_shock() -> None:
+    clients = {
+        "compute": {"law": "constant", "value": 1},
+        "upload": {"latency": {"law": "constant", "value": 0.5}, "bandwidth": 120},
+        "download": {"bandwidth": 60},
+        "slowdowns": [
+            shared(1, every=10_000, stages=["compute", "download"]),
+            shared(1, every=10_000, stages=["upload"]),
+        ],
+    }
+    _, jobs = played(clients, 2, Asynchronous(), commits=20)[:2]
+    over = np.isfinite(jobs.arrived_time)
+    took = [
+        (end - start)[over]
+        for start, end in (
+            (jobs.read_time, jobs.begun_time),
+            (jobs.begun_time, jobs.computed_time),
+            (jobs.sent_time, jobs.arrived_time),
+        )
+    ]
+    np.testing.assert_allclose(took[0], took[1])
+    np.testing.assert_allclose(took[2], took[2][0])
+    assert took[0][0] != pytest.approx(1)
+    assert took[2][0] != pytest.approx(took[0][0])
+
+
+@pytest.mark.parametrize("share", [0.0, 0.5, 1.0])
+def test_both_players_share_alike(share: float) -> None:
+    number = 40
+    clients = {
+        "compute": remembering(correlation=0.9),
+        "upload": {"latency": {"law": "expon"}},
+        "slowdowns": [
+            shared(share, room="ceil(m/20)", every=2.5),
+            shared(share, every=7, stages=["upload"]),
+        ],
+    }
+    plan = SimulatedTimeline(
+        Clients.model_validate(clients),
+        Asynchronous(),
+        number,
+        1,
+        Stop(commits=900),
+        Workload(60, 60, number),
+    )
+    assert not plan.feedback
+    compare(of_few(plan))
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"room": "m/2"}, "s.room must be a whole number, got 0.5 for client 1"),
+        ({"room": -1}, "s.room must be >= 0, got -1"),
+        ({"factor": {"law": "norm"}}, "s.factor must be a law of durations >= 0"),
+    ],
+)
+def test_slowdowns_that_cannot_be_shared_are_refused(
+    options: dict[str, Any], words: str
+) -> None:
+    slowdown = SharedSlowdown.model_validate(shared(1, **options))
+    with pytest.raises(LocatedError, match=words):
+        slowdown.check(2, "s")
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"factor": {"law": "poisson", "mu": 1}}, "of factors > 0"),
+        ({"every": 1e-9}, "at most 10,000,000 intervals"),
+    ],
+)
+def test_factors_with_which_time_stands_still_are_refused(
+    options: dict[str, Any], words: str
+) -> None:
+    slowdown = SharedSlowdown.model_validate(shared(1, **options))
+    factors = SharedFactors(slowdown, Population(1, Streams(1)))
+    with pytest.raises(ScenarioError, match=words):
+        factors(0, 0, 30.0)
