@@ -22,8 +22,8 @@ def list_(
     kind: Annotated[
         str | None,
         typer.Argument(
-            help="laws, protocols, ..., scenarios, or the name of a part; all parts if "
-            "left out"
+            help="laws, protocols, ..., scenarios, worlds, or the name of a part; all "
+            "parts if left out"
         ),
     ] = None,
 ) -> None:
@@ -34,12 +34,15 @@ def list_(
     if kind == "scenarios":
         _list_scenarios()
         return
+    if kind == "worlds":
+        _list_worlds()
+        return
     from ..config.catalogue import listing
     from ..config.parts import OPEN
 
     rows, wanted = listing(), kind
     if wanted is not None:
-        known = [*dict.fromkeys(row[0] for row in rows), "scenarios"]
+        known = [*dict.fromkeys(row[0] for row in rows), "scenarios", "worlds"]
         of_kind = [row for row in rows if row[0] in (wanted, f"{wanted}s")]
         rows = of_kind or [row for row in rows if row[1] == wanted]
         if not rows:
@@ -82,6 +85,16 @@ def _list_scenarios() -> None:
         text = (SHIPPED / f"{name}.yaml").read_text(encoding="utf-8")
         question = re.search(r'^question: *"?(.*?)"?$', text, re.MULTILINE)
         table.add_row(name, question[1] if question else "")
+    out.print(table)
+
+
+def _list_worlds() -> None:
+    """Prints the worlds by name; of recorded ones, where they are from."""
+    from ..world.named import NAMED_WORLDS, RECORDED
+
+    table = Table("world", "what it is", box=None)
+    for name in NAMED_WORLDS:
+        table.add_row(name, RECORDED.get(name, "of the theory (docs/methods.md)"))
     out.print(table)
 
 

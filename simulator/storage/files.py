@@ -18,6 +18,8 @@ from . import limits
 
 FOLDER = "STALESIM_DATA"
 """Environment variable that names the data folder."""
+SHIPPED = Path(__file__).parents[1] / "world"
+"""Folder whose `recorded/` holds the measurements of recorded worlds."""
 GZIP = b"\x1f\x8b"
 
 
@@ -61,7 +63,7 @@ def data_folder() -> Path:
 
 
 def located(path: str, key: str, *, is_folder: bool = False) -> Path:
-    """Returns a user's file: from the working folder, else from the data folder.
+    """Returns a file: of the working folder, the data folder or a recorded world.
 
     Args:
         path: Path as the scenario has it.
@@ -73,7 +75,7 @@ def located(path: str, key: str, *, is_folder: bool = False) -> Path:
     """
     given = Path(path).expanduser()
     here, among_data = working_folder() / given, data_folder() / given
-    for place in (here, among_data):
+    for place in (here, among_data, SHIPPED / given):
         if place.is_dir() if is_folder else place.is_file():
             return given if place == Path.cwd() / given else place
     what = "folder" if is_folder else "file"

@@ -1,9 +1,19 @@
-"""Worlds of the theory by name: what they say of the clients."""
+"""Worlds by name, of theory or recorded: what they say of the clients."""
 
 from typing import Any, Literal
 
 WorldName = Literal[
-    "equal", "linear", "square_root", "one_slow", "bursts", "lomax", "universal"
+    "equal",
+    "linear",
+    "square_root",
+    "one_slow",
+    "bursts",
+    "lomax",
+    "universal",
+    "pai_job_1",
+    "pai_job_2",
+    "pai_job_3",
+    "pai_job_4",
 ]
 NAMED_WORLDS: dict[str, dict[str, Any]] = {
     "equal": {"compute": {"law": "constant", "value": 1}},
@@ -31,6 +41,19 @@ NAMED_WORLDS: dict[str, dict[str, Any]] = {
             "phase": "60*m/M",
         },
     },
+    **{
+        f"pai_job_{job}": {
+            "number": 10,
+            "compute": {
+                "law": "empirical",
+                "path": f"recorded/pai/job_{job}.csv.gz",
+                "column": "time",
+                "client": "client",
+                "order": "replay",
+            },
+        }
+        for job in (1, 2, 3, 4)
+    },
 }
 """Entries of `clients`, by the name of the world.
 
@@ -40,10 +63,22 @@ times as long in bursts of 10 s on average, every 60 s. `lomax`: 1 s and a Lomax
 shape 1.1, whose mean is 10 s and whose variance is infinite. `universal`: 1 s at full
 power, which each client has for 30 of 60 s; for 20 s a job takes ten times as long, and
 for 10 s nothing is computed; the clients' minutes begin one after the other.
+`pai_job_1` to `pai_job_4`: mini-batch times of ten workers, replayed; within a job they
+were normalised to 0..1000, so that seconds are of no known length.
 
 Source: methods.md, section 0; Tyurin and Richtarik (2023), section 5; `lomax`:
-Maranjyan, Omar and Richtarik, MindFlayer SGD (2025).
+Maranjyan, Omar and Richtarik, MindFlayer SGD (2025); `pai_job_1` to `pai_job_4`:
+alibaba/clusterdata, cluster-trace-gpu-v2020/mini-batch-time, CC BY 4.0 (`recorded/pai`).
 """
+
+RECORDED = {
+    f"pai_job_{job}": (
+        f"mini-batch times of ten workers, replayed, normalised (Alibaba PAI, job "
+        f"{job}; CC BY 4.0)"
+    )
+    for job in (1, 2, 3, 4)
+}
+"""What recorded worlds are, with origin and licence."""
 
 
 def with_named(data: Any) -> Any:

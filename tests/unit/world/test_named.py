@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from stalesim.simulator.protocols import Asynchronous
+from stalesim.simulator.protocols import Asynchronous, Synchronous
 from stalesim.simulator.streams import Purpose
 from stalesim.simulator.world.clients import Clients
 from stalesim.simulator.world.named import NAMED_WORLDS
@@ -30,10 +30,11 @@ def test_fixed_times_are_those_of_the_name(name, wanted) -> None:
 
 @pytest.mark.parametrize("name", NAMED_WORLDS)
 def test_a_scenario_that_was_written_is_read_again(name) -> None:
-    clients = Clients.model_validate({"number": 4, "world": name})
+    number = NAMED_WORLDS[name].get("number", 4)
+    clients = Clients.model_validate({"number": number, "world": name})
     again = Clients.model_validate(clients.model_dump(mode="json"))
     assert again == clients
-    rows, *_ = everything(played(Asynchronous(), again, 4, commits=50))
+    rows, *_ = everything(played(Asynchronous(), again, number, commits=50))
     assert rows.time.size == 50
 
 
@@ -55,3 +56,15 @@ def test_a_world_and_a_law_are_refused() -> None:
 def test_an_unknown_world_is_refused() -> None:
     with pytest.raises(ValidationError, match="world"):
         Clients.model_validate({"number": 4, "world": "flat"})
+
+
+def test_shuffled_times_make_the_rounds_of_a_recorded_job_slower() -> None:
+    """15.1 % in the trace itself, for rounds of which all ten times are known."""
+    named = NAMED_WORLDS["pai_job_4"]
+    resampled = {"compute": named["compute"] | {"order": "resample"}, "number": 10}
+    took = []
+    for each in ({"world": "pai_job_4"}, resampled):
+        clients = Clients.model_validate(each)
+        rows, *_ = everything(played(Synchronous(), clients, 10, commits=2_182))
+        took.append(rows.time[-1])
+    assert took[0] / took[1] == pytest.approx(1 - 0.151, abs=0.01)
