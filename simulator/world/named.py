@@ -68,7 +68,7 @@ were normalised to 0..1000, so that seconds are of no known length.
 
 Source: methods.md, section 0; Tyurin and Richtarik (2023), section 5; `lomax`:
 Maranjyan, Omar and Richtarik, MindFlayer SGD (2025); `pai_job_1` to `pai_job_4`:
-alibaba/clusterdata, cluster-trace-gpu-v2020/mini-batch-time, CC BY 4.0 (`recorded/pai`).
+alibaba/clusterdata, cluster-trace-gpu-v2020/mini-batch-time, CC BY 4.0 (recorded/pai).
 """
 
 RECORDED = {
