@@ -80,9 +80,9 @@ class Played:
 
 
 def search(played: Played, **more: Any) -> tuning.Tuned:
-    hear = more.pop("hear", silent)
+    report = more.pop("report", silent)
     config = tuning.planned(PLAN | more.pop("tree", {}), OVER, **more)
-    return tuning.TrialSearch(config, played.path, played, racing, hear).end()
+    return tuning.TrialSearch(config, played.path, played, racing, report).end()
 
 
 def test_a_known_optimum_is_found(tmp_path: Path) -> None:
