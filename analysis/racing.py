@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.stats
 from jaxtyping import Float
 
 from ..simulator.scenario import tuning
@@ -184,6 +183,8 @@ def rank(values: Float[np.ndarray, " n"]) -> tuple[int, float]:
 
 def _chance(mine: Float[np.ndarray, " n"], best: Float[np.ndarray, " n"]) -> float:
     """Returns the one-sided p-value of a trial against the best; 0 if it is worse."""
+    import scipy.stats  # takes half a second, also to show a plan
+
     bad, of_best = np.isinf(mine).sum(), np.isinf(best).sum()
     if bad != of_best:
         return 0.0 if bad > of_best else 1.0

@@ -40,26 +40,25 @@ class PublishedSet(NamedTuple):
         Raises:
             DataError: A list of files among them is damaged.
         """
-        read = [Path(path) for path in self.part().located_files() or ()]
+        return self._with_others(self._read())
+
+    def _read(self) -> list[Path]:
+        """Returns the files that a run would read; to recognise them takes time."""
+        return [Path(path) for path in self.part().located_files() or ()]
+
+    def _with_others(self, read: list[Path]) -> list[Path]:
         waiting = [self.folder / file.name for file in self.published.files]
         others = [path for path in waiting if path.is_file()]
         return [*dict.fromkeys(p for p in (*read, *others) if p.name != SOURCE)]
 
-    def complete(self) -> bool:
-        """Says whether a run would read files rather than take a stand-in.
-
-        Raises:
-            DataError: A list of files among them is damaged.
-        """
-        return bool(list(self.part().located_files() or ()))
-
     def state(self) -> str:
         """Returns what is there of the set, in a few words."""
         try:
-            found, complete = self.located(), self.complete()
+            read = self._read()
         except DataError as error:
             return f"damaged: {error}"
-        if complete:
+        found = self._with_others(read)
+        if read:
             folders = sorted({str(path.parent) for path in found})
             also = f" and {len(folders) - 1} more" if len(folders) > 1 else ""
             return f"here: {counted(len(found), 'file')} in {folders[0]}{also}"

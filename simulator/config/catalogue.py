@@ -360,6 +360,8 @@ def register(*modules: str | Path) -> None:
 
 
 def _plugins() -> dict[str, tuple[Plugin, ...]]:
+    if not plugins.are_there(KINDS):  # else all of our parts would be imported
+        return dict.fromkeys(KINDS, ())
     known = {kind: {tag(part) for part in own(kind)} for kind in KINDS}
     return plugins.everything(known, lambda kind: _named(BASES[kind]))
 

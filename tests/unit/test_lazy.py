@@ -101,7 +101,7 @@ def test_what_is_quick_imports_nothing_large(code: str) -> None:
 
 def test_a_closed_form_imports_of_scipy_what_it_needs() -> None:
     """All of `scipy.stats` and `scipy.integrate` takes half a second."""
-    code = "from stalesim.analysis import claims, escapes, timelines, worlds; "
+    code = "from stalesim.analysis import claims, escapes, summary, timelines, worlds; "
     code += "claims.undecidable; import sys; print(*sys.modules)"
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
@@ -132,6 +132,19 @@ def test_what_lists_names_imports_no_part(arguments: list[str], word: str) -> No
     assert not {"numpy", "simpy", "stalesim.simulator.laws.constant"} & set(
         modules.split()
     )
+
+
+def test_data_are_listed_without_the_parts_of_other_kinds() -> None:
+    """Before, all parts were imported to compare their names with plug-ins' names."""
+    code = COMMAND.format(arguments=["data", "list"])
+    code += "; import sys; print(*sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    modules = set(done.stdout.splitlines()[-1].split())
+    assert "stalesim.simulator.data.mnist.part" in modules
+    others = {"stalesim.simulator.laws", "stalesim.simulator.protocols", "simpy"}
+    assert not others & modules
 
 
 def test_what_a_name_is() -> None:
