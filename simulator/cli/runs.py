@@ -452,14 +452,12 @@ def act_out(
     ] = None,
     compute: Annotated[
         str,
-        typer.Option(help="sleep, as long as the laws say, or gradients: compute"),
+        typer.Option(help="sleep: as long as the laws say"),
     ] = "sleep",
     time_scale: Annotated[
         float, typer.Option(help="real seconds of a second of the scenario")
     ] = 1.0,
-    transport: Annotated[
-        str, typer.Option(help="tcp, or mqtt by a broker of its own (mosquitto)")
-    ] = "tcp",
+    transport: Annotated[str, typer.Option(help="tcp: how messages travel")] = "tcp",
     listen: Annotated[
         str, typer.Option(help="address:port to listen at; port 0: a free one")
     ] = "127.0.0.1:0",
