@@ -434,3 +434,64 @@ def _refuse_pictures(pictures: object) -> None:
         raise UserError(
             "--gantt and --chrome show clients, but these are samples; leave them out"
         )
+
+
+Faults = Annotated[
+    list[str] | None, typer.Option(help="see docs/how-to/testbed.md; may be repeated")
+]
+
+
+@app.command("testbed")
+def act_out(
+    scenario: Annotated[
+        Path, typer.Argument(help="a scenario file, with or without a problem")
+    ],
+    set_: Overrides = None,
+    folder: Annotated[
+        Path | None, typer.Option("--out", "-o", help="new folder for what is recorded")
+    ] = None,
+    compute: Annotated[
+        str,
+        typer.Option(help="sleep: as long as the laws say"),
+    ] = "sleep",
+    time_scale: Annotated[
+        float, typer.Option(help="real seconds of a second of the scenario")
+    ] = 1.0,
+    transport: Annotated[str, typer.Option(help="tcp: how messages travel")] = "tcp",
+    listen: Annotated[
+        str, typer.Option(help="address:port to listen at; port 0: a free one")
+    ] = "127.0.0.1:0",
+    kill: Faults = None,
+    pause: Faults = None,
+    slow: Faults = None,
+    *,
+    plots: Plots = True,
+    form: Formats = None,
+) -> None:
+    """Lets real processes act a scenario out in real time: a server and its clients.
+
+    The folder gets the log of their jobs, the timeline, and a study that replays it.
+    """
+    from ..scenario.reading import read_any
+    from ..testbed import running
+
+    forms = formats(form, plots=plots)
+    config = read_any(scenario, set_ or ())
+    host, _, port = listen.rpartition(":")
+    if not host or not port.isdecimal():
+        raise UserError(f"--listen must be address:port, got {listen}; correct it")
+    faults = (tuple(each or ()) for each in (kill, pause, slow))
+    options = running.Options(compute, time_scale, transport, host, int(port), *faults)
+    with (
+        folders.chosen_or_new(folder, f"{config.name}-testbed") as folder,
+        console.interruptible(folder),
+    ):
+        found = running.act_out(config, folder, options, lambda line: err.say(line))
+    printing.close_world(found.timeline, None, None, forms)
+    if found.study is not None:
+        printing.close(found.study, forms)
+    for distance in found.distances:
+        out.say(f"The server's model is the replayed one to {distance:.1e}")
+    out.say(f"Log: {folder}")
+    if found.interrupted:
+        raise KeyboardInterrupt

@@ -73,6 +73,9 @@ class Protocol(Part):
     own_registers: ClassVar[bool] = False
     """Whether a timeline has as many registers as it needs, each its own number: then
     runs of different timelines are not executed together."""
+    on_testbed: ClassVar[bool] = False
+    """Whether real processes can act it out (`testbed`): all that its clients do is to
+    read from the server, to compute and to send."""
     has_server: ClassVar[bool] = True
     """Whether the scenario's `server` takes part, by its service and shared links."""
     averages: ClassVar[bool] = False

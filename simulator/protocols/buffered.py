@@ -26,6 +26,7 @@ class Buffered(Protocol):
     """
 
     kind: Literal["buffered"] = "buffered"
+    on_testbed: ClassVar[bool] = True
     timed: ClassVar[tuple[str, ...]] = ("window", "grace")
     size: Annotated[int, Field(ge=1)] | None = None
     """Contributions with which the buffer is applied."""

@@ -26,6 +26,7 @@ class Synchronous(Protocol):
     """
 
     kind: Literal["synchronous"] = "synchronous"
+    on_testbed: ClassVar[bool] = True
     timed: ClassVar[tuple[str, ...]] = ("deadline", "timeout")
     common_batch: ClassVar[bool] = True
     deadline: Annotated[float, Field(gt=0)] | None = None

@@ -1,6 +1,6 @@
 """t-synchronous: the server waits for the first t distinct arrivals."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
@@ -18,6 +18,7 @@ class TSynchronous(Protocol):
     """
 
     kind: Literal["t_synchronous"] = "t_synchronous"
+    on_testbed: ClassVar[bool] = True
     t: Annotated[int, Field(ge=1)]
     """Arrivals with which the server commits."""
 

@@ -6,8 +6,8 @@ from jaxtyping import Float, Int
 from ..config.errors import ScenarioError
 from ..timeline import NO_WORKER, SERVER, Jobs, Rows
 
-_JOB = 7  # client, job, refresh, read_version, commit, outcome, uploads
-_TIMES = 6  # read, started, computed, sent, arrived, applied
+JOB = 7  # client, job, refresh, read_version, commit, outcome, uploads
+TIMES = 6  # read, started, computed, sent, arrived, applied
 NEVER = -1
 """A time of a job, in the clock's unit, that has not come."""
 
@@ -65,8 +65,8 @@ def jobs_of(entries: list[int], moments: Float[np.ndarray, " N"]) -> Jobs:
         moments: When each was read, started, computed, sent, arrived and applied, in
             virtual seconds; below zero for never.
     """
-    table = np.array(entries, np.int64).reshape(-1, _JOB)
-    times = moments.reshape(-1, _TIMES)
+    table = np.array(entries, np.int64).reshape(-1, JOB)
+    times = moments.reshape(-1, TIMES)
     times[times < 0] = np.nan
     return Jobs(
         client=table[:, 0].astype(np.int32),

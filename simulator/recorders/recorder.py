@@ -4,7 +4,7 @@ Rows and jobs are appended to flat lists of integers, the cheapest thing that Py
 does per event, and turned into arrays a chunk at a time.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,7 @@ from ..timeline import (
     Rows,
 )
 from ..world.world import World
-from .arrays import NEVER, jobs_of, rows_of
+from .arrays import JOB, NEVER, TIMES, jobs_of, rows_of
 from .reading import Reading
 
 _ROW = 5  # kind, version, write_slot, round, workers
@@ -301,6 +301,16 @@ class Recorder:
     def _set_write_slot(self, slot: int) -> None:
         """Sets the register that the last row writes."""
         self._rows[2 - _ROW] = slot
+
+    def ended(self, first: int) -> Iterator[tuple[list[int], list[Any]]]:
+        """Yields jobs that have ended and were not taken, from one of them on.
+
+        Each as client, job, whether it is a refresh, read version, commit, outcome and
+        uploads; and when it was read, started, computed, sent, arrived and applied.
+        """
+        for number in range(first, len(self._jobs) // JOB):
+            entry = self._jobs[number * JOB : (number + 1) * JOB]
+            yield entry, self._job_times[number * TIMES : (number + 1) * TIMES]
 
     def take(
         self, seconds: Callable[[Any], np.ndarray], *, final: bool = False

@@ -8,14 +8,17 @@ A log is a CSV, JSON Lines or Parquet file with a row per job and the columns
   its update reached the server (of a lost one: at which it was given up);
 - `computed_time`, `sent_time` (optional): ends of computing, beginning of the upload;
 - `outcome` (optional): `applied` (the default), `lost` or `rejected`;
-- `round` or `read_version` (optional): whole numbers, from any one on.
+- `round` or `read_version` (optional): whole numbers, from any one on;
+- `commit` and `applied_time` (optional): the version that an applied job is part of, a
+  whole number from any one on, and when that was made.
 
 With `round` the server is synchronous: all that a round applies is one commit, made at
 its last arrival, and the jobs of the next round read after it. Else it is asynchronous:
 each applied arrival is one commit, in order of arrival, and those at one instant in the
 order of the file. A client then reads the version of all commits made until then, those
 of the same instant among them, unless `read_version` says otherwise of that instant;
-one that cannot be is refused. Times count from the first read.
+one that cannot be is refused. With `commit` what is applied gathers, as in a buffer,
+and a commit is made of all jobs that name it. Times count from the first read.
 """
 
 from itertools import pairwise
@@ -25,7 +28,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..config.errors import DataError
-from ..protocols import Asynchronous, Protocol, Synchronous
+from ..protocols import Asynchronous, Buffered, Protocol, Synchronous
 from ..storage import digests
 from ..timeline import Chunk, Outcome, StopReason
 from ..trace import Categorical, Study
@@ -38,7 +41,10 @@ if TYPE_CHECKING:
     import pandas as pd
 
 NEEDED = ("client", "read_time", "arrived_time")
-OPTIONAL = ("computed_time", "sent_time", "outcome", "round", "read_version")
+OPTIONAL = (
+    *("computed_time", "sent_time", "applied_time", "outcome"),
+    *("round", "read_version", "commit"),
+)
 OUTCOMES = {
     "applied": Outcome.APPLIED,
     "lost": Outcome.LOST,
@@ -75,6 +81,10 @@ def import_log(log: str | Path, folder: str | Path) -> Study:
     }
     outcome = np.array([OUTCOMES[word] for word in frame["outcome"]], np.int32)
     protocol: Protocol = Asynchronous()
+    if "commit" in frame:
+        times["applied_time"] = frame["applied_time"].to_numpy(np.float64) - first
+        most = int(frame.groupby("commit").size().max())
+        protocol = Buffered(size=most) if most > 1 else protocol
     if "round" in frame:
         protocol = Synchronous()
         rows, jobs, num_registers = in_rounds(client, times, outcome, table)
@@ -160,6 +170,7 @@ def _checked(table: LogTable, origin: int) -> "pd.DataFrame":
         "outcome",
         "correct it",
     )
+    _check_commits(frame, table, origin)
     # A missing moment coincides with the next known one, so that no stage is invented.
     if "computed_time" not in frame:
         frame["computed_time"] = frame.get("sent_time", frame["arrived_time"])
@@ -175,6 +186,46 @@ def _checked(table: LogTable, origin: int) -> "pd.DataFrame":
         what = f"must have {name} at or after {before}"
         refuse(frame[after] < frame[before], what, name, "correct the row")
     return frame
+
+
+def _check_commits(frame: "pd.DataFrame", table: LogTable, origin: int) -> None:
+    """Checks which jobs make a version, and when, in place.
+
+    Raises:
+        DataError: a row says what cannot have been.
+    """
+    if "commit" not in frame:
+        if "applied_time" in frame:
+            raise DataError(
+                f"{table.path}: must have the column commit with applied_time, which "
+                f"says what is applied together; add it or remove applied_time"
+            )
+        return
+    if "round" in frame:
+        raise DataError(
+            f"{table.path}: must have the column commit or round, got both; remove one"
+        )
+    applied = frame["outcome"] == "applied"
+    number, refuse = table.numbers("commit"), table.refuse
+    wrong = applied & ~(np.isfinite(number) & (number == np.rint(number)))
+    refuse(wrong, "must have a whole number as commit", "commit", "correct the row")
+    frame["commit"] = np.where(applied, number, np.nan)
+    if "applied_time" not in frame:
+        frame["applied_time"] = frame.groupby("commit")["arrived_time"].transform("max")
+        return
+    time = table.numbers("applied_time", origin)
+    early = applied & ~(np.isfinite(time) & (time >= frame["arrived_time"]))
+    what = "must have applied_time at or after arrived_time"
+    refuse(early, what, "applied_time", "correct the row")
+    frame["applied_time"] = np.where(applied, time, np.nan)
+    same = frame.groupby("commit")["applied_time"].transform("max")
+    differs = applied & (same != frame["applied_time"])
+    what = "must have the applied_time of all jobs of its commit"
+    refuse(differs, what, "applied_time", "correct the row")
+    made = frame[applied].groupby("commit")["applied_time"].max()
+    back = frame["commit"].map(made.diff() < 0).fillna(value=False).astype(bool)
+    what = "must not be applied before the commit before it"
+    refuse(back, what, "applied_time", "correct the row")
 
 
 def _numbered(column: "pd.Series") -> tuple[list[str], np.ndarray]:

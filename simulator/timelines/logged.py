@@ -141,15 +141,22 @@ def in_order_of_arrival(
     outcome: np.ndarray,
     table: LogTable,
 ) -> tuple[Rows, Jobs, int]:
-    """Returns rows and jobs in order of arrival, and how many registers suffice."""
-    order = np.argsort(times["arrived_time"], kind="stable")
-    made = times["arrived_time"][order][(outcome == Outcome.APPLIED)[order]]
+    """Returns rows and jobs in order of arrival, and how many registers suffice.
+
+    Of a log that says which commits were made, in their order: jobs gather for each.
+    """
+    applied, ended = outcome == Outcome.APPLIED, times["arrived_time"]
+    commits = applied
+    if "applied_time" in times:
+        ended, commits = _gathered(times, applied, table.numbers("commit"))
+    order = np.argsort(ended, kind="stable")
+    made = ended[order][commits[order]]
     read_version = _read_versions(times["read_time"], made, table)[order]
-    client, outcome = client[order], outcome[order]
+    client, applied, commits = client[order], applied[order], commits[order]
     times = {name: values[order] for name, values in times.items()}
-    applied = outcome == Outcome.APPLIED
-    version = np.cumsum(applied) - applied  # before each arrival
-    read_slot, write_slot, num_registers = _registers(read_version, applied)
+    ended, outcome = ended[order], outcome[order]
+    version = np.cumsum(commits) - commits  # before each arrival
+    read_slot, write_slot, num_registers = _registers(read_version, commits)
     T, job = int(applied.sum()), _job_numbers(client, times["read_time"])
     wide = {
         "worker": client[applied, None],
@@ -157,20 +164,42 @@ def in_order_of_arrival(
         "read_version": read_version[applied, None],
         "read_slot": read_slot[applied, None],
     }
+    kind = np.where(commits, Kind.COMMIT, Kind.CONTRIBUTE)[applied]
+    written = np.full(client.size, NO_SLOT, np.int32)
+    written[commits] = write_slot
     rows = Rows(
-        time=made,
-        kind=np.full(T, Kind.COMMIT, np.int32),
+        time=ended[applied],
+        kind=kind.astype(np.int32),
         node=np.full(T, SERVER, np.int32),
-        version=np.arange(T),
-        write_slot=write_slot,
+        version=version[applied],
+        write_slot=written[applied],
         peer=np.full(T, NO_WORKER, np.int32),
         round=np.zeros(T, np.int32),
         **wide,
     )
     commit = np.where(applied, version + 1, NO_COMMIT)
-    ended = np.where(applied, times["arrived_time"], np.nan)
-    jobs = _jobs(client, job, times, outcome, read_version, commit, ended)
+    # Nothing is applied of what gathers for a commit that the log has not.
+    moment = np.where(applied, np.append(made, np.nan)[version], np.nan)
+    jobs = _jobs(client, job, times, outcome, read_version, commit, moment)
     return rows, jobs, num_registers
+
+
+def _gathered(
+    times: dict[str, np.ndarray], applied: np.ndarray, number: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Returns when each job becomes a row, and which of them make their commit.
+
+    Those are the last of each commit to arrive.
+    """
+    ended, arrived = times["arrived_time"].copy(), times["arrived_time"]
+    commits = np.zeros(applied.size, bool)
+    mine = np.flatnonzero(applied)
+    mine = mine[np.lexsort((arrived[mine], number[mine]))]
+    last = mine[np.append(np.diff(number[mine]) > 0, np.ones(min(mine.size, 1), bool))]
+    commits[last] = True
+    ended[last] = times["applied_time"][last]
+    ended[mine] = np.maximum.accumulate(ended[mine])
+    return ended, commits
 
 
 def _registers(
@@ -180,7 +209,7 @@ def _registers(
 
     Args:
         read_version: Version that each job read, in order of arrival.
-        applied: Whether each job was applied.
+        applied: Whether each job makes a version.
 
     Returns:
         Register that each job reads, that each commit writes, and how many there are.

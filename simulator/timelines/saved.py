@@ -106,7 +106,10 @@ class TimelineSource(NamedTuple):
 
 
 def record(
-    scenario: BaseScenario, folder: str | Path, progress: Progress = lambda _: None
+    scenario: BaseScenario,
+    folder: str | Path,
+    progress: Progress = lambda _: None,
+    made: Callable[[Run], RunTimeline] = timeline,
 ) -> Study:
     """Simulates the world of every run of a scenario, and writes the timelines.
 
@@ -114,6 +117,7 @@ def record(
         scenario: Scenario with or without numerics.
         folder: New or empty folder.
         progress: Called with the fraction that is simulated.
+        made: Returns the timeline of a run.
 
     Raises:
         UserError: something in the scenario, the data or the folder is wrong.
@@ -122,7 +126,7 @@ def record(
     tree = scenario.model_dump(mode="json")
     read = inputs.collect(run.scenario for run in runs)
     with inputs.held(read):
-        sources = [_source(run, timeline(run)) for run in runs]
+        sources = [_source(run, made(run)) for run in runs]
         told = inputs.manifest_entries(read)
         return write_all(Path(folder), tree, sources, told, progress=progress)
 

@@ -57,7 +57,8 @@ class Cycle:
         self._asked = False
         self._pool: Pool | None = world.pool if selects else None
         self._jobs = [0] * world.num_clients if world.counts_jobs else None
-        self._guards = bool(stops or world.upload_link or world.download_link)
+        shared = world.upload_link or world.download_link
+        self._guards = bool(stops or shared or world.real)
         """Whether jobs have ends that are not known when they begin."""
         if self._guards:
             self._under_way = bytearray(world.num_clients)
@@ -76,6 +77,8 @@ class Cycle:
             world.stage(Purpose.IDLE, self._ask) if plain else self._begin
         )
         """Lets one client begin a cycle."""
+        if world.real:
+            world.reappear = self.resume
         self._restart = world.stage(
             Purpose.RESTART, lambda client: self._appear(client, self._env.now)
         )
@@ -164,6 +167,12 @@ class Cycle:
         self._read(client)
         if self._guards:
             self._guard(client)
+        if world.real:
+            arrived, crashed = self._finish, self._crash
+            world.hand_out(
+                client, self.alive(client, arrived), self.alive(client, crashed)
+            )
+            return
         link = world.download_link
         if link is None:
             self._compute(client)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from fractions import Fraction
 from heapq import heappush
 from math import inf, nextafter
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import simpy
@@ -42,6 +42,11 @@ Then = Callable[[int], None]
 class World:
     """A clock, its clients, and the resources that they share.
 
+    Attributes:
+        real: Whether clients are processes that are given their jobs, and whose
+            messages arrive when they do.
+        reappear: Called with a real client that has left while it asked for work.
+
     Args:
         clients: Laws of the clients; None for a world without clients.
         num_clients: Number of clients.
@@ -58,6 +63,9 @@ class World:
         DataError: a file of measurements that is missing or damaged.
     """
 
+    real: ClassVar[bool] = False
+    reappear: Then
+
     def __init__(
         self,
         clients: Clients | None,
@@ -70,7 +78,7 @@ class World:
         lattice: bool = True,
         work: DrawnWork | None = None,
     ) -> None:
-        self.env = simpy.Environment(initial_time=0)
+        self.env = self._clock()
         self.num_clients = num_clients
         self.streams = Streams(seed)
         self.workload = workload or Workload()
@@ -144,6 +152,20 @@ class World:
                 self.prefetch,
                 None if always else self.present_since,
             )
+
+    def _clock(self) -> simpy.Environment:
+        """Returns the clock, at time 0."""
+        return simpy.Environment(initial_time=0)
+
+    def hand_out(self, client: int, arrived: Then, crashed: Then) -> None:
+        """Lets a real client work; only a world of such clients does.
+
+        Args:
+            client: Number of the client, from 0, whose job has just read.
+            arrived: Called with it when its contribution has arrived.
+            crashed: Called with it when it is gone.
+        """
+        raise NotImplementedError
 
     def seconds(self, times: list[int] | list[float] | np.ndarray) -> np.ndarray:
         """Converts the clock's times to virtual seconds, float64."""

@@ -58,6 +58,7 @@ class Collect(GatheringRounds):
     """
 
     kind: Literal["collect"] = "collect"
+    on_testbed: ClassVar[bool] = True
     timed: ClassVar[tuple[str, ...]] = ("seconds", "allotted")
     count: Annotated[int, Field(ge=1)] | None = None
     """Contributions that end a round."""

@@ -1,0 +1,1 @@
+"""A scenario in real time: real processes that send real messages on this machine."""

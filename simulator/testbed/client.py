@@ -1,0 +1,203 @@
+"""A client's process: `python -m stalesim.simulator.testbed.client`.
+
+It is told who it is on its standard input, whose end is its own: it outlives nobody.
+Nothing large is imported where it only sleeps.
+"""
+
+import ctypes
+import json
+import os
+import select
+import signal
+import socket
+import sys
+import threading
+import time
+from typing import Any, Protocol
+
+from . import wire
+from .wire import Message, Session, WireError
+
+CONNECT_S = 30.0
+"""Real seconds in which a server must answer."""
+PIECE = 2**18
+DIE_WITH_PARENT = 1
+"""Linux's `PR_SET_PDEATHSIG`."""
+
+
+class Line(Protocol):
+    """A conversation with the server."""
+
+    def wait(self, seconds: float | None) -> Message | None:
+        """Returns the next message; None if none has come in some real seconds."""
+        ...
+
+    def send(self, header: dict[str, Any], body: bytes = b"") -> None:
+        """Sends a message."""
+        ...
+
+
+class Worker(Protocol):
+    """What computes a client's messages."""
+
+    def compute(self, job: Message) -> tuple[dict[str, Any], bytes] | None:
+        """Returns the entries and the body of an update; None to sleep in its place."""
+        ...
+
+
+class Sleeper:
+    """Sleeps in place of computing."""
+
+    def compute(self, job: Message) -> None:
+        """Computes nothing."""
+        del job
+
+
+class TcpLine:
+    """A conversation over TCP.
+
+    Args:
+        address: Host and port of the server.
+        most: Most bytes of a message.
+    """
+
+    def __init__(self, address: tuple[str, int], most: int) -> None:
+        self._socket = socket.create_connection(address, CONNECT_S)
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._socket.settimeout(None)
+        self.session = Session(most)
+        self._arrived: list[Message] = []
+
+    def wait(self, seconds: float | None) -> Message | None:
+        """Returns the next message; None if none has come in some real seconds.
+
+        Raises:
+            WireError: Something else has come, or the server has gone.
+        """
+        end = None if seconds is None else time.monotonic() + seconds
+        while not self._arrived:
+            left = None if end is None else max(end - time.monotonic(), 0)
+            if not select.select([self._socket], [], [], left)[0]:
+                return None
+            data = self._socket.recv(PIECE)
+            if not data:
+                raise WireError("the server has gone")
+            self._arrived += self.session.open(data)
+        return self._arrived.pop(0)
+
+    def send(self, header: dict[str, Any], body: bytes = b"") -> None:
+        """Sends a message."""
+        self._socket.sendall(self.session.seal(header, body))
+
+    def close(self) -> None:
+        """Ends the conversation."""
+        self._socket.close()
+
+
+def greet(line: Any, secret: bytes, client: int) -> Message:
+    """Joins a run; returns what the server says first.
+
+    Raises:
+        WireError: The server does not answer, or does not know the secret.
+    """
+    line.send(wire.knock(client))
+    key, answer = wire.join(_answer(line), secret, client)
+    line.send(answer)
+    line.session.agree(key, is_server=False)
+    return _answer(line)  # by which the server proves that it knows the secret
+
+
+def _answer(line: Line) -> Message:
+    message = line.wait(CONNECT_S)
+    if message is None:
+        raise WireError("the server does not answer")
+    return message
+
+
+def work(line: Line, worker: Worker, body: bytes) -> None:
+    """Does what the server says, until it says that the run has ended.
+
+    Args:
+        line: Conversation with it.
+        worker: What computes.
+        body: Body of an update that is slept for.
+    """
+    message = line.wait(None)
+    while message is None or message.header["kind"] != "end":
+        match message and message.header["kind"]:
+            case "go":
+                message = _ask(line, message.header)  # pyright: ignore
+            case "model":
+                assert message is not None
+                message = _job(line, worker, body, message)
+            case _:
+                message = line.wait(None)
+
+
+def _ask(line: Line, header: dict[str, Any]) -> Message | None:
+    """Asks for the model; returns what has come in between."""
+    found = line.wait(header["read"]) if header["read"] else None
+    if found is None:
+        line.send({"kind": "read", "number": header["number"]})
+    return found
+
+
+def _job(line: Line, worker: Worker, body: bytes, job: Message) -> Message | None:
+    """Computes and sends an update; returns what has come in between, which ends it.
+
+    A message's own link is slept for, since this machine's takes no time.
+    """
+    header, download, upload = job.header, job.header["download"], job.header["upload"]
+    if download and (found := line.wait(download)):
+        return found
+    begun = time.monotonic()
+    done = worker.compute(job)
+    if done is None:
+        done, rest = ({}, body), header["compute"]
+    else:
+        rest = (header["slow"] - 1) * (time.monotonic() - begun)
+    if rest > 0 and (found := line.wait(rest)):
+        return found
+    computed = time.monotonic()
+    if upload and (found := line.wait(upload)):
+        return found
+    times = [begun, computed]
+    update = {"kind": "update", "serial": header["serial"], "times": times}
+    line.send(update | done[0], done[1])
+    return None
+
+
+def _outlive_nobody() -> None:
+    """Ends this process with the one that started it, also where it is paused."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(DIE_WITH_PARENT, signal.SIGKILL)
+
+    def watch() -> None:
+        sys.stdin.buffer.read()
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+def main() -> None:
+    """Joins a run, and works until its end."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the server is interrupted
+    told = json.loads(sys.stdin.buffer.readline())
+    _outlive_nobody()
+    secret, client = bytes.fromhex(told["secret"]), told["client"]
+    try:
+        line = TcpLine(tuple(told["address"]), told["most"])
+        welcome = greet(line, secret, client)
+        worker: Worker = Sleeper()
+        body = bytes(welcome.header["upload_bytes"])
+        line.send({"kind": "ready"})
+        work(line, worker, body)
+    except (OSError, WireError) as error:
+        sys.stderr.write(f"stalesim: client {client + 1} has stopped: {error}\n")
+        sys.stderr.flush()
+        os._exit(1)
+    os._exit(0)  # nothing is left to be done
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,313 @@
+"""The server's side: conversations with the clients, and the clients' processes."""
+
+import contextlib
+import json
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from ..config.errors import UserError
+from . import wire
+from .wire import Guest, Message, Session, WireError
+
+Heard = list[tuple[int, Message]]
+"""Messages, each with its client's number; kind `gone` of one that has left."""
+GONE = Message({"kind": "gone"}, b"")
+GREETING_S = 10.0
+"""Real seconds in which somebody who has connected must have joined."""
+STRANGERS = 64
+"""Most connections of somebody who has not joined."""
+PIECE = 2**18
+END_S = 2.0
+"""Real seconds in which clients end that are told to."""
+LINES = 10
+"""Most lines on connections that were refused."""
+
+
+class Reception:
+    """The server's side of one conversation, from the knock on.
+
+    Args:
+        secret: Secret of the run.
+        num_clients: Clients of the run.
+        most: Most bytes of a message.
+    """
+
+    def __init__(self, secret: bytes, num_clients: int, most: int) -> None:
+        self._secret, self._num_clients = secret, num_clients
+        self.session = Session(most)
+        self.guest: Guest | None = None
+
+    @property
+    def joined(self) -> bool:
+        """Whether the client has proved that it may join."""
+        return self.session.agreed
+
+    def take(self, data: bytes, send: Callable[[bytes], None]) -> Iterator[Message]:
+        """Takes up bytes and answers greetings; yields messages of who has joined.
+
+        The first is of kind `here`.
+
+        Raises:
+            WireError: It may not join, or has sent what is no message.
+        """
+        for message in self.session.open(data):
+            if self.guest is None:
+                self.guest, answer = wire.hello(message, self._num_clients)
+                send(self.session.seal(answer))
+            elif not self.joined:
+                key = wire.admit(message, self._secret, self.guest)
+                self.session.agree(key, is_server=True)
+                yield Message({"kind": "here"}, b"")
+            else:
+                yield message
+
+    def refused(self, why: WireError) -> bytes:
+        """Returns the frame that says why somebody may not join."""
+        return self.session.seal({"kind": "refused", "why": str(why)[:200]})
+
+
+class Lines(Protocol):
+    """Conversations with all clients, by some transport."""
+
+    def poll(self, seconds: float) -> Heard:
+        """Waits for messages, at most for some real seconds, and returns them."""
+        ...
+
+    def send(self, client: int, header: dict[str, Any], body: bytes = b"") -> None:
+        """Sends a message to a client; one that is not there gets none."""
+        ...
+
+    def drop(self, client: int, why: str) -> None:
+        """Ends the conversation with a client, which is `gone` then."""
+        ...
+
+    def close(self) -> None:
+        """Ends all conversations."""
+        ...
+
+    @property
+    def told(self) -> dict[str, Any]:
+        """What a client must know to join: `transport`, `address` and more."""
+        ...
+
+
+@dataclass
+class _Peer:
+    """A TCP connection."""
+
+    socket: socket.socket
+    reception: Reception
+    since: float = field(default_factory=time.monotonic)
+    unsent: bytearray = field(default_factory=bytearray)
+
+
+class TcpLines:
+    """Conversations over TCP, all in one thread.
+
+    Args:
+        reception: Makes the server's side of a conversation.
+        say: Says one line to the user.
+        host: Address to listen at.
+        port: Port; 0 for a free one.
+
+    Raises:
+        UserError: The address cannot be listened at.
+    """
+
+    def __init__(
+        self,
+        reception: Callable[[], Reception],
+        say: Callable[[str], None],
+        host: str = "127.0.0.1",
+        port: int = 0,
+    ) -> None:
+        self._reception, self._say, self._lines = reception, say, 0
+        try:
+            self._listener = socket.create_server((host, port), backlog=STRANGERS)
+        except (OSError, OverflowError) as error:
+            raise UserError(
+                f"--listen must be an address of this machine, got {host}:{port} "
+                f"({error}); change it"
+            ) from None
+        self._listener.setblocking(False)
+        self._peers: list[_Peer] = []
+        self._of_client: dict[int, _Peer] = {}
+
+    @property
+    def told(self) -> dict[str, Any]:
+        """What a client must know to join."""
+        return {"transport": "tcp", "address": self._listener.getsockname()[:2]}
+
+    def poll(self, seconds: float) -> Heard:
+        """Waits for messages, at most for some real seconds, and returns them."""
+        heard: Heard = []
+        readers = [self._listener, *(peer.socket for peer in self._peers)]
+        writers = [peer.socket for peer in self._peers if peer.unsent]
+        # `select` counts microseconds, `epoll` milliseconds.
+        readable, writable, _ = select.select(readers, writers, [], max(seconds, 0))
+        ready, free = set(readable), set(writable)
+        for peer in list(self._peers):
+            if peer.socket in ready:
+                self._read(peer, heard)
+            elif peer.socket in free:
+                self._flush(peer, heard)
+        if self._listener in ready:
+            self._accept()
+        now = time.monotonic()
+        for peer in list(self._peers):
+            if not peer.reception.joined and now - peer.since > GREETING_S:
+                self._leave(peer, heard, "it has not joined in time")
+        return heard
+
+    def send(self, client: int, header: dict[str, Any], body: bytes = b"") -> None:
+        """Sends a message to a client; one that is not there gets none."""
+        peer = self._of_client.get(client)
+        if peer is not None:
+            peer.unsent += peer.reception.session.seal(header, body)
+            self._flush(peer, None)
+
+    def drop(self, client: int, why: str) -> None:
+        """Ends the conversation with a client."""
+        peer = self._of_client.get(client)
+        if peer is not None:
+            self._leave(peer, [], why)
+
+    def close(self) -> None:
+        """Ends all conversations."""
+        for peer in self._peers:
+            peer.socket.close()
+        self._listener.close()
+
+    def _accept(self) -> None:
+        with contextlib.suppress(OSError):
+            found, _ = self._listener.accept()
+            strangers = sum(not peer.reception.joined for peer in self._peers)
+            if strangers >= STRANGERS:
+                found.close()
+                return
+            found.setblocking(False)
+            found.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            self._peers.append(_Peer(found, self._reception()))
+
+    def _read(self, peer: _Peer, heard: Heard) -> None:
+        reception = peer.reception
+        try:
+            data = peer.socket.recv(PIECE)
+            if not data:
+                self._leave(peer, heard)
+                return
+            for message in reception.take(data, peer.unsent.extend):
+                assert reception.guest is not None
+                client = reception.guest.client
+                if self._of_client.setdefault(client, peer) is not peer:
+                    raise WireError(f"client {client + 1} is here already")
+                heard.append((client, message))
+            self._flush(peer, heard)
+        except BlockingIOError:
+            return
+        except WireError as error:
+            if not reception.joined:
+                with contextlib.suppress(OSError):
+                    peer.socket.send(reception.refused(error))
+            self._leave(peer, heard, str(error))
+        except OSError:
+            self._leave(peer, heard)
+
+    def _flush(self, peer: _Peer, heard: Heard | None) -> None:
+        """Sends what there is room for; what is broken is found when it is read."""
+        try:
+            while peer.unsent:
+                sent = peer.socket.send(memoryview(peer.unsent)[:PIECE])
+                del peer.unsent[:sent]
+        except BlockingIOError:
+            return
+        except OSError:
+            peer.unsent.clear()
+            if heard is not None:
+                self._leave(peer, heard)
+
+    def _leave(self, peer: _Peer, heard: Heard, why: str = "") -> None:
+        if peer not in self._peers:
+            return
+        self._peers.remove(peer)
+        peer.socket.close()
+        guest = peer.reception.guest
+        if guest is not None and self._of_client.get(guest.client) is peer:
+            del self._of_client[guest.client]
+            heard.append((guest.client, GONE))
+        if why and self._lines < LINES:
+            self._lines += 1
+            self._say(f"a connection was refused: {why}")
+
+
+class Processes:
+    """The clients' processes, which end with this one."""
+
+    def __init__(self) -> None:
+        self._told: dict[str, Any] = {}
+        self._running: dict[int, subprocess.Popen[bytes]] = {}
+
+    def begin(self, told: dict[str, Any], num_clients: int) -> None:
+        """Starts all clients.
+
+        Args:
+            told: What each must know; its number is added.
+            num_clients: How many there are.
+        """
+        self._told = told
+        for client in range(num_clients):
+            self.start(client)
+
+    def start(self, client: int) -> None:
+        """Starts the process of a client, in place of one that it had."""
+        if client in self._running:
+            _end(self._running[client])
+        found = subprocess.Popen(
+            [sys.executable, "-m", "stalesim.simulator.testbed.client"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        )
+        assert found.stdin is not None
+        told = json.dumps({**self._told, "client": client}) + "\n"
+        with contextlib.suppress(OSError):  # it has ended, which is seen
+            found.stdin.write(told.encode())
+            found.stdin.flush()
+        self._running[client] = found
+
+    def ended(self) -> list[int]:
+        """Returns the clients whose processes have ended."""
+        return [c for c, found in self._running.items() if found.poll() is not None]
+
+    def signal(self, client: int, what: signal.Signals) -> None:
+        """Sends a signal to the process of a client, if it runs."""
+        found = self._running.get(client)
+        if found is not None and found.poll() is None:
+            found.send_signal(what)
+
+    def close(self, seconds: float = END_S) -> None:
+        """Waits until all have ended, and kills those that do not."""
+        end = time.monotonic() + seconds
+        for found in self._running.values():
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                found.wait(max(end - time.monotonic(), 0))
+        for found in self._running.values():
+            _end(found)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """Ends a process for certain."""
+    if process.poll() is None:
+        process.kill()
+    process.wait()
+    if process.stdin is not None:
+        with contextlib.suppress(OSError):
+            process.stdin.close()

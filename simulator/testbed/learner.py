@@ -1,0 +1,52 @@
+"""The server's model on a testbed: what is sent to clients, and what arrives."""
+
+from typing import Any
+
+from ..recorders.recorder import Recorder
+from ..world.workload import Workload
+from .wire import Message, WireError
+
+Sent = tuple[dict[str, Any], bytes]
+"""A message: its header and its body."""
+
+
+class Learner:
+    """No model: messages have its size, and nothing in them.
+
+    Args:
+        workload: Bytes of messages.
+    """
+
+    compute = "sleep"
+
+    def __init__(self, workload: Workload) -> None:
+        self._upload_bytes = workload.upload_bytes
+        self._model = bytes(workload.download_bytes)
+
+    @property
+    def most(self) -> int:
+        """Most bytes of a message."""
+        return max(self._upload_bytes, len(self._model))
+
+    def welcome(self) -> Sent:
+        """Returns what a client must know to compute."""
+        told = {"compute": self.compute, "upload_bytes": self._upload_bytes}
+        return {"kind": "welcome", **told}, b""
+
+    def follow(self, recorder: Recorder) -> None:
+        """Applies from now on what a recorder records."""
+
+    def read(self, client: int) -> Sent:
+        """Returns the model as a client reads it now, and what it must know of it."""
+        del client
+        return {}, self._model
+
+    def arrive(self, client: int, message: Message) -> None:
+        """Takes up what a client has computed.
+
+        Raises:
+            WireError: It is not what was asked for.
+        """
+        del client
+        if len(message.body) != self._upload_bytes:
+            raise WireError("an update has another size")

@@ -1,0 +1,275 @@
+"""From a scenario to a testbed's log, its timeline, and the study that replays it."""
+
+import secrets
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ..config.errors import UserError
+from ..config.text import shown, suggestion
+from ..scenario.reading import validated
+from ..scenario.study import Run, expand
+from ..timeline import Chunk, StopReason, check
+from ..timelines import saved
+from ..timelines.of_run import timeline
+from ..timelines.simulated import SimulatedTimeline
+from ..trace import Study
+from .clock import Interrupted
+from .faults import parsed
+from .fleet import Processes, Reception, TcpLines
+from .learner import Learner
+from .log import Log
+from .world import RealWorld, refuse
+
+COMPUTE = ("sleep",)
+TRANSPORTS = ("tcp",)
+MOST_CLIENTS = 256
+TIMELINE, STUDY = "timeline", "study"
+"""Folders in the folder of a testbed."""
+ALL = 2**40
+Say = Callable[[str], None]
+
+
+class Options(NamedTuple):
+    """How a scenario is acted out.
+
+    Attributes:
+        compute: `sleep`, for as long as the laws say, or `gradients`.
+        time_scale: Real seconds of a virtual one, > 0.
+        transport: `tcp` or `mqtt`.
+        host: Address to listen at.
+        port: Port; 0 for a free one.
+        kill: Clients that are killed (`faults.parsed`).
+        pause: Clients that are paused.
+        slow: Clients that are slowed.
+    """
+
+    compute: str = "sleep"
+    time_scale: float = 1.0
+    transport: str = "tcp"
+    host: str = "127.0.0.1"
+    port: int = 0
+    kill: tuple[str, ...] = ()
+    pause: tuple[str, ...] = ()
+    slow: tuple[str, ...] = ()
+
+
+class Recorded(NamedTuple):
+    """What a testbed has left.
+
+    Attributes:
+        timeline: Its timelines, as `stalesim timeline` writes them.
+        study: The study that replays them; None of a world without learning.
+        interrupted: Whether the user has ended it.
+        distances: Of each run with real gradients, by how much the model that the
+            server held differs from the replayed one, relative to its norm.
+    """
+
+    timeline: Study
+    study: Study | None
+    interrupted: bool
+    distances: tuple[float, ...] = ()
+
+
+class _Stage:
+    """What the runs of a testbed share."""
+
+    def __init__(self, options: Options, folder: Path, several: bool, say: Say) -> None:
+        self.options, self.say = options, say
+        self.interrupted = False
+        self._folder, self._several = folder, several
+
+    def log(self, run: Run) -> Log:
+        """Returns the log of a run."""
+        number = f"-{run.number + 1}" if self._several else ""
+        return Log(self._folder / f"log{number}.csv")
+
+
+@dataclass(frozen=True)
+class RealTimeline(SimulatedTimeline):
+    """The timeline of one run, acted out as it is asked for; once only.
+
+    Attributes:
+        run: Run of a study.
+        stage: What the runs of a testbed share.
+    """
+
+    run: Any = None
+    stage: Any = field(default=None, repr=False)
+
+    @property
+    def made_by(self) -> str:
+        """What makes it."""
+        options: Options = self.stage.options
+        return (
+            f"a testbed, over {options.transport}, by {options.compute}, a virtual "
+            f"second {options.time_scale:g} s"
+        )
+
+    def _digest(self) -> str:
+        """Returns what no other has: the same scenario never takes the same time."""
+        return secrets.token_hex(8)
+
+    def chunks(self, num_rows: int) -> Iterator[Chunk]:
+        """Acts it out, and yields all of it.
+
+        Raises:
+            UserError: It cannot be acted out.
+        """
+        del num_rows
+        stage: _Stage = self.stage
+        if stage.interrupted:
+            raise KeyboardInterrupt
+        yield self._acted_out(stage)
+
+    def _acted_out(self, stage: _Stage) -> Chunk:
+        options, learner = stage.options, _learner(self, stage.options)
+        faults = [
+            fault
+            for what in ("kill", "pause", "slow")
+            for fault in parsed(what, getattr(options, what), self.num_clients)
+        ]
+        secret = secrets.token_bytes(32)
+        lines = TcpLines(
+            lambda: Reception(secret, self.num_clients, learner.most),
+            stage.say,
+            options.host,
+            options.port,
+        )
+        log, processes = stage.log(self.run), Processes()
+        try:
+            world = RealWorld(self, lines, processes, learner, options.time_scale)
+            world.clock_of_testbed.interrupted = lambda: stage.interrupted
+            recorder = self.protocol.recorder(
+                world, self.width, self._batch, self.num_samples
+            )
+            world.job_of = recorder.current_job
+            self._confirm_inputs()
+            told = {**lines.told, "secret": secret.hex(), "most": learner.most}
+            processes.begin(told, self.num_clients)
+            world.gather()
+            self._limit_time(world)
+            world.attend(recorder, log, faults)
+            self.protocol.play(world, recorder)
+            try:
+                reason = self._run(world.env, recorder, ALL)
+            except Interrupted:
+                reason = StopReason.INTERRUPTED
+            for client in range(self.num_clients):
+                lines.send(client, {"kind": "end"})
+            lines.poll(0)
+        except BaseException:
+            processes.close(0)
+            raise
+        finally:
+            processes.close()
+            lines.close()
+            log.close()
+        assert reason is not None
+        rows, jobs = recorder.take(world.seconds, final=True)
+        check(rows, self.num_registers)
+        return Chunk(rows, jobs, reason, world.incidents(float(world.env.now)))
+
+
+def _learner(played: RealTimeline, options: Options) -> Learner:
+    del options
+    return Learner(played.workload)
+
+
+def act_out(
+    scenario: Any,
+    folder: Path,
+    options: Options,
+    say: Say = lambda line: None,
+    progress: Callable[[float], None] = lambda part: None,
+) -> Recorded:
+    """Lets real processes act out a scenario on this machine.
+
+    The folder gets `log.csv` (`log-1.csv` and so on of several runs), `timeline`, which
+    is what `stalesim timeline` writes of a simulated world, and where the scenario has
+    a problem `study`, which replays it through the engine.
+
+    Args:
+        scenario: Scenario with or without a problem.
+        folder: New or empty folder.
+        options: How.
+        say: Says one line to the user.
+        progress: Called with the fraction that is done.
+
+    Raises:
+        UserError: Something in the scenario, the options or the folder is wrong.
+    """
+    _check(scenario, options)
+    folder.mkdir(parents=True, exist_ok=True)
+    if any(folder.iterdir()):
+        raise UserError(
+            f"{folder}: must be a new or empty folder, but there is something; choose "
+            f"another by --out"
+        )
+    stage = _Stage(options, folder, len(expand(scenario)) > 1, say)
+
+    def made(run: Run) -> RealTimeline:
+        simulated: Any = timeline(run)
+        refuse(simulated.protocol, simulated.num_clients, MOST_CLIENTS)
+        known = {f.name: getattr(simulated, f.name) for f in fields(SimulatedTimeline)}
+        return RealTimeline(**known, run=run, stage=stage)
+
+    with _interruptible(stage):
+        recorded = saved.record(scenario, folder / TIMELINE, progress, made)
+    if stage.interrupted or not hasattr(scenario, "problem"):
+        return Recorded(recorded, None, stage.interrupted)
+    from .. import studies
+
+    tree = scenario.model_dump(mode="json", exclude_unset=True)
+    tree["timeline"] = {"replay": str((folder / TIMELINE).absolute())}
+    study = studies.simulate(validated(tree), folder / STUDY)
+    return Recorded(recorded, study, interrupted=False)
+
+
+def _check(scenario: Any, options: Options) -> None:
+    if scenario.of_samples:
+        raise UserError(
+            "testbed must have a scenario of clients, got one of samples; simulate it "
+            "(stalesim timeline)"
+        )
+    replayed = getattr(scenario, "timeline", None)
+    if replayed is not None and getattr(replayed, "replay", None) is not None:
+        raise UserError(
+            "timeline.replay must not be set on a testbed, which makes a timeline of "
+            "its own; remove it"
+        )
+    for name, known in (("compute", COMPUTE), ("transport", TRANSPORTS)):
+        given = getattr(options, name)
+        if given not in known:
+            raise UserError(
+                f"--{name} must be {' or '.join(known)}, got {shown(given)}; "
+                f"{suggestion(given, known)}"
+            )
+    if not 0 < options.time_scale < float("inf"):
+        raise UserError(
+            f"--time-scale must be > 0 real seconds of a virtual one, got "
+            f"{options.time_scale:g}; change it"
+        )
+
+
+@contextmanager
+def _interruptible(stage: _Stage) -> Iterator[None]:
+    """Lets an interruption end the run where everything is in order."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def interrupt(signum: int, frame: object) -> None:
+        del signum, frame
+        stage.interrupted = True
+
+    before = {s: signal.signal(s, interrupt) for s in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for which, handler in before.items():
+            signal.signal(which, handler)

@@ -1,0 +1,216 @@
+"""Messages of a testbed: frames of JSON and raw bytes, bounded and authenticated.
+
+Nothing but the standard library is imported, since every client does.
+
+A frame is a fixed head, a JSON object and raw bytes; the head has the version, both
+lengths and an HMAC-SHA256 of all of it and of the frame's number. Server and client
+prove to each other that they know the run's secret before either believes anything:
+
+- the client knocks, with its version and number;
+- the server says hello, with its version and a number used once;
+- the client joins, with a number of its own and an HMAC of both;
+- the server's next frame is authenticated by a key of both numbers.
+"""
+
+import hmac
+import json
+import secrets
+import struct
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+VERSION = 1
+"""Of the messages; a client of another one is refused."""
+MAGIC = b"ssim"
+HEAD = struct.Struct(">4sHIQ32s")
+SIZES = struct.Struct(">QHIQ")
+MOST_HEADER = 2**20
+MOST_GREETING = 512
+"""Most bytes of a frame's JSON, and of one by somebody who has proved nothing."""
+NO_MAC = bytes(32)
+
+
+class WireError(ValueError):
+    """What arrived is no message of this testbed."""
+
+
+class Message(NamedTuple):
+    """A message.
+
+    Attributes:
+        header: What it says; `kind` is always there.
+        body: Raw bytes of arrays.
+    """
+
+    header: dict[str, Any]
+    body: bytes
+
+    def numbers(self, name: str, size: int) -> list[float]:
+        """Returns an entry that must be so many finite numbers.
+
+        Raises:
+            WireError: It is something else.
+        """
+        found = self.header.get(name)
+        if isinstance(found, list) and len(found) == size:
+            kinds = {type(value) for value in found}
+            if kinds <= {int, float} and all(abs(value) < 1e300 for value in found):
+                return [float(value) for value in found]
+        raise WireError(f"{name} must be {size} numbers")
+
+
+class Session:
+    """One side of a conversation: seals what is sent, and opens what arrives.
+
+    Before it is `agreed`, frames have no HMAC and only greetings are read.
+
+    Args:
+        most: Most bytes of a message's body, once it is agreed.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most, self._buffer = most, bytearray()
+        self._keys: tuple[bytes, bytes] | None = None
+        self._sent = self._opened = 0
+
+    def agree(self, key: bytes, *, is_server: bool) -> None:
+        """Authenticates all frames from now on by keys that follow from one."""
+        up, down = (hmac.digest(key, way, "sha256") for way in (b"up", b"down"))
+        self._keys = (down, up) if is_server else (up, down)
+
+    @property
+    def agreed(self) -> bool:
+        """Whether the other side's frames are authenticated."""
+        return self._keys is not None
+
+    def seal(self, header: dict[str, Any], body: bytes = b"") -> bytes:
+        """Returns a message as a frame."""
+        text = json.dumps(header).encode()
+        mac = NO_MAC
+        if self._keys is not None:
+            mac = _mac(self._keys[0], self._sent, VERSION, text, body)
+            self._sent += 1
+        return HEAD.pack(MAGIC, VERSION, len(text), len(body), mac) + text + body
+
+    def open(self, data: bytes) -> Iterator[Message]:
+        """Takes up bytes; yields the messages that they complete.
+
+        Raises:
+            WireError: They are no frames of this conversation.
+        """
+        self._buffer += data
+        while (message := self._next()) is not None:
+            yield message
+
+    def _next(self) -> Message | None:
+        if len(self._buffer) < HEAD.size:
+            if not MAGIC.startswith(bytes(self._buffer[: len(MAGIC)])):
+                raise WireError("it is no message of a testbed")
+            return None
+        magic, version, num_text, num_body, mac = HEAD.unpack_from(self._buffer)
+        if magic != MAGIC:
+            raise WireError("it is no message of a testbed")
+        if version != VERSION:
+            raise WireError(f"it speaks version {version}, and we {VERSION}")
+        most = (MOST_HEADER, self._most) if self.agreed else (MOST_GREETING, 0)
+        if num_text > most[0] or num_body > most[1]:
+            raise WireError(f"a message of {num_text + num_body} bytes is too long")
+        end = HEAD.size + num_text + num_body
+        if len(self._buffer) < end:
+            return None
+        text = bytes(self._buffer[HEAD.size : HEAD.size + num_text])
+        body = bytes(self._buffer[HEAD.size + num_text : end])
+        del self._buffer[:end]
+        if self._keys is not None:
+            true = _mac(self._keys[1], self._opened, version, text, body)
+            self._opened += 1
+            if not hmac.compare_digest(true, mac):
+                raise WireError("it does not know the secret")
+        try:
+            header = json.loads(text)
+        except (ValueError, RecursionError):
+            raise WireError("its header is no JSON") from None
+        if not isinstance(header, dict) or not isinstance(header.get("kind"), str):
+            raise WireError("its header has no kind")
+        return Message(header, body)
+
+
+def _mac(key: bytes, number: int, version: int, text: bytes, body: bytes) -> bytes:
+    sealed = hmac.new(key, digestmod="sha256")
+    sealed.update(SIZES.pack(number, version, len(text), len(body)))
+    sealed.update(text)
+    sealed.update(body)
+    return sealed.digest()
+
+
+class Guest(NamedTuple):
+    """What somebody says who has knocked.
+
+    Attributes:
+        client: Number that it claims, from 0.
+        nonce: Number used once that the server has given it.
+    """
+
+    client: int
+    nonce: str
+
+
+def knock(client: int) -> dict[str, Any]:
+    """Returns a client's first message."""
+    return {"kind": "knock", "client": client}
+
+
+def hello(message: Message, num_clients: int) -> tuple[Guest, dict[str, Any]]:
+    """Returns who has knocked, and what a server answers.
+
+    Raises:
+        WireError: It was no knock, or of no client of this run.
+    """
+    client = message.header.get("client")
+    if message.header["kind"] != "knock" or type(client) is not int:
+        raise WireError("it must knock first")
+    if not 0 <= client < num_clients:
+        raise WireError(f"there is no client {client + 1}")
+    guest = Guest(client, secrets.token_hex(16))
+    return guest, {"kind": "hello", "nonce": guest.nonce}
+
+
+def join(message: Message, secret: bytes, client: int) -> tuple[bytes, dict[str, Any]]:
+    """Returns the conversation's key, and what a client answers to a hello.
+
+    Raises:
+        WireError: It was no hello.
+    """
+    if message.header["kind"] == "refused":
+        raise WireError(f"the server refuses it: {message.header.get('why')}")
+    nonce = message.header.get("nonce")
+    if message.header["kind"] != "hello" or not isinstance(nonce, str):
+        raise WireError("it must say hello")
+    own = secrets.token_hex(16)
+    proof = _proof(secret, client, nonce, own).hex()
+    answer = {"kind": "join", "nonce": own, "proof": proof}
+    return _key(secret, nonce, own), answer
+
+
+def admit(message: Message, secret: bytes, guest: Guest) -> bytes:
+    """Returns the conversation's key where a guest has proved that it may join.
+
+    Raises:
+        WireError: It has not.
+    """
+    own, proof = message.header.get("nonce"), message.header.get("proof")
+    if message.header["kind"] == "join" and isinstance(own, str):
+        true = _proof(secret, guest.client, guest.nonce, own).hex()
+        if isinstance(proof, str) and hmac.compare_digest(
+            true.encode(), proof.encode()
+        ):
+            return _key(secret, guest.nonce, own)
+    raise WireError("it does not know the secret")
+
+
+def _proof(secret: bytes, client: int, nonce: str, own: str) -> bytes:
+    return hmac.digest(secret, f"join {client} {nonce} {own}".encode(), "sha256")
+
+
+def _key(secret: bytes, nonce: str, own: str) -> bytes:
+    return hmac.digest(secret, f"key {nonce} {own}".encode(), "sha256")

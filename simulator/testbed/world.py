@@ -1,0 +1,278 @@
+"""A world whose clients are real: it hands out their jobs and hears their messages."""
+
+import signal
+import time
+from collections.abc import Callable
+from math import inf
+from typing import Any, ClassVar, NamedTuple
+
+from ..config.errors import ScenarioError, UserError
+from ..recorders.recorder import Recorder
+from ..streams import Purpose
+from ..timelines.simulated import SimulatedTimeline
+from ..world.world import Then, World
+from .clock import RealTime
+from .faults import Fault
+from .fleet import Lines, Processes
+from .learner import Learner
+from .log import Log
+from .wire import Message, WireError
+
+START_S = 300.0
+"""Real seconds in which all clients must be ready."""
+
+
+class _Job(NamedTuple):
+    """A job that a client has under way."""
+
+    serial: int
+    arrived: Then
+    crashed: Then
+
+
+class RealWorld(World):
+    """Clients that are processes; the times of the scenario's laws are slept by them.
+
+    Idling, and absence by a law, are waited for here: nothing is sent then.
+
+    Args:
+        played: Timeline of which it is the world.
+        lines: Conversations with the clients.
+        processes: The clients' processes.
+        learner: The server's model.
+        scale: Real seconds of a virtual one.
+
+    Raises:
+        ScenarioError: The scenario has links that no machine can act out.
+    """
+
+    real: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        played: SimulatedTimeline,
+        lines: Lines,
+        processes: Processes,
+        learner: Learner,
+        scale: float,
+    ) -> None:
+        self._lines, self._processes, self._learner = lines, processes, learner
+        self._scale = scale
+        super().__init__(
+            *(played.clients, played.num_clients, played.seed),
+            *(None, played.server, played.workload),
+            lattice=False,
+            work=played.work,
+        )
+        if self.upload_link or self.download_link or self._loses:
+            what = "clients.loss" if self._loses else "a shared link of server"
+            raise ScenarioError(
+                f"{what} must not be set on a testbed, whose messages take this "
+                f"machine's own way; remove it"
+            )
+        self.is_plain = False
+        self._there: set[int] = set()  # joined and ready
+        self._back: dict[int, float] = {}  # killed: when they are started again
+        self._asked: dict[int, tuple[int, Then]] = {}
+        self._jobs: dict[int, _Job] = {}
+        self._serial = 0
+        self._slow = [1.0] * played.num_clients
+        self._logged = 0
+
+    def _clock(self) -> RealTime:
+        return RealTime(self._lines, self._scale)
+
+    @property
+    def clock_of_testbed(self) -> RealTime:
+        """The clock."""
+        assert isinstance(self.env, RealTime)
+        return self.env
+
+    def gather(self) -> None:
+        """Waits until all clients are ready.
+
+        Raises:
+            UserError: One has ended, or takes too long.
+        """
+        clock, end = self.clock_of_testbed, time.monotonic() + START_S
+        while len(self._there) < self.num_clients:
+            for client, message in self._lines.poll(0.05):
+                self._hear(client, message)
+            if clock.interrupted():
+                raise KeyboardInterrupt
+            ended = self._processes.ended()
+            if ended or time.monotonic() > end:
+                missing = {*range(self.num_clients)} - self._there
+                who = min(ended or missing) + 1
+                raise UserError(
+                    f"client {who} must be ready within {START_S:g} seconds, but is "
+                    f"not; see what it says above, or take fewer clients"
+                )
+
+    def attend(self, recorder: Recorder, log: Log, faults: list[Fault]) -> None:
+        """Begins: what happens from now on is written down."""
+        clock = self.clock_of_testbed
+        clock.hear, clock.busy = self._hear, self._is_busy
+        clock.after = lambda: self._write(recorder, log)
+        self._learner.follow(recorder)
+        for fault in faults:
+            self.call_at(fault.time, self._happens(fault), fault.client)
+        clock.begin()
+
+    def stage(self, purpose: Purpose, then: Then) -> Then:
+        """Returns a function that lets a client pass a stage; it asks for work itself.
+
+        All stages but that are waited for here.
+        """
+        if purpose is not Purpose.READ:
+            return super().stage(purpose, then)
+
+        def ask(client: int) -> None:
+            self._serial += 1
+            self._asked[client] = self._serial, then
+            self._jobs.pop(client, None)
+            self._go(client)
+
+        return ask
+
+    def hand_out(self, client: int, arrived: Then, crashed: Then) -> None:
+        """Sends a client the model and its job."""
+        assert self.job_of is not None
+        now, job = self.env.now, self.job_of(client)
+        download = self.transit(Purpose.DOWNLOAD, client)
+        drawn = self.draw(Purpose.COMPUTE, client)
+        compute = self.computing(client, job, now + download, drawn)
+        compute += self.workload.overhead_s
+        upload = self.transit(Purpose.UPLOAD, client)
+        self._serial += 1
+        self._jobs[client] = _Job(self._serial, arrived, crashed)
+        more, body = self._learner.read(client)
+        slow, scale = self._slow[client], self._scale
+        job_header = {
+            "kind": "model",
+            "serial": self._serial,
+            "job": job,
+            "slow": slow,
+            "download": download * scale,
+            "compute": compute * slow * scale,
+            "upload": upload * scale,
+        }
+        self._lines.send(client, job_header | more, body)
+        if client not in self._there:  # it has left since it asked
+            self._lose(client)
+
+    def present_since(self, client: int, time: float) -> float:
+        """Returns the earliest moment from `time` on at which a client can begin."""
+        if client in self._there:
+            return super().present_since(client, time)
+        back = self._back.get(client, inf)
+        return back if back == inf else super().present_since(client, max(time, back))
+
+    def _go(self, client: int) -> None:
+        number, _ = self._asked[client]
+        if client in self._there:
+            read = self.draw(Purpose.READ, client) * self._scale
+            self._lines.send(client, {"kind": "go", "number": number, "read": read})
+
+    def _is_busy(self) -> bool:
+        waited = {*self._asked, *self._jobs}
+        return any(client in self._there for client in waited)
+
+    def _hear(self, client: int, message: Message) -> None:
+        """Hears a client; one that says what makes no sense is dropped."""
+        try:
+            match message.header["kind"]:
+                case "here":
+                    self._lines.send(client, *self._learner.welcome())
+                case "ready":
+                    self._there.add(client)
+                    self._back.pop(client, None)
+                    if client in self._asked:
+                        self._go(client)
+                case "gone":
+                    self._there.discard(client)
+                    self._lose(client)
+                case "read":
+                    self._answer(client, message)
+                case "update":
+                    self._arrives(client, message)
+                case other:
+                    raise WireError(f"client {client + 1} says {other[:40]!r}")
+        except WireError as error:
+            self._lines.drop(client, str(error))
+            self._there.discard(client)
+            self._lose(client)
+
+    def _answer(self, client: int, message: Message) -> None:
+        number, then = self._asked.get(client, (-1, None))
+        if message.header.get("number") == number and then is not None:
+            del self._asked[client]
+            then(client)
+
+    def _arrives(self, client: int, message: Message) -> None:
+        job = self._jobs.get(client)
+        if job is None or message.header.get("serial") != job.serial:
+            return  # of a job that was stopped
+        now, clock = self.env.now, self.clock_of_testbed
+        begun, computed = map(clock.virtual, message.numbers("times", 2))
+        begun = min(max(begun, 0.0), now)
+        computed = min(max(computed, begun), now)
+        self._learner.arrive(client, message)
+        del self._jobs[client]
+        self.timing[client] = (begun, computed, computed, now, 1)
+        job.arrived(client)
+
+    def _lose(self, client: int) -> None:
+        """Ends what a client had under way that has gone."""
+        job = self._jobs.pop(client, None)
+        if job is not None:
+            job.crashed(client)
+        elif client in self._asked and client not in self._back:
+            del self._asked[client]
+            self.reappear(client)  # which notes that it has left
+
+    def _happens(self, fault: Fault) -> Callable[[int], None]:
+        """Returns what lets a fault happen to a client."""
+        amount = fault.amount
+
+        def kill(client: int) -> None:
+            if amount is not None:
+                self._back[client] = self.env.now + amount
+                self.call(amount, self._processes.start, client)
+            self._processes.signal(client, signal.SIGKILL)
+
+        def pause(client: int) -> None:
+            self._processes.signal(client, signal.SIGSTOP)
+            self.call(amount or 0, go_on, client)
+
+        def go_on(client: int) -> None:
+            self._processes.signal(client, signal.SIGCONT)
+
+        def slow(client: int) -> None:
+            self._slow[client] = amount or 1
+
+        return {"kill": kill, "pause": pause, "slow": slow}[fault.what]
+
+    def _write(self, recorder: Recorder, log: Log) -> None:
+        """Writes down the jobs that have ended since."""
+        for entry, times in recorder.ended(self._logged):
+            log.add(entry, times, float(self.env.now))
+            self._logged += 1
+
+
+def refuse(protocol: Any, num_clients: int, most: int) -> None:
+    """Refuses what cannot be acted out on one machine.
+
+    Raises:
+        ScenarioError: saying what to do.
+    """
+    if not protocol.on_testbed:
+        raise ScenarioError(
+            f"protocol.kind must be one that a testbed acts out, got "
+            f"{protocol.kind!r}; simulate it (stalesim timeline), or take another"
+        )
+    if num_clients > most:
+        raise ScenarioError(
+            f"clients.number must be at most {most} on a testbed, each of which is a "
+            f"process, got {num_clients}; take fewer"
+        )
