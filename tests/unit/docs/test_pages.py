@@ -1,7 +1,9 @@
 """The pages say what the program says: keys, columns, commands; examples work."""
 
 import re
+import shlex
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -12,8 +14,10 @@ from typer.main import get_command
 
 import stalesim
 from stalesim.simulator.cli import app
+from stalesim.simulator.config.errors import UserError
 from stalesim.simulator.scenario.reading import read, read_any
 from stalesim.simulator.scenario.scenario import Scenario
+from stalesim.simulator.scenario.shipped import file_of
 from stalesim.simulator.scenario.study import expand
 from stalesim.simulator.trace import COLUMNS
 from tests.support import VAFL
@@ -30,6 +34,13 @@ PAGES = [
     *sorted((DOCS / "how-to").glob("*.md")),
     *sorted((DOCS / "families").glob("*.md")),
 ]
+COMMANDED = [
+    path
+    for path in (ROOT / "README.md", *sorted(DOCS.rglob("*.md")))
+    if path.name != "command-line.md"  # generated: how each is written
+]
+MISTAKES = ("run delays.yaml -s algorithm.step_sise=0.1",)
+"""Commands that a page shows for the message."""
 FENCED = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 COMMAND = re.compile(r"^stalesim ([^:].+)$", re.MULTILINE)
 
@@ -206,18 +217,54 @@ def test_examples_of_scenarios_are_valid(page: str, text: str, tmp_path: Path) -
     assert len(expand(read(path))) >= 1, page
 
 
-@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
-def test_commands_and_options_that_pages_show_exist(path: Path) -> None:
-    known: Any = get_command(app)
-    text = path.read_text(encoding="utf-8")
+def parsed(words: list[str]) -> dict[str, Any]:
+    """Returns the arguments of a command, parsed and checked as by the program."""
+    command: Any = get_command(app)
+    context = command.make_context("stalesim", words)
+    while hasattr(command, "commands"):
+        rest = [*context._protected_args, *context.args]
+        name, command, rest = command.resolve_command(context, rest)
+        context = command.make_context(name, list(rest), parent=context)
+    return context.params
+
+
+def commands_of(text: str) -> list[str]:
+    """Returns the commands that a page has in its blocks of code."""
     shown = re.sub(r"^(?!    ).*\n", "", text, flags=re.MULTILINE).replace("    ", "")
     fenced = "".join(block for kind, block in FENCED.findall(text) if kind == "sh")
-    for line in COMMAND.findall(shown + fenced):
-        name, *words = line.split("#")[0].split()
-        assert name in known.commands, line
-        options = {o for p in known.commands[name].params for o in p.opts}
-        given = {word for word in words if re.fullmatch(r"--?[a-z].*", word)}
-        assert given <= options, line
+    return COMMAND.findall(re.sub(r"\\\n\s*", " ", f"{shown}\n{fenced}"))
+
+
+@pytest.mark.parametrize(
+    "path", COMMANDED, ids=lambda path: str(path.relative_to(ROOT))
+)
+def test_commands_that_pages_show_can_be_given(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And their scenarios can be read: shipped ones, and those that a page shows."""
+    monkeypatch.chdir(ROOT)
+    text = path.read_text(encoding="utf-8")
+    own = [block for kind, block in FENCED.findall(text) if kind == "yaml"]
+    whole = [block for block in own if re.search(r"^name:", block, re.MULTILINE)]
+    for line in commands_of(text):
+        given = parsed(shlex.split(line, comments=True))
+        if given.get("scenario") is None:
+            continue
+        file = file_of(given["scenario"])
+        if not file.exists() and len(whole) == 1:
+            file = tmp_path / file.name
+            file.write_text(whole[0], encoding="utf-8")
+        if not file.exists():  # the reader's own
+            assert len(file.parts) == 1, line
+            continue
+        with pytest.raises(UserError) if line in MISTAKES else nullcontext():
+            read_any(file, given["set_"] or ())
+
+
+@pytest.mark.parametrize("line", ["run quickstart --dri-run", "timline quickstart"])
+def test_a_command_that_does_not_exist_is_seen(line: str) -> None:
+    with pytest.raises(Exception, match="No such"):
+        parsed(shlex.split(line))
 
 
 @pytest.mark.parametrize(("page", "text"), examples("python"))
