@@ -65,7 +65,11 @@ class FedAvg(Federated):
     def stages(self) -> tuple[StagePart, ...]:
         """Its stages: the server steps by the mean of what clients moved."""
         client = self.of_client(self.proximal or None)
-        return (*client, AsMoves(), *self.of_server(self.server_step_size))
+        return (
+            *client,
+            AsMoves(),
+            *self.of_server(self.server_step_size, self.optimizer),
+        )
 
 
 class FedAsync(Federated):
@@ -150,5 +154,5 @@ class FedBuff(Federated):
         """Its stages: the server steps by the mean of what clients moved."""
         limit = self.staleness_threshold
         limited = () if limit is None else (self.with_own(LimitByStaleness),)
-        server = self.of_server(self.server_step_size, limited)
+        server = self.of_server(self.server_step_size, self.optimizer, limited)
         return (*self.of_client(), AsMoves(), *server)

@@ -89,14 +89,17 @@ class Federated(LocalOptions, Chained):
         return (work, Clip(clip_bound=given.clip_bound), noise)
 
     def of_server(
-        self, step_size: StepSize, adjusted: tuple[StagePart, ...] = ()
+        self,
+        step_size: StepSize,
+        optimizer: ServerOptimizer | None,
+        adjusted: tuple[StagePart, ...] = (),
     ) -> tuple[StagePart, ...]:
         """Returns the stages of a server that steps by a mean: its optimiser last."""
-        weigh, rule = self.with_own(Weigh), getattr(self, "optimizer", None)
-        if rule is not None:
-            scaled = not (rule.is_linear or weigh.weight.constant)
+        weigh = self.with_own(Weigh)
+        if optimizer is not None:
+            scaled = not (optimizer.is_linear or weigh.weight.constant)
             adjusted += (ScaleByWeight(),) if scaled else ()
-            adjusted += (Optimise.model_construct(optimizer=rule),)
+            adjusted += (Optimise.model_construct(optimizer=optimizer),)
         step = ServerStep.model_construct(step_size=step_size)
         return (weigh, self.with_own(Mean), *adjusted, step)
 
@@ -166,7 +169,11 @@ class Sgd(Federated):
         """Its stages: the server steps by the mean contribution."""
         given = self.compensation
         compensated = (Compensate.model_construct(**dict(given)),) if given else ()
-        return (*self.of_client(), *compensated, *self.of_server(self.step_size))
+        return (
+            *self.of_client(),
+            *compensated,
+            *self.of_server(self.step_size, self.optimizer),
+        )
 
     @model_validator(mode="before")
     @classmethod
