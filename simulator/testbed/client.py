@@ -1,6 +1,6 @@
 """A client's process: `python -m stalesim.simulator.testbed.client`.
 
-It is told who it is on its standard input, whose end is its own: it outlives nobody.
+Its standard input says who it is, and the end of that is its own.
 Nothing large is imported where it only sleeps.
 """
 
@@ -16,7 +16,7 @@ import time
 from typing import Any, Protocol
 
 from . import wire
-from .wire import Message, Session, WireError
+from .wire import Envelope, Session, WireError
 
 CONNECT_S = 30.0
 """Real seconds in which a server must answer."""
@@ -25,10 +25,10 @@ DIE_WITH_PARENT = 1
 """Linux's `PR_SET_PDEATHSIG`."""
 
 
-class Line(Protocol):
+class Channel(Protocol):
     """A conversation with the server."""
 
-    def wait(self, seconds: float | None) -> Message | None:
+    def wait(self, seconds: float | None) -> Envelope | None:
         """Returns the next message; None if none has come in some real seconds."""
         ...
 
@@ -40,7 +40,7 @@ class Line(Protocol):
 class Worker(Protocol):
     """What computes a client's messages."""
 
-    def compute(self, job: Message) -> tuple[dict[str, Any], bytes] | None:
+    def compute(self, job: Envelope) -> tuple[dict[str, Any], bytes] | None:
         """Returns the entries and the body of an update; None to sleep in its place."""
         ...
 
@@ -48,12 +48,12 @@ class Worker(Protocol):
 class Sleeper:
     """Sleeps in place of computing."""
 
-    def compute(self, job: Message) -> None:
+    def compute(self, job: Envelope) -> None:
         """Computes nothing."""
         del job
 
 
-class TcpLine:
+class TcpChannel:
     """A conversation over TCP.
 
     Args:
@@ -66,9 +66,9 @@ class TcpLine:
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._socket.settimeout(None)
         self.session = Session(most)
-        self._arrived: list[Message] = []
+        self._arrived: list[Envelope] = []
 
-    def wait(self, seconds: float | None) -> Message | None:
+    def wait(self, seconds: float | None) -> Envelope | None:
         """Returns the next message; None if none has come in some real seconds.
 
         Raises:
@@ -94,7 +94,7 @@ class TcpLine:
         self._socket.close()
 
 
-def greet(line: Any, secret: bytes, client: int) -> Message:
+def greet(line: Any, secret: bytes, client: int) -> Envelope:
     """Joins a run; returns what the server says first.
 
     Raises:
@@ -107,14 +107,14 @@ def greet(line: Any, secret: bytes, client: int) -> Message:
     return _answer(line)  # by which the server proves that it knows the secret
 
 
-def _answer(line: Line) -> Message:
+def _answer(line: Channel) -> Envelope:
     message = line.wait(CONNECT_S)
     if message is None:
         raise WireError("the server does not answer")
     return message
 
 
-def work(line: Line, worker: Worker, body: bytes) -> None:
+def work(line: Channel, worker: Worker, body: bytes) -> None:
     """Does what the server says, until it says that the run has ended.
 
     Args:
@@ -123,8 +123,8 @@ def work(line: Line, worker: Worker, body: bytes) -> None:
         body: Body of an update that is slept for.
     """
     message = line.wait(None)
-    while message is None or message.header["kind"] != "end":
-        match message and message.header["kind"]:
+    while message is None or message.header["type"] != "end":
+        match message and message.header["type"]:
             case "go":
                 message = _ask(line, message.header)  # pyright: ignore
             case "model":
@@ -134,15 +134,15 @@ def work(line: Line, worker: Worker, body: bytes) -> None:
                 message = line.wait(None)
 
 
-def _ask(line: Line, header: dict[str, Any]) -> Message | None:
+def _ask(line: Channel, header: dict[str, Any]) -> Envelope | None:
     """Asks for the model; returns what has come in between."""
     found = line.wait(header["read"]) if header["read"] else None
     if found is None:
-        line.send({"kind": "read", "number": header["number"]})
+        line.send({"type": "read", "number": header["number"]})
     return found
 
 
-def _job(line: Line, worker: Worker, body: bytes, job: Message) -> Message | None:
+def _job(line: Channel, worker: Worker, body: bytes, job: Envelope) -> Envelope | None:
     """Computes and sends an update; returns what has come in between, which ends it.
 
     A message's own link is slept for, since this machine's takes no time.
@@ -150,19 +150,19 @@ def _job(line: Line, worker: Worker, body: bytes, job: Message) -> Message | Non
     header, download, upload = job.header, job.header["download"], job.header["upload"]
     if download and (found := line.wait(download)):
         return found
-    begun = time.monotonic()
+    started = time.monotonic()
     done = worker.compute(job)
     if done is None:
         done, rest = ({}, body), header["compute"]
     else:
-        rest = (header["slow"] - 1) * (time.monotonic() - begun)
+        rest = (header["slow"] - 1) * (time.monotonic() - started)
     if rest > 0 and (found := line.wait(rest)):
         return found
     computed = time.monotonic()
     if upload and (found := line.wait(upload)):
         return found
-    times = [begun, computed]
-    update = {"kind": "update", "serial": header["serial"], "times": times}
+    times = [started, computed]
+    update = {"type": "update", "serial": header["serial"], "times": times}
     line.send(update | done[0], done[1])
     return None
 
@@ -182,15 +182,15 @@ def _outlive_nobody() -> None:
 def main() -> None:
     """Joins a run, and works until its end."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the server is interrupted
-    told = json.loads(sys.stdin.buffer.readline())
+    joining = json.loads(sys.stdin.buffer.readline())
     _outlive_nobody()
-    secret, client = bytes.fromhex(told["secret"]), told["client"]
+    secret, client = bytes.fromhex(joining["secret"]), joining["client"]
     try:
-        line = TcpLine(tuple(told["address"]), told["most"])
+        line = TcpChannel(tuple(joining["address"]), joining["most"])
         welcome = greet(line, secret, client)
         worker: Worker = Sleeper()
         body = bytes(welcome.header["upload_bytes"])
-        line.send({"kind": "ready"})
+        line.send({"type": "ready"})
         work(line, worker, body)
     except (OSError, WireError) as error:
         sys.stderr.write(f"stalesim: client {client + 1} has stopped: {error}\n")

@@ -13,8 +13,8 @@ from math import inf
 import simpy
 from simpy.core import EmptySchedule
 
-from .fleet import Heard, Lines
-from .wire import Message
+from .fleet import Channels, Received
+from .wire import Envelope
 
 LOOK_S = 0.2
 """Most real seconds after which is looked whether the run was interrupted."""
@@ -38,14 +38,14 @@ class RealTime(simpy.Environment):
         interrupted: Says whether the user has ended the run.
     """
 
-    def __init__(self, lines: Lines, scale: float) -> None:
+    def __init__(self, lines: Channels, scale: float) -> None:
         super().__init__(initial_time=0)
-        self.hear: Callable[[int, Message], None] = lambda client, message: None
+        self.hear: Callable[[int, Envelope], None] = lambda client, message: None
         self.busy: Callable[[], bool] = lambda: True
         self.after: Callable[[], None] = lambda: None
         self.interrupted: Callable[[], bool] = lambda: False
         self._lines, self._scale = lines, scale
-        self._heard: deque[tuple[int, Message]] = deque()
+        self._received: deque[tuple[int, Envelope]] = deque()
         self._origin = time.monotonic()
 
     def begin(self) -> None:
@@ -56,9 +56,9 @@ class RealTime(simpy.Environment):
         """Returns the virtual time of a moment of the real, monotonic clock."""
         return (moment - self._origin) / self._scale
 
-    def add(self, heard: Heard) -> None:
-        """Adds messages to those that will be heard."""
-        self._heard += heard
+    def add(self, received: Received) -> None:
+        """Adds messages that have arrived."""
+        self._received += received
 
     def step(self) -> None:
         """Waits for what happens next, and lets it happen.
@@ -72,7 +72,7 @@ class RealTime(simpy.Environment):
                 raise Interrupted
             now = max(self.virtual(time.monotonic()), self._now)
             due = self._queue[0][0] if self._queue else inf
-            if due <= now or self._heard:
+            if due <= now or self._received:
                 break
             if due == inf and not self.busy():
                 raise EmptySchedule
@@ -84,5 +84,5 @@ class RealTime(simpy.Environment):
             for callback in callbacks:
                 callback(event)
         else:
-            self.hear(*self._heard.popleft())
+            self.hear(*self._received.popleft())
         self.after()

@@ -15,18 +15,18 @@ from typing import Any, Protocol
 
 from ..config.errors import UserError
 from . import wire
-from .wire import Guest, Message, Session, WireError
+from .wire import Envelope, Guest, Session, WireError
 
-Heard = list[tuple[int, Message]]
-"""Messages, each with its client's number; kind `gone` of one that has left."""
-GONE = Message({"kind": "gone"}, b"")
+Received = list[tuple[int, Envelope]]
+"""Messages, each with its client's number; type `gone` of one that has left."""
+GONE = Envelope({"type": "gone"}, b"")
 GREETING_S = 10.0
-"""Real seconds in which somebody who has connected must have joined."""
+"""Real seconds from a connection in which a client must have joined."""
 STRANGERS = 64
-"""Most connections of somebody who has not joined."""
+"""Most connections that have not joined."""
 PIECE = 2**18
 END_S = 2.0
-"""Real seconds in which clients end that are told to."""
+"""Real seconds in which clients end at the end of a run."""
 LINES = 10
 """Most lines on connections that were refused."""
 
@@ -50,10 +50,10 @@ class Reception:
         """Whether the client has proved that it may join."""
         return self.session.agreed
 
-    def take(self, data: bytes, send: Callable[[bytes], None]) -> Iterator[Message]:
+    def take(self, data: bytes, send: Callable[[bytes], None]) -> Iterator[Envelope]:
         """Takes up bytes and answers greetings; yields messages of who has joined.
 
-        The first is of kind `here`.
+        The first is of type `here`.
 
         Raises:
             WireError: It may not join, or has sent what is no message.
@@ -65,19 +65,19 @@ class Reception:
             elif not self.joined:
                 key = wire.admit(message, self._secret, self.guest)
                 self.session.agree(key, is_server=True)
-                yield Message({"kind": "here"}, b"")
+                yield Envelope({"type": "here"}, b"")
             else:
                 yield message
 
     def refused(self, why: WireError) -> bytes:
-        """Returns the frame that says why somebody may not join."""
-        return self.session.seal({"kind": "refused", "why": str(why)[:200]})
+        """Returns the frame that says why a client may not join."""
+        return self.session.seal({"type": "refused", "why": str(why)[:200]})
 
 
-class Lines(Protocol):
+class Channels(Protocol):
     """Conversations with all clients, by some transport."""
 
-    def poll(self, seconds: float) -> Heard:
+    def poll(self, seconds: float) -> Received:
         """Waits for messages, at most for some real seconds, and returns them."""
         ...
 
@@ -94,7 +94,7 @@ class Lines(Protocol):
         ...
 
     @property
-    def told(self) -> dict[str, Any]:
+    def joining(self) -> dict[str, Any]:
         """What a client must know to join: `transport`, `address` and more."""
         ...
 
@@ -109,7 +109,7 @@ class _Peer:
     unsent: bytearray = field(default_factory=bytearray)
 
 
-class TcpLines:
+class TcpChannels:
     """Conversations over TCP, all in one thread.
 
     Args:
@@ -142,13 +142,13 @@ class TcpLines:
         self._of_client: dict[int, _Peer] = {}
 
     @property
-    def told(self) -> dict[str, Any]:
+    def joining(self) -> dict[str, Any]:
         """What a client must know to join."""
         return {"transport": "tcp", "address": self._listener.getsockname()[:2]}
 
-    def poll(self, seconds: float) -> Heard:
+    def poll(self, seconds: float) -> Received:
         """Waits for messages, at most for some real seconds, and returns them."""
-        heard: Heard = []
+        received: Received = []
         readers = [self._listener, *(peer.socket for peer in self._peers)]
         writers = [peer.socket for peer in self._peers if peer.unsent]
         # `select` counts microseconds, `epoll` milliseconds.
@@ -156,16 +156,16 @@ class TcpLines:
         ready, free = set(readable), set(writable)
         for peer in list(self._peers):
             if peer.socket in ready:
-                self._read(peer, heard)
+                self._read(peer, received)
             elif peer.socket in free:
-                self._flush(peer, heard)
+                self._flush(peer, received)
         if self._listener in ready:
             self._accept()
         now = time.monotonic()
         for peer in list(self._peers):
             if not peer.reception.joined and now - peer.since > GREETING_S:
-                self._leave(peer, heard, "it has not joined in time")
-        return heard
+                self._leave(peer, received, "it has not joined in time")
+        return received
 
     def send(self, client: int, header: dict[str, Any], body: bytes = b"") -> None:
         """Sends a message to a client; one that is not there gets none."""
@@ -197,31 +197,31 @@ class TcpLines:
             found.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             self._peers.append(_Peer(found, self._reception()))
 
-    def _read(self, peer: _Peer, heard: Heard) -> None:
+    def _read(self, peer: _Peer, received: Received) -> None:
         reception = peer.reception
         try:
             data = peer.socket.recv(PIECE)
             if not data:
-                self._leave(peer, heard)
+                self._leave(peer, received)
                 return
             for message in reception.take(data, peer.unsent.extend):
                 assert reception.guest is not None
                 client = reception.guest.client
                 if self._of_client.setdefault(client, peer) is not peer:
                     raise WireError(f"client {client + 1} is here already")
-                heard.append((client, message))
-            self._flush(peer, heard)
+                received.append((client, message))
+            self._flush(peer, received)
         except BlockingIOError:
             return
         except WireError as error:
             if not reception.joined:
                 with contextlib.suppress(OSError):
                     peer.socket.send(reception.refused(error))
-            self._leave(peer, heard, str(error))
+            self._leave(peer, received, str(error))
         except OSError:
-            self._leave(peer, heard)
+            self._leave(peer, received)
 
-    def _flush(self, peer: _Peer, heard: Heard | None) -> None:
+    def _flush(self, peer: _Peer, received: Received | None) -> None:
         """Sends what there is room for; what is broken is found when it is read."""
         try:
             while peer.unsent:
@@ -231,10 +231,10 @@ class TcpLines:
             return
         except OSError:
             peer.unsent.clear()
-            if heard is not None:
-                self._leave(peer, heard)
+            if received is not None:
+                self._leave(peer, received)
 
-    def _leave(self, peer: _Peer, heard: Heard, why: str = "") -> None:
+    def _leave(self, peer: _Peer, received: Received, why: str = "") -> None:
         if peer not in self._peers:
             return
         self._peers.remove(peer)
@@ -242,27 +242,27 @@ class TcpLines:
         guest = peer.reception.guest
         if guest is not None and self._of_client.get(guest.client) is peer:
             del self._of_client[guest.client]
-            heard.append((guest.client, GONE))
+            received.append((guest.client, GONE))
         if why and self._lines < LINES:
             self._lines += 1
             self._say(f"a connection was refused: {why}")
 
 
-class Processes:
+class ClientProcesses:
     """The clients' processes, which end with this one."""
 
     def __init__(self) -> None:
-        self._told: dict[str, Any] = {}
+        self._joining: dict[str, Any] = {}
         self._running: dict[int, subprocess.Popen[bytes]] = {}
 
-    def begin(self, told: dict[str, Any], num_clients: int) -> None:
+    def begin(self, joining: dict[str, Any], num_clients: int) -> None:
         """Starts all clients.
 
         Args:
-            told: What each must know; its number is added.
+            joining: What each must know; its number is added.
             num_clients: How many there are.
         """
-        self._told = told
+        self._joining = joining
         for client in range(num_clients):
             self.start(client)
 
@@ -277,9 +277,9 @@ class Processes:
             env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
         )
         assert found.stdin is not None
-        told = json.dumps({**self._told, "client": client}) + "\n"
+        joining = json.dumps({**self._joining, "client": client}) + "\n"
         with contextlib.suppress(OSError):  # it has ended, which is seen
-            found.stdin.write(told.encode())
+            found.stdin.write(joining.encode())
             found.stdin.flush()
         self._running[client] = found
 

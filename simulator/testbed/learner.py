@@ -4,7 +4,7 @@ from typing import Any
 
 from ..recorders.recorder import Recorder
 from ..world.workload import Workload
-from .wire import Message, WireError
+from .wire import Envelope, WireError
 
 Sent = tuple[dict[str, Any], bytes]
 """A message: its header and its body."""
@@ -30,8 +30,8 @@ class Learner:
 
     def welcome(self) -> Sent:
         """Returns what a client must know to compute."""
-        told = {"compute": self.compute, "upload_bytes": self._upload_bytes}
-        return {"kind": "welcome", **told}, b""
+        joining = {"compute": self.compute, "upload_bytes": self._upload_bytes}
+        return {"type": "welcome", **joining}, b""
 
     def follow(self, recorder: Recorder) -> None:
         """Applies from now on what a recorder records."""
@@ -41,7 +41,7 @@ class Learner:
         del client
         return {}, self._model
 
-    def arrive(self, client: int, message: Message) -> None:
+    def arrive(self, client: int, message: Envelope) -> None:
         """Takes up what a client has computed.
 
         Raises:

@@ -20,7 +20,7 @@ from ..timelines.simulated import SimulatedTimeline
 from ..trace import Study
 from .clock import Interrupted
 from .faults import parsed
-from .fleet import Processes, Reception, TcpLines
+from .fleet import ClientProcesses, Reception, TcpChannels
 from .learner import Learner
 from .log import Log
 from .world import RealWorld, refuse
@@ -134,13 +134,13 @@ class RealTimeline(SimulatedTimeline):
             for fault in parsed(what, getattr(options, what), self.num_clients)
         ]
         secret = secrets.token_bytes(32)
-        lines = TcpLines(
+        lines = TcpChannels(
             lambda: Reception(secret, self.num_clients, learner.most),
             stage.say,
             options.host,
             options.port,
         )
-        log, processes = stage.log(self.run), Processes()
+        log, processes = stage.log(self.run), ClientProcesses()
         try:
             world = RealWorld(self, lines, processes, learner, options.time_scale)
             world.clock_of_testbed.interrupted = lambda: stage.interrupted
@@ -149,8 +149,8 @@ class RealTimeline(SimulatedTimeline):
             )
             world.job_of = recorder.current_job
             self._confirm_inputs()
-            told = {**lines.told, "secret": secret.hex(), "most": learner.most}
-            processes.begin(told, self.num_clients)
+            joining = {**lines.joining, "secret": secret.hex(), "most": learner.most}
+            processes.begin(joining, self.num_clients)
             world.gather()
             self._limit_time(world)
             world.attend(recorder, log, faults)
@@ -160,7 +160,7 @@ class RealTimeline(SimulatedTimeline):
             except Interrupted:
                 reason = StopReason.INTERRUPTED
             for client in range(self.num_clients):
-                lines.send(client, {"kind": "end"})
+                lines.send(client, {"type": "end"})
             lines.poll(0)
         except BaseException:
             processes.close(0)

@@ -26,7 +26,7 @@ HEAD = struct.Struct(">4sHIQ32s")
 SIZES = struct.Struct(">QHIQ")
 MOST_HEADER = 2**20
 MOST_GREETING = 512
-"""Most bytes of a frame's JSON, and of one by somebody who has proved nothing."""
+"""Most bytes of a frame's JSON, and of one before a client has joined."""
 NO_MAC = bytes(32)
 
 
@@ -34,11 +34,11 @@ class WireError(ValueError):
     """What arrived is no message of this testbed."""
 
 
-class Message(NamedTuple):
+class Envelope(NamedTuple):
     """A message.
 
     Attributes:
-        header: What it says; `kind` is always there.
+        header: What it says; `type` is always there.
         body: Raw bytes of arrays.
     """
 
@@ -46,7 +46,7 @@ class Message(NamedTuple):
     body: bytes
 
     def numbers(self, name: str, size: int) -> list[float]:
-        """Returns an entry that must be so many finite numbers.
+        """Returns an entry that must be a list of finite numbers.
 
         Raises:
             WireError: It is something else.
@@ -92,7 +92,7 @@ class Session:
             self._sent += 1
         return HEAD.pack(MAGIC, VERSION, len(text), len(body), mac) + text + body
 
-    def open(self, data: bytes) -> Iterator[Message]:
+    def open(self, data: bytes) -> Iterator[Envelope]:
         """Takes up bytes; yields the messages that they complete.
 
         Raises:
@@ -102,7 +102,7 @@ class Session:
         while (message := self._next()) is not None:
             yield message
 
-    def _next(self) -> Message | None:
+    def _next(self) -> Envelope | None:
         if len(self._buffer) < HEAD.size:
             if not MAGIC.startswith(bytes(self._buffer[: len(MAGIC)])):
                 raise WireError("it is no message of a testbed")
@@ -130,9 +130,9 @@ class Session:
             header = json.loads(text)
         except (ValueError, RecursionError):
             raise WireError("its header is no JSON") from None
-        if not isinstance(header, dict) or not isinstance(header.get("kind"), str):
-            raise WireError("its header has no kind")
-        return Message(header, body)
+        if not isinstance(header, dict) or not isinstance(header.get("type"), str):
+            raise WireError("its header has no type")
+        return Envelope(header, body)
 
 
 def _mac(key: bytes, number: int, version: int, text: bytes, body: bytes) -> bytes:
@@ -144,7 +144,7 @@ def _mac(key: bytes, number: int, version: int, text: bytes, body: bytes) -> byt
 
 
 class Guest(NamedTuple):
-    """What somebody says who has knocked.
+    """A client that has knocked.
 
     Attributes:
         client: Number that it claims, from 0.
@@ -157,49 +157,49 @@ class Guest(NamedTuple):
 
 def knock(client: int) -> dict[str, Any]:
     """Returns a client's first message."""
-    return {"kind": "knock", "client": client}
+    return {"type": "knock", "client": client}
 
 
-def hello(message: Message, num_clients: int) -> tuple[Guest, dict[str, Any]]:
+def hello(message: Envelope, num_clients: int) -> tuple[Guest, dict[str, Any]]:
     """Returns who has knocked, and what a server answers.
 
     Raises:
         WireError: It was no knock, or of no client of this run.
     """
     client = message.header.get("client")
-    if message.header["kind"] != "knock" or type(client) is not int:
+    if message.header["type"] != "knock" or type(client) is not int:
         raise WireError("it must knock first")
     if not 0 <= client < num_clients:
         raise WireError(f"there is no client {client + 1}")
     guest = Guest(client, secrets.token_hex(16))
-    return guest, {"kind": "hello", "nonce": guest.nonce}
+    return guest, {"type": "hello", "nonce": guest.nonce}
 
 
-def join(message: Message, secret: bytes, client: int) -> tuple[bytes, dict[str, Any]]:
+def join(message: Envelope, secret: bytes, client: int) -> tuple[bytes, dict[str, Any]]:
     """Returns the conversation's key, and what a client answers to a hello.
 
     Raises:
         WireError: It was no hello.
     """
-    if message.header["kind"] == "refused":
+    if message.header["type"] == "refused":
         raise WireError(f"the server refuses it: {message.header.get('why')}")
     nonce = message.header.get("nonce")
-    if message.header["kind"] != "hello" or not isinstance(nonce, str):
+    if message.header["type"] != "hello" or not isinstance(nonce, str):
         raise WireError("it must say hello")
     own = secrets.token_hex(16)
     proof = _proof(secret, client, nonce, own).hex()
-    answer = {"kind": "join", "nonce": own, "proof": proof}
+    answer = {"type": "join", "nonce": own, "proof": proof}
     return _key(secret, nonce, own), answer
 
 
-def admit(message: Message, secret: bytes, guest: Guest) -> bytes:
+def admit(message: Envelope, secret: bytes, guest: Guest) -> bytes:
     """Returns the conversation's key where a guest has proved that it may join.
 
     Raises:
         WireError: It has not.
     """
     own, proof = message.header.get("nonce"), message.header.get("proof")
-    if message.header["kind"] == "join" and isinstance(own, str):
+    if message.header["type"] == "join" and isinstance(own, str):
         true = _proof(secret, guest.client, guest.nonce, own).hex()
         if isinstance(proof, str) and hmac.compare_digest(
             true.encode(), proof.encode()

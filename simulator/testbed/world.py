@@ -13,10 +13,10 @@ from ..timelines.simulated import SimulatedTimeline
 from ..world.world import Then, World
 from .clock import RealTime
 from .faults import Fault
-from .fleet import Lines, Processes
+from .fleet import Channels, ClientProcesses
 from .learner import Learner
 from .log import Log
-from .wire import Message, WireError
+from .wire import Envelope, WireError
 
 START_S = 300.0
 """Real seconds in which all clients must be ready."""
@@ -51,8 +51,8 @@ class RealWorld(World):
     def __init__(
         self,
         played: SimulatedTimeline,
-        lines: Lines,
-        processes: Processes,
+        lines: Channels,
+        processes: ClientProcesses,
         learner: Learner,
         scale: float,
     ) -> None:
@@ -76,7 +76,7 @@ class RealWorld(World):
         self._asked: dict[int, tuple[int, Then]] = {}
         self._jobs: dict[int, _Job] = {}
         self._serial = 0
-        self._slow = [1.0] * played.num_clients
+        self._slowed = [1.0] * played.num_clients
         self._logged = 0
 
     def _clock(self) -> RealTime:
@@ -143,13 +143,13 @@ class RealWorld(World):
         drawn = self.draw(Purpose.COMPUTE, client)
         compute = self.computing(client, job, now + download, drawn)
         compute += self.workload.overhead_s
-        upload = self.transit(Purpose.UPLOAD, client)
+        upload = self.transit(Purpose.UPLOAD, client, now + download + compute)
         self._serial += 1
         self._jobs[client] = _Job(self._serial, arrived, crashed)
         more, body = self._learner.read(client)
-        slow, scale = self._slow[client], self._scale
+        slow, scale = self._slowed[client], self._scale
         job_header = {
-            "kind": "model",
+            "type": "model",
             "serial": self._serial,
             "job": job,
             "slow": slow,
@@ -172,16 +172,16 @@ class RealWorld(World):
         number, _ = self._asked[client]
         if client in self._there:
             read = self.draw(Purpose.READ, client) * self._scale
-            self._lines.send(client, {"kind": "go", "number": number, "read": read})
+            self._lines.send(client, {"type": "go", "number": number, "read": read})
 
     def _is_busy(self) -> bool:
         waited = {*self._asked, *self._jobs}
         return any(client in self._there for client in waited)
 
-    def _hear(self, client: int, message: Message) -> None:
+    def _hear(self, client: int, message: Envelope) -> None:
         """Hears a client; one that says what makes no sense is dropped."""
         try:
-            match message.header["kind"]:
+            match message.header["type"]:
                 case "here":
                     self._lines.send(client, *self._learner.welcome())
                 case "ready":
@@ -203,23 +203,23 @@ class RealWorld(World):
             self._there.discard(client)
             self._lose(client)
 
-    def _answer(self, client: int, message: Message) -> None:
+    def _answer(self, client: int, message: Envelope) -> None:
         number, then = self._asked.get(client, (-1, None))
         if message.header.get("number") == number and then is not None:
             del self._asked[client]
             then(client)
 
-    def _arrives(self, client: int, message: Message) -> None:
+    def _arrives(self, client: int, message: Envelope) -> None:
         job = self._jobs.get(client)
         if job is None or message.header.get("serial") != job.serial:
             return  # of a job that was stopped
         now, clock = self.env.now, self.clock_of_testbed
-        begun, computed = map(clock.virtual, message.numbers("times", 2))
-        begun = min(max(begun, 0.0), now)
-        computed = min(max(computed, begun), now)
+        started, computed = map(clock.virtual, message.numbers("times", 2))
+        started = min(max(started, 0.0), now)
+        computed = min(max(computed, started), now)
         self._learner.arrive(client, message)
         del self._jobs[client]
-        self.timing[client] = (begun, computed, computed, now, 1)
+        self.timing[client] = (started, computed, computed, now, 1)
         job.arrived(client)
 
     def _lose(self, client: int) -> None:
@@ -249,7 +249,7 @@ class RealWorld(World):
             self._processes.signal(client, signal.SIGCONT)
 
         def slow(client: int) -> None:
-            self._slow[client] = amount or 1
+            self._slowed[client] = amount or 1
 
         return {"kill": kill, "pause": pause, "slow": slow}[fault.what]
 

@@ -107,9 +107,9 @@ def test_a_client_that_is_killed_is_missed_and_comes_back(tmp_path: Path) -> Non
     found = acted_out(tmp_path / "bed", options, stop={"time": 2.5})
     assert end_of(found.timeline)["stop"] == "time"
     incidents = found.timeline.table("incidents")
-    told = set(zip(incidents["client"], incidents["incident"], strict=True))
-    assert (2, "LEFT") in told
-    assert (2, "REJOINED") not in told
+    joining = set(zip(incidents["client"], incidents["incident"], strict=True))
+    assert (2, "LEFT") in joining
+    assert (2, "REJOINED") not in joining
     jobs = found.timeline.table("jobs")
     last = jobs.groupby("client")["read_time"].max()
     assert last[1] > 0.2

@@ -1,4 +1,4 @@
-"""Frames of a testbed, and what somebody hears who does not belong to the run."""
+"""Frames of a testbed, and what one hears who does not belong to the run."""
 
 import socket
 import threading
@@ -9,8 +9,8 @@ from contextlib import contextmanager
 import pytest
 
 from stalesim.simulator.testbed import wire
-from stalesim.simulator.testbed.client import TcpLine, greet
-from stalesim.simulator.testbed.fleet import Heard, Reception, TcpLines
+from stalesim.simulator.testbed.client import TcpChannel, greet
+from stalesim.simulator.testbed.fleet import Received, Reception, TcpChannels
 from stalesim.simulator.testbed.wire import HEAD, MAGIC, Session, WireError
 
 SECRET = b"s" * 32
@@ -25,9 +25,9 @@ def agreed(most: int = 1000) -> tuple[Session, Session]:
 
 def test_a_message_arrives_however_it_is_cut() -> None:
     client, server = agreed()
-    data = client.seal({"kind": "a", "n": 1}, b"12345") + client.seal({"kind": "b"})
+    data = client.seal({"type": "a", "n": 1}, b"12345") + client.seal({"type": "b"})
     found = [m for k in range(len(data)) for m in server.open(data[k : k + 1])]
-    assert [(m.header["kind"], m.body) for m in found] == [("a", b"12345"), ("b", b"")]
+    assert [(m.header["type"], m.body) for m in found] == [("a", b"12345"), ("b", b"")]
 
 
 def flipped(data: bytes, at: int) -> bytes:
@@ -36,7 +36,7 @@ def flipped(data: bytes, at: int) -> bytes:
 
 def test_what_was_changed_repeated_or_reordered_on_the_way_is_refused() -> None:
     client, _ = agreed()
-    one, two = client.seal({"kind": "a"}, b"123"), client.seal({"kind": "b"})
+    one, two = client.seal({"type": "a"}, b"123"), client.seal({"type": "b"})
     sealed = range(HEAD.size - len(wire.NO_MAC), len(one))  # a length only waits
     for wrong in [two, one + one, *(flipped(one, at) for at in sealed)]:
         _, server = agreed()
@@ -47,7 +47,7 @@ def test_what_was_changed_repeated_or_reordered_on_the_way_is_refused() -> None:
 def test_a_server_s_own_message_is_none_of_a_client() -> None:
     _, server = agreed()
     with pytest.raises(WireError, match="secret"):
-        list(server.open(server.seal({"kind": "a"})))
+        list(server.open(server.seal({"type": "a"})))
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def test_a_server_s_own_message_is_none_of_a_client() -> None:
         (HEAD.pack(MAGIC, 2, 2, 0, wire.NO_MAC) + b"{}", "speaks version 2, and we 1"),
         (HEAD.pack(MAGIC, 1, 10**9, 0, wire.NO_MAC), "too long"),
         (HEAD.pack(MAGIC, 1, 2, 2**60, wire.NO_MAC), "too long"),
-        (HEAD.pack(MAGIC, 1, 2, 0, wire.NO_MAC) + b"[]", "no kind"),
+        (HEAD.pack(MAGIC, 1, 2, 0, wire.NO_MAC) + b"[]", "no type"),
         (HEAD.pack(MAGIC, 1, 3, 0, wire.NO_MAC) + b"\xff{}", "no JSON"),
         (HEAD.pack(MAGIC, 1, 400, 0, wire.NO_MAC) + b"[" * 400, "no JSON"),
     ],
@@ -69,23 +69,23 @@ def test_garbage_is_refused_before_it_is_stored(data: bytes, said: str) -> None:
 
 
 @contextmanager
-def server(said: list[str], num_clients: int = 2) -> Iterator[TcpLines]:
-    lines = TcpLines(lambda: Reception(SECRET, num_clients, 1000), said.append)
+def server(said: list[str], num_clients: int = 2) -> Iterator[TcpChannels]:
+    lines = TcpChannels(lambda: Reception(SECRET, num_clients, 1000), said.append)
     try:
         yield lines
     finally:
         lines.close()
 
 
-def conversed(lines: TcpLines, data: bytes) -> tuple[bytes, Heard]:
+def conversed(lines: TcpChannels, data: bytes) -> tuple[bytes, Received]:
     """Returns what a server answers to bytes, and what it hears."""
-    heard: Heard = []
-    with socket.create_connection(tuple(lines.told["address"])) as guest:
+    received: Received = []
+    with socket.create_connection(tuple(lines.joining["address"])) as guest:
         guest.sendall(data)
         guest.settimeout(0.01)
         answer, end = b"", time.monotonic() + 10
         while time.monotonic() < end:
-            heard += lines.poll(0.01)
+            received += lines.poll(0.01)
             try:
                 more = guest.recv(4096)
             except TimeoutError:
@@ -93,19 +93,19 @@ def conversed(lines: TcpLines, data: bytes) -> tuple[bytes, Heard]:
             if not more:
                 break
             answer += more
-    return answer, heard
+    return answer, received
 
 
 @pytest.mark.parametrize(
     ("data", "said"),
     [
         (b"\x16\x03\x01 hello", "no message of a testbed"),
-        (Session(0).seal({"kind": "knock", "client": 7}), "no client 8"),
-        (Session(0).seal({"kind": "knock", "client": "1"}), "must knock"),
-        (Session(0).seal({"kind": "read"}), "must knock"),
+        (Session(0).seal({"type": "knock", "client": 7}), "no client 8"),
+        (Session(0).seal({"type": "knock", "client": "1"}), "must knock"),
+        (Session(0).seal({"type": "read"}), "must knock"),
         (
             Session(0).seal(wire.knock(0))
-            + Session(0).seal({"kind": "join", "nonce": "a", "proof": "b" * 64}),
+            + Session(0).seal({"type": "join", "nonce": "a", "proof": "b" * 64}),
             "does not know the secret",
         ),
         (HEAD.pack(MAGIC, 9, 2, 0, wire.NO_MAC) + b"{}", "speaks version 9, and we 1"),
@@ -114,8 +114,8 @@ def conversed(lines: TcpLines, data: bytes) -> tuple[bytes, Heard]:
 def test_a_stranger_hears_why_and_the_run_goes_on(data: bytes, said: str) -> None:
     lines_said: list[str] = []
     with server(lines_said) as lines:
-        answer, heard = conversed(lines, data)
-        assert [message.header["kind"] for _, message in heard] in ([], ["gone"])
+        answer, received = conversed(lines, data)
+        assert [message.header["type"] for _, message in received] in ([], ["gone"])
         assert said.encode() in answer
         assert len(lines_said) == 1
         assert said in lines_said[0]
@@ -123,17 +123,17 @@ def test_a_stranger_hears_why_and_the_run_goes_on(data: bytes, said: str) -> Non
 
 def test_a_client_of_another_secret_hears_that() -> None:
     with server([]) as lines:
-        address, told = tuple(lines.told["address"]), []
+        address, joining = tuple(lines.joining["address"]), []
 
         def come() -> None:
-            line = TcpLine(address, 1000)
+            line = TcpChannel(address, 1000)
             with pytest.raises(WireError, match="does not know the secret") as error:
                 greet(line, b"other", 0)
             line.close()
-            told.append(str(error.value))
+            joining.append(str(error.value))
 
         client = threading.Thread(target=come)
         client.start()
         while client.is_alive():
             lines.poll(0.01)
-        assert told
+        assert joining
