@@ -45,8 +45,8 @@ class Event(NamedTuple):
         return self.worker != NO_WORKER
 
 
-LARGE, SLICES = 2**15, 16
-"""Numbers from which on a sum is one of slices first, and how many slices."""
+TOGETHER = 256
+"""Numbers that `summed` adds up by one product with ones, at least."""
 Info = dict[str, Array]
 """Diagnostics of a row. A number is a column of the trace; `clients/NAME` `[K]` and
 `workers/NAME` `[W]` are gathered by the host into tables of their own."""
@@ -161,24 +161,22 @@ def summed(
 ) -> Float[Array, ""]:
     """Returns the sum of a term over all numbers of some arrays of one shape.
 
-    Large ones are added up slice by slice first, number by number: of a whole vector
-    XLA on CPU writes all terms to memory and adds them one by one, which takes twelve
-    times as long for 109,386 squares.
+    By products with ones: XLA's sum on CPU adds numbers one by one, which takes two to
+    four times as long (docs/performance.md, "Sums").
 
     Args:
         term: Of one number of each array, as arrays.
         arrays: Of one shape.
     """
-    size = arrays[0].size
-    if size < LARGE:
-        return term(*arrays).sum()
-    flat, width = [array.reshape(-1) for array in arrays], size // SLICES
-    parts = (
-        term(*(array[end - width : end] for array in flat))
-        for end in range(width, SLICES * width + 1, width)
-    )
-    rest = term(*(array[SLICES * width :] for array in flat))
-    return sum(parts, jnp.zeros(width, flat[0].dtype)).sum() + rest.sum()
+    rows, rest = term(*arrays), jnp.zeros(0, arrays[0].dtype)
+    if rows.ndim < 2 or rows.shape[-1] < TOGETHER:  # long rows stay where they are
+        flat = rows.reshape(-1)
+        whole = flat.size - flat.size % TOGETHER
+        rows, rest = flat[:whole].reshape(-1, TOGETHER), flat[whole:]
+    ones = jnp.ones(rows.shape[-1], rows.dtype)
+    # GPUs would round the factors of a product.
+    sums = jnp.matmul(rows, ones, precision=jax.lax.Precision.HIGHEST)
+    return sums.sum() + rest.sum()
 
 
 def norms_of(weights: Float[Array, "W ..."]) -> Float[Array, " W"]:

@@ -339,5 +339,5 @@ def test_a_row_of_large_models_copies_no_table_and_pads_no_gradient() -> None:
     assert f"f32[2,{P}]" not in text  # two models together are copies of both
     assert not re.search(rf"f32\[{P}\]\S* pad\(", text)
     body = text[: text.index("ENTRY")]
-    sums = re.findall(r"reduce-window\(%(\S+),", body)  # sums are of slices first
+    sums = re.findall(r"reduce-window\(%(\S+),", body)  # sums are products first
     assert not any(re.search(rf"%{name} = f32\[{P}\]", body) for name in sums)

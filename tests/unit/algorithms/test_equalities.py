@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from stalesim.simulator.algorithms.base import LARGE, SLICES, norm, summed
+from stalesim.simulator.algorithms.base import TOGETHER, norm, summed
 from stalesim.simulator.scenario.study import merge
 from stalesim.simulator.timeline import Kind
 from tests.runs import execute, prepared, rows_of
@@ -168,17 +168,21 @@ def test_staleness_counts_versions_not_arrivals() -> None:
     assert (kind == Kind.CONTRIBUTE).sum() == 4 * (kind == Kind.COMMIT).sum()
 
 
-@pytest.mark.parametrize("size", [1, 5, LARGE - 1, LARGE, LARGE + 1, 50_003])
-def test_sums_of_large_vectors_are_those_of_slices(size: int) -> None:
-    one, other = np.random.default_rng(size).normal(size=(2, size)).astype(np.float32)
+@pytest.mark.parametrize(
+    "shape",
+    [(1,), (5,), (TOGETHER,), (TOGETHER + 1,), (50_003,), (), (10, 785), (3, 9)],
+)
+def test_sums_are_those_of_products_with_ones(shape: tuple[int, ...]) -> None:
+    both = np.random.default_rng(len(shape)).normal(size=(2, *shape))
+    one, other = both.astype(np.float32)
     expected = np.sum((one.astype(float) - other) ** 2)
     found = summed(lambda a, b: (a - b) ** 2, jnp.asarray(one), jnp.asarray(other))
     np.testing.assert_allclose(found, expected, rtol=1e-6)
-    table = norm({"a": jnp.asarray(one).reshape(1, size), "b": jnp.ones(2)})
+    table = norm({"a": jnp.asarray(one), "b": jnp.ones(2)})
     np.testing.assert_allclose(table, np.sqrt(np.sum(one.astype(float) ** 2) + 2), 1e-6)
     added = [
         sum_of.invars[0].aval.size
         for sum_of in jax.make_jaxpr(norm)(jnp.asarray(one)).eqns
         if sum_of.primitive.name == "reduce_sum"
     ]
-    assert max(added) == (size if size < LARGE else size // SLICES)
+    assert max(added) <= max(TOGETHER, one.size // TOGETHER)
