@@ -53,6 +53,7 @@ MOST = 32
 
 def rows() -> list[dict[str, Any]]:
     """The configurations that are foretold and measured."""
+
     def protocols(n: int) -> dict[str, dict[str, Any]]:
         return {
             "asynchronous": {"kind": "asynchronous"},
