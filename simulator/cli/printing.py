@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from ..studies.memory import Estimate
     from ..studies.sizes import ModelSize
     from ..studies.timing import TimeEstimate
+    from ..timelines.fitted import FittedWorld
     from ..trace import Study
 
 
@@ -253,6 +254,24 @@ def show_fits(study: "Study") -> None:
                 style="yellow",
             )
     for remark in study.manifest["remarks"]:
+        out.say(f"Note: {remark}", style="yellow")
+
+
+def show_fitted(world: "FittedWorld") -> None:
+    """Shows the memory of each stage, what is refused, and what the world has not."""
+    from collections import Counter
+
+    for stage in dict.fromkeys(one.stage for one in world.fits):
+        mine = [one.fit for one in world.fits if one.stage == stage]
+        counts = Counter(fit.memory for fit in mine).most_common()
+        kinds = ", ".join(f"{number} {kind}" for kind, number in counts)
+        refused = sum(bool(fit.why) for fit in mine)
+        note = f"; of {refused} the measured values are the marginal law"
+        clients = counted(len(mine), "client")
+        out.say(f"{stage}: {clients}: {kinds}{note if refused else ''}")
+    for slowdown in world.tree["clients"].get("slowdowns", ()):
+        out.say(f"{', '.join(slowdown['stages'])}: a factor that all clients share")
+    for remark in world.remarks:
         out.say(f"Note: {remark}", style="yellow")
 
 

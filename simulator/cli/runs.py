@@ -59,6 +59,13 @@ Track = Annotated[
     ),
 ]
 EVERY_S = 300.0
+Columns = Annotated[
+    str | None,
+    typer.Option(
+        help="columns of the log by what they are called here, such as "
+        "client=cid,read_time=start; or pai, of Alibaba's mini-batch times"
+    ),
+]
 Plots = Annotated[bool, typer.Option(help="draw the figures at the end")]
 
 
@@ -328,6 +335,21 @@ def timeline(
             "was generated (docs/rollouts.md), of which laws are fitted, too",
         ),
     ] = None,
+    like: Annotated[
+        Path | None,
+        typer.Option(
+            help="a log of jobs in place of a scenario: laws are fitted to it, and its "
+            "world is played by --protocol, next to the log itself"
+        ),
+    ] = None,
+    protocol: Annotated[
+        str | None,
+        typer.Option(
+            help="with --like: a kind of protocol, or an entry such as "
+            "'{kind: buffered, size: 4}'"
+        ),
+    ] = None,
+    columns: Columns = None,
     gantt: Annotated[
         float | None,
         typer.Option(
@@ -354,11 +376,16 @@ def timeline(
 
     The folder can be replayed by a scenario: `timeline: {replay: FOLDER}`.
     """
-    if (scenario is None) == (log is None):
+    if sum(each is not None for each in (scenario, log, like)) != 1:
         raise UserError(
-            "timeline must have either a scenario or --import LOG; give one of them"
+            "timeline must have either a scenario, --import LOG or --like LOG; give "
+            "one of them"
         )
-    if summary and log is not None:
+    if (like is None) != (protocol is None):
+        raise UserError("--like LOG and --protocol KIND must come together; add both")
+    if columns is not None and scenario is not None:
+        raise UserError("--columns must come with a log, not with a scenario; leave it")
+    if summary and scenario is None:
         raise UserError("--summary must come with a scenario, not with a log; leave it")
     if gantt is not None and not gantt > 0:
         raise UserError(f"--gantt must be > 0 seconds, got {gantt:g}; give some")
@@ -367,9 +394,11 @@ def timeline(
             f"--chrome must be a file in a folder that exists, got {chrome}; make it"
         )
     forms = formats(form, plots=plots)
-    if log is not None:
+    if like is not None and protocol is not None:
+        _play_like(like, protocol, columns, set_, folder, gantt, chrome, forms)
+    elif log is not None:
         from ..timelines.imported import import_log
-        from ..timelines.logs import is_of_samples
+        from ..timelines.logs import columns_of, is_of_samples
 
         if is_of_samples(log):
             from ..rollouts.logs import import_samples
@@ -385,7 +414,7 @@ def timeline(
                 "--set must come with a scenario, or with a log of samples; leave it"
             )
         with folders.chosen_or_new(folder, f"{log.stem}-timeline") as folder:
-            study = import_log(log, folder)
+            study = import_log(log, folder, columns_of(columns))
         printing.show_import(study)
         printing.close_world(study, gantt, chrome, forms)
     elif scenario is not None:
@@ -403,6 +432,46 @@ def timeline(
         with _playing(folder, config.name) as (folder, hear):
             study = recorder_of(config)(config, folder, hear)
         printing.close_world(study, gantt, chrome, forms)
+
+
+def _play_like(
+    log: Path,
+    protocol: str,
+    columns: str | None,
+    set_: list[str] | None,
+    folder: Path | None,
+    gantt: float | None,
+    chrome: Path | None,
+    forms: tuple[str, ...],
+) -> None:
+    """Plays the world of a log by another protocol; shows it next to the log."""
+    from ..scenario import dialect
+    from ..timelines.fitted import play_like
+    from ..timelines.logs import columns_of
+
+    if set_:
+        raise UserError("--set must come with a scenario; change scenario.yaml instead")
+    refuse_samples(log)
+    entry, _ = dialect.compose(protocol, lambda line: "--protocol")
+    with _playing(folder, log.stem) as (folder, hear):
+        study, world = play_like(log, folder, entry, columns_of(columns), hear)
+    printing.show_fitted(world)
+    printing.close_world(study, gantt, chrome, forms)
+
+
+def refuse_samples(log: Path) -> None:
+    """Refuses a log of samples, whose laws another command fits.
+
+    Raises:
+        UserError: it is one.
+    """
+    from ..timelines.logs import is_of_samples
+
+    if is_of_samples(log):
+        raise UserError(
+            f"{log}: must have a row per job of a client, got one per sample; its "
+            f"world is fitted by stalesim timeline --import"
+        )
 
 
 def recorder_of(world: "Varied") -> "Callable[..., Study]":

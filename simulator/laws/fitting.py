@@ -81,13 +81,16 @@ def fit_law(
     censored: Bool[np.ndarray, " n"] | None = None,
     *,
     grain: float = 0.0,
+    apart: int = 1,
 ) -> LawFit:
-    """Fits a law to independent values, in the order in which they were measured.
+    """Fits a law to values, in the order in which they were measured.
 
     Args:
         values: Above 0.
         censored: Which of them are known to be longer alone.
         grain: Differences up to this are of rounding.
+        apart: Number of values from each to the next that does not depend on it; only
+            such are tested, and none for drift if that is more than 1.
     """
     n = values.size
     if censored is None:
@@ -102,18 +105,33 @@ def fit_law(
         )
     if values.min() <= 0:
         return LawFit(None, np.nan, n, "values of 0 are of none of the laws")
-    if why := drift(values):
+    if n < FEWEST * apart:
+        why = f"{FEWEST} values that far apart are needed, got {n // apart}"
+        return LawFit(None, np.nan, n, f"values depend on {apart} before; {why}")
+    if apart == 1 and (why := drift(values)):
         return LawFit(None, np.nan, n, why)
     rng = np.random.default_rng(0)
     chosen = _some(n, MOST, rng)
     values, censored = _spread(values[chosen], rng), censored[chosen]
     family, parameters = _likeliest(values, censored)
-    law = {"law": family.name, **{k: _six(v) for k, v in
+    law = {"law": family.name, **{k: six(v) for k, v in
                                   family.law(*parameters).items()}}  # fmt: skip
     whole = _completed(family, parameters, values, censored, rng)
+    whole = whole[::apart]
     p = _p_of(family, whole[_some(whole.size, TESTED, rng)], rng)
     why = "" if p >= LEVEL else f"Anderson-Darling: p = {p:.3g} < {LEVEL:g}"
     return LawFit(law, p, n, why)
+
+
+def likeliest_quantiles(
+    values: Float[np.ndarray, " n"], levels: Float[np.ndarray, " m"]
+) -> Float[np.ndarray, " m"]:
+    """Returns quantiles of the likeliest law of values, whether it fits or not."""
+    from scipy import stats
+
+    family, parameters = _likeliest(values, np.zeros(values.size, bool))
+    found = getattr(stats, family.base).ppf(levels, *parameters)
+    return np.exp(found) if family.of_logs else found
 
 
 def fit_in_groups(values: Float[np.ndarray, "groups size"]) -> tuple[LawFit, LawFit]:
@@ -137,7 +155,7 @@ def fit_in_groups(values: Float[np.ndarray, "groups size"]) -> tuple[LawFit, Law
     logs = np.log(values)
     between, within = _variances(logs)
     inner, shared = (
-        {"law": "lognorm", "s": _six(variance**0.5), "scale": _six(scale)}
+        {"law": "lognorm", "s": six(variance**0.5), "scale": six(scale)}
         for variance, scale in ((within, np.exp(logs.mean())), (between, 1.0))
     )
     rng = np.random.default_rng(0)
@@ -266,5 +284,6 @@ def shortest(value: float, grain: float) -> float:
     return value
 
 
-def _six(value: Any) -> float:
+def six(value: Any) -> float:
+    """Returns a number of six digits."""
     return float(f"{float(value):.6g}")

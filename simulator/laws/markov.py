@@ -1,7 +1,7 @@
 """Regime switching: a law for each regime of a client, changed by a Markov chain."""
 
 from fractions import Fraction
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from jaxtyping import Bool, Float
@@ -117,3 +117,22 @@ def stationary(
         lazy = lazy @ lazy
         lazy /= lazy.sum(axis=1, keepdims=True)  # or rounding doubles every time
     return law @ lazy
+
+
+def of_lognormal_regimes(
+    means: Float[np.ndarray, " n"],
+    deviations: Float[np.ndarray, " n"],
+    transition: Float[np.ndarray, "n n"],
+) -> dict[str, Any]:
+    """Returns the law of log-normal regimes, as a scenario has it.
+
+    Args:
+        means: Means of the logarithms by regime.
+        deviations: Their standard deviations.
+        transition: Chances of the regime that comes next, a row per regime.
+    """
+    of = [
+        {"law": "lognorm", "s": float(f"{s:.6g}"), "scale": float(f"{np.exp(m):.6g}")}
+        for m, s in zip(means, deviations, strict=True)
+    ]
+    return {"law": "markov", "of": of, "transition": transition.tolist()}

@@ -6,7 +6,8 @@ A log is a CSV, JSON Lines or Parquet file with a row per job and the columns
   their labels, which the table `clients` keeps;
 - `read_time`, `arrived_time`: seconds at which the client read the model and at which
   its update reached the server (of a lost one: at which it was given up);
-- `computed_time`, `sent_time` (optional): ends of computing, beginning of the upload;
+- `begun_time`, `computed_time`, `sent_time` (optional): beginning and end of computing,
+  beginning of the upload;
 - `outcome` (optional): `applied` (the default), `lost` or `rejected`;
 - `round` or `read_version` (optional): whole numbers, from any one on;
 - `commit` and `applied_time` (optional): the version that an applied job is part of, a
@@ -19,16 +20,21 @@ order of the file. A client then reads the version of all commits made until the
 of the same instant among them, unless `read_version` says otherwise of that instant;
 one that cannot be is refused. With `commit` what is applied gathers, as in a buffer,
 and a commit is made of all jobs that name it. Times count from the first read.
+
+A table of durations alone has `seconds` in place of all times: a client's jobs follow
+each other in the order of the file or, with `round`, begin when the round before ended.
 """
 
+from collections.abc import Mapping
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from jaxtyping import Float, Int
 
 from ..config.errors import DataError
-from ..protocols import Asynchronous, Buffered, Protocol, Synchronous
+from ..protocols import Asynchronous, Buffered, Synchronous
 from ..storage import digests
 from ..timeline import Chunk, Outcome, StopReason
 from ..trace import Categorical, Study
@@ -41,10 +47,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
 NEEDED = ("client", "read_time", "arrived_time")
-OPTIONAL = (
-    *("computed_time", "sent_time", "applied_time", "outcome"),
-    *("round", "read_version", "commit"),
-)
+STAGES = ("begun_time", "computed_time", "sent_time")
+OPTIONAL = (*STAGES, "applied_time", "outcome", "round", "read_version", "commit")
+TIMES = ("read_time", *STAGES, "arrived_time")
 OUTCOMES = {
     "applied": Outcome.APPLIED,
     "lost": Outcome.LOST,
@@ -52,12 +57,81 @@ OUTCOMES = {
 }
 
 
-def import_log(log: str | Path, folder: str | Path) -> Study:
+class ClientLog(NamedTuple):
+    """A checked log of jobs.
+
+    Attributes:
+        path: Its file.
+        table: Its rows as they were written.
+        labels: Names of the clients, in their order.
+        client: Number of each job's client, from 0.
+        times: `TIMES` of each job, seconds from the first read; with the column commit,
+            `applied_time`, too.
+        outcome: `Outcome` of each job.
+        began: Time of the first read as the log has it.
+        protocol: What the log says of its server.
+        repeats: Rows left out, because their client has another job of the round.
+    """
+
+    path: Path
+    table: LogTable
+    labels: list[str]
+    client: Int[np.ndarray, " n"]
+    times: dict[str, Float[np.ndarray, " n"]]
+    outcome: Int[np.ndarray, " n"]
+    began: float
+    protocol: Asynchronous | Buffered | Synchronous
+    repeats: int
+
+    @property
+    def in_rounds(self) -> bool:
+        """Whether the server is synchronous."""
+        return "round" in self.table.frame
+
+
+def read_log(log: str | Path, columns: Mapping[str, str] | None = None) -> ClientLog:
+    """Reads a log of jobs.
+
+    Args:
+        log: CSV, JSON Lines or Parquet, as the module's description has it.
+        columns: Columns of the file, by what they are called here.
+
+    Raises:
+        DataError: one line with the file, the row, what is wrong and the remedy.
+    """
+    path = Path(log)
+    table = LogTable(path, columns)
+    repeats = _timed(table)
+    table.check_columns(NEEDED, OPTIONAL, "job")
+    origin = table.origin("read_time")
+    frame = _checked(table, origin)
+    labels, client = _numbered(frame["client"])
+    _check_overlaps(frame, client, table)
+    # Logs count seconds from any origin; a timeline starts with its first read.
+    first = frame["read_time"].min()
+    times = {name: frame[name].to_numpy(np.float64) - first for name in TIMES}
+    outcome = np.array([OUTCOMES[word] for word in frame["outcome"]], np.int32)
+    protocol: Asynchronous | Buffered | Synchronous
+    protocol = Synchronous() if "round" in frame else Asynchronous()
+    if "commit" in frame:
+        times["applied_time"] = frame["applied_time"].to_numpy(np.float64) - first
+        most = int(frame.groupby("commit").size().max())
+        protocol = Buffered(size=most) if most > 1 else protocol
+    began = float(first + origin)
+    return ClientLog(
+        path, table, labels, client, times, outcome, began, protocol, repeats
+    )
+
+
+def import_log(
+    log: str | Path, folder: str | Path, columns: Mapping[str, str] | None = None
+) -> Study:
     """Writes the timeline of an event log into a folder.
 
     Args:
         log: CSV, JSON Lines or Parquet, as the module's description has it.
         folder: New or empty.
+        columns: Columns of the file, by what they are called here.
 
     Returns:
         The study, called as the file; its table `clients` has the labels.
@@ -65,31 +139,26 @@ def import_log(log: str | Path, folder: str | Path) -> Study:
     Raises:
         DataError: one line with the file, the row, what is wrong and the remedy.
     """
+    source = source_of(read_log(log, columns))
+    return write_all(Path(folder), source.entry["scenario"], [source], read_of(log))
+
+
+def read_of(log: str | Path) -> dict[str, Any]:
+    """Returns the entry of a manifest that says which log was read."""
     path = Path(log)
-    table = LogTable(path)
-    table.check_columns(NEEDED, OPTIONAL, "job")
-    origin = table.origin("read_time")
-    frame = _checked(table, origin)
-    held = digests.of_file(path)
-    labels, client = _numbered(frame["client"])
-    _check_overlaps(frame, client, table)
-    # Logs count seconds from any origin; a timeline starts with its first read.
-    first = frame["read_time"].min()
-    times = {
-        name: frame[name].to_numpy(np.float64) - first
-        for name in ("read_time", "computed_time", "sent_time", "arrived_time")
-    }
-    outcome = np.array([OUTCOMES[word] for word in frame["outcome"]], np.int32)
-    protocol: Protocol = Asynchronous()
-    if "commit" in frame:
-        times["applied_time"] = frame["applied_time"].to_numpy(np.float64) - first
-        most = int(frame.groupby("commit").size().max())
-        protocol = Buffered(size=most) if most > 1 else protocol
-    if "round" in frame:
-        protocol = Synchronous()
-        rows, jobs, num_registers = in_rounds(client, times, outcome, table)
-    else:
-        rows, jobs, num_registers = in_order_of_arrival(client, times, outcome, table)
+    held = digests.of_file(path)._asdict()
+    return {"inputs": {str(log): {"at": str(path.absolute()), **held}}}
+
+
+def source_of(log: ClientLog) -> TimelineSource:
+    """Returns the timeline of a log.
+
+    Raises:
+        DataError: rounds or versions do not fit the times.
+    """
+    labels, path, protocol = log.labels, log.path, log.protocol
+    play = in_rounds if log.in_rounds else in_order_of_arrival
+    rows, jobs, num_registers = play(log.client, log.times, log.outcome, log.table)
     scenario = {
         "name": path.stem,
         "source": f"imported from {path.name}",
@@ -109,12 +178,12 @@ def import_log(log: str | Path, folder: str | Path) -> Study:
         "num_registers": num_registers,
         "commits_at_once": 1,
         "in_flight": len(labels),
-        "timeline": held.sha256[:16],
+        "timeline": digests.of_file(path).sha256[:16],
         "upload_bytes": 0,
         "download_bytes": 0,
         "stop_reason": "the run has not ended",
         "stop": "incomplete",
-        "began": float(first + origin),
+        "began": log.began,
         "facts": protocol.described(len(labels)),
         "scenario": scenario,
     }
@@ -125,9 +194,37 @@ def import_log(log: str | Path, folder: str | Path) -> Study:
         everyone = np.arange(len(labels), dtype=np.int32)
         names["client_label"] = Categorical(everyone, tuple(labels))
     workload = Workload(0, 0, len(labels))
-    source = TimelineSource(entry, lambda: iter([chunk]), workload, names=names)
-    read = {str(log): {"at": str(path.absolute()), **held._asdict()}}
-    return write_all(Path(folder), scenario, [source], {"inputs": read})
+    return TimelineSource(entry, lambda: iter([chunk]), workload, names=names)
+
+
+def _timed(table: LogTable) -> int:
+    """Gives a table of durations its times; returns how many rows are left out."""
+    frame = table.frame
+    if "seconds" not in frame or "read_time" in frame or "client" not in frame:
+        return 0
+    seconds = table.numbers("seconds")
+    wrong = ~(np.isfinite(seconds) & (seconds > 0))
+    what, remedy = "must have a number above 0 as seconds", "correct or remove the row"
+    table.refuse(wrong, what, "seconds", remedy)
+    kept = np.ones(len(frame), bool)
+    if "round" in frame:
+        kept = ~frame.duplicated(["client", "round"]).to_numpy()
+        number = np.unique(table.numbers("round")[kept], return_inverse=True)[1]
+        lasts = np.zeros(int(number.max()) + 1)
+        np.maximum.at(lasts, number, seconds[kept])
+        read = (np.cumsum(lasts) - lasts)[number]
+        ends = np.cumsum(lasts)[number]
+        # The longest of a round ends it, without rounding.
+        arrived = np.where(seconds[kept] == lasts[number], ends, read + seconds[kept])
+    else:
+        arrived = frame.assign(seconds=seconds).groupby("client")["seconds"].cumsum()
+        arrived = arrived.to_numpy()
+        read = arrived - seconds
+        before = frame.assign(at=arrived).groupby("client")["at"].shift(1)
+        read = np.where(before.isna(), read, before)
+    times = {"read_time": read, "arrived_time": arrived}
+    table.frame = frame[kept].drop(columns="seconds").assign(**times)
+    return int((~kept).sum())
 
 
 def _checked(table: LogTable, origin: int) -> "pd.DataFrame":
@@ -139,7 +236,7 @@ def _checked(table: LogTable, origin: int) -> "pd.DataFrame":
     written, refuse = table.frame, table.refuse
     frame = written.copy()
     refuse(frame["client"].isna(), "must name a client", "client", "fill it in")
-    for name in ("read_time", "computed_time", "sent_time", "arrived_time"):
+    for name in TIMES:
         if name not in frame:
             continue
         seconds = table.numbers(name, origin)
@@ -176,13 +273,14 @@ def _checked(table: LogTable, origin: int) -> "pd.DataFrame":
         frame["computed_time"] = frame.get("sent_time", frame["arrived_time"])
     if "sent_time" not in frame:
         frame["sent_time"] = frame["computed_time"]
+    if "begun_time" not in frame:
+        frame["begun_time"] = frame["read_time"]
     late = frame["arrived_time"] <= frame["read_time"]
     what = "must have arrived_time after read_time"
     refuse(late, what, "arrived_time", "correct the row, or exchange them")
-    order = ["read_time", "computed_time", "sent_time", "arrived_time"]
-    for before, after in pairwise(order):
+    for before, after in pairwise(TIMES):
         # A filled-in column is not the user's; the message names one that is.
-        name = after if after in written else "sent_time"
+        name = after if after in written else before
         what = f"must have {name} at or after {before}"
         refuse(frame[after] < frame[before], what, name, "correct the row")
     return frame

@@ -97,7 +97,7 @@ def _jobs(
         job=job,
         refresh=np.zeros(client.size, np.int32),
         read_time=times["read_time"],
-        begun_time=times["read_time"],  # a log says no more
+        begun_time=times["begun_time"],
         computed_time=times["computed_time"],
         sent_time=times["sent_time"],
         arrived_time=np.where(lost, np.nan, times["arrived_time"]),

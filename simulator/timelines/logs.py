@@ -4,7 +4,7 @@ A log is a CSV, JSON Lines or Parquet file with a row per job of a client (`impo
 or a row per sample that was generated (`sampled`), which has the column `sample`.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Float64
 
 from ..config import json_text
-from ..config.errors import DataError
+from ..config.errors import DataError, UserError
 from ..config.text import shown, suggestion
 from ..storage import limits, table
 
@@ -29,13 +29,25 @@ class LogTable:
 
     Args:
         path: File with one of the suffixes `SUFFIXES`.
+        columns: Names of the file's columns, by what they are called here; no others
+            are read. By default all, as they are called.
 
     Raises:
-        DataError: there is no such file, or it is no table.
+        DataError: there is no such file, it is no table, or lacks a column.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, columns: Mapping[str, str] | None = None) -> None:
         self.path, self.frame = path, _read(path)
+        if columns:
+            for name in columns.values():
+                if name not in self.frame:
+                    known = [str(each) for each in self.frame.columns]
+                    raise DataError(
+                        f"{path}: must have the column {name!r} that --columns names, "
+                        f"but has {', '.join(known)}; {suggestion(name, known)}"
+                    )
+            found = {here: self.frame[name] for here, name in columns.items()}
+            self.frame = self.frame[[]].assign(**found)
 
     def check_columns(
         self, needed: Sequence[str], optional: Sequence[str], row: str
@@ -120,7 +132,8 @@ class LogTable:
 
     def number(self, row: int) -> int:
         """Returns a row's number as an editor shows it: of a CSV file, its line."""
-        return row + (2 if self.path.suffix == ".csv" else 1)
+        first = 2 if self.path.suffix == ".csv" else 1
+        return int(self.frame.index[row]) + first  # of rows that are left, too
 
     def refuse_row(self, row: int, what: str, remedy: str) -> NoReturn:
         """Refuses a row.
@@ -132,6 +145,33 @@ class LogTable:
         """
         where = "row" if self.path.suffix == ".parquet" else "line"
         raise DataError(f"{self.path}: {where} {self.number(row)}: {what}; {remedy}")
+
+
+PRESETS = {
+    "pai": {"client": "worker", "round": "time", "seconds": "batch_time_norm"},
+}
+"""Documented columns of others' logs, by their names.
+
+`pai`: mini-batch times of Alibaba's PAI (clusterdata, cluster-trace-gpu-v2020,
+mini-batch-time), in thousandths of the longest of the job.
+"""
+
+
+def columns_of(text: str | None) -> dict[str, str] | None:
+    """Returns columns by what they are called here: `client=cid,...`, or a preset.
+
+    Raises:
+        UserError: it is neither.
+    """
+    if text is None or text in PRESETS:
+        return PRESETS[text] if text else None
+    pairs = [part.split("=", 1) for part in text.split(",")]
+    if any(len(pair) < 2 or not all(pair) for pair in pairs):
+        raise UserError(
+            f"--columns must be pairs such as client=cid,read_time=start, or one of "
+            f"{', '.join(PRESETS)}, got {shown(text)}; correct it"
+        )
+    return {here.strip(): name.strip() for here, name in pairs}
 
 
 def is_of_samples(path: Path) -> bool:

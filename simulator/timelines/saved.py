@@ -126,9 +126,27 @@ def record(
     tree = scenario.model_dump(mode="json")
     read = inputs.collect(run.scenario for run in runs)
     with inputs.held(read):
-        sources = [_source(run, made(run)) for run in runs]
+        sources = sources_of(scenario, made=made)
         told = inputs.manifest_entries(read)
         return write_all(Path(folder), tree, sources, told, progress=progress)
+
+
+def sources_of(
+    scenario: BaseScenario,
+    first: int = 0,
+    made: Callable[[Run], RunTimeline] = timeline,
+) -> list[TimelineSource]:
+    """Returns the runs of a scenario, as worlds that are to be written.
+
+    Args:
+        scenario: Scenario with or without numerics, whose files are held.
+        first: Number of the first of them.
+        made: Returns the timeline of a run.
+    """
+    found = [_source(run, made(run)) for run in expand(scenario)]
+    for number, source in enumerate(found, first):
+        source.entry["run"] = number
+    return found
 
 
 def write_all(

@@ -137,7 +137,7 @@ def test_mistakes_are_one_line(world: Path, tmp_path: Path) -> None:
             ("timeline", world, "--chrome", tmp_path / "no" / "x"),
             "a folder that exists",
         ),
-        (("timeline",), "either a scenario or --import"),
+        (("timeline",), "either a scenario, --import LOG or --like LOG"),
         (("timeline", "--import", log), "must have the column arrived_time"),
         (("timeline", tmp_path / "no.yaml"), "there is no such file"),
     ):

@@ -1,0 +1,384 @@
+"""Laws of series: of each client's durations in their order, and of what they share.
+
+Memory is chosen by what it predicts: every model of `prediction` is fitted to the
+first half in time, and must predict the second better than independence does, by a
+test of the gains. The best is fitted to all; then its marginal law is, by `fitting`,
+with a test that may refuse it. What is refused leaves the values that were measured.
+"""
+
+from collections.abc import Sequence
+from math import ceil, log
+from typing import Any, NamedTuple
+
+import numpy as np
+from jaxtyping import Float
+from scipy import stats
+
+from .fitting import FEWEST, LEVEL, LawFit, fit_law, likeliest_quantiles, six
+from .markov import of_lognormal_regimes
+from .prediction import (
+    LEVELS,
+    AutoregressiveModel,
+    Common,
+    DriftModel,
+    Forecast,
+    IndependentModel,
+    RegimeModel,
+    Smooth,
+    Together,
+    common,
+    fit_common,
+)
+
+MODELS = {
+    "autoregressive": AutoregressiveModel,
+    "drifting": DriftModel,
+    "regimes": RegimeModel,
+}
+"""Models of memory, by their names."""
+WIDTHS = (0.5, 1, 2, 4, 8, 16, 32)
+"""Lengths of the intervals of a shared factor that are tried, in usual durations."""
+MOST_INTERVALS = 20_000
+"""Most intervals that are tried."""
+APART = 0.1
+"""Correlation from which on values count as independent."""
+LEAST_SHARED = 0.01
+"""Least share of the variance that a shared factor has."""
+LEAST_OWN = 0.05
+"""Least share of its variance that is left to a client."""
+
+
+class Series(NamedTuple):
+    """Durations of one stage of a client, in their order.
+
+    Attributes:
+        start: When each began, seconds.
+        seconds: How long it took.
+        interval: Number of the round of each, if there are rounds.
+    """
+
+    start: Float[np.ndarray, " n"]
+    seconds: Float[np.ndarray, " n"]
+    interval: Float[np.ndarray, " n"] | None = None
+
+
+class SeriesFit(NamedTuple):
+    """The law of a series.
+
+    Attributes:
+        memory: `independent`, or one of `MODELS`.
+        law: The law as a scenario has it.
+        values: What a law of measured values reads, of as many durations.
+        p: Of the test of fit; NaN without one.
+        why: Why a fitted law is refused; empty if it is not.
+        gains: Held-out log-likelihood of each model less that of independence, a job.
+        errors: Held-out continuous ranked probability score, seconds, of a constant
+            mean, resampling, an independent fit and what was chosen.
+        scores: Normal scores of the second half in what was predicted of it.
+        series: Normal scores of all durations, in their order.
+    """
+
+    memory: str
+    law: dict[str, Any]
+    values: Float[np.ndarray, " n"]
+    p: float
+    why: str
+    gains: dict[str, float]
+    errors: dict[str, float]
+    scores: Float[np.ndarray, " m"]
+    series: Float[np.ndarray, " n"]
+
+
+class SharedFit(NamedTuple):
+    """A factor that all clients share.
+
+    Attributes:
+        slowdown: As a scenario has it, but for the stages.
+        gain: Held-out log-likelihood of a job, less that of the clients' own memory.
+        share: Of the variance of logarithms that it has.
+    """
+
+    slowdown: dict[str, Any]
+    gain: float
+    share: float
+
+
+class _Halved(NamedTuple):
+    """A series whose first half has been learnt from.
+
+    Attributes:
+        logs: Logarithms of its durations.
+        half: Number of those that were learnt from.
+        forecasts: Of each model, of all durations.
+        good: Models that predict more than independence, the best first.
+    """
+
+    logs: Float[np.ndarray, " n"]
+    half: int
+    forecasts: dict[str, Forecast]
+    good: list[str]
+
+    def gain(self, model: str) -> Float[np.ndarray, " m"]:
+        """Returns what a model predicted better of the second half, job by job."""
+        told, blind = (self.forecasts[name] for name in (model, "independent"))
+        return (told.log_density - blind.log_density)[self.half :]
+
+    @property
+    def best(self) -> str:
+        """Name of the model that is chosen."""
+        return self.good[0] if self.good else "independent"
+
+
+def fit_clients(
+    every: Sequence[Series], measured: Sequence[dict[str, Any]], grain: float
+) -> tuple[list[SeriesFit], SharedFit | None]:
+    """Fits one stage of all clients: own laws, and perhaps a factor that they share.
+
+    Args:
+        every: The clients' series.
+        measured: Each client's law of the values that were measured.
+        grain: Differences up to this are of rounding.
+    """
+    ends = [one.start[-1] for one in every if one.start.size]
+    begins = [one.start[0] for one in every if one.start.size]
+    middle = (max(ends) + min(begins)) / 2 if ends else 0.0
+    halved = [_halved(one, middle, grain) for one in every]
+    shared, logs = _shared(every, halved, middle)
+    if shared is not None:
+        every = [
+            one if mine is None else one._replace(seconds=np.exp(mine))
+            for one, mine in zip(every, logs, strict=True)
+        ]
+        # With the factor, draws that are independent have predicted the most.
+        halved = [
+            found and found._replace(good=[])
+            for found in (_halved(one, middle, grain) for one in every)
+        ]
+    apart = 1 if shared is None else 2
+    fits = [
+        _fit(one.seconds, mine, own, grain, apart)
+        for one, mine, own in zip(every, halved, measured, strict=True)
+    ]
+    return fits, shared
+
+
+def _halved(one: Series, middle: float, grain: float) -> _Halved | None:
+    """Learns from the first half in time; None where nothing can be learnt."""
+    seconds = one.seconds
+    if seconds.size < 2 * FEWEST or np.ptp(seconds) <= grain or seconds.min() <= 0:
+        return None
+    half = int(np.searchsorted(one.start, middle))
+    logs = np.log(_spread(seconds))
+    first = logs[:half]
+    if min(half, seconds.size - half) < FEWEST or first.std() < 1e-9:
+        return None
+    models = {name: model(first) for name, model in MODELS.items()}
+    forecasts = {
+        "independent": IndependentModel(first).predicted(logs),
+        **{name: model.predicted(logs) for name, model in models.items()},
+    }
+    found = _Halved(logs, half, forecasts, [])
+    regimes = models["regimes"]
+    assert isinstance(regimes, RegimeModel)
+    # Two regimes may predict more by their marginal law alone, which is no memory.
+    alone = regimes.predicted(logs, forgetful=True).log_density
+    kept = (forecasts["regimes"].log_density - alone)[half:]
+    good = [name for name in MODELS if _is_above_zero(found.gain(name))]
+    if "regimes" in good and not _is_above_zero(kept):
+        good.remove("regimes")
+    good.sort(key=lambda name: -found.gain(name).mean())
+    return found._replace(good=good)
+
+
+def _fit(
+    seconds: np.ndarray,
+    halved: _Halved | None,
+    measured: dict[str, Any],
+    grain: float,
+    apart: int,
+) -> SeriesFit:
+    """Fits the best model to all of a series, and a marginal law to that."""
+    memory, wrapped, values = "independent", dict, seconds
+    own: LawFit | None = None
+    for memory in halved.good if halved else ():
+        assert halved is not None
+        model = MODELS[memory](halved.logs)
+        if isinstance(model, RegimeModel):
+            own = _of_regimes(model, halved.logs)
+            if own.accepted:
+                break
+            own = None
+        elif isinstance(model, DriftModel):
+            values = np.exp(model.level(halved.logs))
+            factor = six(np.exp(model.slope * seconds.size))
+            wrapped = _wrapping(memory, factor=factor, over=seconds.size)
+            break
+        else:
+            correlation, noise = model.options
+            noise = noise if noise > 0.01 else 0.0
+            wrapped = _wrapping(memory, correlation=six(correlation),
+                                **({"noise": six(noise)} if noise else {}))  # fmt: skip
+            start = (1 - noise) * abs(correlation)
+            far = log(APART / (1 - noise)) / log(max(abs(correlation), 1e-9))
+            apart = max(2, ceil(far)) if start > APART else 2
+            break
+    else:
+        memory = "independent"
+    if own is None:
+        own = fit_law(values, grain=grain, apart=apart)
+    law = own.law if own.accepted and own.law is not None else measured
+    if "drift" in own.why:
+        law = {**law, "order": "replay"}  # in their order they drift as they did
+    return SeriesFit(
+        memory,
+        wrapped(law),
+        values,
+        own.p,
+        own.why,
+        *_held_out(halved, seconds, memory),
+    )
+
+
+def _wrapping(memory: str, **options: float) -> Any:
+    return lambda law: {"law": memory, "of": law, **options}
+
+
+def _of_regimes(model: RegimeModel, logs: np.ndarray) -> LawFit:
+    """Returns the law of two regimes; its test is of what it predicts."""
+    mean, sd, chain = model.options
+    leaves = np.array([six(chain[0, 1]), six(chain[1, 0])])
+    transition = np.array([[1 - leaves[0], leaves[0]], [leaves[1], 1 - leaves[1]]])
+    law = of_lognormal_regimes(mean, sd, transition)
+    found: Any = stats.kstest(model.predicted(logs).uniform, "uniform")
+    p = float(found.pvalue)
+    why = "" if p >= LEVEL else f"Kolmogorov-Smirnov: p = {p:.3g} < {LEVEL:g}"
+    return LawFit(law, p, logs.size, why)
+
+
+def _held_out(
+    halved: _Halved | None, seconds: np.ndarray, memory: str
+) -> tuple[dict[str, float], dict[str, float], np.ndarray, np.ndarray]:
+    """Returns gains, errors, scores of what was predicted, and of the series."""
+    if halved is None:
+        return {}, {}, np.zeros(0), np.zeros(0)
+    before, after = seconds[: halved.half], seconds[halved.half :]
+    told = halved.forecasts[memory]
+    errors = {
+        name: _error(np.broadcast_to(quantiles, (after.size, LEVELS.size)), after)
+        for name, quantiles in {
+            "constant mean": np.full(LEVELS.size, before.mean()),
+            "resampling": np.quantile(before, LEVELS),
+            "independent fit": likeliest_quantiles(before, LEVELS),
+            "chosen": told.quantiles[halved.half :],
+        }.items()
+    }
+    gains = {name: float(halved.gain(name).mean()) for name in MODELS}
+    uniform = np.clip(told.uniform[halved.half :], 1e-6, 1 - 1e-6)
+    whole = Smooth(halved.logs).scores(halved.logs)
+    return gains, errors, stats.norm.ppf(uniform), whole
+
+
+def _shared(
+    every: Sequence[Series], halved: Sequence[_Halved | None], middle: float
+) -> tuple[SharedFit | None, list[np.ndarray | None]]:
+    """Returns a factor that all share if it predicts more, and logarithms without."""
+    some = [i for i, one in enumerate(halved) if one is not None]
+    nothing: list[np.ndarray | None] = [None] * len(every)
+    if len(some) < 2:
+        return None, nothing
+    mine = [one for one in halved if one is not None]
+    start = [every[i].start for i in some]
+    origin = min(each[0] for each in start)
+    usual = float(np.median(np.concatenate([every[i].seconds for i in some])))
+    rounds = [every[i].interval for i in some]
+    length = max(each[-1] for each in start) - origin
+    tried: list[tuple[float, list[np.ndarray]]] = []
+    if all(each is not None for each in rounds):
+        numbers = [np.asarray(each, np.int64) for each in rounds]
+        tried.append((length / max(1, max(each.max() for each in numbers)), numbers))
+    else:
+        tried = [
+            (w * usual, [((t - origin) / (w * usual)).astype(np.int64) for t in start])
+            for w in WIDTHS
+            if length / (w * usual) <= MOST_INTERVALS
+        ]
+    z = [Smooth(one.logs[: one.half]).scores(one.logs) for one in mine]
+    scores = np.concatenate(z)
+    late = np.concatenate([np.arange(one.logs.size) >= one.half for one in mine])
+    best: tuple[float, Any] = (-np.inf, None)
+    for width, intervals in tried:
+        at = np.concatenate(intervals)
+        seen = Together.of(scores[~late], at[~late], int(at.max()) + 1)
+        options = fit_common(seen)
+        learnt = float(common(seen, *options).gain.sum())
+        best = max(best, (learnt, (width, intervals, options)), key=lambda one: one[0])
+    width, intervals, options = best[1]
+    at = np.concatenate(intervals)
+    size = int(at.max()) + 1
+    told = common(Together.of(scores, at, size), *options).gain
+    own = np.concatenate([one.gain(one.best) for one in mine])
+    new = np.bincount(at[late], minlength=size) > 0
+    new &= np.bincount(at[~late], minlength=size) == 0
+    more = (told - np.bincount(at[late], own, size))[new]
+    if options[0] < LEAST_SHARED or not (
+        _is_above_zero(more) and _is_above_zero(told[new])
+    ):
+        return None, nothing
+    gain = float(more.sum() / late.sum())
+    return _without(mine, some, nothing, width, intervals, gain)
+
+
+def _without(
+    mine: list[_Halved],
+    some: list[int],
+    logs: list[np.ndarray | None],
+    width: float,
+    intervals: list[np.ndarray],
+    gain: float,
+) -> tuple[SharedFit, list[np.ndarray | None]]:
+    """Fits the factor to all, and takes it out of each client's logarithms."""
+    z = [Smooth(one.logs).scores(one.logs) for one in mine]
+    at = np.concatenate(intervals)
+    seen = Together.of(np.concatenate(z), at, int(at.max()) + 1)
+    share, correlation = fit_common(seen)
+    found: Common = common(seen, share, correlation)
+    spreads = [float(one.logs.std()) for one in mine]
+    s = share**0.5 * float(np.median(spreads))
+    for i, one, spread, where in zip(some, mine, spreads, intervals, strict=True):
+        left = one.logs - s * found.smooth[where]
+        own = max(spread**2 - s**2, LEAST_OWN * spread**2) ** 0.5
+        middle = one.logs.mean()
+        # What is smooth has less variance than the factor: the rest is too wide, or
+        # too narrow where the client itself is much of what is known of the factor.
+        logs[i] = middle + (left - left.mean()) * own / max(float(left.std()), 1e-12)
+    factor: dict[str, Any] = {"law": "lognorm", "s": six(s), "scale": 1.0}
+    if correlation > APART:
+        of, factor = factor, {"law": "autoregressive"}
+        factor |= {"of": of, "correlation": six(correlation)}
+    slowdown = {"kind": "shared", "factor": factor, "every": six(width)}
+    return SharedFit(slowdown, gain, share), logs
+
+
+def _is_above_zero(gains: np.ndarray) -> bool:
+    """Whether gains are above 0 on average, by Student's test."""
+    if gains.size < FEWEST or np.ptp(gains) == 0:
+        return False
+    found: Any = stats.ttest_1samp(gains, 0, alternative="greater")
+    return bool(found.pvalue < LEVEL)
+
+
+def _error(quantiles: np.ndarray, values: np.ndarray) -> float:
+    """Returns the continuous ranked probability score, by quantiles.
+
+    Source: Gneiting and Raftery, Strictly Proper Scoring Rules (2007), section 4.2.
+    """
+    off = values[:, None] - quantiles
+    return float(2 * np.maximum(LEVELS * off, (LEVELS - 1) * off).mean())
+
+
+def _spread(seconds: np.ndarray) -> np.ndarray:
+    """Spreads whole numbers over the units from which rounding has gathered them."""
+    if (seconds % 1).any():
+        return seconds
+    noise = np.random.default_rng(0).uniform(-0.5, 0.5, seconds.size)
+    return np.maximum(seconds + noise, 0.25)

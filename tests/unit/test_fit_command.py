@@ -1,0 +1,180 @@
+"""`stalesim fit` and `timeline --like`: a log becomes a world, played as it was."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+from stalesim.analysis import timelines
+from stalesim.simulator.cli import commands
+from stalesim.simulator.config.errors import UserError
+from stalesim.simulator.scenario.reading import loads_any, read_any
+from stalesim.simulator.timelines.fitted import play_like, world_of
+from stalesim.simulator.timelines.imported import import_log, read_log
+from stalesim.simulator.timelines.logs import columns_of
+from stalesim.simulator.timelines.saved import record
+
+WORLD = """\
+name: phones
+clients:
+  compute: {law: autoregressive, of: {law: lognorm, s: 0.4, scale: 2}, correlation: 0.8}
+  upload: {latency: {law: gamma, a: 4, scale: 0.1}}
+  number: 4
+protocol: {kind: PROTOCOL}
+stop: {time: TIME}
+"""
+COLUMNS = ["client", "read_time", "computed_time", "sent_time", "arrived_time"]
+
+
+def log_of(folder: Path, protocol: str = "asynchronous", time: int = 600) -> Path:
+    """Returns the log of a world that our own simulator plays."""
+    text = WORLD.replace("PROTOCOL", protocol).replace("TIME", str(time))
+    study = record(loads_any(text, "phones"), folder / "played")
+    jobs = study.table("jobs")
+    jobs = jobs[jobs["outcome"] == "APPLIED"]
+    log = jobs[COLUMNS]
+    if protocol == "asynchronous":
+        log = log.assign(read_version=jobs["read_version"])
+    else:
+        log = log.assign(round=jobs["read_version"])
+    log.to_csv(folder / "log.csv", index=False)
+    return folder / "log.csv"
+
+
+def stalesim(*arguments: object) -> str:
+    result = CliRunner().invoke(commands.app, [*map(str, arguments)])
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result.output
+
+
+def test_a_log_becomes_a_world_with_its_memory(tmp_path: Path) -> None:
+    log, path = log_of(tmp_path), tmp_path / "world.yaml"
+    said = stalesim("fit", log, "-o", path)
+    assert "compute: 4 clients: 4 autoregressive" in said
+    assert "upload: 4 clients: 4 independent" in said
+    assert "Note" not in said
+    world = read_any(path)
+    for group in world.clients.groups.values():
+        # 250 jobs: an error of sqrt((1 - r^2) / n) = 0.04, by four.
+        assert abs(group.compute.correlation - 0.8) < 0.16
+        assert group.upload.latency is not None
+        assert group.idle is None
+    page = path.with_suffix(".md").read_text()
+    assert "client-1" in page
+    assert (tmp_path / "figures" / "world-fit-compute.png").exists()
+
+
+def test_the_fitted_world_is_as_fast_and_stale_as_the_log(tmp_path: Path) -> None:
+    log = log_of(tmp_path, time=1000)
+    study, _ = play_like(log, tmp_path / "like", "synchronous")
+    assert [run["label"] for run in study.manifest["runs"]] == [
+        "log",
+        "fitted",
+        "synchronous",
+    ]
+    own, fitted, rounds = timelines.View(study).by_run.to_dict("records")
+    # 4 clients of 400 jobs of correlation 0.8 are worth 180: 3 % of the mean, each.
+    assert abs(np.log(fitted["commits_per_s"] / own["commits_per_s"])) < 4 * 0.03
+    assert fitted["staleness_mean"] == pytest.approx(own["staleness_mean"], abs=0.1)
+    played = record(
+        loads_any(
+            WORLD.replace("PROTOCOL", "synchronous").replace("TIME", "1000"), "phones"
+        ),
+        tmp_path / "rounds",
+    )
+    (true,) = timelines.View(played).by_run.to_dict("records")
+    assert abs(np.log(rounds["commits_per_s"] / true["commits_per_s"])) < 4 * 0.05
+
+
+def test_pauses_are_a_stage_of_asynchronous_logs_alone(tmp_path: Path) -> None:
+    rng, rows = np.random.default_rng(0), []
+    for client in range(2):
+        time = 0.0
+        for _ in range(200):
+            took = rng.gamma(4, 1)
+            rows.append((client, time, time + took))
+            time += took + (rng.exponential(20) if rng.random() < 0.3 else 0)
+    frame = pd.DataFrame(rows, columns=["client", "read_time", "arrived_time"])
+    frame.to_csv(tmp_path / "log.csv", index=False)
+    tree = world_of(read_log(tmp_path / "log.csv"), tmp_path / "w").tree
+    for group in tree["clients"]["groups"].values():
+        still, away = group["idle"]["of"]
+        assert still == {"law": "constant", "value": 0}
+        # A share of 0.3 of 199 has an error of 0.032; of 60 pauses the mean, 13 %.
+        assert abs(group["idle"]["weights"][1] - 0.3) < 4 * 0.032
+        assert away["law"] in ("expon", "gamma", "weibull_min")
+    rounds = log_of(tmp_path, "synchronous", 200)
+    tree = world_of(read_log(rounds), tmp_path / "w").tree
+    assert all("idle" not in group for group in tree["clients"]["groups"].values())
+    assert tree["protocol"] == {"kind": "synchronous"}
+
+
+def test_versions_are_held_against_times(tmp_path: Path) -> None:
+    log = log_of(tmp_path, time=130)
+    assert not world_of(read_log(log), tmp_path / "w").remarks
+    frame = pd.read_csv(log)
+    frame.assign(read_version=frame["read_version"] // 3).to_csv(log, index=False)
+    world = world_of(read_log(log), tmp_path / "w")
+    assert "a version of 3 arrivals" in world.remarks[0]
+    assert world.tree["protocol"] == {"kind": "buffered", "size": 3}
+    wrong = frame.assign(read_version=frame["read_version"] + 2 * (frame.index == 40))
+    wrong.to_csv(log, index=False)
+    (remark,) = world_of(read_log(log), tmp_path / "w").remarks
+    assert "1 of " in remark
+    assert "first in row 42" in remark
+    assert "the scenario does not say" in remark
+
+
+def test_others_columns_are_mapped(tmp_path: Path) -> None:
+    log = log_of(tmp_path, time=60)
+    frame = pd.read_csv(log)
+    other = tmp_path / "other.csv"
+    names = {"client": "cid", "read_time": "start", "arrived_time": "end"}
+    frame.rename(columns=names).assign(loss=1.0).to_csv(other, index=False)
+    columns = columns_of("client=cid, read_time=start, arrived_time=end")
+    mine = import_log(other, tmp_path / "a", columns).table("jobs")
+    assert sorted(mine["arrived_time"]) == pytest.approx(
+        sorted(frame["arrived_time"] - frame["read_time"].min())
+    )
+    with pytest.raises(UserError, match=r"must have the column 'cit' that --columns"):
+        read_log(other, columns_of("client=cit"))
+    with pytest.raises(UserError, match=r"pairs such as client=cid"):
+        columns_of("flower")
+
+
+def test_mini_batch_times_of_pai_are_rounds(tmp_path: Path) -> None:
+    path = tmp_path / "job.csv"
+    path.write_text(
+        ",worker,gpu,time,batch_time_norm\n0,3,25,1,40\n1,5,25,1,50\n2,3,25,2,60\n"
+        "3,5,25,2,10\n4,3,25,2,99\n"
+    )
+    log = read_log(path, columns_of("pai"))
+    assert log.repeats == 1
+    assert log.times["read_time"].tolist() == [0, 0, 50, 50]
+    assert log.times["arrived_time"].tolist() == [40, 50, 110, 60]
+    study = import_log(path, tmp_path / "played", columns_of("pai"))
+    assert sorted(study.table("jobs")["applied_time"]) == [50, 50, 110, 110]
+    (remark,) = world_of(log, tmp_path / "w").remarks
+    assert remark.startswith("1 rows are left out")
+
+
+def test_versions_that_a_log_names_are_held_against_their_own_times(
+    tmp_path: Path,
+) -> None:
+    text = WORLD.replace("PROTOCOL", "buffered, size: 3").replace("TIME", "150")
+    jobs = record(loads_any(text, "phones"), tmp_path / "played").table("jobs")
+    jobs = jobs[jobs["outcome"].isin(["APPLIED"])]
+    assert jobs["commit"].notna().all()
+    log = tmp_path / "log.csv"
+    named = ["read_version", "commit", "applied_time"]
+    jobs[[*COLUMNS, *named]].to_csv(log, index=False)
+    world = world_of(read_log(log), tmp_path / "w")
+    assert not world.remarks
+    assert world.tree["protocol"] == {"kind": "buffered", "size": 3}
+    wrong = jobs.assign(read_version=jobs["read_version"] + (jobs.index == 40))
+    wrong[[*COLUMNS, *named]].to_csv(log, index=False)
+    (remark,) = world_of(read_log(log), tmp_path / "w").remarks
+    assert "1 of " in remark
