@@ -72,7 +72,9 @@ def test_a_log_says_of_every_job_what_the_server_did(
 ) -> None:
     found = acted_out(tmp_path / "bed", protocol=protocol)
     assert end_of(found.timeline)["stop"] == "commits"
-    assert end_of(found.timeline)["commits"] == 12
+    # With `wait` one arrival may let two be applied, in a simulation as well.
+    most = 13 if protocol.get("beyond") == "wait" else 12
+    assert 12 <= end_of(found.timeline)["commits"] <= most
     again = import_log(tmp_path / "bed" / "log.csv", tmp_path / "again")
     assert applied(again) == applied(found.timeline)
     assert len(applied(again)) >= 12
