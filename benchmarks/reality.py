@@ -1,6 +1,7 @@
 """Predictions of a real system: made from one log, written down, then measured.
 
     python benchmarks/reality.py calibrate FOLDER   # 1. one run of the testbed
+    stalesim fit FOLDER/calibration/log.csv -o FOLDER/world.yaml
     python benchmarks/reality.py predict FOLDER     # 2. writes predictions.csv
     python benchmarks/reality.py measure FOLDER     # 3. the held-out runs
     python benchmarks/reality.py compare FOLDER     # 4. errors, order, verdicts
@@ -33,6 +34,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import yaml
 from scipy import stats
 
 from stalesim.analysis import timelines
@@ -204,11 +206,11 @@ def predictors(folder: Path) -> dict[str, Any]:
         "resampling": measured("resample"),
         "replay": measured("replay"),
     }
-    if (fitted := folder / "fitted.json").exists():  # by `stalesim fit`, of the log
-        groups = json.loads(fitted.read_text())
-        ways["fit with memory"] = lambda n: {
-            "groups": dict(itertools.islice(groups.items(), n))
-        }
+    if (fitted := folder / "world.yaml").exists():  # by `stalesim fit`, of the log
+        tree = yaml.safe_load(fitted.read_text())["clients"]
+        ways["stalesim fit"] = lambda n: (
+            tree | {"groups": dict(itertools.islice(tree["groups"].items(), n))}
+        )
     return ways
 
 
@@ -216,7 +218,7 @@ def predict(folder: Path) -> None:
     more, found = around(of_log(folder)), []
     for way, clients in predictors(folder).items():
         for row in rows():
-            world = clients(row["clients"]) | more
+            world = more | clients(row["clients"])
             tree = scenario(
                 *(world, row["protocol"], RUN_S), replicates=SEEDS, seed=2026
             )
