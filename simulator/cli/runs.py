@@ -559,8 +559,6 @@ def act_out(
     printing.close_world(found.timeline, None, None, forms)
     if found.study is not None:
         printing.close(found.study, forms)
-    for distance in found.distances:
-        out.say(f"The server's model is the replayed one to {distance:.1e}")
     out.say(f"Log: {folder}")
     if found.interrupted:
         raise KeyboardInterrupt

@@ -65,14 +65,11 @@ class Recorded(NamedTuple):
         timeline: Its timelines, as `stalesim timeline` writes them.
         study: The study that replays them; None of a world without learning.
         interrupted: Whether the user has ended it.
-        distances: Of each run with real gradients, by how much the model that the
-            server held differs from the replayed one, relative to its norm.
     """
 
     timeline: Study
     study: Study | None
     interrupted: bool
-    distances: tuple[float, ...] = ()
 
 
 class _Stage:
@@ -127,7 +124,7 @@ class RealTimeline(SimulatedTimeline):
         yield self._acted_out(stage)
 
     def _acted_out(self, stage: _Stage) -> Chunk:
-        options, learner = stage.options, _learner(self, stage.options)
+        options, learner = stage.options, Learner(self.workload)
         faults = [
             fault
             for what in ("kill", "pause", "slow")
@@ -173,11 +170,6 @@ class RealTimeline(SimulatedTimeline):
         rows, jobs = recorder.take(world.seconds, final=True)
         check(rows, self.num_registers)
         return Chunk(rows, jobs, reason, world.incidents(float(world.env.now)))
-
-
-def _learner(played: RealTimeline, options: Options) -> Learner:
-    del options
-    return Learner(played.workload)
 
 
 def act_out(
