@@ -70,8 +70,11 @@ class LocalRule(NamedTuple):
 def keep(
     registers: Float[Array, "R ..."], weights: Float[Array, "..."], event: Event
 ) -> Float[Array, "R ..."]:
-    """Writes the version before a row where its readers will look for it."""
-    if weights.shape != registers.shape[1:]:  # all but the spare columns
+    """Writes the version before a row where its readers will look for it.
+
+    Or those before the rows of a wave, `[T, ...]`.
+    """
+    if weights.shape[-1] != registers.shape[-1]:  # all but the spare columns
         place = jnp.index_exp[event.keep_slot, ..., : weights.shape[-1]]
         return registers.at[place].set(weights, mode="drop")
     return registers.at[event.keep_slot].set(weights, mode="drop")

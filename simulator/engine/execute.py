@@ -65,11 +65,23 @@ def checked(algorithm: Kernel, carry: Carry, state: Any, event: Event) -> Carry:
         event: The row.
     """
     slots = carry.slot_version.at[event.keep_slot].set(event.version, mode="drop")
+    return Carry(state, slots, carry.mismatches + mismatches(algorithm, slots, event))
+
+
+def mismatches(
+    algorithm: Kernel, slots: Int[Array, " R"], event: Event
+) -> Int[Array, ""]:
+    """Returns how many reads of a row find another version than the record says.
+
+    Args:
+        algorithm: Kernel.
+        slots: Version that each register holds when the row reads.
+        event: The row, or rows that read at once.
+    """
     held = slots.at[event.read_slot].get(mode="fill", fill_value=0)
-    recorded = event.version - event.staleness
+    recorded = event.version[..., None] - event.staleness
     differs = held > recorded if algorithm.per_worker_models else held != recorded
-    wrong = (event.read_slot != NO_SLOT) & differs
-    return Carry(state, slots, carry.mismatches + wrong.sum(dtype=jnp.int32))
+    return jnp.sum((event.read_slot != NO_SLOT) & differs, dtype=jnp.int32)
 
 
 def host(leaf: Array) -> np.ndarray:

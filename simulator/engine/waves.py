@@ -14,17 +14,23 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
-from jaxtyping import Array, Int
+from jaxtyping import Array, Bool, Int
 
 from .. import waves
 from ..algorithms.base import Divided, Event, Info
-from .execute import Carry, Program, checked, row_of, settled
+from ..timeline import NO_SLOT, NO_WORKER, Kind
+from .execute import Carry, Program, checked, mismatches, row_of, settled
 
 AXIS = "device"
 COPIED = PartitionSpec()
+NO_ROW = 2**31 - 1
 JOBS_OF_DEVICE = 4
 """Most jobs of a wave for each device, beyond which it is cut: room for all messages of
 the longest wave would be copied between devices at each of them."""
+PLACES = 16
+"""Jobs that a device computes at once where it is no CPU: one program for all waves, of
+which places beyond a wave's end are computed, and left. That 16 are the right number is
+not measured."""
 
 
 class Waves(Program):
@@ -34,10 +40,25 @@ class Waves(Program):
         kernel: Kernel of the run.
         problem: Problem on the device.
         devices: Devices on which jobs are computed; each holds all data and registers.
+        together: Whether a device computes its jobs by one product, and applies rows
+            at once whose steps need nothing of each other; by default where it is no
+            CPU, for which it would ask for few and large kernels in vain.
+
+    Attributes:
+        together: The same, decided.
     """
 
-    def __init__(self, kernel: Divided, problem: Any, devices: list[Any]) -> None:
+    def __init__(
+        self,
+        kernel: Divided,
+        problem: Any,
+        devices: list[Any],
+        *,
+        together: bool | None = None,
+    ) -> None:
         super().__init__(kernel, problem)
+        on_cpu = devices[0].platform == "cpu"
+        self.together = not on_cpu if together is None else together
         self._mesh = Mesh(np.array(devices), (AXIS,))
         self._copies = self._copied((kernel, problem))
         self._keeps_clients = False
@@ -70,8 +91,9 @@ class Waves(Program):
         """Executes the rows from `first` up to, not including, `last`, in waves."""
         bounds = np.int32(first), np.int32(last)
         return _run(
-            *self._copies, self._copied(carry), events, *bounds, infos, mesh=self._mesh
-        )
+            *self._copies, self._copied(carry), events, *bounds, infos,
+            mesh=self._mesh, together=self.together,
+        )  # fmt: skip
 
     def reveal(
         self, carry: Carry, events: Any, row: int, what: tuple[str, ...]
@@ -93,7 +115,7 @@ def _of_first(tree: Any) -> Any:
     return jax.tree.map(lambda leaf: leaf.addressable_data(0), tree)
 
 
-@partial(jax.jit, static_argnames=("mesh",), donate_argnums=(2, 6))
+@partial(jax.jit, static_argnames=("mesh", "together"), donate_argnums=(2, 6))
 def _run(
     kernel: Divided,
     problem: Any,
@@ -104,9 +126,10 @@ def _run(
     infos: Info,
     *,
     mesh: Mesh,
+    together: bool,
 ) -> tuple[Carry, Info]:
     on_each = jax.shard_map(
-        partial(_of_device, num_devices=mesh.size),
+        partial(_of_device, num_devices=mesh.size, together=together),
         mesh=mesh,
         in_specs=COPIED,
         out_specs=COPIED,
@@ -125,11 +148,13 @@ def _of_device(
     infos: Info,
     *,
     num_devices: int,
+    together: bool,
 ) -> tuple[Carry, Info]:
     """Executes rows on one of some devices, with the others."""
     (events, ends), width = loaded, loaded[0].worker.shape[1]
     me = jax.lax.axis_index(AXIS)
-    rows = max(1, JOBS_OF_DEVICE * num_devices // width)
+    most = PLACES if together else JOBS_OF_DEVICE
+    rows = max(1, most * num_devices // width)
     places = -(-rows * width // num_devices)
     carry = settled(kernel, carry, batched=False)
 
@@ -151,21 +176,57 @@ def _of_device(
         infos = {k: infos[k].at[row].set(v) for k, v in info.items()}
         return checked(kernel, carry, state, event), infos, sent, at
 
-    def wave(carried: Any) -> Any:
-        at, carry, infos, held = carried
-        end = jnp.minimum(jnp.minimum(ends[at], at + rows), last)
-        opened = kernel.opened(problem, carry.state, row_of(events, at))
-
+    def in_turn(opened: Any, at: Array, end: Array, held: Any) -> Any:
         def place(number: Int[Array, ""], held: Any) -> Any:
             sent = work(opened, number * num_devices + me, at)
             return jax.tree.map(lambda held, one: held.at[number].set(one), held, sent)
 
         jobs = (end - at) * width
-        held = jax.lax.fori_loop(0, (jobs - me - 1) // num_devices + 1, place, held)
-        sent = jax.tree.map(lambda leaf: jax.lax.all_gather(leaf, AXIS), held)
-        carry, infos, _, _ = jax.lax.fori_loop(
-            at, end, commit, (carry, infos, sent, at)
+        return jax.lax.fori_loop(0, (jobs - me - 1) // num_devices + 1, place, held)
+
+    def at_once(opened: Any, at: Array) -> Any:
+        job = jnp.arange(places, dtype=jnp.int32) * num_devices + me
+        return jax.vmap(work, (None, 0, None))(opened, job, at)
+
+    def applied(carry: Carry, infos: Info, sent: Any, at: Array, end: Array) -> Any:
+        """Returns the carry after a wave and diagnostics; None if not at once."""
+        row = at + jnp.arange(rows, dtype=jnp.int32)
+        wave = jax.tree.map(lambda column: column.at[row].get(mode="clip"), events)
+        wave = _shortened(wave, row < end)
+        jobs = jax.tree.map(
+            lambda leaf: (
+                jnp.swapaxes(leaf, 0, 1)
+                .reshape(-1, *leaf.shape[2:])[: rows * width]
+                .reshape(rows, width, *leaf.shape[2:])
+            ),
+            sent,
         )
+        found = kernel.apply_together(problem, carry.state, wave, jobs)
+        if found is None:
+            return None
+        state, info = found
+        row = jnp.where(row < end, row, NO_ROW)
+        infos = {k: infos[k].at[row].set(v, mode="drop") for k, v in info.items()}
+        # All read before any but the first writes.
+        slots = carry.slot_version
+        slots = slots.at[events.keep_slot[at]].set(events.version[at], mode="drop")
+        wrong = carry.mismatches + mismatches(kernel, slots, wave)
+        slots = slots.at[wave.keep_slot].set(wave.version, mode="drop")
+        return Carry(state, slots, wrong), infos
+
+    def wave(carried: Any) -> Any:
+        at, carry, infos, held = carried
+        end = jnp.minimum(jnp.minimum(ends[at], at + rows), last)
+        opened = kernel.opened(problem, carry.state, row_of(events, at))
+        held = at_once(opened, at) if together else in_turn(opened, at, end, held)
+        sent = jax.tree.map(lambda leaf: jax.lax.all_gather(leaf, AXIS), held)
+        after = None
+        if together:
+            after = applied(carry._replace(state=opened), infos, sent, at, end)
+        if after is None:
+            carried = carry, infos, sent, at
+            after = jax.lax.fori_loop(at, end, commit, carried)[:2]
+        carry, infos = after
         return end, carry, infos, held
 
     zero = jnp.int32(0)
@@ -189,4 +250,19 @@ def _alone(event: Event, place: Int[Array, ""]) -> Event:
         staleness=one(event.staleness),
         read_slot=one(event.read_slot),
         samples=one(event.samples) if own else event.samples,
+    )
+
+
+def _shortened(events: Event, within: Bool[Array, " T"]) -> Event:
+    """Returns the rows of a wave, with NULL rows for those that are not within it.
+
+    A register is written once, by the latest row: a scatter has no order.
+    """
+    slot = jnp.where(within, events.keep_slot, NO_SLOT)
+    rewritten = jnp.triu(slot[:, None] == slot[None, :], 1).any(axis=1)
+    return events._replace(
+        kind=jnp.where(within, events.kind, Kind.NULL),
+        worker=jnp.where(within[:, None], events.worker, NO_WORKER),
+        read_slot=jnp.where(within[:, None], events.read_slot, NO_SLOT),
+        keep_slot=jnp.where(rewritten, NO_SLOT, slot),
     )

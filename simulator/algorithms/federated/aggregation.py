@@ -14,6 +14,11 @@ from .stages import Aggregate, ChainStage, Contributions, ServerRow
 class AtOnce(ChainStage):
     """The weighted mean of a row's contributions, which is applied at once."""
 
+    @property
+    def of_row_alone(self) -> bool:
+        """A mean is, where no statistics of the model are part of it."""
+        return True
+
     def __call__(
         self, row: ServerRow, contributions: Contributions, state: None
     ) -> tuple[Aggregate, None, Info]:

@@ -16,11 +16,13 @@ from ..base import Divided, Event, Info, Probeable
 from ..client_work import Work
 from ..optimizers import rule as optimizing
 from ..step_rules import Schedule, Steps
+from .server import Stepping, moved
 from .stages import (
     ChainStage,
     ClientJob,
     Contributions,
     ServerRow,
+    Step,
     StepStage,
     mean_of,
 )
@@ -135,21 +137,49 @@ class Chain(Divided, Probeable):
         self, problem: HorizontalProblem, state: ChainState, event: Event, sent: Sent
     ) -> tuple[ChainState, Info]:
         """Takes contributions of a COMMIT or CONTRIBUTE through the other stages."""
-        row = self._row(problem, state, event)
-        read = problem.narrowed(client_work.read(state.registers, event))
-        factor, share, counts = self.weighing(row, read, state.weighing)
-        arrived = Contributions(read, sent.message, sent.statistics, factor, share)
+        row, arrived, counts, info = self._arrived(problem, state, event, sent)
         received = []
         for stage, own in zip(self.received, state.received, strict=True):
             arrived, own = stage(row, arrived, own)
             received.append(own)
         weights, server, made = self.server(row, arrived, state.server)
-        present = event.present()
-        info = {"loss": sent.loss, "weight": factor} | sent.info
-        info = {name: mean_of(present, value) for name, value in info.items()}
         clients = optimizing.written(state.clients, event.worker, sent.clients)
         after = clients, tuple(received), counts, server
         return ChainState(weights, state.registers, state.key, *after), info | made
+
+    def apply_together(
+        self, problem: HorizontalProblem, state: ChainState, events: Event, sent: Sent
+    ) -> tuple[ChainState, Info] | None:
+        """Adds up the steps of rows that need neither the model nor each other.
+
+        Each is computed beside the others; the models between them are sums, in the
+        order of the rows, and each is written where its readers look for it.
+        """
+        server, stages = self.server, (self.weighing, self.server)
+        alone = all(stage.of_row_alone for stage in stages) and not self.received
+        if (
+            not alone
+            or problem.model.num_statistics
+            or not isinstance(server, Stepping)
+        ):
+            return None
+
+        def step_of(event: Event, sent: Sent) -> tuple[Step, Info]:
+            row, arrived, _, info = self._arrived(problem, state, event, sent)
+            step, _, _, made = server.step(row, arrived, state.server)
+            return step, info | made
+
+        def move(weights: Array, step: Step) -> tuple[Array, Array]:
+            return moved(weights, step, None), weights
+
+        steps, info = jax.vmap(step_of)(events, sent)
+        weights, before = jax.lax.scan(move, state.weights, steps, unroll=True)
+        registers = client_work.keep(state.registers, before, events)
+        workers = events.worker.reshape(-1)
+        own = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), sent.clients)
+        clients = optimizing.written(state.clients, workers, own)
+        after = state._replace(weights=weights, registers=registers, clients=clients)
+        return after, info
 
     def read_out(self, state: ChainState) -> Float[Array, "..."]:
         """Returns the server's model."""
@@ -181,6 +211,19 @@ class Chain(Divided, Probeable):
             local_step_size=self.local_step_size.at(event.version),
             key=state.key,
         )
+
+    def _arrived(
+        self, problem: HorizontalProblem, state: ChainState, event: Event, sent: Sent
+    ) -> tuple[ServerRow, Contributions, Any, Info]:
+        """Returns a row, its contributions, the counts after it, and diagnostics."""
+        row = self._row(problem, state, event)
+        read = problem.narrowed(client_work.read(state.registers, event))
+        factor, share, counts = self.weighing(row, read, state.weighing)
+        arrived = Contributions(read, sent.message, sent.statistics, factor, share)
+        present = event.present()
+        info = {"loss": sent.loss, "weight": factor} | sent.info
+        info = {name: mean_of(present, value) for name, value in info.items()}
+        return row, arrived, counts, info
 
     def _contribute(
         self, problem: HorizontalProblem, state: ChainState, event: Event

@@ -53,10 +53,22 @@ class Stepping(StepStage):
             weights = stage.ahead(weights, own, step_size)
         return weights
 
+    @property
+    def of_row_alone(self) -> bool:
+        """Whether `step` is, so that rows differ by moves that are added up."""
+        return self.aggregation.of_row_alone and not self.adjusted
+
     def __call__(
         self, row: ServerRow, contributions: Contributions, state: Any
     ) -> tuple[Float[Array, "..."], Any, Info]:
         """Returns the model after the step, if it is made."""
+        step, statistics, after, info = self.step(row, contributions, state)
+        return moved(row.weights, step, statistics), after, info
+
+    def step(
+        self, row: ServerRow, contributions: Contributions, state: Any
+    ) -> tuple[Step, Float[Array, " Q"] | None, Any, Info]:
+        """Returns the step, and running statistics of a model that keeps some."""
         found, first, info = self.aggregation(row, contributions, state[0])
         direction, statistics, count = found.direction, None, row.num_statistics
         if count:  # statistics are means, not steps
@@ -67,7 +79,12 @@ class Stepping(StepStage):
         for stage, own in zip(self.adjusted, state[1:], strict=True):
             step, own = stage(row, step, own)
             after.append(own)
-        moved = row.weights - step.step_size * step.direction
-        moved = placed(moved, statistics, jnp.int32(1))
-        weights = jnp.where(step.applies, moved, row.weights)
-        return weights, tuple(after), info | {"step_size": step.rate}
+        return step, statistics, tuple(after), info | {"step_size": step.rate}
+
+
+def moved(
+    weights: Float[Array, "..."], step: Step, statistics: Float[Array, " Q"] | None
+) -> Float[Array, "..."]:
+    """Returns the model after a step, if it is made."""
+    after = placed(weights - step.step_size * step.direction, statistics, jnp.int32(1))
+    return jnp.where(step.applies, after, weights)

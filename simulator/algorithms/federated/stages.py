@@ -166,6 +166,14 @@ class ChainStage(eqx.Module):
         """Whether it needs the key of the run."""
         return False
 
+    @property
+    def of_row_alone(self) -> bool:
+        """Whether what it hands on needs neither the model nor what was before a row.
+
+        Then it has no state, and rows may go through it side by side.
+        """
+        return False
+
     def start(self, problem: HorizontalProblem, weights: Float[Array, "..."]) -> Any:
         """Returns the state before the first row: by default none.
 
