@@ -336,6 +336,7 @@ def execute(
             **result.finish(),
             "mode": mode,
             "devices": program.num_devices,
+            "at_once": program.num_at_once,
             "batch": len(runs),
             "elapsed_s": elapsed,
             "timeline": prepared.timeline.digest,

@@ -16,7 +16,7 @@ from ..base import Divided, Event, Info, Probeable
 from ..client_work import Work
 from ..optimizers import rule as optimizing
 from ..step_rules import Schedule, Steps
-from .server import Stepping, moved
+from .server import Stepping, moved_by_all
 from .stages import (
     ChainStage,
     ClientJob,
@@ -169,11 +169,8 @@ class Chain(Divided, Probeable):
             step, _, _, made = server.step(row, arrived, state.server)
             return step, info | made
 
-        def move(weights: Array, step: Step) -> tuple[Array, Array]:
-            return moved(weights, step, None), weights
-
         steps, info = jax.vmap(step_of)(events, sent)
-        weights, before = jax.lax.scan(move, state.weights, steps, unroll=True)
+        weights, before = moved_by_all(state.weights, steps)
         registers = client_work.keep(state.registers, before, events)
         workers = events.worker.reshape(-1)
         own = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), sent.clients)

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
@@ -88,3 +89,28 @@ def moved(
     """Returns the model after a step, if it is made."""
     after = placed(weights - step.step_size * step.direction, statistics, jnp.int32(1))
     return jnp.where(step.applies, after, weights)
+
+
+def moved_by_all(
+    weights: Float[Array, "..."], steps: Step
+) -> tuple[Float[Array, "..."], Float[Array, "T ..."]]:
+    """Returns the model after some steps, and the models before each of them.
+
+    Running sums in one kernel, each added up from the first step to the last, so that
+    a sum has the digits of steps made one by one.
+
+    Args:
+        weights: Model before the first step.
+        steps: Steps, arrays `[T, ...]`.
+    """
+    number = steps.applies.size
+    of_each = (number, *(1,) * weights.ndim)
+    sizes, applies = steps.step_size.reshape(of_each), steps.applies.reshape(of_each)
+    moves = jnp.where(applies, -sizes * steps.direction, 0)
+    terms = jnp.concatenate([weights[None], moves[:-1]])
+    past = [(number - 1, 0), *[(0, 0)] * weights.ndim]
+    zero = jnp.zeros((), terms.dtype)
+    before = jax.lax.reduce_window(
+        terms, zero, jax.lax.add, of_each, (1,) * terms.ndim, past
+    )
+    return before[-1] + moves[-1], before

@@ -125,7 +125,8 @@ def test_waves_are_rows_to_the_bit_on_any_number_of_devices(family: str) -> None
     rows, _ = execute([prepared(*WAVES[family])])
     plan = prepared(*changes)
     waves, ends = execute([plan], "waves")
-    assert (ends[0]["mode"], ends[0]["devices"]) == ("waves", 2)
+    ways = ends[0]["mode"], ends[0]["devices"], ends[0]["at_once"]
+    assert ways == ("waves", 2, 1)  # on a CPU one after the other
     same = ("loss", "gradient_norm", "step_size", "weight")
     for name in (*same, "test_loss"):
         table = "evaluations" if name == "test_loss" else "commits"
@@ -141,11 +142,37 @@ def test_waves_are_rows_to_the_bit_on_any_number_of_devices(family: str) -> None
     )
 
 
-def test_waves_continue_from_what_was_kept() -> None:
+@pytest.mark.parametrize("devices", [1, 2])
+@pytest.mark.parametrize("family", WAVES)
+def test_waves_at_once_are_rows(family: str, devices: int) -> None:
+    """As on a GPU, in buffers whose waves are cut at their ends and evaluations."""
+    every = {"evaluate": {"every": {"commits": 7}}}
+    changes = (*WAVES[family], DOUBLE, every, {"engine": {"chunk": 64}})
+    with jax.enable_x64(True):
+        rows, _ = execute([prepared(*changes)])
+        plan = prepared(*changes)
+        kernel: Any = plan.kernel
+        some = jax.local_devices()[:devices]
+        program = Waves(kernel, plan.problem, some, at_once=True)
+        records = [r for r in simulation._runner([plan], program).records() if r]
+    assert program.num_at_once == 16
+    for name in ("loss", "gradient_norm", "step_size", "weight"):
+        found = np.concatenate([r.infos[name] for r in records])
+        # Columns are written as float32.
+        np.testing.assert_allclose(found, rows.column("commits", name), 1e-6)
+    found = [e[2]["test_loss"] for r in records for e in r.evaluations]
+    np.testing.assert_allclose(found, rows.column("evaluations", "test_loss"), 1e-9)
+
+
+@pytest.mark.parametrize("at_once", [False, True])
+def test_waves_continue_from_what_was_kept(*, at_once: bool) -> None:
     plan = prepared(SGD, {"engine": {"mode": "waves", "chunk": 64}})
+    kernel: Any = plan.kernel
 
     def runner() -> Runner:
-        return simulation._runner([plan], simulation._program([plan], "waves"))
+        some = jax.local_devices()
+        program = Waves(kernel, plan.problem, some, at_once=at_once)
+        return simulation._runner([plan], program)
 
     whole, first, second = list(runner().records()), runner(), runner()
     begun = []
