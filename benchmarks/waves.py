@@ -6,9 +6,9 @@
 `CORES` is how many devices of JAX there are, by default one for each core; XLA has as
 many threads. Wall time and processor time of the rows of one run, with samples and
 diagnostics, least of some turns; compilation is not in it. Both are of one process, in
-turns, and their losses are compared. `ratio` is wall time row by row, by wall time in
-waves: where other work runs on the machine it says nothing, processor time is given,
-too.
+turns, and their losses are compared: rows, waves whose jobs are computed one by one,
+and waves at once, as other devices than CPUs have them. Ratios are wall time row by
+row, by wall time in waves: where other work runs on the machine they say nothing.
 """
 
 import os
@@ -39,10 +39,12 @@ TEXT = {"kind": "text", "block": 64}
 ROUNDS = {"kind": "synchronous"}
 BUFFERED = {"kind": "buffered", "size": 10}
 ASYNCHRONOUS = {"kind": "asynchronous"}
+WAYS = "rows", "waves", "waves at once"
 SETTINGS: dict[str, tuple[Any, ...]] = {
     # data, model, protocol, clients, batch, commits
     "cnn": (IMAGES, CNN, ASYNCHRONOUS, 16, 32, 64),
     "transformer": (TEXT, TRANSFORMER, ASYNCHRONOUS, 16, 8, 96),
+    "linear": (DIGITS, {"kind": "linear"}, ASYNCHRONOUS, 16, 32, 2000),
     "dense": (DIGITS, {"kind": "dense"}, ASYNCHRONOUS, 16, 32, 1000),
     "dense, batch 256": (DIGITS, {"kind": "dense"}, ASYNCHRONOUS, 16, 256, 200),
     "rounds, linear": (DIGITS, {"kind": "linear"}, ROUNDS, 100, 32, 60),
@@ -85,37 +87,24 @@ def once(run: simulation.Prepared, program: Program) -> tuple[float, float, Any]
 
 def main(names: list[str]) -> None:
     devices = jax.local_devices()
-    print(f"{len(devices)} devices; ms a row")
-    head = (
-        "",
-        "rows",
-        "waves",
-        "ratio",
-        "rows cpu",
-        "waves cpu",
-        "auto",
-        "losses differ by",
-    )
-    print(" | ".join(head))
+    print(f"{len(devices)} devices; ms a row: wall, processor")
+    print(" | ".join(("", *WAYS, "ratios", "losses differ by")))
     for name in names or SETTINGS:
         run = prepared(*SETTINGS[name])
         kernel: Any = run.kernel
-        both = Program(kernel, run.problem), Waves(kernel, run.problem, devices)
-        times, losses = np.full((2, 2), np.inf), [np.zeros(0), np.zeros(0)]
+        ways = [Program(kernel, run.problem)]
+        ways += [Waves(kernel, run.problem, devices, at_once=w) for w in (False, True)]
+        times, losses = np.full((len(ways), 2), np.inf), [np.zeros(0)] * len(ways)
         for _ in range(TURNS + 1):  # the first one compiles
-            for place, program in enumerate(both):
+            for place, program in enumerate(ways):
                 *spent, losses[place] = once(run, program)
                 times[place] = np.minimum(times[place], spent)
-        ratio = times[0, 0] / times[1, 0]
-        wall, cpu = (1000 * times / len(losses[0])).T
+        each = 1000 * times / len(losses[0])
         print(
             name,
-            *(f"{value:.3f}" for value in wall),
-            f"{ratio:.2f}",
-            *(f"{value:.3f}" for value in cpu),
-            "same"
-            if np.array_equal(*losses)
-            else f"{np.abs(losses[0] - losses[1]).max():.1e}",
+            *(f"{wall:.3f}, {cpu:.3f}" for wall, cpu in each),
+            ", ".join(f"{ratio:.2f}" for ratio in times[0, 0] / times[1:, 0]),
+            ", ".join(f"{np.abs(losses[0] - other).max():.1e}" for other in losses[1:]),
             sep=" | ",
             flush=True,
         )
