@@ -165,6 +165,7 @@ class Gradients(Learner):
             ScenarioError: Local steps whose size falls by the server's versions.
         """
         kernel, sampler = self._numerics.parts[0], self._prepared.sampler
+        # Of one step the size plays no part: the server's step has its own.
         if sampler.steps > 1 and not kernel.local_step_size.is_constant:
             raise ScenarioError(
                 "the step size of several local steps must be constant with --compute "

@@ -58,6 +58,14 @@ FAMILIES: dict[str, dict[str, Any]] = {
         "algorithm": {"kind": "sgd", "step_size": 0.5, "local_optimizer": ADAM},
         "engine": {"precision": "float64"},
     },
+    "MAPA": {
+        "algorithm": {
+            "kind": "mapa",
+            "step_size": 0.5,
+            "epsilon": 100.0,
+            "clip_bound": 4.0,
+        },
+    },
     "collect": {"protocol": {"kind": "collect", "count": 4}, "stop": {"commits": 6}},
     "t-synchronous": {"protocol": {"kind": "t_synchronous", "t": 2}},
 }
