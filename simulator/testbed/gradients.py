@@ -150,9 +150,9 @@ class Gradients(Learner):
         self._sent: dict[tuple[int, int], Any] = {}
         self._nothing = numerics.sent.unpacked(bytes(numerics.sent.size))
         with numerics.precise():
-            program = Program(*numerics.parts)
+            self._program = Program(*numerics.parts)
             registers = prepared.timeline.num_registers
-            self._state = program.start(numerics.key, registers).state
+            self._carry = self._program.start(numerics.key, registers)
             # Rows that change nothing: they compile what is needed later.
             width = prepared.timeline.width
             self._apply(row_of(null_events(1, width, prepared.samples), 0))
@@ -235,7 +235,14 @@ class Gradients(Learner):
     def model(self) -> np.ndarray:
         """Returns the server's model."""
         with self._numerics.precise():
-            return np.asarray(self._numerics.parts[0].read_out(self._state))
+            return np.asarray(self._numerics.parts[0].read_out(self._carry.state))
+
+    def measured(self) -> dict[str, float]:
+        """Returns the scenario's metrics of the server's model, those of one number."""
+        metrics = self._prepared.scenario.evaluate.metrics
+        with self._numerics.precise():
+            found = self._program.evaluate(self._carry, metrics)
+            return {name: float(one) for name, one in found.items() if not one.ndim}
 
     def _apply(self, event: Any) -> None:
         jobs = zip(event.worker.tolist(), event.job.tolist(), strict=True)
@@ -244,13 +251,17 @@ class Gradients(Learner):
             for job in jobs
         ]
         together = jax.tree.map(lambda *leaves: np.concatenate(leaves), *sent)
-        with self._numerics.precise():
-            self._state = _applied(*self._numerics.parts, self._state, event, together)
+        numerics, carry = self._numerics, self._carry
+        with numerics.precise():
+            state = _applied(*numerics.parts, carry.state, event, together)
+        self._carry = carry._replace(state=state)
 
     def _given(self, event: Event) -> Any:
-        with self._numerics.precise():
-            self._state, given = _given(*self._numerics.parts, self._state, event)
-            return given
+        numerics, carry = self._numerics, self._carry
+        with numerics.precise():
+            state, given = _given(*numerics.parts, carry.state, event)
+        self._carry = carry._replace(state=state)
+        return given
 
 
 class Computing:

@@ -81,6 +81,7 @@ class _Stage:
         self.options, self.say = options, say
         self.scenario = scenario.model_dump(mode="json", exclude_unset=True)
         self.interrupted = False
+        self.measured: dict[int, dict[str, float]] = {}
         self._folder, self._several = folder, several
 
     def path(self, name: str, run: Run, ending: str) -> Path:
@@ -180,6 +181,7 @@ class RealTimeline(SimulatedTimeline):
         learner.catch_up()
         if (model := learner.model()) is not None:
             np.save(stage.path(MODEL, self.run, "npy"), model)
+            stage.measured[self.run.number] = learner.measured()
         assert reason is not None
         rows, jobs = recorder.take(world.seconds, final=True)
         check(rows, self.num_registers)
@@ -236,6 +238,8 @@ def act_out(
     replayed = {"replay": str((folder / TIMELINE).absolute())}
     tree = validated(stage.scenario | {"timeline": replayed})
     study = studies.simulate(tree, folder / STUDY)
+    for number, own in stage.measured.items():
+        say(_compared(study, number, own))
     return Recorded(recorded, study, interrupted=False)
 
 
@@ -267,6 +271,15 @@ def _check(scenario: Any, options: Options) -> None:
             f"--time-scale must be > 0 real seconds of a virtual one, got "
             f"{options.time_scale:g}; change it"
         )
+
+
+def _compared(study: Study, number: int, own: dict[str, float]) -> str:
+    """Returns a line on the server's model, and on that of the replay of its run."""
+    evaluations = study.table("evaluations")
+    last = evaluations[evaluations["run"] == number].tail(1)  # none of a failed run
+    pairs = (f"{name} {one:.6g} ({last[name].max():.6g})" for name, one in own.items())
+    label = study.manifest["runs"][number]["label"]
+    return f"{label}: the server's model (its replay's): {', '.join(pairs)}"
 
 
 def _refuse_undivided(scenario: Any) -> None:
