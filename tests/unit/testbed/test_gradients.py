@@ -105,7 +105,7 @@ def test_the_engine_s_replay_has_the_model_of_the_server(
 
 
 def test_a_client_computes_before_it_sleeps_what_is_left(tmp_path: Path) -> None:
-    """A law that is shorter than the computation adds nothing; a longer one is slept."""
+    """A law shorter than the computation adds nothing; a longer one is slept."""
     slow = {"law": "constant", "value": [1e-6, 0.05, 1e-6]}
     tree = with_changes({"clients": {"compute": slow}, "stop": {"commits": 20}})
     found = act_out(validated(tree), tmp_path / "bed", GRADIENTS)
