@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -79,7 +79,10 @@ def save(world: "FittedWorld", path: Path, forms: Sequence[str]) -> list[Path]:
     head = [f"# {literal(printable(world.tree['source']))}", "", WORDS, ""]
     head += [f"Note: {literal(printable(remark))}\n" for remark in world.remarks]
     for slowdown in world.tree["clients"].get("slowdowns", ()):
-        head += [f"All clients share a factor: `{slowdown}`\n"]
+        stages, every = " and ".join(slowdown["stages"]), slowdown["every"]
+        law = _law(slowdown["factor"])
+        text = f"All clients share a factor of {stages}, a new one every {every:g} s"
+        head += [f"{text}: {law}.\n"]
     if forms:
         with style.context():
             for stem, figure in figures(world.fits):
@@ -132,6 +135,13 @@ def _autocorrelation(values: np.ndarray) -> np.ndarray:
     for lag in range(1, min(LAGS + 1, values.size)):
         found[lag - 1] = (centred[lag:] * centred[:-lag]).sum() / max(whole, 1e-12)
     return found
+
+
+def _law(law: dict[str, Any]) -> str:
+    """Returns a law in words: its name, its options, and what it is of."""
+    options = [f"{k} {v}" for k, v in law.items() if k not in ("law", "of")]
+    of = f" of {_law(law['of'])}" if "of" in law else ""
+    return f"{law['law']} ({', '.join(options)}){of}"
 
 
 def _text(values: dict[str, float], name: str) -> str:

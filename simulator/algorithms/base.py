@@ -108,6 +108,30 @@ class Divided(Kernel):
         """Returns the state with the version before a row in its register."""
 
     @abstractmethod
+    def given(self, state: Any, event: Event) -> Any:
+        """Returns what the workers of a row work with: a tree of arrays `[W, ...]`.
+
+        The models that they have read, and what they keep from job to job.
+
+        Args:
+            state: As of `contribute`.
+            event: The row.
+        """
+
+    @abstractmethod
+    def computed(
+        self, problem: Any, key: Key[Array, ""] | None, event: Event, given: Any
+    ) -> Any:
+        """Returns what the workers of a row send, as `contribute` does.
+
+        Args:
+            problem: The problem.
+            key: Key of the run; None where nothing is drawn.
+            event: The row.
+            given: What they work with.
+        """
+
+    @abstractmethod
     def contribute(self, problem: Any, state: Any, event: Event) -> Any:
         """Returns what the workers of a row send: a tree of arrays `[W, ...]`.
 

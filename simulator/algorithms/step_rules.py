@@ -36,6 +36,11 @@ class Schedule(NamedTuple):
     offset: Any
     power: Any
 
+    @property
+    def is_constant(self) -> bool:
+        """Whether it is the same at every commit."""
+        return not np.any(self.power)
+
     def at(self, commits: Any) -> Any:
         """Returns the step size once `commits` were made, numbers or arrays, >= 0."""
         return self.scale * (commits + self.offset) ** -self.power
@@ -51,6 +56,11 @@ class Steps(NamedTuple):
 
     values: Any
     bounds: Any
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether it is the same at every commit."""
+        return bool(np.ptp(self.values) == 0)
 
     def at(self, commits: Any) -> Any:
         """Returns the step size once `commits` were made, >= 0."""

@@ -521,12 +521,11 @@ def act_out(
     ] = None,
     compute: Annotated[
         str,
-        typer.Option(help="sleep: as long as the laws say"),
+        typer.Option(help="sleep: as long as the laws say; or gradients as well"),
     ] = "sleep",
     time_scale: Annotated[
         float, typer.Option(help="real seconds of a second of the scenario")
     ] = 1.0,
-    transport: Annotated[str, typer.Option(help="tcp: how messages travel")] = "tcp",
     listen: Annotated[
         str, typer.Option(help="address:port to listen at; port 0: a free one")
     ] = "127.0.0.1:0",
@@ -550,7 +549,7 @@ def act_out(
     if not host or not port.isdecimal():
         raise UserError(f"--listen must be address:port, got {listen}; correct it")
     faults = (tuple(each or ()) for each in (kill, pause, slow))
-    options = running.Options(compute, time_scale, transport, host, int(port), *faults)
+    options = running.Options(compute, time_scale, host, int(port), *faults)
     with (
         folders.chosen_or_new(folder, f"{config.name}-testbed") as folder,
         console.interruptible(folder),

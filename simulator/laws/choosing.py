@@ -6,15 +6,15 @@ test of the gains. The best is fitted to all; then its marginal law is, by `fitt
 with a test that may refuse it. What is refused leaves the values that were measured.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from math import ceil, log
 from typing import Any, NamedTuple
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float, Int
 from scipy import stats
 
-from .fitting import FEWEST, LEVEL, LawFit, fit_law, likeliest_quantiles, six
+from .fitting import FEWEST, LEVEL, LawFit, fit_law, likeliest_quantiles, six, spread
 from .markov import of_lognormal_regimes
 from .prediction import (
     LEVELS,
@@ -120,8 +120,8 @@ class _Halved(NamedTuple):
 
     def gain(self, model: str) -> Float[np.ndarray, " m"]:
         """Returns what a model predicted better of the second half, job by job."""
-        told, blind = (self.forecasts[name] for name in (model, "independent"))
-        return (told.log_density - blind.log_density)[self.half :]
+        its, blind = (self.forecasts[name] for name in (model, "independent"))
+        return (its.log_density - blind.log_density)[self.half :]
 
     @property
     def best(self) -> str:
@@ -143,7 +143,7 @@ def fit_clients(
     begins = [one.start[0] for one in every if one.start.size]
     middle = (max(ends) + min(begins)) / 2 if ends else 0.0
     halved = [_halved(one, middle, grain) for one in every]
-    shared, logs = _shared(every, halved, middle)
+    shared, logs = _shared(every, halved)
     if shared is not None:
         every = [
             one if mine is None else one._replace(seconds=np.exp(mine))
@@ -168,7 +168,7 @@ def _halved(one: Series, middle: float, grain: float) -> _Halved | None:
     if seconds.size < 2 * FEWEST or np.ptp(seconds) <= grain or seconds.min() <= 0:
         return None
     half = int(np.searchsorted(one.start, middle))
-    logs = np.log(_spread(seconds))
+    logs = np.log(spread(seconds, np.random.default_rng(0)))
     first = logs[:half]
     if min(half, seconds.size - half) < FEWEST or first.std() < 1e-9:
         return None
@@ -262,24 +262,41 @@ def _held_out(
     if halved is None:
         return {}, {}, np.zeros(0), np.zeros(0)
     before, after = seconds[: halved.half], seconds[halved.half :]
-    told = halved.forecasts[memory]
+    chosen = halved.forecasts[memory]
     errors = {
         name: _error(np.broadcast_to(quantiles, (after.size, LEVELS.size)), after)
         for name, quantiles in {
             "constant mean": np.full(LEVELS.size, before.mean()),
             "resampling": np.quantile(before, LEVELS),
             "independent fit": likeliest_quantiles(before, LEVELS),
-            "chosen": told.quantiles[halved.half :],
+            "chosen": chosen.quantiles[halved.half :],
         }.items()
     }
     gains = {name: float(halved.gain(name).mean()) for name in MODELS}
-    uniform = np.clip(told.uniform[halved.half :], 1e-6, 1 - 1e-6)
+    uniform = np.clip(chosen.uniform[halved.half :], 1e-6, 1 - 1e-6)
     whole = Smooth(halved.logs).scores(halved.logs)
     return gains, errors, stats.norm.ppf(uniform), whole
 
 
+class _Grid(NamedTuple):
+    """Intervals in each of which a shared factor is the same.
+
+    Attributes:
+        width: Their length, seconds.
+        intervals: Number of the interval of each duration, of each client.
+    """
+
+    width: float
+    intervals: list[Int[np.ndarray, " n"]]
+
+    @property
+    def joined(self) -> Int[np.ndarray, " N"]:
+        """Number of the interval of each duration, client after client."""
+        return np.concatenate(self.intervals)
+
+
 def _shared(
-    every: Sequence[Series], halved: Sequence[_Halved | None], middle: float
+    every: Sequence[Series], halved: Sequence[_Halved | None]
 ) -> tuple[SharedFit | None, list[np.ndarray | None]]:
     """Returns a factor that all share if it predicts more, and logarithms without."""
     some = [i for i, one in enumerate(halved) if one is not None]
@@ -287,66 +304,88 @@ def _shared(
     if len(some) < 2:
         return None, nothing
     mine = [one for one in halved if one is not None]
-    start = [every[i].start for i in some]
-    origin = min(each[0] for each in start)
-    usual = float(np.median(np.concatenate([every[i].seconds for i in some])))
-    rounds = [every[i].interval for i in some]
-    length = max(each[-1] for each in start) - origin
-    tried: list[tuple[float, list[np.ndarray]]] = []
-    if all(each is not None for each in rounds):
-        numbers = [np.asarray(each, np.int64) for each in rounds]
-        tried.append((length / max(1, max(each.max() for each in numbers)), numbers))
-    else:
-        tried = [
-            (w * usual, [((t - origin) / (w * usual)).astype(np.int64) for t in start])
-            for w in WIDTHS
-            if length / (w * usual) <= MOST_INTERVALS
-        ]
-    z = [Smooth(one.logs[: one.half]).scores(one.logs) for one in mine]
-    scores = np.concatenate(z)
     late = np.concatenate([np.arange(one.logs.size) >= one.half for one in mine])
+    scores = np.concatenate(
+        [Smooth(one.logs[: one.half]).scores(one.logs) for one in mine]
+    )
     best: tuple[float, Any] = (-np.inf, None)
-    for width, intervals in tried:
-        at = np.concatenate(intervals)
+    for grid in _grids([every[i] for i in some]):
+        at = grid.joined
         seen = Together.of(scores[~late], at[~late], int(at.max()) + 1)
         options = fit_common(seen)
         learnt = float(common(seen, *options).gain.sum())
-        best = max(best, (learnt, (width, intervals, options)), key=lambda one: one[0])
-    width, intervals, options = best[1]
-    at = np.concatenate(intervals)
+        best = max(best, (learnt, (grid, options)), key=lambda one: one[0])
+    if best[1] is None:
+        return None, nothing
+    grid, options = best[1]
+    gain = _gain_of_shared(mine, late, scores, grid.joined, options)
+    if gain is None:
+        return None, nothing
+    return _without(mine, some, nothing, grid, gain)
+
+
+def _grids(every: Sequence[Series]) -> Iterator[_Grid]:
+    """Yields the intervals that are tried: rounds, or several lengths."""
+    origin = min(one.start[0] for one in every)
+    length = max(one.start[-1] for one in every) - origin
+    rounds = [one.interval for one in every if one.interval is not None]
+    if len(rounds) == len(every):
+        numbers = [each.astype(np.int64) for each in rounds]
+        yield _Grid(length / max(1, max(each.max() for each in numbers)), numbers)
+        return
+    usual = float(np.median(np.concatenate([one.seconds for one in every])))
+    for width in (w * usual for w in WIDTHS):
+        if length / width <= MOST_INTERVALS:
+            numbers = [((o.start - origin) / width).astype(np.int64) for o in every]
+            yield _Grid(width, numbers)
+
+
+def _gain_of_shared(
+    mine: Sequence[_Halved],
+    late: Bool[np.ndarray, " N"],
+    scores: Float[np.ndarray, " N"],
+    at: Int[np.ndarray, " N"],
+    options: tuple[float, float],
+) -> float | None:
+    """Returns what a shared factor predicted better, a job; None if it does not.
+
+    Args:
+        mine: Series of the clients.
+        late: Which durations are of the second half, of all clients.
+        scores: Normal scores of the durations.
+        at: Intervals of the durations.
+        options: Share and correlation of the factor, learnt from the first half.
+    """
     size = int(at.max()) + 1
-    told = common(Together.of(scores, at, size), *options).gain
+    factor = common(Together.of(scores, at, size), *options).gain
     own = np.concatenate([one.gain(one.best) for one in mine])
     new = np.bincount(at[late], minlength=size) > 0
     new &= np.bincount(at[~late], minlength=size) == 0
-    more = (told - np.bincount(at[late], own, size))[new]
-    if options[0] < LEAST_SHARED or not (
-        _is_above_zero(more) and _is_above_zero(told[new])
-    ):
-        return None, nothing
-    gain = float(more.sum() / late.sum())
-    return _without(mine, some, nothing, width, intervals, gain)
+    more = (factor - np.bincount(at[late], own, size))[new]
+    shares = options[0] >= LEAST_SHARED
+    if shares and _is_above_zero(more) and _is_above_zero(factor[new]):
+        return float(more.sum() / late.sum())
+    return None
 
 
 def _without(
     mine: list[_Halved],
     some: list[int],
     logs: list[np.ndarray | None],
-    width: float,
-    intervals: list[np.ndarray],
+    grid: _Grid,
     gain: float,
 ) -> tuple[SharedFit, list[np.ndarray | None]]:
     """Fits the factor to all, and takes it out of each client's logarithms."""
     z = [Smooth(one.logs).scores(one.logs) for one in mine]
-    at = np.concatenate(intervals)
+    at = grid.joined
     seen = Together.of(np.concatenate(z), at, int(at.max()) + 1)
     share, correlation = fit_common(seen)
     found: Common = common(seen, share, correlation)
     spreads = [float(one.logs.std()) for one in mine]
     s = share**0.5 * float(np.median(spreads))
-    for i, one, spread, where in zip(some, mine, spreads, intervals, strict=True):
+    for i, one, sd, where in zip(some, mine, spreads, grid.intervals, strict=True):
         left = one.logs - s * found.smooth[where]
-        own = max(spread**2 - s**2, LEAST_OWN * spread**2) ** 0.5
+        own = max(sd**2 - s**2, LEAST_OWN * sd**2) ** 0.5
         middle = one.logs.mean()
         # What is smooth has less variance than the factor: the rest is too wide, or
         # too narrow where the client itself is much of what is known of the factor.
@@ -355,7 +394,7 @@ def _without(
     if correlation > APART:
         of, factor = factor, {"law": "autoregressive"}
         factor |= {"of": of, "correlation": six(correlation)}
-    slowdown = {"kind": "shared", "factor": factor, "every": six(width)}
+    slowdown = {"kind": "shared", "factor": factor, "every": six(grid.width)}
     return SharedFit(slowdown, gain, share), logs
 
 
@@ -374,11 +413,3 @@ def _error(quantiles: np.ndarray, values: np.ndarray) -> float:
     """
     off = values[:, None] - quantiles
     return float(2 * np.maximum(LEVELS * off, (LEVELS - 1) * off).mean())
-
-
-def _spread(seconds: np.ndarray) -> np.ndarray:
-    """Spreads whole numbers over the units from which rounding has gathered them."""
-    if (seconds % 1).any():
-        return seconds
-    noise = np.random.default_rng(0).uniform(-0.5, 0.5, seconds.size)
-    return np.maximum(seconds + noise, 0.25)

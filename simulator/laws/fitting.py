@@ -112,7 +112,7 @@ def fit_law(
         return LawFit(None, np.nan, n, why)
     rng = np.random.default_rng(0)
     chosen = _some(n, MOST, rng)
-    values, censored = _spread(values[chosen], rng), censored[chosen]
+    values, censored = spread(values[chosen], rng), censored[chosen]
     family, parameters = _likeliest(values, censored)
     law = {"law": family.name, **{k: six(v) for k, v in
                                   family.law(*parameters).items()}}  # fmt: skip
@@ -161,7 +161,7 @@ def fit_in_groups(values: Float[np.ndarray, "groups size"]) -> tuple[LawFit, Law
     rng = np.random.default_rng(0)
     some = _some(groups, TESTED, rng)
     lognorm = FAMILIES[2]
-    whole = np.log(_spread(values[some, 0], rng))
+    whole = np.log(spread(values[some, 0], rng))
     apart = logs[some, 0] - logs[some, 1]
     p = min(_p_of(lognorm, column, rng) for column in (whole, apart))
     why = "" if p >= LEVEL else f"Anderson-Darling: p = {p:.3g} < {LEVEL:g}"
@@ -186,6 +186,15 @@ def shares_factor(values: Float[np.ndarray, "groups size"]) -> bool:
     if within == 0:
         return True
     return bool(stats.f.sf(between / within, groups - 1, values.size - groups) < LEVEL)
+
+
+def spread(
+    values: Float[np.ndarray, " n"], rng: np.random.Generator
+) -> Float[np.ndarray, " n"]:
+    """Spreads whole numbers over the units from which rounding has gathered them."""
+    if (values % 1).any():
+        return values
+    return values + rng.uniform(-0.5, 0.5, values.size)
 
 
 def drift(values: Float[np.ndarray, " n"]) -> str:
@@ -216,13 +225,6 @@ def _variances(logs: np.ndarray) -> tuple[float, float]:
 def _some(n: int, most: int, rng: np.random.Generator) -> Int[np.ndarray, " m"]:
     """Returns the places of n values, in their order; of more, as many at random."""
     return np.arange(n) if n <= most else np.sort(rng.choice(n, most, replace=False))
-
-
-def _spread(values: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Spreads whole numbers over the units from which rounding has gathered them."""
-    if (values % 1).any():
-        return values
-    return values + rng.uniform(-0.5, 0.5, values.size)
 
 
 def _likeliest(

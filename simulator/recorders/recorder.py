@@ -117,7 +117,7 @@ class Recorder:
         """Returns the number of the job that the worker is at."""
         return self._job[worker]
 
-    def _current(self, worker: int) -> Reading:
+    def current(self, worker: int) -> Reading:
         """Returns what the worker's current job has read."""
         return Reading(
             self._job[worker],
@@ -168,9 +168,9 @@ class Recorder:
 
     def commit_after_next_read(self, time: float, worker: int, round_: int) -> None:
         """Applies a worker's job once its next one has read the version before."""
-        own = self._current(worker)
+        own = self.current(worker)
         self.read(worker, time)
-        following = self._current(worker)
+        following = self.current(worker)
         self._set(worker, own)
         self.commit(time, (worker,), round_)
         self._set(worker, following)
@@ -311,6 +311,15 @@ class Recorder:
         for number in range(first, len(self._jobs) // JOB):
             entry = self._jobs[number * JOB : (number + 1) * JOB]
             yield entry, self._job_times[number * TIMES : (number + 1) * TIMES]
+
+    def latest(self, number: int) -> Rows:
+        """Returns the latest rows; whether the last one's version is read is open."""
+        first = self.num_rows - number
+        head = np.array(self._rows[first * _ROW :], np.int64).reshape(-1, _ROW)
+        begin = len(self._work) - int(head[:, 4].sum()) * _WORK
+        work = np.array(self._work[begin:], np.int64).reshape(-1, _WORK)
+        times = self._world.seconds(self._row_times[first:])
+        return rows_of(head, work, times, self.width)
 
     def take(
         self, seconds: Callable[[Any], np.ndarray], *, final: bool = False

@@ -40,17 +40,25 @@ class Channel(Protocol):
 class Worker(Protocol):
     """What computes a client's messages."""
 
-    def compute(self, job: Envelope) -> tuple[dict[str, Any], bytes] | None:
-        """Returns the entries and the body of an update; None to sleep in its place."""
+    def compute(self, job: Envelope) -> bytes:
+        """Returns the body of an update."""
         ...
 
 
 class Sleeper:
-    """Sleeps in place of computing."""
+    """Computes nothing.
 
-    def compute(self, job: Envelope) -> None:
-        """Computes nothing."""
+    Args:
+        upload_bytes: Bytes of an update.
+    """
+
+    def __init__(self, upload_bytes: int) -> None:
+        self._body = bytes(upload_bytes)
+
+    def compute(self, job: Envelope) -> bytes:
+        """Returns the body of an update."""
         del job
+        return self._body
 
 
 class TcpChannel:
@@ -114,13 +122,12 @@ def _answer(line: Channel) -> Envelope:
     return message
 
 
-def work(line: Channel, worker: Worker, body: bytes) -> None:
+def work(line: Channel, worker: Worker) -> None:
     """Does what the server says, until it says that the run has ended.
 
     Args:
         line: Conversation with it.
         worker: What computes.
-        body: Body of an update that is slept for.
     """
     message = line.wait(None)
     while message is None or message.header["type"] != "end":
@@ -129,7 +136,7 @@ def work(line: Channel, worker: Worker, body: bytes) -> None:
                 message = _ask(line, message.header)  # pyright: ignore
             case "model":
                 assert message is not None
-                message = _job(line, worker, body, message)
+                message = _job(line, worker, message)
             case _:
                 message = line.wait(None)
 
@@ -142,29 +149,51 @@ def _ask(line: Channel, header: dict[str, Any]) -> Envelope | None:
     return found
 
 
-def _job(line: Channel, worker: Worker, body: bytes, job: Envelope) -> Envelope | None:
+def _job(line: Channel, worker: Worker, job: Envelope) -> Envelope | None:
     """Computes and sends an update; returns what has come in between, which ends it.
 
-    A message's own link is slept for, since this machine's takes no time.
+    What is left of the law's time is slept. A message's own link is slept for, since
+    this machine's takes no time.
     """
     header, download, upload = job.header, job.header["download"], job.header["upload"]
     if download and (found := line.wait(download)):
         return found
     started = time.monotonic()
-    done = worker.compute(job)
-    if done is None:
-        done, rest = ({}, body), header["compute"]
-    else:
-        rest = (header["slow"] - 1) * (time.monotonic() - started)
+    body = worker.compute(job)
+    took = time.monotonic() - started
+    rest = max(header["compute"], header["slow"] * took) - took
     if rest > 0 and (found := line.wait(rest)):
         return found
     computed = time.monotonic()
     if upload and (found := line.wait(upload)):
         return found
     times = [started, computed]
-    update = {"type": "update", "serial": header["serial"], "times": times}
-    line.send(update | done[0], done[1])
+    line.send({"type": "update", "serial": header["serial"], "times": times}, body)
     return None
+
+
+def _worker(welcome: dict[str, Any], client: int) -> Worker:
+    """Returns what computes; gradients on one thread of this machine's processor.
+
+    Raises:
+        WireError: The scenario cannot be computed here.
+    """
+    if "scenario" not in welcome:
+        return Sleeper(welcome["upload_bytes"])
+    from ..config.errors import UserError
+    from ..engine import device
+    from ..engine.processes import THREADS
+
+    os.environ["JAX_PLATFORMS"] = "cpu"
+    os.environ |= dict.fromkeys(THREADS, "1")
+    device.before_import()
+    from .gradients import Computing
+
+    device.use_cache()
+    try:
+        return Computing(welcome["scenario"], welcome["run"], client)
+    except UserError as error:
+        raise WireError(str(error)) from None
 
 
 def _outlive_nobody() -> None:
@@ -188,10 +217,9 @@ def main() -> None:
     try:
         line = TcpChannel(tuple(joining["address"]), joining["most"])
         welcome = greet(line, secret, client)
-        worker: Worker = Sleeper()
-        body = bytes(welcome.header["upload_bytes"])
+        worker = _worker(welcome.header, client)
         line.send({"type": "ready"})
-        work(line, worker, body)
+        work(line, worker)
     except (OSError, WireError) as error:
         sys.stderr.write(f"stalesim: client {client + 1} has stopped: {error}\n")
         sys.stderr.flush()

@@ -95,7 +95,7 @@ class Channels(Protocol):
 
     @property
     def joining(self) -> dict[str, Any]:
-        """What a client must know to join: `transport`, `address` and more."""
+        """What a client must know to join."""
         ...
 
 
@@ -144,7 +144,7 @@ class TcpChannels:
     @property
     def joining(self) -> dict[str, Any]:
         """What a client must know to join."""
-        return {"transport": "tcp", "address": self._listener.getsockname()[:2]}
+        return {"address": self._listener.getsockname()[:2]}
 
     def poll(self, seconds: float) -> Received:
         """Waits for messages, at most for some real seconds, and returns them."""
@@ -287,11 +287,15 @@ class ClientProcesses:
         """Returns the clients whose processes have ended."""
         return [c for c, found in self._running.items() if found.poll() is not None]
 
+    def runs(self, client: int) -> bool:
+        """Says whether the process of a client runs."""
+        found = self._running.get(client)
+        return found is not None and found.poll() is None
+
     def signal(self, client: int, what: signal.Signals) -> None:
         """Sends a signal to the process of a client, if it runs."""
-        found = self._running.get(client)
-        if found is not None and found.poll() is None:
-            found.send_signal(what)
+        if self.runs(client):
+            self._running[client].send_signal(what)
 
     def close(self, seconds: float = END_S) -> None:
         """Waits until all have ended, and kills those that do not."""

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import numpy as np
+
 from ..recorders.recorder import Recorder
 from ..world.workload import Workload
 from .wire import Envelope, WireError
@@ -17,8 +19,6 @@ class Learner:
         workload: Bytes of messages.
     """
 
-    compute = "sleep"
-
     def __init__(self, workload: Workload) -> None:
         self._upload_bytes = workload.upload_bytes
         self._model = bytes(workload.download_bytes)
@@ -30,8 +30,7 @@ class Learner:
 
     def welcome(self) -> Sent:
         """Returns what a client must know to compute."""
-        joining = {"compute": self.compute, "upload_bytes": self._upload_bytes}
-        return {"type": "welcome", **joining}, b""
+        return {"type": "welcome", "upload_bytes": self._upload_bytes}, b""
 
     def follow(self, recorder: Recorder) -> None:
         """Applies from now on what a recorder records."""
@@ -50,3 +49,16 @@ class Learner:
         del client
         if len(message.body) != self._upload_bytes:
             raise WireError("an update has another size")
+
+    def catch_up(self) -> None:
+        """Applies what was recorded since."""
+
+    def forget(self, client: int, job: int) -> None:
+        """Forgets what a job has sent, which has ended."""
+
+    def model(self) -> np.ndarray | None:
+        """Returns the server's model, if there is one."""
+
+    def measured(self) -> dict[str, float]:
+        """Returns the metrics of the server's model."""
+        return {}

@@ -9,8 +9,8 @@ from ..config.errors import UserError
 from ..timeline import NO_COMMIT, Outcome
 
 COLUMNS = (
-    *("client", "read_time", "computed_time", "sent_time", "arrived_time"),
-    *("applied_time", "outcome", "read_version", "commit"),
+    *("client", "read_time", "begun_time", "computed_time", "sent_time"),
+    *("arrived_time", "applied_time", "outcome", "read_version", "commit"),
 )
 """As `stalesim timeline --import` reads them."""
 
@@ -49,14 +49,14 @@ class Log:
         client, _, is_refresh, read_version, commit, outcome, _ = entry
         if is_refresh:
             return
-        read, _, computed, sent, arrived, applied = times
+        read, begun, computed, sent, arrived, applied = times
         word = "lost"
         if outcome == Outcome.REJECTED or commit != NO_COMMIT:
             word = "rejected" if commit == NO_COMMIT else "applied"
         arrived = now if arrived < 0 else arrived  # of a lost one: when it was given up
-        computed, sent = (arrived if t < 0 else t for t in (computed, sent))
+        stages = (arrived if t < 0 else t for t in (begun, computed, sent))
         is_applied = word == "applied"
-        row = [client + 1, read, computed, sent, arrived]
+        row = [client + 1, read, *stages, arrived]
         row += [applied if is_applied else "", word, read_version]
         self._rows.writerow([*row, commit if is_applied else ""])
         self._file.flush()

@@ -9,8 +9,11 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..config.errors import UserError
+import numpy as np
+
+from ..config.errors import ScenarioError, UserError
 from ..config.text import shown, suggestion
+from ..engine import device
 from ..scenario.reading import validated
 from ..scenario.study import Run, expand
 from ..timeline import Chunk, StopReason, check
@@ -25,11 +28,10 @@ from .learner import Learner
 from .log import Log
 from .world import RealWorld, refuse
 
-COMPUTE = ("sleep",)
-TRANSPORTS = ("tcp",)
+COMPUTE = ("sleep", "gradients")
 MOST_CLIENTS = 256
-TIMELINE, STUDY = "timeline", "study"
-"""Folders in the folder of a testbed."""
+TIMELINE, STUDY, LOG, MODEL = "timeline", "study", "log", "model"
+"""Folders and files in the folder of a testbed."""
 ALL = 2**40
 Say = Callable[[str], None]
 
@@ -38,9 +40,8 @@ class Options(NamedTuple):
     """How a scenario is acted out.
 
     Attributes:
-        compute: `sleep`, for as long as the laws say, or `gradients`.
+        compute: `sleep`, for as long as the laws say, or `gradients` as well.
         time_scale: Real seconds of a virtual one, > 0.
-        transport: `tcp` or `mqtt`.
         host: Address to listen at.
         port: Port; 0 for a free one.
         kill: Clients that are killed (`faults.parsed`).
@@ -50,7 +51,6 @@ class Options(NamedTuple):
 
     compute: str = "sleep"
     time_scale: float = 1.0
-    transport: str = "tcp"
     host: str = "127.0.0.1"
     port: int = 0
     kill: tuple[str, ...] = ()
@@ -75,15 +75,19 @@ class Recorded(NamedTuple):
 class _Stage:
     """What the runs of a testbed share."""
 
-    def __init__(self, options: Options, folder: Path, several: bool, say: Say) -> None:
+    def __init__(
+        self, options: Options, scenario: Any, folder: Path, several: bool, say: Say
+    ) -> None:
         self.options, self.say = options, say
+        self.scenario = scenario.model_dump(mode="json", exclude_unset=True)
         self.interrupted = False
+        self.measured: dict[int, dict[str, float]] = {}
         self._folder, self._several = folder, several
 
-    def log(self, run: Run) -> Log:
-        """Returns the log of a run."""
+    def path(self, name: str, run: Run, ending: str) -> Path:
+        """Returns the path of a file of a run."""
         number = f"-{run.number + 1}" if self._several else ""
-        return Log(self._folder / f"log{number}.csv")
+        return self._folder / f"{name}{number}.{ending}"
 
 
 @dataclass(frozen=True)
@@ -103,8 +107,8 @@ class RealTimeline(SimulatedTimeline):
         """What makes it."""
         options: Options = self.stage.options
         return (
-            f"a testbed, over {options.transport}, by {options.compute}, a virtual "
-            f"second {options.time_scale:g} s"
+            f"a testbed, by {options.compute}, a virtual second {options.time_scale:g} "
+            f"s"
         )
 
     def _digest(self) -> str:
@@ -124,12 +128,19 @@ class RealTimeline(SimulatedTimeline):
         yield self._acted_out(stage)
 
     def _acted_out(self, stage: _Stage) -> Chunk:
-        options, learner = stage.options, Learner(self.workload)
+        options = stage.options
         faults = [
             fault
             for what in ("kill", "pause", "slow")
             for fault in parsed(what, getattr(options, what), self.num_clients)
         ]
+        learner = Learner(self.workload)
+        if options.compute == "gradients":
+            device.before_import()
+            from .gradients import Gradients
+
+            device.use_cache()
+            learner = Gradients(self.run, stage.scenario)
         secret = secrets.token_bytes(32)
         lines = TcpChannels(
             lambda: Reception(secret, self.num_clients, learner.most),
@@ -137,7 +148,8 @@ class RealTimeline(SimulatedTimeline):
             options.host,
             options.port,
         )
-        log, processes = stage.log(self.run), ClientProcesses()
+        log = Log(stage.path(LOG, self.run, "csv"))
+        processes = ClientProcesses()
         try:
             world = RealWorld(self, lines, processes, learner, options.time_scale)
             world.clock_of_testbed.interrupted = lambda: stage.interrupted
@@ -166,6 +178,10 @@ class RealTimeline(SimulatedTimeline):
             processes.close()
             lines.close()
             log.close()
+        learner.catch_up()
+        if (model := learner.model()) is not None:
+            np.save(stage.path(MODEL, self.run, "npy"), model)
+            stage.measured[self.run.number] = learner.measured()
         assert reason is not None
         rows, jobs = recorder.take(world.seconds, final=True)
         check(rows, self.num_registers)
@@ -183,7 +199,8 @@ def act_out(
 
     The folder gets `log.csv` (`log-1.csv` and so on of several runs), `timeline`, which
     is what `stalesim timeline` writes of a simulated world, and where the scenario has
-    a problem `study`, which replays it through the engine.
+    a problem `study`, which replays it through the engine. With real gradients it gets
+    `model.npy`, the server's model at the end.
 
     Args:
         scenario: Scenario with or without a problem.
@@ -202,11 +219,13 @@ def act_out(
             f"{folder}: must be a new or empty folder, but there is something; choose "
             f"another by --out"
         )
-    stage = _Stage(options, folder, len(expand(scenario)) > 1, say)
+    stage = _Stage(options, scenario, folder, len(expand(scenario)) > 1, say)
 
     def made(run: Run) -> RealTimeline:
         simulated: Any = timeline(run)
-        refuse(simulated.protocol, simulated.num_clients, MOST_CLIENTS)
+        refuse(simulated, MOST_CLIENTS)
+        if options.compute == "gradients":
+            _refuse_undivided(run.scenario)
         known = {f.name: getattr(simulated, f.name) for f in fields(SimulatedTimeline)}
         return RealTimeline(**known, run=run, stage=stage)
 
@@ -216,9 +235,11 @@ def act_out(
         return Recorded(recorded, None, stage.interrupted)
     from .. import studies
 
-    tree = scenario.model_dump(mode="json", exclude_unset=True)
-    tree["timeline"] = {"replay": str((folder / TIMELINE).absolute())}
-    study = studies.simulate(validated(tree), folder / STUDY)
+    replayed = {"replay": str((folder / TIMELINE).absolute())}
+    tree = validated(stage.scenario | {"timeline": replayed})
+    study = studies.simulate(tree, folder / STUDY)
+    for number, own in stage.measured.items():
+        say(_compared(study, number, own))
     return Recorded(recorded, study, interrupted=False)
 
 
@@ -234,17 +255,39 @@ def _check(scenario: Any, options: Options) -> None:
             "timeline.replay must not be set on a testbed, which makes a timeline of "
             "its own; remove it"
         )
-    for name, known in (("compute", COMPUTE), ("transport", TRANSPORTS)):
-        given = getattr(options, name)
-        if given not in known:
-            raise UserError(
-                f"--{name} must be {' or '.join(known)}, got {shown(given)}; "
-                f"{suggestion(given, known)}"
-            )
+    given = options.compute
+    if given not in COMPUTE:
+        raise UserError(
+            f"--compute must be {' or '.join(COMPUTE)}, got {shown(given)}; "
+            f"{suggestion(given, COMPUTE)}"
+        )
+    if given == "gradients" and not hasattr(scenario, "problem"):
+        raise UserError(
+            "--compute must be sleep for a scenario without a problem, got gradients; "
+            "add one, or remove the option"
+        )
     if not 0 < options.time_scale < float("inf"):
         raise UserError(
             f"--time-scale must be > 0 real seconds of a virtual one, got "
             f"{options.time_scale:g}; change it"
+        )
+
+
+def _compared(study: Study, number: int, own: dict[str, float]) -> str:
+    """Returns a line on the server's model, and on that of the replay of its run."""
+    evaluations = study.table("evaluations")
+    last = evaluations[evaluations["run"] == number].tail(1)  # none of a failed run
+    pairs = (f"{name} {one:.6g} ({last[name].max():.6g})" for name, one in own.items())
+    label = study.manifest["runs"][number]["label"]
+    return f"{label}: the server's model (its replay's): {', '.join(pairs)}"
+
+
+def _refuse_undivided(scenario: Any) -> None:
+    if not scenario.algorithm.divided:
+        raise ScenarioError(
+            f"algorithm.kind must be one whose clients compute by themselves with "
+            f"--compute gradients, got {scenario.algorithm.kind!r}; remove the option, "
+            f"or take another"
         )
 
 

@@ -4,7 +4,7 @@ import signal
 import time
 from collections.abc import Callable
 from math import inf
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 from ..config.errors import ScenarioError, UserError
 from ..recorders.recorder import Recorder
@@ -176,7 +176,9 @@ class RealWorld(World):
 
     def _is_busy(self) -> bool:
         waited = {*self._asked, *self._jobs}
-        return any(client in self._there for client in waited)
+        return any(client in self._there for client in waited) or any(
+            self._processes.runs(client) for client in self._back
+        )
 
     def _hear(self, client: int, message: Envelope) -> None:
         """Hears a client; one that says what makes no sense is dropped."""
@@ -254,18 +256,30 @@ class RealWorld(World):
         return {"kill": kill, "pause": pause, "slow": slow}[fault.what]
 
     def _write(self, recorder: Recorder, log: Log) -> None:
-        """Writes down the jobs that have ended since."""
+        """Applies what was recorded since, and writes down the jobs that have ended."""
+        self._learner.catch_up()
         for entry, times in recorder.ended(self._logged):
             log.add(entry, times, float(self.env.now))
+            self._learner.forget(*entry[:2])
             self._logged += 1
 
 
-def refuse(protocol: Any, num_clients: int, most: int) -> None:
+def refuse(played: SimulatedTimeline, most: int) -> None:
     """Refuses what cannot be acted out on one machine.
+
+    Args:
+        played: Timeline of the scenario.
+        most: Most clients.
 
     Raises:
         ScenarioError: saying what to do.
     """
+    protocol, num_clients = played.protocol, played.num_clients
+    if played.quota is not None:
+        raise ScenarioError(
+            "a privacy budget must not be set on a testbed, which counts no messages; "
+            "remove it, or simulate it (stalesim run)"
+        )
     if not protocol.on_testbed:
         raise ScenarioError(
             f"protocol.kind must be one that a testbed acts out, got "

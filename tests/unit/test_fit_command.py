@@ -8,6 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from stalesim.analysis import timelines
+from stalesim.analysis.timelines import fits
 from stalesim.simulator.cli import commands
 from stalesim.simulator.config.errors import UserError
 from stalesim.simulator.scenario.reading import loads_any, read_any
@@ -65,6 +66,19 @@ def test_a_log_becomes_a_world_with_its_memory(tmp_path: Path) -> None:
     page = path.with_suffix(".md").read_text()
     assert "client-1" in page
     assert (tmp_path / "figures" / "world-fit-compute.png").exists()
+
+
+def test_the_page_says_what_clients_share(tmp_path: Path) -> None:
+    world = world_of(read_log(log_of(tmp_path, time=60)), tmp_path / "world")
+    law = {"law": "autoregressive", "of": {"law": "lognorm", "s": 0.1, "scale": 1.0}}
+    law |= {"correlation": 0.9}
+    slowdown = {"kind": "shared", "factor": law, "every": 4.0, "stages": ["compute"]}
+    tree = world.tree | {"clients": world.tree["clients"] | {"slowdowns": [slowdown]}}
+    page, *_ = fits.save(world._replace(tree=tree), tmp_path / "world.yaml", ())
+    assert (
+        "All clients share a factor of compute, a new one every 4 s: autoregressive "
+        "(correlation 0.9) of lognorm (s 0.1, scale 1.0).\n"
+    ) in page.read_text()
 
 
 def test_the_fitted_world_is_as_fast_and_stale_as_the_log(tmp_path: Path) -> None:

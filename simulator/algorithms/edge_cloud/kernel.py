@@ -18,6 +18,7 @@ from ...learning.horizontal import HorizontalProblem
 from ...setup import RunSetup
 from .. import client_work
 from ..base import (
+    Divided,
     Event,
     Info,
     Probeable,
@@ -47,7 +48,19 @@ class EdgeCloudState(NamedTuple):
     key: Key[Array, ""]
 
 
-class DelayedSgd(Probeable):
+class Sent(NamedTuple):
+    """What the client of a row sends, and what the row's diagnostics need.
+
+    Attributes:
+        message: Its message.
+        info: Diagnostics, the loss among them.
+    """
+
+    message: Float[Array, "W ..."]
+    info: Info
+
+
+class DelayedSgd(Divided, Probeable):
     """Applies clipped and noisy gradients, each taken at what its client read.
 
     Attributes:
@@ -88,22 +101,55 @@ class DelayedSgd(Probeable):
         average = weights if self.averaged else None
         return EdgeCloudState(weights, registers, average, key)
 
-    def step(
+    def kept(self, state: EdgeCloudState) -> None:
+        """Returns what clients keep from job to job: nothing."""
+        del state
+
+    def opened(
         self, problem: HorizontalProblem, state: EdgeCloudState, event: Event
+    ) -> EdgeCloudState:
+        """Returns the state with the version before a row in its register."""
+        del problem
+        registers = client_work.keep(state.registers, state.weights, event)
+        return state._replace(registers=registers)
+
+    def given(self, state: EdgeCloudState, event: Event) -> Float[Array, "W ..."]:
+        """Returns what the client of a row has read."""
+        return client_work.read(state.registers, event)
+
+    def computed(
+        self,
+        problem: HorizontalProblem,
+        key: Key[Array, ""],
+        event: Event,
+        given: Float[Array, "W ..."],
+    ) -> Sent:
+        """Returns what the client of a row sends, of what it is given."""
+        work = self._work(problem, key, given[0], event)
+        info = {"loss": work.loss, "gradient_norm": norm(work.gradient)} | work.info
+        return jax.tree.map(lambda value: value[None], Sent(work.message, info))
+
+    def contribute(
+        self, problem: HorizontalProblem, state: EdgeCloudState, event: Event
+    ) -> Sent:
+        """Returns what the client of a row sends."""
+        return self.computed(problem, state.key, event, self.given(state, event))
+
+    def apply(
+        self,
+        problem: HorizontalProblem,
+        state: EdgeCloudState,
+        event: Event,
+        sent: Sent,
     ) -> tuple[EdgeCloudState, Info]:
         """Applies one COMMIT of one contribution."""
-        registers = client_work.keep(state.registers, state.weights, event)
-        read = client_work.read(registers, event)[0]
-        work = self._work(problem, state.key, read, event)
+        del problem
+        message, info = jax.tree.map(lambda value: value[0], sent)
         now = self._stage(event.version + 1)
         step_size = self._step_size(now, event.version)
-        moved = state.weights - step_size * work.message
+        moved = state.weights - step_size * message
         weights = jnp.where(event.present()[0], moved, state.weights)
-        info = work.info | {
-            "loss": work.loss,
-            "step_size": step_size,
-            "gradient_norm": norm(work.gradient),
-        }
+        info |= {"step_size": step_size}
         if self.noise:
             info |= {"stage": now + 1, "sensitivity": self.sensitivity[now]}
         average = state.average
@@ -112,7 +158,7 @@ class DelayedSgd(Probeable):
             share = 1 / (event.version + 2).astype(weights.dtype)
             moved = average + share * (weights - average)
             average = jnp.where(event.present()[0], moved, average)
-        return EdgeCloudState(weights, registers, average, state.key), info
+        return EdgeCloudState(weights, state.registers, average, state.key), info
 
     def read_out(self, state: EdgeCloudState) -> Float[Array, "..."]:
         """Returns the server's model, or the average of its iterates."""
@@ -122,8 +168,7 @@ class DelayedSgd(Probeable):
         self, problem: HorizontalProblem, state: EdgeCloudState, event: Event
     ) -> dict[str, Array]:
         """Returns the row's message, the gradient in it, and where from."""
-        registers = client_work.keep(state.registers, state.weights, event)
-        read = client_work.read(registers, event)
+        read = self.given(self.opened(problem, state, event), event)
         work = self._work(problem, state.key, read[0], event)
         return {
             "message": work.message[None],

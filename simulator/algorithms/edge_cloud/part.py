@@ -51,6 +51,7 @@ class EdgeCloud(Algorithm):
     place of the last one."""
 
     family: ClassVar[str] = "horizontal"
+    divided: ClassVar[bool] = True
     protocols: ClassVar[tuple[str, ...]] = ("asynchronous", "cyclic")
 
     def structure(self) -> dict[str, Any]:

@@ -52,6 +52,18 @@ class ChainState(NamedTuple):
     server: Any
 
 
+class Given(NamedTuple):
+    """What the workers of a row work with.
+
+    Attributes:
+        read: Models that they have read, as wide as registers.
+        own: State of the work and of each stage of sending, of these workers.
+    """
+
+    read: Float[Array, "W ..."]
+    own: tuple[Any, ...]
+
+
 class Sent(NamedTuple):
     """What the workers of a row send, and what the row's diagnostics need.
 
@@ -130,7 +142,22 @@ class Chain(Divided, Probeable):
         self, problem: HorizontalProblem, state: ChainState, event: Event
     ) -> Sent:
         """Returns what each worker of a row sends."""
-        work, after = self._contribute(problem, state, event)
+        return self.computed(problem, state.key, event, self.given(state, event))
+
+    def given(self, state: ChainState, event: Event) -> Given:
+        """Returns what each worker of a row has read, and what it keeps."""
+        read = client_work.read(state.registers, event)
+        return Given(read, optimizing.of_workers(state.clients, event.worker))
+
+    def computed(
+        self,
+        problem: HorizontalProblem,
+        key: Key[Array, ""] | None,
+        event: Event,
+        given: Given,
+    ) -> Sent:
+        """Returns what each worker of a row sends, of what it is given."""
+        work, after = self._computed(problem, key, event, given)
         return Sent(work.message, work.statistics, work.loss, work.info, after)
 
     def apply(
@@ -187,12 +214,12 @@ class Chain(Divided, Probeable):
     ) -> dict[str, Array]:
         """Returns the row's messages, the gradients in them, and where from."""
         state = self.opened(problem, state, event)
-        read = client_work.read(state.registers, event)
-        work, _ = self._contribute(problem, state, event)
+        given = self.given(state, event)
+        work, _ = self._computed(problem, state.key, event, given)
         return {
             "message": work.message,
             "gradient": work.gradient,
-            "state": problem.narrowed(read),
+            "state": problem.narrowed(given.read),
         }
 
     def _row(
@@ -222,19 +249,20 @@ class Chain(Divided, Probeable):
         info = {name: mean_of(present, value) for name, value in info.items()}
         return row, arrived, counts, info
 
-    def _contribute(
-        self, problem: HorizontalProblem, state: ChainState, event: Event
+    def _computed(
+        self,
+        problem: HorizontalProblem,
+        key: Key[Array, ""] | None,
+        event: Event,
+        given: Given,
     ) -> tuple[Work, tuple[Any, ...]]:
         """Returns what each worker of a row sends, and the states of their stages."""
         step_size = self.local_step_size.at(event.version)
-        read = client_work.read(state.registers, event)
 
         def of_worker(
             read: Array, samples: Array, worker: Array, number: Array, own: Any
         ) -> tuple[Work, tuple[Any, ...]]:
-            job = ClientJob(
-                problem, read, samples, step_size, worker, number, state.key
-            )
+            job = ClientJob(problem, read, samples, step_size, worker, number, key)
             work, after = self.work(job, own[0])
             states = [after]
             for stage, before in zip(self.sent, own[1:], strict=True):
@@ -242,10 +270,9 @@ class Chain(Divided, Probeable):
                 states.append(after)
             return work, tuple(states)
 
-        own = optimizing.of_workers(state.clients, event.worker)
         samples = client_work.samples_of(event, self.local_steps)
-        workers = (read, samples, event.worker, event.job, own)
-        if read.shape[0] > 1:
+        workers = (given.read, samples, event.worker, event.job, given.own)
+        if event.worker.size > 1:
             return jax.vmap(of_worker)(*workers)
         # With an axis of one, XLA would write the batch a second time, transposed.
         alone = of_worker(*jax.tree.map(lambda value: value[0], workers))

@@ -29,9 +29,9 @@ class QueueRecorder(Recorder):
 
     def send(self, client: int, time: Any) -> None:
         """Lets a task of a client read the current version, and wait."""
-        before, started = self._current(client), self._started[client]
+        before, started = self.current(client), self._started[client]
         self.read(client, time)
-        self._waiting[client].append(self._current(client))
+        self._waiting[client].append(self.current(client))
         self._set(client, before)
         self._started[client] = started
 

@@ -58,7 +58,7 @@ class TreeRecorder(Recorder):
 
     def finish(self, client: int, time: Any) -> DoneJob:
         """Ends a client's job; what comes of it is on its way."""
-        read = self._current(client)
+        read = self.current(client)
         if read.read_slot != NO_SLOT:
             self._readers[read.read_slot] -= 1  # it is the current one, and stays
         self._read_time[client] = self._timing[client] = None
@@ -101,7 +101,7 @@ class TreeRecorder(Recorder):
         Returns:
             What the one has read that the client is at, and its timing.
         """
-        before = self._current(done.client), self._timing[done.client]
+        before = self.current(done.client), self._timing[done.client]
         del self._done[done.client, done.read.job]
         self._set(done.client, done.read)
         if done.read.read_slot != NO_SLOT:

@@ -1,0 +1,311 @@
+"""Real gradients: what the server sends and applies, and what clients compute of it.
+
+The algorithm is the scenario's own kernel, in two parts (`algorithms.base.Divided`):
+each client does the work of its jobs, on the samples that it has in a simulation, and
+the server applies what has arrived, row by row as they are recorded. A message's body
+is a tree of arrays, one after the other, raw and little-endian; both sides know their
+shapes.
+"""
+
+from collections.abc import Mapping
+from functools import partial
+from math import prod
+from typing import Any
+
+import jax
+import numpy as np
+from jaxtyping import Int
+
+from ..algorithms.base import Event
+from ..config.errors import ScenarioError
+from ..engine import execute
+from ..engine.execute import Program, null_events, put, row_of
+from ..engine.row_stream import Segment
+from ..keys import key_of
+from ..recorders.recorder import Recorder
+from ..scenario.reading import validated
+from ..scenario.study import Run, expand
+from ..simulation import prepare
+from ..timeline import NO_SLOT, NO_WORKER, Kind
+from .learner import Learner, Sent
+from .wire import Envelope, WireError
+
+
+class Layout:
+    """How the arrays of a tree stand in a message's body.
+
+    Args:
+        like: Tree of arrays, or of their shapes.
+
+    Attributes:
+        size: Bytes of the body.
+    """
+
+    def __init__(self, like: Any) -> None:
+        leaves, self._tree = jax.tree.flatten(like)
+        self._leaves = [
+            (leaf.shape, np.dtype(leaf.dtype).newbyteorder("<")) for leaf in leaves
+        ]
+        self.size = sum(prod(shape) * kind.itemsize for shape, kind in self._leaves)
+
+    def packed(self, tree: Any) -> bytes:
+        """Returns the body of a tree."""
+        pairs = zip(jax.tree.leaves(tree), self._leaves, strict=True)
+        return b"".join(np.asarray(leaf, kind).tobytes() for leaf, (_, kind) in pairs)
+
+    def unpacked(self, body: bytes) -> Any:
+        """Returns the tree of a body.
+
+        Raises:
+            WireError: It has another size.
+        """
+        if len(body) != self.size:
+            raise WireError(f"a message has {len(body)} bytes, and not {self.size}")
+        arrays, at = [], 0
+        for shape, kind in self._leaves:
+            found = np.frombuffer(body, kind, prod(shape), at).reshape(shape)
+            arrays.append(found.astype(kind.newbyteorder("="), copy=False))
+            at += found.nbytes
+        return jax.tree.unflatten(self._tree, arrays)
+
+
+class Numerics:
+    """A run's kernel and problem, and the layouts of its messages.
+
+    Attributes:
+        prepared: The run with its numerics.
+        parts: Its kernel and its problem.
+        key: Its key.
+        given: Layout of what a client is given.
+        sent: Layout of what it sends.
+
+    Args:
+        run: Run of a study.
+    """
+
+    def __init__(self, run: Run) -> None:
+        self.prepared = found = prepare(run)
+        self.parts: Any = found.kernel, found.problem
+        kernel, problem = self.parts
+        with self.precise():
+            self.key = key_of(run.seed)
+            start = partial(execute.start, num_registers=found.timeline.num_registers)
+            state = jax.eval_shape(start, kernel, problem, self.key).state
+            event = self.event(0, 0)
+            given = jax.eval_shape(kernel.given, state, event)
+            self.given = Layout(given)
+            self.sent = Layout(
+                jax.eval_shape(kernel.computed, problem, self.key, event, given)
+            )
+
+    def precise(self) -> Any:
+        """Returns a context in which numbers have the run's precision."""
+        return jax.enable_x64(self.prepared.scenario.engine.precision == "float64")
+
+    def event(
+        self,
+        client: int,
+        job: int,
+        version: int = 0,
+        samples: Int[np.ndarray, " S"] | None = None,
+        read_slot: int = NO_SLOT,
+        keep_slot: int = NO_SLOT,
+    ) -> Event:
+        """Returns a row of one client's job."""
+        if samples is None:
+            samples = np.zeros(self.prepared.sampler.width)
+        alone = {
+            "worker": client,
+            "job": job,
+            "staleness": 0,
+            "read_slot": read_slot,
+            "samples": samples,
+        }
+        return Event(
+            kind=np.array(Kind.COMMIT, np.int32),  # pyright: ignore
+            version=np.array(version, np.int32),  # pyright: ignore
+            keep_slot=np.array(keep_slot, np.int32),  # pyright: ignore
+            **{name: np.array([value], np.int32) for name, value in alone.items()},  # pyright: ignore
+        )
+
+
+class Gradients(Learner):
+    """The server's model: each row is applied as it is recorded.
+
+    Args:
+        run: Run of a study.
+        scenario: Its study, as nested mappings.
+
+    Raises:
+        UserError: Its clients cannot compute it.
+    """
+
+    def __init__(self, run: Run, scenario: Mapping[str, Any]) -> None:
+        self._numerics = numerics = Numerics(run)
+        self._prepared = prepared = numerics.prepared
+        self._refuse_unforeseen()
+        self._welcome = {"scenario": scenario, "run": run.number}
+        self._recorder: Recorder | None = None
+        self._applied = 0  # rows
+        self._sent: dict[tuple[int, int], Any] = {}
+        self._nothing = numerics.sent.unpacked(bytes(numerics.sent.size))
+        with numerics.precise():
+            self._program = Program(*numerics.parts)
+            registers = prepared.timeline.num_registers
+            self._carry = self._program.start(numerics.key, registers)
+            # Rows that change nothing: they compile what is needed later.
+            width = prepared.timeline.width
+            self._apply(row_of(null_events(1, width, prepared.samples), 0))
+            self._given(numerics.event(NO_WORKER, 0))
+
+    def _refuse_unforeseen(self) -> None:
+        """Refuses work that depends on when it will be applied.
+
+        Raises:
+            ScenarioError: Local steps whose size falls by the server's versions.
+        """
+        kernel, sampler = self._numerics.parts[0], self._prepared.sampler
+        # Of one step the size plays no part: the server's step has its own.
+        if sampler.steps > 1 and not kernel.local_step_size.is_constant:
+            raise ScenarioError(
+                "the step size of several local steps must be constant with --compute "
+                "gradients, since a client cannot know at which version its "
+                "contribution will be applied; take a number"
+            )
+
+    @property
+    def most(self) -> int:
+        """Most bytes of a message."""
+        return max(self._numerics.given.size, self._numerics.sent.size)
+
+    def welcome(self) -> Sent:
+        """Returns what a client must know to compute."""
+        return {"type": "welcome"} | self._welcome, b""
+
+    def follow(self, recorder: Recorder) -> None:
+        """Applies from now on what a recorder records."""
+        self._recorder = recorder
+
+    def read(self, client: int) -> Sent:
+        """Returns what a client is given, and the version that it reads."""
+        self.catch_up()
+        recorder = self._recorder
+        assert recorder is not None
+        job, _, version, slot = recorder.current(client)
+        keep = recorder.latest(1).write_slot if self._applied else [NO_SLOT]
+        event = self._numerics.event(
+            *(client, job, recorder.version),
+            read_slot=slot,
+            keep_slot=keep[0],
+        )
+        given = self._numerics.given.packed(self._given(event))
+        return {"version": version}, given
+
+    def arrive(self, client: int, message: Envelope) -> None:
+        """Takes up what a client has computed.
+
+        Raises:
+            WireError: It is not what was asked for.
+        """
+        assert self._recorder is not None
+        job = client, self._recorder.current_job(client)
+        self._sent[job] = self._numerics.sent.unpacked(message.body)
+
+    def catch_up(self) -> None:
+        """Applies what was recorded since."""
+        recorder, before = self._recorder, self._applied
+        if recorder is None or recorder.num_rows == before:
+            return
+        new = recorder.num_rows - before
+        rows = recorder.latest(min(new + 1, recorder.num_rows))
+        keep_slot = rows.write_slot[:-1] if before else [NO_SLOT, *rows.write_slot[:-1]]
+        rows = rows.slice(rows.time.size - new, rows.time.size)
+        samples = self._prepared.sampler.attach(rows)
+        events = null_events(new, self._prepared.timeline.width, self._prepared.samples)
+        keep = np.array(keep_slot, np.int32)
+        put(events, 0, Segment(rows, samples, keep, None, None, False, None))
+        for row in range(new):
+            self._apply(row_of(events, row))
+        self._applied = recorder.num_rows
+
+    def forget(self, client: int, job: int) -> None:
+        """Forgets what a job has sent, which has ended."""
+        self._sent.pop((client, job), None)
+
+    def model(self) -> np.ndarray:
+        """Returns the server's model."""
+        with self._numerics.precise():
+            return np.asarray(self._numerics.parts[0].read_out(self._carry.state))
+
+    def measured(self) -> dict[str, float]:
+        """Returns the scenario's metrics of the server's model, those of one number."""
+        metrics = self._prepared.scenario.evaluate.metrics
+        with self._numerics.precise():
+            found = self._program.evaluate(self._carry, metrics)
+            return {name: float(one) for name, one in found.items() if not one.ndim}
+
+    def _apply(self, event: Any) -> None:
+        jobs = zip(event.worker.tolist(), event.job.tolist(), strict=True)
+        sent = [
+            self._nothing if job[0] == NO_WORKER else self._sent.pop(job)
+            for job in jobs
+        ]
+        together = jax.tree.map(lambda *leaves: np.concatenate(leaves), *sent)
+        numerics, carry = self._numerics, self._carry
+        with numerics.precise():
+            state = _applied(*numerics.parts, carry.state, event, together)
+        self._carry = carry._replace(state=state)
+
+    def _given(self, event: Event) -> Any:
+        numerics, carry = self._numerics, self._carry
+        with numerics.precise():
+            state, given = _given(*numerics.parts, carry.state, event)
+        self._carry = carry._replace(state=state)
+        return given
+
+
+class Computing:
+    """A client's part: it computes what it is given.
+
+    Args:
+        scenario: Study, as nested mappings.
+        run: Number of its run.
+        client: Number of the client, from 0.
+
+    Raises:
+        UserError: It cannot be computed here.
+    """
+
+    def __init__(self, scenario: Mapping[str, Any], run: int, client: int) -> None:
+        self._client = client
+        self._numerics = Numerics(expand(validated(scenario))[run])
+        nothing = bytes(self._numerics.given.size)
+        self.compute(Envelope({"job": 0, "version": 0}, nothing))  # compiles it
+
+    def compute(self, job: Envelope) -> bytes:
+        """Returns the body of a job's update."""
+        numerics, (kernel, problem) = self._numerics, self._numerics.parts
+        number = job.header["job"]
+        samples = numerics.prepared.sampler.batch(self._client, number)
+        event = numerics.event(self._client, number, job.header["version"], samples)
+        given = numerics.given.unpacked(job.body)
+        with numerics.precise():
+            sent = _computed(kernel, problem, numerics.key, event, given)
+            return numerics.sent.packed(sent)
+
+
+@partial(jax.jit, donate_argnums=(2,))
+def _applied(kernel: Any, problem: Any, state: Any, event: Event, sent: Any) -> Any:
+    opened = kernel.opened(problem, state, event)
+    return kernel.apply(problem, opened, event, sent)[0]
+
+
+@partial(jax.jit, donate_argnums=(2,))
+def _given(kernel: Any, problem: Any, state: Any, event: Event) -> tuple[Any, Any]:
+    opened = kernel.opened(problem, state, event)
+    return opened, kernel.given(opened, event)
+
+
+@jax.jit
+def _computed(kernel: Any, problem: Any, key: Any, event: Event, given: Any) -> Any:
+    return kernel.computed(problem, key, event, given)

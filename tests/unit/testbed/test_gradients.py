@@ -1,0 +1,154 @@
+"""Clients that compute real gradients, and the model that their server has."""
+
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+
+from stalesim.simulator import simulation
+from stalesim.simulator.config.errors import UserError
+from stalesim.simulator.scenario.reading import validated
+from stalesim.simulator.scenario.study import expand
+from stalesim.simulator.testbed.gradients import Layout
+from stalesim.simulator.testbed.running import Options, act_out
+from stalesim.simulator.testbed.wire import WireError
+from stalesim.simulator.timelines.imported import import_log
+from tests.unit.testbed.test_runs import applied
+
+TREE: dict[str, Any] = {
+    "name": "bed",
+    "problem": {
+        "data": {"kind": "digits", "scale": "unit"},
+        "partition": {"kind": "dirichlet", "clients": 3, "alpha": 0.5},
+        "model": {"kind": "linear"},
+    },
+    "clients": {"compute": {"law": "expon", "scale": 0.01}},
+    "protocol": {"kind": "asynchronous"},
+    "algorithm": {"kind": "sgd", "step_size": 0.5, "batch": 8},
+    "stop": {"commits": 30},
+    "evaluate": {"every": {"commits": 10}},
+}
+GRADIENTS = Options(compute="gradients")
+ADAM = {"kind": "adam", "learning_rate": 0.1, "state": "kept"}
+MLP = {**TREE["problem"], "model": {"kind": "dense", "hidden": [16]}}
+FAMILIES: dict[str, dict[str, Any]] = {
+    "SGD": {},
+    "SGD with a bound, noise and a network": {
+        "protocol": {"kind": "asynchronous", "staleness_bound": 1, "beyond": "stop"},
+        "problem": MLP,
+        "algorithm": {
+            "kind": "sgd",
+            "step_size": 0.5,
+            "mechanism": {"clip_bound": 1.0, "multiplier": 0.1},
+        },
+    },
+    "FedBuff": {
+        "protocol": {"kind": "buffered", "size": 4},
+        "algorithm": {"kind": "fed_buff", "step_size": 0.2, "local_steps": 3},
+        "stop": {"commits": 8},
+    },
+    "FedAvg": {
+        "protocol": {"kind": "synchronous"},
+        "algorithm": {"kind": "fed_avg", "step_size": 0.5, "local_epochs": 1},
+        "stop": {"commits": 6},
+    },
+    "clients with optimisers": {
+        "algorithm": {"kind": "sgd", "step_size": 0.5, "local_optimizer": ADAM},
+        "engine": {"precision": "float64"},
+    },
+    "MAPA": {
+        "algorithm": {
+            "kind": "mapa",
+            "step_size": 0.5,
+            "epsilon": 100.0,
+            "clip_bound": 4.0,
+        },
+    },
+    "collect": {"protocol": {"kind": "collect", "count": 4}, "stop": {"commits": 6}},
+    "t-synchronous": {"protocol": {"kind": "t_synchronous", "t": 2}},
+}
+
+
+def with_changes(changes: dict[str, Any]) -> dict[str, Any]:
+    algorithm = {"batch": 8, **changes.get("algorithm", TREE["algorithm"])}
+    return {**TREE, **changes, "algorithm": algorithm}
+
+
+def replayed(tree: dict[str, Any], timeline: Path) -> tuple[np.ndarray, np.ndarray]:
+    """Returns the model before and after a replay by the simulator's engine."""
+    scenario = validated(tree | {"timeline": {"replay": str(timeline)}})
+    plan = simulation.prepare(expand(scenario)[0])
+    with jax.enable_x64(scenario.engine.precision == "float64"):
+        runner = simulation._runner([plan], simulation._program([plan], "compiled"))
+        start = np.array(plan.kernel.read_out(runner._carry.state))
+        assert list(runner.records())
+        return start, np.asarray(plan.kernel.read_out(runner._carry.state))
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_the_engine_s_replay_has_the_model_of_the_server(
+    family: str, tmp_path: Path
+) -> None:
+    tree, bed = with_changes(FAMILIES[family]), tmp_path / "bed"
+    found = act_out(validated(tree), bed, GRADIENTS)
+    model = np.load(bed / "model.npy")
+    start, expected = replayed(tree, bed / "timeline")
+    np.testing.assert_allclose(model, expected, rtol=0, atol=1e-5)
+    assert np.abs(model - start).max() > 0.01
+    # What was applied, and how stale it was, are in the log as well.
+    again = import_log(bed / "log.csv", tmp_path / "again")
+    assert applied(again) == applied(found.timeline)
+    assert found.study is not None
+    assert found.study.table("evaluations")["test_accuracy"].iloc[-1] > 0.3
+
+
+def test_a_client_computes_before_it_sleeps_what_is_left(tmp_path: Path) -> None:
+    """A law shorter than the computation adds nothing; a longer one is slept."""
+    slow = {"law": "constant", "value": [1e-6, 0.05, 1e-6]}
+    tree = with_changes({"clients": {"compute": slow}, "stop": {"commits": 20}})
+    found = act_out(validated(tree), tmp_path / "bed", GRADIENTS)
+    jobs = found.timeline.table("jobs")
+    done = jobs[jobs["outcome"] == "APPLIED"]
+    took = done["computed_time"] - done["begun_time"]
+    assert (took > 0).all()
+    assert (took[done["client"] == 2] >= 0.05).all()
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        (
+            {"algorithm": {"kind": "malenia", "step_size": 0.1, "batch": 8},
+             "protocol": {"kind": "collect", "harmonic_mean": 1.0}},
+            "algorithm.kind must be one whose clients compute by themselves",
+        ),
+        (
+            {"algorithm": {"kind": "fed_avg", "local_steps": 2, "batch": 8,
+                           "step_size": {"kind": "inverse_root", "value": 1}},
+             "protocol": {"kind": "synchronous"}},
+            "the step size of several local steps must be constant",
+        ),
+    ],
+)  # fmt: skip
+def test_what_clients_cannot_compute_is_refused_in_one_line(
+    changes: dict[str, Any], said: str, tmp_path: Path
+) -> None:
+    with pytest.raises(UserError, match=said) as error:
+        act_out(validated(TREE | changes), tmp_path / "bed", GRADIENTS)
+    assert "\n" not in str(error.value)
+
+
+def test_arrays_stand_one_after_the_other_in_a_message() -> None:
+    tree = {"b": np.arange(3, dtype=np.int32), "a": np.array([[1.5, -2]], np.float32)}
+    layout = Layout(tree)
+    body = layout.packed(tree)
+    assert body == b"\0\0\xc0\x3f\0\0\0\xc0" + b"\0\0\0\0\1\0\0\0\2\0\0\0"
+    found = layout.unpacked(body)
+    assert found.keys() == tree.keys()
+    for name, values in tree.items():
+        np.testing.assert_array_equal(found[name], values)
+        assert found[name].dtype == values.dtype
+    with pytest.raises(WireError, match="20"):
+        layout.unpacked(body + b"\0")
