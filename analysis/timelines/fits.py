@@ -78,8 +78,10 @@ def save(world: "FittedWorld", path: Path, forms: Sequence[str]) -> list[Path]:
     name = path.stem
     head = [f"# {literal(printable(world.tree['source']))}", "", WORDS, ""]
     head += [f"Note: {literal(printable(remark))}\n" for remark in world.remarks]
+    head += [f"Room of {literal(printable(room))}.\n" for room in world.rooms]
     for slowdown in world.tree["clients"].get("slowdowns", ()):
-        head += [f"All clients share a factor: `{slowdown}`\n"]
+        who = "Clients of a room" if "clients" in slowdown else "All clients"
+        head += [f"{who} share a factor: `{slowdown}`\n"]
     if forms:
         with style.context():
             for stem, figure in figures(world.fits):
