@@ -78,10 +78,12 @@ def save(world: "FittedWorld", path: Path, forms: Sequence[str]) -> list[Path]:
     name = path.stem
     head = [f"# {literal(printable(world.tree['source']))}", "", WORDS, ""]
     head += [f"Note: {literal(printable(remark))}\n" for remark in world.remarks]
+    head += [f"Room of {literal(printable(room))}.\n" for room in world.rooms]
     for slowdown in world.tree["clients"].get("slowdowns", ()):
+        who = "Clients of a room" if "clients" in slowdown else "All clients"
         stages, every = " and ".join(slowdown["stages"]), slowdown["every"]
         law = _law(slowdown["factor"])
-        text = f"All clients share a factor of {stages}, a new one every {every:g} s"
+        text = f"{who} share a factor of {stages}, a new one every {every:g} s"
         head += [f"{text}: {law}.\n"]
     if forms:
         with style.context():

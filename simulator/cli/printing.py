@@ -270,7 +270,10 @@ def show_fitted(world: "FittedWorld") -> None:
         clients = counted(len(mine), "client")
         out.say(f"{stage}: {clients}: {kinds}{note if refused else ''}")
     for slowdown in world.tree["clients"].get("slowdowns", ()):
-        out.say(f"{', '.join(slowdown['stages'])}: a factor that all clients share")
+        if "clients" not in slowdown:
+            out.say(f"{', '.join(slowdown['stages'])}: a factor that all clients share")
+    for room in world.rooms:
+        out.say(room)
     for remark in world.remarks:
         out.say(f"Note: {remark}", style="yellow")
 

@@ -49,7 +49,7 @@ class Smooth:
 
     def __init__(self, logs: Logs) -> None:
         some = logs[:: -(-logs.size // 500)]
-        self._mean, self._sd = float(some.mean()), float(some.std())
+        self._mean, self._sd = float(some.mean()), float(some.std() or logs.std())
         apart = some[:, None] - some
         np.fill_diagonal(apart, np.inf)
         usual = self._sd * some.size**-0.2

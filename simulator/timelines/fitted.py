@@ -19,8 +19,9 @@ from jaxtyping import Float
 from .. import inputs
 from ..config.errors import UserError
 from ..config.text import shown
-from ..laws.choosing import Series, SeriesFit, fit_clients
+from ..laws.choosing import Series, SeriesFit
 from ..laws.fitting import fit_law, six
+from ..laws.rooms import TogetherFit, fit_together
 from ..scenario import dialect
 from ..scenario.reading import read_any
 from ..scenario.study import expand
@@ -66,13 +67,15 @@ class FittedWorld(NamedTuple):
         tree: A scenario of a world.
         fits: Of each client and stage.
         remarks: What the world has otherwise than the log, each in a line.
-        tables: Clients and seconds that the scenario reads, by files.
+        tables: Columns that the scenario reads, by files.
+        rooms: Which clients are slow together, each room in a line.
     """
 
     tree: dict[str, Any]
     fits: list[StageFit]
     remarks: list[str]
     tables: dict[Path, dict[str, np.ndarray]]
+    rooms: list[str]
 
 
 def world_of(log: ClientLog, stem: Path) -> FittedWorld:
@@ -84,7 +87,8 @@ def world_of(log: ClientLog, stem: Path) -> FittedWorld:
     """
     groups = {name: {"number": 1} for name in _names(log.labels)}
     fits: list[StageFit] = []
-    remarks, tables, slowdowns = _remarks(log), {}, []
+    remarks, tables, slowdowns, rooms = _remarks(log), {}, [], []
+    names = list(groups)
     for stage, every in _stages(log).items():
         path = stem.with_name(f"{stem.name}.{stage}.parquet")
         own = {"law": "empirical", "path": str(path), "column": "seconds"}
@@ -92,10 +96,16 @@ def world_of(log: ClientLog, stem: Path) -> FittedWorld:
         if stage == "idle":
             every, zeros = _pauses(every)
             pairs = zip(every, measured, strict=True)
-            found, shared = [_of_pauses(*pair) for pair in pairs], None
+            whole = TogetherFit([_of_pauses(*pair) for pair in pairs], None, [])
         else:
             zeros = [0.0] * len(every)
-            found, shared = fit_clients(every, measured, 10.0**-DIGITS)
+            factors = {"law": "empirical", "column": "factor", "order": "resample"}
+            of_rooms = [
+                {**factors, "path": str(_room_path(path, number))}
+                for number in range(1, len(every))
+            ]
+            whole = fit_together(every, measured, of_rooms, 10.0**-DIGITS)
+        found, shared = whole.clients, whole.shared
         for name, fit, zero in zip(groups, found, zeros, strict=True):
             law = fit.law
             if zero:
@@ -107,6 +117,15 @@ def world_of(log: ClientLog, stem: Path) -> FittedWorld:
                 fits.append(StageFit(name, stage, fit.values.size, fit))
         if shared is not None and stage in SHARED:
             slowdowns.append({**shared.slowdown, "stages": [stage]})
+        for number, (room, slowdown, values) in enumerate(whole.rooms, 1):
+            slowdowns.append({**slowdown, "stages": [stage]})
+            if (file := str(_room_path(path, number))) in json.dumps(slowdown):
+                tables[Path(file)] = {"factor": values}
+            who = ", ".join(names[client] for client in room.clients)
+            rooms.append(
+                f"{stage}: {who} are slow together, correlation {room.correlation:.2f} "
+                f"of what is new to each (p = {room.p:.2g})"
+            )
         kept = [i for i, fit in enumerate(found) if str(path) in json.dumps(fit.law)]
         if kept:
             sizes = [found[i].values.size for i in kept]
@@ -130,7 +149,7 @@ def world_of(log: ClientLog, stem: Path) -> FittedWorld:
     size = _buffer(log)
     if size > 1:
         tree["protocol"] = {"kind": "buffered", "size": size}
-    return FittedWorld(tree, fits, remarks, tables)
+    return FittedWorld(tree, fits, remarks, tables, rooms)
 
 
 def write_world(world: FittedWorld, path: Path) -> None:
@@ -263,6 +282,11 @@ def _of_pauses(one: Series, measured: dict[str, Any]) -> SeriesFit:
     return SeriesFit(
         "independent", law, one.seconds, found.p, found.why, {}, {}, nothing, nothing
     )
+
+
+def _room_path(path: Path, number: int) -> Path:
+    """Returns where the factors of a room are, next to the values of its stage."""
+    return path.with_suffix(f".room-{number}.parquet")
 
 
 def _names(labels: list[str]) -> list[str]:

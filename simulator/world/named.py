@@ -14,7 +14,27 @@ WorldName = Literal[
     "pai_job_2",
     "pai_job_3",
     "pai_job_4",
+    "bytedance_ar",
+    "bytedance_se",
+    "bytedance_st",
+    "azure_vms",
+    "flash_phones",
+    "fivegophers",
+    "steam_gpus",
 ]
+
+
+def _replayed(path: str, column: str = "time") -> dict[str, Any]:
+    """Returns a law by which each client has the values of a table in their order."""
+    return {
+        "law": "empirical",
+        "path": path,
+        "column": column,
+        "client": "client",
+        "order": "replay",
+    }
+
+
 NAMED_WORLDS: dict[str, dict[str, Any]] = {
     "equal": {"compute": {"law": "constant", "value": 1}},
     "linear": {"compute": {"law": "constant", "value": "m"}},
@@ -44,15 +64,41 @@ NAMED_WORLDS: dict[str, dict[str, Any]] = {
     **{
         f"pai_job_{job}": {
             "number": 10,
-            "compute": {
-                "law": "empirical",
-                "path": f"recorded/pai/job_{job}.csv.gz",
-                "column": "time",
-                "client": "client",
-                "order": "replay",
-            },
+            "compute": _replayed(f"recorded/pai/job_{job}.csv.gz"),
         }
         for job in (1, 2, 3, 4)
+    },
+    **{
+        f"bytedance_{job}": {
+            "number": ranks,
+            "compute": _replayed(f"recorded/bytedance/{job}.csv.gz"),
+        }
+        for job, ranks in (("ar", 16), ("se", 64), ("st", 8))
+    },
+    "azure_vms": {
+        "compute": {
+            "law": "empirical",
+            "path": "recorded/azure/vms.csv.gz",
+            "column": "time",
+            "order": "resample",
+        }
+    },
+    "flash_phones": {"compute": _replayed("recorded/flash/phones.csv.gz")},
+    "steam_gpus": {"compute": _replayed("recorded/steam/gpus.csv.gz")},
+    "fivegophers": {
+        "number": 6,
+        "compute": {"law": "constant", "value": 1},
+        "download": {
+            "bandwidth": [50386900, 31826100, 78618000, 72994400, 162809000, 109214000]
+        },
+        "slowdowns": [
+            {
+                "kind": "shared",
+                "factor": _replayed("recorded/fivegophers/links.csv.gz", "factor"),
+                "every": 5,
+                "stages": ["download"],
+            }
+        ],
     },
 }
 """Entries of `clients`, by the name of the world.
@@ -64,19 +110,47 @@ shape 1.1, whose mean is 10 s and whose variance is infinite. `universal`: 1 s a
 power, which each client has for 30 of 60 s; for 20 s a job takes ten times as long, and
 for 10 s nothing is computed; the clients' minutes begin one after the other.
 `pai_job_1` to `pai_job_4`: mini-batch times of ten workers, replayed; within a job they
-were normalised to 0..1000, so that seconds are of no known length.
+were normalised to 0..1000, so that seconds are of no known length. `bytedance_ar`,
+`bytedance_se`, `bytedance_st`: seconds that each of 16, 64 and 8 ranks computed in a
+step, replayed. `azure_vms`: virtual machines of one size; a job takes 1 s at the median
+speed. `flash_phones`, `steam_gpus`: each client is a phone or a graphics card, of 160
+and 1,006, and a job takes 1 s on the median one. `fivegophers`: downloads over six 5G
+links; a message is as fast as the 5 s are in which it begins; a job takes 1 s.
 
 Source: methods.md, section 0; Tyurin and Richtarik (2023), section 5; `lomax`:
 Maranjyan, Omar and Richtarik, MindFlayer SGD (2025); `pai_job_1` to `pai_job_4`:
-alibaba/clusterdata, cluster-trace-gpu-v2020/mini-batch-time, CC BY 4.0 (recorded/pai).
+alibaba/clusterdata, cluster-trace-gpu-v2020/mini-batch-time, CC BY 4.0. SOURCE in each
+folder of `recorded` says where its measurements are from, and how they were changed.
 """
 
 RECORDED = {
-    f"pai_job_{job}": (
-        f"mini-batch times of ten workers, replayed, normalised (Alibaba PAI, job "
-        f"{job}; CC BY 4.0)"
-    )
-    for job in (1, 2, 3, 4)
+    **{
+        f"pai_job_{job}": (
+            f"mini-batch times of ten workers, replayed, normalised (Alibaba PAI, job "
+            f"{job}; CC BY 4.0)"
+        )
+        for job in (1, 2, 3, 4)
+    },
+    **{
+        f"bytedance_{job}": (
+            f"seconds that {ranks} ranks computed in a step, replayed (ByteDance, job "
+            f"{job.upper()}; Apache-2.0)"
+        )
+        for job, ranks in (("ar", 16), ("se", 64), ("st", 8))
+    },
+    "azure_vms": (
+        "machines of one size, 1 s at the median speed (Azure, D8s v5; CC BY 4.0)"
+    ),
+    "flash_phones": (
+        "phones by their benchmarks, one a client, 1 s on the median one (FLASH; BSD-2)"
+    ),
+    "fivegophers": (
+        "downloads over six 5G links that move, replayed (5Gophers 1.0; CC BY 4.0)"
+    ),
+    "steam_gpus": (
+        "graphics cards by their shares, one a client, 1 s on the median one (Steam "
+        "survey by BouquetFL; Apache-2.0)"
+    ),
 }
 """What recorded worlds are, with origin and licence."""
 

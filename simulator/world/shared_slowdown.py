@@ -13,6 +13,7 @@ from ..config.errors import ScenarioError
 from ..laws.base import AnyLaw, Draws, Population
 from ..laws.parameters import check_parameter, distinct_values, keys
 from ..streams import Purpose, Streams
+from .clients import Count
 from .presence import Clients, Presence, Times
 from .slowdowns import Factor, Slowdown
 
@@ -23,7 +24,7 @@ MOST_INTERVALS = 10_000_000
 
 
 class SharedSlowdown(Slowdown):
-    """Slows all clients at times, together or each for itself.
+    """Slows clients at times, together or each for itself.
 
     Time is divided into intervals. In each, a client has one draw of a law as the
     factor of what it begins, at a normal score of `sqrt(share) c + sqrt(1 - share) o`:
@@ -41,6 +42,8 @@ class SharedSlowdown(Slowdown):
     """Correlation of the scores of two clients of a room: 0 is independent, 1 alike."""
     room: Quantity = 1
     """Number of each client's room, such as `"ceil(m/10)"`."""
+    clients: Annotated[tuple[Count, ...], Field(min_length=1)] | None = None
+    """Numbers of those that are slowed, from 1; None for all."""
     stages: Annotated[
         tuple[Literal["compute", "upload", "download"], ...], Field(min_length=1)
     ] = ("compute",)
@@ -57,7 +60,13 @@ class SharedSlowdown(Slowdown):
         return True
 
     def check(self, num_clients: int, name: str) -> None:
-        """Refuses a law of no factors, and rooms without a whole number."""
+        """Refuses a law of no factors, rooms without a whole number, other clients."""
+        if self.clients is not None and max(self.clients) > num_clients:
+            raise LocatedError(
+                f"{name}.clients must name clients from 1 to {num_clients}, got "
+                f"{max(self.clients)}; change it",
+                keys(f"{name}.clients"),
+            )
         check_parameter(self.room, num_clients, f"{name}.room")
         for client, room in enumerate(
             distinct_values(self.room, num_clients, f"{name}.room")
@@ -96,6 +105,9 @@ class SharedFactors:
         self._turn = zlib.crc32(population.stage.encode())
         rooms = distinct_values(config.room, size, "room")
         self._room = np.broadcast_to([int(room) for room in rooms], size)
+        self._slow = np.ones(size, bool)
+        if config.clients is not None:
+            self._slow = np.isin(np.arange(1, size + 1), config.clients)
         self._known = np.zeros(size, np.int64)
         self._factors = np.empty((size, BLOCK))
 
@@ -132,6 +144,7 @@ class SharedFactors:
         first = np.cumsum(number) - number - self._known[clients]
         place = np.arange(who.size) - np.repeat(first, number)
         drawn = self._law.draw(Draws(self._uniform(who, place), who, place), None)
+        drawn = np.where(self._slow[who], drawn, 1.0)
         if not (drawn > 0).all():
             raise ScenarioError(
                 "clients.slowdowns.factor must be a law of factors > 0, with which "

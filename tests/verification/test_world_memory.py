@@ -268,6 +268,19 @@ def test_clients_share_as_much_of_their_factors_as_is_said(share: float) -> None
     assert [alone(1, 0, j + 0.5) for j in range(100)] == found[:100, 1].tolist()
 
 
+def test_of_named_clients_others_are_not_slowed() -> None:
+    everyone = SharedSlowdown.model_validate(shared(0.5))
+    some = SharedSlowdown.model_validate(shared(0.5, clients=[1, 3]))
+    at = np.arange(4), np.full(4, 7.5)
+    made = [one.over_time(Population(4, Streams(2))) for one in (everyone, some)]
+    wanted, found = (factors.of_each(*at) for factors in made)
+    np.testing.assert_array_equal(found[[0, 2]], wanted[[0, 2]])
+    np.testing.assert_array_equal(found[[1, 3]], 1)
+    assert (wanted != 1).all()
+    with pytest.raises(ScenarioError, match="clients from 1 to 2, got 3"):
+        some.check(2, "s")
+
+
 def test_rounds_are_the_faster_the_more_clients_share() -> None:
     # Jobs take at least an interval, so that each begins in a new one, whose factor
     # depends on nothing before: rounds are independent.

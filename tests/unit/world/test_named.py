@@ -1,15 +1,25 @@
 """Worlds of the theory by name."""
 
+import gzip
+import os
+from pathlib import Path
+
 import numpy as np
+import pandas as pd
 import pytest
 from pydantic import ValidationError
 
+from docs.generators.recorded import tables, throughput
+from stalesim.simulator.config.errors import ScenarioError
 from stalesim.simulator.protocols import Asynchronous, Synchronous
 from stalesim.simulator.streams import Purpose
+from stalesim.simulator.world import named
 from stalesim.simulator.world.clients import Clients
 from stalesim.simulator.world.named import NAMED_WORLDS
 from stalesim.simulator.world.world import World
 from tests.support import everything, played
+
+RECORDS = Path(named.__file__).parent / "recorded"
 
 
 @pytest.mark.parametrize(
@@ -68,3 +78,85 @@ def test_shuffled_times_make_the_rounds_of_a_recorded_job_slower() -> None:
         rows, *_ = everything(played(Synchronous(), clients, 10, commits=2_182))
         took.append(rows.time[-1])
     assert took[0] / took[1] == pytest.approx(1 - 0.151, abs=0.01)
+
+
+def of_table(name: str) -> pd.DataFrame:
+    return pd.read_csv(RECORDS / f"{name}.csv.gz")
+
+
+@pytest.mark.parametrize(("job", "ranks", "steps"), [("ar", 16, 44), ("st", 8, 32)])
+def test_rounds_of_bytedance_wait_for_the_slowest_rank(job, ranks, steps) -> None:
+    table = of_table(f"bytedance/{job}")
+    seconds = table["time"].to_numpy().reshape(ranks, steps)
+    clients = Clients.model_validate({"world": f"bytedance_{job}"})
+    rows, *_ = everything(played(Synchronous(), clients, ranks, commits=2 * steps))
+    wanted = 2 * seconds.max(axis=0).sum()
+    assert rows.time[-1] == pytest.approx(wanted, rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("name", "table", "number"),
+    [("flash_phones", "flash/phones", 160), ("steam_gpus", "steam/gpus", 1006)],
+)
+def test_each_client_is_one_machine_and_the_median_one_takes_a_second(
+    name, table, number
+) -> None:
+    clients = Clients.model_validate({"world": name, "number": number})
+    world = World(clients, number, 1)
+    drawn = [world.draw(Purpose.COMPUTE, c) for c in [*range(number), 0]]
+    seconds = world.seconds(drawn)
+    np.testing.assert_allclose(seconds[:-1], of_table(table)["time"])
+    assert seconds[-1] == seconds[0]
+    assert np.sum(seconds[:-1] < 1) <= number / 2 <= np.sum(seconds[:-1] <= 1) + 1
+    more = Clients.model_validate({"world": name, "number": number + 1})
+    with pytest.raises(ScenarioError, match=f"none for client {number + 1}"):
+        World(more, number + 1, 1)
+
+
+def test_equal_virtual_machines_differ_by_tenths_of_a_percent() -> None:
+    """Quartiles of the 10,410 measured speeds: 20561.105, 20593.15 and 20613.7575."""
+    world = World(Clients.model_validate({"world": "azure_vms", "number": 1}), 1, 1)
+    times = np.array([world.draw(Purpose.COMPUTE, 0) for _ in range(4000)])
+    assert abs(np.mean(times <= 1) - 0.5) < 4 * 0.5 / 4000**0.5
+    quartiles = of_table("azure/vms")["time"].quantile([0.25, 0.75])
+    wanted = [20593.15 / 20613.7575, 20593.15 / 20561.105]
+    np.testing.assert_allclose(quartiles, wanted, rtol=1e-5)
+
+
+def test_a_download_is_as_fast_as_the_link_is_when_it_begins() -> None:
+    clients = Clients.model_validate({"world": "fivegophers"})
+    _, jobs, _ = everything(played(Asynchronous(), clients, 6, commits=600))
+    factors = of_table("fivegophers/links")["factor"].to_numpy().reshape(6, -1)
+    bandwidth = np.array(clients.download.bandwidth)
+    done = ~np.isnan(jobs.begun_time)
+    assert done.sum() >= 600
+    client, read = jobs.client[done], jobs.read_time[done]
+    wanted = 4 * factors[client, (read / 5).astype(int)] / bandwidth[client]
+    # A difference of times of 100 s has an error of 1e-14.
+    np.testing.assert_allclose(jobs.begun_time[done] - read, wanted, atol=1e-13)
+
+
+def test_tables_are_made_again_of_the_files_that_they_are_from() -> None:
+    folder = Path(os.environ.get("STALESIM_DATA", "")) / "traces"
+    if not folder.is_dir():
+        pytest.skip("the traces are not here: set STALESIM_DATA to their folder")
+    made = {
+        name: "\n".join(",".join(map(str, row)) for row in [columns, *rows]) + "\n"
+        for name, columns, rows in tables(folder)
+    }
+    for path in RECORDS.glob("*/*.csv.gz"):
+        name = f"{path.parent.name}/{path.name.removesuffix('.csv.gz')}"
+        assert gzip.decompress(path.read_bytes()).decode() == made.pop(name)
+    assert not made
+    # What the sources say of themselves, computed otherwise.
+    frame = pd.read_parquet(folder / "bytedance_stragglers/trace-ST.parquet")
+    compute = frame[frame["optype"].astype(str).str.endswith("-compute")]
+    assert of_table("bytedance/st")["time"].sum() == pytest.approx(
+        compute["duration"].sum(), rel=1e-4
+    )
+    speeds = [
+        mine.mean() * 1e6 / 8 for mine in throughput(folder / "5gophers/throughput.csv")
+    ]
+    assert NAMED_WORLDS["fivegophers"]["download"]["bandwidth"] == pytest.approx(
+        speeds, rel=1e-5
+    )
