@@ -96,6 +96,8 @@ class Waves(Program):
     ) -> tuple[Carry, Info]:
         """Executes the rows from `first` up to, not including, `last`, in waves."""
         bounds = np.int32(first), np.int32(last)
+        # With several in flight, devices of a CPU may wait for each other for ever.
+        jax.block_until_ready((carry, infos))
         return _run(
             *self._copies, self._copied(carry), events, *bounds, infos,
             mesh=self._mesh, at_once=self._at_once,
