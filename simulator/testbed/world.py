@@ -274,7 +274,8 @@ def refuse(played: SimulatedTimeline, most: int) -> None:
     Raises:
         ScenarioError: saying what to do.
     """
-    protocol, num_clients = played.protocol, played.num_clients
+    protocol: Any = played.protocol
+    num_clients = played.num_clients
     if played.quota is not None:
         raise ScenarioError(
             "a privacy budget must not be set on a testbed, which counts no messages; "

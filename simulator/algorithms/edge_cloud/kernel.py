@@ -120,11 +120,12 @@ class DelayedSgd(Divided, Probeable):
     def computed(
         self,
         problem: HorizontalProblem,
-        key: Key[Array, ""],
+        key: Key[Array, ""] | None,
         event: Event,
         given: Float[Array, "W ..."],
     ) -> Sent:
         """Returns what the client of a row sends, of what it is given."""
+        assert key is not None
         work = self._work(problem, key, given[0], event)
         info = {"loss": work.loss, "gradient_norm": norm(work.gradient)} | work.info
         return jax.tree.map(lambda value: value[None], Sent(work.message, info))

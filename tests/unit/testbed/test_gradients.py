@@ -152,3 +152,18 @@ def test_arrays_stand_one_after_the_other_in_a_message() -> None:
         assert found[name].dtype == values.dtype
     with pytest.raises(WireError, match="20"):
         layout.unpacked(body + b"\0")
+
+
+@pytest.mark.slow
+def test_a_client_that_is_killed_comes_back_and_computes(tmp_path: Path) -> None:
+    """All are killed, and one is started again, without which there is no end."""
+    kill = ("1@0.1+0.1", "2@0.2", "3@0.3")
+    slow = {"compute": {"law": "expon", "scale": 0.05}}
+    tree, bed = with_changes({"clients": slow}), tmp_path / "bed"
+    found = act_out(validated(tree), bed, GRADIENTS._replace(kill=kill))
+    assert found.timeline.manifest["runs"][0]["stop"] == "commits"
+    _, expected = replayed(tree, bed / "timeline")
+    np.testing.assert_allclose(np.load(bed / "model.npy"), expected, rtol=0, atol=1e-5)
+    jobs = found.timeline.table("jobs")
+    assert (jobs["outcome"] == "CRASHED").any()
+    assert jobs.loc[jobs["read_time"] > 0.3, "client"].isin([1, 3]).all()
