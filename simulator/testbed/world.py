@@ -4,7 +4,7 @@ import signal
 import time
 from collections.abc import Callable
 from math import inf
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from ..config.errors import ScenarioError, UserError
 from ..recorders.recorder import Recorder

@@ -11,7 +11,7 @@ from stalesim.simulator import simulation
 from stalesim.simulator.config.errors import UserError
 from stalesim.simulator.scenario.reading import validated
 from stalesim.simulator.scenario.study import expand
-from stalesim.simulator.testbed.gradients import Layout
+from stalesim.simulator.testbed.gradients import BodyLayout
 from stalesim.simulator.testbed.running import Options, act_out
 from stalesim.simulator.testbed.wire import WireError
 from stalesim.simulator.timelines.imported import import_log
@@ -142,7 +142,7 @@ def test_what_clients_cannot_compute_is_refused_in_one_line(
 
 def test_arrays_stand_one_after_the_other_in_a_message() -> None:
     tree = {"b": np.arange(3, dtype=np.int32), "a": np.array([[1.5, -2]], np.float32)}
-    layout = Layout(tree)
+    layout = BodyLayout(tree)
     body = layout.packed(tree)
     assert body == b"\0\0\xc0\x3f\0\0\0\xc0" + b"\0\0\0\0\1\0\0\0\2\0\0\0"
     found = layout.unpacked(body)
