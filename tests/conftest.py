@@ -45,6 +45,7 @@ COSTLY = (
     *("unit/rollouts/test_players.py", "unit/scenario/test_*_page.py"),
     *("unit/test_c[al]*.py", "unit/test_hostile.py", "unit/test_mutants.py"),
     *("unit/test_*_command.py", "unit/test_tracking.py", "unit/test_wheel.py"),
+    "unit/testbed/test_gradients.py",
     *("unit/analysis/test_claims_critical.py", "unit/scenario/test_own_before.py"),
     "verification/test_claims_at_random.py",
     # They play many timelines, or large ones, or read large files.

@@ -114,7 +114,7 @@ class Divided(Kernel):
         The models that they have read, and what they keep from job to job.
 
         Args:
-            state: As of `contribute`.
+            state: As `contribute` takes it.
             event: The row.
         """
 

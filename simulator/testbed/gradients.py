@@ -31,7 +31,7 @@ from .learner import Learner, Sent
 from .wire import Envelope, WireError
 
 
-class Layout:
+class BodyLayout:
     """How the arrays of a tree stand in a message's body.
 
     Args:
@@ -69,15 +69,15 @@ class Layout:
         return jax.tree.unflatten(self._tree, arrays)
 
 
-class Numerics:
+class TestbedNumerics:
     """A run's kernel and problem, and the layouts of its messages.
 
     Attributes:
         prepared: The run with its numerics.
         parts: Its kernel and its problem.
         key: Its key.
-        given: Layout of what a client is given.
-        sent: Layout of what it sends.
+        given: BodyLayout of what a client is given.
+        sent: BodyLayout of what it sends.
 
     Args:
         run: Run of a study.
@@ -93,8 +93,8 @@ class Numerics:
             state = jax.eval_shape(start, kernel, problem, self.key).state
             event = self.event(0, 0)
             given = jax.eval_shape(kernel.given, state, event)
-            self.given = Layout(given)
-            self.sent = Layout(
+            self.given = BodyLayout(given)
+            self.sent = BodyLayout(
                 jax.eval_shape(kernel.computed, problem, self.key, event, given)
             )
 
@@ -141,7 +141,7 @@ class Gradients(Learner):
     """
 
     def __init__(self, run: Run, scenario: Mapping[str, Any]) -> None:
-        self._numerics = numerics = Numerics(run)
+        self._numerics = numerics = TestbedNumerics(run)
         self._prepared = prepared = numerics.prepared
         self._refuse_unforeseen()
         self._welcome = {"scenario": scenario, "run": run.number}
@@ -278,7 +278,7 @@ class Computing:
 
     def __init__(self, scenario: Mapping[str, Any], run: int, client: int) -> None:
         self._client = client
-        self._numerics = Numerics(expand(validated(scenario))[run])
+        self._numerics = TestbedNumerics(expand(validated(scenario))[run])
         nothing = bytes(self._numerics.given.size)
         self.compute(Envelope({"job": 0, "version": 0}, nothing))  # compiles it
 

@@ -49,12 +49,12 @@ class Log:
         client, _, is_refresh, read_version, commit, outcome, _ = entry
         if is_refresh:
             return
-        read, begun, computed, sent, arrived, applied = times
+        read, began, computed, sent, arrived, applied = times
         word = "lost"
         if outcome == Outcome.REJECTED or commit != NO_COMMIT:
             word = "rejected" if commit == NO_COMMIT else "applied"
         arrived = now if arrived < 0 else arrived  # of a lost one: when it was given up
-        stages = (arrived if t < 0 else t for t in (begun, computed, sent))
+        stages = (arrived if t < 0 else t for t in (began, computed, sent))
         is_applied = word == "applied"
         row = [client + 1, read, *stages, arrived]
         row += [applied if is_applied else "", word, read_version]

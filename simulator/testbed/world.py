@@ -4,7 +4,7 @@ import signal
 import time
 from collections.abc import Callable
 from math import inf
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from ..config.errors import ScenarioError, UserError
 from ..recorders.recorder import Recorder
@@ -274,7 +274,8 @@ def refuse(played: SimulatedTimeline, most: int) -> None:
     Raises:
         ScenarioError: saying what to do.
     """
-    protocol, num_clients = played.protocol, played.num_clients
+    protocol: Any = played.protocol
+    num_clients = played.num_clients
     if played.quota is not None:
         raise ScenarioError(
             "a privacy budget must not be set on a testbed, which counts no messages; "

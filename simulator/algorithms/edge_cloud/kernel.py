@@ -48,7 +48,7 @@ class EdgeCloudState(NamedTuple):
     key: Key[Array, ""]
 
 
-class Sent(NamedTuple):
+class SentGradient(NamedTuple):
     """What the client of a row sends, and what the row's diagnostics need.
 
     Attributes:
@@ -120,18 +120,19 @@ class DelayedSgd(Divided, Probeable):
     def computed(
         self,
         problem: HorizontalProblem,
-        key: Key[Array, ""],
+        key: Key[Array, ""] | None,
         event: Event,
         given: Float[Array, "W ..."],
-    ) -> Sent:
+    ) -> SentGradient:
         """Returns what the client of a row sends, of what it is given."""
+        assert key is not None
         work = self._work(problem, key, given[0], event)
         info = {"loss": work.loss, "gradient_norm": norm(work.gradient)} | work.info
-        return jax.tree.map(lambda value: value[None], Sent(work.message, info))
+        return jax.tree.map(lambda value: value[None], SentGradient(work.message, info))
 
     def contribute(
         self, problem: HorizontalProblem, state: EdgeCloudState, event: Event
-    ) -> Sent:
+    ) -> SentGradient:
         """Returns what the client of a row sends."""
         return self.computed(problem, state.key, event, self.given(state, event))
 
@@ -140,7 +141,7 @@ class DelayedSgd(Divided, Probeable):
         problem: HorizontalProblem,
         state: EdgeCloudState,
         event: Event,
-        sent: Sent,
+        sent: SentGradient,
     ) -> tuple[EdgeCloudState, Info]:
         """Applies one COMMIT of one contribution."""
         del problem

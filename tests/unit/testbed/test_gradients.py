@@ -1,5 +1,6 @@
 """Clients that compute real gradients, and the model that their server has."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from stalesim.simulator import simulation
 from stalesim.simulator.config.errors import UserError
 from stalesim.simulator.scenario.reading import validated
 from stalesim.simulator.scenario.study import expand
-from stalesim.simulator.testbed.gradients import Layout
+from stalesim.simulator.testbed.gradients import BodyLayout
 from stalesim.simulator.testbed.running import Options, act_out
 from stalesim.simulator.testbed.wire import WireError
 from stalesim.simulator.timelines.imported import import_log
@@ -92,16 +93,19 @@ def test_the_engine_s_replay_has_the_model_of_the_server(
     family: str, tmp_path: Path
 ) -> None:
     tree, bed = with_changes(FAMILIES[family]), tmp_path / "bed"
-    found = act_out(validated(tree), bed, GRADIENTS)
+    lines: list[str] = []
+    found = act_out(validated(tree), bed, GRADIENTS, lines.append)
     model = np.load(bed / "model.npy")
     start, expected = replayed(tree, bed / "timeline")
     np.testing.assert_allclose(model, expected, rtol=0, atol=1e-5)
     assert np.abs(model - start).max() > 0.01
     # What was applied, and how stale it was, are in the log as well.
-    again = import_log(bed / "log.csv", tmp_path / "again")
-    assert applied(again) == applied(found.timeline)
-    assert found.study is not None
-    assert found.study.table("evaluations")["test_accuracy"].iloc[-1] > 0.3
+    logged = import_log(bed / "log.csv", tmp_path / "again")
+    assert applied(logged) == applied(found.timeline)
+    # So does the line that is said at the end.
+    (said,) = re.findall(r"test_loss (\S+) \((\S+)\)", lines[-1])
+    own, again = map(float, said)
+    assert own == pytest.approx(again, rel=1e-4)
 
 
 def test_a_client_computes_before_it_sleeps_what_is_left(tmp_path: Path) -> None:
@@ -142,7 +146,7 @@ def test_what_clients_cannot_compute_is_refused_in_one_line(
 
 def test_arrays_stand_one_after_the_other_in_a_message() -> None:
     tree = {"b": np.arange(3, dtype=np.int32), "a": np.array([[1.5, -2]], np.float32)}
-    layout = Layout(tree)
+    layout = BodyLayout(tree)
     body = layout.packed(tree)
     assert body == b"\0\0\xc0\x3f\0\0\0\xc0" + b"\0\0\0\0\1\0\0\0\2\0\0\0"
     found = layout.unpacked(body)
@@ -152,3 +156,18 @@ def test_arrays_stand_one_after_the_other_in_a_message() -> None:
         assert found[name].dtype == values.dtype
     with pytest.raises(WireError, match="20"):
         layout.unpacked(body + b"\0")
+
+
+@pytest.mark.slow
+def test_a_client_that_is_killed_comes_back_and_computes(tmp_path: Path) -> None:
+    """All are killed, and one is started again, without which there is no end."""
+    kill = ("1@0.1+0.1", "2@0.2", "3@0.3")
+    slow = {"compute": {"law": "expon", "scale": 0.05}}
+    tree, bed = with_changes({"clients": slow}), tmp_path / "bed"
+    found = act_out(validated(tree), bed, GRADIENTS._replace(kill=kill))
+    assert found.timeline.manifest["runs"][0]["stop"] == "commits"
+    _, expected = replayed(tree, bed / "timeline")
+    np.testing.assert_allclose(np.load(bed / "model.npy"), expected, rtol=0, atol=1e-5)
+    jobs = found.timeline.table("jobs")
+    assert (jobs["outcome"] == "CRASHED").any()
+    assert jobs.loc[jobs["read_time"] > 0.3, "client"].isin([1, 3]).all()
