@@ -16,9 +16,10 @@ from ...timeline import NO_SAMPLE
 from ..client_work import gathered
 from .client import LocalSteps
 
-BLOCK = 256
-"""Samples of a product, at most, unless one worker has more: what is gathered of more
-of them leaves the cache before it is used (docs/performance.md, "One product")."""
+BLOCK = 64
+"""Samples of a product, at most, unless one worker has more. Of more of them what is
+gathered, or a convolution unfolds, leaves the cache before it is used
+(docs/performance.md, "One product for a round")."""
 
 
 def possible(chain: Any, problem: HorizontalProblem) -> bool:
