@@ -69,6 +69,7 @@ def prepared(
         "algorithm": {"kind": "sgd", "step_size": 0.01, "batch": batch},
         "stop": {"commits": commits},
         "evaluate": {"every": {"commits": commits}, "metrics": ["test_loss"]},
+        "engine": {"chunk": commits},  # no buffer that is mostly empty
     }
     run = Run(0, "base", {}, 0, 1, Scenario.model_validate(tree))
     return simulation.prepare(run)

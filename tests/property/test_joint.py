@@ -20,7 +20,7 @@ from tests.support import SGD, everything
 
 ROUNDS = {"protocol": {"kind": "synchronous"}}
 DOUBLE = {"engine": {"precision": "float64"}, "stop": {"commits": 40}}
-FED_AVG = {"kind": "fed_avg", "step_size": 0.3, "batch": 11}
+FED_AVG = {"kind": "fed_avg", "step_size": 0.3, "batch": 11, "local_steps": 1}
 UNEVEN = {
     "problem": {"partition": {"kind": "sizes", "weights": "m**3", "clients": 7}},
     "algorithm": {**FED_AVG, "batch": 40},
@@ -37,7 +37,7 @@ JOINT: dict[str, tuple[Any, ...]] = {
     ),
     "over-selection": ({"protocol": {"wait_for": 2}},),
     "optimiser of the server": ({"algorithm": {"step_size": 0.03, "optimizer": ADAM}},),
-    "as moves": ({"algorithm": {**FED_AVG, "local_steps": 1}},),
+    "as moves": ({"algorithm": FED_AVG},),
     "evaluated within blocks of rows": (
         {"evaluate": {"every": {"commits": 3}}, "engine": {"chunk": 16}},
     ),
