@@ -1,14 +1,15 @@
-"""One run in waves, next to the same run row by row.
+"""One run in waves, and by one gradient a round, next to the same run row by row.
 
     python benchmarks/waves.py [NAME ...]     # default: all settings below
     CORES=1 python benchmarks/waves.py [NAME ...]
 
 `CORES` is how many devices of JAX there are, by default one for each core; XLA has as
 many threads. Wall time and processor time of the rows of one run, with samples and
-diagnostics, least of some turns; compilation is not in it. Both are of one process, in
-turns, and their losses are compared: rows, waves whose jobs are computed one by one,
-and waves at once, as other devices than CPUs have them. Ratios are wall time row by
-row, by wall time in waves: where other work runs on the machine they say nothing.
+diagnostics, least of some turns; compilation is not in it. All are of one process, in
+turns, and their losses are compared with those of rows whose messages are made one by
+one: waves whose jobs are computed one by one, waves at once, as other devices than CPUs
+have them, and one gradient of a round. Ratios are of processor time, which other work
+on the machine changes least; of several devices wall time is what counts.
 """
 
 import os
@@ -39,7 +40,6 @@ TEXT = {"kind": "text", "block": 64}
 ROUNDS = {"kind": "synchronous"}
 BUFFERED = {"kind": "buffered", "size": 10}
 ASYNCHRONOUS = {"kind": "asynchronous"}
-WAYS = "rows", "waves", "waves at once"
 SETTINGS: dict[str, tuple[Any, ...]] = {
     # data, model, protocol, clients, batch, commits
     "cnn": (IMAGES, CNN, ASYNCHRONOUS, 16, 32, 64),
@@ -71,6 +71,7 @@ def prepared(
         "algorithm": {"kind": "sgd", "step_size": 0.01, "batch": batch},
         "stop": {"commits": commits},
         "evaluate": {"every": {"commits": commits}, "metrics": ["test_loss"]},
+        "engine": {"chunk": commits},  # no buffer that is mostly empty
     }
     run = Run(0, "base", {}, 0, 1, Scenario.model_validate(tree))
     return simulation.prepare(run)
@@ -87,27 +88,37 @@ def once(run: simulation.Prepared, program: Program) -> tuple[float, float, Any]
 
 def main(names: list[str]) -> None:
     devices = jax.local_devices()
-    print(f"{len(devices)} devices; ms a row: wall, processor")
-    print(" | ".join(("", *WAYS, "ratios", "losses differ by")))
+    print(f"{len(devices)} devices; ms a row")
+    print("", "way", "wall", "cpu", "rows' cpu by it", "losses differ by", sep=" | ")
     for name in names or SETTINGS:
         run = prepared(*SETTINGS[name])
         kernel: Any = run.kernel
-        ways = [Program(kernel, run.problem)]
-        ways += [Waves(kernel, run.problem, devices, at_once=w) for w in (False, True)]
-        times, losses = np.full((len(ways), 2), np.inf), [np.zeros(0)] * len(ways)
+        ways = {
+            "rows": Program(kernel, run.problem),
+            "waves": Waves(kernel, run.problem, devices, at_once=False),
+            "waves at once": Waves(kernel, run.problem, devices, at_once=True),
+        }
+        if joined := simulation._joined([run], "compiled"):
+            ways["one gradient"] = Program(*joined, run.problem)
+        times = {way: np.full(2, np.inf) for way in ways}
+        losses = {}
         for _ in range(TURNS + 1):  # the first one compiles
-            for place, program in enumerate(ways):
-                *spent, losses[place] = once(run, program)
-                times[place] = np.minimum(times[place], spent)
-        each = 1000 * times / len(losses[0])
-        print(
-            name,
-            *(f"{wall:.3f}, {cpu:.3f}" for wall, cpu in each),
-            ", ".join(f"{ratio:.2f}" for ratio in times[0, 0] / times[1:, 0]),
-            ", ".join(f"{np.abs(losses[0] - other).max():.1e}" for other in losses[1:]),
-            sep=" | ",
-            flush=True,
-        )
+            for way, program in ways.items():
+                *spent, losses[way] = once(run, program)
+                times[way] = np.minimum(times[way], spent)
+        single = losses["rows"]
+        for way, (wall, cpu) in times.items():
+            print(
+                name,
+                way,
+                *(f"{1000 * spent / len(single):.3f}" for spent in (wall, cpu)),
+                f"{times['rows'][1] / cpu:.2f}",
+                "same"
+                if np.array_equal(losses[way], single)
+                else f"{np.abs(losses[way] - single).max():.1e}",
+                sep=" | ",
+                flush=True,
+            )
 
 
 if __name__ == "__main__":
