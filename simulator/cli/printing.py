@@ -155,10 +155,16 @@ def close(study: "Study", forms: Sequence[str]) -> None:
     out.say(f"Study: {study.folder}")
 
 
-def prepare() -> None:
-    """Imports what closing a study needs, which takes a second."""
+def prepare(forms: Sequence[str]) -> None:
+    """Imports what closing a study needs, which takes a second.
+
+    Args:
+        forms: Formats of its figures, as in `close`.
+    """
     from ...analysis import claims, staleness, summary  # noqa: F401
-    from ...analysis.figures import report  # noqa: F401
+
+    if forms:
+        from ...analysis.figures import report  # noqa: F401
 
 
 def show_failures(study: "Study") -> bool:

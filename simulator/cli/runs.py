@@ -3,6 +3,7 @@
 import contextlib
 import re
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -290,7 +291,7 @@ def _simulate(
             checkpoint_s=checkpoint or None,
             until_decided=until_decided,
             most=most,
-            meanwhile=printing.prepare,
+            meanwhile=partial(printing.prepare, forms),
         )
     printing.close(study, forms)
     if printing.show_failures(study):

@@ -3,7 +3,7 @@
 `R` runs are executed together; a single run has no such axis at all.
 """
 
-from functools import partial
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import jax
@@ -229,6 +229,7 @@ def row_of(events: Event, row: int | Int[Array, ""]) -> Event:
     return jax.tree.map(lambda column: column[row], events)
 
 
+@cache  # a new function would be traced again
 def _batched(batched: bool, shared: bool) -> Any:
     if not batched:
         return advance
