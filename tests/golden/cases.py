@@ -228,7 +228,9 @@ def _cases() -> dict[str, dict[str, Any]]:
     adp = psgd | {"kind": "adp2sgd", "noise": NOISE}
     named = {"accountants": ["rdp", "lemma2", "theorem2"]}
     cases["adp2sgd"] = _case("gossip", HORIZONTAL, adp, privacy=named)
-    cases["adp2sgd age"] = _case("gossip-ring", HORIZONTAL, adp | {"merge": "age"})
+    cases["adp2sgd age"] = _case(
+        "gossip-ring", HORIZONTAL, adp | {"merge": "age"}, metrics=WORKERS
+    )
     cases["adp2sgd all"] = _case("gossip-all", HORIZONTAL, adp)
     cases["sgp"] = _case("push", HORIZONTAL, psgd | {"kind": "sgp"}, metrics=WORKERS)
     harsh = {

@@ -119,6 +119,21 @@ def test_the_distance_of_every_row_is_the_exact_one(
     )
 
 
+@pytest.mark.parametrize("merge", ["mean", "age"])
+def test_rows_have_the_distance_where_a_scenario_looks_at_it(merge: str) -> None:
+    method = {"algorithm": {"merge": merge}}
+    blind = {"evaluate": {"metrics": ["test_loss"]}}
+    window = {"column": "consensus_distance", "below": 0.0}
+    asked, unasked = Ran(method), Ran(method, blind)
+    windowed = Ran(method, blind, {"stop": {"windowed": window}})
+    parts = unasked.memory.tables["commits"]
+    assert not any("consensus_distance" in part for part in parts)
+    distance = windowed("commits", "consensus_distance")
+    np.testing.assert_array_equal(distance, asked("commits", "consensus_distance"))
+    for table, name in (("commits", "loss"), ("evaluations", "test_loss")):
+        np.testing.assert_allclose(unasked(table, name), asked(table, name), 1e-5)
+
+
 @every_run
 def test_means_of_workers_are_those_of_their_table(
     ran: dict[str, Ran], name: str

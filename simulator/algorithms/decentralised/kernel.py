@@ -27,6 +27,21 @@ from ..step_rules import Schedule, Steps, resolve
 from .part import Adp2sgd, Augmentation
 from .part import Decentralised as Config
 
+DISTANCE = "consensus_distance"
+"""Name of the diagnostic, and of the metric."""
+
+
+class Spread(NamedTuple):
+    """How far apart workers' models are, as they would read them.
+
+    Attributes:
+        centre: Their mean.
+        total: Sum of squared distances from it.
+    """
+
+    centre: Float[Array, "..."]
+    total: Float[Array, ""]
+
 
 class DecentralisedState(NamedTuple):
     """All workers' models, and what their jobs under way have read.
@@ -34,8 +49,7 @@ class DecentralisedState(NamedTuple):
     Attributes:
         models: Model of every worker, of any shape; in push-sum the numerators.
         registers: The model that every worker's job has read.
-        centre: mean of what workers would read.
-        spread: sum of squared distances from it.
+        spread: Of all models; None where rows do not have the consensus distance.
         ages: steps in each model; None where models merge by their mean.
         shares: push-sum weights; None without push-sum.
         key: Key of the noise, of random changes of images and of what training draws;
@@ -45,8 +59,7 @@ class DecentralisedState(NamedTuple):
 
     models: Float[Array, "K ..."]
     registers: Float[Array, "K ..."]
-    centre: Float[Array, "..."]
-    spread: Float[Array, ""]
+    spread: Spread | None
     ages: Int[Array, " K"] | None
     shares: Float[Array, " K"] | None
     key: Key[Array, ""] | None
@@ -58,15 +71,13 @@ class _Change(NamedTuple):
 
     Attributes:
         model: Of its workers after it, of two one for both.
-        centre: Mean of all models, as in `DecentralisedState`.
-        spread: Spread of all models, as in `DecentralisedState`.
+        spread: Of all models, as in `DecentralisedState`.
         moments: state of the first worker's optimizer; None without any.
         info: diagnostics.
     """
 
     model: Float[Array, "..."]
-    centre: Float[Array, "..."]
-    spread: Float[Array, ""]
+    spread: Spread | None
     moments: Any
     info: Info
 
@@ -106,6 +117,8 @@ class DecentralisedSgd(Probeable):
         by_age: whether pairs merge by their ages.
         pushes: whether models are shared out as in push-sum.
         num_workers: `K`.
+        measured: Whether every row has the consensus distance, which takes a quarter of
+            the time of a network's run.
         optimizer: each worker's own; None for plain SGD.
         augmenting: Changes of a batch's images; None without any.
     """
@@ -116,6 +129,7 @@ class DecentralisedSgd(Probeable):
     by_age: bool = eqx.field(static=True)
     pushes: bool = eqx.field(static=True)
     num_workers: int = eqx.field(static=True)
+    measured: bool = eqx.field(static=True)
     optimizer: UpdateRule | None = None
     augmenting: Augmenting | None = eqx.field(static=True, default=None)
 
@@ -140,8 +154,9 @@ class DecentralisedSgd(Probeable):
         return DecentralisedState(
             models=models,
             registers=jnp.array(models),
-            centre=weights,
-            spread=jnp.zeros((), weights.dtype),
+            spread=Spread(weights, jnp.zeros((), weights.dtype))
+            if self.measured
+            else None,
             ages=jnp.zeros(K, jnp.int32) if self.by_age else None,
             shares=jnp.ones(K, weights.dtype) if self.pushes else None,
             key=key if keyed else None,
@@ -166,7 +181,7 @@ class DecentralisedSgd(Probeable):
         def same() -> _Change:
             blank = jax.tree.map(lambda s: jnp.zeros(s.shape, s.dtype), shapes)
             info = jax.tree.map(lambda zero: zero + jnp.nan, blank.info)
-            return blank._replace(centre=state.centre, spread=state.spread, info=info)
+            return blank._replace(spread=state.spread, info=info)
 
         def average() -> _Change:
             return self._average(state, event, same())
@@ -180,23 +195,25 @@ class DecentralisedSgd(Probeable):
         state = state._replace(
             models=_put(state.models, event.worker, change.model),
             registers=_put(state.registers, slots, seen),
-            centre=change.centre,
             spread=change.spread,
             ages=self._aged(state, event),
             moments=optimizing.written(state.moments, moved, change.moments),
         )
         if self.mixing is not None:
             state = self._mixed(state, event, self.mixing)
-        distance = state.spread / self.num_workers
-        return state, {**change.info, "consensus_distance": distance}
+        if state.spread is None:
+            return state, change.info
+        distance = state.spread.total / self.num_workers
+        return state, {**change.info, DISTANCE: distance}
 
     def refreshed(self, state: DecentralisedState) -> DecentralisedState:
         """Measures the spread again, before rounding adds up.
 
         Not in a row: a branch that may do so would copy all models in every row.
         """
-        centre, spread = _exact(self._held(state))
-        return state._replace(centre=centre, spread=spread)
+        if state.spread is None:
+            return state
+        return state._replace(spread=_exact(self._held(state)))
 
     def read_out(self, state: DecentralisedState) -> Float[Array, "..."]:
         """Returns the average of all models (A-14)."""
@@ -259,42 +276,47 @@ class DecentralisedSgd(Probeable):
             "step_size": reported.astype(work.loss.dtype),
             **work.info,
         }
-        was, now = (self._seen(state, model, worker) for model in (old, moved))
-        share = 1 / self.num_workers
-        centre = state.centre + (now - was) * share
+        spread = state.spread
+        if spread is not None:
+            was, now = (self._seen(state, model, worker) for model in (old, moved))
+            share = 1 / self.num_workers
+            centre = spread.centre + (now - was) * share
 
-        def gained(was: Array, now: Array, centre: Array) -> Array:
-            drift = now - was
-            return (2 * (was - centre) + (1 + share) * drift) * drift
+            def gained(was: Array, now: Array, centre: Array) -> Array:
+                drift = now - was
+                return (2 * (was - centre) + (1 + share) * drift) * drift
 
-        spread = state.spread + summed(gained, was, now, centre)
-        return _Change(moved, centre, jnp.maximum(spread, 0), moments, info)
+            total = spread.total + summed(gained, was, now, centre)
+            spread = Spread(centre, jnp.maximum(total, 0))
+        return _Change(moved, spread, moments, info)
 
     def _average(
         self, state: DecentralisedState, event: Event, kept: _Change
     ) -> _Change:
         """Merges the models of a row's two workers."""
         one, other = (state.models[event.worker[place]] for place in (0, 1))
-        if state.ages is None:  # the spread loses their distance from their mean
-            lost = 0.5 * summed(lambda a, b: jnp.square(a - b), one, other)
-            spread = jnp.maximum(state.spread - lost, 0)
+        spread = state.spread
+        if state.ages is None:
+            if spread is not None:  # it loses their distance from their mean
+                lost = 0.5 * summed(lambda a, b: jnp.square(a - b), one, other)
+                spread = spread._replace(total=jnp.maximum(spread.total - lost, 0))
             return kept._replace(model=0.5 * (one + other), spread=spread)
         share = self._share(state, event).astype(one.dtype)
         merged = share * one + (1 - share) * other
-        part = 1 / self.num_workers
+        if spread is not None:
+            part = 1 / self.num_workers
 
-        def gained(one: Array, other: Array, merged: Array, centre: Array) -> Array:
-            drifts = merged - one, merged - other
-            of_each = 2 * (one - centre) + drifts[0], 2 * (other - centre) + drifts[1]
-            total = drifts[0] + drifts[1]
-            return of_each[0] * drifts[0] + of_each[1] * drifts[1] - part * total**2
+            def gained(one: Array, other: Array, merged: Array, mean: Array) -> Array:
+                drifts = merged - one, merged - other
+                of_each = 2 * (one - mean) + drifts[0], 2 * (other - mean) + drifts[1]
+                total = drifts[0] + drifts[1]
+                moved = of_each[0] * drifts[0] + of_each[1] * drifts[1]
+                return moved - part * total**2
 
-        spread = state.spread + summed(gained, one, other, merged, state.centre)
-        return kept._replace(
-            model=merged,
-            centre=state.centre + (2 * merged - one - other) * part,
-            spread=jnp.maximum(spread, 0),
-        )
+            total = spread.total + summed(gained, one, other, merged, spread.centre)
+            centre = spread.centre + (2 * merged - one - other) * part
+            spread = Spread(centre, jnp.maximum(total, 0))
+        return kept._replace(model=merged, spread=spread)
 
     def _work(
         self,
@@ -386,8 +408,8 @@ class DecentralisedSgd(Probeable):
             state = state._replace(models=models, shares=shares)
             held = self._held(state)
             registers = jnp.where(ended, held, state.registers)
-            centre, spread = _exact(held)
-            return state._replace(registers=registers, centre=centre, spread=spread)
+            spread = None if state.spread is None else _exact(held)
+            return state._replace(registers=registers, spread=spread)
 
         return jax.lax.fori_loop(0, everyone.astype(jnp.int32), mix, state)
 
@@ -406,19 +428,14 @@ def consensus_distance(
 ) -> Float[Array, ""]:
     """Returns the mean squared distance of workers' models from their mean."""
     del problem
-    return _exact(models)[1] / len(models)
+    return _exact(models).total / len(models)
 
 
-def _exact(held: Float[Array, "K ..."]) -> tuple[Array, Array]:
-    """Returns the mean of some models, and the sum of squared distances from it."""
+def _exact(held: Float[Array, "K ..."]) -> Spread:
+    """Returns the spread of some models, as they are."""
     centre = held.mean(axis=0)
     apart = held - centre[None]
-    return centre, _dot(apart, apart)
-
-
-def _dot(a: Float[Array, "..."], b: Float[Array, "..."]) -> Float[Array, ""]:
-    """Returns the sum of products."""
-    return jnp.vdot(a, b)
+    return Spread(centre, jnp.vdot(apart, apart))
 
 
 def _moved(
@@ -465,6 +482,14 @@ def build(config: Config, setup: RunSetup, constants: Constants) -> Decentralise
         by_age=getattr(config, "merge", "mean") == "age",
         pushes=config.pushes,
         num_workers=setup.shape.num_clients,
+        measured=_measured(setup),
         optimizer=rule_of(getattr(config, "optimizer", None)),
         augmenting=augmenting,
     )
+
+
+def _measured(setup: RunSetup) -> bool:
+    """Says whether a scenario looks at the consensus distance."""
+    window = setup.scenario.stop.windowed
+    asked = setup.scenario.evaluate.metrics
+    return DISTANCE in asked or (window is not None and window.column == DISTANCE)
