@@ -336,6 +336,7 @@ def execute(
             **result.finish(),
             "mode": mode,
             "devices": program.num_devices,
+            "joint": bool(_joined(runs, mode)),
             "batch": len(runs),
             "elapsed_s": elapsed,
             "timeline": prepared.timeline.digest,
@@ -355,9 +356,9 @@ def _program(runs: list[Prepared], mode: str) -> Program:
     if mode == "waves":
         of_parts: Any = first.kernel
         return Waves(of_parts, first.problem, _devices_of_waves(first))
-    kernel, batched = first.kernel, mode in ("batched", "shared")
+    kernels = _joined(runs, mode) or [prepared.kernel for prepared in runs]
+    kernel, batched = kernels[0], mode in ("batched", "shared")
     if batched:
-        kernels = [prepared.kernel for prepared in runs]
         kernel = jax.tree.map(lambda *leaves: jnp.stack(leaves), *kernels)
     return Program(
         kernel,
@@ -366,6 +367,28 @@ def _program(runs: list[Prepared], mode: str) -> Program:
         shared=mode != "batched",
         stepwise=mode == "stepwise",
     )
+
+
+def _joined(runs: list[Prepared], mode: str) -> list[Kernel]:
+    """Returns kernels that make one gradient of a row; none unless that of all runs do.
+
+    Stepwise, they are made one by one, which is the reference. Devices other than a CPU
+    have not been measured.
+    """
+    if mode not in ("compiled", "batched", "shared") or jax.default_backend() != "cpu":
+        return []
+    kernels = [
+        prepared.kernel.joined(prepared.problem)
+        for prepared in runs
+        if prepared.timeline.width > 1
+        and prepared.timeline.cadence.reads_alike
+        # A short type would round what each loss counts.
+        and prepared.run.scenario.engine.compute_dtype is None
+    ]
+    found = [kernel for kernel in kernels if kernel is not None]
+    if len(found) < len(runs):
+        return []
+    return [] if any(run.learning.numerics.coupling for run in runs) else found
 
 
 def _devices_of_waves(prepared: Prepared) -> list[Any]:

@@ -83,6 +83,14 @@ class Kernel(eqx.Module):
         """
         return state
 
+    def joined(self, problem: Any) -> "Kernel | None":
+        """Returns the same rule with one gradient for all workers of a row.
+
+        It holds for rows whose workers have read the same version; by default None,
+        where messages are needed one by one.
+        """
+        del problem
+
     @property
     def per_worker_models(self) -> bool:
         """Whether each worker has a model of its own, in a register of its own."""

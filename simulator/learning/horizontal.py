@@ -119,16 +119,43 @@ class HorizontalProblem(eqx.Module):
             outputs, statistics = drawing(weights, x, key)
         return self._reduced(outputs, y, present), statistics
 
+    def batch_losses(
+        self,
+        weights: Float[Array, "..."],
+        x: Float[Array, "S P"],
+        y: Num[Array, " S *L"],
+        present: Bool[Array, " S"],
+        number: int,
+    ) -> Float[Array, " number"]:
+        """Returns the losses of some batches of one size, as `batch_loss` does.
+
+        Args:
+            weights: Weights of a model that draws and measures nothing in training.
+            x: Features of all batches, one after the other.
+            y: Targets.
+            present: Whether a row is no padding.
+            number: Number of batches.
+        """
+        outputs = self.model.apply(weights, x)
+        each, present = self._each(outputs, y, present)
+        batches = each.reshape(number, -1), present.reshape(number, -1)
+        return losses.reduce(self.reduction, *batches)
+
     def _reduced(
         self,
         outputs: Any,
         y: Num[Array, " S *L"],
         present: Bool[Array, " S"],
     ) -> Float[Array, ""]:
+        return losses.reduce(self.reduction, *self._each(outputs, y, present))
+
+    def _each(
+        self, outputs: Any, y: Num[Array, " S *L"], present: Bool[Array, " S"]
+    ) -> tuple[Float[Array, " samples"], Bool[Array, " samples"]]:
+        """Returns the loss of each row or frame, and whether it is no padding."""
         if losses.by_position(self.loss):
             y, present = in_frames(y, present)
-        each = losses.per_sample(self.loss, outputs, y)
-        return losses.reduce(self.reduction, each, present)
+        return losses.per_sample(self.loss, outputs, y), present
 
     def first(self, count: int) -> "HorizontalProblem":
         """Returns the problem of the first training rows alone."""

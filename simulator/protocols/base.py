@@ -37,6 +37,7 @@ class Cadence(NamedTuple):
             commits counts contributions.
         commits_at_once: Commits of which none makes another one staler, as in
             `timeline.staleness`.
+        reads_alike: Whether all workers of a row have read the same version.
         ends_mixed: Whether a round ends with an averaging of all, not with a commit.
         messages: Uploads and downloads that count for a contribution.
     """
@@ -48,6 +49,7 @@ class Cadence(NamedTuple):
     turns_per_round: int = 1
     commits_are_turns: bool = True
     commits_at_once: int = 1
+    reads_alike: bool = False
     ends_mixed: bool = False
     messages: tuple[Fraction | int, Fraction | int] = (1, 1)
 

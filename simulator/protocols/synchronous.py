@@ -90,6 +90,7 @@ class Synchronous(Protocol):
             num_registers=in_flight + 1,
             contributions_per_commit=applied,
             commits_per_round=1,
+            reads_alike=True,
         )
 
     def check_setting(self, clients: Clients | None, server: Server, n: int) -> None:

@@ -68,9 +68,19 @@ class RecordedTimeline(RunTimeline):
         return "a recording"
 
     def _cadence(self) -> Cadence:
-        """Returns the protocol's cadence with as many registers as were recorded."""
-        recorded = int(self.entry["num_registers"])
-        return super()._cadence()._replace(num_registers=recorded)
+        """Returns the protocol's cadence, with what the record says otherwise.
+
+        That is its number of registers, and whether a real system's round is made of
+        what was read in several.
+        """
+        cadence, recorded = super()._cadence(), int(self.entry["num_registers"])
+        alike = cadence.reads_alike and self._reads_alike()
+        return cadence._replace(num_registers=recorded, reads_alike=alike)
+
+    def _reads_alike(self) -> bool:
+        columns = self._columns("rows")
+        same = np.diff(columns["row"]) == 0
+        return not np.diff(columns["read_version"])[same].any()
 
     @cached_property
     def names(self) -> dict[str, Categorical]:

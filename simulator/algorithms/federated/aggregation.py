@@ -14,6 +14,11 @@ from .stages import Aggregate, ChainStage, Contributions, ServerRow
 class AtOnce(ChainStage):
     """The weighted mean of a row's contributions, which is applied at once."""
 
+    @property
+    def takes_sums(self) -> bool:
+        """Whether it needs of a row's messages their weighted sum alone: yes."""
+        return True
+
     def __call__(
         self, row: ServerRow, contributions: Contributions, state: None
     ) -> tuple[Aggregate, None, Info]:
@@ -50,6 +55,11 @@ class Buffer(ChainStage):
     """
 
     divisor: Float[Array, ""] | None
+
+    @property
+    def takes_sums(self) -> bool:
+        """Whether it needs of a row's messages their weighted sum alone: yes."""
+        return True
 
     def start(
         self, problem: HorizontalProblem, weights: Float[Array, "..."]
@@ -89,10 +99,13 @@ def summed(
     contributions: Contributions,
 ) -> tuple[Float[Array, "..."], Float[Array, ""]]:
     """Returns the weighted sum of a row's contributions, and what they count by."""
-    message = contributions.message
-    weight = contributions.weight.astype(message.dtype)
-    total = contributions.scaled(jnp.tensordot(weight, message, 1))
-    return total, contributions.share.sum(dtype=message.dtype)
+    total, message = contributions.total, contributions.message
+    if message is not None:
+        weight = contributions.weight.astype(message.dtype)
+        total = jnp.tensordot(weight, message, 1)
+    assert total is not None
+    mass = contributions.share.sum(dtype=total.dtype)
+    return contributions.scaled(total), mass
 
 
 def statistics(

@@ -45,6 +45,8 @@ class StagePart(Part):
     """Place in the chain, a key of `PLACES`."""
     draws: ClassVar[bool] = False
     """Whether it needs the key of the run."""
+    takes_sums: ClassVar[bool] = False
+    """Whether it needs of a row's messages their weighted sum alone."""
     entry: ClassVar[tuple[str, ...]] = ()
     """Entry of a named method that has the stage's options, for messages."""
     protocols: ClassVar[tuple[str, ...]] = ()

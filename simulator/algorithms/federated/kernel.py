@@ -4,10 +4,12 @@ Plain asynchronous SGD is `Chain.step` with one local step (`client.LocalSteps`)
 contributions applied one by one (`aggregation.AtOnce`) and nothing optional.
 """
 
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 from jaxtyping import Array, Float, Key
 
 from ...learning.horizontal import HorizontalProblem
@@ -16,6 +18,7 @@ from ..base import Divided, Event, Info, Probeable
 from ..client_work import Work
 from ..optimizers import rule as optimizing
 from ..step_rules import Schedule, Steps
+from . import joint
 from .stages import (
     ChainStage,
     ClientJob,
@@ -54,14 +57,14 @@ class Sent(NamedTuple):
     """What the workers of a row send, and what the row's diagnostics need.
 
     Attributes:
-        message: Messages.
+        message: Messages; None where only their weighted sum was made.
         statistics: Running statistics of a model that keeps some.
         loss: Mean losses of their samples.
         info: Diagnostics.
         clients: State of the work and of each stage of sending, of these workers.
     """
 
-    message: Float[Array, "W ..."]
+    message: Float[Array, "W ..."] | None
     statistics: Float[Array, "W Q"] | None
     loss: Float[Array, " W"]
     info: Info
@@ -81,6 +84,8 @@ class Chain(Divided, Probeable):
         server: What becomes of the model.
         local_steps: Q, the most of a client where they are uneven.
         num_registers: Registers of the timeline.
+        is_joint: Whether the workers of a row, who have read the same version, make one
+            gradient together.
     """
 
     step_size: Schedule | Steps
@@ -92,6 +97,11 @@ class Chain(Divided, Probeable):
     server: StepStage
     local_steps: int = eqx.field(static=True)
     num_registers: int = eqx.field(static=True)
+    is_joint: bool = eqx.field(static=True, default=False)
+
+    def joined(self, problem: HorizontalProblem) -> "Chain | None":
+        """Returns the same chain with one gradient a row, where messages are summed."""
+        return replace(self, is_joint=True) if joint.possible(self, problem) else None
 
     def init(self, problem: HorizontalProblem, key: Key[Array, ""]) -> ChainState:
         """Starts at the model's start; version 0 stands in register 0."""
@@ -139,14 +149,44 @@ class Chain(Divided, Probeable):
         read = problem.narrowed(client_work.read(state.registers, event))
         factor, share, counts = self.weighing(row, read, state.weighing)
         arrived = Contributions(read, sent.message, sent.statistics, factor, share)
-        received = []
+        return self._served(row, state, arrived, counts, sent)
+
+    def step(
+        self, problem: HorizontalProblem, state: ChainState, event: Event
+    ) -> tuple[ChainState, Info]:
+        """Returns the state after a row, and diagnostics."""
+        if not self.is_joint:
+            return super().step(problem, state, event)
+        state = self.opened(problem, state, event)
+        row, width = self._row(problem, state, event), event.worker.shape[0]
+        slot = event.read_slot.min()  # padding has the largest number
+        read = state.registers.at[slot].get(mode="fill", fill_value=0)
+        reads = jnp.broadcast_to(problem.narrowed(read), (width, *state.weights.shape))
+        factor, share, counts = self.weighing(row, reads, state.weighing)
+        arrived = Contributions(reads, None, None, factor, share)
+        samples = client_work.samples_of(event, 1)[:, 0]
+        shares = arrived.weight.astype(read.dtype)
+        losses, total = joint.gradient(problem, read, samples, shares)
+        arrived = arrived._replace(total=total)
+        sent = Sent(None, None, losses, {}, (None,))
+        return self._served(row, state, arrived, counts, sent)
+
+    def _served(
+        self,
+        row: ServerRow,
+        state: ChainState,
+        arrived: Contributions,
+        counts: Any,
+        sent: Sent,
+    ) -> tuple[ChainState, Info]:
+        """Returns the state after what the server makes of contributions, and info."""
+        event, received = row.event, []
+        info = {"loss": sent.loss, "weight": arrived.factor} | sent.info
+        info = {name: mean_of(event.present(), value) for name, value in info.items()}
         for stage, own in zip(self.received, state.received, strict=True):
             arrived, own = stage(row, arrived, own)
             received.append(own)
         weights, server, made = self.server(row, arrived, state.server)
-        present = event.present()
-        info = {"loss": sent.loss, "weight": factor} | sent.info
-        info = {name: mean_of(present, value) for name, value in info.items()}
         clients = optimizing.written(state.clients, event.worker, sent.clients)
         after = clients, tuple(received), counts, server
         return ChainState(weights, state.registers, state.key, *after), info | made

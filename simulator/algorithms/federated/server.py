@@ -34,6 +34,11 @@ class Stepping(StepStage):
         """Whether one of its stages does."""
         return any(stage.draws for stage in (self.aggregation, *self.adjusted))
 
+    @property
+    def takes_sums(self) -> bool:
+        """Whether it needs of a row's messages their weighted sum alone."""
+        return self.aggregation.takes_sums
+
     def start(self, problem: HorizontalProblem, weights: Float[Array, "..."]) -> Any:
         """Returns the state of the aggregation and of each adjustment."""
         stages = (self.aggregation, *self.adjusted)

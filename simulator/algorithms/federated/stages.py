@@ -104,14 +104,17 @@ class Contributions(NamedTuple):
         share: What each counts by in a mean, 0 for padding.
         scale: What a sum of messages is multiplied by where they are moves: the step
             size of local steps; None where they are gradients.
+        total: Sum of messages, each times its `weight`, where they were not made one by
+            one; then `message` is None.
     """
 
     read: Float[Array, "W ..."]
-    message: Float[Array, "W ..."]
+    message: Float[Array, "W ..."] | None
     statistics: Float[Array, "W Q"] | None
     factor: Float[Array, " W"]
     share: Float[Array, " W"] | Bool[Array, " W"]
     scale: Float[Array, ""] | None = None
+    total: Float[Array, "..."] | None = None
 
     @property
     def weight(self) -> Float[Array, " W"]:
@@ -166,6 +169,15 @@ class ChainStage(eqx.Module):
         """Whether it needs the key of the run."""
         return False
 
+    @property
+    def takes_sums(self) -> bool:
+        """Whether it needs of a row's messages their weighted sum alone.
+
+        Then `Contributions` may come without single messages, and what each counts is
+        not to be changed any more.
+        """
+        return False
+
     def start(self, problem: HorizontalProblem, weights: Float[Array, "..."]) -> Any:
         """Returns the state before the first row: by default none.
 
@@ -211,6 +223,11 @@ class OwnStage(StepStage):
     def draws(self) -> bool:
         """Whether it needs the key of the run."""
         return self.part.draws
+
+    @property
+    def takes_sums(self) -> bool:
+        """Whether it needs of a row's messages their weighted sum alone."""
+        return self.part.takes_sums
 
     def start(self, problem: HorizontalProblem, weights: Float[Array, "..."]) -> Any:
         """Returns the state before the first row."""

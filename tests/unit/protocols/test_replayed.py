@@ -11,7 +11,7 @@ from stalesim.simulator.config.errors import ScenarioError, StudyError
 from stalesim.simulator.scenario.scenario import Scenario
 from stalesim.simulator.scenario.setting import Recording, WorldScenario
 from stalesim.simulator.scenario.study import expand
-from stalesim.simulator.timeline import Outcome, StopReason
+from stalesim.simulator.timeline import NO_SLOT, Outcome, StopReason
 from stalesim.simulator.timelines.of_run import timeline
 from stalesim.simulator.timelines.replayed import RecordedTimeline, replayed
 from stalesim.simulator.timelines.saved import record
@@ -285,3 +285,40 @@ def test_jobs_under_way_at_an_earlier_end_are_as_far_as_they_were(
         assert known.any() or until < 5
     # Who reads a version after that end is not known in advance to a world.
     assert_alike(expected, found, but=("write_slot",))
+
+
+def test_a_round_of_several_versions_is_made_of_single_messages(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a real system may record it, whose slow clients take part in a later round."""
+    study = scenario(SGD, PROTOCOLS["synchronous"], {"stop": {"commits": 20}})
+    record(study, tmp_path / "recorded")
+    again = replaying(study, tmp_path / "recorded")
+    assert studies.simulate(again, tmp_path / "alike").manifest["runs"][0]["joint"]
+    read = RecordedTimeline._columns
+
+    def of_two_versions(self: RecordedTimeline, table: str) -> dict[str, np.ndarray]:
+        columns = read(self, table)
+        if table == "rows":
+            late = (columns["row"] == 7) & (columns["place"] == 2)
+            columns["read_version"] = columns["read_version"] - late
+            columns["read_slot"] = columns["read_version"] % 2
+            written = columns["write_slot"] != NO_SLOT
+            after = (columns["version"] + 1) % 2
+            columns["write_slot"] = np.where(written, after, NO_SLOT)
+        return columns
+
+    monkeypatch.setattr(RecordedTimeline, "_columns", of_two_versions)
+    found, single = (
+        studies.simulate(one, tmp_path / name)
+        for name, one in (
+            ("several", again),
+            ("stepwise", again.replaced(engine={"mode": "stepwise"})),
+        )
+    )
+    assert not found.manifest["runs"][0]["joint"]
+    stale = found.table("commits")["staleness_max"]
+    assert stale.tolist() == [int(row == 7) for row in range(20)]
+    np.testing.assert_allclose(
+        *(one.table("commits")["gradient_norm"] for one in (found, single)), 1e-5
+    )
