@@ -17,7 +17,7 @@ import numpy as np
 from jaxtyping import Float, Int
 from scipy import signal, stats
 
-from .choosing import LEAST_OWN, Series, SeriesFit, SharedFit, fit_clients
+from .choosing import Series, SeriesFit, SharedFit, fit_clients
 from .fitting import FEWEST, LEVEL, six
 from .prediction import Smooth
 
@@ -328,7 +328,7 @@ def _without(one: Series, levels: Series, width: float) -> Series:
     at = ((one.start - levels.start[0] + 1e-9 * width) / width).astype(np.int64)
     factor = np.log(levels.seconds)[np.clip(at, 0, levels.seconds.size - 1)]
     left = logs - factor
-    own = max(float(logs.var() - factor.var()), LEAST_OWN * float(logs.var())) ** 0.5
+    own = max(float(logs.var() - factor.var()), float(left.var())) ** 0.5
     # The factor has followed the client itself in part: what is left is too narrow.
     left = left.mean() + (left - left.mean()) * own / max(float(left.std()), 1e-12)
     return one._replace(seconds=np.exp(left))
