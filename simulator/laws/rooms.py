@@ -298,8 +298,8 @@ def _levels(
 ) -> tuple[Series | None, float]:
     """Returns factors of a room by intervals of time, and their length.
 
-    An interval in which nobody begins has the factor of that before: a slow job lasts,
-    and would count less in time than it did.
+    An interval without a start has the factor of the one before: a slow job lasts, and
+    would count less in time than it did.
     """
     of = [every[i] for i in clients]
     origin, width = _usual(of)
