@@ -17,7 +17,7 @@ import numpy as np
 from jaxtyping import Float, Int
 from scipy import signal, stats
 
-from .choosing import LEAST_OWN, Series, SeriesFit, SharedFit, fit_clients
+from .choosing import Series, SeriesFit, SharedFit, fit_clients
 from .fitting import FEWEST, LEVEL, six
 from .prediction import Smooth
 
@@ -298,8 +298,8 @@ def _levels(
 ) -> tuple[Series | None, float]:
     """Returns factors of a room by intervals of time, and their length.
 
-    An interval in which nobody begins has the factor of that before: a slow job lasts,
-    and would count less in time than it did.
+    An interval without a start has the factor of the one before: a slow job lasts, and
+    would count less in time than it did.
     """
     of = [every[i] for i in clients]
     origin, width = _usual(of)
@@ -328,7 +328,7 @@ def _without(one: Series, levels: Series, width: float) -> Series:
     at = ((one.start - levels.start[0] + 1e-9 * width) / width).astype(np.int64)
     factor = np.log(levels.seconds)[np.clip(at, 0, levels.seconds.size - 1)]
     left = logs - factor
-    own = max(float(logs.var() - factor.var()), LEAST_OWN * float(logs.var())) ** 0.5
+    own = max(float(logs.var() - factor.var()), float(left.var())) ** 0.5
     # The factor has followed the client itself in part: what is left is too narrow.
     left = left.mean() + (left - left.mean()) * own / max(float(left.std()), 1e-12)
     return one._replace(seconds=np.exp(left))

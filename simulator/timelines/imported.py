@@ -212,10 +212,11 @@ def _timed(table: LogTable) -> int:
         number = np.unique(table.numbers("round")[kept], return_inverse=True)[1]
         lasts = np.zeros(int(number.max()) + 1)
         np.maximum.at(lasts, number, seconds[kept])
-        read = (np.cumsum(lasts) - lasts)[number]
-        ends = np.cumsum(lasts)[number]
-        # The longest of a round ends it, without rounding.
-        arrived = np.where(seconds[kept] == lasts[number], ends, read + seconds[kept])
+        bounds = np.r_[0.0, np.cumsum(lasts)]
+        read, ends = bounds[number], bounds[number + 1]
+        # The longest of a round ends it, and none is later, without rounding.
+        longest = seconds[kept] == lasts[number]
+        arrived = np.where(longest, ends, np.minimum(read + seconds[kept], ends))
     else:
         arrived = frame.assign(seconds=seconds).groupby("client")["seconds"].cumsum()
         arrived = arrived.to_numpy()

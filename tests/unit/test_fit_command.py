@@ -192,3 +192,13 @@ def test_versions_that_a_log_names_are_held_against_their_own_times(
     wrong[[*COLUMNS, *named]].to_csv(log, index=False)
     (remark,) = world_of(read_log(log), tmp_path / "w").remarks
     assert "1 of " in remark
+
+
+def test_rounds_of_any_durations_follow_each_other(tmp_path: Path) -> None:
+    # Summed and subtracted again, some rounds would begin before those before end.
+    times = np.random.default_rng(0).gamma(9, 0.1, (200, 3)).round(6)
+    frame = pd.DataFrame(times).melt(ignore_index=False, var_name="client")
+    path = tmp_path / "log.csv"
+    frame.rename(columns={"value": "seconds"}).to_csv(path, index_label="round")
+    log = read_log(path)
+    assert log.times["arrived_time"].max() == pytest.approx(times.max(axis=1).sum())

@@ -1,5 +1,7 @@
 """Rooms: planted ones are found and fitted, and independent clients have none."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from scipy import signal
@@ -14,7 +16,7 @@ FACTOR = {"law": "empirical", "path": "y.parquet", "column": "factor"}
 def memory(n: int, rng: np.random.Generator, correlation: float = 0.9) -> np.ndarray:
     """Returns scores of an autoregression."""
     new = rng.standard_normal(n + 100) * (1 - correlation**2) ** 0.5
-    return signal.lfilter([1], [1, -correlation], new)[100:]
+    return np.asarray(signal.lfilter([1], [1, -correlation], new))[100:]
 
 
 def rounds(logs: np.ndarray) -> list[Series]:
@@ -110,9 +112,11 @@ def test_the_gain_is_that_of_normal_laws() -> None:
     learnt = rng.standard_normal((500, 4)) + rng.standard_normal((500, 1))
     new = rng.standard_normal((7, 4))
     found = gain(learnt, new, [Room((0, 2, 3), 0.0, 0.0)])
-    pairs = np.corrcoef(learnt[:, [0, 2, 3]].T)[np.triu_indices(3, 1)]
+    pairs: Any = np.corrcoef(learnt[:, [0, 2, 3]].T)
+    pairs = pairs[np.triu_indices(3, 1)]
     covariance = np.full((3, 3), pairs.mean())
     np.fill_diagonal(covariance, 1)
-    wanted = stats.multivariate_normal.logpdf(new[:, [0, 2, 3]], cov=covariance)
+    law: Any = stats.multivariate_normal
+    wanted = law.logpdf(new[:, [0, 2, 3]], cov=covariance)
     wanted = wanted - stats.norm.logpdf(new[:, [0, 2, 3]]).sum(axis=1)
     np.testing.assert_allclose(found, wanted, rtol=1e-9)

@@ -127,7 +127,7 @@ def test_a_download_is_as_fast_as_the_link_is_when_it_begins() -> None:
     clients = Clients.model_validate({"world": "fivegophers"})
     _, jobs, _ = everything(played(Asynchronous(), clients, 6, commits=600))
     factors = of_table("fivegophers/links")["factor"].to_numpy().reshape(6, -1)
-    bandwidth = np.array(clients.download.bandwidth)
+    bandwidth = np.array(NAMED_WORLDS["fivegophers"]["download"]["bandwidth"])
     done = ~np.isnan(jobs.begun_time)
     assert done.sum() >= 600
     client, read = jobs.client[done], jobs.read_time[done]
