@@ -134,6 +134,12 @@ def test_a_client_computes_before_it_sleeps_what_is_left(tmp_path: Path) -> None
              "protocol": {"kind": "synchronous"}},
             "the step size of several local steps must be constant",
         ),
+        (
+            {"algorithm": TREE["algorithm"] | {
+                 "mechanism": {"clip_bound": 1.0, "multiplier": 1.0}},
+             "privacy": {"budget": 5.0, "delta": 1e-5}},
+            "a privacy budget must not be set on a testbed",
+        ),
     ],
 )  # fmt: skip
 def test_what_clients_cannot_compute_is_refused_in_one_line(
