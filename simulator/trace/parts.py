@@ -72,12 +72,38 @@ def write(
     import pyarrow.parquet as pq
 
     sink = pa.BufferOutputStream()
-    pq.write_table(table, sink, compression="zstd", write_page_checksum=True)
+    pq.write_table(
+        table,
+        sink,
+        compression="zstd",
+        use_dictionary=[
+            field.name for field in table.schema if pa.types.is_dictionary(field.type)
+        ],
+        column_encoding=_encodings(table.schema),
+        write_page_checksum=True,
+    )
     data = sink.getvalue().to_pybytes()
     with explained(path.parent.parent):
         disk.make(path.parent)
         replace(disk, path, data, durable=durable)
     return [len(data), zlib.crc32(data)]
+
+
+def _encodings(schema: "pa.Schema") -> dict[str, str]:
+    """Returns how the numbers of each column are written.
+
+    Numbers of a trace are mostly times, which hardly repeat, and counts, which grow: a
+    dictionary of them takes three times as long to write, to files twice as large.
+    """
+    import pyarrow as pa
+
+    found = {}
+    for field in schema:
+        if pa.types.is_floating(field.type):
+            found[field.name] = "BYTE_STREAM_SPLIT"
+        elif pa.types.is_integer(field.type):
+            found[field.name] = "DELTA_BINARY_PACKED"
+    return found
 
 
 def read(

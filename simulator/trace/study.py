@@ -62,14 +62,24 @@ class Study:
             StudyError: there is no such table, or (`DamageError`) rows of it are
                 missing or damaged.
         """
-        frame = self.arrow(name).to_pandas(strings_to_categorical=False)
-        for column in frame.columns:
-            if getattr(frame[column].dtype, "name", "") == "category":
-                words = frame[column]
-                frame[column] = words.astype(str).where(words.notna())
-        keys = [k for k in ("run", "time", "client", "job", "commit") if k in frame]
+        import pyarrow as pa
+
+        found = self.arrow(name)
+        known = found.column_names
+        keys = [k for k in ("run", "time", "client", "job", "commit") if k in known]
         keys = ORDERS.get(name, keys)
-        return frame.sort_values(keys, kind="stable", ignore_index=True)
+        order = np.lexsort([found.column(key).to_numpy() for key in reversed(keys)])
+        if (order[1:] < order[:-1]).any():
+            found = found.take(pa.array(order))
+        plain = pa.schema(
+            [
+                field.with_type(pa.string())
+                if pa.types.is_dictionary(field.type)
+                else field
+                for field in found.schema
+            ]
+        )
+        return found.cast(plain).to_pandas()
 
     def arrow(self, name: str, run: int | None = None) -> "pa.Table":
         """Returns one table as it was written, row after row.
