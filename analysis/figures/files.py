@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
+import matplotlib as mpl
 from matplotlib.figure import Figure
 
 from ...simulator.trace import StudyError
@@ -93,7 +94,10 @@ def lay_out(figure: Figure) -> None:
     if engine is not None:
         figure.set_dpi(DOTS_PER_INCH)  # letters are as wide as they will be drawn
         engine.execute(figure)
-        figure.set_layout_engine("none")
+        # Without any engine; for one that does nothing all is drawn once more.
+        none = {"figure.constrained_layout.use": False, "figure.autolayout": False}
+        with mpl.rc_context(none):
+            figure.set_layout_engine(None)
 
 
 def _undated(path: Path) -> dict:
