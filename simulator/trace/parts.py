@@ -107,7 +107,11 @@ def _encodings(schema: "pa.Schema") -> dict[str, str]:
 
 
 def read(
-    disk: Disk, path: Path, seal: Sequence[int], filters: Filters | None = None
+    disk: Disk,
+    path: Path,
+    seal: Sequence[int],
+    filters: Filters | None = None,
+    columns: list[str] | None = None,
 ) -> "pa.Table":
     """Returns the rows of a part.
 
@@ -116,6 +120,7 @@ def read(
         path: Path of the part.
         seal: Bytes of the part, and its CRC-32.
         filters: Conditions on columns, as PyArrow has them; by default all rows.
+        columns: Columns that are read; by default all.
 
     Raises:
         DamageError: it is missing, or is not what was written.
@@ -136,7 +141,10 @@ def read(
     own = pa.allocate_buffer(len(data))
     memoryview(own).cast("B")[:] = data  # pyright: ignore[reportArgumentType]
     return pq.read_table(
-        pa.BufferReader(own), filters=filters, page_checksum_verification=True
+        pa.BufferReader(own),
+        columns=columns,
+        filters=filters,
+        page_checksum_verification=True,
     )
 
 

@@ -52,11 +52,13 @@ class Study:
         """Whether every run of the study has ended."""
         return self.manifest["status"] == "complete"
 
-    def table(self, name: str) -> "pd.DataFrame":
+    def table(self, name: str, columns: list[str] | None = None) -> "pd.DataFrame":
         """Returns one table: the rows of all runs that have ended.
 
         Args:
             name: a key of `COLUMNS`.
+            columns: Some of its columns, those that it is sorted by among them; by
+                default all.
 
         Raises:
             StudyError: there is no such table, or (`DamageError`) rows of it are
@@ -64,7 +66,7 @@ class Study:
         """
         import pyarrow as pa
 
-        found = self.arrow(name)
+        found = self.arrow(name, columns=columns)
         known = found.column_names
         keys = [k for k in ("run", "time", "client", "job", "commit") if k in known]
         keys = ORDERS.get(name, keys)
@@ -81,12 +83,15 @@ class Study:
         )
         return found.cast(plain).to_pandas()
 
-    def arrow(self, name: str, run: int | None = None) -> "pa.Table":
+    def arrow(
+        self, name: str, run: int | None = None, columns: list[str] | None = None
+    ) -> "pa.Table":
         """Returns one table as it was written, row after row.
 
         Args:
             name: a key of `COLUMNS`.
             run: Alone; by default all of the study.
+            columns: Some of its columns, `run` among them; by default all.
 
         Raises:
             StudyError: there is no such table, or (`DamageError`) rows of it are
@@ -103,7 +108,9 @@ class Study:
         found = parts.joined(
             name,
             [
-                parts.read(self._disk, self.folder / name / file, seal, filters)
+                parts.read(
+                    self._disk, self.folder / name / file, seal, filters, columns
+                )
                 for file, seal in parts.ordered(self.files.get(name, {})).items()
             ],
         )
