@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 import matplotlib as mpl
 from matplotlib.figure import Figure
@@ -13,6 +14,8 @@ from . import captions, style
 from .formats import chosen_formats
 
 DOTS_PER_INCH = 200
+ENGINES = ("figure.constrained_layout.use", "figure.autolayout")
+"""Settings of Matplotlib that give a figure an engine of layout."""
 
 
 def save_figure(
@@ -95,7 +98,7 @@ def lay_out(figure: Figure) -> None:
         figure.set_dpi(DOTS_PER_INCH)  # letters are as wide as they will be drawn
         engine.execute(figure)
         # Without any engine; for one that does nothing all is drawn once more.
-        none = {"figure.constrained_layout.use": False, "figure.autolayout": False}
+        none: Any = dict.fromkeys(ENGINES, False)
         with mpl.rc_context(none):
             figure.set_layout_engine(None)
 

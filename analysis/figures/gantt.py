@@ -260,7 +260,7 @@ def _draw_clients(
     start, end = (table[each].to_numpy()[order] for each in ("start", "end"))
     line = table["client"].map(line_of).to_numpy(np.float64)[order]
     low, high = line - 0.31, line + 0.31
-    bars = np.stack([[start, start, end, end], [low, high, high, low]], axis=-1)
+    bars: Any = np.stack([[start, start, end, end], [low, high, high, low]], axis=-1)
     # One artist: an artist of its own for each of thousands takes seconds.
     every: dict[str, Any] = {"edgecolors": "white", "lw": 0.4}
     every["facecolors"] = to_rgba_array([BARS[part] for part in found])[which]

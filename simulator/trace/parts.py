@@ -72,13 +72,12 @@ def write(
     import pyarrow.parquet as pq
 
     sink = pa.BufferOutputStream()
+    words: Any = [f.name for f in table.schema if pa.types.is_dictionary(f.type)]
     pq.write_table(
         table,
         sink,
         compression="zstd",
-        use_dictionary=[
-            field.name for field in table.schema if pa.types.is_dictionary(field.type)
-        ],
+        use_dictionary=words,
         column_encoding=_encodings(table.schema),
         write_page_checksum=True,
     )

@@ -77,8 +77,8 @@ def test_usual_laws_in_their_places_are_scipys(name: str) -> None:
     ours = USUAL[name](**shapes, **place)
     scipys = getattr(scipy.stats, name)(**shapes, **place)
     at = np.concatenate([[-np.inf, -1, 2, 3, np.inf], scipys.ppf(MIDDLES[::100])])
-    np.testing.assert_array_max_ulp(ours.cdf(at), scipys.cdf(at), 1)
-    np.testing.assert_array_max_ulp(ours.sf(at), scipys.sf(at), 1)
+    np.testing.assert_array_equal(ours.cdf(at), scipys.cdf(at))
+    np.testing.assert_array_equal(ours.sf(at), scipys.sf(at))
     levels = MIDDLES[::100]
     np.testing.assert_allclose(ours.ppf(levels), scipys.ppf(levels), rtol=1e-12)
     assert ours.support() == scipys.support()
