@@ -1,6 +1,5 @@
 """The program `stalesim`: its commands, and how it ends."""
 
-import gc
 import re
 import signal
 import sys
@@ -30,8 +29,6 @@ app.add_typer(sharing.app)
 app.add_typer(tools.app)
 app.add_typer(data.app, name="data")
 
-GARBAGE = 50_000
-"""New objects after which unreachable ones are looked for; 700 in Python."""
 USER_ERROR = 2
 """Exit status of a mistake of the user's."""
 
@@ -39,9 +36,6 @@ USER_ERROR = 2
 def main() -> None:
     """Runs the command line; a user's mistake is one line and exit status 2."""
     console.accept_any_text()
-    # Else what modules hold is looked through for garbage again and again as they are
-    # imported, for a tenth of the time of a short command.
-    gc.set_threshold(GARBAGE)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, console.interrupt)
     sys.unraisablehook = console.repeat_interruption
