@@ -19,6 +19,13 @@ ROOT = Path(__file__).parents[1]
 QUICKSTART = str(ROOT / "scenarios" / "quickstart.yaml")
 NETWORK = str(ROOT / "scenarios" / "adp2sgd" / "table1_rescnn.yaml")
 STALESIM = [sys.executable, "-m", "stalesim"]
+WORLD = """
+name: world
+seed: 1
+clients: {number: 100, compute: {law: expon}}
+protocol: {kind: asynchronous}
+stop: {commits: 600000}
+"""
 IMPORTS = "bare imports"
 COMMANDS = {
     IMPORTS: [
@@ -28,7 +35,17 @@ COMMANDS = {
     ],
     "--help": [*STALESIM, "--help"],
     "list": [*STALESIM, "list"],
+    "data list": [*STALESIM, "data", "list"],
     "timeline, quickstart": [*STALESIM, "timeline", QUICKSTART, "-o", "{out}"],
+    "the same, --no-plots": [
+        *STALESIM,
+        "timeline",
+        QUICKSTART,
+        "--no-plots",
+        "-o",
+        "{out}",
+    ],
+    "timeline, 600,000 commits": [*STALESIM, "timeline", "{world}", "-o", "{out}"],
     "run, convolutions, --dry-run": [*STALESIM, "run", NETWORK, "--dry-run"],
     "run, quickstart, first": [*STALESIM, "run", QUICKSTART, "-o", "{out}"],
     "run, quickstart, again": [*STALESIM, "run", QUICKSTART, "-o", "{out}"],
@@ -41,6 +58,8 @@ def main(repeats: int) -> None:
     costs: dict[str, list[Cost]] = {name: [] for name in COMMANDS}
     with tempfile.TemporaryDirectory(prefix="benchmark-") as name:
         folder = Path(name)
+        world = folder / "world.yaml"
+        world.write_text(WORLD, encoding="utf-8")
         environment = {
             "PYTHONPYCACHEPREFIX": str(folder / "bytecode"),
             "PYTHONDONTWRITEBYTECODE": "",
@@ -53,7 +72,7 @@ def main(repeats: int) -> None:
                 if title.endswith("first"):
                     shutil.rmtree(folder / "programs", ignore_errors=True)
                 out = str(folder / f"{turn}-{number}")
-                words = [word.format(out=out) for word in command]
+                words = [word.format(out=out, world=world) for word in command]
                 cost = measure(words, folder / "log", environment)
                 if turn:
                     costs[title].append(cost)

@@ -24,8 +24,6 @@ from .config.files import named, parts
 from .config.parts import Part
 from .config.plugins import PluginSource
 from .storage import arrow, digests, files
-from .trace import load
-from .trace.parts import ordered
 
 TABLES = ("rows", "jobs", "incidents")
 """Tables that are read of a recorded timeline, with its manifest."""
@@ -293,6 +291,9 @@ def _recording(folder: Path) -> Input:
     Raises:
         StudyError: there is none.
     """
+    from .trace import load  # a tenth of a short command, and few scenarios replay
+    from .trace.parts import ordered
+
     manifest = folder / "manifest.json"
     known = digests.of_file(manifest).sha256 if manifest.is_file() else ""
     written = load(folder).files
@@ -314,6 +315,8 @@ def _runs(folder: Path, manifest: str) -> str:
         folder: Folder of the recording.
         manifest: digest of its manifest, by which this is remembered.
     """
+    from .trace import load
+
     del manifest
     runs = load(folder).manifest["runs"]
     told = [{k: v for k, v in run.items() if k not in UNTOLD} for run in runs]

@@ -2,7 +2,9 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
+import matplotlib as mpl
 from matplotlib.figure import Figure
 
 from ...simulator.trace import StudyError
@@ -12,6 +14,8 @@ from . import captions, style
 from .formats import chosen_formats
 
 DOTS_PER_INCH = 200
+ENGINES = ("figure.constrained_layout.use", "figure.autolayout")
+"""Settings of Matplotlib that give a figure an engine of layout."""
 
 
 def save_figure(
@@ -93,7 +97,10 @@ def lay_out(figure: Figure) -> None:
     if engine is not None:
         figure.set_dpi(DOTS_PER_INCH)  # letters are as wide as they will be drawn
         engine.execute(figure)
-        figure.set_layout_engine("none")
+        # Without any engine; for one that does nothing all is drawn once more.
+        none: Any = dict.fromkeys(ENGINES, False)
+        with mpl.rc_context(none):
+            figure.set_layout_engine(None)
 
 
 def _undated(path: Path) -> dict:

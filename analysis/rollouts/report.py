@@ -2,14 +2,15 @@
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pandas as pd
-from matplotlib.figure import Figure
 
-from ..figures.files import save_all
 from ..frames import Study, swept_columns
-from .figures import SHARE, best_split, histogram, numbers, swept
 from .tables import closing, compared, fitted
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 CAPTIONS = {
     "staleness": "How stale trained samples and tokens were",
@@ -59,8 +60,10 @@ def tables(study: Study) -> Iterator[tuple[str, pd.DataFrame]]:
     yield title, closing(study)
 
 
-def standard(study: Study) -> Iterator[tuple[str, Figure]]:
+def standard(study: Study) -> "Iterator[tuple[str, Figure]]":
     """Yields the histogram, what is swept, and the best split, as far as there are."""
+    from .figures import SHARE, best_split, histogram, numbers, swept
+
     yield "staleness", histogram(study)
     frame = compared(study)
     keys = [key for key in swept_columns(study) if numbers(frame[key]).notna().all()]
@@ -86,6 +89,8 @@ def save(
         forms: Formats of the files.
         styles: Matplotlib styles.
     """
+    from ..figures.files import save_all  # imports Matplotlib
+
     del seconds
     drawn = standard(study)
     return save_all(study, drawn, caption, folder, forms, styles)

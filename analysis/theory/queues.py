@@ -6,8 +6,8 @@ Rates are per second, times in seconds; every departure is a commit.
 from typing import NamedTuple
 
 import numpy as np
+import scipy  # its parts are imported when they are used
 from jaxtyping import Float
-from scipy.special import gammaln
 
 from .rounds import Numbers
 
@@ -58,7 +58,7 @@ def repairman(num_clients: int, request_rate: float, service_rate: float) -> Rep
     Source: Kleinrock, Queueing Systems, volume 1 (1975), section 3.8.
     """
     present = np.arange(num_clients + 1)
-    log_weight = present * np.log(request_rate / service_rate) - gammaln(
+    log_weight = present * np.log(request_rate / service_rate) - scipy.special.gammaln(
         num_clients - present + 1
     )
     weight = np.exp(log_weight - log_weight.max())

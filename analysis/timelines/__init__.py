@@ -2,7 +2,7 @@
 
 `measures` takes speed, staleness and waiting from the jobs, after the `start` of a run;
 `laws` and `theory` give the closed forms that hold for a world. A `view` keeps both,
-`report` makes tables and figures of them (`comparison`), `chrome` trace events.
+`report` makes tables of them, `drawing` figures (`comparison`), `chrome` trace events.
 """
 
 from .measures import (

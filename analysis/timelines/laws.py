@@ -13,6 +13,7 @@ from pydantic import TypeAdapter
 
 from ...simulator.config.expressions import depends_on_client, evaluate, per_client
 from ...simulator.laws import AnyLaw, Law
+from ...simulator.laws.distributions import is_discrete
 from ..theory import Lattice
 
 LOSING = ("availability", "leave", "crashes", "loss", "join")
@@ -23,11 +24,28 @@ class InfiniteMeanError(ValueError):
     """A law has no finite mean, so that no mean of a steady state exists."""
 
 
+class _Zero:
+    """The law of a variable that is always zero, as SciPy's discrete laws are."""
+
+    def cdf(self, x: Any) -> Float[np.ndarray, "..."]:
+        return np.where(np.asarray(x) >= 0, 1.0, 0.0)
+
+    def sf(self, x: Any) -> Float[np.ndarray, "..."]:
+        return np.where(np.asarray(x) >= 0, 0.0, 1.0)
+
+    def mean(self) -> float:
+        return 0.0
+
+    def support(self) -> tuple[float, float]:
+        return 0.0, 0.0
+
+
 class Laws(NamedTuple):
     """The laws of a group's clients, of one family.
 
     Attributes:
-        family: Family of SciPy; None if all durations are constant.
+        family: Family, as `simulator.laws.ClosedForm` has it; None if all durations are
+            constant.
         shapes: Family's parameters, each of one value or of one per client.
         loc: Location in the family's own unit; constant durations in seconds.
         scale: Scale of the law, seconds.
@@ -52,7 +70,7 @@ class Laws(NamedTuple):
         """
         if self.family is None:
             found = self.loc
-        elif self._is_discrete:
+        elif is_discrete(self.family):
             mean = self.family.mean(**self.shapes, loc=self.loc)
             found = self.shift + self.scale * mean
         else:
@@ -101,19 +119,11 @@ class Laws(NamedTuple):
             for row, count in zip(rows, counts, strict=True)
         ]
 
-    @property
-    def _is_discrete(self) -> bool:
-        from scipy import stats  # the family has imported it
-
-        return isinstance(self.family, stats.rv_discrete)
-
     def _frozen(self, loc: float, scale: float, shift: float, *shapes: float) -> Any:
         if self.family is None:
-            from scipy import stats  # half a second: only where it is needed
-
-            return Lattice(stats.rv_discrete(values=([0], [1.0]))(), 1.0, loc)
+            return Lattice(_Zero(), 1.0, loc)
         values = dict(zip(self.shapes, shapes, strict=True))
-        if self._is_discrete:
+        if is_discrete(self.family):
             return Lattice(self.family(**values, loc=loc), scale, shift)
         return self.family(**values, loc=loc + shift, scale=scale)
 

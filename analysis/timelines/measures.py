@@ -11,11 +11,11 @@ of all.
 """
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from jaxtyping import Float
+from jaxtyping import Bool, Float, Int
 
 from ...simulator.timeline import PAIRS
 from ..theory import gossip
@@ -80,8 +80,13 @@ def with_starts(jobs: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
     most = runs["num_clients"]
     if "in_flight" in runs:
         most = runs["in_flight"].fillna(most)
-    found = zip(_each(jobs, runs), most.astype(int), strict=True)
-    return runs.assign(start_s=[end_of_start(mine, n) for (_, mine), n in found])
+    found, places = [], _places(jobs)
+    for run, number in zip(runs["run"], most.astype(int), strict=True):
+        mine = places.get(run, [])
+        found.append(
+            end_of_start(jobs if len(mine) == len(jobs) else jobs.take(mine), number)
+        )
+    return runs.assign(start_s=found)
 
 
 def by_run(jobs: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
@@ -103,28 +108,28 @@ def by_run(jobs: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
     """
     rows = []
     for run, mine in _each(jobs, runs):
-        work, done = mine.loc[mine["kind"] == "work"], contributions(mine)
-        later = _after_start(done, run)
-        made = 0 if later is done else done["commit"].drop(later.index).max()
-        ends = work["outcome"].value_counts()
-        ended = sum(int(ends.get(end, 0)) for end in ENDS)
+        work, done = mine.where(mine["work"]), mine.where(mine["contributed"])
+        later, made = _after_start(done, run), 0
+        if later is not done:
+            early = ~(done["applied_time"] > run.start_s)
+            made = int(done["commit"][early].max(initial=0))
+        ends = {end: int(np.count_nonzero(work[end])) for end in ENDS}
+        ended = sum(ends.values())
         seconds = float(run.virtual_s) - _since(run) or np.nan
+        waiting = pd.Series(later["waiting"])
         row = {
             "run": run.run,
             "group": run.group,
             "start_s": run.start_s,
             "commits_per_s": (run.commits - made) / seconds,
-            "contributions_per_s": len(later) / seconds,
-            "staleness_mean": later["staleness"].mean(),
+            "contributions_per_s": later.size / seconds,
+            **_ages(later, done),
         }
-        for part in QUANTILES:
-            row[f"staleness_{100 * part:g}"] = later["staleness"].quantile(part)
-        row["staleness_max"] = done["staleness"].max()
-        for end in ENDS:
-            row[end.lower()] = ends.get(end, 0) / ended if ended else np.nan
-        row["waiting_mean"] = later["waiting"].mean()
-        row["queue_length"] = later["waiting"].sum() / seconds
-        row["queued_mean"] = later["queued"].mean()
+        for end, number in ends.items():
+            row[end.lower()] = number / ended if ended else np.nan
+        row["waiting_mean"] = waiting.mean()
+        row["queue_length"] = waiting.sum() / seconds
+        row["queued_mean"] = pd.Series(later["queued"]).mean()
         rows.append(row | parallelism(run))
     return pd.DataFrame(rows)
 
@@ -177,15 +182,14 @@ def by_client(
     noted = dict(iter(incidents.groupby("run")))
     tables = []
     for run, mine in _each(jobs, runs):
-        number, applied = int(run.num_clients), contributions(mine)
+        number, applied = int(run.num_clients), mine.where(mine["contributed"])
         done = _after_start(applied, run)
         largest = np.full(number, np.nan)
-        client = applied["client"].to_numpy(np.int64) - 1
-        np.fmax.at(largest, client, applied["staleness"].to_numpy(np.float64))
+        np.fmax.at(largest, applied["client"] - 1, applied["staleness"])
         uploads = _sums(mine, mine["upload_messages"], number)
         happened = noted.get(run.run, incidents.iloc[:0])
         with np.errstate(invalid="ignore"):
-            count = _sums(done, np.ones(len(done)), number)
+            count = _sums(done, np.ones(done.size), number)
             columns = {
                 "group": run.group,
                 "client": np.arange(1, number + 1),
@@ -223,18 +227,16 @@ def by_client_group(
         names = group_of.get(str(run.group))
         if names is None:
             continue
-        applied = contributions(mine)
-        part_of = applied["client"].map(names)
-        sizes = names.value_counts()
+        applied = mine.where(mine["contributed"])
         for part in (None, *dict.fromkeys(names)):
-            whole = applied if part is None else applied.loc[part_of == part]
-            ages = _after_start(whole, run)["staleness"]
-            name = "all" if part is None else f"{part} ({sizes[part]})"
+            whole, name = applied, "all"
+            if part is not None:
+                those = names.index[names == part]
+                whole = applied.where(np.isin(applied["client"], those))
+                name = f"{part} ({len(those)})"
+            later = _after_start(whole, run)
             row = {"run": run.run, "group": run.group, "clients": name}
-            row |= {"contributions": len(ages), "staleness_mean": ages.mean()}
-            for each in QUANTILES:
-                row[f"staleness_{100 * each:g}"] = ages.quantile(each)
-            rows.append(row | {"staleness_max": whole["staleness"].max()})
+            rows.append(row | {"contributions": later.size} | _ages(later, whole))
     if not rows:
         return pd.DataFrame(rows)
     return averaged(pd.DataFrame(rows), ["group", "clients"])
@@ -277,9 +279,11 @@ def histogram(jobs: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
     """
     parts = [np.zeros(0)]
     for run, mine in _each(jobs, runs):
-        done = _after_start(contributions(mine), run)
-        parts.append(done["staleness"].to_numpy(np.float64))
-    ages, counts = np.unique(np.concatenate(parts).astype(np.int64), return_counts=True)
+        done = _after_start(mine.where(mine["contributed"]), run)
+        parts.append(done["staleness"])
+    every = np.bincount(np.concatenate(parts).astype(np.int64))
+    ages = np.flatnonzero(every)
+    counts = every[ages]
     share = counts / max(int(counts.sum()), 1)
     return pd.DataFrame({"staleness": ages, "count": counts, "share": share})
 
@@ -296,20 +300,88 @@ def averaged(table: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
     return found.reset_index()
 
 
-def _each(jobs: pd.DataFrame, runs: pd.DataFrame) -> Iterator[tuple[Any, pd.DataFrame]]:
+class _Columns(dict[str, np.ndarray]):
+    """Columns of jobs as arrays, each made when it is first asked for.
+
+    An outcome stands for the jobs that ended so, `work` for those that are no
+    refreshes, `contributed` for those of them that were applied; `waiting` and `queued`
+    are those of `contributions`.
+    """
+
+    def __init__(self, jobs: pd.DataFrame) -> None:
+        self._jobs = jobs
+
+    def __missing__(self, name: str) -> np.ndarray:
+        if name == "work":
+            found = (self._jobs["kind"] == name).to_numpy()
+        elif name == "contributed":
+            found = self["work"] & self["APPLIED"]
+        elif name.isupper():
+            found = (self._jobs["outcome"] == name).to_numpy()
+        elif name == "waiting":
+            found = self["applied_time"] - self["arrived_time"]
+        elif name == "queued":
+            found = self["begun_time"] - self["read_time"]
+        else:
+            whole = name in ("client", "commit")
+            found = self._jobs[name].to_numpy(np.int64 if whole else np.float64)
+        self[name] = found
+        return found
+
+
+class _Jobs(NamedTuple):
+    """Some jobs of one run.
+
+    Attributes:
+        columns: Columns of the jobs of all runs.
+        rows: Which of them these are.
+    """
+
+    columns: _Columns
+    rows: Int[np.ndarray, " n"]
+
+    def __getitem__(self, name: str) -> np.ndarray:  # pyright: ignore
+        return self.columns[name][self.rows]
+
+    @property
+    def size(self) -> int:
+        """Number of the jobs."""
+        return self.rows.size
+
+    def where(self, kept: Bool[np.ndarray, " n"]) -> "_Jobs":
+        """Returns some of the jobs."""
+        return self._replace(rows=self.rows[kept])
+
+
+def _each(jobs: pd.DataFrame, runs: pd.DataFrame) -> Iterator[tuple[Any, _Jobs]]:
     """Yields each run with its jobs."""
-    places: Any = jobs.groupby("run").indices
+    columns, places = _Columns(jobs), _places(jobs)
     rows: Any = runs.itertuples()
     for run in rows:
-        if len(places) == 1 and run.run in places:
-            yield run, jobs
-        else:
-            yield run, jobs.take(places.get(run.run, np.zeros(0, np.int64)))
+        yield run, _Jobs(columns, places.get(run.run, np.zeros(0, np.int64)))
 
 
-def _sums(table: pd.DataFrame, values: Any, number: int) -> Float[np.ndarray, " K"]:
+def _places(jobs: pd.DataFrame) -> Any:
+    """Returns the places of each run's jobs."""
+    return jobs.groupby("run").indices
+
+
+def _ages(later: _Jobs, whole: _Jobs) -> dict[str, float]:
+    """Returns mean and quantiles of staleness after the start, and the largest of all.
+
+    NaN where there are no contributions.
+    """
+    ages = later["staleness"]
+    found = {"staleness_mean": pd.Series(ages).mean()}
+    at = [100 * part for part in QUANTILES]
+    values = np.percentile(ages, at) if ages.size else [np.nan] * len(at)
+    found |= {f"staleness_{q:g}": v for q, v in zip(at, values, strict=True)}
+    return found | {"staleness_max": pd.Series(whole["staleness"]).max()}
+
+
+def _sums(table: Any, values: Any, number: int) -> Float[np.ndarray, " K"]:
     """Returns the sum of values over each client's rows."""
-    client = table["client"].to_numpy(np.int64) - 1
+    client = np.asarray(table["client"], np.int64) - 1
     return np.bincount(client, np.asarray(values, np.float64), minlength=number)
 
 
@@ -318,20 +390,20 @@ def _since(run: Any) -> float:
     return 0.0 if np.isnan(run.start_s) else float(run.start_s)
 
 
-def _after_start(contributions: pd.DataFrame, run: Any) -> pd.DataFrame:
+def _after_start(contributions: _Jobs, run: Any) -> _Jobs:
     """Returns the contributions that were applied after the start, if it is over."""
     if np.isnan(run.start_s):
         return contributions
-    return contributions.loc[contributions["applied_time"] > run.start_s]
+    return contributions.where(contributions["applied_time"] > run.start_s)
 
 
-def _utilisation(jobs: pd.DataFrame, run: Any, number: int) -> Float[np.ndarray, " K"]:
+def _utilisation(jobs: _Jobs, run: Any, number: int) -> Float[np.ndarray, " K"]:
     """Returns the part of the time after the start in which each client computes."""
     since, end = _since(run), float(run.virtual_s)
-    work = jobs.loc[jobs["kind"] == "work"]
-    computed = work["computed_time"].to_numpy(np.float64)
-    computing = (work["outcome"] == "IN_FLIGHT").to_numpy() & np.isnan(computed)
+    work = jobs.where(jobs["work"])
+    computed = work["computed_time"]
+    computing = work["IN_FLIGHT"] & np.isnan(computed)
     until = np.minimum(np.where(computing, end, computed), end)
-    started = np.maximum(work["begun_time"].to_numpy(np.float64), since)
+    started = np.maximum(work["begun_time"], since)
     busy = np.maximum(np.nan_to_num(until - started), 0)
     return _sums(work, busy, number) / ((end - since) or np.nan)

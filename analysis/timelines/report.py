@@ -1,27 +1,25 @@
-"""Tables and pictures of a recorded timeline, with closed forms next to measures.
+"""Tables of a recorded timeline, with closed forms next to measures.
 
-Joins `measures`, `theory`, `comparison`, `chrome` and `figures.gantt`.
+Pictures are made by `drawing`, which is imported for them alone, as Matplotlib is.
 """
 
 import json
 from collections.abc import Iterator, Sequence
-from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-from matplotlib.figure import Figure
 
-from ...simulator.timeline import COMMITS
 from ...simulator.trace import StudyError
 from .. import clients, facts
-from ..figures import gantt, layout
-from ..figures.files import save_all
 from ..files import replaced
 from ..frames import Study
-from . import chrome, comparison, measures
+from . import measures
 from .view import View, view
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 MOST_GROUPS = 4
 """Most groups whose clients are listed; more would scroll the rest away."""
@@ -165,6 +163,8 @@ def save(
         StudyError: A figure cannot be written.
         UserError: There is no such format or style.
     """
+    from ..figures.files import save_all  # imports Matplotlib
+
     seen = view(study)
     drawn = standard(seen, seconds)
     return save_all(seen.study, drawn, caption, folder, forms, styles)
@@ -180,17 +180,9 @@ def export(study: Study | View, file: str | Path) -> None:
     Raises:
         StudyError: The file cannot be written.
     """
-    events: list[dict[str, Any]] = []
-    seen = view(study)
-    for entry, panel in _panels(seen, list(seen.runs["run"])):
-        events += chrome.events(
-            entry["run"],
-            f"{entry['label']}, replicate {entry['replicate']}",
-            panel.jobs,
-            panel.commits,
-            panel.incidents,
-            clients.titles(panel.known, range(1, panel.num_clients + 1)),
-        )
+    from . import drawing  # imports Matplotlib
+
+    events = drawing.events(view(study))
     try:
         text = json.dumps({"traceEvents": events, "displayTimeUnit": "ms"})
         with replaced(Path(file)) as new:
@@ -231,55 +223,11 @@ def caption(name: str) -> str:
 
 def standard(
     study: Study | View, seconds: float | None = None
-) -> Iterator[tuple[str, Figure]]:
+) -> "Iterator[tuple[str, Figure]]":
     """Yields the figures of a timeline with their file names, one at a time."""
-    seen = view(study)
-    known, name, forms = seen.runs, seen.name, seen.forms
-    if seen.is_whole:
-        first = list(known.drop_duplicates("group")["run"])
-        panels = [panel for _, panel in _panels(seen, first[: gantt.MOST_PANELS + 1])]
-        if seconds is None:
-            seconds = gantt.first_seconds(panels[0].jobs, panels[0].num_clients)
-        yield "gantt", gantt.gantt(panels, seconds, name)
-    found = {
-        str(group): seen.histogram(mine)
-        for group, mine in known.groupby("group", sort=False)
-    }
-    found = {group: frame for group, frame in found.items() if len(frame)}
-    laws = {group: forms[group].law for group in found}
-    means = {group: forms[group].of_run.get("staleness_mean") for group in found}
-    if found:
-        called = partial(_called, seen.study)
-        figure = gantt.staleness(called(found), called(laws), called(means), name)
-        yield "staleness", figure
-    if len(laws) > 1:
-        yield "comparison", comparison.comparison(_compared(seen), name)
+    from . import drawing  # imports Matplotlib
 
-
-def _called(study: Study, of_groups: dict[str, Any]) -> dict[str, Any]:
-    """Returns the values of groups by their names in figures."""
-    return {layout.name(study, group): value for group, value in of_groups.items()}
-
-
-def _compared(seen: View) -> pd.DataFrame:
-    """Returns the measures of each run with their closed forms and swept number."""
-    measured, forms = seen.by_run.copy(), seen.forms
-    entries = [seen.manifest["runs"][run] for run in measured["run"]]
-    for column in comparison.PANELS:
-        measured[f"{column}_theory"] = [
-            forms[entry["label"]].of_run.get(column, np.nan) for entry in entries
-        ]
-    measured["variant"] = [
-        layout.name(seen.study, entry["variant"]) for entry in entries
-    ]
-    measured["group"] = [layout.name(seen.study, entry["label"]) for entry in entries]
-    swept = [entry["parameters"] for entry in entries]
-    keys = {key for point in swept for key in point}
-    values = [next(iter(point.values()), None) for point in swept]
-    numbers = len(keys) == 1 and all(isinstance(v, int | float) for v in values)
-    measured["x"] = values if numbers else np.nan
-    measured["parameter"] = keys.pop() if numbers else ""
-    return measured
+    return drawing.standard(view(study), seconds)
 
 
 def _spectral_gaps(seen: View) -> pd.DataFrame | None:
@@ -299,27 +247,6 @@ def _spectral_gaps(seen: View) -> pd.DataFrame | None:
         return None
     gaps = [_text(float(np.mean(each))) for each in found.values()]
     return pd.DataFrame({"run": list(found), "spectral gap per averaging": gaps})
-
-
-def _panels(
-    seen: View, wanted: list[int]
-) -> Iterator[tuple[dict[str, Any], gantt.Panel]]:
-    jobs, rows, incidents = seen.jobs, seen.rows, seen.incidents
-    made = rows.loc[rows["kind"].isin(COMMITS) & (rows["place"] == 0)]
-    for run in wanted:
-        entry = seen.manifest["runs"][run]
-        yield (
-            entry,
-            gantt.Panel(
-                layout.name(seen.study, entry["label"]),
-                jobs.loc[jobs["run"] == run],
-                made.loc[made["run"] == run, "time"].to_numpy(np.float64),
-                incidents.loc[incidents["run"] == run],
-                entry["num_clients"],
-                entry["virtual_s"],
-                clients.of_run(seen.study, run),
-            ),
-        )
 
 
 def _cells(

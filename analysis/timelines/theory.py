@@ -254,9 +254,7 @@ def _staleness_law(
         ages = np.arange(0.0, last + 1)
     else:
         ages = np.unique(np.floor(np.geomspace(1, last, MOST_AGES))) - 1
-    from scipy import stats  # half a second: only where it is needed
-
     found = np.zeros(ages.size)
     for p, clients in zip(chance, number, strict=True):
-        found += clients * p * stats.geom.pmf(ages, p, loc=-1)
+        found += clients * p * (p * (1 - p) ** ages)
     return ages, found

@@ -11,6 +11,9 @@ from ..frames import Study
 from . import measures, summarised
 from .theory import ClosedForms, closed_forms
 
+OF_ROWS = ("time", "kind", "node", "peer")
+"""Columns of the rows that pictures and measures take."""
+
 
 class View:
     """A recorded timeline with the frames of its tables and figures.
@@ -73,12 +76,12 @@ class View:
 
     @cached_property
     def rows(self) -> pd.DataFrame:
-        """Rows of the timeline, one for each of their workers.
+        """Rows of the timeline, one for each of their workers: when, and of what kind.
 
         Raises:
             StudyError: Statistics alone were kept.
         """
-        return self.study.table("rows")
+        return self.study.table("rows", ["run", "row", "place", *OF_ROWS])
 
     @cached_property
     def incidents(self) -> pd.DataFrame:

@@ -99,7 +99,8 @@ class ClosedForm(NamedTuple):
     """A law as a family of SciPy's, with each client's parameters.
 
     Attributes:
-        family: Family of SciPy; None if all durations are constant.
+        family: Family of SciPy, or what stands for a usual one (`usual.Usual`); None if
+            all durations are constant.
         shapes: Parameters of the family, each of one value or of one per client.
         loc: Location in the family's own unit; constant durations in seconds.
         scale: Scale, seconds.

@@ -123,10 +123,9 @@ class Scipy(Law):
 
     def closed_form(self, num_clients: int) -> ClosedForm:
         """Returns the distribution as it is."""
-        import scipy.stats  # 0.7 s: only where a law needs it
-
-        family = getattr(scipy.stats, self.law, None)
-        if not isinstance(family, scipy.stats.rv_continuous | scipy.stats.rv_discrete):
+        try:
+            family = distribution(self.law, "law")
+        except LocatedError:
             return super().closed_form(num_clients)
         shapes = {
             name: known_values(value, num_clients, name)

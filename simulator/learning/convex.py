@@ -3,8 +3,7 @@
 import math
 
 import numpy as np
-import scipy.linalg
-import scipy.special
+import scipy  # its parts are imported when they are used
 from jaxtyping import Float, Int
 
 from ..config.named import function_at
@@ -118,8 +117,6 @@ def minimum(
         gradient = residual.T @ ones / n + l2 * weights * kept
         value = each.mean() + 0.5 * l2 * np.sum((weights * kept) ** 2)
         return float(value), gradient.ravel()
-
-    import scipy.optimize  # 0.7 s: only where it is needed
 
     # Gaps to the minimum are plotted down to rounding, so it is found to rounding.
     found = scipy.optimize.minimize(

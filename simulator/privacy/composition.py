@@ -9,7 +9,7 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-from scipy import special
+import scipy  # its parts are imported when they are used
 
 _DEVIATIONS = 40.0
 """Losses further than this many standard deviations from their mean have probability
@@ -86,13 +86,13 @@ def optimal(epsilon: float, count: int, delta: float) -> float:
     if count == 0:
         return 0.0
     # Randomised response: each loss is +epsilon, or -epsilon with this probability.
-    against = float(special.expit(-epsilon))
+    against = float(scipy.special.expit(-epsilon))
     middle = count * against
     reach = _DEVIATIONS * math.sqrt(middle * (1 - against)) + _DEVIATIONS
     first, last = max(0, math.floor(middle - reach)), math.ceil(middle + reach)
     i = np.arange(first, min(count, last) + 1, dtype=np.float64)
     loss = epsilon * (count - 2 * i)
-    choose = -np.log(count + 1) - special.betaln(count - i + 1, i + 1)
+    choose = -np.log(count + 1) - scipy.special.betaln(count - i + 1, i + 1)
     log_p = choose + (count - i) * math.log1p(-against) - i * np.logaddexp(0, epsilon)
     # delta(x) is the sum over losses above x of p - e^x p e^-loss, which are positive
     # there and negative below: the largest of all partial sums from the top.

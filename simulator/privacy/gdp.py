@@ -23,8 +23,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, Literal, get_args
 
 import numpy as np
+import scipy  # its parts are imported when they are used
 from jaxtyping import Float
-from scipy import special
 
 from ..config.errors import UserError
 
@@ -92,7 +92,7 @@ def increments(
         x = np.asarray(1 / z)
         if form == "gdp_linear" or sampling_ratio == 1:
             return np.asarray(np.square(sampling_ratio * x))
-        unit = _uniform(x) if form == "gdp_uniform" else special.expm1(x * x)
+        unit = _uniform(x) if form == "gdp_uniform" else scipy.special.expm1(x * x)
         return np.asarray(sampling_ratio**2 * unit)
 
 
@@ -173,8 +173,8 @@ def delta_at(mu: float, epsilon: float) -> float:
         return 1.0
     a = mu / 2 - epsilon / mu
     # e^epsilon Phi(-epsilon/mu - mu/2), without the large exponential:
-    second = math.exp(-a * a / 2) / 2 * special.erfcx((mu - a) / math.sqrt(2))
-    return max(0.0, float(special.ndtr(a) - second))
+    second = math.exp(-a * a / 2) / 2 * scipy.special.erfcx((mu - a) / math.sqrt(2))
+    return max(0.0, float(scipy.special.ndtr(a) - second))
 
 
 def epsilon(mu: float, delta: float) -> float:
@@ -203,7 +203,7 @@ def epsilon(mu: float, delta: float) -> float:
     if delta_at(mu, 0.0) <= delta:
         return 0.0
     # Without its second term delta is Phi(mu/2 - epsilon/mu), which is larger.
-    highest = mu * (mu / 2 - float(special.ndtri(delta))) * (1 + 1e-9)
+    highest = mu * (mu / 2 - float(scipy.special.ndtri(delta))) * (1 + 1e-9)
     if highest == math.inf:
         return math.inf
     return _root(lambda value: delta_at(mu, value) - delta, 0.0, highest)
@@ -343,14 +343,16 @@ def _check(form: Any, sampling_ratio: float) -> None:
 def _uniform(x: Float[np.ndarray, "..."]) -> Float[np.ndarray, "..."]:
     small = np.minimum(x, _SERIES_BELOW)
     series = small**3 * np.polynomial.polynomial.polyval(small**2, _COEFFICIENTS)
-    direct = special.ndtr(1.5 * x) - 3 * special.ndtr(0.5 * x) + 1
+    direct = scipy.special.ndtr(1.5 * x) - 3 * scipy.special.ndtr(0.5 * x) + 1
     rest = np.where(x < _SERIES_BELOW, series, direct)
-    return np.asarray(2 * (special.expm1(x * x) * special.ndtr(1.5 * x) + rest))
+    return np.asarray(
+        2 * (scipy.special.expm1(x * x) * scipy.special.ndtr(1.5 * x) + rest)
+    )
 
 
 def _log_uniform(x: float) -> float:
     if x > 10:  # the other terms are below e^-100 of this one
-        return x * x + math.log(2) + float(special.log_ndtr(1.5 * x))
+        return x * x + math.log(2) + float(scipy.special.log_ndtr(1.5 * x))
     return math.log(_uniform(np.asarray(x)))
 
 

@@ -72,7 +72,15 @@ def write(
     import pyarrow.parquet as pq
 
     sink = pa.BufferOutputStream()
-    pq.write_table(table, sink, compression="zstd", write_page_checksum=True)
+    words: Any = [f.name for f in table.schema if pa.types.is_dictionary(f.type)]
+    pq.write_table(
+        table,
+        sink,
+        compression="zstd",
+        use_dictionary=words,
+        column_encoding=_encodings(table.schema),
+        write_page_checksum=True,
+    )
     data = sink.getvalue().to_pybytes()
     with explained(path.parent.parent):
         disk.make(path.parent)
@@ -80,8 +88,29 @@ def write(
     return [len(data), zlib.crc32(data)]
 
 
+def _encodings(schema: "pa.Schema") -> dict[str, str]:
+    """Returns how the numbers of each column are written.
+
+    Numbers of a trace are mostly times, which hardly repeat, and counts, which grow: a
+    dictionary of them takes three times as long to write, to files twice as large.
+    """
+    import pyarrow as pa
+
+    found = {}
+    for field in schema:
+        if pa.types.is_floating(field.type):
+            found[field.name] = "BYTE_STREAM_SPLIT"
+        elif pa.types.is_integer(field.type):
+            found[field.name] = "DELTA_BINARY_PACKED"
+    return found
+
+
 def read(
-    disk: Disk, path: Path, seal: Sequence[int], filters: Filters | None = None
+    disk: Disk,
+    path: Path,
+    seal: Sequence[int],
+    filters: Filters | None = None,
+    columns: list[str] | None = None,
 ) -> "pa.Table":
     """Returns the rows of a part.
 
@@ -90,6 +119,7 @@ def read(
         path: Path of the part.
         seal: Bytes of the part, and its CRC-32.
         filters: Conditions on columns, as PyArrow has them; by default all rows.
+        columns: Columns that are read; by default all.
 
     Raises:
         DamageError: it is missing, or is not what was written.
@@ -110,7 +140,10 @@ def read(
     own = pa.allocate_buffer(len(data))
     memoryview(own).cast("B")[:] = data  # pyright: ignore[reportArgumentType]
     return pq.read_table(
-        pa.BufferReader(own), filters=filters, page_checksum_verification=True
+        pa.BufferReader(own),
+        columns=columns,
+        filters=filters,
+        page_checksum_verification=True,
     )
 
 

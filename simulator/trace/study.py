@@ -52,31 +52,46 @@ class Study:
         """Whether every run of the study has ended."""
         return self.manifest["status"] == "complete"
 
-    def table(self, name: str) -> "pd.DataFrame":
+    def table(self, name: str, columns: list[str] | None = None) -> "pd.DataFrame":
         """Returns one table: the rows of all runs that have ended.
 
         Args:
             name: a key of `COLUMNS`.
+            columns: Some of its columns, those that it is sorted by among them; by
+                default all.
 
         Raises:
             StudyError: there is no such table, or (`DamageError`) rows of it are
                 missing or damaged.
         """
-        frame = self.arrow(name).to_pandas(strings_to_categorical=False)
-        for column in frame.columns:
-            if getattr(frame[column].dtype, "name", "") == "category":
-                words = frame[column]
-                frame[column] = words.astype(str).where(words.notna())
-        keys = [k for k in ("run", "time", "client", "job", "commit") if k in frame]
-        keys = ORDERS.get(name, keys)
-        return frame.sort_values(keys, kind="stable", ignore_index=True)
+        import pyarrow as pa
 
-    def arrow(self, name: str, run: int | None = None) -> "pa.Table":
+        found = self.arrow(name, columns=columns)
+        known = found.column_names
+        keys = [k for k in ("run", "time", "client", "job", "commit") if k in known]
+        keys = ORDERS.get(name, keys)
+        order = np.lexsort([found.column(key).to_numpy() for key in reversed(keys)])
+        if (order[1:] < order[:-1]).any():
+            found = found.take(pa.array(order))
+        plain = pa.schema(
+            [
+                field.with_type(pa.string())
+                if pa.types.is_dictionary(field.type)
+                else field
+                for field in found.schema
+            ]
+        )
+        return found.cast(plain).to_pandas()
+
+    def arrow(
+        self, name: str, run: int | None = None, columns: list[str] | None = None
+    ) -> "pa.Table":
         """Returns one table as it was written, row after row.
 
         Args:
             name: a key of `COLUMNS`.
             run: Alone; by default all of the study.
+            columns: Some of its columns, `run` among them; by default all.
 
         Raises:
             StudyError: there is no such table, or (`DamageError`) rows of it are
@@ -93,7 +108,9 @@ class Study:
         found = parts.joined(
             name,
             [
-                parts.read(self._disk, self.folder / name / file, seal, filters)
+                parts.read(
+                    self._disk, self.folder / name / file, seal, filters, columns
+                )
                 for file, seal in parts.ordered(self.files.get(name, {})).items()
             ],
         )

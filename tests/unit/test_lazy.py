@@ -110,6 +110,40 @@ def test_a_closed_form_imports_of_scipy_what_it_needs() -> None:
     assert not late & set(done.stdout.split())
 
 
+WORLD = """
+name: world
+seed: 1
+clients: {number: 3, compute: {law: expon}}
+protocol: {kind: asynchronous}
+stop: {commits: 20}
+"""
+
+
+@pytest.mark.parametrize(
+    ("path", "more", "late"),
+    [
+        ("world.yaml", ["--no-plots"], {"matplotlib", "scipy.special", "scipy.linalg"}),
+        ("world.yaml", [], {"scipy.special", "scipy.linalg"}),
+        ("quickstart", ["--set", "stop.time=5"], {"scipy.linalg"}),
+    ],
+    ids=("tables of exponential laws", "exponential laws", "log-normal laws"),
+)
+def test_a_world_is_played_without_what_it_does_not_need(
+    path: str, more: list[str], late: set[str], tmp_path: Path
+) -> None:
+    """All of `scipy.stats`, for the mean of a law, took a sixth of the time."""
+    (tmp_path / "world.yaml").write_text(WORLD)
+    code = COMMAND.format(arguments=["timeline", path, "-o", "out", *more])
+    code += "; import sys; print(*sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=tmp_path, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    *_, modules = done.stdout.splitlines()
+    late |= {"jax", "scipy.integrate", "scipy.optimize", "scipy.stats", "sklearn"}
+    assert not late & set(modules.split())
+
+
 @pytest.mark.parametrize(
     ("arguments", "word"),
     [

@@ -9,7 +9,7 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from scipy import special
+import scipy  # its parts are imported when they are used
 
 from ...config.errors import UserError
 from .setting import check_positive
@@ -121,7 +121,7 @@ def poisson_rdp(order: int, multiplier: float, ratio: float) -> float:
     if ratio == 1:
         return gaussian_rdp(order, multiplier)
     k = np.arange(order + 1)
-    choose = -np.log(order + 1) - special.betaln(order - k + 1, k + 1)
+    choose = -np.log(order + 1) - scipy.special.betaln(order - k + 1, k + 1)
     drawn = (order - k) * math.log1p(-ratio) + k * math.log(ratio)
     moments = choose + drawn + (k * k - k) / (2 * multiplier**2)
     return max(0.0, float(np.logaddexp.reduce(moments)) / (order - 1))

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from stalesim.analysis import frames, timelines
 from stalesim.analysis.figures import gantt
 from stalesim.analysis.theory import gossip
-from stalesim.analysis.timelines import chrome, comparison, report
+from stalesim.analysis.timelines import chrome, comparison, drawing
 from stalesim.analysis.timelines.laws import laws
 from stalesim.analysis.timelines.start import end_of_start
 from stalesim.analysis.timelines.theory import closed_forms
@@ -346,7 +346,7 @@ def test_figures_and_tables_of_many_clients_and_groups(tmp_path: Path) -> None:
     names = ["gantt.png", "staleness.png", "comparison.png"]
     assert [path.name for path in paths] == names
     assert all(path.stat().st_size > 10_000 for path in paths)
-    panel = next(report._panels(view(study), [0]))[1]
+    panel = next(drawing._panels(view(study), [0]))[1]
     figure = gantt.gantt([panel] * 6, 3.0, "x")
     assert isinstance(figure, Figure)
     assert len(figure.axes) == gantt.MOST_PANELS
@@ -365,7 +365,7 @@ def test_worlds_are_compared(tmp_path: Path, sweep: dict) -> None:
         variants={"a": {}, "b": {"protocol": {"kind": "buffered", "size": 2}}},
         sweep=sweep,
     )
-    compared = report._compared(view(study))
+    compared = drawing._compared(view(study))
     known = compared.loc[compared["variant"] == "a", "contributions_per_s_theory"]
     # K clients with exponential delays of mean 1 s contribute K times a second.
     assert sorted(known.round(9).unique()) == ([2, 3, 60] if sweep else [2])
