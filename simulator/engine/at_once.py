@@ -80,7 +80,7 @@ def _rows_of(
     A register is written once, by the latest row: a scatter has no order.
 
     Args:
-        events: A buffer of rows, with at least as many after the wave.
+        events: A buffer of rows, with at least `places` rows after the wave.
         at: First row of the wave.
         end: First row after it.
         places: Rows to return.

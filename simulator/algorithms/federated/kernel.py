@@ -221,8 +221,8 @@ class Chain(Divided, Probeable):
     ) -> tuple[ChainState, Info] | None:
         """Adds up the steps of rows that need neither the model nor each other.
 
-        Each is computed independently of the others; the models between them are sums, in the
-        order of the rows, and each is written where its readers look for it.
+        Each is computed independently of the others; the models between them are sums,
+        in the order of the rows, and each is written where its readers look for it.
         """
         server, stages = self.server, (self.weighing, self.server)
         alone = all(stage.of_row_alone for stage in stages) and not self.received
