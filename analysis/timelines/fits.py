@@ -142,8 +142,10 @@ def _autocorrelation(values: np.ndarray) -> np.ndarray:
 def _law(law: dict[str, Any]) -> str:
     """Returns a law in words: its name, its options, and what it is of."""
     options = [f"{k} {v}" for k, v in law.items() if k not in ("law", "of")]
-    of = f" of {_law(law['of'])}" if "of" in law else ""
-    return f"{law['law']} ({', '.join(options)}){of}"
+    parts = law.get("of", [])
+    inner = " and ".join(map(_law, parts if isinstance(parts, list) else [parts]))
+    own = f" ({', '.join(options)})" if options else ""
+    return f"{law['law']}{own}{f' of {inner}' if inner else ''}"
 
 
 def _text(values: dict[str, float], name: str) -> str:

@@ -73,11 +73,19 @@ def test_the_page_says_what_clients_share(tmp_path: Path) -> None:
     law = {"law": "autoregressive", "of": {"law": "lognorm", "s": 0.1, "scale": 1.0}}
     law |= {"correlation": 0.9}
     slowdown = {"kind": "shared", "factor": law, "every": 4.0, "stages": ["compute"]}
-    tree = world.tree | {"clients": world.tree["clients"] | {"slowdowns": [slowdown]}}
+    slowed = {"law": "lognorm", "s": 0.1, "scale": 2.0}
+    regimes = {"law": "markov", "of": [law["of"], slowed]}
+    room = slowdown | {"clients": [1, 2], "factor": regimes}
+    clients = world.tree["clients"] | {"slowdowns": [slowdown, room]}
+    tree = world.tree | {"clients": clients}
     page, *_ = fits.save(world._replace(tree=tree), tmp_path / "world.yaml", ())
     assert (
         "All clients share a factor of compute, a new one every 4 s: autoregressive "
         "(correlation 0.9) of lognorm (s 0.1, scale 1.0).\n"
+    ) in page.read_text()
+    assert (
+        "Clients of a room share a factor of compute, a new one every 4 s: markov of "
+        "lognorm (s 0.1, scale 1.0) and lognorm (s 0.1, scale 2.0).\n"
     ) in page.read_text()
 
 
