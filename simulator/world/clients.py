@@ -235,6 +235,7 @@ class Clients(Behaviour):
                     f"remove it, or take compute_per: step or sample",
                     ("compute_draws",),
                 )
+        self._slows_what_there_is(parts)
         if self.groups and self.number not in (None, self.total):
             raise LocatedError(
                 f"number must be the {self.total} clients of all groups, got "
@@ -242,6 +243,17 @@ class Clients(Behaviour):
                 ("number",),
             )
         return self
+
+    def _slows_what_there_is(self, parts: tuple[Any, ...]) -> None:
+        """Refuses slowdowns of links that no client has."""
+        for number, slowdown in enumerate(self.slowdowns):
+            for stage in (purpose.name.lower() for purpose in slowdown.slows):
+                if all(getattr(part, stage) is None for part in (self, *parts)):
+                    raise LocatedError(
+                        f"slowdowns.{number}.stages must be stages that clients have, "
+                        f"got {stage!r}; add {stage}, or leave it out",
+                        ("slowdowns", number, "stages"),
+                    )
 
     @property
     def total(self) -> int | None:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.stats
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, ValidationError
 from scipy.special import ndtri
 
 from stalesim.analysis import theory
@@ -369,6 +369,17 @@ def test_slowdowns_that_cannot_be_shared_are_refused(
     slowdown = SharedSlowdown.model_validate(shared(1, **options))
     with pytest.raises(LocatedError, match=words):
         slowdown.check(2, "s")
+
+
+def test_slowdowns_of_stages_that_no_client_has_are_refused() -> None:
+    slowdowns = [shared(1), shared(1, stages=["compute", "upload"])]
+    tree = {"compute": LOGNORM, "slowdowns": slowdowns}
+    with pytest.raises(
+        ValidationError, match=r"stages that clients have, got .upload."
+    ):
+        Clients.model_validate(tree)
+    some = {"number": 1, "upload": {"latency": LOGNORM}}
+    Clients.model_validate(tree | {"groups": {"a": {"number": 2}, "b": some}})
 
 
 @pytest.mark.parametrize(

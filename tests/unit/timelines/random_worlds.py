@@ -95,6 +95,9 @@ def world(seed: int) -> SimulatedTimeline:
             ),
         )
         clients["slowdowns"] = [r.choice(slowdowns) for _ in range(r.randint(1, 2))]
+        for slowdown in clients["slowdowns"]:
+            for stage in {*slowdown.get("stages", ())} - {"compute"}:
+                clients.setdefault(stage, {"latency": MOVING[0]})
     protocol: Any = r.choice(
         [
             Asynchronous(),
