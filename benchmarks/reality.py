@@ -4,7 +4,9 @@
     stalesim fit FOLDER/calibration/log.csv -o FOLDER/world.yaml
     python benchmarks/reality.py predict FOLDER     # 2. writes predictions.csv
     python benchmarks/reality.py measure FOLDER     # 3. the held-out runs
-    python benchmarks/reality.py compare FOLDER     # 4. errors, order, verdicts
+
+and, with both tables in docs/results/testbed, `python docs/generate.py`: 4. errors,
+order, verdicts (docs/reality.md).
 
 The real system is the testbed (`stalesim testbed`): a server and up to 32 processes
 on this machine, over TCP. A process sleeps recorded times: the mini-batch times of
@@ -19,13 +21,8 @@ have at the end (`tests/unit/testbed/test_gradients.py`), but for the time of co
 
 `predictions.csv` is to be committed before `measure`: it prints its SHA-256.
 
-Rules, written before any held-out run: measures leave out the start of a run, as
-`stalesim timeline` does. Errors of throughput and of the time to the target are signed
-and relative; that of mean staleness is good within 10 % or 0.3 versions; W1 is the mean
-distance of quantiles of staleness. Order: Kendall's tau over all rows. A pair of rows
-of one number of clients and one day is decided if the ranges of its repetitions do not
-overlap; a prediction agrees if its difference has the same sign. The floor is how far
-repetitions of a row are apart, of their mean.
+Measures leave out the start of a run, as `stalesim timeline` does. How they are
+compared was written before any held-out run, too: `docs/generators/reality.py`.
 
 (The first predictions, committed in a78377de and compared after one repetition, had
 neither a model nor factors of rooms; their log was lost. These are of a new log.)
@@ -42,7 +39,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import yaml
-from scipy import stats
 
 from stalesim.analysis import timelines
 from stalesim.simulator import studies
@@ -306,62 +302,6 @@ def names() -> list[str]:
     return [f"staleness_q{quantile:.3f}" for quantile in QUANTILES]
 
 
-# Errors
-
-
-def compare(folder: Path) -> None:
-    measured = pd.read_csv(folder / "measured.csv")
-    predicted = pd.read_csv(folder / "predictions.csv")
-    by = measured.groupby("row", sort=False)
-    real = by.mean(numeric_only=True)
-    print(f"{len(real)} rows, {len(measured)} runs")
-    for name in ("contributions_per_s", "target_s", "staleness_mean"):
-        apart = (by[name].max() - by[name].min()) / by[name].mean()
-        print(f"floor of {name}: mean {apart.mean():.1%}, largest {apart.max():.1%}")
-    order = {row["row"]: (row["clients"], row["day"]) for row in rows()}
-    where = pd.DataFrame(order, index=["clients", "day"]).T
-    found = []
-    for way, mine in predicted.groupby("way", sort=False):
-        mine = mine.set_index("row").loc[real.index]
-        off = (mine["staleness_mean"] - real["staleness_mean"]).abs()
-        near = off <= np.maximum(0.3, 0.1 * real["staleness_mean"])
-        w1 = (mine[names()] - real[names()]).abs().mean(axis=1)
-        said = {"way": way, "staleness near": int(near.sum()), "W1": w1.mean()}
-        table = {"staleness": real["staleness_mean"], "off": off, "W1": w1}
-        for name in ("contributions_per_s", "target_s"):
-            error = mine[name] / real[name] - 1
-            both = mine[name].notna() & real[name].notna()
-            tau: Any = stats.kendalltau(mine.loc[both, name], real.loc[both, name])
-            agree, decided = _verdicts(mine[name], by[name], where)
-            said |= {
-                f"{name}: absolute": error.abs().mean(),
-                f"{name}: signed": error.mean(),
-                f"{name}: worst": error[error.abs().idxmax()],
-                f"{name}: within 5 %": int((error.abs() <= 0.05).sum()),
-                f"{name}: within 10 %": int((error.abs() <= 0.1).sum()),
-                f"{name}: tau": tau.statistic,
-                f"{name}: verdicts": f"{agree} of {decided}",
-            }
-            table |= {name: real[name], f"{name}: error": error}
-        found.append(said)
-        pd.DataFrame(table).round(4).to_csv(folder / f"errors, {way}.csv")
-    print(pd.DataFrame(found).set_index("way").round(3).T.to_string())
-
-
-def _verdicts(mine: pd.Series, real: Any, where: pd.DataFrame) -> tuple[int, int]:
-    low, high = real.min(), real.max()
-    agree = decided = 0
-    for one, other in itertools.combinations(mine.index, 2):
-        if tuple(where.loc[one]) != tuple(where.loc[other]):
-            continue
-        if low[one] <= high[other] and low[other] <= high[one]:
-            continue
-        decided += 1
-        agree += (mine[one] > mine[other]) == (low[one] > high[other])
-    return agree, decided
-
-
 if __name__ == "__main__":
     what, folder = sys.argv[1:]
-    {"calibrate": calibrate, "predict": predict, "measure": measure,
-     "compare": compare}[what](Path(folder))  # fmt: skip
+    {"calibrate": calibrate, "predict": predict, "measure": measure}[what](Path(folder))

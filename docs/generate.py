@@ -34,6 +34,7 @@ from generators import (
     methods,
     observatory,
     optimisers,
+    reality,
     refuted,
     standins,
 )
@@ -270,6 +271,7 @@ def documents() -> dict[Path, str]:
         catalogue.LISTED: _listing(),
         ROOT / "docs" / "tables.md": formulas.document(NOTE),
         ROOT / "docs" / "standins.md": standins.document(ROOT),
+        ROOT / "docs" / "reality.md": reality.document(ROOT),
         ROOT / "README.md": f"{before}{BEGIN}\n{readme_summary()}\n{END}{after}",
         ROOT / "docs" / "experiments.md": experiments_page(),
         ROOT / "docs" / "reproduction.md": (
