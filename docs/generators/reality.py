@@ -36,7 +36,7 @@ def document(root: Path) -> str:
     by = measured.groupby("row", sort=False)
     real = by.mean(numeric_only=True)
     ways = [
-        _of_way(way, mine.set_index("row").loc[real.index], real, by)
+        _of_way(str(way), mine.set_index("row").loc[real.index], real, by)
         for way, mine in predicted.groupby("way", sort=False)
     ]
     fitted = predicted[predicted["way"] == FIT].set_index("row").loc[real.index]
@@ -110,7 +110,7 @@ def _near(mine: pd.DataFrame, real: pd.DataFrame) -> "pd.Series[bool]":
 
 
 def _rows(mine: pd.DataFrame, real: pd.DataFrame) -> pd.DataFrame:
-    table = {"protocol, clients, day": real.index}
+    table: dict[str, Any] = {"protocol, clients, day": real.index}
     for name, said in MEASURES.items():
         table[said] = [f"{value:.3g}" for value in real[name]]
         table[f"{said}: error"] = [f"{e:+.1%}" for e in mine[name] / real[name] - 1]
