@@ -176,8 +176,34 @@ FED_PBCD = {"kind": "fed_pbcd", "local_steps": 2, "encryption": {"kind": "pailli
 MOMENTS = {"delay_second_moments": [1.0] * 4}
 MARKED = {"kind": "bounded_strongly_convex", "staleness_bound": 3}
 PURE = {"law": "spherical_laplace"}
+MEMORY = {
+    "clients": {
+        "compute": {
+            "law": "autoregressive",
+            "of": {"law": "expon"},
+            "correlation": 0.5,
+            "noise": 0.1,
+        },
+        "idle": {
+            "law": "drifting",
+            "of": {"law": "constant", "value": 1},
+            "factor": 2,
+            "over": 9,
+        },
+        "slowdowns": [
+            {
+                "kind": "shared",
+                "factor": {"law": "lognorm", "s": 0.5},
+                "every": 1,
+                "clients": [1, 2],
+                "room": 1,
+            }
+        ],
+    }
+}
 TREES: dict[str, dict[str, Any]] = {
     "sgd": merge(SGD, PROBED),
+    "memory": merge(SGD, MEMORY),
     "vafl": merge(VAFL, {"protocol": {"kind": "bounded", "staleness_bound": 3}}),
     "world": WORLD,
     "local steps": algorithm(SGD, local_steps=2, weight={"kind": "delay_adaptive"}),
