@@ -16,7 +16,7 @@ class AtOnce(ChainStage):
 
     @property
     def of_row_alone(self) -> bool:
-        """A mean is, where no statistics of the model are part of it."""
+        """Whether what it hands on needs neither the model nor former rows: yes."""
         return True
 
     @property
