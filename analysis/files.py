@@ -12,6 +12,8 @@ from ..simulator.trace import StudyError
 PARTIAL, WHOLE = ".stalesim-partial", ".stalesim-whole"
 """Names inside a folder: files being written; files to be moved up when whole."""
 LOCK = ".stalesim-lock"
+ROOM = "make room, or the folder writable"
+"""What to do where a file cannot be written."""
 OURS = (PARTIAL, WHOLE, LOCK)
 
 
@@ -45,9 +47,24 @@ def write_text(path: Path, text: str, what: str, remedy: str) -> None:
     Raises:
         StudyError: It cannot be written.
     """
+    with written(path, what, remedy), replaced(path) as new:
+        new.write_text(text, encoding="utf-8")
+
+
+@contextlib.contextmanager
+def written(path: Path, what: str, remedy: str) -> Iterator[None]:
+    """Says in one line why something could not be written.
+
+    Args:
+        path: Path of it.
+        what: Name of it, for the message.
+        remedy: What to do, for the message.
+
+    Raises:
+        StudyError: It cannot be written.
+    """
     try:
-        with replaced(path) as new:
-            new.write_text(text, encoding="utf-8")
+        yield
     except OSError as error:
         raise StudyError(
             f"{path}: {what} must be written, but {error.strerror or error}; {remedy}"

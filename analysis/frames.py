@@ -1,13 +1,17 @@
 """Tidy frames of a study: one row an observation, parameters as columns."""
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
 import pandas as pd
 
+from ..simulator.config.text import suggestion
+from ..simulator.expenses import SPENDABLE
 from ..simulator.metrics import Metric
 from ..simulator.timeline import NO_COMMIT, staleness
 from ..simulator.trace import COLUMNS, Study, StudyError, metric_of_study
+from .expenses import taken
 from .facts import short
 
 FIRST_OPTIONAL = {
@@ -18,22 +22,22 @@ FIRST_OPTIONAL = {
     "labels": "label_accuracy",
 }
 """First columns of tables that depend on what was run; so do those after them."""
-NAMES = ("client_group", "client_label")
-"""Columns of the table `clients` with what clients are called."""
+NAMES = ("client_group", "client_label", "role")
+"""Columns of the table `clients` with what clients are called, or are."""
 OPTIONAL = (
     *("embedding_staleness_mean", "embedding_staleness_max"),
     *("mu", "epsilon", "delta", "protects"),
-    *NAMES,
+    *("local_steps", *NAMES),
 )
-"""Columns of vertical studies, of one way or another of accounting for privacy, and of
-clients that have names."""
+"""Columns of vertical studies, of one way or another of accounting for privacy, of
+jobs whose local steps change, and of clients that have names or roles."""
 OF_RUN = ("variant", "group", "replicate", "protocol")
 """Columns on the run of every row; those of swept values come with them."""
 UNFINISHED = ("incomplete", "failed")
 """Stops of runs that have no results, or not all of them."""
 COUNTED = (
     *("time", "commits", "contributions", "epochs", "rounds", "messages"),
-    *("upload_bytes", "download_bytes", "bytes", "epsilon"),
+    *("upload_bytes", "download_bytes", "bytes", "epsilon", *SPENDABLE),
 )
 """Counts up to an evaluation, columns of `tidy`."""
 
@@ -85,7 +89,7 @@ def _check_type(values: Any, dtype: str, table: str) -> None:
 
 OF_A_RUN = (
     *("scenario", "parameters", "facts", "samples_per_job"),
-    *("measures", "workload", "slot_seconds"),
+    *("measures", "workload", "slot_seconds", "tariffs"),
 )
 """Entries of a run that are no single values."""
 
@@ -191,14 +195,15 @@ def ordered(values: pd.Series) -> list[Any]:
 def first_metric(manifest: Mapping[str, Any]) -> str:
     """Returns the metric that a study is about.
 
-    That of a search's objective, else the first that is evaluated.
+    That of a search's or comparison's objective, else the first that is evaluated.
 
     Args:
         manifest: Manifest of a study with numerics.
     """
     scenario = manifest["scenario"]
-    sought = (scenario.get("tune") or {}).get("objective") or ""
-    metric, known = sought.partition("@")[0].strip(), scenario["evaluate"]["metrics"]
+    search = scenario.get("tune") or scenario.get("compare") or {}
+    sought = search.get("objective") or ""
+    metric, known = re.split("[@=]", sought)[0].strip(), scenario["evaluate"]["metrics"]
     return metric if metric in known else known[0]
 
 
@@ -240,8 +245,10 @@ def metric_of(frame: pd.DataFrame, column: str) -> pd.Series:
         StudyError: Nothing of that name was evaluated.
     """
     if column not in frame:
-        known = ", ".join(map(str, frame.columns))
-        raise StudyError(f"evaluations have no column {column!r}; known are {known}")
+        numbers = frame.select_dtypes("number").columns.difference(["run", "replicate"])
+        raise StudyError(
+            f"evaluations have no column {column!r}; {suggestion(column, numbers)}"
+        )
     found: Any = frame[column]
     return found
 
@@ -264,8 +271,8 @@ def jobs(study: Study) -> pd.DataFrame:
 def joined(study: Study, table: str) -> pd.DataFrame:
     """Returns any table, each row with the columns of its run; jobs as in `jobs`.
 
-    Where clients have names, rows of a client have its `client_group` and
-    `client_label`.
+    Where clients have names or roles, rows of a client have its `client_group`,
+    `client_label` and `role`.
 
     Raises:
         StudyError: The table is not one of a trace, or no run has ended.
@@ -293,7 +300,8 @@ def tidy(study: Study) -> pd.DataFrame:
     protocol), the swept keys, what had been counted by then (`COUNTED`, in the units of
     `simulator.trace.COLUMNS`), and the metrics. `bytes` are those up and down together;
     `epsilon` is the largest that a client had spent by the run's first accountant, NaN
-    where privacy is not accounted for.
+    where privacy is not accounted for. What clients have taken (`expenses.taken`) is
+    there where they have rates.
 
     Raises:
         StudyError: No run has ended, or a table is damaged.
@@ -302,6 +310,7 @@ def tidy(study: Study) -> pd.DataFrame:
     if "seed" in (known := runs(study)):
         table = table.merge(known[["run", "seed"]], on="run", validate="many_to_one")
     table["bytes"] = table["upload_bytes"] + table["download_bytes"]
+    table = table.assign(**taken(study, table))
     table = table.merge(
         spent(study), on=["run", "time"], how="left", validate="many_to_one"
     )

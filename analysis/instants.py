@@ -29,10 +29,14 @@ class Instant(NamedTuple):
     counted: str
     value: float
 
+    @property
+    def unit(self) -> str:
+        """Its unit in words, such as `s` or `commits`."""
+        return "s" if self.counted == "time" else self.counted
+
     def __str__(self) -> str:
         """Words such as `60 s`, or `500 commits`."""
-        unit = "s" if self.counted == "time" else self.counted
-        return f"{self.value:g} {unit}"
+        return f"{self.value:g} {self.unit}"
 
 
 def stated(study: Study) -> list[tuple[str, Instant]]:
@@ -93,6 +97,15 @@ def values_at(
         evaluated=ended["run"].map(until["x"]).where(there & ~bad),
     )
     return or_worse(study, metric, found, bad)
+
+
+def seen_at(study: Study, metric: str, when: Instant) -> str:
+    """Returns when a metric was evaluated for an instant, in words; "" if just then."""
+    seen = values_at(study, metric, when.value, when.counted)["evaluated"].dropna()
+    ends = dict.fromkeys(f"{end:.4g}" for end in (seen.min(), seen.max()))
+    if seen.empty or seen.min() == when.value:
+        return ""
+    return f"After {when}: as evaluated at {' to '.join(ends)} {when.unit}"
 
 
 def value_at(

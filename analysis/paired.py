@@ -110,6 +110,48 @@ def against(
     return pd.DataFrame(rows, columns=pd.Index(Difference._fields))
 
 
+def times_as_fast(
+    study: Study, than: str, metric: str, value: float, counted: str = "time"
+) -> pd.DataFrame:
+    """Returns how many times as fast as a group all of them reach a target.
+
+    Medians over replicates of the ratio of both times, as claims judge them. A time
+    lies between two evaluations, or after the last one, and so does the ratio.
+
+    Args:
+        study: Study, finished or not.
+        than: Group that others are compared with.
+        metric: Column of the table `evaluations`.
+        value: Value of the metric to reach.
+        counted: Count, of `frames.COUNTED` or `phases.PHASES`.
+
+    Returns:
+        Columns group, ratio, low, high (as `bounds.interval`; NaN where nothing is
+        known), bound: `≥`, `≤` or nothing, where the median is known on one side alone.
+
+    Raises:
+        StudyError: The metric was not evaluated, or cannot have the value.
+    """
+    times = times_to_target(study, metric, value, counted)
+    rows = []
+    for group in groups(study):
+        both = _sides((than, group), times).dropna(subset=["low_one", "low_other"])
+        low, high = (
+            both[[f"{end}_one", f"{end}_other"]].to_numpy(np.float64)
+            for end in ("low", "high")
+        )
+        logs = bounds.logarithm(bounds.Sample(low, high))
+        sample = bounds.contrast(logs, np.array([1.0, -1.0]))
+        if group == than:
+            sample = bounds.exact(np.zeros(len(both)))
+        # With more than half of its ends infinite a median is bounded on one side.
+        endless = [2 * np.isinf(end).sum() >= max(1, len(end)) for end in sample]
+        bound = "≥" if endless[1] else "≤" if endless[0] else ""
+        rows.append((group, *np.exp(bounds.interval(sample)), bound))
+    columns = pd.Index(["group", "ratio", "low", "high", "bound"])
+    return pd.DataFrame(rows, columns=columns)
+
+
 def _sides(pair: tuple[str, str], table: pd.DataFrame) -> pd.DataFrame:
     """Returns a row per replicate of both groups, columns of each side."""
     one, other = (table.loc[table["group"] == group] for group in pair)

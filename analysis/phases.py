@@ -4,12 +4,13 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Float
 
+from ..simulator.expenses import SPENDABLE
 from ..simulator.trace import StudyError
 from .frames import Study, evaluations, joined, tidy
 
 PHASES = ("computation_s", "communication_s")
 """Parts of virtual time; the two add up to it."""
-ADDED = ("bytes", "epsilon")
+ADDED = ("bytes", "epsilon", *SPENDABLE)
 """Counts up to an evaluation that are no columns of its table."""
 
 
@@ -50,7 +51,8 @@ def evaluations_by(study: Study, against: str) -> pd.DataFrame:
         against: One of `frames.COUNTED` or of `PHASES`.
 
     Raises:
-        StudyError: It is the privacy spent, and no run accounts for it.
+        StudyError: It is the privacy spent, and no run accounts for it, or what clients
+            have taken, and none has a rate or the study keeps no jobs.
     """
     if against in PHASES:
         return with_phases(study)
@@ -61,6 +63,12 @@ def evaluations_by(study: Study, against: str) -> pd.DataFrame:
         raise StudyError(
             f"study {study.manifest['name']!r} has no epsilon to count, because no run "
             f"accounts for privacy; add privacy: {{delta: 1.0e-5}} to its scenario"
+        )
+    if against not in table:
+        raise StudyError(
+            f"study {study.manifest['name']!r} must have clients with rates (watts, "
+            f"prices, carbon) and record: everything, to count {against}; add them to "
+            f"its scenario"
         )
     return table
 

@@ -14,7 +14,7 @@ from ..simulator.scenario import tuning
 from ..simulator.scenario.tuning import Objective, Tune
 from ..simulator.trace import StudyError
 from .frames import Study, described, evaluations, metric_of, runs
-from .statistics import Interval, held, t_interval
+from .statistics import Interval, first_reached, held, t_interval
 from .targets import final, lost
 
 ERROR = 0.05
@@ -47,15 +47,38 @@ def scores(study: Study) -> Scores:
     """Returns what every trial of a search has come to, replicate by replicate.
 
     Raises:
-        StudyError: The study is of no search, a run failed, or a run ended before the
-            instant at which the metric is taken.
+        StudyError: The study is of no search, or a reason of `values`.
     """
-    objective = sought(study)
-    sign = -1.0 if described(study, objective.metric).higher_is_better else 1.0
+    return {trial: mine for (_, trial), mine in values(study, sought(study)).items()}
+
+
+def values(
+    study: Study, objective: Objective
+) -> dict[tuple[str, str], Float[np.ndarray, " replicates"]]:
+    """Returns the values of the replicates of trials, by variant and trial.
+
+    Args:
+        study: Study whose sweep are the trials.
+        objective: What they are compared by: the smaller the better, a metric of which
+            more is better with the other sign. Infinite for a run that diverged or, of
+            a time to a target, that never reached it.
+
+    Raises:
+        StudyError: A run failed, or ended before the instant at which the metric is
+            taken.
+    """
+    sign = -1.0 if _falls(study, objective) else 1.0
     ends = runs(study).assign(bad=lost(study, objective.metric))
     curves = dict(iter(evaluations(study).groupby("run")))
-    found: dict[str, dict[int, float]] = {}
+    found: dict[tuple[str, str], dict[int, float]] = {}
     told = {run["run"]: run for run in study.manifest["runs"]}
+    for run in told.values():
+        if run["stop"] == "failed":
+            raise StudyError(
+                f"{study.folder}: {run['label']} (replicate {run['replicate']}) "
+                f"failed: {run['stop_reason']}; mend it, or leave such values out of "
+                f"the search, and repeat the command"
+            )
     for number, replicate, bad in zip(
         *(ends[key] for key in ("run", "replicate", "bad")), strict=True
     ):
@@ -63,17 +86,17 @@ def scores(study: Study) -> Scores:
         value = np.inf
         if not bad:
             value = sign * _value(curves.get(number), objective, run, study)
-        found.setdefault(tuning.name(run["parameters"]), {})[replicate] = value
-    for run in told.values():
-        if run["stop"] == "failed":
-            raise StudyError(
-                f"{study.folder}: {run['label']} (replicate {run['replicate']}) "
-                f"failed: {run['stop_reason']}; mend it, or leave such values out of "
-                f"tune.over, and repeat the command"
-            )
+        trial = run["variant"], tuning.name(run["parameters"])
+        found.setdefault(trial, {})[replicate] = value
     return {
         name: np.array([mine[i] for i in sorted(mine)]) for name, mine in found.items()
     }
+
+
+def _falls(study: Study, objective: Objective) -> bool:
+    """Says whether what is compared is better the larger it is."""
+    higher = described(study, objective.metric).higher_is_better
+    return higher and objective.target is None
 
 
 def _value(rows: Any, objective: Objective, run: dict[str, Any], study: Study) -> float:
@@ -82,10 +105,13 @@ def _value(rows: Any, objective: Objective, run: dict[str, Any], study: Study) -
         raise StudyError(
             f"{study.folder}: {run['label']} was never evaluated; evaluate more often"
         )
-    values = metric_of(rows, objective.metric).to_numpy(np.float64)
-    if objective.at is None:
-        return final(values)
+    measured = metric_of(rows, objective.metric).to_numpy(np.float64)
     counted = metric_of(rows, objective.column).to_numpy(np.float64)
+    if objective.target is not None:
+        higher = described(study, objective.metric).higher_is_better
+        return first_reached(counted, measured, objective.target, higher=higher)[1]
+    if objective.at is None:
+        return final(measured)
     end = run["virtual_s"] if objective.unit == "s" else counted[-1]
     if end < objective.at:
         raise StudyError(
@@ -93,7 +119,7 @@ def _value(rows: Any, objective: Objective, run: dict[str, Any], study: Study) -
             f"({run['stop_reason']}), before {objective.at:g}; let runs continue "
             f"longer, or take an earlier instant"
         )
-    value = float(held(counted, values, np.array([objective.at]))[0])
+    value = float(held(counted, measured, np.array([objective.at]))[0])
     if np.isnan(value):
         raise StudyError(
             f"{study.folder}: {run['label']} was first evaluated at {counted[0]:.4g} "
@@ -108,6 +134,8 @@ def in_words(study: Study) -> str:
     A metric at an instant is that of the last evaluation up to then.
     """
     objective = sought(study)
+    if objective.target is not None:
+        return f"virtual s to {objective.metric} {objective.target:g}"
     if objective.at is None:
         return objective.metric
     ended, table = runs(study), evaluations(study)
@@ -207,7 +235,7 @@ class Best(NamedTuple):
         value: Mean of the metric and its 95 % t-interval, over replicates that no trial
             was chosen by; NaN bounds for fewer than two, or where one diverged.
         fresh: Number of these replicates.
-        diverged: How many of them diverged.
+        diverged: How many of them diverged, or never reached the target.
     """
 
     parameters: dict[str, Any]
@@ -241,7 +269,7 @@ def best(study: Study) -> Best:
     )
     sound = fresh[np.isfinite(fresh)]
     mean, low, high = t_interval(sound)
-    if described(study, sought(study).metric).higher_is_better:
+    if _falls(study, sought(study)):
         mean, low, high = -mean, -high, -low
     if sound.size < fresh.size:
         low = high = float("nan")

@@ -50,11 +50,18 @@ def spending(study: Study) -> dict[str, Spent]:
     return found
 
 
-def protected(study: Study) -> str:
+def protected(study: Study, counted: str = "epsilon") -> str:
     """Returns in words what epsilons of a study protect; "" where there are none.
 
     Of an older study, whose runs do not say it, the words are empty, too.
+
+    Args:
+        study: Study, finished or not.
+        counted: What is counted where the words are to stand: of anything but epsilon
+            there are none.
     """
+    if counted != "epsilon":
+        return ""
     by_words: dict[str, list[str]] = {}
     for run in study.manifest["runs"]:
         told = run.get("privacy") or {}

@@ -35,14 +35,14 @@ def t_interval(values: Float[np.ndarray, " n"]) -> Interval:
     NaN bounds for fewer than two replicates, which say nothing of their spread, and
     where a value is not finite.
     """
-    from scipy.special import stdtrit  # a tenth of a second, also to read a scenario
-
     values = np.asarray(values, np.float64)
     if not values.size:
         return Interval(float("nan"), float("nan"), float("nan"))
     mean = float(values.mean())
     if values.size < 2 or not np.isfinite(values).all():
         return Interval(mean, float("nan"), float("nan"))
+    from scipy.special import stdtrit  # a tenth of a second, also to read a scenario
+
     with np.errstate(over="ignore"):
         error = float(values.std(ddof=1)) / np.sqrt(values.size)
     half = float(stdtrit(values.size - 1, 0.5 + LEVEL / 2)) * error
@@ -128,6 +128,14 @@ def confidence(replicates: int) -> float:
     return 1 - 2 * _chances(replicates)[ranks(replicates)]
 
 
+def interval_name(replicates: int) -> str:
+    """Returns what the interval of a median is: one of 95 %, or the range of few."""
+    chance = confidence(replicates)
+    if chance >= LEVEL:
+        return f"{100 * LEVEL:g} % interval"
+    return f"range ({100 * chance:.0f} % interval)"
+
+
 def _chances(tosses: int) -> list[float]:
     """Returns the chance of at most 0, 1, ... heads in some tosses of a fair coin."""
     ways = accumulate(comb(tosses, heads) for heads in range(tosses + 1))
@@ -161,6 +169,13 @@ def median_time(
 
     Infinite where fewer than half ever are, with its interval as `median_interval`; it
     never lies beyond what was seen.
+
+    It is the upper end of the period that holds the median of the nonparametric
+    estimate for numbers that are known to lie between evaluations, where all replicates
+    are evaluated at the same times.
+
+    Source: Turnbull, The empirical distribution function with arbitrarily grouped,
+    censored and truncated data (Journal of the Royal Statistical Society B 1976).
 
     Args:
         low: Time up to which each had not arrived; infinite if it never will.

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -9,6 +10,7 @@ import pandas as pd
 from ..simulator.config.text import ranges
 from . import racing
 from .escapes import chance, escapes
+from .expenses import taken_by_end
 from .frames import (
     Study,
     described,
@@ -32,6 +34,9 @@ WIDTH = 7
 """Characters of a number, so that names of 16 and all columns fit into 80."""
 IN_BRACKETS = WIDTH - 2
 
+UNLIKE = 10
+"""Times as many bytes, from which on a line says of how many messages they are."""
+
 STAND_IN = re.compile(r"(mnist)5k|(.+?)(?:-hourly)?-standin")
 """Names of data that take the place of a published set's files; that set's name."""
 WORTH = (
@@ -52,7 +57,8 @@ def summary(study: Study) -> pd.DataFrame:
     the scenario states no target, 95 % of the best group's final value); final value;
     mean and largest staleness (commits); commits, and MB sent by and to all clients;
     contributions, where a commit may apply several;
-    where privacy is accounted for, `epsilon`; commits per second of real time; why the
+    where privacy is accounted for, `epsilon`; what clients took, where they have rates;
+    commits per second of real time; why the
     runs ended, and how many times its beginning a loss was that had left its scale.
     Means over replicates. Names and cells have line breaks, so that a terminal of 80
     columns is wide enough; `notes` says what the columns are.
@@ -69,8 +75,8 @@ def summary(study: Study) -> pd.DataFrame:
     finals = final_values(study, metric)
     stale = staleness(study).reindex(groups(study)).to_dict("index")
     ended, last = runs(study), evaluations(study).groupby("run").last()
-    spent, escaped = spending(study), escapes(study)
-    rows, several = [], _apply_several(study)
+    spent, escaped, costs = spending(study), escapes(study), taken_by_end(study)
+    rows, several = [], apply_several(study)
     for group in groups(study):
         mine = ended[ended["group"] == group]
         time, mean, largest = times[group], *stale[group].values()
@@ -89,7 +95,11 @@ def summary(study: Study) -> pd.DataFrame:
                 "commits\n(MB)": _two(commits, megabytes),
                 **({"contributions": _number(applied)} if several else {}),
                 **({"epsilon": _epsilon(spent.get(group))} if spent else {}),
-                "updates/s": float((mine["commits"] / mine["elapsed_s"]).mean()),
+                **{
+                    name: _number(float(each.reindex(mine["run"]).mean()))
+                    for name, each in costs.items()
+                },
+                "commits/s": float((mine["commits"] / mine["elapsed_s"]).mean()),
                 "stop": _stop(mine, escaped),
             }
         )
@@ -125,10 +135,13 @@ def notes(study: Study) -> list[str]:
         "stale: staleness in commits of what was used; mean and, in brackets, largest",
         f"commits (MB): new versions by the end and, in brackets, {megabytes}",
     ]
-    if _apply_several(study):
+    if apply_several(study):
         found.append("contributions: updates of clients that commits used")
+    found += _words_on_megabytes(study)
     found += _words_on_privacy(study)
-    found += ["updates/s: commits per second of real time", STOP, chance(study)]
+    if costs := taken_by_end(study):
+        found.append(f"{', '.join(costs)}: taken by all clients by the end")
+    found += ["commits/s: commits per second of real time", STOP, chance(study)]
     named = ((run.get("dataset"), run.get("scaling")) for run in study.manifest["runs"])
     found += words_on_data(named)
     if len(escapes(study)):
@@ -158,10 +171,26 @@ def _period(study: Study) -> str:
     return f"every {period:g} {'s' if unit == 'time' else unit}"
 
 
-def _apply_several(study: Study) -> bool:
+def apply_several(study: Study) -> bool:
     """Says whether commits of some run apply another number of contributions."""
     made = evaluations(study)
     return bool((made["contributions"] != made["commits"]).any())
+
+
+def _words_on_megabytes(study: Study) -> list[str]:
+    """Returns a line on messages and their size, where groups differ much in both."""
+    last = evaluations(study).groupby("run").last()
+    last["sent"] = last["upload_bytes"] + last["download_bytes"]
+    table: Any = last.groupby("group")[["sent", "messages"]].mean()
+    sent = table["sent"].loc[table["sent"] > 0]
+    if len(sent) < 2 or sent.max() < UNLIKE * sent.min():
+        return []
+    words = (
+        f"{row.name} {row['messages']:.0f} messages of "
+        f"{row['sent'] / max(1, row['messages']) / 1e3:.3g} kB"
+        for row in (table.loc[sent.idxmax()], table.loc[sent.idxmin()])
+    )
+    return [f"MB differ {sent.max() / sent.min():.0f}-fold: {', '.join(words)}"]
 
 
 def _words_on_privacy(study: Study) -> list[str]:

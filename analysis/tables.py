@@ -4,6 +4,7 @@ Every mean has its 95 % t-interval, every time its interval of the median, and e
 cell from which replicates are missing says how many there are.
 """
 
+import math
 import re
 import textwrap
 from collections.abc import Sequence
@@ -15,14 +16,15 @@ import pandas as pd
 from ..simulator.config.text import printable
 from . import claims, instants
 from .escapes import chance
+from .expenses import taken_by_end
 from .figures import style
 from .frames import Study, first_metric, groups, runs, titled
 from .instants import Instant
 from .markup import markdown
 from .spending import protected, spending
-from .statistics import MEDIANS, t_interval
-from .summary import staleness
-from .targets import final_values, time_to_default
+from .statistics import MEDIANS, interval_name, t_interval
+from .summary import apply_several, staleness
+from .targets import final_values, resolution, time_to_default, times_to_target
 
 SPECIAL = {
     "\\": r"\textbackslash{}",
@@ -38,6 +40,10 @@ SPECIAL = {
     "²": r"\textsuperscript{2}",
 }
 DIGITS = 4
+MOST = 1e6
+"""Numbers from here on, and those below its inverse, are written as powers of ten."""
+COMMENT = 86
+"""Letters of a line of a comment."""
 LONG, WIDTH = 30, 14
 """Letters from which a column's words are broken, and of a line of a heading."""
 
@@ -73,9 +79,10 @@ def results(study: Study, at: Sequence[float] = ()) -> pd.DataFrame:
     Returns:
         Column `group`; `final ...` and `... after ...` (`Cell`, means with intervals);
         `s to ...` (`Cell`, medians); `staleness` and `largest staleness`,
-        `commits`, `MB` (numbers, means over replicates); where privacy is accounted
-        for, `ε` (the largest of a client, and whether it is proved) and what it
-        `protects`.
+        `commits`, `contributions` where a commit may apply several, `MB`, and what
+        clients took where they have rates (numbers, means over replicates); where
+        privacy is accounted for, `ε` (the largest of a client, and whether it is
+        proved) and what it `protects`.
 
     Raises:
         StudyError: No run has ended, or a table is damaged.
@@ -87,8 +94,7 @@ def results(study: Study, at: Sequence[float] = ()) -> pd.DataFrame:
     columns[f"final {style.in_words(metric)}"] = [
         _mean(finals.get_group(group)) for group in known
     ]
-    whens = [*instants.stated(study), *((metric, Instant("time", t)) for t in at)]
-    for of, when in dict.fromkeys(whens):
+    for of, when in _instants(study, at):
         table = instants.value_at(study, of, when.value, when.counted)
         of_group: Any = table.set_index("group")
         columns[f"{style.in_words(of)} after {when}"] = [
@@ -138,18 +144,20 @@ def numbers(table: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(found)
 
 
-def to_latex(table: pd.DataFrame, caption: str, label: str) -> str:
+def to_latex(table: pd.DataFrame, caption: str, label: str, method: str = "") -> str:
     r"""Returns a table for LaTeX, which needs `\usepackage{booktabs}`.
 
     Args:
         table: Table, as from `results` or `verdicts`.
         caption: Caption, plain text.
         label: Label, letters and hyphens.
+        method: How numbers were found, for a comment.
     """
     shape = "".join(_shape(table[name]) for name in table)
     heads = [_head(str(name)) for name in table]
     lines = [
         r"% \usepackage{booktabs}",
+        *(f"% {line}" for line in textwrap.wrap(_escaped(method), COMMENT)),
         r"\begin{table}",
         r"  \centering\footnotesize\setlength{\tabcolsep}{4pt}",
         f"  \\caption{{{_escaped(caption)}}}",
@@ -166,15 +174,38 @@ def to_latex(table: pd.DataFrame, caption: str, label: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-def caption(study: Study) -> str:
-    """Returns what the columns of `results` are, for a caption."""
+def _instants(study: Study, at: Sequence[float]) -> list[tuple[str, Instant]]:
+    """Returns metrics and instants that have a column."""
+    more = ((first_metric(study.manifest), Instant("time", time)) for time in at)
+    return [*dict.fromkeys((*instants.stated(study), *more))]
+
+
+def caption(study: Study, at: Sequence[float] = ()) -> str:
+    """Returns what the columns of `results` are, for a caption.
+
+    Args:
+        study: Study as in `results`.
+        at: Virtual seconds as in `results`.
+    """
+    target, reached = time_to_default(study)
+    few, known = int(reached["replicates"].min()), ""
+    if target.is_known:
+        known = resolution(times_to_target(study, target.metric, target.value))
+    interval = f" [{interval_name(few)}]" if few > 1 else ""
+    seen = (instants.seen_at(study, *each) for each in _instants(study, at))
+    earlier = "".join(f" {words}." for words in dict.fromkeys(seen) if words)
     return (
-        f"{titled(study.manifest)}. Final values are means of the last tenth of a "
-        f"run's evaluations, with 95 % t-intervals over replicates; times are medians "
-        f"with 95 % intervals ({MEDIANS}); in parentheses, where not all replicates "
-        f"count, how many do. Staleness in commits, MB up and down. {chance(study)}."
-        f"{_of_privacy(study)}{_unfinished(study)}{_stopped_early(study)}"
+        f"{titled(study.manifest)}. Final: mean of the last tenth of evaluations, ± "
+        f"95 % t-interval. Times: median{interval}{known and f', {known}'}. In "
+        f"parentheses: replicates that count, where not all do. Staleness in commits; "
+        f"MB up and down.{earlier}{_of_privacy(study)}{_unfinished(study)}"
+        f"{_stopped_early(study)}"
     )
+
+
+def method(study: Study) -> str:
+    """Returns how the numbers of `results` were found, and how sure divergence is."""
+    return f"Of medians {MEDIANS}. {chance(study)}."
 
 
 def _unfinished(study: Study) -> str:
@@ -199,12 +230,15 @@ def _costs(study: Study, known: list[str]) -> dict[str, list[float]]:
     ended = runs(study)
     last = study.table("evaluations").groupby("run").last()
     sent = last[["upload_bytes", "download_bytes"]].sum(axis=1) / 1e6
-    table = ended.assign(sent=ended["run"].map(sent)).groupby("group")
-    means: Any = table[["commits", "sent"]].mean()
-    return {
-        "commits": [float(means.loc[group, "commits"]) for group in known],
-        "MB": [float(means.loc[group, "sent"]) for group in known],
-    }
+    applied = ended["run"].map(last["contributions"])
+    table = ended.assign(MB=ended["run"].map(sent), contributions=applied)
+    names = ["commits", *["contributions"] * apply_several(study), "MB"]
+    means: Any = table.groupby("group")[names].mean()
+    found = {name: [float(means.loc[g, name]) for g in known] for name in names}
+    for name, each in taken_by_end(study).items():
+        mean = ended["run"].map(each).groupby(ended["group"]).mean()
+        found[name] = [float(mean[group]) for group in known]
+    return found
 
 
 def _privacy(study: Study, known: list[str]) -> dict[str, list[str]]:
@@ -267,7 +301,7 @@ def _row(cells: Sequence[object]) -> str:
 def _in_words(cell: object) -> object:
     if isinstance(cell, Cell):
         return _told(cell, " ± ", "never", "∞") + _counted(cell)
-    return _short(cell)
+    return _short(cell) if isinstance(cell, float) else cell
 
 
 def _in_latex(cell: object) -> str:
@@ -275,25 +309,35 @@ def _in_latex(cell: object) -> str:
         told = _told(cell, r" \pm ", r"\mathrm{never}", r"\infty")
         told = told.replace(" [", r" \;[")
         return f"${told}${_counted(cell)}"
-    return _escaped(str(_short(cell)))
+    return _escaped(str(_in_words(cell)))
 
 
 def _told(cell: Cell, plus_minus: str, never: str, infinity: str) -> str:
-    """Returns estimate and interval, in words or in mathematics."""
-    low, high = (
-        infinity if np.isinf(end) else f"{end:.{DIGITS}g}"
-        for end in (cell.low, cell.high)
-    )
-    if np.isinf(cell.estimate):
+    """Returns estimate and interval, in words or in mathematics.
+
+    All three have the decimals that two digits of the interval's half-width need.
+    """
+    mean, low, high = cell.estimate, cell.low, cell.high
+    if np.isinf(mean):
         return never
-    if np.isnan(cell.estimate):
+    if np.isnan(mean):
         return "-"
-    text = f"{cell.estimate:.{DIGITS}g}"
-    if np.isnan(cell.low):
-        return text
-    if cell.symmetric:
-        return f"{text}{plus_minus}{(cell.high - cell.low) / 2:.2g}"
-    return f"{text} [{low}, {high}]"
+    if np.isnan(low):
+        return _short(mean)
+    half = (high - low) / 2 if np.isfinite(high) else mean - low
+    told = (
+        infinity if np.isinf(value) else _rounded(value, half)
+        for value in (mean, half if cell.symmetric else low, high)
+    )
+    text, first, last = told
+    return text + (f"{plus_minus}{first}" if cell.symmetric else f" [{first}, {last}]")
+
+
+def _rounded(value: float, half: float) -> str:
+    """Returns a number with the decimals that two digits of a half-width need."""
+    if not 0 < half < MOST or half < 1 / MOST or abs(value) >= MOST:
+        return _short(value)
+    return f"{value:.{max(0, 1 - math.floor(math.log10(half)))}f}"
 
 
 def _counted(cell: Cell) -> str:
@@ -301,10 +345,12 @@ def _counted(cell: Cell) -> str:
     return f" ({cell.known}/{cell.replicates})" * (cell.known < cell.replicates)
 
 
-def _short(cell: object) -> object:
-    if not isinstance(cell, float):
-        return cell
-    return "" if np.isnan(cell) else f"{cell:.{DIGITS}g}"
+def _short(value: float) -> str:
+    """Returns a number to four digits, and without a power of ten below a million."""
+    if np.isnan(value):
+        return ""
+    whole = 10**DIGITS <= abs(value) < MOST
+    return f"{value:.0f}" if whole else f"{value:.{DIGITS}g}"
 
 
 def _escaped(text: str) -> str:

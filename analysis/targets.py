@@ -279,6 +279,23 @@ def times_to_target(
     return pd.DataFrame(rows, columns=columns)
 
 
+def resolution(times: pd.DataFrame, unit: str = "s") -> str:
+    """Returns how closely times to a target are known, in words; "" if none is.
+
+    Evaluations alone see a target reached: a time is known up to the one before.
+
+    Args:
+        times: Columns reached, low, high, as from `times_to_target`.
+        unit: Unit of the times.
+    """
+    apart = (times["high"] - times["low"])[times["reached"]]
+    apart = apart[(apart > 0) & np.isfinite(apart)]
+    if apart.empty:
+        return ""
+    ends = dict.fromkeys(f"{end:.3g}" for end in (apart.min(), apart.max()))
+    return f"resolution {' to '.join(ends)} {unit} (between evaluations)"
+
+
 def commits_to_stop(study: Study) -> pd.DataFrame:
     """Returns each run's commits until it stopped at its target.
 

@@ -3,17 +3,12 @@
 import numpy as np
 import pandas as pd
 
-from ..simulator.timeline import Incident, Outcome
+from ..simulator.expenses import ENDS
+from ..simulator.timeline import Outcome
 from .frames import Study, runs
 
 NOT_WASTED = (Outcome.APPLIED, Outcome.BUFFERED, Outcome.IN_FLIGHT)
 """Outcomes of jobs of which something comes, or may still come."""
-ENDS = {
-    Outcome.STOPPED.name: Incident.STOPPED.name,
-    Outcome.CRASHED.name: Incident.CRASHED.name,
-    Outcome.LOST.name: Incident.GAVE_UP.name,
-}
-"""Incidents that end jobs which never arrive, by outcome."""
 
 
 def wasted(study: Study) -> pd.DataFrame:
@@ -59,6 +54,9 @@ def _samples(study: Study, jobs: pd.DataFrame) -> pd.Series:
     found = pd.Series(np.nan, jobs.index)
     for entry in study.manifest["runs"]:
         mine = jobs["run"] == entry["run"]
+        if "samples_per_step" in entry:  # local steps change
+            found[mine] = entry["samples_per_step"] * jobs.loc[mine, "local_steps"]
+            continue
         each = np.asarray(entry.get("samples_per_job", np.nan), np.float64)
         client = jobs.loc[mine, "client"].to_numpy() - 1
         found[mine] = each[client] if each.ndim else each
@@ -77,10 +75,10 @@ def _with_ends(study: Study) -> pd.DataFrame:
     incidents = study.table("incidents")
     incidents["incident"] = incidents["incident"].astype(str)
     for outcome, incident in ENDS.items():
-        mine = jobs.loc[jobs["outcome"] == outcome].sort_values(
+        mine = jobs.loc[jobs["outcome"] == outcome.name].sort_values(
             ["run", "client", "job"]
         )
-        when = incidents.loc[incidents["incident"] == incident]
+        when = incidents.loc[incidents["incident"] == incident.name]
         when = when.sort_values(["run", "client", "time"], kind="stable")
         keys = ["run", "client"]
         left = mine.assign(place=mine.groupby(keys).cumcount())[[*keys, "place"]]

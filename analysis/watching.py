@@ -10,11 +10,10 @@ import pandas as pd
 from ..simulator.config.errors import StudyError
 from ..simulator.config.progress import LEAST_PART
 from ..simulator.trace import live, load
+from ..simulator.trace.live import SILENT_S
 from ..simulator.trace.manifest import NAME
 from .frames import UNFINISHED, Study
 
-SILENT_S = 15.0
-"""Real seconds without a sign of life after which a study is no longer under way."""
 ATTEMPTS = 5
 """Readings of a folder whose manifest is replaced meanwhile."""
 

@@ -6,8 +6,9 @@ python docs/generate.py --check     # fails if something is not up to date
 
 Of a study are kept its closing table, its verdicts, and what it takes to judge it again
 without its runs (`values.csv`): `docs/rejudge.py`. Numbers of decisions that have no
-entry in `docs/decisions.yaml`, and entries that nothing names, are refused; so are, by
-`--check`, experiments shown by a test that does not exist, or not run at every landing.
+entry in `docs/decisions.yaml`, and entries that nothing names, are refused, as are
+goals of `docs/goals.yaml` shown by a scenario or a test that does not exist; so are, by
+`--check`, experiments shown by such a test, or by one not run at every landing.
 """
 
 import csv
@@ -27,10 +28,15 @@ import pages
 import rows as experiments
 from generators import (
     computation_trees,
+    dependent_delays,
+    enemies,
+    external,
     fedbcd,
+    figure8,
     findings,
     first_screen,
     formulas,
+    goals,
     methods,
     observatory,
     optimisers,
@@ -66,7 +72,7 @@ def take_in(study: Study) -> None:
     if is_world(manifest):
         take_in_world(study, folder)
         return
-    rows = summary.summary(study).drop(columns=["updates/s"])
+    rows = summary.summary(study).drop(columns=["commits/s"])
     rows.columns = [_one_line(name) for name in rows.columns]
     rows = rows.map(_one_line)
     rows.to_csv(folder / "summary.csv", index=False, float_format="%.4g")
@@ -251,6 +257,7 @@ def experiments_page() -> str:
         f"{markdown(experiments.by_paper(listed))}\n\n"
         f"{table}\n\n"
         f"Other studies: {experiments.from_pages(experiments.others(listed))}.\n\n"
+        "Papers that are none of these four: [external.md](external.md).\n\n"
         "## Sentences that do not count each by itself\n\n"
         "From `docs/apart.csv`. On stand-ins and on 5,000 images of MNIST every\n"
         "sentence is *setting* besides.\n\n"
@@ -272,6 +279,9 @@ def documents() -> dict[Path, str]:
         ROOT / "docs" / "tables.md": formulas.document(NOTE),
         ROOT / "docs" / "standins.md": standins.document(ROOT),
         ROOT / "docs" / "reality.md": reality.document(ROOT),
+        ROOT / "docs" / "dependent-delays.md": dependent_delays.document(ROOT),
+        ROOT / "docs" / "external.md": external.document(ROOT),
+        ROOT / "docs" / "goals.md": goals.document(ROOT, NOTE),
         ROOT / "README.md": f"{before}{BEGIN}\n{readme_summary()}\n{END}{after}",
         ROOT / "docs" / "experiments.md": experiments_page(),
         ROOT / "docs" / "reproduction.md": (
@@ -312,6 +322,7 @@ def documents() -> dict[Path, str]:
             f"stand in [reproduction.md](reproduction.md).\n\n{compared}"
         )
     found |= methods.pages(RESULTS, ROOT / "docs") | pages.documents()
+    found |= enemies.pages(RESULTS, ROOT / "docs")
     if observatory.has_results(RESULTS):
         found[ROOT / "docs" / "observatory.md"] = observatory.document(NOTE, RESULTS)
     table = RESULTS / CALIBRATION / "calibration.csv"
@@ -411,6 +422,7 @@ def main(arguments: list[str]) -> int:
     """Takes studies in and writes, or checks."""
     listed = decisions.read(ROOT / decisions.LISTED)
     mistakes = decisions.mistakes(listed.decisions, decisions.named())
+    mistakes += goals.mistakes(ROOT)
     for line in mistakes:
         sys.stderr.write(f"{line}\n")
     if arguments == ["--check"]:
@@ -432,9 +444,12 @@ def main(arguments: list[str]) -> int:
     findings.local_steps(RESULTS, ROOT / "docs" / "figures")
     optimisers.staleness(RESULTS, ROOT / "docs" / "figures")
     methods.rates(RESULTS, ROOT / "docs" / "figures")
+    enemies.breakdown(RESULTS, ROOT / "docs" / "figures")
     observatory.figures(RESULTS, ROOT / "docs" / "figures")
     refuted.draw(RESULTS, ROOT / "docs" / "figures")
     computation_trees.draw(ROOT / "docs" / "figures")
+    figure8.draw(RESULTS / "testbed", ROOT / "docs" / "figures")
+    dependent_delays.draw(RESULTS, ROOT / "docs" / "figures")
     return 1 if mistakes else 0
 
 

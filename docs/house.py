@@ -49,18 +49,23 @@ PRIVATE_NAME = re.compile(
 
 FEATURES = {
     "one import: `import stalesim`, late names": (
-        "simulator/front",
+        "simulator/front/__init__.py",
+        "simulator/front/__main__.py",
         "simulator/lazy.py",
     ),
     "`serve`, and what follows a study": ("analysis/serving", "analysis/watching.py"),
     "`capsule`, `rerun`": ("analysis/capsules", "simulator/cli/sharing.py"),
     "`cite`": ("simulator/cli/citing.py",),
-    "checklists": ("analysis/page/checklists.py", "analysis/page/neurips.py"),
+    "checklists": ("analysis/page/checklists.py", "analysis/page/stated.py"),
     "`new`, without its templates": ("simulator/cli/new.py",),
     "`tune`, racing": (
         *("simulator/cli/tuning.py", "simulator/cli/searching.py"),
         *("simulator/scenario/tuning.py", "simulator/studies/tuning.py"),
         *("simulator/studies/proposals.py", "analysis/racing.py"),
+    ),
+    "`compare`": (
+        *("simulator/scenario/comparing.py", "simulator/studies/comparing.py"),
+        "analysis/choices.py",
     ),
     "tracking and export": ("analysis/exporting",),
     "styles of venues, captions": (
@@ -73,6 +78,12 @@ FEATURES = {
         "simulator/learning/metrics/fairness.py",
     ),
     "playground": ("docs/assets",),
+    "gradients of any framework": (
+        "simulator/engine/host.py",
+        "simulator/front/torch.py",
+        "simulator/learning/own_work.py",
+        "simulator/models/vector",
+    ),
 }
 """Where what issue 18 asked for stands; what it shares with others is left out."""
 

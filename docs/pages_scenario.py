@@ -14,6 +14,7 @@ FAMILIES = {
     "protocols": ("Protocols", "a protocol"),
     "algorithms": ("Algorithms", "an algorithm"),
     "stages": ("Stages of a chain", "a stage"),
+    "compressors": ("Compressors", "a compressor"),
     "weights": ("Staleness weights", "a staleness weight"),
     "data": ("Data", "a data set"),
     "partitions": ("Partitions", "a partition"),
@@ -309,7 +310,8 @@ def _classes(*roots: type) -> dict[str, type]:
     found, left = {}, [Config]
     while left:
         one = left.pop()
-        found[one.__name__] = one
+        if one.__module__.startswith("stalesim."):  # not those of tests
+            found[one.__name__] = one
         left += one.__subclasses__()
     return found | {root.__name__: root for root in roots}
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from .config.catalogue import register
     from .scenario.reading import read
     from .scenario.scenario import Scenario
-    from .studies import resume, simulate, sweep, tune
+    from .studies import compare, resume, simulate, sweep, tune
     from .trace import Study, load
 
 __getattr__, __dir__, __all__ = attach(__name__, __file__)

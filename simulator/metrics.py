@@ -20,14 +20,15 @@ from .config.base import LocatedError
 from .config.errors import ScenarioError, UserError
 from .config.named import NamedPart, function_at
 from .config.text import suggestion
+from .expenses import SPENDABLE
 from .losses import in_nats
 
 QUANTITIES = (
     *("virtual_s", "commits", "contributions", "epochs", "rounds", "messages"),
-    *("bytes", "upload_bytes", "download_bytes", "epsilon"),
+    *("bytes", "upload_bytes", "download_bytes", "epsilon", *SPENDABLE),
 )
 """Further quantities of a run at its end that claims compare: its virtual time, its
-counts, and the largest epsilon that a client has spent."""
+counts, the largest epsilon that a client has spent, and what clients have taken."""
 TAKEN = ("run", "time", "client", *QUANTITIES)
 """Names of other columns, and of quantities, that no metric may have."""
 OF_LOSS = "unit of the loss"
@@ -44,6 +45,7 @@ class Models(Enum):
     EACH_WORKER = "each worker's own model; the mean over workers is the value"
     ALL_WORKERS = "the workers' own models together"
     PERTURBED = "the model with noise in the parties' networks (VAFL)"
+    TRIGGERED = "the model that is read out, on rows with the pattern of a backdoor"
 
 
 class Takes(Enum):
@@ -142,6 +144,10 @@ OF_ALGORITHMS: dict[Models, tuple[Callable[[Any], Any], str]] = {
             "algorithm.perturbation"
         ),
     ),
+    Models.TRIGGERED: (
+        attrgetter("has_backdoor"),
+        "without a backdoor; remove it, or put the stage backdoor in the chain",
+    ),
 }
 """Models that not every algorithm has: the property of one that has them, and what is
 said of one that has not."""
@@ -160,7 +166,8 @@ class Metric(NamedPart):
             it gets the problem, the model and the outputs, of our own models of shape
             `[C, N_test]`; of `Models.ALL_WORKERS` the problem and the models, with the
             axis of workers first; of `Models.PERTURBED` the problem, the model, the
-            noise and its key.
+            noise and its key; of `Models.TRIGGERED` the problem, the model and the
+            pattern.
         label: Label in figures, to which the unit is added; by default from the name.
         unit: Unit of the column; empty if there is none, `OF_LOSS` if it is the loss's.
         higher_is_better: Whether learning raises the metric, or lowers it.

@@ -1,6 +1,6 @@
 """The facts of a run, before any array is on a device. No JAX."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -74,9 +74,13 @@ class RunSetup:
         Raises:
             UserError: A budget of the noise cannot be reached.
         """
-        return self.scenario.algorithm.guarantees(
+        found = self.scenario.algorithm.guarantees(
             self.shares.num_samples, self.shape.batch, self.shape.num_weights
         )
+        if not (reported := self.timeline.reported):
+            return found
+        more = f", but {reported}, which clients report without noise"
+        return tuple(replace(g, formal=False, why=g.why + more) for g in found)
 
     def ledger(self) -> Ledger | None:
         """Returns a new ledger of the messages; None where none is asked for.

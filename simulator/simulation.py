@@ -20,15 +20,18 @@ from .algorithms.optimizers import known
 from .algorithms.optimizers.part import chosen
 from .algorithms.step_rules import resolve
 from .config.errors import ScenarioError
+from .config.functions import UserFunction
 from .engine import compiler
 from .engine import execute as execution
 from .engine.execute import Program
+from .engine.host import Host
 from .engine.row_stream import EvaluationPoint, RowStream
 from .engine.runner import Runner
 from .engine.waves import Waves
 from .keys import key_of
 from .learning import uneven
 from .learning.constants import Constants
+from .learning.own_work import OwnWork
 from .results import Results
 from .scenario import amounts
 from .scenario.scenario import Scenario
@@ -122,6 +125,7 @@ def _with_numerics(setup: RunSetup) -> Prepared:
     _refuse_uneven_statistics(setup, problem)
     _refuse_coupled_rows(setup)
     _refuse_waves(scenario)
+    _refuse_feedback(setup)
     kernel = algorithm.make(setup, constants)
     if scenario.probe is not None and not isinstance(kernel, Probeable):
         raise ScenarioError(
@@ -146,14 +150,17 @@ def _confirm(scenario: Any) -> None:
 
 
 def _refuse_uneven_statistics(setup: RunSetup, problem: Any) -> None:
-    """Refuses statistics of batches where some of these are padded.
-
-    Raises:
-        ScenarioError: The padding would enter the statistics.
-    """
+    """Refuses statistics of batches where some of these are padded."""
     uneven = setup.sampler.own_samples is not None
     model = getattr(problem, "model", None)
-    if uneven and getattr(model, "num_statistics", 0):
+    statistics = getattr(model, "num_statistics", 0)
+    if statistics and setup.scenario.problem.work is not None:
+        raise ScenarioError(
+            f"problem.model must keep no statistics of batches with problem.work, "
+            f"which returns gradients alone, got {statistics} numbers; normalise "
+            f"layers or groups"
+        )
+    if uneven and statistics:
         raise ScenarioError(
             "algorithm.batch must be one that every client can fill, without "
             "local_epochs, for a model that keeps statistics of batches, got "
@@ -164,16 +171,37 @@ def _refuse_uneven_statistics(setup: RunSetup, problem: Any) -> None:
 
 
 def _refuse_waves(scenario: Scenario) -> None:
-    """Refuses waves of an algorithm whose rows are not divided.
-
-    Raises:
-        ScenarioError: There is no work that could be done at once.
-    """
+    """Refuses waves of an algorithm whose rows are not divided."""
     if scenario.engine.mode == "waves" and not scenario.algorithm.divided:
         raise ScenarioError(
             "engine.mode must be auto, compiled or stepwise for the algorithm "
             f"{scenario.algorithm.kind!r}, whose rows are executed whole, got 'waves'; "
             "take auto"
+        )
+
+
+def _refuse_feedback(setup: RunSetup) -> None:
+    """Refuses questions that the numerics do not answer."""
+    log, scenario = setup.timeline.answer_log, setup.scenario
+    if log is None:
+        return
+    if missing := [each for each in log.asks if each not in scenario.algorithm.asks]:
+        raise ScenarioError(
+            f"{log.why} asks for {missing[0]}, which the algorithm "
+            f"{scenario.algorithm.kind!r} does not tell; take sgd, fed_avg, fed_async, "
+            f"fed_buff or a chain"
+        )
+    known = scenario.evaluate.metrics
+    for who, part in scenario.listeners.items():
+        if lacking := [name for name in part.needed_metrics if name not in known]:
+            raise ScenarioError(
+                f"evaluate.metrics must have {lacking[0]}, which {who} asks for, got "
+                f"{', '.join(known)}; add it"
+            )
+    if scenario.engine.mode in ("waves", "batched"):
+        raise ScenarioError(
+            f"engine.mode must be auto, compiled or stepwise where the world asks for "
+            f"numerics, as {log.why} does, got {scenario.engine.mode!r}; take auto"
         )
 
 
@@ -234,6 +262,7 @@ def check(run: Run) -> None:
         )
         _refuse_coupled_rows(setup)
     _refuse_waves(scenario)
+    _refuse_feedback(setup)
 
 
 def state_bytes(prepared: Prepared, num_runs: int, *, shared: bool) -> int:
@@ -279,8 +308,8 @@ def execute(
 
     Args:
         runs: several only if `mode` is batched; then all of one structure.
-        mode: `stepwise`, `compiled`, `waves`, `batched` or `shared` (batched, on one
-            timeline).
+        mode: `stepwise`, `compiled`, `waves`, `batched`, `shared` (batched, on one
+            timeline) or `host` (work of the user's own).
         writer: Writer of the tables.
         progress: called with the progress of the runs.
         timelines: folder in which timelines are kept for other runs, if any share them.
@@ -342,6 +371,7 @@ def execute(
             "elapsed_s": elapsed,
             "timeline": prepared.timeline.digest,
             "player": prepared.timeline.made_by,
+            **_feedback(prepared),
             "dataset": prepared.shares.data.name,
             "scaling": prepared.shares.data.scaling,
             "num_clients": prepared.timeline.num_clients,
@@ -352,11 +382,25 @@ def execute(
     ]
 
 
+def _feedback(prepared: Prepared) -> dict[str, Any]:
+    """Returns why events and numerics alternate, and what a replay needs, if so."""
+    timeline, log = prepared.timeline, prepared.timeline.answer_log
+    if log is None:
+        return {}
+    return {
+        "feedback": f"{log.why} asks for {' and '.join(log.asks)}",
+        "width": timeline.width,
+        "num_registers": timeline.num_registers,
+    }
+
+
 def _program(runs: list[Prepared], mode: str) -> Program:
     first = runs[0]
+    of_parts: Any = first.kernel
     if mode == "waves":
-        of_parts: Any = first.kernel
         return Waves(of_parts, first.problem, _devices_of_waves(first))
+    if mode == "host":
+        return Host(of_parts, first.problem, _own_work(first))
     kernels = _joined(runs, mode) or [prepared.kernel for prepared in runs]
     kernel, batched = kernels[0], mode in ("batched", "shared")
     if batched:
@@ -367,6 +411,20 @@ def _program(runs: list[Prepared], mode: str) -> Program:
         batched=batched,
         shared=mode != "batched",
         stepwise=mode == "stepwise",
+        short_buffers=first.timeline.answer_log is not None,
+    )
+
+
+def _own_work(prepared: Prepared) -> OwnWork:
+    """Returns the functions of the user's that work on a run."""
+    problem = prepared.scenario.problem
+    assert problem.work is not None
+    return OwnWork(
+        UserFunction(problem.work, "problem.work"),
+        problem.model.measured_by,
+        prepared.shares.data,
+        prepared.sampler.steps,
+        prepared.run.seed,
     )
 
 
@@ -382,6 +440,8 @@ def _joined(runs: list[Prepared], mode: str) -> list[Kernel]:
         prepared.kernel.joined(prepared.problem)
         for prepared in runs
         if prepared.timeline.width > 1
+        # Last digits may decide who acts next.
+        and prepared.timeline.answer_log is None
         and prepared.timeline.cadence.reads_alike
         # A short type would round what each loss counts.
         and prepared.run.scenario.engine.compute_dtype is None

@@ -56,6 +56,11 @@ class Purpose(IntEnum):
     EDGE_DOWN = 32
     ROOM = 33
     SHOCK = 34
+    ARRIVAL = 35
+    ROLE = 40
+    TRUSTED = 41
+    ACCOUNT = 42
+    EVALUATION = 50
 
 
 class Streams:

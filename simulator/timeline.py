@@ -39,6 +39,8 @@ class Effect(NamedTuple):
             contribute are contributions, all others count as further uploads.
         pairs: Whether its worker averages its model with that of its `peer`.
         mixes_all: Whether it mixes the models of all workers and names none.
+        one_way: Whether a model goes from its second worker to its first, by way of a
+            register.
     """
 
     commits: Any = False
@@ -47,6 +49,7 @@ class Effect(NamedTuple):
     first_sender: Any = 0
     pairs: Any = False
     mixes_all: Any = False
+    one_way: Any = False
 
 
 class Kind(IntEnum):
@@ -61,6 +64,8 @@ class Kind(IntEnum):
     AVERAGE_ALL = 4, Effect(samples=False, mixes_all=True)
     NULL = 5, Effect(samples=False)
     """Nothing: fills a batch's shorter runs."""
+    SEND = 6, Effect(samples=False, first_sender=1, one_way=True)
+    MERGE = 7, Effect(samples=False, first_sender=2, one_way=True)
 
     def __new__(cls, value: int, effect: Effect) -> "Kind":
         """Returns the member of a number, with its effect."""
@@ -122,7 +127,7 @@ class Incident(IntEnum):
     RESENT = 3
     """Its message was lost and sent again; `messages` counts the repeats."""
     GAVE_UP = 4
-    """No repeat of its message arrived; its job is lost."""
+    """No repeat of its message arrived; a job that it was of is lost."""
     DUPLICATE = 5
     """Its message arrived twice; the second was not applied."""
     REJECTED = 6
@@ -131,6 +136,8 @@ class Incident(IntEnum):
     """The server stopped waiting for it."""
     STOPPED = 8
     """The server stopped its job; what was computed is lost."""
+    MISSED = 9
+    """A job of an open system found no place or no client, and never started."""
 
 
 class StopReason(Enum):
@@ -142,6 +149,8 @@ class StopReason(Enum):
     EPOCHS = "the stated number of epochs was made"
     BYTES = "the stated number of bytes was sent"
     TIME = "the stated virtual time was reached"
+    JOULES = "the stated energy was drawn"
+    PRICE = "the stated price was paid"
     TARGET = "the target was reached at an evaluation"
     PRIVACY = "a privacy budget was spent"
     STALLED = "nothing could happen any more in this world"
@@ -150,26 +159,33 @@ class StopReason(Enum):
     INTERRUPTED = "the run was interrupted"
 
 
+TIMED = (StopReason.TIME, StopReason.JOULES, StopReason.PRICE, StopReason.RECORDING)
+"""Ends at a moment, and not with a row."""
+
+
 class Rows(NamedTuple):
     """Rows of a timeline: what happens to the learning state, in order.
 
     Attributes:
         time: Virtual seconds.
         kind: a `Kind`.
-        node: Worker whose version advances: the server or, in gossip, a COMMIT's worker
-            or an AVERAGE's initiator.
+        node: Worker whose version advances: the server or, in gossip, a COMMIT's
+            worker, an AVERAGE's initiator, a SEND's sender or a MERGE's receiver.
         worker: Workers that take part. A REFRESH names first the worker whose batch is
             about to be used, then those that upload again; an AVERAGE its initiator,
-            then the partner. None is named by an AVERAGE_ALL, in which all take part,
-            and by a COMMIT that only applies what was contributed before.
+            then the partner; a SEND and a MERGE the receiver, then the sender. None is
+            named by an AVERAGE_ALL, in which all take part, and by a COMMIT that only
+            applies what was contributed before.
         job: Number of each worker's job; keys its randomness.
         version: Commits applied before this row, of all workers together in gossip,
             where an averaging changes models but is no commit.
         read_version: Commits that had been applied to the state that the worker read.
         read_slot: Register that holds what it read. Of an AVERAGE, the register that
             the worker's new model is written to, or `NO_SLOT` while it has a job under
-            way. Of an AVERAGE_ALL, 0 in the first place where all registers are
-            written, `NO_SLOT` where everyone has a job under way.
+            way; of a MERGE's receiver too, while its sender and that of a SEND have the
+            register of the message, `NO_SLOT` if it is lost. Of an AVERAGE_ALL, 0 in
+            the first place where all registers are written, `NO_SLOT` where everyone
+            has a job under way.
         write_slot: Register that the new version is written to, or `NO_SLOT`.
         peer: Gossip partner, else `NO_WORKER`.
         round: Round of a round-based protocol.
@@ -239,13 +255,61 @@ NO_INCIDENTS = Incidents(np.zeros(0), *(np.zeros(0, np.int32) for _ in range(3))
 class Chunk(NamedTuple):
     """Successive rows and the jobs that ended in them.
 
-    `stop` is set on the last chunk of a run alone.
+    `stop` is set on the last chunk of a run alone; `question` is the time, virtual
+    seconds, at which a world asks what all rows came to so far (`world.answers`).
     """
 
     rows: Rows
     jobs: Jobs
     stop: StopReason | None
     incidents: Incidents = NO_INCIDENTS
+    question: float | None = None
+
+
+class JobSteps:
+    """Local steps of the jobs of a run: a job has those that hold when it reads.
+
+    Attributes:
+        most: Most local steps of a job, those of the algorithm.
+        next: Local steps of each client's next job, 1 to `most`: rules change them.
+
+    Args:
+        num_clients: K.
+        most: Most local steps of a job.
+    """
+
+    def __init__(self, num_clients: int, most: int) -> None:
+        self.most, self.next = most, [most] * num_clients
+        self._given: list[list[int]] = [[] for _ in range(num_clients)]
+
+    def clear(self) -> None:
+        """Begins a run; jobs of one that is played again are given the same."""
+        self.next = [self.most] * len(self.next)
+
+    def change(self, steps: int) -> None:
+        """Gives the next job of every client some steps, at most `most`."""
+        self.next = [max(1, min(steps, self.most))] * len(self.next)
+
+    def give(self, client: int, job: int) -> None:
+        """Gives a job of a client its steps."""
+        self.put(client, job, self.next[client])
+
+    def put(self, client: int, job: int, steps: int) -> None:
+        """Notes the steps of a job."""
+        mine = self._given[client]
+        mine += [0] * (job + 1 - len(mine))
+        mine[job] = steps
+
+    def of_job(self, client: int, job: int) -> int:
+        """Returns the steps that a job was given."""
+        return self._given[client][job]
+
+    def of(
+        self, clients: Int[np.ndarray, " J"], jobs: Int[np.ndarray, " J"]
+    ) -> Int[np.ndarray, " J"]:
+        """Returns the steps that some jobs were given."""
+        pairs = zip(clients.tolist(), jobs.tolist(), strict=True)
+        return np.array([self._given[c][j] for c, j in pairs], np.int32)
 
 
 def staleness(version: Any, read_version: Any, at_once: int = 1) -> Any:

@@ -72,6 +72,7 @@ class CriticalPath:
         rows, effect = chunk.rows, effects(chunk.rows.kind)
         unnamed = (rows.worker != NO_WORKER) & (rows.read_slot == NO_SLOT)
         self.known = self.known and not unnamed[effect.contributes].any()
+        self.known = self.known and not effect.one_way.any()
         used = np.isin(chunk.jobs.outcome, (Outcome.APPLIED, Outcome.BUFFERED))
         self.jobs += int(used.sum())
         if ((rows.node != SERVER) | effect.mixes_all).any():

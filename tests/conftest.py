@@ -41,7 +41,7 @@ COSTLY = (
     *("verification/test_compiled_runs.py", "verification/test_fedbcd_theory.py"),
     *("verification/test_mapa_theory.py", "verification/test_observatory.py"),
     # They run whole studies, or processes.
-    *("attacks/*", "unit/serving/*", "unit/studies/*"),
+    *("attacks/*", "unit/serving/*", "unit/studies/*", "unit/docs/test_words_page.py"),
     *("unit/rollouts/test_players.py", "unit/scenario/test_*_page.py"),
     *("unit/test_c[al]*.py", "unit/test_hostile.py", "unit/test_mutants.py"),
     *("unit/test_*_command.py", "unit/test_tracking.py", "unit/test_wheel.py"),

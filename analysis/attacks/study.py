@@ -9,6 +9,7 @@ from ...simulator.data.images import image_shape
 from ...simulator.scenario.scenario import Scenario
 from ...simulator.trace import StudyError
 from ..figures.files import save_figure
+from ..files import ROOM, written
 from ..frames import Study, joined
 from . import report
 
@@ -67,14 +68,9 @@ def save(study: Study, recovered: pd.DataFrame, folder: str | Path) -> list[Path
     """
     where = Path(folder) / "attack"
     table = where / "recovered.csv"
-    try:
+    with written(table, "the table", ROOM):
         where.mkdir(parents=True, exist_ok=True)
         report.summary(recovered).to_csv(table, index=False)
-    except OSError as error:
-        raise StudyError(
-            f"{table}: the table must be written, but {error.strerror or error}; make "
-            f"room, or the folder writable"
-        ) from error
     figure = report.grid(recovered, study.manifest["name"])
     return [table, *save_figure(figure, where / "recovered")]
 

@@ -2,7 +2,8 @@
 
 `contents` collects the files of a capsule, `metadata` describes them, `writing` packs
 them, `reading` unpacks and checks them, `comparing` says what a repetition found else.
-`digests` tells traces apart by their bytes.
+`digests` tells traces apart by their bytes; `anonymous` leaves out, and searches for,
+what names an author.
 """
 
 from .comparing import Repetition, compare

@@ -58,11 +58,12 @@ class PackedFile(NamedTuple):
         return TYPES.get(Path(self.path).suffix, "application/octet-stream")
 
 
-def entries(study: Study) -> list[PackedFile]:
-    """Returns the files that a capsule of a study has, but for its metadata.
+def entries(study: Study, shared: Study) -> list[PackedFile]:
+    """Returns the files that a capsule of a study has, but for what describes them.
 
     Args:
         study: Study or timeline that is complete.
+        shared: The same as the capsule has it, perhaps without what names its authors.
 
     Raises:
         StudyError: It is not complete or was imported from a log, a table is damaged,
@@ -84,17 +85,15 @@ def entries(study: Study) -> list[PackedFile]:
             f"{study.folder}: must be complete to be a capsule; continue with stalesim "
             f"resume {study.folder}"
         )
-    found = [
-        _text(
-            SCENARIO, yaml_of(manifest["scenario"]), "scenario, with all its entries"
-        ),
-        _text(MANIFEST, json.dumps(manifest, indent=1), "manifest of the study"),
-        *_results(study),
-        _csv(RUNS, digests.of_runs(study), "runs, and the SHA-256 of their traces"),
+    scenario = yaml_of(shared.manifest["scenario"])
+    return [
+        _text(SCENARIO, scenario, "scenario, with all its entries"),
+        _text(MANIFEST, json.dumps(shared.manifest, indent=1), "manifest of the study"),
+        *_results(shared),
+        _csv(RUNS, digests.of_runs(shared), "runs, and the SHA-256 of their traces"),
+        *_modules(manifest),
+        *_figures(study.folder / FIGURES),
     ]
-    found += _modules(manifest)
-    found += _figures(study.folder / FIGURES)
-    return [*found, _text(README, _readme(manifest, found), "what this is")]
 
 
 def _results(study: Study) -> list[PackedFile]:
@@ -144,7 +143,8 @@ def _figures(folder: Path) -> Iterator[PackedFile]:
                 yield PackedFile(f"{FIGURES}/{path.name}", path.read_bytes(), about)
 
 
-def _readme(manifest: Mapping[str, Any], found: list[PackedFile]) -> str:
+def readme(manifest: Mapping[str, Any], found: list[PackedFile]) -> PackedFile:
+    """Returns what tells a reader what the files of a capsule are."""
     version = (manifest.get("environment") or {}).get("stalesim", "")
     has_code = any(entry.path.startswith(MODULES) for entry in found)
     code = " --run-code" if has_code else ""
@@ -157,12 +157,13 @@ def _readme(manifest: Mapping[str, Any], found: list[PackedFile]) -> str:
         f"\nIt reads files that are not part of it:\n\n{inputs}\n" if inputs else ""
     )
     caution = "\n`modules/` is code, which `--run-code` executes: read it first.\n"
-    return (
+    text = (
         f"# {manifest['name']}\n\n{manifest.get('question') or ''}\n\n"
         f"A study of stalesim {version} as an RO-Crate. To repeat it, and to compare:\n"
         f"\n    stalesim rerun CAPSULE{code}\n{caution if has_code else ''}{needed}\n"
         f"{listed}\n"
     )
+    return _text(README, text, "what this is")
 
 
 def _text(path: str, text: str, about: str) -> PackedFile:

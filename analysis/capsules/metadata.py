@@ -36,7 +36,7 @@ def describe(
     data = _data(manifest)
     software = _software(manifest)
     results = [{"@id": e.path} for e in entries if e.path.startswith("results/")]
-    command = " ".join(map(str, manifest.get("command") or ()))
+    command = " ".join(map(str, manifest.get("command", ["not told"])))
     root: dict[str, Any] = {
         "@id": "./",
         "@type": "Dataset",

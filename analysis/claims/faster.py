@@ -7,6 +7,7 @@ from pydantic import model_validator
 
 from ...simulator.claims.base import OfPair
 from ...simulator.config.errors import StudyError
+from ...simulator.expenses import SPENDABLE
 from .numbers import Frame
 from .speed import ratio_to_target
 from .verdict import Judged
@@ -23,6 +24,9 @@ Counted = Literal[
     "messages",
     "bytes",
     "epsilon",
+    "joules",
+    "price",
+    "carbon_g",
     "computation_s",
     "communication_s",
 ]
@@ -32,11 +36,15 @@ LESS = {
     "computation_s": "less computation",
     "communication_s": "less communication",
     "epsilon": "less epsilon",
+    "joules": "less energy",
+    "price": "a lower price",
+    "carbon_g": "less carbon",
 }
 """The word for less time; anything else that is counted is fewer."""
 NOT_EVERYWHERE = {
     "rounds": "the protocol of {} has no rounds",
     "epsilon": "the runs of {} have no epsilon",
+    **dict.fromkeys(SPENDABLE, "the clients of {} have no rates"),
 }
 """Counts that not every run has."""
 

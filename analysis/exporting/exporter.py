@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ...simulator.trace import StudyError
-from ..files import filled
+from ..files import filled, written
 from ..frames import Study
 from . import mlflow, tables, tensorboard, wandb
 from .records import has_ended
@@ -69,12 +69,7 @@ def export(study: Study, target: str, folder: str | Path) -> Exported:
             f"{path}: must be a new or empty folder, but is a file; choose another by "
             f"--out"
         )
-    try:
-        with filled(path) as partial:
-            TARGETS[target](study, partial)
-    except OSError as error:
-        raise StudyError(
-            f"{path}: the export must be written, but {error.strerror or error}; make "
-            f"room or choose another folder by --out"
-        ) from error
+    remedy = "make room or choose another folder by --out"
+    with written(path, "the export", remedy), filled(path) as partial:
+        TARGETS[target](study, partial)
     return Exported(path, len(runs) - left_out.total(), dict(left_out))

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from .speed_ups import speed_up_bars
     from .target_times import time_to_target_over
     from .costs import cost_bars
+    from .frontier import pareto
     from .plugin import StudyFigure
     from .report import save, standard
     from . import style

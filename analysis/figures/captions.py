@@ -7,8 +7,7 @@ from pathlib import Path
 from matplotlib.figure import Figure
 
 from ...simulator.config.text import counted
-from ...simulator.trace import StudyError
-from ..files import replaced
+from ..files import ROOM, write_text
 from ..frames import Study, data_sets
 
 COLUMNS = 88
@@ -47,15 +46,7 @@ def write(text: str, stem: Path) -> Path:
         StudyError: It cannot be written.
     """
     path = stem.with_name(f"{stem.name}.txt")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with replaced(path) as new:
-            new.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise StudyError(
-            f"{path}: the caption must be written, but {error.strerror or error}; make "
-            f"room, or the folder writable"
-        ) from error
+    write_text(path, text, "the caption", ROOM)
     return path
 
 

@@ -6,7 +6,7 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from ..frames import Study
-from ..targets import commits_to_stop
+from ..targets import commits_to_stop, resolution
 from .layout import Size
 from .lines import swept_key
 from .medians import medians_over, taken_by
@@ -45,7 +45,8 @@ def commits_over(
     Raises:
         StudyError: The key is not swept over numbers, or others have too many values.
     """
-    taken = taken_by(commits_to_stop(study))
-    figure, axes = medians_over(study, key, taken, at=at, size=size)
+    commits = commits_to_stop(study)
+    said, taken = resolution(commits, "commits"), taken_by(commits)
+    figure, axes = medians_over(study, key, taken, said, at, size)
     axes.set_ylabel("Commits to the target")
     return figure

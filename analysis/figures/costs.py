@@ -5,9 +5,10 @@ import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
-from ..frames import Study, described, groups, metric_of, runs
+from ..frames import Study, described, evaluations, groups, metric_of, runs
 from ..phases import PHASES, with_phases
 from ..statistics import first_reached, t_interval
+from ..targets import resolution
 from . import layout, style
 from .layout import Size
 
@@ -27,7 +28,8 @@ def costs(
 
     Returns:
         Columns group, replicate, computation_s, communication_s (until the target, or
-        the last evaluation if it was not reached), reached.
+        the last evaluation if it was not reached), reached, and the times between which
+        it was: low (of the evaluation before), high.
 
     Raises:
         StudyError: The metric was not evaluated.
@@ -39,14 +41,17 @@ def costs(
     rows = []
     for run, mine in table.assign(value=values).groupby("run"):
         last, reached = len(mine) - 1, True
+        before = last
         if target is not None:
             numbers = np.arange(len(mine), dtype=np.float64)
             curve = mine["value"].to_numpy(np.float64)
-            _, at = first_reached(numbers, curve, target, higher=higher)
-            reached = bool(np.isfinite(at))
-            last = int(at) if reached else last
-        rows.append((run, *mine[[*PHASES]].iloc[last], reached))
-    found = pd.DataFrame(rows, columns=pd.Index(["run", *PHASES, "reached"]))
+            seen = first_reached(numbers, curve, target, higher=higher)
+            reached = bool(np.isfinite(seen[1]))
+            before, last = map(int, seen) if reached else (last, last)
+        times = mine["time"].iloc[[before, last]]
+        rows.append((run, *mine[[*PHASES]].iloc[last], reached, *times))
+    columns = pd.Index(["run", *PHASES, "reached", "low", "high"])
+    found = pd.DataFrame(rows, columns=columns)
     return ends.merge(found, on="run").drop(columns="run")
 
 
@@ -58,9 +63,11 @@ def cost_bars(
 ) -> Figure:
     """Draws each group's computation and communication, one bar on the other.
 
-    Means over replicates, the sum with its 95 % t-interval. Where a replicate did not
-    reach the target, what it took until its end counts, and the bar is a lower bound:
-    pale, with how many replicates reached it.
+    Means over replicates, the sum with its 95 % t-interval: from that of the
+    evaluations before to that of those which saw the target reached, and within the
+    study. Where a replicate did not reach the target, what it took until its end
+    counts, and the bar is a lower bound without an interval: pale, with how many
+    replicates reached it.
 
     Args:
         study: Study, finished or not.
@@ -74,6 +81,7 @@ def cost_bars(
     """
     table = costs(study, metric, target)
     known = [group for group in groups(study) if group in set(table["group"])]
+    longest = float(evaluations(study)["time"].max())
     names = [style.text(layout.label(study, group), 26) for group in known]
     lines = max(2.6, 1.5 + max(name.count("\n") for name in names))
     with style.context():
@@ -91,15 +99,18 @@ def cost_bars(
                     edgecolor="white", lw=0.5, alpha=1 if done == len(mine) else 0.4,
                 )  # fmt: skip
                 left += mean
-            total = t_interval(mine[[*PHASES]].sum(axis=1).to_numpy(np.float64))
-            ends = np.nan_to_num([[left - total.low], [total.high - left]])
-            axes.errorbar(left, row, xerr=ends, color=style.ink(), lw=1.2, capsize=3)
+            tip = left
+            if done == len(mine):
+                low, tip = _interval(mine, longest)
+                ends = np.nan_to_num([[left - low], [tip - left]])
+                ink = {"color": style.ink(), "lw": 1.2, "capsize": 3}
+                axes.errorbar(left, row, xerr=ends, **ink)
             text = f"{left:.4g} s"
             if done < len(mine):  # what the others took counts until their end
                 text = f"≥ {text} ({done} of {len(mine)})"
             where = {"xytext": (8, 0), "textcoords": "offset points", "va": "center"}
-            tip = left + float(ends[1][0])
-            axes.annotate(text, (tip, row), fontsize=layout.small(), **where)
+            here = np.nan_to_num(tip, nan=left), row
+            axes.annotate(text, here, fontsize=layout.small(), **where)
         axes.set_yticks(range(len(names)), names)
         axes.set_ylim(len(names) - 0.5, -0.5)  # the first group on top
         axes.grid(visible=False, axis="y")
@@ -117,8 +128,20 @@ def cost_bars(
         pale = "" if table["reached"].all() else pale
         words = f"Bars: means over {layout.replicates(counts)}"
         line = "lines: 95 % t-intervals of the sum" if counts.max() > 1 else ""
-        layout.add_note(figure, (words, line, pale), legend_below=True)
+        known_to = resolution(table) if target is not None else ""
+        layout.add_note(figure, (words, line, pale, known_to), legend_below=True)
     return figure
+
+
+def _interval(mine: pd.DataFrame, longest: float) -> tuple[float, float]:
+    """Returns an interval of the mean of times between evaluations, within a study.
+
+    NaN where there is none.
+    """
+    low, high = (t_interval(mine[end].to_numpy(np.float64)) for end in ("low", "high"))
+    if np.isnan(low.low):
+        return float("nan"), float("nan")
+    return max(0.0, low.low), max(high.mean, min(longest, high.high))
 
 
 def _until(study: Study, metric: str, target: float | None) -> str:

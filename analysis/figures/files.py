@@ -7,8 +7,7 @@ from typing import Any
 import matplotlib as mpl
 from matplotlib.figure import Figure
 
-from ...simulator.trace import StudyError
-from ..files import replaced
+from ..files import ROOM, replaced, written
 from ..frames import Study
 from . import captions, style
 from .formats import chosen_formats
@@ -38,18 +37,12 @@ def save_figure(
         StudyError: It cannot be written.
     """
     paths = [stem.with_name(f"{stem.name}.{form}") for form in chosen_formats(forms)]
-    try:
+    with written(stem, "the figure", ROOM), style.context():
         stem.parent.mkdir(parents=True, exist_ok=True)
-        with style.context():
-            lay_out(figure)
-            for path in paths:
-                with replaced(path) as new:
-                    figure.savefig(new, dpi=DOTS_PER_INCH, metadata=_undated(path))
-    except OSError as error:
-        raise StudyError(
-            f"{stem}: the figure must be written, but {error.strerror or error}; make "
-            f"room, or the folder writable"
-        ) from error
+        lay_out(figure)
+        for path in paths:
+            with replaced(path) as new:
+                figure.savefig(new, dpi=DOTS_PER_INCH, metadata=_undated(path))
     return paths
 
 

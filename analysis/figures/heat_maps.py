@@ -24,8 +24,9 @@ from ..frames import (
     swept_axes,
     swept_columns,
 )
-from ..instants import Instant, too_late, value_at
-from ..targets import final_values, time_to_target
+from ..instants import Instant, seen_at, too_late, value_at
+from ..spending import protected
+from ..targets import final_values, resolution, time_to_target, times_to_target
 from . import layout, style
 from .layout import Size
 from .lines import fixed_values, pinned, words_on_followers
@@ -91,11 +92,12 @@ def heat_map(
     """
     table = cells(study, metric, keys, target, against, at, after=after)
     x, y = table.columns[1:3]
-    told = "mean of the last tenth of evaluations"
+    told, seen = "mean of the last tenth of evaluations", ""
     scale = style.Axis(f"{style.final_label(metric, study)}\n({told})")
     if after is not None:
         when = Instant(against, after)
         scale = style.Axis(f"{style.metric_label(metric, study)} after {when}")
+        seen = seen_at(study, metric, when)
     if target is not None:
         sign = "≥" if described(study, metric).higher_is_better else "≤"
         goal = f"{style.in_words(metric, study)} {sign} {target:.4g}"
@@ -111,7 +113,11 @@ def heat_map(
         1.2 + rows * (0.5 + CELL[1] * max(len(steps[1]), 3)),
     )
     with style.context():
-        words = [style.text(pinned(at), 80), _not_swept(table, swept)]
+        words = [style.text(pinned(at), 80), _not_swept(table, swept), seen]
+        words.append("" if after is target is None else protected(study, against))
+        if target is not None:
+            times = times_to_target(study, metric, target, against)
+            words.append(resolution(times, Instant(against, 0).unit))
         note = "\n".join(word for word in words if word)
         figure = layout.titled(study, layout.size_or(size, *wanted), note)
         panels = figure.subplots(rows, columns, squeeze=False, sharex=True, sharey=True)
@@ -122,8 +128,9 @@ def heat_map(
             mine = swept.loc[swept["variant"] == variant]
             images.append(_panel(axes, mine, steps, norm, scale.scale))
             axes.set_title(style.text(layout.name(study, str(variant))))
-        for axes in panels.flat[len(variants) :]:
-            axes.set_visible(False)
+        for number, axes in enumerate(panels.flat):
+            axes.set_visible(number < len(variants))
+            axes.tick_params(labelbottom=number + columns >= len(variants))
         bar = figure.colorbar(images[0], ax=list(panels.flat))
         bar.set_label(scale.label)
         label = mpl.rcParams["axes.labelsize"]

@@ -9,7 +9,8 @@ from matplotlib.figure import Figure
 
 from ...simulator.trace import StudyError
 from ..frames import Study, first_metric
-from ..instants import Instant, stated, too_late, value_at
+from ..instants import Instant, seen_at, stated, too_late, value_at
+from ..spending import protected
 from . import facets, layout, style
 from .heat_maps import grid_keys, heat_map
 from .layout import Size
@@ -106,7 +107,7 @@ def values_after(
         several = layout.replicates(table["replicates"])
         lines = f"lines: 95 % t-intervals{max(cuts, key=len)}"
         many = int(table["known"].max()) > 1
-        layout.add_note(
-            figure, (f"Points: means over {several}", lines if many else "")
-        )
+        words = [f"Points: means over {several}", lines if many else ""]
+        words.append(seen_at(study, metric, when))
+        layout.add_note(figure, (*words, protected(study, against)))
     return figure

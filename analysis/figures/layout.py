@@ -10,6 +10,8 @@ import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.font_manager import FontProperties
+from matplotlib.legend import Legend
 
 from ...simulator.scenario.study import BASE
 from ...simulator.trace import metric_of_study
@@ -22,6 +24,10 @@ LINE = 0.165
 """Inches of a line of text."""
 CHARACTERS = 16.5
 """Characters of a note in an inch."""
+MOST_OF_HEIGHT = 0.25
+"""Part of a figure's height that a legend below it takes, at most if it can."""
+SMALLEST = 6.0
+"""Points of a legend, at least."""
 NOTE_SIZE = 7.5
 """Points of a note."""
 NOTE_LINE = 1.2 * NOTE_SIZE / 72
@@ -180,19 +186,42 @@ def add_legend(
     size: Size | None,
     title: str = "",
 ) -> None:
-    """Adds a legend: next to the axes or, in a figure of a given size, below them."""
+    """Adds a legend: next to the axes or, in a figure of a given size, below them.
+
+    One below has as many columns as there is room for, and smaller letters where it
+    would take more than a quarter of the height.
+    """
     if not any(labels):
         return
     words: dict[str, Any] = {"title": title, "title_fontsize": small()} if title else {}
     if size is None:
         *_, columns = legend_size(labels)
         place = "outside right upper"
-    else:
-        columns = max(1, min(len(labels), int(size[0] / _entry(labels))))
-        rows = math.ceil(len(labels) / columns)
+        figure.legend(handles, labels, loc=place, ncols=columns, **words)
+        return
+    words |= {"loc": "outside lower center", "handlelength": 1.5, "columnspacing": 1.0}
+    points = FontProperties(size=small()).get_size_in_points()
+    while True:
+        legend = _widest(figure, handles, labels, words | {"fontsize": points})
+        height = legend.get_window_extent().height / figure.bbox.height
+        if height <= MOST_OF_HEIGHT or points <= SMALLEST:
+            return
+        legend.remove()
+        points = max(SMALLEST, points - 0.5)
+
+
+def _widest(
+    figure: Figure, handles: Sequence[Artist], labels: Sequence[str], words: dict
+) -> Legend:
+    """Adds a legend with as many columns as there is room for; at least one."""
+    rows = 1
+    while True:
         columns = math.ceil(len(labels) / rows)  # rows that are equally long
-        place = "outside lower center"
-    figure.legend(handles, labels, loc=place, ncols=columns, **words)
+        legend = figure.legend(handles, labels, ncols=columns, **words)
+        if columns == 1 or legend.get_window_extent().width <= figure.bbox.width:
+            return legend
+        legend.remove()
+        rows += 1
 
 
 def make_logarithmic(axes: Axes) -> None:

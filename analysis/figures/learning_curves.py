@@ -144,7 +144,7 @@ class _Curves:
             _bands(counts, max(self.cuts, key=len)),
             "dashed: mean final value" if self.references else "",
             _content(self.study, self.known) if self.against == "commits" else "",
-            protected(self.study) if self.against == "epsilon" else "",
+            protected(self.study, self.against),
         ]
 
     def ends(self) -> str:
@@ -238,9 +238,6 @@ def _references(study: Study, against: str) -> set[str]:
     """Returns the groups that are lines: centralised, or with nothing to count.
 
     Centralised ones are curves where there are no others to compare with them.
-
-    Raises:
-        StudyError: Nothing is counted in any group.
     """
     table = runs(study)
     entries = study.manifest["runs"]

@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.markers import CARETUP
 
 from ..frames import Study
-from ..statistics import median_time
+from ..statistics import interval_name, median_time
 from . import layout, style
 from .layout import Size
 from .lines import Line, Lines, lines_over, pinned
@@ -200,7 +200,8 @@ def _words(
     counts = {each.reached.size for each in shown}
     yield f"Points: medians over {layout.replicates(counts)}"
     if max(counts) > 1:
-        yield f"bars: 95 % intervals{', an arrow where they are unbounded' * goes_on}"
+        unbounded = ", an arrow where it is unbounded" * goes_on
+        yield f"bars: {interval_name(min(counts))}{unbounded}"
     if any(not each.reached.all() for each in shown):
         share = " (k of n did)" * told
         yield f"△: one that did not arrive, at its end{share}"

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -9,10 +10,12 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from ..frames import Study, described, groups
-from ..statistics import MEDIANS
+from ..paired import times_as_fast
+from ..statistics import MEDIANS, interval_name
 from ..targets import (
     MetricTarget,
     default_target,
+    resolution,
     share_of_best,
     time_to_target,
     times_to_target,
@@ -20,8 +23,8 @@ from ..targets import (
 from . import facets, layout, style
 from .layout import Size
 
-RATIO = "a ratio of medians (a claim's is the median over pairs of replicates)"
-"""Words on the ratio, which is another number than that of a claim on speed."""
+RATIO = "median over pairs of replicates"
+"""Words on the ratio, which is that of a claim on speed."""
 
 
 CAPTIONS = {"^time-to-target$": f"Virtual time until the target: medians; {MEDIANS}"}
@@ -40,8 +43,9 @@ def speed_up_bars(
 ) -> Figure:
     """Draws each group's median time to a target, with its 95 % interval.
 
-    Labels say how many times faster than the slowest group it is; at least this
-    where one was not there by its horizon, where its bar, hatched, ends.
+    Labels say how many times as fast as the slowest group it is, as a claim measures
+    it (`paired.times_as_fast`). A bar of a group that was not there by its horizon ends
+    there, hatched.
 
     Args:
         study: Study, finished or not.
@@ -51,12 +55,15 @@ def speed_up_bars(
             bars need.
     """
     table = time_to_target(study, metric, value).set_index("group")
-    horizons = times_to_target(study, metric, value).groupby("group")["time"].max()
+    times = times_to_target(study, metric, value)
+    horizons = times.groupby("group")["time"].max()
     looks = facets.looks(study)
     medians = table["median"].to_numpy(np.float64)
     reached = np.isfinite(medians)
     ends = np.where(reached, medians, horizons.loc[table.index].to_numpy(np.float64))
     highs = table["high"].to_numpy(np.float64)[reached]
+    slowest = str(table.index[int(np.argmax(np.where(reached, medians, np.inf)))])
+    ratios = times_as_fast(study, slowest, metric, value).set_index("group")
     names = [style.text(layout.label(study, group), 26) for group in table.index]
     lines = max(2.6, 1.5 + max(name.count("\n") for name in names))
     with style.context():
@@ -68,8 +75,7 @@ def speed_up_bars(
             share = f"({int(one['reached'])} of {int(one['replicates'])})"
             if reached[row]:
                 axes.barh(row, tip, height=0.6, color=color, alpha=0.6)
-                label = f"{ends.max() / tip:.3g}×" if tip > 0 else "at once"
-                label = f"≥ {label}" if tip > 0 and not reached.all() else label
+                label = _ratio(ratios.loc[group]) if tip > 0 else "at once"
                 open_until = max(tip, horizons[group])
                 tip = _draw_interval(axes, row, one, open_until)
             else:
@@ -77,16 +83,16 @@ def speed_up_bars(
                 bar[0].set_hatch("////")
                 label = "fewer than half" if one["reached"] else "not reached"
             where = {"xytext": (8, 0), "textcoords": "offset points", "va": "center"}
-            axes.annotate(
-                f"{label} {share}", (tip, row), fontsize=layout.small(), **where
-            )
+            said = f"{label} {share}".lstrip()
+            axes.annotate(said, (tip, row), fontsize=layout.small(), **where)
         axes.set_yticks(range(len(names)), names)
         axes.set_ylim(len(names) - 0.5, -0.5)  # the first group on top
         axes.grid(visible=False, axis="y")
         axes.tick_params(axis="y", length=0)
         axes.set_xlim(left=0)
         axes.set_xlabel(axis_label(study, metric, value))
-        note = _bar_words(reached, highs)
+        few = int(table["replicates"].min())
+        note = [*_bar_words(reached, highs, few), resolution(times)]
         layout.add_note(figure, [*note, target_words(study, metric, value)])
         if len(names) <= len(style.palette()):
             medians_said = (
@@ -111,17 +117,30 @@ def target_words(study: Study, metric: str, value: float) -> str:
     return f"target: {share_of_best(study, metric)} the best group's final value"
 
 
-def _bar_words(reached: np.ndarray, highs: np.ndarray) -> list[str]:
-    """Returns words on bars, lines and labels of times to a target."""
+def _bar_words(reached: np.ndarray, highs: np.ndarray, few: int) -> list[str]:
+    """Returns words on bars, lines and labels of times to a target.
+
+    Args:
+        reached: Whether half of each group's replicates reached it.
+        highs: Upper ends of the intervals of those that did.
+        few: Fewest replicates of a group.
+    """
     arrow = ", an arrow where it is unbounded" if np.isinf(highs).any() else ""
     known = not np.isnan(highs).all()
     return [
         "Bars: median",
-        f"lines: its 95 % interval{arrow}" if known else "",
+        f"lines: its {interval_name(few)}{arrow}" if known else "",
         f"×: times as fast as the slowest, {RATIO}",
         "(k of n): replicates that reached it",
         "" if reached.all() else "hatched: fewer than half did, to where they tried",
     ]
+
+
+def _ratio(row: Any) -> str:
+    """Returns how many times as fast a group is; "" where nothing is known."""
+    if math.isnan(row["ratio"]):
+        return ""
+    return f"{row['bound']} {row['ratio']:.3g}×".lstrip()
 
 
 def _draw_interval(axes: Axes, row: int, one: pd.Series, open_until: float) -> float:

@@ -114,6 +114,9 @@ AXES = {
     "rounds": Axis("Communication rounds"),
     "messages": Axis("Messages"),
     "epsilon": Axis("Privacy spent, ε of the client that spent most"),
+    "joules": Axis("Energy (J)"),
+    "price": Axis("Price"),
+    "carbon_g": Axis("Carbon (g CO₂e)"),
     "computation_s": Axis("Time of computation (s)"),
     "communication_s": Axis("Time of communication (s)"),
 }

@@ -11,7 +11,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter
 
 from ..frames import Study, first_metric, runs
-from ..instants import Instant, too_late, values_at
+from ..instants import Instant, seen_at, too_late, values_at
+from ..spending import protected
 from ..statistics import t_interval
 from ..targets import final_values, for_means
 from . import layout, style
@@ -87,7 +88,8 @@ def final_over(
         told += "; where a run reached stop.target, it ended there"
     if when is not None:
         label = f"{style.metric_label(metric, study)} after {when}"
-        told = f"After {when}: the last evaluation up to then"
+        told = seen_at(study, metric, when)
+    privacy = "" if when is None else protected(study, against)
     counts = {samples[group].size for line in drawn.lines for group in line.groups}
     cuts = [""]
 
@@ -117,6 +119,7 @@ def final_over(
                 f"points: means over {layout.replicates(counts)}" if several else "",
                 ends,
                 words_along(drawn),
+                privacy,
             ),
             legend_below=size is not None,
         )

@@ -176,7 +176,7 @@ def _draw(
             handles[name] = line
         axes.set_title(style.text(title, 36))
         if place % columns == 0:
-            axes.set_ylabel("Part at least so stale")
+            axes.set_ylabel("Fraction with staleness ≥ x")
         is_last = place + columns >= number
         axes.tick_params(labelbottom=is_last)
         if is_last:

@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 
 from ..frames import Study
 from ..statistics import MEDIANS
-from ..targets import default_target, times_to_target
+from ..targets import default_target, resolution, times_to_target
 from .layout import Size
 from .lines import swept_key
 from .medians import medians_over, taken_by
@@ -60,8 +60,10 @@ def time_to_target_over(
         StudyError: The key is not swept over numbers, others have too many values, the
             metric was not evaluated or cannot have the value.
     """
-    taken = taken_by(times_to_target(study, metric, value))
-    said = target_words(study, metric, value)
+    times = times_to_target(study, metric, value)
+    words = (resolution(times), target_words(study, metric, value))
+    said = "; ".join(filter(None, words))
+    taken = taken_by(times)
     figure, axes = medians_over(study, key, taken, said, at, size)
     # The label is longer than the axis, in a low figure also in two lines.
     breaks = r" (?=to )| (?=[≥≤])" if figure.get_figheight() < LOW else r" (?=to )"

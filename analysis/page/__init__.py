@@ -3,7 +3,7 @@
 `writing` fills the template (`templates`) with the closing tables, the claims
 and the standard figures (`pictures`), how the runs ended (`runs`), and the method by
 the items of a checklist (`method`): design (`design`, `world`) and execution
-(`execution`). `checklists` writes such checklists alone (`neurips` is one).
+(`execution`). `checklists` writes checklists alone, templates of the facts in `stated`.
 """
 
 from .writing import NAME, html, write

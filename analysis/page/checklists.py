@@ -1,25 +1,24 @@
 """Checklists of conferences and journals, filled from a study as far as it tells.
 
 What a study cannot know is left open, with the question that its author has to answer:
-nothing is answered yes or no that was not measured or recorded.
-
-STRESS-DES is that of the report (`method`).
+nothing is answered yes or no that was not measured or recorded. A checklist is one
+template, `templates/NAME.md.j2`, of the facts in `stated`.
 """
 
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from ...simulator.config.errors import UserError
 from ...simulator.config.text import suggestion
 from ...simulator.trace import StudyError, is_world
 from ..files import write_text
 from ..frames import Study
-from . import method, neurips, runs
-from .item import Section
+from . import method, runs, stated
+from .writing import environment
 
 OPEN = "[to be answered by the author]"
-NAMES = ("neurips", "stress-des")
+STRESS = "stress-des"
+"""The only one that timelines have; its items are those of the report (`method`)."""
+NAMES = ("neurips", STRESS, "mlrc", "tmlr")
 
 
 def write(study: Study, name: str, file: Path | None = None) -> Path:
@@ -54,33 +53,12 @@ def filled(study: Study, name: str) -> str:
         )
     manifest = study.manifest
     runs.check(manifest, str(study.folder / "manifest.json"))
-    if name == "stress-des":
-        return _stress(manifest)
-    if is_world(manifest):
+    if name != STRESS and is_world(manifest):
         raise StudyError(
-            f"{study.folder}: must be a study with numerics for the checklist of "
-            f"NeurIPS, but is a timeline; take --checklist stress-des"
+            f"{study.folder}: must be a study with numerics for the checklist {name}, "
+            f"but is a timeline; take --checklist {STRESS}"
         )
-    return neurips.filled(study, OPEN)
-
-
-def _stress(manifest: dict[str, Any]) -> str:
-    lines = [f"# STRESS-DES: {manifest['name']}", ""]
-    for section in method.checklist(manifest):
-        lines += list(_section(section))
-    if not manifest.get("question"):
-        lines += [f"Open: 1.1, what is the purpose of the model? {OPEN}", ""]
-    lines += [f"Open: 6.1, where are scenario and program published? {OPEN}", ""]
-    return "\n".join(lines)
-
-
-def _section(section: Section) -> Iterator[str]:
-    yield from (f"## {section.title}", "")
-    for item in section.items:
-        yield from (f"### {item.number} {item.title}", "")
-        for text in item.text:
-            yield from (str(text), "")
-        for name, said in (*item.steps, *item.rows):
-            yield f"- {name}: {' '.join(str(said).split())}"
-        if item.steps or item.rows:
-            yield ""
+    template = environment().overlay(autoescape=False).get_template(f"{name}.md.j2")
+    return template.render(
+        study=study, manifest=manifest, open=OPEN, stated=stated, method=method
+    )

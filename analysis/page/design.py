@@ -39,7 +39,7 @@ def objectives(manifest: dict[str, Any]) -> list[Item]:
     claims = len(manifest["scenario"].get("claims") or ())
     if claims:
         aims.append(f"{counted(claims, 'claim')} to check.")
-    swept = [(key, listed(values)) for key, values in _swept(runs).items()]
+    rows = [(key, listed(values)) for key, values in swept(runs).items()]
     outputs: tuple[list[str], Rows] = (
         ([worlds.report_of(manifest).OUTPUTS], [])
         if is_world(manifest)
@@ -48,7 +48,7 @@ def objectives(manifest: dict[str, Any]) -> list[Item]:
     return [
         Item("1.1", "Purpose of the model", [question, *source]),
         Item("1.2", "Model outputs", *outputs),
-        Item("1.3", "Experimentation aims", aims, swept),
+        Item("1.3", "Experimentation aims", aims, rows),
     ]
 
 
@@ -158,7 +158,7 @@ def _sources(scenario: Mapping[str, Any], names: list[str]) -> Iterator[str]:
         yield f"What the runs used: {listed(names)}."
 
 
-def _swept(runs: list[dict[str, Any]]) -> dict[str, list[Any]]:
+def swept(runs: list[dict[str, Any]]) -> dict[str, list[Any]]:
     """Returns each swept key with its values, each value once."""
     found: dict[str, dict[str, Any]] = {}
     for run in runs:

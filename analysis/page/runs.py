@@ -11,18 +11,6 @@ from ..frames import UNFINISHED
 
 TROUBLED = (*UNFINISHED, "interrupted", "diverged")
 """Ends of runs that a reader should know of one by one."""
-OF_STUDY = {"name": str, "status": str, "scenario": dict, "runs": list}
-OF_RUN = {
-    "run": int,
-    "label": str,
-    "variant": str,
-    "parameters": dict,
-    "replicate": int,
-    "seed": int,
-    "stop": str,
-    "stop_reason": str,
-}
-"""Entries that a manifest, and each of its runs, must have, and their types."""
 OF_LEARNING = {
     "evaluate": {"metrics": list, "every": dict},
     "problem": {"data": dict, "partition": dict},
@@ -33,25 +21,21 @@ OF_ENDED = {"commits": int, "virtual_s": int | float, "elapsed_s": int | float}
 """Further entries that a run that has ended must have."""
 
 
-def check(manifest: Any, place: str) -> None:
-    """Refuses a manifest that no version of ours can have written.
+def check(manifest: dict[str, Any], place: str) -> None:
+    """Refuses a study that lacks what a page needs, beyond what reading has checked.
 
     Args:
-        manifest: Manifest to look at.
+        manifest: Manifest of a study, as it was read.
         place: File that it was read from.
 
     Raises:
         StudyError: The manifest lacks something; one line.
     """
-    _check(manifest, OF_STUDY, place)
-    scenario = manifest["scenario"]
     if not is_world(manifest):
-        _check(scenario, {"protocol": dict}, f"{place}, scenario")
-        _check(scenario, dict.fromkeys(OF_LEARNING, dict), f"{place}, scenario")
+        scenario, told = manifest["scenario"], f"{place}, scenario"
+        _check(scenario, dict.fromkeys(("protocol", *OF_LEARNING), dict), told)
         for part, needed in OF_LEARNING.items():
-            _check(scenario[part], needed, f"{place}, scenario, {part}")
-    for number, run in enumerate(manifest["runs"]):
-        _check(run, OF_RUN, f"{place}, run {number}")
+            _check(scenario[part], needed, f"{told}, {part}")
     for run in ended(manifest):
         _check(run, OF_ENDED, f"{place}, run {run['run']}")
 
@@ -101,7 +85,7 @@ def troubled(manifest: dict[str, Any]) -> pd.DataFrame:
 
 def _check(tree: Any, needed: dict[str, Any], place: str) -> None:
     for key, kind in needed.items():
-        value = tree.get(key) if isinstance(tree, dict) else None
+        value = tree.get(key)
         if not isinstance(value, kind) or isinstance(value, bool):
             raise StudyError(
                 f"{place}: must have the entry {key!r}, got {str(value)[:60]!r}; is it "

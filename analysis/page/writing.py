@@ -12,7 +12,7 @@ from ...simulator.config.text import counted, printable
 from ...simulator.scenario import dialect
 from ...simulator.scenario.writing import without_nothing
 from ...simulator.trace import Study, StudyError, is_world
-from .. import claims, staleness, summary, worlds
+from .. import choices, claims, speeds, staleness, summary, worlds
 from ..figures import report as study_report
 from ..files import write_text
 from ..frames import first_metric, titled
@@ -122,6 +122,10 @@ def _tables(study: Study) -> Iterator[TextTable]:
     metric = first_metric(study.manifest)
     title = f"{titled(study.manifest)}: final values are of {metric}."
     yield _table(title, summary.summary(study), summary.notes(study))
+    if len(chosen := choices.table(study)):
+        yield _table(f"{choices.TITLE.capitalize()}.", chosen, choices.notes(study))
+    if (fast := speeds.table(speeds.by_run(study))) is not None:
+        yield _table(f"{speeds.TITLE.capitalize()}.", fast, [speeds.NOTE])
     divided = staleness.by_client_group(study)
     if len(divided):
         yield _table("Staleness (commits), by groups of clients.", divided)

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
 CAPTIONS = {
     "staleness": "How stale trained samples and tokens were",
-    "swept": "Staleness, with its closed form, and seconds per step, by what is swept",
+    "swept": "Staleness, with its closed form, seconds per step, and what is lost, by "
+    "what is swept",
     "best_split": "Seconds per step and staleness, by the machines that generate",
 }
 """Captions of the figures, by name."""
@@ -70,7 +71,7 @@ def standard(study: Study) -> "Iterator[tuple[str, Figure]]":
     if {*SHARE} <= {*keys}:
         yield "best_split", best_split(frame)
     elif keys:
-        yield "swept", swept(frame, keys[0])
+        yield "swept", swept(study, keys[0])
 
 
 def save(

@@ -41,17 +41,8 @@ def predictions(workload: dict[str, Any]) -> dict[str, float]:
     return dict(zip(names, (found.mean, *found), strict=True))
 
 
-def compared(study: Study) -> pd.DataFrame:
-    """Returns a row for each variant and point: means over replicates.
-
-    Args:
-        study: World of samples.
-
-    Returns:
-        Columns `label`, `variant`, every swept key, every measure, `length_bias` (mean
-        length of trained samples over that of all, less 1), `rho`, and the closed forms
-        as `predicted_...`, NaN where they do not hold.
-    """
+def measured(study: Study) -> pd.DataFrame:
+    """Returns a row for each run that has ended, with the columns of `compared`."""
     rows = []
     for run in study.manifest["runs"]:
         if run["stop"] in UNFINISHED:
@@ -70,9 +61,22 @@ def compared(study: Study) -> pd.DataFrame:
                 **{f"predicted_{key}": value for key, value in closed.items()},
             }
         )
-    frame = pd.DataFrame(rows)
+    return pd.DataFrame(rows)
+
+
+def compared(study: Study) -> pd.DataFrame:
+    """Returns a row for each variant and point: means over replicates.
+
+    Args:
+        study: World of samples.
+
+    Returns:
+        Columns `label`, `variant`, every swept key, every measure, `length_bias` (mean
+        length of trained samples over that of all, less 1), `rho`, and the closed forms
+        as `predicted_...`, NaN where they do not hold.
+    """
     words = ["label", "variant", *swept_columns(study)]
-    grouped = frame.groupby(words, sort=False, dropna=False)
+    grouped = measured(study).groupby(words, sort=False, dropna=False)
     return grouped.mean(numeric_only=True).reset_index()
 
 

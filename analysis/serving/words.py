@@ -66,9 +66,9 @@ def duration(seconds: float) -> str:
     return str(dt.timedelta(seconds=round(seconds)))
 
 
-def speed(updates: float) -> str:
-    """Returns updates a second with at most three digits that tell."""
-    return f"{updates:,.0f} updates/s" if updates >= 100 else f"{updates:.3g} updates/s"
+def speed(commits: float) -> str:
+    """Returns commits a second with at most three digits that tell."""
+    return f"{commits:,.0f} commits/s" if commits >= 100 else f"{commits:.3g} commits/s"
 
 
 def progress(seen: Watched) -> ProgressWords:

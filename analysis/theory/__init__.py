@@ -6,7 +6,6 @@ both are re-exported here. `queues` has servers, `gossip` averaging over graphs,
 """
 
 from .rounds import (
-    Continuous,
     Lattice,
     expected_maximum,
     expected_order_statistic,
@@ -28,7 +27,6 @@ from .steady_state import (
 )
 
 __all__ = [
-    "Continuous",
     "Lattice",
     "Throughput",
     "activation_from_rates",

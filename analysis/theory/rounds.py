@@ -25,9 +25,6 @@ MAX_LAWS = 300
 POWERS = 600
 """Powers of e over which a tail is integrated."""
 
-BISECTIONS = 60
-"""Halvings of an interval in which a quantile is sought."""
-
 
 class Lattice(NamedTuple):
     """A law of values shift + scale * X, where X is a discrete law of SciPy.
@@ -72,47 +69,6 @@ class Lattice(NamedTuple):
         return np.floor((np.asarray(x) - self.shift) / self.scale)
 
 
-class Continuous(NamedTuple):
-    """A law given by its distribution function.
-
-    Attributes:
-        cdf: Probability of a value of at most x seconds; takes and returns arrays.
-        ends: Least and largest value in seconds; the largest may be infinite.
-    """
-
-    cdf: Callable[[Any], Any]
-    ends: tuple[float, float]
-
-    def sf(self, x: Numbers) -> Float[np.ndarray, "..."]:
-        """Returns the probability of a value above x seconds."""
-        return 1 - np.asarray(self.cdf(x))
-
-    def ppf(self, probability: Numbers) -> Float[np.ndarray, "..."]:
-        """Returns the quantiles of probabilities in (0, 1), by bisection."""
-        probability = np.asarray(probability, dtype=float)
-        low, high = self.ends
-        if not math.isfinite(high):
-            high = low + 1
-            while float(self.cdf(high)) < probability.max():
-                high = low + 2 * (high - low)
-        lower = np.full(probability.shape, float(low))
-        upper = np.full(probability.shape, float(high))
-        for _ in range(BISECTIONS):
-            middle = (lower + upper) / 2
-            below = np.asarray(self.cdf(middle)) < probability
-            lower = np.where(below, middle, lower)
-            upper = np.where(below, upper, middle)
-        return upper
-
-    def support(self) -> tuple[float, float]:
-        """Returns the least and the largest value in seconds."""
-        return self.ends
-
-    def mean(self) -> float:
-        """Returns the mean in seconds, by quadrature."""
-        return expected_order_statistic([self], 1)
-
-
 def expected_order_statistic(
     laws: Sequence[Any], t: int, counts: Sequence[int] | None = None
 ) -> float:
@@ -123,8 +79,7 @@ def expected_order_statistic(
     summed where all laws are on lattices, by quadrature between quantiles otherwise.
 
     Args:
-        laws: Laws, which may differ: frozen laws of SciPy, `Lattice` or `Continuous`;
-            values >= 0.
+        laws: Laws, which may differ: frozen laws of SciPy, or `Lattice`; values >= 0.
         t: 1 is the fastest, the number of clients the slowest.
         counts: Clients of each law; by default one.
 
@@ -229,9 +184,6 @@ def _fewer_than(
             small ones would be lost in one minus the other.
         numbers: Numbers of events of each kind.
         t: Whole number from 1 to the number of events.
-
-    Raises:
-        ValueError: There are several kinds, and too many events.
     """
     total = int(numbers.sum())
     with np.errstate(divide="ignore"):
@@ -278,11 +230,7 @@ def _adaptively(
     f: Callable[[Float[np.ndarray, " n"]], Float[np.ndarray, " n"]],
     intervals: list[tuple[float, float]],
 ) -> list[float]:
-    """Integrates f over each interval, in as many steps as it needs.
-
-    Raises:
-        ValueError: An integral is not found.
-    """
+    """Integrates f over each interval, in as many steps as it needs."""
     from scipy import integrate  # half a second: few laws need it
 
     with warnings.catch_warnings():
@@ -318,9 +266,6 @@ def _tail(
         f: Falling function.
         start: Where it begins, > 0.
         before: Integral up to there.
-
-    Raises:
-        ValueError: It does not fall fast enough.
     """
     total, steps = 0.0, np.arange(0.0, POWERS)
     for low in steps:

@@ -83,16 +83,22 @@ def embedding_age_law(refresh: float) -> Any:
     return stats.geom(refresh)
 
 
-def mean_staleness_in_flight(num_jobs: int) -> float:
-    """Computes the mean staleness with always `num_jobs` jobs in flight.
+def mean_staleness_in_flight(num_jobs: int, refill: int = 1) -> float:
+    """Computes the mean staleness with `num_jobs` jobs in flight.
 
     C - 1 commits for any law of delays, where every job is replaced at once by one that
     reads what it committed. Where delays are equal constants every staleness is C - 1
-    from the C-th commit on.
+    from the C-th commit on. A commit ages the jobs that are under way: where jobs are
+    replaced h at a time these are C - 1 to C - h by turns, and their mean is
+    C - (h + 1) / 2.
+
+    Args:
+        num_jobs: C jobs in flight.
+        refill: h free places with which all are filled, from 1 to C.
 
     Source: Little's law over commits (arXiv 2502.08206).
     """
-    return num_jobs - 1.0
+    return num_jobs - (refill + 1) / 2
 
 
 def mean_staleness_buffered(num_jobs: int, buffer_size: int) -> float:

@@ -61,7 +61,8 @@ def events(
     for number, time in enumerate(commits.tolist(), start=1):
         yield _instant(f"commit {number}", "commit", time, run, SERVER)
     for row in incidents.to_dict("records"):
-        name, thread = str(row["incident"]), int(row["client"])
+        name, client = str(row["incident"]), row["client"]
+        thread = SERVER if pd.isna(client) else int(client)
         yield _instant(name, "incident", row["time"], run, thread)
 
 

@@ -187,7 +187,7 @@ def by_client(
         largest = np.full(number, np.nan)
         np.fmax.at(largest, applied["client"] - 1, applied["staleness"])
         uploads = _sums(mine, mine["upload_messages"], number)
-        happened = noted.get(run.run, incidents.iloc[:0])
+        happened = noted.get(run.run, incidents.iloc[:0]).dropna(subset=["client"])
         with np.errstate(invalid="ignore"):
             count = _sums(done, np.ones(done.size), number)
             columns = {
@@ -205,6 +205,26 @@ def by_client(
     table = pd.concat(tables, ignore_index=True)
     several = runs["group"].duplicated().any()
     return averaged(table, ["group", "client"]) if several else table
+
+
+def starts(
+    jobs: pd.DataFrame, incidents: pd.DataFrame, runs: pd.DataFrame
+) -> pd.DataFrame:
+    """Counts the jobs that started in each run, and the starts that were missed.
+
+    Args:
+        jobs: Jobs of the runs.
+        incidents: Incidents of the runs.
+        runs: Runs, one row each.
+
+    Returns:
+        Columns run, group, started, missed (`Incident.MISSED`).
+    """
+    own = jobs.loc[jobs["kind"] == "work", "run"].value_counts()
+    lost = incidents.loc[incidents["incident"] == "MISSED", "run"].value_counts()
+    counts = {"started": own, "missed": lost}
+    columns = {name: runs["run"].map(n).fillna(0) for name, n in counts.items()}
+    return runs[["run", "group"]].assign(**columns)
 
 
 def by_client_group(

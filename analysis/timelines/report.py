@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from ...simulator.trace import StudyError
-from .. import clients, facts
+from .. import clients, facts, speeds
 from ..files import replaced
 from ..frames import Study
 from . import measures
@@ -49,6 +49,7 @@ ENDS = {
     "queue_length": "at server",
     "queued_mean": QUEUED,
 }
+STARTS = {"started": "started", "missed": "missed"}
 PARALLEL = {"jobs": "jobs", "waves": "waves", "wave_width": "width"}
 CLIENTS = {
     "staleness_mean": "stale mean",
@@ -84,6 +85,8 @@ def tables(study: Study | View) -> Iterator[tuple[str, pd.DataFrame]]:
     of_runs = {group: form.of_run for group, form in forms.items()}
     title = f"{name}: speed and staleness (commits) after the start{note}"
     yield f"{title}; in brackets: closed form", _cells(measured, of_runs, RUNS)
+    if (fast := speeds.table(seen.by_run)) is not None:
+        yield f"{name}: {speeds.TITLE} after the start; {speeds.NOTE}", fast
     title = f"{name}: shares of jobs; waiting after the start"
     entries = seen.manifest["runs"]
     queues = any(facts.of(entry, "queues_jobs") for entry in entries)
@@ -92,6 +95,10 @@ def tables(study: Study | View) -> Iterator[tuple[str, pd.DataFrame]]:
     if measured["waves"].notna().any():
         title = f"{name}: waves, each of jobs that can be computed at once"
         yield title, _cells(measured, of_runs, PARALLEL)
+    starts = measures.averaged(seen.starts, ["group"])
+    if starts["missed"].any():
+        title = f"{name}: starts of jobs; missed: no place or no client was free{note}"
+        yield title, _cells(starts, {group: {} for group in forms}, STARTS)
     if (gaps := _spectral_gaps(seen)) is not None:
         yield f"{name}: averaging between workers", gaps
     whose = {group: seen.who(group)[clients.GROUP] for group in forms}

@@ -69,6 +69,13 @@ def by_client(study: Study, runs: pd.DataFrame) -> pd.DataFrame:
     return averaged(kept, ["group", "client"]) if several else kept
 
 
+def starts(runs: pd.DataFrame) -> pd.DataFrame:
+    """Returns the columns of `measures.starts`."""
+    started = [sum(told["outcomes"].values()) for told in runs["summary"]]
+    missed = [told.get("missed", 0) for told in runs["summary"]]
+    return runs[["run", "group"]].assign(started=started, missed=missed)
+
+
 def by_client_group(
     study: Study, runs: pd.DataFrame, sizes: dict[str, "pd.Series[int]"]
 ) -> pd.DataFrame:

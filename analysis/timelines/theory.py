@@ -67,6 +67,8 @@ def closed_forms(entry: dict[str, Any]) -> ClosedForms:
     if not all(group.config.get("compute") for group in world.groups):
         return ClosedForms({}, {}, None)  # imported: the laws are unknown
     known = {"available": {}} | facts.get("closed_forms", {})
+    if entry.get("overhead_s"):  # encryption and secure sums are in no law
+        known = {name: known[name] for name in WITHOUT_TIMES if name in known}
     for name, parameters in known.items():
         try:
             RULES[name](world, of_run, of_clients, **parameters)
@@ -116,9 +118,11 @@ def _transits(world: ScenarioWorld) -> Iterator[Callable[[], object]]:
 
 
 def _in_flight(world: ScenarioWorld, of_run: dict, of_clients: dict) -> None:
-    """Every job is replaced at once, so that C - 1 others are always under way."""
+    """Places are filled as soon as some are free, so that others are under way."""
     del of_clients
     if world.has("idle", "read") or not world.keeps_all:
+        return
+    if world.selection.get("arrivals"):
         return
     for seconds in (partial(world.means, "compute"), *_transits(world)):
         try:
@@ -128,7 +132,8 @@ def _in_flight(world: ScenarioWorld, of_run: dict, of_clients: dict) -> None:
         except ValueError:
             continue  # of a law without a closed form the mean is taken to be finite
     jobs = min(world.selection.get("in_flight", np.inf), world.number)
-    of_run["staleness_mean"] = theory.mean_staleness_in_flight(int(jobs))
+    refill = min(world.selection.get("refill", 1), jobs)
+    of_run["staleness_mean"] = theory.mean_staleness_in_flight(int(jobs), int(refill))
 
 
 def _cycles(world: ScenarioWorld, of_run: dict, of_clients: dict) -> None:
@@ -236,6 +241,8 @@ RULES: dict[str, Callable[..., None]] = {
     "steps": _steps,
 }
 """Closed forms, by the names that protocols give them; each adds what it knows."""
+WITHOUT_TIMES = ("available", "in_flight")
+"""Those that hold however long a job takes."""
 
 
 def _staleness_law(

@@ -62,6 +62,11 @@ class View:
         """The measures of each client, means over replicates."""
         return measures.by_client(self.jobs, self.incidents, self.runs)
 
+    @cached_property
+    def starts(self) -> pd.DataFrame:
+        """The jobs that started in each run, and the starts that were missed."""
+        return measures.starts(self.jobs, self.incidents, self.runs)
+
     def by_client_group(self, divided: dict[str, "pd.Series[str]"]) -> pd.DataFrame:
         """Returns the staleness of the groups into which clients are divided.
 
@@ -132,6 +137,11 @@ class SummaryView(View):
     def by_client(self) -> pd.DataFrame:
         """The measures of each client, means over replicates."""
         return summarised.by_client(self.study, self.runs)
+
+    @cached_property
+    def starts(self) -> pd.DataFrame:
+        """The jobs that started in each run, and the starts that were missed."""
+        return summarised.starts(self.runs)
 
     def by_client_group(self, divided: dict[str, "pd.Series[str]"]) -> pd.DataFrame:
         """Returns the staleness of the groups into which clients are divided.

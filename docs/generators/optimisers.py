@@ -8,7 +8,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter
 
-from stalesim.analysis.claims.exponents import Scaling, best, largest_stable
+from generators.exponents import Scaling, best, largest_stable
 from stalesim.analysis.claims.measured import read_csv
 from stalesim.analysis.figures import style
 from stalesim.analysis.figures.files import save_figure

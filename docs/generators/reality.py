@@ -16,6 +16,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
+from generators import figure8
 from generators.formulas import markdown
 
 MARK = "<!-- reality: generated -->\n"
@@ -49,8 +50,24 @@ def document(root: Path) -> str:
         markdown(pd.DataFrame(ways).set_index("way").T.rename_axis("").reset_index()),
         f"\n### Each row, by `{FIT}`\n",
         markdown(_rows(fitted, real)),
+        "\n" + figure8.tables(folder),
+        "\n### ByteDance's jobs without stragglers\n",
+        markdown(_stragglers(pd.read_csv(folder / "stragglers.csv"))),
     ]
     return "\n".join(parts) + "\n"
+
+
+def _stragglers(found: pd.DataFrame) -> pd.DataFrame:
+    """Returns what the authors and we say of each job, side by side."""
+    rows = []
+    for measure, mine in found.groupby("measure", sort=False):
+        row = {"": str(measure)}
+        for job, theirs, ours in zip(*(mine[c] for c in ("job", "authors", "ours")),
+                                     strict=True):  # fmt: skip
+            said = "not said" if np.isnan(theirs) else f"{theirs:.4g}"
+            row |= {f"{job}: authors": said, f"{job}: here": f"{ours:.4g}"}
+        rows.append(row)
+    return pd.DataFrame(rows)
 
 
 def _floor(by: Any) -> pd.DataFrame:

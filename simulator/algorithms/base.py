@@ -52,6 +52,10 @@ Info = dict[str, Array]
 `workers/NAME` `[W]` are gathered by the host into tables of their own."""
 
 
+ANSWER = "answer/"
+"""Begins the names of what a world asks of each worker of a row, arrays `[W]`."""
+
+
 class Kernel(eqx.Module):
     """An update rule whose array fields are its hyper-parameters."""
 
@@ -127,8 +131,28 @@ class Divided(Kernel):
         """
 
     @abstractmethod
+    def work_inputs(
+        self, problem: Any, event: Event, given: Any
+    ) -> tuple[Float[Array, "W ..."], Float[Array, ""]]:
+        """Returns what a function of the user's makes gradients of, and by which steps.
+
+        Args:
+            problem: The problem.
+            event: The row.
+            given: What the workers work with.
+
+        Returns:
+            The models that were read, and the step size of local steps.
+        """
+
+    @abstractmethod
     def computed(
-        self, problem: Any, key: Key[Array, ""] | None, event: Event, given: Any
+        self,
+        problem: Any,
+        key: Key[Array, ""] | None,
+        event: Event,
+        given: Any,
+        made: Any = None,
     ) -> Any:
         """Returns what the workers of a row send, as `contribute` does.
 
@@ -137,10 +161,14 @@ class Divided(Kernel):
             key: Key of the run; None where nothing is drawn.
             event: The row.
             given: What they work with.
+            made: Their gradients, a `client_work.Work` of arrays `[W, ...]`, where a
+                function of the user's has made them.
         """
 
     @abstractmethod
-    def contribute(self, problem: Any, state: Any, event: Event) -> Any:
+    def contribute(
+        self, problem: Any, state: Any, event: Event, made: Any = None
+    ) -> Any:
         """Returns what the workers of a row send: a tree of arrays `[W, ...]`.
 
         Args:
@@ -148,6 +176,7 @@ class Divided(Kernel):
             state: State after `opened` of this row, or of one since which no register
                 was written that this row reads.
             event: The row.
+            made: As `computed` takes it.
         """
 
     @abstractmethod

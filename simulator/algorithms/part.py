@@ -2,11 +2,12 @@
 
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from jaxtyping import Int
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, model_validator
 
 from ..config.base import LocatedError, Rule
 from ..config.errors import ScenarioError
@@ -17,7 +18,7 @@ from ..learning.uneven import UnevenSampler
 from ..models.parts import ModelCounts
 from ..privacy.releases import Calibrated, Guarantee
 from ..world.workload import Workload
-from .optimizers.part import programs
+from .optimizers.part import programs, with_steps
 from .step_rules import StepSize
 
 FLOAT_BYTES = 4
@@ -86,6 +87,8 @@ class Algorithm(Part):
     """Whether models are shared out as in push-sum, which directed graphs need."""
     divided: ClassVar[bool] = False
     """Whether its kernel is `base.Divided`, so that rows may be executed in waves."""
+    asks: ClassVar[tuple[str, ...]] = ("metrics",)
+    """What a world may ask of it, of `world.answers.QUESTIONS`."""
     family: ClassVar[str]
     """How the data must be divided: `horizontal` (by rows) or `vertical`."""
     protocols: ClassVar[tuple[str, ...]]
@@ -102,6 +105,13 @@ class Algorithm(Part):
     samples: Literal["own", "common"] | None = None
     """Whether the workers of a commit draw their own batches or share one; by default
     as the algorithm and the protocol have it."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _rates_are_steps(cls, data: Any) -> Any:
+        """Lets the learning rate of an optimiser stand for the step size."""
+        given = "optimizer" in cls.model_fields
+        return with_steps(data, optimizer="step_size") if given else data
 
     @property
     def steps_per_job(self) -> int:
@@ -129,6 +139,29 @@ class Algorithm(Part):
         return False
 
     @property
+    def by_arrays(self) -> bool:
+        """Whether messages depend on the shapes of the model's arrays."""
+        return False
+
+    @cached_property
+    def stages(self) -> tuple[Any, ...]:
+        """Stages of the chain that it is; none where it is another kernel."""
+        return ()
+
+    @property
+    def can_shorten_jobs(self) -> bool:
+        """Whether a job may have fewer local steps than others of its client."""
+        return False
+
+    @property
+    def beyond_gradients(self) -> tuple[str | int, ...]:
+        """Keys of what clients do more than to add up gradients; none if nothing.
+
+        Then a function of the user's cannot make these in their place.
+        """
+        return ("clip",) if self.clips_samples else ()
+
+    @property
     def uploads_batch(self) -> bool:
         """Whether an upload carries its batch's samples alone, which a server keeps."""
         return False
@@ -136,6 +169,11 @@ class Algorithm(Part):
     @property
     def uploads_all(self) -> bool:
         """Whether an upload carries all samples."""
+        return False
+
+    @property
+    def has_backdoor(self) -> bool:
+        """Whether some clients teach the model a pattern of theirs."""
         return False
 
     @property
@@ -152,6 +190,11 @@ class Algorithm(Part):
     def noise_law(self) -> str | None:
         """Law of the noise on the gradients or models that are sent, if any."""
         return None
+
+    @property
+    def noise_by_commit(self) -> bool:
+        """Whether the noise is on the sum of a commit, and not on each message."""
+        return False
 
     def biases(self, protocol: Any, num_clients: int) -> Iterator[str]:
         """Yields lines on clients that count more than others by what they are asked.
@@ -172,6 +215,16 @@ class Algorithm(Part):
             used, so that their age follows from who commits.
         """
         return {"activities": [], "refreshes_all": False}
+
+    def roles(self, num_clients: int, seed: int) -> tuple[str, ...]:
+        """Returns what each client is besides one of many; nothing where all are alike.
+
+        Args:
+            num_clients: K.
+            seed: Seed of the run.
+        """
+        del num_clients, seed
+        return ()
 
     @property
     def calibrated(self) -> Calibrated | None:

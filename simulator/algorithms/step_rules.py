@@ -16,6 +16,7 @@ from pydantic import Field, model_validator
 
 from ..config.base import LocatedError, Rule
 from ..config.catalogue import AnyPart
+from ..config.errors import ScenarioError
 from ..config.parts import Part
 from ..learning.constants import Constants
 
@@ -235,4 +236,10 @@ def _steps(
     values: Sequence[float], epochs: Sequence[float], constants: Constants
 ) -> Steps:
     per_epoch = constants.commits_per_epoch
+    if math.isnan(per_epoch):
+        raise ScenarioError(
+            "algorithm.step_size must not be by epochs where the contributions of a "
+            "commit change, so that an epoch has no number of commits; give a number, "
+            "or the kind inverse_root"
+        )
     return Steps(np.array(values, float), np.array(epochs, float) * per_epoch)

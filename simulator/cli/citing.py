@@ -83,7 +83,9 @@ def bibtex(said: Mapping[str, Any], found: Sequence[Mapping[str, Any]]) -> str:
     program = {
         "author": " and ".join(_braced(each) for each in said["authors"]),
         "title": f"{{{_escaped(said['title'])}}}",
+        "year": year(said),
         "version": said["version"],
+        "url": said.get("url", ""),
         "license": said["license"],
     }
     parts = [_entry("software", said["title"], program)]
@@ -109,13 +111,20 @@ def bibtex(said: Mapping[str, Any], found: Sequence[Mapping[str, Any]]) -> str:
 def apa(said: Mapping[str, Any], found: Sequence[Mapping[str, Any]]) -> str:
     """Returns the same in the style of the American Psychological Association."""
     program = f"{said['title']} (Version {said['version']}) [Computer software]."
-    lines = [f"{_listed(said['authors'])}. {program}"]
+    who, when = _listed(said["authors"]), year(said) or "n.d."
+    lines = [f"{who} ({when}). {program} {said.get('url', '')}".rstrip()]
     lines += [
         f"{_listed(paper['authors'])} ({paper['year']}). {paper['title']}. "
         f"{paper.get('url', '')}".rstrip()
         for paper in found
     ]
     return "\n".join(lines) + "\n"
+
+
+def year(said: Mapping[str, Any]) -> str:
+    """Returns the year of the program: of its release, or of what is not released."""
+    stated = said.get("preferred-citation", {}).get("year", "")
+    return str(said.get("date-released", stated))[:4]
 
 
 def _installed() -> Iterator[Path]:
@@ -137,7 +146,7 @@ def _has(tree: Any, keyword: str) -> bool:
 
 
 def _entry(kind: str, key: str, fields: Mapping[str, str]) -> str:
-    lines = [f"  {name} = {{{value}}}," for name, value in fields.items()]
+    lines = [f"  {name} = {{{value}}}," for name, value in fields.items() if value]
     return "\n".join([f"@{kind}{{{key},", *lines, "}", ""])
 
 

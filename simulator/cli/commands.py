@@ -11,7 +11,7 @@ import typer
 
 from ..config.errors import UserError
 from ..config.text import shown
-from . import console, data, results, runs, sharing, tools, tuning
+from . import console, data, results, runs, sharing, taking, tools, tuning
 from .console import err, out
 
 app = typer.Typer(
@@ -23,6 +23,7 @@ app = typer.Typer(
 )
 
 app.add_typer(runs.app)
+app.add_typer(taking.app)
 app.add_typer(tuning.app)
 app.add_typer(results.app)
 app.add_typer(sharing.app)
@@ -55,11 +56,7 @@ def main() -> None:
 
 
 def _executed() -> int:
-    """Executes the command; returns its exit status.
-
-    Raises:
-        UserError: Its arguments are not those that it has.
-    """
+    """Executes the command; returns its exit status."""
     try:
         # Else Typer writes a box of several lines.
         status = app(standalone_mode=False)
@@ -92,11 +89,7 @@ def _as_entry(told: str) -> str:
 
 
 def _check_arguments(arguments: list[str]) -> None:
-    """Refuses names that are no text: tables and pages could not be written with them.
-
-    Raises:
-        UserError: an argument is not UTF-8.
-    """
+    """Refuses names that are no text: tables and pages could not be written so."""
     for argument in arguments:
         try:
             argument.encode()

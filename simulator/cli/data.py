@@ -50,11 +50,7 @@ def get(
 
 
 def _get(one: datasets.PublishedSet) -> None:
-    """Downloads the files of a set.
-
-    Raises:
-        DataError: It may not or cannot be downloaded, or something is in the way.
-    """
+    """Downloads the files of a set."""
     wanted = one.published.downloads
     if not one.published.files:
         out.say(f"{one.name} comes with {one.published.bundled}: nothing to download")
@@ -105,11 +101,7 @@ def check(
 
 
 def _say_absent(one: datasets.PublishedSet, *, demanded: bool) -> None:
-    """Says that nothing is there of a set.
-
-    Raises:
-        DataError: It was asked for by its name.
-    """
+    """Says that nothing is there of a set."""
     state, remedy = one.state(), one.remedy()
     if demanded and remedy:
         raise DataError(

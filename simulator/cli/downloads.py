@@ -111,11 +111,7 @@ def fetch(file: PublishedFile, folder: Path, report: Callable[[float], None]) ->
 
 
 def _prepare(folder: Path, file: PublishedFile) -> None:
-    """Makes the folder; refuses a disk that the file does not fit on.
-
-    Raises:
-        DataError: The folder cannot be made, or has no room.
-    """
+    """Makes the folder; refuses a disk that the file does not fit on."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         free = shutil.disk_usage(folder).free
@@ -130,11 +126,7 @@ def _prepare(folder: Path, file: PublishedFile) -> None:
 
 
 def _attempt(url: str, path: Path, file: PublishedFile, arrival: Arrival) -> str:
-    """Downloads a file from a server, and says why it failed, "" if it did not.
-
-    Raises:
-        DataError: pooch is not installed, or the file cannot be written.
-    """
+    """Downloads a file from a server, and says why it failed, "" if it did not."""
     try:
         # They are an extra, because only this command needs them.
         import pooch

@@ -148,11 +148,23 @@ def close(study: "Study", forms: Sequence[str]) -> None:
     divided = staleness.by_client_group(study)
     if len(divided):
         show_table(f"{name}: staleness (commits) by groups of clients", divided)
+    show_choices(study)
     found = claims.evaluate(study)
     show_claims(found)
     if forms:
         draw(study, forms)
     out.say(f"Study: {study.folder}")
+
+
+def show_choices(study: "Study") -> None:
+    """Shows what the variants of a comparison were tuned to, if it is one."""
+    from ...analysis import choices
+
+    chosen = choices.table(study)
+    if len(chosen):
+        show_table(f"{study.manifest['name']}: {choices.TITLE}", chosen)
+    for note in choices.notes(study):
+        out.print(note, style="dim")
 
 
 def prepare(forms: Sequence[str]) -> None:
@@ -346,8 +358,8 @@ def show_claims(found: "pd.DataFrame") -> None:
         )
     if found["measured"].str.startswith("times ").any():
         out.print(
-            "times faster, times fewer: the median over replicates, pair by pair; "
-            "figures of times show ratios of medians",
+            "times faster, times fewer: the median over replicates, pair by pair, in "
+            "figures as well",
             style="dim",
         )
     if len(found):

@@ -108,7 +108,7 @@ def report(
         typer.Option(
             metavar="NAME",
             help="write a checklist in Markdown instead, filled in from the study: "
-            "neurips or stress-des",
+            "neurips, mlrc, tmlr or stress-des",
         ),
     ] = None,
 ) -> None:

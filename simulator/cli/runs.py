@@ -92,6 +92,13 @@ def run(
             "beginning of some runs is executed",
         ),
     ] = False,
+    begin: Annotated[
+        bool,
+        typer.Option(
+            "--begin",
+            help="write the plan into the folder and run nothing: stalesim work does",
+        ),
+    ] = False,
     until_decided: Annotated[
         bool,
         typer.Option(
@@ -122,23 +129,37 @@ def run(
     """
     from ..scenario.reading import placing, read
     from ..scenario.remarks import remarks
+    from ..studies import comparing
 
     forms = formats(form, plots=plots)
-    if jobs != 1 and scheduler is None and not dry_run:
+    if jobs != 1 and scheduler is None and not (dry_run or begin):
         _begin_processes(scenario)
     config = read(scenario, set_ or ())
     if estimate and not dry_run:
         raise UserError("--estimate must come with --dry-run; add that, or leave it")
+    if begin and (folder is None or dry_run or until_decided or scheduler or track):
+        raise UserError(
+            "--begin must come with --out FOLDER, and without --dry-run, --scheduler, "
+            "--track and --until-decided; leave these out"
+        )
     if most is not None and not until_decided:
         raise UserError(
             "--most belongs to --until-decided; add that, or set the number of "
             "replicates by --set replicates=NUMBER"
+        )
+    comparison = config.compare is not None and config.compare.found is None
+    if comparison and until_decided:
+        raise UserError(
+            "--until-decided must be left out with compare, whose variants are tuned "
+            "first; set the number of replicates by --set replicates=NUMBER"
         )
     for remark in remarks(config):
         err.say(f"stalesim: warning: {remark}", style="yellow")
     if config.claims:
         _warn_of_undecidable(config, most, until_decided=until_decided)
     with placing(scenario):
+        # What is planned of a comparison are the grids: all else follows from results.
+        first = comparing.first_trials(config) if comparison else config
         if dry_run:
             from ..studies import memory, planned, sizes, staged
             from ..studies.executors import connected
@@ -147,8 +168,8 @@ def run(
                 with connected(scheduler):
                     pass
             if until_decided:
-                *_, config = staged.stages(config, folder, most)
-            runs, tasks = planned(config)
+                *_, first = staged.stages(config, folder, most)
+            runs, tasks = planned(first)
             printing.show_plan(runs, tasks, memory.estimate(tasks, jobs))
             printing.show_sizes(sizes.sizes(tasks))
             if estimate and scheduler is None:
@@ -156,13 +177,24 @@ def run(
 
                 printing.show_time(timing.estimate(tasks, jobs))
             printing.show_inherited(config)
+            if comparison:
+                out.say(
+                    "these are the grids of the comparison; trials on both sides of "
+                    "each best follow, and then the runs that judge"
+                )
             return
         if overwrite:
             from ..studies import overwriting, planned
 
-            planned(config)  # what cannot be run replaces nothing
+            planned(first)  # what cannot be run replaces nothing
             folder = folder or folders.usual(config.name)
             overwriting.clear(folder)
+        if begin and folder is not None:
+            from ..studies import takers
+
+            takers.begin(config, folder)
+            out.say(f"The plan is in {folder}; to execute it: stalesim work {folder}")
+            return
         if folder is None:
             folder, is_there = folders.of_study(config, looked=until_decided)
             if is_there:
@@ -179,11 +211,7 @@ def run(
 def _warn_of_undecidable(
     config: "Scenario", most: int | None, *, until_decided: bool
 ) -> None:
-    """Says that claims cannot be decided by the replicates that are asked for.
-
-    Raises:
-        UserError: They are to be run until they are decided, which they never are.
-    """
+    """Says that claims cannot be decided by the replicates that are asked for."""
     from ...analysis import claims
 
     if until_decided:
@@ -244,7 +272,8 @@ def resume(
             again = planned(scenario)
             searching.search(again, folder, jobs, scheduler, checkpoint, forms)
             return
-        out.say(_left(load(folder)))
+        if scenario.compare is None or scenario.compare.found is not None:
+            out.say(_left(load(folder)))
         decided = _all_decided if staged.is_looked_at(scenario) else None
         _simulate(scenario, folder, jobs, scheduler, checkpoint, forms, track, decided)
 
@@ -275,22 +304,24 @@ def _simulate(
     until_decided: "Callable[[Study], bool] | None" = None,
     most: int | None = None,
 ) -> None:
+    from ...analysis import racing
     from .. import studies
 
+    simulate = partial(studies.simulate, until_decided=until_decided, most=most)
+    if config.compare is not None and config.compare.found is None:
+        simulate = partial(studies.compare, judge=racing)
     with (
         console.interruptible(folder, f"; continue with stalesim resume {folder}"),
         _tracked(folder, track),
         console.progress(config.name) as hear,
     ):
-        study = studies.simulate(
+        study = simulate(
             config,
             folder,
             jobs=jobs,
             scheduler=scheduler,
             progress=hear,
             checkpoint_s=checkpoint or None,
-            until_decided=until_decided,
-            most=most,
             meanwhile=partial(printing.prepare, forms),
         )
     printing.close(study, forms)
@@ -530,6 +561,10 @@ def act_out(
     listen: Annotated[
         str, typer.Option(help="address:port to listen at; port 0: a free one")
     ] = "127.0.0.1:0",
+    broker: Annotated[
+        str | None,
+        typer.Option(help="MQTT broker in place of TCP: start, or host:port"),
+    ] = None,
     kill: Faults = None,
     pause: Faults = None,
     slow: Faults = None,
@@ -549,8 +584,9 @@ def act_out(
     host, _, port = listen.rpartition(":")
     if not host or not port.isdecimal():
         raise UserError(f"--listen must be address:port, got {listen}; correct it")
-    faults = (tuple(each or ()) for each in (kill, pause, slow))
-    options = running.Options(compute, time_scale, host, int(port), *faults)
+    faults = [tuple(each or ()) for each in (kill, pause, slow)]
+    own = compute, time_scale, host, int(port)
+    options = running.Options(*own, *faults, broker=broker)
     with (
         folders.chosen_or_new(folder, f"{config.name}-testbed") as folder,
         console.interruptible(folder),

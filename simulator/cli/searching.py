@@ -46,7 +46,7 @@ def _told(found: Any, best: Any, sought: str) -> str:
     values = ", ".join(f"{k}={shown(v)}" for k, v in best.parameters.items())
     low, high = best.value.low, best.value.high
     if best.diverged:
-        sure = f"; {best.diverged} of its {best.fresh} new replicates diverged"
+        sure = f"; {best.diverged} of its {best.fresh} new replicates missed"
     elif low == low:
         sure = f" (95 % from {low:.4g} to {high:.4g}, {best.fresh} new replicates)"
     else:

@@ -38,6 +38,22 @@ def capsule(
             help="licence of scenario and results, such as CC-BY-4.0",
         ),
     ] = None,
+    *,
+    anonymous: Annotated[
+        bool,
+        typer.Option(
+            "--anonymous",
+            help="without commit, command, folders and PDFs; refused where names, "
+            "hosts, e-mail, folders or repositories are found",
+        ),
+    ] = False,
+    allow: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="with --anonymous: a name that is no author's; may be repeated",
+        ),
+    ] = None,
 ) -> None:
     """Packs a study into one file (an RO-Crate) that others can repeat.
 
@@ -47,8 +63,15 @@ def capsule(
     from ...analysis import capsules
     from .. import trace
 
-    path = capsules.write(trace.load(folder), file, licence)
+    path = capsules.write(
+        trace.load(folder), file, licence, anonymous=anonymous, allowed=allow or ()
+    )
     out.say(f"Capsule: {path}")
+    if anonymous:
+        out.say(
+            "Left out: commit, command, folders; figures that are PDF or have no "
+            "caption. Not known, so not searched for: institute, project, co-authors"
+        )
     out.say(f"To repeat it: stalesim rerun {path}")
     if licence is None:
         out.say("It states no licence of scenario and results; --licence states one")
@@ -169,6 +192,8 @@ def cite(
     said = citing.read()
     found = [] if path is None else citing.papers(said, citing.scenarios_of(path))
     sys.stdout.write((citing.apa if as_apa else citing.bibtex)(said, found))
+    if not said.get("url"):
+        err.say("The program has no public address yet: CITATION.cff has no url")
     if path is not None and not found:
         err.say(
             "No paper is known of its methods; docs/reference names their sources",

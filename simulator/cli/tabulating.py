@@ -29,7 +29,7 @@ def write(
     Raises:
         UserError: The file has another ending, or cannot be written.
     """
-    from ...analysis import tables
+    from ...analysis import choices, tables
     from ...analysis.frames import data_sets, titled
 
     if file is not None and file.suffix not in ENDINGS:
@@ -38,10 +38,12 @@ def write(
             f"rename it"
         )
     results, verdicts = tables.results(study, at), tables.verdicts(study)
-    name = titled(study.manifest)
+    name, chosen = titled(study.manifest), choices.table(study)
     if file is None and not latex:
         printing.show_table(name, tables.plain(results))
-        out.say(tables.caption(study).removeprefix(f"{name}. "))
+        out.say(tables.caption(study, at).removeprefix(f"{name}. "))
+        out.say(tables.method(study))
+        printing.show_choices(study)
         if len(verdicts):
             printing.show_table(f"{name}: verdicts on claims", tables.plain(verdicts))
         return
@@ -50,12 +52,19 @@ def write(
         data = ", ".join(data_sets(study.manifest))
         text = tables.numbers(results).assign(data=data).to_csv(index=False)
     elif form == ".md":
-        text = f"{tables.caption(study)}\n\n{tables.to_markdown(results)}"
+        text = f"{tables.caption(study, at)}\n\n{tables.to_markdown(results)}"
+        text += f"\n{tables.method(study)}\n"
+        if len(chosen):
+            text += f"\n{tables.to_markdown(chosen)}"
         if len(verdicts):
             text += f"\n{tables.to_markdown(verdicts)}"
     else:
         label = study.manifest["name"]
-        text = tables.to_latex(results, tables.caption(study), label)
+        words = tables.caption(study, at), label, tables.method(study)
+        text = tables.to_latex(results, *words)
+        if len(chosen):
+            said = f"{name}: {choices.TITLE}. {'; '.join(choices.notes(study))}."
+            text += "\n" + tables.to_latex(chosen, said, f"{label}-choices")
         if len(verdicts):
             said = f"{name}. Verdicts on claims, p corrected by Holm."
             text += "\n" + tables.to_latex(verdicts, said, f"{label}-claims")

@@ -11,7 +11,7 @@ import typer
 from rich.table import Table
 
 from ..config.errors import UserError
-from ..config.text import shown, suggestion
+from ..config.text import nearest, shown, suggestion
 from . import printing
 from .console import out
 from .drawing import Formats, formats
@@ -49,9 +49,11 @@ def list_(
         of_kind = [row for row in rows if row[0] in (wanted, f"{wanted}s")]
         rows = of_kind or [row for row in rows if row[1] == wanted]
         if not rows:
+            names = [*known, *(row[1] for row in listing())]
+            hint = suggestion(wanted, names if nearest(wanted, names) else known)
             raise UserError(
-                f"KIND must be one of {', '.join(known)}, or the name of a part, got "
-                f"{shown(wanted)}; {suggestion(wanted, known)}"
+                f"KIND must be a kind of parts or the name of one, got "
+                f"{shown(wanted)}; {hint}"
             )
     added = any(source != "stalesim" for _, _, source, _ in rows)
     table = Table("kind", "name", *["from"] * added, "what it is", box=None)

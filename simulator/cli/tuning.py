@@ -30,7 +30,8 @@ def tune(
         str | None,
         typer.Option(
             help="metric to optimise: test_loss at the end, or "
-            "test_loss@200s, @500commits, @20rounds; by default the first one"
+            "test_loss@200s, @500commits, @20rounds; or test_accuracy=0.9, the time "
+            "until then; by default the first one"
         ),
     ] = None,
     trials: Annotated[

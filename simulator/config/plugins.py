@@ -199,9 +199,6 @@ def _checked(given: Any, kind: str, place: str, base: type[Part]) -> type[Part]:
         kind: Kind of the part.
         place: Place of the value, for messages.
         base: Class that the part must inherit from.
-
-    Raises:
-        UserError: it is no such class, or lacks something.
     """
     if not (isinstance(given, type) and issubclass(given, base)):
         raise UserError(
@@ -234,11 +231,7 @@ def _checked(given: Any, kind: str, place: str, base: type[Part]) -> type[Part]:
 
 
 def _checked_record(given: Any, place: str, base: type[NamedPart]) -> NamedPart:
-    """Returns a record of a plug-in.
-
-    Raises:
-        UserError: it is none, or its name is no word.
-    """
+    """Returns a record of a plug-in."""
     if not isinstance(given, base):
         got = getattr(given, "__name__", shown(given))
         raise UserError(

@@ -73,7 +73,7 @@ def counted_runs(now: ProgressLike) -> str:
 
 
 class Speed:
-    """Updates a second of real time, over the last half minute."""
+    """Commits a second of real time, over the last half minute."""
 
     def __init__(self) -> None:
         self._heard: deque[tuple[float, int]] = deque()
@@ -94,7 +94,7 @@ class Speed:
             return ""
         speed = (after - before) / spent
         number = f"{speed:,.0f}" if speed >= 100 else f"{speed:.3g}"
-        return f"{number} updates/s in all"
+        return f"{number} commits/s in all"
 
 
 class TimeLeft:

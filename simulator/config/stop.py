@@ -1,10 +1,11 @@
 """Ends of a run."""
 
-from typing import Annotated
+from collections.abc import Callable
+from typing import Annotated, Any
 
-from pydantic import Field, model_validator
+from pydantic import Field, model_serializer, model_validator
 
-from .base import Config, LocatedError
+from .base import Config, LocatedError, without
 
 Count = Annotated[int, Field(ge=1)]
 Seconds = Annotated[float, Field(gt=0)]
@@ -42,18 +43,31 @@ class Stop(Config):
     """Passes over the training data, of all clients together."""
     bytes: Count | None = None
     """Bytes that were sent, up and down."""
+    joules: Annotated[float, Field(gt=0)] | None = None
+    """Energy that all clients have drawn, by `clients.watts`."""
+    price: Annotated[float, Field(gt=0)] | None = None
+    """What all clients have cost, by `clients.prices`."""
     target: dict[str, float] | None = None
     """A metric and its value, looked at in evaluations; with one of the above."""
     windowed: Windowed | None = None
     """A diagnostic that is looked at in every commit; with one of the above."""
 
+    @property
+    def by_expenses(self) -> bool:
+        """Whether it is an end by what clients take."""
+        return self.joules is not None or self.price is not None
+
+    @model_serializer(mode="wrap")
+    def _as_before(self, dump: Callable[[Any], dict[str, Any]]) -> dict[str, Any]:
+        return without(dump(self), joules=None, price=None)
+
     @model_validator(mode="after")
     def _ends(self) -> "Stop":
-        units = (self.time, self.commits, self.contributions, self.rounds)
-        if all(unit is None for unit in (*units, self.epochs, self.bytes)):
+        others = {"target", "windowed"}
+        if all(end is None for name, end in self if name not in others):
             raise ValueError(
                 "must have at least one of time, commits, contributions, rounds, "
-                "epochs and bytes, or the run does not end; add one"
+                "epochs, bytes, joules and price, or the run does not end; add one"
             )
         if self.target is not None and len(self.target) != 1:
             raise LocatedError(

@@ -20,6 +20,7 @@ OTHERS: dict[str, tuple[str, ...]] = {
     "buffered": ("FedBuff", "buffered aggregation", "semi-asynchronous"),
     "bounded": ("SSP", "stale synchronous parallel", "max staleness"),
     "gossip": ("decentralized", "peer to peer", "p2p"),
+    "push_gossip": ("gossip learning",),
     "centralised": ("centralized", "sequential", "minibatch SGD"),
     "dirichlet": ("non-IID", "LDA"),
     "linear": ("logistic", "logistic regression", "softmax regression"),

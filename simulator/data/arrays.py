@@ -244,11 +244,7 @@ def _check_alike(
     test: tuple[np.ndarray, np.ndarray],
     fields: tuple[tuple[Field, ...], tuple[Field, ...]],
 ) -> None:
-    """Refuses test rows that are not such as the training rows are.
-
-    Raises:
-        DataError: saying in what they differ.
-    """
+    """Refuses test rows that are not such as the training rows are."""
     (x, y), (x_test, y_test) = train, test
     shapes = [[(field.name, field.shape) for field in each] for each in fields]
     if x.shape[1:] != x_test.shape[1:] or shapes[0] != shapes[1]:

@@ -106,6 +106,8 @@ class Dataset(NamedTuple):
         groupings: What the training rows belong to, by each column that says it.
         answer: Frames at the end of a row whose labels answer what stands before them;
             0 where all labels are alike.
+        next_token: Whether a row is a sequence of tokens with one label, the token that
+            follows the last of them.
         scaling: Words on how features were scaled.
     """
 
@@ -121,6 +123,7 @@ class Dataset(NamedTuple):
     no_classes: str = ""
     groupings: tuple[Grouping, ...] = ()
     answer: int = 0
+    next_token: bool = False
     scaling: str = "raw: as stored"
 
     @property
@@ -131,9 +134,10 @@ class Dataset(NamedTuple):
 
     @property
     def has_tokens(self) -> bool:
-        """Whether a row is a sequence of tokens, one for each of its frames."""
+        """Whether a row is a sequence of tokens, with labels that are tokens."""
         one = self.inputs[0]
-        return len(self.inputs) == 1 and one.whole and one.shape == (self.num_frames,)
+        in_frames = one.whole and one.shape == (self.num_frames,)
+        return self.next_token or (len(self.inputs) == 1 and in_frames)
 
     @property
     def inputs(self) -> tuple[Field, ...]:

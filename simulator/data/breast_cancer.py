@@ -28,9 +28,6 @@ class BreastCancer(Data):
 
         Class 0 is malignant, class 1 benign.
 
-        Raises:
-            ScenarioError: The limit or the test fraction is too high.
-
         Source: UCI 17, Breast Cancer Wisconsin (Diagnostic).
         """
         # It imports pandas as well, which other data sets do not need.

@@ -45,9 +45,6 @@ class SyntheticLogistic(Data):
 
         The weights w have a uniformly random direction and the norm 3, with which the
         best classifier is right in 83 % of rows, whatever the number of features.
-
-        Raises:
-            ScenarioError: The limit or the test fraction is too high.
         """
         draw = generator(self.data_seed, STREAM)
         weights = draw.standard_normal(self.num_features)

@@ -9,7 +9,7 @@ from .parts import Data, Scale
 
 
 class TokenRows(Data):
-    """Rows of tokens, each a number; a row's labels are the tokens one place later."""
+    """Rows of tokens, each a number; labels are tokens that follow them."""
 
     tokens: ClassVar[str] = "tokens"
     """What a token is, in messages."""

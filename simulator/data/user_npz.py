@@ -35,11 +35,7 @@ class Npz(Data):
 
 
 def _arrays(path: Path) -> of_user.Arrays:
-    """Returns the arrays of an npz file.
-
-    Raises:
-        DataError: The file cannot be read, or is damaged.
-    """
+    """Returns the arrays of an npz file."""
     content = files.read(path)
     try:
         return archive.arrays(content)

@@ -3,6 +3,6 @@
 - `device`: the settings of JAX; `compiler`: a known fault of XLA, and its test.
 - `processes`: copies of a process that has imported JAX, to execute runs in.
 - `row_stream`: cuts of a timeline at evaluations, with the samples of each row.
-- `execute`: the programs for the device; `runner`: one or several runs from start to
-  end, given back as `records`.
+- `execute`: the programs for the device; `host`: those with gradients of the user's.
+- `runner`: one or several runs from start to end, given back as `records`.
 """

@@ -20,6 +20,10 @@ BLOCK = 16
 is in the program; of one with traced bounds a GPU's host is asked before each turn."""
 
 
+FEW = (16, 256)
+"""Rows of shorter buffers, for worlds that ask every few rows."""
+
+
 class Carry(NamedTuple):
     """The state that goes from row to row.
 
@@ -115,6 +119,8 @@ class Program:
         batched: Whether there is an axis of runs.
         shared: Whether all runs have the same rows and samples.
         stepwise: Whether every row is a call of its own.
+        short_buffers: Whether buffers are short, as in worlds that ask: each call takes
+            its own along, for a copy to the device beforehand costs more.
     """
 
     def __init__(
@@ -125,9 +131,11 @@ class Program:
         batched: bool = False,
         shared: bool = True,
         stepwise: bool = False,
+        short_buffers: bool = False,
     ) -> None:
         self.kernel, self.problem = kernel, problem
         self.batched, self.shared, self.stepwise = batched, shared, stepwise
+        self._short_buffers = stepwise or short_buffers
         self._block = 1 if jax.default_backend() == "cpu" else BLOCK
         self._info: dict[str, jax.ShapeDtypeStruct] | None = None
 
@@ -176,7 +184,7 @@ class Program:
 
     def loaded(self, events: Event) -> Any:
         """Returns a buffer of rows where `run` reads it."""
-        return events if self.stepwise else jax.device_put(events)
+        return events if self._short_buffers else jax.device_put(events)
 
     def infos(self, carry: Carry, events: Event) -> Info:
         """Returns empty diagnostics for a buffer of rows."""
@@ -187,7 +195,7 @@ class Program:
             step = _batched(self.batched, self.shared)
             _, info = jax.eval_shape(step, self.kernel, self.problem, carry, event)
             self._info = info
-        empty: Any = np.zeros if self.stepwise else jnp.zeros
+        empty: Any = np.zeros if self._short_buffers else jnp.zeros
         return {k: empty((length, *v.shape), v.dtype) for k, v in info.items()}
 
     def reveal(

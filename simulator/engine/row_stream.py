@@ -14,6 +14,7 @@ from ..setup import RunSetup
 from ..timeline import (
     NO_SLOT,
     NO_WORKER,
+    TIMED,
     Chunk,
     Jobs,
     Rows,
@@ -52,6 +53,7 @@ class Segment(NamedTuple):
         point: Evaluation that follows; None if none does.
         probed: Whether the first row's numbers are to be saved.
         stop: Reason of the run's end after these rows; None if it continues.
+        asks: Whether the world asks what they came to before it continues.
     """
 
     rows: Rows
@@ -61,6 +63,7 @@ class Segment(NamedTuple):
     point: EvaluationPoint | None
     probed: bool
     stop: StopReason | None
+    asks: bool = False
 
 
 class RowStream:
@@ -136,6 +139,7 @@ class RowStream:
             point=point,
             probed=probed,
             stop=self._chunk.stop if self.ended else None,
+            asks=complete and self._chunk.question is not None,
         )
 
     def _load(self) -> None:
@@ -167,9 +171,8 @@ class RowStream:
         end = self._made.time
         if rows.time.size:
             end = float(rows.time[-1])
-        timed = chunk.stop in (StopReason.TIME, StopReason.RECORDING)
-        if timed and self._timeline.stop.time is not None:
-            end = self._timeline.stop.time
+        if chunk.stop in TIMED and self._timeline.horizon is not None:
+            end = self._timeline.horizon
         mixed = self._mixed + np.cumsum(effect.mixes_all)
         counts = commits, contributions, mixed
         while (cut := self._due(rows, counts, chunk, end)) is not None:
@@ -208,6 +211,8 @@ class RowStream:
             time = float(Fraction(repr(every.time)) * self._next_point)
             row = int(np.searchsorted(rows.time, time, side="right"))
             reached = row < size or (chunk.stop is not None and time <= end)
+            # What happens at the instant of a question may not be over.
+            reached = reached or (chunk.question is not None and time < chunk.question)
             return (row, time) if reached else None
         if every.commits is not None:
             counts, goal = commits, every.commits * self._next_point

@@ -10,15 +10,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..algorithms.base import Event, Info
+from ..algorithms.base import ANSWER, Event, Info
 from ..config.errors import ScenarioError
 from ..config.stop import Windowed
 from ..keys import key_of
 from ..learning.metrics.fairness import label_mix
 from ..metrics import metric
 from ..setup import RunSetup
-from ..timeline import Rows, StopReason, effects
-from .execute import Carry, Program, device, host, null_events, put
+from ..timeline import NO_WORKER, Rows, StopReason, effects
+from .execute import FEW, Carry, Program, device, host, null_events, put
 from .records import Metrics, Probed, Record, Target
 from .row_stream import EvaluationPoint, RowStream, Segment, nothing
 
@@ -108,6 +108,10 @@ class Runner:
         self._alive = [True] * num_runs
         self._ended: dict[int, StopReason] = {}  # runs whose last evaluation is due
         self._pending: dict[int, EvaluationPoint] = {}
+        self._answer_log = first.timeline.answer_log
+        self._unanswered: list[_Buffer] = []
+        if self._answer_log is not None:
+            self._answer_log.clear()
         keys = jnp.stack([key_of(setup.run.seed) for setup in setups])
         self._carry: Carry = program.start(
             keys if program.batched else keys[0], first.timeline.num_registers
@@ -140,6 +144,7 @@ class Runner:
 
     def state(self) -> dict[str, Any]:
         """Returns what the rest depends on, in a pause: arrays, numbers and words."""
+        self._answer()
         return {
             "carry": [host(leaf) for leaf in jax.tree.leaves(self._carry)],
             "taken": [feed.taken for feed in self._feeds],
@@ -147,6 +152,7 @@ class Runner:
             "alive": self._alive,
             "ended": {str(run): stop.name for run, stop in self._ended.items()},
             "pending": {str(feed): [*point] for feed, point in self._pending.items()},
+            "answers": self._answer_log and self._answer_log.state(),
         }
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -154,6 +160,8 @@ class Runner:
         leaves, tree = jax.tree.flatten(self._carry)
         pairs = zip(leaves, state["carry"], strict=True)
         self._carry = jax.tree.unflatten(tree, [device(*pair) for pair in pairs])
+        if self._answer_log is not None:
+            self._answer_log.restore(state["answers"])
         for feed, taken in zip(self._feeds, state["taken"], strict=True):
             feed.skip(*taken)
         self._recent, self._alive = state["recent"], state["alive"]
@@ -174,8 +182,8 @@ class Runner:
         events = null_events(self._length, self._width, self._samples, runs)
         placed: dict[int, list[_Placed]] = {f: [] for f in range(len(self._feeds))}
         segments: list[_Call] = []
-        at = 0
-        while at < self._length and any(map(self._lives, placed)):
+        at, asks = 0, False
+        while not asks and at < self._length and any(map(self._lives, placed)):
             longest, probed = 0, []
             for index, feed in enumerate(self._feeds):
                 if index in self._pending or not self._lives(index):
@@ -183,6 +191,7 @@ class Runner:
                 piece = feed.next(self._length - at)
                 put(events, at, piece, None if runs is None else index)
                 placed[index].append(_Placed(at, piece))
+                asks = piece.asks
                 longest = max(longest, piece.rows.time.size)
                 if piece.probed:
                     probed.append(index)
@@ -196,7 +205,40 @@ class Runner:
             at += longest
         if not segments:
             return None
-        return self._execute(events, placed, segments)
+        if self._answer_log is None:
+            return self._execute(events, placed, segments)
+        length = next((few for few in FEW if few >= at), self._length)
+        events = jax.tree.map(lambda column: column[:length], events)
+        buffer = self._execute(events, placed, segments)
+        self._unanswered.append(buffer)
+        if asks:
+            self._answer()
+            self._answer_log.answer()
+        return buffer
+
+    def _answer(self) -> None:
+        """Takes up what was executed since the last question."""
+        buffers, self._unanswered = self._unanswered, []
+        for buffer in buffers:
+            pieces = buffer.placed[0]
+            at = np.concatenate(
+                [np.arange(p.at, p.at + p.piece.rows.time.size) for p in pieces]
+            )
+            worker = np.concatenate([p.piece.rows.worker for p in pieces])
+            there = worker != NO_WORKER
+            values = {
+                name.removeprefix(ANSWER): np.asarray(column)[at][there]
+                for name, column in buffer.infos.items()
+                if name.startswith(ANSWER)
+            }
+            metrics = {}
+            for name, found in buffer.metrics[-1].items() if buffer.metrics else ():
+                value = np.asarray(found)
+                if name in self._finish:
+                    value = self._finish[name](self._mix[0], value)
+                metrics[name] = float(metric(name).mean(value))
+            assert self._answer_log is not None
+            self._answer_log.add(worker[there], values, metrics)
 
     def _execute(
         self,

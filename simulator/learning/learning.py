@@ -188,11 +188,7 @@ def learning(config: Any, precision: str = "float32") -> Learning:
 
 
 def _check_rows(config: Any, data: Dataset, form: outputs.OutputForm) -> None:
-    """Refuses models that do not take the data's rows, or have other positions.
-
-    Raises:
-        ScenarioError: One line with the rule and the remedy.
-    """
+    """Refuses models that do not take the data's rows, or have other positions."""
     model, frames = config.model, form.positions
     if frames and config.partition.family != "horizontal":
         raise ScenarioError(
@@ -212,14 +208,14 @@ def _check_rows(config: Any, data: Dataset, form: outputs.OutputForm) -> None:
                 f"{model.kind!r}; take python, or save rows of numbers (images plane "
                 f"by plane)"
             )
-    if model.sequential and not frames:
+    if model.sequential and not frames and not (data.has_tokens and model.takes_tokens):
         raise ScenarioError(
             f"problem.model.kind must be for one class a row, as {data.name} has it, "
             f"got {model.kind!r}; take linear, or the data speech or text"
         )
-    if not frames:
+    if not frames and not data.has_tokens:
         return
-    if not model.sequential:
+    if frames and not model.sequential:
         raise ScenarioError(
             f"problem.model.kind must be sequential for {data.name}, each of whose "
             f"rows has {frames[0]} frames with classes of their own, got "
@@ -230,7 +226,7 @@ def _check_rows(config: Any, data: Dataset, form: outputs.OutputForm) -> None:
             f"problem.model.kind must be for {takes}, as {data.name} has them, got "
             f"{model.kind!r}; take {fitting}"
         )
-    if model.frames not in (None, frames[0]):
+    if frames and model.frames not in (None, frames[0]):
         raise ScenarioError(
             f"problem.model.frames must be the {frames[0]} of problem.data.frames, got "
             f"{model.frames}; change one of them"

@@ -5,6 +5,7 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Int
@@ -18,6 +19,7 @@ from ..metrics import MINIMUM, metric
 from ..models.base import Embedding
 from ..models.mixed import mixed
 from ..models.party import PartyNetwork, party_network
+from ..models.shapes import Shapes
 from . import convex, estimates, horizontal, losses, own_functions, transfer, vertical
 from . import work as counting
 from .constants import Constants, remembered
@@ -106,6 +108,15 @@ class Numerics:
                 fails.
         """
         return counting.work(self)
+
+    @cached_property
+    def arrays(self) -> Shapes:
+        """Shapes of the arrays of a model of rows, in the order of its weights."""
+        model = self._few.model
+        for name in ("shapes", "leaf_shapes"):
+            if found := getattr(model, name, None):
+                return found
+        return (jax.eval_shape(model.init, jax.random.key(0)).shape,)
 
     @cached_property
     def _plain(self) -> Any:

@@ -12,7 +12,7 @@ from jaxtyping import Bool, Int
 
 from ..config.errors import ScenarioError
 from ..streams import Purpose, Streams
-from ..timeline import NO_SAMPLE, NO_WORKER, Rows, effects
+from ..timeline import NO_SAMPLE, NO_WORKER, JobSteps, Rows, effects
 from .independent import Independent
 
 AHEAD = 16
@@ -55,6 +55,8 @@ class Sampler:
         own_steps: Local batches of each client's job; None where all have `steps`
             batches of `size` samples.
         own_samples: Samples of each client's job.
+        job_steps: Local batches of each job, the first of those that it draws; None
+            where a client's jobs have all.
 
     Raises:
         ScenarioError: A batch is larger than a client's samples, and drawn without
@@ -65,6 +67,7 @@ class Sampler:
 
     own_steps: Int[np.ndarray, " K"] | None = None
     own_samples: Int[np.ndarray, " K"] | None = None
+    job_steps: JobSteps | None = None
 
     def __init__(
         self,
@@ -134,6 +137,10 @@ class Sampler:
         samples = np.full((*worker.shape, self.width), NO_SAMPLE, np.int32)
         if present.any():
             samples[present] = self._drawn(worker[present], job[present])
+        if self.job_steps is not None and present.any():
+            steps = self.job_steps.of(worker[present], job[present])
+            left = np.arange(self.width) >= steps[:, None] * self.size
+            samples[present] = np.where(left, NO_SAMPLE, samples[present])
         return samples
 
     def _drawn(

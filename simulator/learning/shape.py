@@ -2,6 +2,8 @@
 
 from typing import NamedTuple
 
+from ..models.shapes import Shapes
+
 
 class ProblemShape(NamedTuple):
     """The counts that messages depend on, known before any array is.
@@ -14,6 +16,8 @@ class ProblemShape(NamedTuple):
         num_weights: Weights of all models together.
         batch: Samples of a local step.
         num_exchanged: Numbers that a party of a vertical problem sends per sample.
+        arrays: Shapes of the model's arrays, in the order of its weights; None where
+            the algorithm's messages do not depend on them.
     """
 
     num_samples: int
@@ -23,3 +27,4 @@ class ProblemShape(NamedTuple):
     num_weights: int
     batch: int
     num_exchanged: int = 1
+    arrays: Shapes | None = None

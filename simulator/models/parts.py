@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any, ClassVar, Literal, NamedTuple
 
+from ..config.functions import UserFunction
 from ..config.parts import Part
 from ..data.base import Dataset
 from ..data.outputs import OutputForm
@@ -64,6 +65,14 @@ class Model(Part):
             ScenarioError: The columns or the targets do not fit the model.
         """
         return self.make(form.num_outputs, data.x_train.shape[1], "horizontal")
+
+    @property
+    def measured_by(self) -> UserFunction | None:
+        """Function of the user's that measures it; None where its outputs do.
+
+        One that is measured so has no outputs, and `problem.work` makes its gradients.
+        """
+        return None
 
     @property
     def normalises_batches(self) -> bool:

@@ -26,6 +26,11 @@ class ByColumn(Horizontal):
     ]
     """Name or number of the column by which rows are divided."""
 
+    @property
+    def by_number(self) -> bool:
+        """Whether shares differ by the client's number: by the order of the feature."""
+        return True
+
     def make(self, dataset: Dataset, seed: int) -> Shares:
         """Returns groups of rows that are successive in the order of the feature.
 

@@ -17,6 +17,11 @@ class Contiguous(Horizontal):
 
     kind: Literal["contiguous"] = "contiguous"
 
+    @property
+    def by_number(self) -> bool:
+        """Whether shares differ by the client's number: by the order of the rows."""
+        return True
+
     def make(self, dataset: Dataset, seed: int) -> Shares:
         """Returns groups of successive training rows; nothing is random.
 

@@ -28,8 +28,8 @@ class Dirichlet(Horizontal):
 
     Of every class k a proportion p_k, m goes to client m, with p_k ~ Dir(alpha, ...,
     alpha), independently: both the sizes and the mixtures of clients differ. This is
-    the scheme of Yurochkin et al., not that of Hsu, Qi and Brown (2019), who draw a
-    mixture of classes for each of clients of equal size.
+    the scheme of Yurochkin et al.; that of Hsu, Qi and Brown, who draw a mixture of
+    classes for each of clients of equal size, is `dirichlet_clients`.
 
     Source: Yurochkin et al., Bayesian Nonparametric Federated Learning of Neural
     Networks (2019), section 4, heterogeneous partition.

@@ -28,6 +28,11 @@ class Natural(Horizontal):
     column: str | None = None
     """Name of the column; by default the only one that divides the data."""
 
+    @property
+    def by_number(self) -> bool:
+        """Whether shares differ by the client's number: by the order of the values."""
+        return True
+
     def make(self, dataset: Dataset, seed: int) -> Shares:
         """Returns the rows of each client. Nothing is random.
 

@@ -1,15 +1,18 @@
 """The base of partitions by rows, and steps that several have in common."""
 
-from typing import ClassVar
+from collections.abc import Callable
+from typing import Any, ClassVar
 
 import numpy as np
 from jaxtyping import Int
+from pydantic import model_serializer
 
-from ..config.base import NumClients
+from ..config.base import NumClients, without
 from ..config.errors import ScenarioError
 from ..config.parts import Part
 from ..data.base import Dataset
 from ..streams import Purpose, Streams
+from .pairing import Pairing
 
 Columns = list[Int[np.ndarray, " _"]]
 """Indices of the columns of each party."""
@@ -28,6 +31,17 @@ class Horizontal(Part):
     family: ClassVar[str] = "horizontal"
     clients: NumClients
     """Number of clients."""
+    pairing: Pairing | None = None
+    """Which client has which share, by how long it computes; by default as it comes."""
+
+    @model_serializer(mode="wrap")
+    def _as_before(self, dump: Callable[[Any], dict[str, Any]]) -> dict[str, Any]:
+        return without(dump(self), pairing=None)
+
+    @property
+    def by_number(self) -> bool:
+        """Whether shares differ by the client's number, alike with every seed."""
+        return False
 
     @property
     def num_clients(self) -> int:

@@ -32,6 +32,11 @@ class Sizes(Horizontal):
             )
         return self
 
+    @property
+    def by_number(self) -> bool:
+        """Whether shares differ by the client's number: by unequal weights."""
+        return len({*per_client(self.weights, self.clients, "weights")}) > 1
+
     def make(self, dataset: Dataset, seed: int) -> Shares:
         """Returns random shares of all rows, of sizes in proportion to the weights.
 

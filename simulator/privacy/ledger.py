@@ -14,8 +14,9 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 from jaxtyping import Float, Int
 
-from ..config.errors import ScenarioError
+from ..config.errors import ScenarioError, UserError
 from .budgets import releases_within
+from .commits import CommitCosts
 from .parts import accountant as accountant_of
 from .parts import make
 from .releases import Calibrated, Guarantee, Release
@@ -63,6 +64,7 @@ class Ledger:
         self._added: list[Int[np.ndarray, " K"]] = []
         self._client = np.zeros(0, np.int64)
         self._sent = np.zeros(0)
+        self._costs = CommitCosts(len(self.guarantees))
 
     def state(self) -> dict[str, Any]:
         """Returns the state so far, for `restore`."""
@@ -71,12 +73,15 @@ class Ledger:
             "added": self._added,
             "client": self._client,
             "sent": self._sent,
+            "costs": self._costs.state(),
         }
 
     def restore(self, state: dict[str, Any]) -> None:
         """Takes up what `state` has returned."""
         self._times, self._added = state["times"], state["added"]
         self._client, self._sent = state["client"], state["sent"]
+        if "costs" in state:  # older checkpoints have none, nor commits that count
+            self._costs.restore(state["costs"])
 
     def evaluate(self, time: float) -> None:
         """Notes an evaluation, at no earlier a time than the last one."""
@@ -89,7 +94,7 @@ class Ledger:
         """Notes messages.
 
         Args:
-            client: Sender of each message, from 0.
+            client: Sender of each message, from 0; once for each that it counts as.
             sent_time: Virtual seconds; NaN for what was never sent.
         """
         sent = ~np.isnan(sent_time)
@@ -134,6 +139,22 @@ class Ledger:
                 formal=formal.reshape(-1),
             )
 
+    def apply(
+        self,
+        client: Int[np.ndarray, " J"],
+        commit: Int[np.ndarray, " J"],
+        applied_time: Float[np.ndarray, " J"],
+    ) -> None:
+        """Notes messages that are in commits, on whose sums the noise is.
+
+        Args:
+            client: Sender of each message, from 0.
+            commit: Commit that has applied it.
+            applied_time: When that was, virtual seconds.
+        """
+        times = self._costs.add(client, commit)
+        self.send(np.repeat(client, times), np.repeat(applied_time, times))
+
     def _count(
         self, client: Int[np.ndarray, " J"], time: Float[np.ndarray, " J"]
     ) -> None:
@@ -172,6 +193,12 @@ def check(guarantees: Sequence[Guarantee], accountants: Sequence[str]) -> None:
     for release in {guarantee.release for guarantee in guarantees}:
         for name in accountants:
             make(name).release(0, release)
+    for name in accountants if any(g.by_commit for g in guarantees) else ():
+        if accountant_of(name).counts_all:
+            raise UserError(
+                f"privacy.accountants must count a client's own messages where the "
+                f"noise is the server's, got {name!r}; take rdp, gdp or pld"
+            )
 
 
 def limits(guarantees: Sequence[Guarantee], budget: Calibrated) -> tuple[int, ...]:

@@ -25,6 +25,7 @@ add-or-remove adjacency."""
 
 SAMPLE = "one sample of one client, replaced"
 CONTRIBUTION = "one client's whole contribution, replaced"
+CLIENT = "one client with all that it sends, zeroed"
 FEATURES = "one sample's features at one client, replaced"
 """What an epsilon protects: the difference between adjacent data sets."""
 
@@ -245,6 +246,8 @@ class Guarantee:
         why: A sentence: what the proof is, or what it lacks.
         mechanism: Law of the noise, and what is clipped.
         protects: What differs between the data sets that epsilon is of.
+        by_commit: Whether it is that of a commit with one message of the client: the
+            noise is on sums, and m messages in one count as m^2 (`commits`).
     """
 
     release: Release
@@ -252,6 +255,7 @@ class Guarantee:
     why: str
     mechanism: str
     protects: str
+    by_commit: bool = False
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,8 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from ..config.base import LocatedError
-from ..config.parts import Part
 from ..recorders.recorder import Batch, Recorder
+from ..world.answers import Asking
 from ..world.clients import Clients, Server
 from ..world.world import World
 from .free import Rule
@@ -31,6 +31,7 @@ class Cadence(NamedTuple):
         num_registers: Registers that suffice: the most versions that are still read,
             and the current one.
         contributions_per_commit: Most contributions that one commit applies.
+        is_steady: Whether that number is the same during all of a run.
         commits_per_round: Commits of a round; None where there are no rounds.
         turns_per_round: Rows of a round that a limit on rounds counts.
         commits_are_turns: Whether each of those rows is a commit; else a limit on
@@ -52,13 +53,15 @@ class Cadence(NamedTuple):
     reads_alike: bool = False
     ends_mixed: bool = False
     messages: tuple[Fraction | int, Fraction | int] = (1, 1)
+    is_steady: bool = True
 
 
-class Protocol(Part):
+class Protocol(Asking):
     """The order in which clients and server exchange messages, for any algorithm.
 
     The defaults hold where each arrival of a client is a row of its own; a protocol
-    overrides those that do not hold for it.
+    overrides those that do not hold for it. In `play`, one that asks the numerics calls
+    `world.ask`, and finds what it `asks` for in `world.answers`.
     """
 
     like: ClassVar[str] = ""
@@ -75,9 +78,11 @@ class Protocol(Part):
     own_registers: ClassVar[bool] = False
     """Whether a timeline has as many registers as it needs, each its own number: then
     runs of different timelines are not executed together."""
+    records: ClassVar[type[Recorder]] = Recorder
+    """The recorder that notes what becomes of its clients' jobs."""
     on_testbed: ClassVar[bool] = False
-    """Whether real processes can act it out (`testbed`): all that its clients do is to
-    read from the server, to compute and to send."""
+    """Whether real processes can act it out (`testbed`): all that its clients do by
+    themselves is to read, to compute and to send."""
     has_server: ClassVar[bool] = True
     """Whether the scenario's `server` takes part, by its service and shared links."""
     averages: ClassVar[bool] = False
@@ -86,6 +91,11 @@ class Protocol(Part):
     """Whether the parties of a vertical problem meet over one batch in each row."""
     batch_per_round: ClassVar[bool] = False
     """Whether that batch is the same in all rows of a round."""
+
+    @property
+    def listeners(self) -> dict[str, Asking | None]:
+        """Parts of its options that may ask the numerics, by their keys."""
+        return {}
 
     @property
     def is_timed(self) -> bool:
@@ -101,6 +111,18 @@ class Protocol(Part):
     def gathers(self) -> bool:
         """Whether contributions gather at the server before a commit applies them."""
         return False
+
+    def most_gathered(self, num_clients: int) -> int | None:
+        """Returns the most contributions that gather; None where nothing limits them.
+
+        Args:
+            num_clients: K.
+        """
+        del num_clients
+
+    def fewest_gathered(self, num_clients: int) -> int | None:
+        """Returns the fewest contributions that make a commit: by default the most."""
+        return self.most_gathered(num_clients)
 
     @property
     def stops_jobs(self) -> bool:
@@ -253,7 +275,7 @@ class Protocol(Part):
             batch: Sample ids of a client's job, for protocols that look at samples.
             num_samples: Number of samples that `batch` chooses from.
         """
-        return Recorder(world, width, batch, num_samples)
+        return self.records(world, width, batch, num_samples)
 
     @abstractmethod
     def play(self, world: World, recorder: Any) -> None:

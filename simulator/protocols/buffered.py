@@ -6,12 +6,16 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_serializer, model_validator
 
-from ..config.base import without
+from ..config.base import LocatedError, without
+from ..config.catalogue import AnyPart
 from ..recorders.recorder import Recorder
+from ..world.answers import Asking
 from ..world.cycle import Cycle
 from ..world.world import World
 from .base import Cadence, Protocol
 from .free import Arrivals
+from .schedules import CountSchedule, Scheduled, fewest, most, now
+from .sizes.base import BufferSize
 
 
 class Buffered(Protocol):
@@ -28,8 +32,10 @@ class Buffered(Protocol):
     kind: Literal["buffered"] = "buffered"
     on_testbed: ClassVar[bool] = True
     timed: ClassVar[tuple[str, ...]] = ("window", "grace")
-    size: Annotated[int, Field(ge=1)] | None = None
+    size: Scheduled | None = None
     """Contributions with which the buffer is applied."""
+    size_by: Annotated[Any, AnyPart("buffer_sizes")] | None = None
+    """Rule by which the size changes, from `size` on."""
     window: Annotated[float, Field(gt=0)] | None = None
     """Virtual seconds after which it is applied, where anything is in it."""
     grace: Annotated[float, Field(ge=0)] | None = None
@@ -38,7 +44,7 @@ class Buffered(Protocol):
 
     @model_serializer(mode="wrap")
     def _as_before(self, dump: Callable[[Any], dict[str, Any]]) -> dict[str, Any]:
-        return without(dump(self), grace=None)
+        return without(dump(self), grace=None, size_by=None)
 
     @model_validator(mode="after")
     def _one_rule(self) -> "Buffered":
@@ -47,26 +53,66 @@ class Buffered(Protocol):
                 "must have exactly one of size, window and grace; write for example "
                 "size: 10"
             )
+        rule = self.size_by
+        if rule is not None and not isinstance(self.size, int):
+            raise LocatedError(
+                "size_by must be with a number of contributions to begin with; write "
+                "for example size: 10",
+                ("size_by",),
+            )
+        if rule is not None and not rule.least <= self.size <= rule.most:
+            raise LocatedError(
+                f"size must be within the bounds of size_by, {rule.least} to "
+                f"{rule.most}, got {self.size}; change one of them",
+                ("size",),
+            )
         return self
+
+    @property
+    def listeners(self) -> dict[str, Asking | None]:
+        """The rule of its size."""
+        return {"size_by": self.size_by}
+
+    def check_algorithm(self, algorithm: Any) -> None:
+        """Refuses algorithms that lack what the rule of the size asks for."""
+        if self.size_by is not None:
+            self.size_by.check_algorithm(algorithm)
+
+    @property
+    def _most(self) -> int | None:
+        """Largest size of the buffer, if it has one."""
+        return self.size_by.most if self.size_by else self.size and most(self.size)
 
     @property
     def gathers(self) -> bool:
         """Whether contributions gather: always."""
         return True
 
+    def most_gathered(self, num_clients: int) -> int | None:
+        """Returns the largest size of the buffer, if it has one."""
+        return self._most
+
+    def fewest_gathered(self, num_clients: int) -> int | None:
+        """Returns the smallest size of the buffer, if it has one."""
+        return self.size_by.least if self.size_by else self.size and fewest(self.size)
+
     @property
     def free_rule(self) -> Arrivals | None:
         """A number of arrivals, or those of a window, make one version."""
-        if self.grace is not None:
+        size = self.size or 1
+        if self.grace is not None or self.size_by is not None:
             return None
-        return Arrivals(size=self.size or 1, window=self.window)
+        if not isinstance(size, int):
+            return None
+        return Arrivals(size=size, window=self.window)
 
     def described(self, num_clients: int) -> dict[str, Any]:
         """Returns what it says of itself: the buffer."""
         waits = "contributions in the server's buffer, until it is applied"
         if self.grace is not None:
             waits += "; their clients wait as well"
-        known = {} if self.size is None else {"gathered": {"size": self.size}}
+        is_number = isinstance(self.size, int) and self.size_by is None
+        known = {"gathered": {"size": self.size}} if is_number else {}
         return super().described(num_clients) | {
             "queues": [waits],
             "closed_forms": known,
@@ -75,7 +121,11 @@ class Buffered(Protocol):
     def cadence(self, num_clients: int, in_flight: int) -> Cadence:
         """Returns how rows come: one a contribution, some of which are commits."""
         del num_clients
-        return Cadence(1, in_flight + 1, contributions_per_commit=self.size or 1)
+        return Cadence(
+            *(1, in_flight + 1),
+            contributions_per_commit=self._most or 1,
+            is_steady=self.size_by is None and not isinstance(self.size, CountSchedule),
+        )
 
     def play(self, world: World, recorder: Recorder) -> None:
         """Starts every client; none waits for the buffer.
@@ -88,13 +138,18 @@ class Buffered(Protocol):
         if self.grace is not None:
             _Grace(self.grace, world, recorder).cycle.start()
             return
+        if self.size_by is not None:
+            assert isinstance(self.size, int)
+            _Sized(self.size, self.size_by, world, recorder).cycle.start()
+            return
         env, size, window = world.env, self.size, self.window
 
         def read(client: int) -> None:
             recorder.read(client, env.now)
 
         def arrive(client: int) -> None:
-            if recorder.num_buffered + 1 == size:
+            there = recorder.num_buffered + 1
+            if size is not None and there >= now(size, world, recorder):
                 recorder.commit(env.now, (client,))
             else:
                 if window is not None and not recorder.num_buffered:
@@ -132,3 +187,37 @@ class _Grace:
         waiting, self._waiting = self._waiting, []
         for client in sorted(waiting):
             self.cycle.again(client)
+
+
+class _Sized:
+    """Applies as many contributions together as a rule says."""
+
+    def __init__(
+        self, size: int, rule: BufferSize, world: World, recorder: Recorder
+    ) -> None:
+        self._world, self._recorder = world, recorder
+        self._rule, self._size, self._sizing = rule, size, rule.make()
+        self.cycle = Cycle(world, self._read, self._arrive, recorder.lose)
+
+    def _read(self, client: int) -> None:
+        self._recorder.read(client, self._world.env.now)
+
+    def _arrive(self, client: int) -> None:
+        world, recorder = self._world, self._recorder
+        self._sizing.arrived(recorder.version - recorder.read_version(client))
+        if recorder.num_buffered + 1 < self._size:
+            recorder.contribute(world.env.now, client)
+            self.cycle.again(client)
+            return
+        recorder.commit(world.env.now, (client,))
+        if recorder.version % self._rule.every:
+            self.cycle.again(client)
+        elif self._rule.asks:
+            world.ask(self._resize, client)
+        else:
+            self._resize(client)
+
+    def _resize(self, client: int) -> None:
+        wanted = self._sizing.next(self._size, self._world.answers)
+        self._size = self._rule.bounded(wanted, self._size)
+        self.cycle.again(client)

@@ -6,7 +6,7 @@ from pydantic import Field
 
 from ..laws.base import AnyLaw
 from ..laws.constant import Constant
-from ..recorders.recorder import Batch, Recorder
+from ..recorders.recorder import Recorder
 from ..streams import Purpose
 from ..world.world import World
 from .base import Cadence, Protocol
@@ -28,6 +28,7 @@ class Pipeline(Protocol):
     """
 
     kind: Literal["pipeline"] = "pipeline"
+    records: ClassVar[type[Recorder]] = QueueRecorder
     pooled: ClassVar[bool] = True
     has_server: ClassVar[bool] = False
     stages: Annotated[int, Field(ge=1, le=1024)]
@@ -65,12 +66,6 @@ class Pipeline(Protocol):
         """Returns how rows come: one a step."""
         del num_clients, in_flight
         return Cadence(width=1, num_registers=max(self.delays) + 2)
-
-    def recorder(
-        self, world: World, width: int, batch: Batch | None, num_samples: int
-    ) -> Recorder:
-        """Returns a recorder of minibatches that are under way."""
-        return QueueRecorder(world, width, batch, num_samples)
 
     def play(self, world: World, recorder: QueueRecorder) -> None:
         """Lets the first minibatches in; after each step the next one enters.

@@ -1,11 +1,13 @@
 """Synchronous: round after round, each as long as its slowest client."""
 
 from collections.abc import Callable
+from math import inf
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_serializer, model_validator
 
 from ..config.base import LocatedError, without
+from ..config.catalogue import AnyPart
 from ..recorders.recorder import Recorder
 from ..streams import Purpose
 from ..timeline import Incident, Outcome
@@ -14,6 +16,7 @@ from ..world.cycle import Cycle
 from ..world.world import World
 from .base import Cadence, Protocol, refuse_more_than
 from .free import LockStep
+from .schedules import Scheduled, most, now
 
 
 class Synchronous(Protocol):
@@ -27,11 +30,13 @@ class Synchronous(Protocol):
 
     kind: Literal["synchronous"] = "synchronous"
     on_testbed: ClassVar[bool] = True
-    timed: ClassVar[tuple[str, ...]] = ("deadline", "timeout")
+    timed: ClassVar[tuple[str, ...]] = ("deadline", "deadline_by", "timeout")
     common_batch: ClassVar[bool] = True
     deadline: Annotated[float, Field(gt=0)] | None = None
     """Virtual seconds after which a round ends with those who have arrived."""
-    wait_for: Annotated[int, Field(ge=1)] | None = None
+    deadline_by: Annotated[Any, AnyPart("deadlines")] | None = None
+    """Rule by which the deadline follows from arrivals, in place of `deadline`."""
+    wait_for: Scheduled | None = None
     """Arrivals with which a round ends, where more are asked (over-selection)."""
     late: Literal["stop", "reject"] | None = None
     """Treatment of jobs under way at the end of a round. `stop`, usual with
@@ -44,11 +49,17 @@ class Synchronous(Protocol):
 
     @model_serializer(mode="wrap")
     def _as_before(self, dump: Callable[[Any], dict[str, Any]]) -> dict[str, Any]:
-        return without(dump(self), late=None)
+        return without(dump(self), late=None, deadline_by=None)
 
     @model_validator(mode="after")
     def _some_are_late(self) -> "Synchronous":
-        if self.late is not None and self.deadline is None and self.wait_for is None:
+        if self.deadline is not None and self.deadline_by is not None:
+            raise LocatedError(
+                "deadline_by must be left out with deadline, whose place it takes; "
+                "remove one of them",
+                ("deadline_by",),
+            )
+        if self.late is not None and not self._ends_early:
             raise LocatedError(
                 f"late must be with wait_for or deadline, without which none is, got "
                 f"{self.late!r}; add one of them or remove late",
@@ -64,9 +75,13 @@ class Synchronous(Protocol):
     @property
     def free_rule(self) -> LockStep | None:
         """A lock-step, unless a round may end without some."""
-        if self.deadline or self.wait_for is not None or self.timeout:
-            return None
-        return LockStep()
+        return None if self._ends_early or self.timeout else LockStep()
+
+    @property
+    def _ends_early(self) -> bool:
+        """Whether a round may end without some who are under way."""
+        ends = (self.deadline, self.deadline_by, self.wait_for)
+        return any(end is not None for end in ends)
 
     @property
     def in_rounds(self) -> bool:
@@ -75,28 +90,39 @@ class Synchronous(Protocol):
 
     def described(self, num_clients: int) -> dict[str, Any]:
         """Returns what it says of itself: rounds."""
-        early = bool(self.deadline) or self.wait_for is not None
         return super().described(num_clients) | {
             "queues": ["clients that have arrived wait for the end of the round"],
-            "closed_forms": {} if early else {"slowest": {}},
+            "closed_forms": {} if self._ends_early else {"slowest": {}},
         }
 
     def cadence(self, num_clients: int, in_flight: int) -> Cadence:
         """Returns how rows come: one a round, of those that are asked."""
         del num_clients
-        applied = min(self.wait_for or in_flight, in_flight)
+        applied = min(most(self.wait_for or in_flight), in_flight)
         return Cadence(
             width=in_flight,
             num_registers=in_flight + 1,
             contributions_per_commit=applied,
             commits_per_round=1,
             reads_alike=True,
+            is_steady=self.wait_for is None or isinstance(self.wait_for, int),
         )
 
     def check_setting(self, clients: Clients | None, server: Server, n: int) -> None:
         """Refuses to wait for more clients than there are."""
-        del clients, server
-        refuse_more_than(n, "wait_for", self.wait_for)
+        del server
+        selection = clients.selection if clients else None
+        given = {
+            "arrivals": selection is not None and selection.arrivals is not None,
+            "refill": selection is not None and selection.refill > 1,
+        }
+        for name in (name for name, is_given in given.items() if is_given):
+            raise LocatedError(
+                f"clients.selection.{name} must be left out with the protocol "
+                f"'synchronous', whose rounds ask for their clients; remove it",
+                ("clients", "selection", name),
+            )
+        refuse_more_than(n, "wait_for", self.wait_for and most(self.wait_for))
 
     def play(self, world: World, recorder: Recorder) -> None:
         """Starts the rounds; a row names its clients in their own order.
@@ -125,9 +151,11 @@ class _Rounds:
         self._pending: set[int] = set()  # asked, with the read still to come
         self._gone: set[int] = set()
         self._overdue = False
+        self._watch = config.deadline_by.make() if config.deadline_by else None
+        self._asked: dict[int, float] = {}  # when, by client
+        self._began = self._env.now
         late = config.late or ("reject" if world.pool is None else "stop")
-        ends_early = config.wait_for is not None or config.deadline is not None
-        self._stops = ends_early and late == "stop"
+        self._stops = config._ends_early and late == "stop"
         self._cycle = Cycle(
             *(world, self._read, self._arrive, self._lose, self._left),
             selects=False,
@@ -136,10 +164,21 @@ class _Rounds:
         )
 
     def start(self) -> None:
+        pool = self._world.pool
+        if pool is None:
+            self._begin_round(0)
+        else:
+            pool.ready(self._begin_round, 0)
+
+    def _begin_round(self, _: int) -> None:
         asked = self._select()
         self._open, self._arrived, self._overdue = set(asked), [], False
+        self._began = self._env.now
+        self._asked.update(dict.fromkeys(asked, self._began))
         if self._config.deadline is not None and asked:
             self._world.call(self._config.deadline, self._deadline, self._round)
+        if self._watch is not None and asked:
+            self._end_after(self._watch.begin())
         for client in asked:
             if client not in self._pending:
                 self._begin(client)
@@ -163,12 +202,7 @@ class _Rounds:
         world, busy = self._world, self._late | self._gone
         if world.pool is None:
             return [c for c in range(world.num_clients) if c not in busy]
-        now, asked = self._env.now, []
-        while len(asked) < world.in_flight - len(self._late):
-            found = world.pool.take(now)
-            if found is None:
-                break
-            asked.append(found)
+        asked = world.pool.choose(world.in_flight - len(self._late), self._env.now)
         if not asked and not self._late:
             self._start_when_somebody_is_back()
         return sorted(asked)
@@ -184,13 +218,24 @@ class _Rounds:
     def _arrive(self, client: int) -> None:
         now = self._env.now
         self._recorder.arrive(client, now)
+        took = now - self._asked[client]
         if client in self._late:
+            if self._watch is not None:
+                self._watch.late(took)
             self._recorder.lose(client, Outcome.REJECTED)
             self._come_back(client)
             return
         self._open.remove(client)
         self._arrived.append(client)
+        if self._watch is not None:
+            self._end_after(self._watch.arrived(took))
         self._end_if_complete()
+
+    def _end_after(self, seconds: float | None) -> None:
+        """Ends the round some seconds after its begin, with all of that instant."""
+        if seconds is not None:
+            left = max(self._began + seconds - self._env.now, 0)
+            self._world.call_last(left, self._deadline, self._round)
 
     def _left(self, client: int) -> None:
         if self._config.timeout is not None:
@@ -209,8 +254,10 @@ class _Rounds:
             self._end_if_complete()
 
     def _end_if_complete(self) -> None:
-        wanted = self._config.wait_for
-        enough = wanted is not None and len(self._arrived) >= wanted
+        wanted, arrived = self._config.wait_for, len(self._arrived)
+        enough = wanted is not None and arrived >= now(
+            wanted, self._world, self._recorder
+        )
         if self._arrived and (enough or self._overdue or not self._open):
             self._commit()
 
@@ -228,6 +275,8 @@ class _Rounds:
 
     def _stop(self, client: int) -> None:
         """Stops a late client, unless its contribution waits for the server."""
+        if self._watch is not None:
+            self._watch.late(inf)
         if self._cycle.stop(client, again=False):
             delay = self._world.draw(Purpose.RESTART, client)
             if delay:
@@ -246,6 +295,7 @@ class _Rounds:
             self.start()
         elif self._world.pool is None:
             self._open.add(client)
+            self._asked[client] = self._env.now
             self._begin(client)
 
     def _free(self, client: int) -> None:

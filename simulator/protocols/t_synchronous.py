@@ -1,14 +1,14 @@
 """t-synchronous: the server waits for the first t distinct arrivals."""
 
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
-from pydantic import Field
-
+from ..config.base import LocatedError
 from ..recorders.recorder import Recorder
 from ..world.clients import Clients, Server
 from ..world.cycle import Cycle
 from ..world.world import World
 from .base import Cadence, Protocol, refuse_more_than
+from .schedules import Scheduled, most, now
 
 
 class TSynchronous(Protocol):
@@ -19,26 +19,43 @@ class TSynchronous(Protocol):
 
     kind: Literal["t_synchronous"] = "t_synchronous"
     on_testbed: ClassVar[bool] = True
-    t: Annotated[int, Field(ge=1)]
+    t: Scheduled
     """Arrivals with which the server commits."""
 
     def described(self, num_clients: int) -> dict[str, Any]:
         """Returns what it says of itself: those that wait."""
-        waits = f"clients that have arrived wait until {self.t} have"
+        is_number = isinstance(self.t, int)
+        enough = self.t if is_number else "enough"
         return super().described(num_clients) | {
-            "queues": [waits],
-            "closed_forms": {"earliest": {"t": self.t}},
+            "queues": [f"clients that have arrived wait until {enough} have"],
+            "closed_forms": {"earliest": {"t": self.t}} if is_number else {},
         }
 
     def cadence(self, num_clients: int, in_flight: int) -> Cadence:
         """Returns how rows come: `t` clients each."""
         del num_clients
-        return Cadence(self.t, in_flight + 1, contributions_per_commit=self.t)
+        width = most(self.t)
+        return Cadence(
+            *(width, in_flight + 1),
+            contributions_per_commit=width,
+            is_steady=isinstance(self.t, int),
+        )
 
     def check_setting(self, clients: Clients | None, server: Server, n: int) -> None:
-        """Refuses to wait for more clients than there are."""
-        del clients, server
-        refuse_more_than(n, "t", self.t)
+        """Refuses to wait for more clients than there are, or are under way."""
+        del server
+        refuse_more_than(n, "t", most(self.t))
+        selection = clients.selection if clients else None
+        if selection is None or selection.refill == 1:
+            return
+        places = min(selection.in_flight, n)
+        least = places - min(selection.refill, places) + 1
+        if most(self.t) > least:
+            raise LocatedError(
+                f"protocol.t must be at most the {least} jobs always under way "
+                f"(in_flight - refill + 1), got {most(self.t)}; lower it, or refill",
+                ("protocol", "t"),
+            )
 
     def play(self, world: World, recorder: Recorder) -> None:
         """Starts every client; the others keep working while some wait for the server.
@@ -54,7 +71,7 @@ class TSynchronous(Protocol):
         def arrive(client: int) -> None:
             recorder.arrive(client, env.now)
             waiting.append(client)
-            if len(waiting) < self.t:
+            if len(waiting) < now(self.t, world, recorder):
                 return
             answered = tuple(waiting)
             waiting.clear()

@@ -69,6 +69,7 @@ class Recorder:
         self._read_time: list[int | float | None] = [None] * num_workers
         self._read_version = [0] * num_workers
         self._read_slot = [0] * num_workers
+        self._kept = 1  # rows that a chunk keeps back, since they may change
         self._slot = 0  # register of the current version, NO_SLOT until it is read
         self._readers = [0]
         self._free: list[int] = []
@@ -254,6 +255,11 @@ class Recorder:
         self._settle()
         self._add_row(kind, time, workers, round_)
 
+    def settle(self) -> None:
+        """Finishes the last row: a chunk then has all rows so far."""
+        self._settle()
+        self._kept = 0
+
     def _settle(self) -> None:
         """Gives the current version a register, while the row that made it is last."""
         if self._slot == NO_SLOT:
@@ -333,7 +339,8 @@ class Recorder:
             seconds: Converts the clock's times to virtual seconds.
             final: Whether nothing more will happen.
         """
-        keep = 0 if final or not self.num_rows else 1
+        keep = 0 if final or not self.num_rows else self._kept
+        self._kept = 1
         head = np.array(self._rows, np.int64).reshape(-1, _ROW)
         counts = head[:, 4]
         work = np.array(self._work, np.int64).reshape(-1, _WORK)

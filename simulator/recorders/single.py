@@ -52,7 +52,8 @@ class SingleRecorder(Recorder):
     ) -> tuple[Rows, Jobs]:
         """Hands over the finished rows and jobs, and forgets them."""
         # The last row may still get a register, when a client reads its version.
-        keep = 0 if final or not self.num_rows else 1
+        keep = 0 if final or not self.num_rows else self._kept
+        self._kept = 1
         take = self.num_rows - keep
         # Whole numbers below 2**53 are exact in float64, ticks among them.
         table = np.array(self._rows[: take * _ROW], np.float64).reshape(-1, _ROW)

@@ -23,8 +23,7 @@ class JobTables:
         run: number of the run in its study.
         played: the run's timeline.
         writer: of the study's tables; None to count alone.
-        send: hears the client and the time at which each job's message was sent, NaN
-            where none was.
+        send: hears the jobs, for the account of their messages.
         apply: hears the jobs.
 
     Attributes:
@@ -37,7 +36,7 @@ class JobTables:
         run: int,
         played: RunTimeline,
         writer: Writer | None,
-        send: Callable[[np.ndarray, np.ndarray], None],
+        send: Callable[[Jobs], None],
         apply: Callable[[Jobs], None],
     ) -> None:
         self._run, self._played, self._writer, self._send = run, played, writer, send
@@ -82,14 +81,15 @@ class JobTables:
         self._jobs += jobs.client.size
         np.add.at(self.started, jobs.client, 1)
         np.add.at(self.sent, jobs.client[~np.isnan(jobs.sent_time)], 1)
-        self._send(jobs.client, jobs.sent_time)
+        self._send(jobs)
         self._apply(jobs)
         if self._writer is None:
             return
         workload = self._played.workload
         sizes = workload.upload_bytes, workload.download_bytes
         counts = traffic(jobs, self._per_job, *sizes)
-        self._writer.append("jobs", job_columns(self._run, jobs, counts, *sizes))
+        given = self._played.job_steps
+        self._writer.append("jobs", job_columns(self._run, jobs, counts, *sizes, given))
 
     def _add_incidents(self, incidents: Incidents) -> None:
         self._incidents += incidents.time.size

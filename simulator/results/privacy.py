@@ -10,7 +10,7 @@ from ..privacy.gdp import GdpAccountant
 from ..privacy.guarantees import described
 from ..privacy.releases import FEATURES
 from ..setup import RunSetup
-from ..timeline import NO_WORKER, effects
+from ..timeline import NO_COMMIT, NO_WORKER, Jobs, effects
 from ..trace import Categorical, Writer
 
 
@@ -85,10 +85,16 @@ class PrivacyTables:
             z = np.where(sensitivity == 0, np.inf, z)
         self._accountant.release(client, z)
 
-    def send(self, client: np.ndarray, sent_time: np.ndarray) -> None:
-        """Accounts for the messages of jobs, NaN for the time of one never sent."""
-        if self._ledger is not None:
-            self._ledger.send(client, sent_time)
+    def send(self, jobs: Jobs) -> None:
+        """Accounts for messages of jobs: all that were sent, or those of commits."""
+        if self._ledger is None:
+            return
+        if not self._guarantees[0].by_commit:
+            self._ledger.send(jobs.client, jobs.sent_time)
+            return
+        applied = jobs.commit != NO_COMMIT
+        columns = jobs.client, jobs.commit, jobs.applied_time
+        self._ledger.apply(*(column[applied] for column in columns))
 
     def evaluate(self, time: float) -> None:
         """Writes what the uploads until an evaluation cost; a ledger does so later."""

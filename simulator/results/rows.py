@@ -103,7 +103,7 @@ def _columns(run: int, record: Record, at_once: int) -> dict[str, Any]:
     effect = effects(rows.kind)
     present[effect.first_sender > 0, 1:] = False  # the one that it serves
     count = present.sum(axis=1)
-    alone = (count == 1) | effect.pairs
+    alone = (count == 1) | effect.pairs | effect.one_way
     age = staleness(rows.version[:, None], rows.read_version, at_once)
     age = np.where(present, age, 0)
     mean = age.sum(axis=1) / np.maximum(count, 1)
@@ -114,7 +114,9 @@ def _columns(run: int, record: Record, at_once: int) -> dict[str, Any]:
         "kind": rows.kind,
         "round": rows.round,
         "num_contributions": np.where(effect.contributes, count, 0).astype(np.int32),
-        "client": np.where(alone, rows.worker[:, 0], NO_WORKER),
+        "client": np.where(
+            alone, np.where(effect.one_way, rows.node, rows.worker[:, 0]), NO_WORKER
+        ),
         "staleness_mean": mean.astype(np.float32),
         "staleness_max": age.max(axis=1).astype(np.int32),
     }

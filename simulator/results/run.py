@@ -10,6 +10,7 @@ from ..engine.row_stream import EvaluationPoint
 from ..metrics import Each, metric
 from ..setup import RunSetup
 from ..timeline import StopReason
+from ..timelines.tables import row_columns
 from ..trace import Categorical, Writer
 from . import rows
 from .ages import Staleness
@@ -39,7 +40,9 @@ class Results:
         self._run, self._played, self._writer = run, played, writer
         self._num_features = setup.shares.num_features
         self._num_samples = setup.shares.num_samples
-        self._labels = setup.shares.labels
+        self._labels, self._paired = setup.shares.labels, setup.shares.paired
+        shape = played.num_clients, setup.run.seed
+        self._roles = scenario.algorithm.roles(*shape)
         self.fraction, self.commits = 0.0, 0
         self.stop: StopReason | None = None
         self.diverged_at: int | None = None
@@ -49,6 +52,9 @@ class Results:
         whole = writer if scenario.record == "everything" else None
         self._commits = rows.CommitTable(run, whole, at_once)
         self._privacy = PrivacyTables(setup, writer)
+        # No one can record it without the numerics.
+        self._recorded = whole if played.answer_log is not None else None
+        self._num_rows = 0
         self._jobs = JobTables(
             run, played, whole, self._privacy.send, self._commits.apply
         )
@@ -63,6 +69,7 @@ class Results:
             "privacy": self._privacy.state(),
             "jobs": self._jobs.state(),
             "commits": self._commits.state(),
+            "num_rows": self._num_rows,
         }
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -76,6 +83,7 @@ class Results:
         self._privacy.restore(state["privacy"])
         self._jobs.restore(state["jobs"])
         self._commits.restore(state["commits"])
+        self._num_rows = state.get("num_rows", 0)
         self.fraction = 1.0 if self.stop else self._progress(self._last)
         self.commits = self._last.commits
 
@@ -88,6 +96,10 @@ class Results:
         if record.rows.time.size:
             self._commits.add(record)
             self._staleness.add(record)
+        if self._recorded is not None:
+            columns = row_columns(self._run, record.rows, self._num_rows)
+            self._recorded.append("rows", columns)
+        self._num_rows += record.rows.time.size
         self._add_evaluations(record)
         for columns in rows.probes(self._run, record):
             self._writer.append("probes", columns)
@@ -119,8 +131,9 @@ class Results:
             "contributions": self._last.contributions,
             "virtual_s": self._last.time,
             "commits_at_once": self._played.cadence.commits_at_once,
-            "samples_per_job": self._played.workload.samples_per_job,
+            **self._played.samples_noted,
             "privacy": self._privacy.describe(),
+            **({"tariffs": self._played.tariffs} if self._played.tariffs else {}),
         }
 
     def _add_evaluations(self, record: Record) -> None:
@@ -214,8 +227,10 @@ class Results:
             "client": everyone,
             **(called if self._labels else {}),
             **self._played.names,
+            **({"role": Categorical(everyone, self._roles)} if self._roles else {}),
             "num_features": np.array(self._num_features, np.int32),
             "num_samples": np.array(self._num_samples, np.int32),
+            **self._paired,
             "num_jobs": self._jobs.started,
             "num_applied": work.count.astype(np.int64),
             "staleness_mean": work.mean(),
@@ -228,10 +243,10 @@ class Results:
         self._writer.append("clients", columns)
 
     def _progress(self, last: EvaluationPoint) -> float:
-        stop = self._played.stop
+        stop, horizon = self._played.stop, self._played.horizon
         workload = self._played.workload
         fractions = (
-            last.time / stop.time if stop.time else 0.0,
+            last.time / horizon if horizon else 0.0,
             last.commits / stop.commits if stop.commits else 0.0,
             last.commits / (stop.rounds * (self._played.cadence.commits_per_round or 1))
             if stop.rounds

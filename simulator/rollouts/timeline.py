@@ -93,11 +93,7 @@ class RolloutTimeline(SimulatedTimeline):
 
     @cached_property
     def _steps(self) -> int | None:
-        """Steps after which the run ends at the latest; None if time alone ends it.
-
-        Raises:
-            ScenarioError: nothing ends it, or only after too many samples.
-        """
+        """Steps after which the run ends at the latest; None if time alone ends it."""
         stop = self.stop
         counts = (stop.commits, stop.rounds, stop.contributions, stop.epochs)
         if all(count is None for count in counts):

@@ -1,5 +1,6 @@
 """Accounting for the clients' privacy, and limits of how much of it is spent."""
 
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
@@ -60,28 +61,40 @@ class Privacy(Config):
         return tuple(dict.fromkeys((*first, *usual)))
 
 
-def check_privacy(privacy: Privacy | None, algorithm: Any, *, replays: bool) -> None:
+def check_privacy(
+    privacy: Privacy | None, algorithm: Any, *, replays: bool, asks: Sequence[str] = ()
+) -> None:
     """Refuses accounting that does not fit what is sent.
 
     Args:
         privacy: Entry of the scenario, if there is one.
         algorithm: Configuration of the algorithm.
         replays: Whether the timeline was recorded.
+        asks: What the world asks of the numerics.
 
     Raises:
         LocatedError: Something does not fit; the message says where and what to do.
     """
     law, known = algorithm.noise_law, algorithm.calibrated
+    if algorithm.noise_by_commit and asks:
+        raise LocatedError(
+            f"algorithm must have no noise of the server where the world asks for "
+            f"{' and '.join(asks)}, which clients then tell without noise; let clients "
+            f"add it, or remove what asks",
+            ("algorithm",),
+        )
     if known is not None:
         _check_calibrated(known, law, privacy, replays=replays)
     if privacy is None:
         return
     if law is None:
         other = "perturbation" if algorithm.stores_embeddings else "mechanism"
+        remedy = f"take audp or mapa, or give algorithm.{other}"
+        if algorithm.embedding_noise is not None:
+            remedy = "its budget is algorithm.perturbation.releases"
         raise LocatedError(
             f"privacy must be left out where clients send no noisy gradients, got it "
-            f"with the algorithm {algorithm.kind!r}; take audp or mapa, or give "
-            f"algorithm.{other}",
+            f"with the algorithm {algorithm.kind!r}; {remedy}",
             ("privacy",),
         )
     chosen = [accountant(name) for name in privacy.names(algorithm)]
@@ -118,12 +131,7 @@ def _check_law(name: str, law: str | None, key: str) -> None:
 def _check_calibrated(
     known: Calibrated, law: str | None, privacy: Privacy | None, *, replays: bool
 ) -> None:
-    """Refuses a run that would exceed what its noise is calculated for.
-
-    Raises:
-        LocatedError: It is replayed, `privacy` has a weaker budget, or the accountant
-            does not know the noise.
-    """
+    """Refuses a run that would exceed what its noise is calculated for."""
     keys = tuple(known.key.split("."))
     if known.accountant is not None:
         _check_law(known.accountant, law, f"{known.key}.accountant")

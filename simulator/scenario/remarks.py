@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from ..world.speeds import median_seconds
 from .scenario import Scenario
 from .study import BASE, Run, expand
 
@@ -32,7 +33,7 @@ def remarks(scenario: Scenario) -> list[str]:
     runs = expand(scenario.model_copy(update={"replicates": 1}))
     found |= dict.fromkeys(_alike(runs))
     for run in runs:
-        found |= dict.fromkeys(run.scenario.biases())
+        found |= dict.fromkeys([*run.scenario.biases(), *_by_number(run.scenario)])
         every, stop = run.scenario.evaluate.every, run.scenario.stop
         for key, unit in UNITS.items():
             period, end = getattr(every, key), getattr(stop, key)
@@ -58,6 +59,25 @@ def remarks(scenario: Scenario) -> list[str]:
                     f"end at {end:g}: it cannot be decided"
                 ] = None
     return list(found)
+
+
+def _by_number(scenario: Scenario) -> Iterator[str]:
+    """Yields a line where the clients' numbers alone pair speeds with data."""
+    partition, protocol = scenario.problem.partition, scenario.protocol
+    clients, n = scenario.clients, scenario.num_clients
+    if scenario.algorithm.family != "horizontal" or not partition.by_number:
+        return
+    untimed = protocol.pooled or protocol.step_law or scenario.replays
+    if clients is None or untimed or partition.pairing is not None:
+        return
+    seconds, other = (median_seconds(clients, n, seed) for seed in (0, 1))
+    if (seconds != seconds[0]).any() and (seconds == other).all():
+        yield (
+            "computing times and data both go by the client's number, alike in every "
+            "replicate, so that the order of clients decides who is slow with which "
+            "data: add problem.partition.pairing (correlation: 0 draws it in each "
+            "replicate)"
+        )
 
 
 def _alike(runs: list[Run]) -> Iterator[str]:

@@ -26,7 +26,7 @@ from ..config.text import suggestion
 from ..losses import facts, in_nats
 from ..models.linear.part import Linear
 from ..models.server.part import ServerModel
-from . import tuning
+from . import comparing, tuning
 from .privacy import Privacy, check_privacy
 from .setting import BaseScenario, Recording
 
@@ -55,6 +55,10 @@ class Problem(Config):
     """Which client has which rows or columns."""
     model: Annotated[Any, AnyPart("models")] = Linear()
     """Model that is learned."""
+    work: FunctionName | None = None
+    """A function of your own, `"module:function"`, that makes the clients' gradients in
+    any framework, in place of the model's: of weights, client, job and rows it returns
+    a message and a mapping that has `loss`."""
     loss: Literal["auto"] | Annotated[str, AnyName("losses")] | FunctionName = "auto"
     """`auto` takes the cross-entropies `sigmoid` for two classes and `softmax` for
     more; `hinge` is one against the rest, a linear SVM where the model is linear;
@@ -77,7 +81,7 @@ class Problem(Config):
 
     @model_serializer(mode="wrap")
     def _as_before(self, dump: Callable[["Problem"], Any]) -> dict[str, Any]:
-        return without(dump(self), server=None, loss_unit=None)
+        return without(dump(self), server=None, loss_unit=None, work=None)
 
     def named_parts(self) -> tuple[NamedPart, ...]:
         """Returns the loss."""
@@ -229,10 +233,12 @@ class Scenario(BaseScenario):
     `stalesim run --until-decided`. With none the number of replicates was fixed."""
     tune: tuning.Tune | None = None
     """A search of the best values of some entries, by `stalesim tune`."""
+    compare: comparing.Compare | None = None
+    """Tunes each variant before it is judged, at an equal budget and by other seeds."""
 
     @model_serializer(mode="wrap")
     def _as_before(self, dump: Callable[["Scenario"], Any]) -> dict[str, Any]:
-        return without(dump(self), tune=None)
+        return without(dump(self), tune=None, compare=None)
 
     @model_validator(mode="before")
     @classmethod
@@ -273,10 +279,15 @@ class Scenario(BaseScenario):
             self._check_transfer()
         self.check_world()
         self._check_work()
+        self._check_own_work()
+        self._check_pairing()
         self.algorithm.check(self.problem, self.protocol)
-        check_privacy(self.privacy, self.algorithm, replays=self.replays)
+        check_privacy(
+            self.privacy, self.algorithm, replays=self.replays, asks=self.asks
+        )
         self._check_evaluation()
         tuning.check(self.tune, self.evaluate.metrics, self.stop)
+        comparing.check(self)
         return self
 
     def _check_work(self) -> None:
@@ -299,6 +310,78 @@ class Scenario(BaseScenario):
                 f"compute_per: sample, or remove it",
                 ("clients", "compute_by"),
             )
+
+    @property
+    def pairs(self) -> tuple[Any, int] | None:
+        """The clients that shares are paired with by how long they compute, if any."""
+        partition = self.problem.partition
+        paired = partition.family == "horizontal" and partition.pairing is not None
+        return (self.clients, self.num_clients) if paired and self.clients else None
+
+    def _check_pairing(self) -> None:
+        """Refuses pairings of clients whose computing times are not known or alike."""
+        partition, (clients, n) = (
+            self.problem.partition,
+            (self.clients, self.num_clients),
+        )
+        if partition.family != "horizontal" or partition.pairing is None:
+            return
+        parts = clients.behaviours(n) if clients else ()
+        units = {part.compute_per for *_, part in parts}
+        for wrong, why in (
+            (self.replays, "where a timeline is replayed, whose clients are recorded"),
+            (self.protocol.step_law is not None, "for the steps of this protocol"),
+            (clients is None, "without clients"),
+            (len(units) > 1, "where groups have different compute_per"),
+        ):
+            if wrong:
+                raise LocatedError(
+                    f"problem.partition.pairing must be left out {why}; remove it",
+                    ("problem", "partition", "pairing"),
+                )
+
+    def _check_own_work(self) -> None:
+        """Refuses what would be left out of the gradients of a user's own function."""
+        problem, algorithm, engine = self.problem, self.algorithm, self.engine
+        measured = problem.model.measured_by is not None
+        if problem.work is None and measured:
+            raise LocatedError(
+                f"problem.work is missing; the model {problem.model.kind!r} has no "
+                f"gradients of its own: name a function that makes them",
+                ("problem", "work"),
+            )
+        if problem.work is None:
+            return
+        if not algorithm.divided:
+            raise LocatedError(
+                f"problem.work must be left out for the algorithm {algorithm.kind!r}, "
+                f"whose clients' work is not apart from the rest; remove it, or take "
+                f"sgd, fed_avg, fed_async or fed_buff",
+                ("problem", "work"),
+            )
+        beyond = algorithm.beyond_gradients
+        names = self.evaluate.metrics if measured else ()
+        own = [name for name in names if metrics.metric(name).of_run]
+        refused = {
+            ("algorithm", *beyond): beyond,
+            ("problem", "l2"): problem.l2,
+            ("problem", "reduction"): problem.reduction != "mean",
+            ("engine", "mode"): engine.mode != "auto",
+            ("engine", "compute_dtype"): engine.compute_dtype,
+            ("evaluate", "metrics"): own,
+            ("clients", "compute_per"): measured and self.computes_flops,
+            ("probe",): self.probe,
+        }
+        for keys, given in refused.items():
+            if given:
+                what = f", got {', '.join(own)}" if given is own else ""
+                name = ".".join(map(str, keys))
+                raise LocatedError(
+                    f"{name} must be left out with problem.work, whose "
+                    f"function makes the gradients{what}; remove it, or do the same in "
+                    f"the function",
+                    keys,
+                )
 
     def _check_model(self) -> None:
         """Refuses models, and networks at the server, that the division has not."""

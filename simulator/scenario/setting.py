@@ -26,6 +26,7 @@ from ..config.study_names import StudyName
 from ..laws.base import check_cycle
 from ..laws.parameters import check_parameter
 from ..world.clients import Behaviour, Clients, Link, Server
+from ..world.rates import check_rates
 from .grid import Swept
 from .inheriting import filled, inherits
 
@@ -167,6 +168,39 @@ class BaseScenario(Varied):
         return getattr(self._timeline, "replay", None) is not None
 
     @property
+    def asking(self) -> dict[str, tuple[str, ...]]:
+        """Parts that ask numerics who acts next, and for what; none of a recording."""
+        return {who: part.asks for who, part in self.listeners.items()}
+
+    @property
+    def vary_steps(self) -> bool:
+        """Whether jobs may have fewer local steps than the algorithm's."""
+        return self.clients is not None and self.clients.vary_steps
+
+    @property
+    def listeners(self) -> dict[str, Any]:
+        """Those parts, by their keys."""
+        protocol, clients = self.protocol, self.clients
+        found = {f"the protocol {tag(type(protocol))}": protocol}
+        for name, parent in (("protocol", protocol), ("clients", clients)):
+            own = parent.listeners if parent else {}
+            found |= {f"{name}.{key}": part for key, part in own.items()}
+        if self.replays:
+            return {}
+        return {who: part for who, part in found.items() if part and part.asks}
+
+    @property
+    def asks(self) -> tuple[str, ...]:
+        """What its world asks of the numerics, of `world.answers.QUESTIONS`."""
+        return tuple(sorted({each for what in self.asking.values() for each in what}))
+
+    @property
+    def plays_alone(self) -> bool:
+        """Whether each of its runs plays its own world, whatever it has in common."""
+        gives_steps = self.clients is not None and self.clients.vary_steps
+        return bool(self.asks) or (gives_steps and not self.replays)
+
+    @property
     def player(self) -> Literal["fastest", "simpy"]:
         """What makes the timeline, if it is not a recorded one."""
         timeline = self._timeline
@@ -199,12 +233,46 @@ class BaseScenario(Varied):
         if self.clients is not None and not protocol.stops_jobs:
             _refuse_restarts(self.clients, protocol)
         protocol.check_setting(self.clients, self.server, n)
+        gives = protocol.on_testbed and not (
+            protocol.averages or protocol.refresh_bound
+        )
+        if self.clients and self.clients.vary_steps and not gives:
+            raise LocatedError(
+                f"protocol.kind must be one whose clients read, compute and send by "
+                f"themselves where local steps change, got {protocol.kind!r}; take "
+                f"asynchronous, buffered, synchronous or another",
+                ("protocol", "kind"),
+            )
+        check_rates(self.clients, protocol, self.stop, n)
+        if self.replays and self.stop.by_expenses:
+            raise LocatedError(
+                "stop must not have joules or price where a timeline is replayed; take "
+                "time or commits, or leave timeline.replay out",
+                ("stop",),
+            )
+        if self.asks and self.stop.by_expenses:
+            who = next(iter(self.asking))
+            raise LocatedError(
+                f"stop must not have joules or price where {who} asks for what was "
+                f"learned, for their moment is found before the run; take time or "
+                f"commits",
+                ("stop",),
+            )
         if protocol.step_law is not None:
             check_cycle({"protocol.step": protocol.step_law}, n)
         if self.clients is not None:
             _check_clients(self.clients, n)
         if self.server.service is not None:
             self.server.service.check(n, "server.service")
+        if self.server.evaluation is not None:
+            if not protocol.has_server:
+                raise LocatedError(
+                    f"server.evaluation must be left out for the protocol "
+                    f"{protocol.kind!r}, in which no server takes in contributions; "
+                    f"remove it",
+                    ("server", "evaluation"),
+                )
+            self.server.evaluation.takes.check(n, "server.evaluation.takes")
 
 
 class Job(Config):
@@ -248,6 +316,13 @@ class WorldScenario(BaseScenario):
                 "clients.number is missing; say how many there are", ("clients",)
             )
         self.check_world()
+        if self.asks:
+            who = next(iter(self.asking))
+            raise LocatedError(
+                f"{who} must ask for nothing in a world without a problem, got "
+                f"{' and '.join(self.asks)}; add the problem and run it",
+                tuple(who.split(".")) if "." in who else ("protocol",),
+            )
         if self.computes_flops and self.job.flops is None:
             raise LocatedError(
                 "job.flops must be given for clients.compute_per: flop in a world "

@@ -22,7 +22,7 @@ MOST_RUNS = 20_000
 """Most runs of a study: each takes 3 kB in its manifest, which is read as a whole."""
 OF_STUDY = (
     *("name", "seed", "replicates", "record"),
-    *("variants", "sweep", "claims", "looks", "tune"),
+    *("variants", "sweep", "claims", "looks", "tune", "compare"),
 )
 """Entries that are the same for all runs of a study."""
 
@@ -91,6 +91,7 @@ def expand(scenario: Varied) -> list[Run]:
         "sweep": {},
         "replicates": 1,
     }
+    base.pop("compare", None)  # what was found of all variants is none of a run's
     runs: list[Run] = []
     for variant, (changes, _) in _variants(scenario).items():
         tree = merge(base, {k: v for k, v in changes.items() if k != "sweep"})
@@ -254,11 +255,7 @@ def _check_study_wide(scenario: Varied) -> None:
 
 
 def _check_number(scenario: Varied) -> None:
-    """Refuses studies of more runs than a manifest holds.
-
-    Raises:
-        VariantError: There are too many replicates, or points of the sweep alone.
-    """
+    """Refuses studies of more runs than a manifest holds."""
     variants = scenario.variants or {BASE: {}}
     points = [p for each in variants.items() for p in _points(scenario, *each)]
     if (number := len(points)) > MOST_RUNS:
@@ -279,11 +276,7 @@ def _check_number(scenario: Varied) -> None:
 def _points(
     scenario: Varied, variant: str, changes: Mapping[str, Any]
 ) -> list[grid.Point]:
-    """Returns the points of a variant: of its own sweep, if it has one.
-
-    Raises:
-        VariantError: The sweep is none, or sweeps what is the same for all runs.
-    """
+    """Returns the points of a variant: of its own sweep, if it has one."""
     own = "sweep" in changes
     place: Keys = ("variants", variant) if own else ()
     sweep = (changes["sweep"] or {}) if own else scenario.sweep
@@ -320,11 +313,7 @@ def _points(
 
 
 def _refuse_overwriting(scenario: Varied, variant: str, point: grid.Point) -> None:
-    """Refuses a swept value that would take the place of a variant's own.
-
-    Raises:
-        VariantError: naming the variant, the key and its value.
-    """
+    """Refuses a swept value that would take the place of a variant's own."""
     own = scenario.variants.get(variant, {})
     for key, (value, _) in point.items():
         keys = tuple(key.split("."))

@@ -17,9 +17,13 @@ from .grid import MOST, Span
 COUNTS = ("s", "commits", "contributions", "rounds", "epochs")
 """Units of the instant at which a metric is taken; `s` is virtual seconds."""
 OBJECTIVE = re.compile(
-    rf"(?P<metric>[A-Za-z_]\w*)(?:@(?P<at>[0-9.eE+-]+) ?(?P<unit>{'|'.join(COUNTS)}))?"
+    rf"(?P<metric>[A-Za-z_]\w*)"
+    rf"(?:@(?P<at>[0-9.eE+-]+) ?(?P<unit>{'|'.join(COUNTS)})|=(?P<target>[0-9.eE+-]+))?"
 )
-RULE = "METRIC, or METRIC@NUMBER with s, commits, contributions, rounds or epochs"
+RULE = (
+    "METRIC, METRIC=TARGET, or METRIC@NUMBER with s, commits, contributions, rounds or "
+    "epochs"
+)
 FEWEST = 3
 """Replicates below which a paired difference says next to nothing."""
 FIRST, GROWTH = 5, 1.6
@@ -33,20 +37,22 @@ class Objective(NamedTuple):
         metric: Metric of the table `evaluations`; its record says which way is better.
         at: Instant at which it is taken; None for its final value.
         unit: Unit of the instant, one of `COUNTS`.
+        target: Value whose time (virtual s) is compared in place of the metric's own.
     """
 
     metric: str
-    at: float | None
-    unit: str
+    at: float | None = None
+    unit: str = ""
+    target: float | None = None
 
     @property
     def column(self) -> str:
-        """Column of the table `evaluations` that counts to the instant."""
-        return "time" if self.unit == "s" else self.unit
+        """Column of the table `evaluations` that counts to the instant or target."""
+        return "time" if self.unit in ("", "s") else self.unit
 
 
 def objective(text: str) -> Objective:
-    """Returns what a text such as `test_loss@200s` says.
+    """Returns what a text says: `test_loss`, `test_loss@200s`, `test_accuracy=0.9`.
 
     Raises:
         ValueError: It is not of this form.
@@ -54,16 +60,26 @@ def objective(text: str) -> Objective:
     found = OBJECTIVE.fullmatch(text.strip())
     try:
         at = None if found is None or not found["at"] else float(found["at"])
+        goal = None if found is None or not found["target"] else float(found["target"])
     except ValueError:
-        found, at = None, None
+        found, at, goal = None, None, None
     if found is None or (at is not None and not 0 < at < float("inf")):
         raise ValueError(f"must be {RULE}, got {shown(text)}; write test_loss@200s")
-    return Objective(found["metric"], at, found["unit"] or "")
+    return Objective(found["metric"], at, found["unit"] or "", goal)
 
 
 def _sound(text: str) -> str:
     objective(text)
     return text
+
+
+def falls(sought: Objective) -> bool:
+    """Says whether what is compared is better the larger it is."""
+    return sought.target is None and metrics.metric(sought.metric).higher_is_better
+
+
+ObjectiveText = Annotated[str, AfterValidator(_sound), Rule(RULE, "test_loss@200s")]
+"""What trials are compared by, as it is written."""
 
 
 def _searched(value: Any) -> Any:
@@ -87,11 +103,10 @@ class Tune(Config):
     over: Annotated[dict[str, Searched], Field(min_length=1)]
     """Dotted keys and where their values are searched: `{from, to, scale, whole}`, or a
     list to choose from."""
-    objective: (
-        Annotated[str, AfterValidator(_sound), Rule(RULE, "test_loss@200s")] | None
-    ) = None
+    objective: ObjectiveText | None = None
     """Metric that is to be as good as can be, at the end or, as in `test_loss@200s`, at
-    an instant in virtual seconds (s), commits, contributions, rounds or epochs. By
+    an instant in virtual seconds (s), commits, contributions, rounds or epochs; or, as
+    in `test_accuracy=0.9`, a target that is to be reached as soon as can be. By
     default the final value of the first metric that is evaluated."""
     trials: Annotated[int, Field(ge=2, le=MOST)] = 30
     """Points that are tried."""
@@ -126,18 +141,44 @@ def check(tune: Tune | None, evaluated: tuple[str, ...], stop: Any) -> None:
                 f"{shown(list(_list(values)))}; remove one",
                 ("tune", "over", key),
             )
-    sought, place = of(tune, evaluated), ("tune", "objective")
+    check_objective(of(tune, evaluated), ("tune", "objective"), evaluated, stop)
+
+
+def check_objective(
+    sought: Objective, place: tuple[str, ...], evaluated: tuple[str, ...], stop: Any
+) -> None:
+    """Refuses what trials cannot be compared by.
+
+    Args:
+        sought: What they are compared by.
+        place: Where it stands in the scenario.
+        evaluated: Metrics of the scenario.
+        stop: End of its runs.
+
+    Raises:
+        LocatedError: The metric is not evaluated, cannot have the target, or its
+            instant is beyond the end.
+    """
+    name = ".".join(place)
     if sought.metric not in evaluated:
         raise LocatedError(
-            f"tune.objective must name a metric of evaluate.metrics "
+            f"{name} must name a metric of evaluate.metrics "
             f"({', '.join(evaluated)}), got {sought.metric!r}; "
             f"{suggestion(sought.metric, metrics.names())}",
             place,
         )
+    if sought.target is not None:
+        rule = metrics.metric(sought.metric).range_missed(sought.target)
+        if rule:
+            raise LocatedError(
+                f"{name} must have a target {rule}, which {sought.metric} can be, got "
+                f"{sought.target:g}; change it",
+                place,
+            )
     last = getattr(stop, sought.column, None) if sought.unit else None
     if last is not None and sought.at is not None and sought.at > last:
         raise LocatedError(
-            f"tune.objective must be within the runs, which end at stop."
+            f"{name} must be within the runs, which end at stop."
             f"{sought.column}: {last:g}, got {sought.at:g}; lower it, or raise stop",
             place,
         )
@@ -147,8 +188,14 @@ def refuse_untuned(scenario: Any) -> None:
     """Refuses to run a scenario that is to be tuned as though it were not.
 
     Raises:
-        ScenarioError: It has a search, and no trials.
+        ScenarioError: It has a search and no trials, or a comparison and no choices.
     """
+    if scenario.compare is not None and scenario.compare.found is None:
+        raise ScenarioError(
+            f"{scenario.name}: must have its variants tuned before it is run; compare "
+            f"them by stalesim run or stalesim.compare, or remove compare by "
+            f"-s compare=null"
+        )
     if scenario.tune is not None and not scenario.sweep:
         raise ScenarioError(
             f"{scenario.name}: must have no tune to be run as it is; search by "

@@ -50,9 +50,6 @@ def _check(content: bytes) -> None:
     """Refuses arrays that are too large, or larger than the file says that they are.
 
     By the headers alone, since numpy takes memory for whatever they say.
-
-    Raises:
-        ValueError: an array is too large; the message is one line.
     """
     total = 0
     with zipfile.ZipFile(io.BytesIO(content)) as members:
@@ -71,11 +68,7 @@ def _check(content: bytes) -> None:
 
 
 def _size(file: IO[bytes]) -> int:
-    """Returns the bytes of an npy file by its header.
-
-    Raises:
-        ValueError: it has none, or says something else than plain arrays.
-    """
+    """Returns the bytes of an npy file by its header."""
     version = np.lib.format.read_magic(file)
     if version not in HEADERS:
         raise ValueError(f"an array of version {version[0]}.{version[1]}")

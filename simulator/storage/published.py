@@ -136,11 +136,7 @@ def called(name: str, published: Published, paths: Mapping[str, Path]) -> str:
 
 
 def _named(path: Path, name: str) -> str:
-    """Returns the name that a file `SOURCE` gives, in its first line.
-
-    Raises:
-        DataError: It gives none, or the bare one.
-    """
+    """Returns the name that a file `SOURCE` gives, in its first line."""
     lines = files.read(path).decode("utf-8", "replace").splitlines()
     given = printable(lines[0]).strip() if lines else ""
     if not 0 < len(given) <= LONGEST_NAME or given == name:

@@ -4,13 +4,16 @@
 continues or extends it, by `staged` until its claims are decided; `study_folder` keeps
 what is finished, by the manifest's `entries` and at `paths`; `worker` is the work of
 one process; `executors` takes it to processes of this machine or of a Dask cluster,
-`preloaded` is what the former import; `memory` estimates memory and disk beforehand,
+`preloaded` is what the former import; `takers` share a study by `claims` in its folder
+alone, and `merging` joins folders; `memory` estimates memory and disk beforehand,
 `sizes` counts weights, bytes and operations;
-`tuning` searches the best values of entries, among `proposals`.
+`tuning` searches the best values of entries, among `proposals`; `comparing` tunes every
+variant before it is judged.
 """
 
+from .comparing import compare
 from .planning import Task, plan, planned
 from .running import resume, simulate, sweep
 from .tuning import tune
 
-__all__ = ["Task", "plan", "planned", "resume", "simulate", "sweep", "tune"]
+__all__ = ["Task", "compare", "plan", "planned", "resume", "simulate", "sweep", "tune"]

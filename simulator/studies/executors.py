@@ -93,7 +93,7 @@ def execute(
     """
     if not tasks:
         return
-    tasks = _in_order(tasks)
+    tasks = in_order(tasks)
     sizes = np.array([len(task.runs) for task in tasks])
     all_runs = int(sizes.sum())
     done, made = np.zeros(len(tasks)), np.zeros(len(tasks), np.int64)
@@ -138,7 +138,7 @@ def execute(
                 yield found
 
 
-def _in_order(tasks: list[Task]) -> list[Task]:
+def in_order(tasks: list[Task]) -> list[Task]:
     """Returns tasks as they are started."""
     of_variant: Counter[str] = Counter()
     places = []

@@ -4,6 +4,7 @@ from pathlib import Path
 
 from .. import inputs
 from ..config.errors import StudyError
+from ..scenario.comparing import Compare, at_best
 from ..scenario.scenario import Scenario
 from ..scenario.study import expand
 from ..trace.manifest import read_manifest
@@ -37,6 +38,12 @@ def is_there(scenario: Scenario, folder: Path, *, looked: bool = False) -> bool:
     if scenario.tune is not None and not scenario.sweep:
         swept = manifest["scenario"].get("sweep", {})
         scenario = scenario.model_copy(update={"sweep": swept})
+    compared = manifest["scenario"].get("compare") or {}
+    if scenario.compare is not None and compared.get("found"):
+        found = Compare.model_validate(compared).found or {}
+        if {*found} != {*scenario.variants}:
+            return False
+        scenario = at_best(scenario, found)
     if manifest["scenario"] != scenario.model_dump(mode="json"):
         return False
     runs = expand(scenario)
@@ -49,4 +56,6 @@ def is_there(scenario: Scenario, folder: Path, *, looked: bool = False) -> bool:
         return False
     with inputs.held(read):
         mine = [content(run) for run in runs]
+    if scenario.compare is not None and not manifest["runs"]:
+        return True  # it is still tuned
     return [entry.get("content") for entry in manifest["runs"]] == mine

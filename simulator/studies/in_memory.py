@@ -1,7 +1,7 @@
 """Models, losses and arrays that a Python program hands over to `simulate`."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,8 +18,50 @@ Given = Mapping[str, Any] | Sequence[Any]
 """Arrays by their names, or in the order of `NAMES`; several inputs by name."""
 
 
+class GivenWork(NamedTuple):
+    """Clients' work of any framework, by its functions.
+
+    Attributes:
+        work: Function that makes the gradients; None for those of the model.
+        weights: Weights at the start, where the model is none of ours.
+        evaluate: Function that measures that model.
+    """
+
+    work: Any = None
+    weights: Any = None
+    evaluate: Any = None
+
+    def changes(self) -> dict[str, Any]:
+        """Returns the entries of a problem that name the functions.
+
+        Raises:
+            UserError: Some are missing, or cannot be identified.
+        """
+        given = [getattr(self.work, name, None) for name in ("weights", "evaluate")]
+        weights = given[0] if self.weights is None else self.weights
+        evaluate = given[1] if self.evaluate is None else self.evaluate
+        alone = self.work is None and weights is not None
+        if alone or (weights is None) != (evaluate is None):
+            raise ScenarioError(
+                "work, weights and evaluate must be given together for a model that is "
+                "none of the scenario's, or work alone; add what is missing"
+            )
+        if self.work is None:
+            return {}
+        found: dict[str, Any] = {"work": functions.hand_over("work", self.work)}
+        if weights is not None:
+            own = {"weights": weights, "evaluate": evaluate}
+            named = {k: functions.hand_over(k, each) for k, each in own.items()}
+            found["model"] = {"kind": "vector", **named}
+        return found
+
+
 def with_objects(
-    scenario: Scenario, model: Any, loss: Any, server: Any = None
+    scenario: Scenario,
+    model: Any,
+    loss: Any,
+    server: Any = None,
+    given: GivenWork | None = None,
 ) -> Scenario:
     """Returns a scenario that names objects of this program.
 
@@ -30,11 +72,17 @@ def with_objects(
             scenario's.
         server: A model, or a function that makes one, over what parties send; None
             leaves the scenario's.
+        given: Clients' work of any framework.
 
     Raises:
         UserError: An object cannot be identified, or does not fit the scenario.
     """
-    changes: dict[str, Any] = {}
+    changes = given.changes() if given else {}
+    if model is not None and "model" in changes:
+        raise ScenarioError(
+            "model must be left out with weights, which take its place, got both; "
+            "remove one of them"
+        )
     if model is not None:
         named = functions.hand_over("model", model)
         changes["model"] = {"kind": "python", "build": named}

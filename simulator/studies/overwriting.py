@@ -9,15 +9,15 @@ from ..trace.disk import LOCK, PARTIAL, explained, locked
 from ..trace.live import LIVE
 from ..trace.manifest import NAME
 from ..trace.study import journal_session
-from .paths import CHECKPOINTS, DATA, LOCKS
+from .paths import CHECKPOINTS, CLAIMS, DATA, LOCKS, TUNING
 from .worker import TIMELINES
 
-OURS = {LOCK, NAME, DATA, CHECKPOINTS, LOCKS, LIVE, TIMELINES, *COLUMNS}
+OURS = {LOCK, NAME, DATA, CHECKPOINTS, LOCKS, LIVE, TIMELINES, TUNING, *COLUMNS}
 """Names of what is in the folder of a study while it is run."""
 MADE = {"figures", "attack", "report.html", "capsule.zip"}
 """Names of what commands make of a study in its folder."""
-FOR_OTHERS = ("export-", "track-", "checklist-")
-"""Beginnings of the names of what commands make for others."""
+BEGINNINGS = (CLAIMS, "export-", "track-", "checklist-")
+"""Beginnings of the names of claims, and of what commands make for others."""
 
 
 def clear(folder: Path, disk: Disk = DISK) -> None:
@@ -48,5 +48,5 @@ def clear(folder: Path, disk: Disk = DISK) -> None:
 
 
 def _is_ours(name: str) -> bool:
-    known = name in OURS | MADE or name.startswith(FOR_OTHERS) or name.endswith(PARTIAL)
+    known = name in OURS | MADE or name.startswith(BEGINNINGS) or name.endswith(PARTIAL)
     return known or journal_session(name) is not None

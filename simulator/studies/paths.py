@@ -2,14 +2,16 @@
 
 from pathlib import Path
 
+from ..trace.study import LOCKS, done_by
+
 DATA = "data.npz"
 """Arrays that were given in place of a data set."""
+TUNING = "tuning"
+"""Folder, in that of a comparison, of the study of its trials."""
 CHECKPOINTS = ".checkpoints"
 """Folder, in that of a study, of the states of its tasks while it is run."""
-LOCKS = ".locks"
-"""Folder, in that of a study, of its tasks' locks, and of what tasks have left, while
-it is run. A task is done once in a session: a process that was given up, but still
-lives, would otherwise remove what another one has written since."""
+CLAIMS = ".takers-"
+"""Beginning of the name of the folder, in that of a study, of a session's claims."""
 
 
 def task_name(number: int) -> str:
@@ -22,9 +24,9 @@ def done_of(folder: Path, session: int, task: int) -> Path:
     return folder / LOCKS / f"{task_name(task)}{done_by(session)}"
 
 
-def done_by(session: int) -> str:
-    """Returns how the names of the results end that the tasks of a session note."""
-    return f"-{session}.done"
+def claims_of(folder: Path, session: int) -> Path:
+    """Returns the folder in which the takers of a session claim its tasks."""
+    return folder / f"{CLAIMS}{session}"
 
 
 def checkpoint_of(folder: Path, task: int) -> Path:

@@ -12,6 +12,7 @@ from ..scenario.scenario import Scenario
 from ..scenario.study import Run, expand
 from ..scenario.tuning import refuse_untuned
 from ..timelines.of_run import sampler
+from ..timelines.replayed import recorded_run
 
 MOST_RUNS = 64
 """Runs of one batch."""
@@ -21,8 +22,8 @@ class Task(NamedTuple):
     """Runs that one process executes together.
 
     Attributes:
-        mode: `stepwise`, `compiled`, `waves`, `batched` or `shared` (batched on one
-            timeline).
+        mode: `stepwise`, `compiled`, `waves`, `batched`, `shared` (batched on one
+            timeline) or `host` (work of the user's own).
         runs: Several only where the mode is one of the last two.
         number: Number among the tasks of the study, part of its files' names.
         keeps_timelines: Whether another task has the same timelines, and may read them.
@@ -59,6 +60,8 @@ def structure(scenario: Scenario) -> str:
         "windowed": scenario.stop.model_dump(mode="json")["windowed"],
         "probe": scenario.probe.model_dump(mode="json") if scenario.probe else None,
         "engine": scenario.engine.model_dump(mode="json"),
+        "asks": scenario.asks,
+        "alone": scenario.plays_alone,
     }
     return json.dumps(parts, sort_keys=True)
 
@@ -71,6 +74,8 @@ def timeline(run: Run) -> str:
     server = scenario.server.model_dump(mode="json")
     source = scenario.timeline.model_dump() if scenario.timeline else None
     parts = [run.seed, clients, server, stop, source]
+    if scenario.replays:
+        parts.append(recorded_run(scenario.timeline, run))
     privacy, algorithm = scenario.privacy, scenario.algorithm
     stated = privacy is not None and privacy.budget is not None
     if stated or algorithm.calibrated is not None:
@@ -83,9 +88,11 @@ def plan(runs: list[Run], *, backend: str) -> list[Task]:
     """Decides which runs are executed together: a fixed rule, never a stopwatch.
 
     On a GPU whatever fits together is batched. On CPU runs are batched where they share
-    a timeline; all others are single-threaded runs, spread over processes. Batching
-    those would gain less than half where the model is tiny, lose where it is not, and
-    make a run's last digits depend on how many replicates there are.
+    a timeline; all others are single-threaded runs, spread over processes. So are those
+    whose world asks for numerics, which have no timeline beforehand, or gives jobs
+    local steps of their own. Batching others would gain less than half where the model
+    is tiny, lose where it is not, and make a run's last digits depend on how many
+    replicates there are.
 
     Args:
         runs: Runs of a study.
@@ -98,16 +105,21 @@ def plan(runs: list[Run], *, backend: str) -> list[Task]:
     tasks: list[Task] = []
     for group in groups.values():
         scenario = next(iter(group.values()))[0].scenario
+        if scenario.problem.work is not None:
+            tasks += [Task("host", (run,)) for same in group.values() for run in same]
+            continue
         mode = scenario.engine.mode
         alone: list[Run] = []
         for same in group.values():
-            if len(same) > 1 and mode in ("auto", "batched"):
+            shares = mode in ("auto", "batched") and not scenario.plays_alone
+            if len(same) > 1 and shares:
                 tasks += _batches("shared", same)
             else:
                 alone += same
         together = mode == "batched" or (mode == "auto" and backend != "cpu")
         protocol = scenario.protocol
         unlike = protocol.refresh_bound or protocol.own_registers
+        unlike = unlike or scenario.plays_alone
         if together and len(alone) > 1 and not unlike:
             tasks += _batches("batched", alone)
         else:
@@ -160,7 +172,10 @@ def roomy(tasks: list[Task]) -> list[Task]:
 
 def keeping(tasks: list[Task]) -> list[Task]:
     """Marks the tasks that have a timeline in common with another one."""
-    keys = [{_world(run) for run in task.runs} for task in tasks]
+    keys = [
+        {_world(run) for run in task.runs if not run.scenario.plays_alone}
+        for task in tasks
+    ]
     counts = Counter(key for found in keys for key in found)
     return [
         task._replace(keeps_timelines=any(counts[key] > 1 for key in found))

@@ -31,12 +31,12 @@ class AtWork(NamedTuple):
 
 
 class StudyProgress(NamedTuple):
-    """How far what is left of a study is.
+    """How far a study is.
 
     Attributes:
-        fraction: Part of it that is done, in [0, 1].
-        ended: Runs that have ended, of those that were left.
-        runs: Runs that were left.
+        fraction: Part that is done of what was left in this session, in [0, 1].
+        ended: Runs that have ended, those of earlier sessions among them.
+        runs: Runs of the study.
         at: Label of a run under way; "" while none is known.
         commits: Commits that were made in this session.
         tasks: Tasks that are under way.

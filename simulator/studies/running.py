@@ -33,7 +33,7 @@ from .paths import CHECKPOINTS, DATA, LOCKS
 from .planning import Task
 from .progress import Progress, Stages, StudyProgress, silent
 from .study_folder import StudyFolder, refuse_others
-from .worker import TIMELINES
+from .worker import FAILURES, TIMELINES
 
 Source = Scenario | str | Path | Mapping[str, Any]
 """A scenario, the file that it stands in, or its entries as nested mappings."""
@@ -49,6 +49,9 @@ def simulate(
     model: Any = None,
     loss: Any = None,
     server: Any = None,
+    work: Any = None,
+    weights: Any = None,
+    evaluate: Any = None,
     jobs: int = 1,
     scheduler: str | None = None,
     progress: Progress | None = None,
@@ -79,6 +82,15 @@ def simulate(
             first, to a loss of each row; or the name of one.
         server: JAX model in place of the network at the server of vertical learning,
             as `model`; its rows are what the parties send of a sample.
+        work: Function that computes the clients' gradients in any framework, in place
+            of the scenario's model. It takes `weights`, `client`, `job` and `rows`
+            (`learning.own_work.JobRows`), and returns a message (the sum of the
+            gradients of the job's batches) and a mapping with `loss`. Its attributes
+            `weights` and `evaluate`, where it has them, as `stalesim.torch.worker`
+            does, are the defaults of the next two.
+        weights: Weights at the start, where the scenario has no model: a vector, or a
+            function of a seed.
+        evaluate: Function from weights and test rows to metrics by name, likewise.
         jobs: Number of processes that share the runs; 0 for one a core.
         scheduler: Address of a Dask scheduler whose workers share the runs instead, and
             the folder's file system.
@@ -105,7 +117,10 @@ def simulate(
     """
     if data is not None and isinstance(scenario, Mapping):
         scenario = in_memory.with_data(scenario)
-    scenario = in_memory.with_objects(_scenario(scenario), model, loss, server)
+    given = in_memory.GivenWork(work, weights, evaluate)
+    scenario = in_memory.with_objects(
+        scenario_from(scenario), model, loss, server, given
+    )
     refuse_untuned(scenario)
     path = Path(folder or tempfile.mkdtemp(prefix="stalesim-"))
     refuse_others(path)  # before a lock is put there
@@ -166,7 +181,7 @@ def sweep(
     Raises:
         UserError: one of the reasons of `simulate`.
     """
-    tree = _scenario(scenario).model_dump(mode="json", exclude_unset=True)
+    tree = scenario_from(scenario).model_dump(mode="json", exclude_unset=True)
     tree["sweep"] = {**tree.get("sweep", {}), **over}
     if replicates is not None:
         tree["replicates"] = replicates
@@ -248,7 +263,8 @@ def scenario_of(folder: str | Path) -> Scenario:
     return _reading(scenario, here) if moved else scenario
 
 
-def _scenario(source: Source) -> Scenario:
+def scenario_from(source: Source) -> Scenario:
+    """Returns a scenario, whatever it is given as."""
     if isinstance(source, Scenario):
         return source
     return validated(source) if isinstance(source, Mapping) else read(source)
@@ -295,28 +311,14 @@ def run(
     Raises:
         UserError: something in the scenario, the data or the folder is wrong.
     """
-    folder = StudyFolder(path, disk)
-    runs = expand(scenario)
-    folder.read(inputs.collect(run.scenario for run in runs))
-    with inputs.held(folder.inputs):
-        runs = folder.numbered(runs)
-        known, new = folder.planned(runs), folder.new(runs)
-        planning.check(new)
-        added = planning.of_runs(new, folder.num_tasks)
-        tasks = planning.roomy(folder.left(known) + added)
-        if tasks:
-            folder.check_versions()
-        differ = planning.regrouped(runs, known + added) if known and added else None
-        folder.begin(scenario, runs, tasks, differ)
-    here = {
-        "inputs": folder.inputs,
-        "session": folder.manifest["session"],
-        "checkpoint_s": checkpoint_s,
-    }
-    tasks = [task._replace(**here) for task in planning.keeping(tasks)]
+    folder, tasks = started(scenario, path, disk, checkpoint_s=checkpoint_s)
+    tasks = planning.keeping(tasks)
     beacon = live.Beacon(path, folder.manifest["session"])
+    whole = len(folder.manifest["runs"])
+    before = whole - sum(len(task.runs) for task in tasks)
 
     def hear(now: StudyProgress) -> None:
+        now = now._replace(ended=before + now.ended, runs=whole)
         beacon.note(now._asdict())
         progress(now)
 
@@ -334,6 +336,51 @@ def run(
     # Not before: a process that was given up may still live, and ask what is done.
     folder.clear(LOCKS)
     return study
+
+
+def started(
+    scenario: Scenario,
+    path: Path,
+    disk: Disk = DISK,
+    *,
+    takers: bool = False,
+    checkpoint_s: float | None = None,
+) -> tuple[StudyFolder, list[Task]]:
+    """Plans what is left of a study, and writes that into its locked folder.
+
+    Args:
+        scenario: Scenario of the study.
+        path: Path of its folder.
+        disk: Disk of the folder.
+        takers: Whether any processes may take the tasks, by `takers`.
+        checkpoint_s: As in `run`.
+
+    Raises:
+        UserError: something in the scenario, the data or the folder is wrong.
+    """
+    folder = StudyFolder(path, disk)
+    runs = expand(scenario)
+    folder.read(inputs.collect(run.scenario for run in runs))
+    with inputs.held(folder.inputs):
+        runs = folder.numbered(runs)
+        known, new = folder.planned(runs), folder.new(runs)
+        planning.check(new)
+        added = planning.of_runs(new, folder.num_tasks)
+        tasks = planning.roomy(folder.left(known) + added)
+        if tasks:
+            folder.check_versions()
+        differ = planning.regrouped(runs, known + added) if known and added else None
+        folder.begin(scenario, runs, tasks, differ, takers=takers)
+    return folder, of_session(folder, tasks, checkpoint_s)
+
+
+def of_session(
+    folder: StudyFolder, tasks: list[Task], checkpoint_s: float | None
+) -> list[Task]:
+    """Returns tasks as they may be executed in the session of a study."""
+    session = folder.manifest["session"]
+    here = {"inputs": folder.inputs, "checkpoint_s": checkpoint_s, "session": session}
+    return [task._replace(**here) for task in tasks]
 
 
 def _with_arrays(
@@ -369,11 +416,7 @@ def _reading(scenario: Scenario, file: Path) -> Scenario:
 
 
 def _check_arrays(file: Path, data: dict[str, np.ndarray]) -> None:
-    """Refuses to continue a study with other arrays than at its start.
-
-    Raises:
-        StudyError: they differ, or the file is damaged.
-    """
+    """Refuses to continue a study with other arrays than at its start."""
     try:
         with np.load(file) as known:
             same = {*known} == {*data}
@@ -391,14 +434,11 @@ def _check_arrays(file: Path, data: dict[str, np.ndarray]) -> None:
 
 
 def _refuse_nothing(study: Study) -> None:
-    """Raises what went wrong where no run has a result.
-
-    Raises:
-        StudyError: the reason of the first run.
-    """
+    """Raises what went wrong where no run has a result."""
     runs = study.manifest["runs"]
     if runs and all(run["stop"] in OPEN for run in runs):
+        noted = sorted((study.folder / FAILURES).glob("*.txt"))
         raise StudyError(
             f"{study.folder}: every run failed; the first ({runs[0]['label']}): "
             f"{runs[0]['stop_reason']}"
-        )
+        ) from (RuntimeError(f"\n{noted[0].read_text()}") if noted else None)

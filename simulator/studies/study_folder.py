@@ -31,15 +31,17 @@ from ..trace import (
 )
 from ..trace.disk import LOCK, PARTIAL, explained
 from ..trace.manifest import NAME
-from ..trace.study import journal_of, journal_session
+from ..trace.study import TAKERS, journal_of, journal_session
 from . import entries, origins
 from .differing import difference
 from .entries import OPEN, UNFINISHED, WORDS, Done
 from .paths import (
     CHECKPOINTS,
+    CLAIMS,
     DATA,
     LOCKS,
     checkpoint_of,
+    claims_of,
     done_by,
     task_name,
 )
@@ -57,6 +59,7 @@ class StudyFolder:
     Args:
         path: Path of the folder, whose lock is held.
         disk: Disk of the folder.
+        look: Whether to look at the rows of runs that have ended.
 
     Attributes:
         disk: Disk of the folder.
@@ -69,7 +72,7 @@ class StudyFolder:
 
     inputs: Inputs
 
-    def __init__(self, path: Path, disk: Disk = DISK) -> None:
+    def __init__(self, path: Path, disk: Disk = DISK, *, look: bool = True) -> None:
         self.path, self.disk = path, disk
         self._entries: dict[int, dict[str, Any]] = {}
         self._files: Files = {}
@@ -86,7 +89,8 @@ class StudyFolder:
                     f"another folder by --out"
                 )
             self._entries = {entry["run"]: entry for entry in self.manifest["runs"]}
-            self._find_lost()
+            if look:
+                self._find_lost()
         else:
             refuse_others(path, disk)
 
@@ -193,6 +197,8 @@ class StudyFolder:
         runs: list[Run],
         tasks: list[Task],
         regrouped: list[int] | None = None,
+        *,
+        takers: bool = False,
     ) -> None:
         """Writes the manifest of the runs, and removes the rows of unfinished tasks.
 
@@ -203,10 +209,12 @@ class StudyFolder:
             regrouped: Numbers of runs that a study of all these runs, run at once,
                 would have executed together with others; by default those that were
                 noted before.
+            takers: Whether any processes may take the tasks, by `takers`.
 
         Raises:
             StudyError: the disk is full, or the folder cannot be written.
         """
+        self._end_takers()
         of_run = {run.number: task for task in tasks for run in task.runs}
         if self.repeated or self._spoilt:
             self._forget({*of_run} & {*self._entries})
@@ -251,6 +259,8 @@ class StudyFolder:
             again = {key: here[key] for key in AGAIN}
             self.manifest["continued"] = [*known.get("continued", ()), again]
         session = self.manifest["session"]
+        if takers:
+            self.manifest[TAKERS] = session
         with explained(self.path):
             # A loss of power may have taken a session's manifest and left these.
             for name in self.disk.names(self.path / LOCKS):
@@ -262,8 +272,34 @@ class StudyFolder:
         write_manifest(self.path, self.manifest, self.disk)
         self._place = self.disk.identity(self.path / NAME)
         self._remove_journals(but=self.manifest["session"])
+        for name in self.disk.names(self.path):
+            if name.startswith(CLAIMS):
+                self.clear(name)
+        if takers:
+            with explained(self.path):
+                self.disk.make(claims_of(self.path, session))
         kept = writers & {*self.disk.names(self.path / CHECKPOINTS)}
         parts.remove_orphans(self.disk, self.path, self._files, kept)
+
+    def _end_takers(self) -> None:
+        """Ends the session of takers, who from here on can change nothing.
+
+        Raises:
+            StudyError: one of them has ended something since the study was read.
+        """
+        session = self.manifest.get("session")
+        if session is None or self.manifest.get(TAKERS) != session:
+            return
+        claims = claims_of(self.path, session)
+        with explained(self.path):
+            if self.disk.exists(claims):
+                self.disk.rename(claims, claims.with_name(f"{claims.name}.gone"))
+        now = load(self.path, self.disk, quietly=True)
+        if (now.manifest["session"], now.files) != (session, self._files):
+            raise StudyError(
+                f"{self.path}: takers have ended runs of the study since it was read, "
+                f"which no taker does from now on; give the command again"
+            )
 
     def _forget(self, runs: set[int]) -> None:
         """Removes the rows of runs that are repeated, and damaged files."""
@@ -338,12 +374,14 @@ class StudyFolder:
         parts.compact(self.disk, self.path, self._files, rows, self._note_joined)
         for name, mine in self._files.items():
             parts.sync(self.disk, self.path, name, mine)
-        self.manifest["status"] = "complete"
+        parts.remove_orphans(self.disk, self.path, self._files)
+        self.manifest |= {"status": "complete", "parts": self._files}
         self._write()
         return load(self.path, self.disk)
 
     def _write(self) -> None:
         self.manifest["session"] += 1  # what its journal says is in the manifest now
+        self.manifest.pop(TAKERS, None)
         # The new journal is there before the manifest that names its session, and the
         # old ones go after it: a kill in between leaves a readable study.
         write_manifest(self.path, self.manifest, self.disk)

@@ -20,7 +20,7 @@ import numpy as np
 
 from ..config.errors import StudyError
 from ..scenario import tuning
-from ..scenario.reading import read, validated
+from ..scenario.reading import validated
 from ..scenario.scenario import Scenario
 from ..scenario.study import VariantError, expand
 from ..trace import Study, load
@@ -135,7 +135,7 @@ def planned(
     Raises:
         UserError: It cannot be tuned, or ends of what is searched are no values.
     """
-    config = _scenario(scenario)
+    config = running.scenario_from(scenario)
     tree = config.model_dump(mode="json")
     given = {"objective": objective, "trials": trials}
     plan = dict(tree.get("tune") or {})
@@ -171,18 +171,8 @@ def planned(
     return config
 
 
-def _scenario(source: running.Source) -> Scenario:
-    if isinstance(source, Scenario):
-        return source
-    return validated(source) if isinstance(source, Mapping) else read(source)
-
-
 def _check_corners(config: Scenario) -> None:
-    """Refuses a search some of whose values no scenario can have.
-
-    Raises:
-        VariantError: Naming the first such value.
-    """
+    """Refuses a search some of whose values no scenario can have."""
     assert config.tune is not None
     values = {key: _some(searched) for key, searched in config.tune.over.items()}
     usual = {key: some[0] for key, some in values.items()}
@@ -231,11 +221,7 @@ class TrialSearch:
             self._of_folder(self._study)  # refuses another study
 
     def _of_folder(self, study: Study) -> dict[str, int]:
-        """Returns the trials of the folder.
-
-        Raises:
-            StudyError: It holds another study than this search.
-        """
+        """Returns the trials of the folder."""
         entries = dict(study.manifest.get("scenario", {}))
         known = tuning.trials(entries.pop("sweep", {}))
         mine = self._config.model_dump(mode="json")
@@ -338,16 +324,13 @@ class TrialSearch:
         return {name: v for name, v in scores.items() if v.size >= replicates}
 
     def _best(self) -> str:
-        """Returns the best of the trials with all replicates.
-
-        Raises:
-            StudyError: A replicate of each of them diverged.
-        """
+        """Returns the best of the trials with all replicates."""
         finished = self._finished()
         best = min(finished, key=lambda name: self._judge.rank(finished[name]))
         if np.isinf(finished[best]).all():
             raise StudyError(
-                f"{self._path}: every trial diverged; search smaller values"
+                f"{self._path}: every trial diverged, or never reached its target; "
+                f"search other values, or lower the target"
             )
         return best
 

@@ -71,15 +71,21 @@ def work(
         known = journal.read(disk, done, {})
         if known.ends:  # by another process, while this one waited for the lock
             return Done(*known)
-        found = _attempt(task, folder, progress, disk)
-        with explained(folder):
-            record = journal.line({"ends": found.ends, "parts": found.files})
-            replace(disk, done, record, durable=False)
+        found = attempt(task, folder, progress, disk)
+        leave(found, task, folder, disk)
         return found
 
 
-def _attempt(task: Task, folder: Path, progress: Progress, disk: Disk) -> Done:
-    """Executes a task whose lock is held."""
+def leave(found: Done, task: Task, folder: Path, disk: Disk) -> None:
+    """Writes the result of a task, all of it or nothing, before its study notes it."""
+    with explained(folder):
+        record = journal.line({"ends": found.ends, "parts": found.files})
+        place = done_of(folder, task.session, task.number)
+        replace(disk, place, record, durable=False)
+
+
+def attempt(task: Task, folder: Path, progress: Progress, disk: Disk) -> Done:
+    """Executes a task whose lock is held, or that is claimed."""
     if task.inputs is not None:
         functions.keep(task.inputs.objects)
     keeper = TaskCheckpoint(task, folder, disk)
@@ -92,14 +98,22 @@ def _attempt(task: Task, folder: Path, progress: Progress, disk: Disk) -> Done:
     except StudyError:
         raise
     except UserError as error:
+        if error.__cause__ is not None:  # code of the user's own, perhaps: where in it
+            _noted(task, folder, disk)
         return failed(task, folder, str(error), disk)
     except Exception as error:  # a defect must not take the other runs down
-        where = folder / FAILURES / f"{task_name(task.number)}.txt"
-        with explained(folder):
-            disk.make(where.parent)
-            disk.write(where, traceback.format_exc().encode())
+        where = _noted(task, folder, disk)
         reason = one_line(f"{type(error).__name__}: {error}")
         return failed(task, folder, f"{reason[:200]} (see {where})", disk)
+
+
+def _noted(task: Task, folder: Path, disk: Disk) -> Path:
+    """Writes the traceback of what a task has raised; returns its file."""
+    where = folder / FAILURES / f"{task_name(task.number)}.txt"
+    with explained(folder):
+        disk.make(where.parent)
+        disk.write(where, traceback.format_exc().encode())
+    return where
 
 
 def _execute(

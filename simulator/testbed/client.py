@@ -115,6 +115,23 @@ def greet(line: Any, secret: bytes, client: int) -> Envelope:
     return _answer(line)  # by which the server proves that it knows the secret
 
 
+def _joined(joining: dict[str, Any]) -> tuple[Channel, Envelope]:
+    """Returns a conversation with the server, and what that says first.
+
+    Raises:
+        OSError, WireError: There is none.
+    """
+    secret, client = bytes.fromhex(joining["secret"]), joining["client"]
+    if "broker" not in joining:
+        line = TcpChannel(tuple(joining["address"]), joining["most"])
+        return line, greet(line, secret, client)
+    from .mqtt import MqttChannel
+
+    broker, run, most = joining["broker"], joining["run"], joining["most"]
+    channel = MqttChannel(broker, run, secret, client, most)
+    return channel, _answer(channel)
+
+
 def _answer(line: Channel) -> Envelope:
     message = line.wait(CONNECT_S)
     if message is None:
@@ -213,10 +230,9 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the server is interrupted
     joining = json.loads(sys.stdin.buffer.readline())
     _outlive_nobody()
-    secret, client = bytes.fromhex(joining["secret"]), joining["client"]
+    client = joining["client"]
     try:
-        line = TcpChannel(tuple(joining["address"]), joining["most"])
-        welcome = greet(line, secret, client)
+        line, welcome = _joined(joining)
         worker = _worker(welcome.header, client)
         line.send({"type": "ready"})
         work(line, worker)

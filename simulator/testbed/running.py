@@ -4,14 +4,18 @@ import secrets
 import signal
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, fields
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..algorithms.federated.chain import ReadPart, StagePart
+from ..algorithms.federated.enemies.base import EnemyPart
 from ..config.errors import ScenarioError, UserError
+from ..config.parts import tag
 from ..config.text import shown, suggestion
 from ..engine import device
 from ..scenario.reading import validated
@@ -21,9 +25,10 @@ from ..timelines import saved
 from ..timelines.of_run import timeline
 from ..timelines.simulated import SimulatedTimeline
 from ..trace import Study
+from .broker import BrokerLost, MqttChannels
 from .clock import Interrupted
 from .faults import parsed
-from .fleet import ClientProcesses, Reception, TcpChannels
+from .fleet import Channels, ClientProcesses, Reception, TcpChannels
 from .learner import Learner
 from .log import Log
 from .world import RealWorld, refuse
@@ -32,6 +37,7 @@ COMPUTE = ("sleep", "gradients")
 MOST_CLIENTS = 256
 TIMELINE, STUDY, LOG, MODEL = "timeline", "study", "log", "model"
 """Folders and files in the folder of a testbed."""
+LISTEN = "127.0.0.1", 0
 ALL = 2**40
 Say = Callable[[str], None]
 
@@ -47,15 +53,18 @@ class Options(NamedTuple):
         kill: Clients that are killed (`faults.parsed`).
         pause: Clients that are paused.
         slow: Clients that are slowed.
+        broker: MQTT broker over which messages go: `start`, or where it is
+            (`broker.address_of`); None for TCP.
     """
 
     compute: str = "sleep"
     time_scale: float = 1.0
-    host: str = "127.0.0.1"
-    port: int = 0
+    host: str = LISTEN[0]
+    port: int = LISTEN[1]
     kill: tuple[str, ...] = ()
     pause: tuple[str, ...] = ()
     slow: tuple[str, ...] = ()
+    broker: str | None = None
 
 
 class Recorded(NamedTuple):
@@ -106,9 +115,10 @@ class RealTimeline(SimulatedTimeline):
     def made_by(self) -> str:
         """What makes it."""
         options: Options = self.stage.options
+        over = ", over MQTT" if options.broker else ""
         return (
             f"a testbed, by {options.compute}, a virtual second {options.time_scale:g} "
-            f"s"
+            f"s{over}"
         )
 
     def _digest(self) -> str:
@@ -142,14 +152,9 @@ class RealTimeline(SimulatedTimeline):
             device.use_cache()
             learner = Gradients(self.run, stage.scenario)
         secret = secrets.token_bytes(32)
-        lines = TcpChannels(
-            lambda: Reception(secret, self.num_clients, learner.most),
-            stage.say,
-            options.host,
-            options.port,
-        )
-        log = Log(stage.path(LOG, self.run, "csv"))
         processes = ClientProcesses()
+        lines = self._lines(secret, learner.most, processes)
+        log = Log(stage.path(LOG, self.run, "csv"))
         try:
             world = RealWorld(self, lines, processes, learner, options.time_scale)
             world.clock_of_testbed.interrupted = lambda: stage.interrupted
@@ -160,6 +165,7 @@ class RealTimeline(SimulatedTimeline):
             self._confirm_inputs()
             joining = {**lines.joining, "secret": secret.hex(), "most": learner.most}
             processes.begin(joining, self.num_clients)
+            next(super().chunks(1), None)  # loads what laws draw with
             world.gather()
             self._limit_time(world)
             world.attend(recorder, log, faults)
@@ -168,9 +174,13 @@ class RealTimeline(SimulatedTimeline):
                 reason = self._run(world.env, recorder, ALL)
             except Interrupted:
                 reason = StopReason.INTERRUPTED
+            except BrokerLost as error:  # what is recorded is kept
+                stage.say(str(error))
+                stage.interrupted, reason = True, StopReason.INTERRUPTED
             for client in range(self.num_clients):
                 lines.send(client, {"type": "end"})
-            lines.poll(0)
+            with suppress(BrokerLost):
+                lines.poll(0)
         except BaseException:
             processes.close(0)
             raise
@@ -182,10 +192,19 @@ class RealTimeline(SimulatedTimeline):
         if (model := learner.model()) is not None:
             np.save(stage.path(MODEL, self.run, "npy"), model)
             stage.measured[self.run.number] = learner.measured()
-        assert reason is not None
+        assert isinstance(reason, StopReason)
         rows, jobs = recorder.take(world.seconds, final=True)
         check(rows, self.num_registers)
         return Chunk(rows, jobs, reason, world.incidents(float(world.env.now)))
+
+    def _lines(self, secret: bytes, most: int, processes: ClientProcesses) -> Channels:
+        """Returns the conversations with the clients."""
+        options, say, known = self.stage.options, self.stage.say, self.num_clients
+        if options.broker is not None:
+            ended = processes.ended
+            return MqttChannels(options.broker, secret, known, most, say, ended)
+        reception = partial(Reception, secret, known, most)
+        return TcpChannels(reception, say, options.host, options.port)
 
 
 def act_out(
@@ -266,6 +285,10 @@ def _check(scenario: Any, options: Options) -> None:
             "--compute must be sleep for a scenario without a problem, got gradients; "
             "add one, or remove the option"
         )
+    if options.broker is not None and (options.host, options.port) != LISTEN:
+        raise UserError(
+            "--listen must not be set with --broker, which is what listens; remove one"
+        )
     if not 0 < options.time_scale < float("inf"):
         raise UserError(
             f"--time-scale must be > 0 real seconds of a virtual one, got "
@@ -283,12 +306,35 @@ def _compared(study: Study, number: int, own: dict[str, float]) -> str:
 
 
 def _refuse_undivided(scenario: Any) -> None:
+    if scenario.problem.work is not None:
+        raise ScenarioError(
+            f"problem.work must be left out with --compute gradients, whose clients "
+            f"compute the model's own, got {scenario.problem.work!r}; take --compute "
+            f"sleep"
+        )
     if not scenario.algorithm.divided:
         raise ScenarioError(
             f"algorithm.kind must be one whose clients compute by themselves with "
             f"--compute gradients, got {scenario.algorithm.kind!r}; remove the option, "
             f"or take another"
         )
+    for stage in scenario.algorithm.stages:
+        if (why := _not_on_the_wire(stage)) is not None:
+            keys = "algorithm", *scenario.algorithm.keys_of(stage)
+            raise ScenarioError(
+                f"{'.'.join(map(str, keys))} must be left out with --compute "
+                f"gradients, {why}, got {tag(type(stage))!r}; take --compute sleep"
+            )
+
+
+def _not_on_the_wire(stage: StagePart) -> str | None:
+    """Returns why messages would not be those of a stage; None if they are."""
+    if isinstance(stage, EnemyPart):
+        return "whose clients send what they have computed, and nothing in its place"
+    shortens = type(stage).sent_bytes is not StagePart.sent_bytes
+    if shortens or isinstance(stage, ReadPart):
+        return "whose messages are whole arrays"
+    return None
 
 
 @contextmanager

@@ -83,12 +83,15 @@ class Session:
         """Whether the other side's frames are authenticated."""
         return self._keys is not None
 
-    def seal(self, header: dict[str, Any], body: bytes = b"") -> bytes:
-        """Returns a message as a frame."""
+    def seal(
+        self, header: dict[str, Any], body: bytes = b"", number: int | None = None
+    ) -> bytes:
+        """Returns a message as a frame; of a number of one's own, or the next one."""
         text = json.dumps(header).encode()
         mac = NO_MAC
         if self._keys is not None:
-            mac = _mac(self._keys[0], self._sent, VERSION, text, body)
+            which = self._sent if number is None else number
+            mac = _mac(self._keys[0], which, VERSION, text, body)
             self._sent += 1
         return HEAD.pack(MAGIC, VERSION, len(text), len(body), mac) + text + body
 
@@ -102,7 +105,22 @@ class Session:
         while (message := self._next()) is not None:
             yield message
 
-    def _next(self) -> Envelope | None:
+    def open_alone(self, data: bytes, number: int) -> Envelope:
+        """Returns the message of a frame that came by itself, with its number.
+
+        Raises:
+            WireError: It is no whole frame of this conversation.
+        """
+        self._buffer[:] = data
+        try:
+            message = self._next(number)
+        finally:
+            self._buffer.clear()
+        if message is None:
+            raise WireError("it is no whole message of a testbed")
+        return message
+
+    def _next(self, number: int | None = None) -> Envelope | None:
         if len(self._buffer) < HEAD.size:
             if not MAGIC.startswith(bytes(self._buffer[: len(MAGIC)])):
                 raise WireError("it is no message of a testbed")
@@ -122,7 +140,8 @@ class Session:
         body = bytes(self._buffer[HEAD.size + num_text : end])
         del self._buffer[:end]
         if self._keys is not None:
-            true = _mac(self._keys[1], self._opened, version, text, body)
+            which = self._opened if number is None else number
+            true = _mac(self._keys[1], which, version, text, body)
             self._opened += 1
             if not hmac.compare_digest(true, mac):
                 raise WireError("it does not know the secret")
@@ -202,15 +221,21 @@ def admit(message: Envelope, secret: bytes, guest: Guest) -> bytes:
     if message.header["type"] == "join" and isinstance(own, str):
         true = _proof(secret, guest.client, guest.nonce, own).hex()
         if isinstance(proof, str) and hmac.compare_digest(
-            true.encode(), proof.encode()
+            true.encode(), _encoded(proof)
         ):
             return _key(secret, guest.nonce, own)
     raise WireError("it does not know the secret")
 
 
 def _proof(secret: bytes, client: int, nonce: str, own: str) -> bytes:
-    return hmac.digest(secret, f"join {client} {nonce} {own}".encode(), "sha256")
+    said = _encoded(f"join {client} {nonce} {own}")
+    return hmac.digest(secret, said, "sha256")
 
 
 def _key(secret: bytes, nonce: str, own: str) -> bytes:
-    return hmac.digest(secret, f"key {nonce} {own}".encode(), "sha256")
+    return hmac.digest(secret, _encoded(f"key {nonce} {own}"), "sha256")
+
+
+def _encoded(text: str) -> bytes:
+    """Returns bytes of any text: JSON can say half a character."""
+    return text.encode(errors="surrogatepass")

@@ -135,15 +135,18 @@ class RealWorld(World):
 
         return ask
 
-    def hand_out(self, client: int, arrived: Then, crashed: Then) -> None:
+    def hand_out(
+        self, client: int, arrived: Then, crashed: Then, *, links: bool = True
+    ) -> None:
         """Sends a client the model and its job."""
         assert self.job_of is not None
         now, job = self.env.now, self.job_of(client)
-        download = self.transit(Purpose.DOWNLOAD, client)
+        download = self.transit(Purpose.DOWNLOAD, client) if links else 0
         drawn = self.draw(Purpose.COMPUTE, client)
         compute = self.computing(client, job, now + download, drawn)
         compute += self.workload.overhead_s
-        upload = self.transit(Purpose.UPLOAD, client, now + download + compute)
+        sent = now + download + compute
+        upload = self.transit(Purpose.UPLOAD, client, sent) if links else 0
         self._serial += 1
         self._jobs[client] = _Job(self._serial, arrived, crashed)
         more, body = self._learner.read(client)
@@ -276,10 +279,20 @@ def refuse(played: SimulatedTimeline, most: int) -> None:
     """
     protocol: Any = played.protocol
     num_clients = played.num_clients
-    if played.quota is not None:
+    if played.quota is not None or played.stop.by_expenses:
         raise ScenarioError(
-            "a privacy budget must not be set on a testbed, which counts no messages; "
-            "remove it, or simulate it (stalesim run)"
+            "a budget of privacy, joules or price must not be set on a testbed, which "
+            "counts none; remove it, or simulate it (stalesim run)"
+        )
+    if played.answer_log is not None:
+        raise ScenarioError(
+            f"{played.answer_log.why} must ask for nothing on a testbed, which tells "
+            f"a world no numbers; remove it, or simulate it (stalesim run)"
+        )
+    if played.job_steps is not None:
+        raise ScenarioError(
+            "clients must be without local_steps_by and least_steps on a testbed, "
+            "whose jobs have all local steps; remove them, or simulate it"
         )
     if not protocol.on_testbed:
         raise ScenarioError(

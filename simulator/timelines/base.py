@@ -2,20 +2,24 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
-from math import ceil, lcm
+from math import ceil, lcm, nan
 from operator import itemgetter
+from typing import Any
 
 import numpy as np
 
 from ..config.stop import Stop
+from ..laws.base import Population
 from ..protocols.base import Cadence, Protocol
 from ..streams import Purpose, Streams
-from ..timeline import Chunk, StopReason
+from ..timeline import Chunk, JobSteps, StopReason
 from ..trace import Categorical
+from ..world.answers import AnswerLog
 from ..world.clients import Clients
+from ..world.rates import tariffs
 from ..world.workload import Workload
 
 FOREVER = 2**62
@@ -32,6 +36,8 @@ class RunTimeline(ABC):
         seed: Seed of the run.
         stop: Ends of the run (all but the target, which needs numbers).
         workload: Work and messages of a job.
+        answer_log: What the numerics have answered, where the world asks; else None.
+        job_steps: Local steps of each job so far, where they change; else None.
     """
 
     clients: Clients | None
@@ -40,6 +46,8 @@ class RunTimeline(ABC):
     seed: int
     stop: Stop
     workload: Workload
+    answer_log: AnswerLog | None = field(default=None, kw_only=True)
+    job_steps: JobSteps | None = field(default=None, kw_only=True)
 
     @cached_property
     def digest(self) -> str:
@@ -68,6 +76,19 @@ class RunTimeline(ABC):
         return self._cadence()
 
     @property
+    def horizon(self) -> float | None:
+        """Moment at which it ends at the latest, virtual seconds, if that is known."""
+        return self.stop.time
+
+    @cached_property
+    def tariffs(self) -> list[dict[str, Any]]:
+        """What its clients take, as in `simulator.expenses`."""
+        if self.clients is None or not self.clients.rated:
+            return []
+        everyone = Population(self.num_clients, Streams(self.seed))
+        return tariffs(self.clients, self.num_clients, everyone, self.workload)
+
+    @property
     def in_flight(self) -> int:
         """Jobs that can be in flight at once."""
         selection = self.clients.selection if self.clients else None
@@ -89,11 +110,32 @@ class RunTimeline(ABC):
 
     @property
     def commits_per_epoch(self) -> float:
-        """Commits that make a pass over the data."""
+        """Commits that make a pass over the data; NaN where their size changes."""
+        if not self.cadence.is_steady:
+            return nan
         return (
             self.workload.contributions_per_epoch
             / self.cadence.contributions_per_commit
         )
+
+    @property
+    def samples_noted(self) -> dict[str, Any]:
+        """Samples of a job, and of a local step where jobs differ, for the manifest."""
+        work = self.workload
+        found: dict[str, Any] = {"samples_per_job": work.samples_per_job}
+        if self.job_steps is None:
+            return found
+        return found | {"samples_per_step": work.samples / work.steps}
+
+    @property
+    def reported(self) -> str:
+        """What clients have reported for it without noise, a sentence; or nothing.
+
+        Norms of messages tell no more than these.
+        """
+        log = self.answer_log
+        asked = [each for each in log.asks if each != "norms"] if log else []
+        return f"{log.why} asks for {' and '.join(asked)}" if log and asked else ""
 
     @cached_property
     def uploads_per_mixing(self) -> int:
@@ -120,7 +162,8 @@ class RunTimeline(ABC):
         A turn is a row that a limit on rounds counts.
         """
         stop, cadence = self.stop, self.cadence
-        epochs = ceil((stop.epochs or FOREVER) * self.workload.contributions_per_epoch)
+        each = self.workload.contributions_per_epoch
+        epochs = ceil(stop.epochs * each) if stop.epochs else FOREVER
         turns = {
             StopReason.COMMITS: stop.commits or FOREVER,
             StopReason.ROUNDS: (stop.rounds or FOREVER) * cadence.turns_per_round,

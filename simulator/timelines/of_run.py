@@ -6,9 +6,13 @@ shares out its data, the algorithm says what a job is, privacy limits the messag
 a protocol and a world make the timeline.
 """
 
+import hashlib
+import json
 from dataclasses import replace
+from math import nan
 from typing import Any
 
+from .. import inputs
 from ..config.errors import ScenarioError
 from ..config.named import function_at
 from ..learning.column_work import column_work
@@ -16,6 +20,8 @@ from ..learning.learning import learning
 from ..learning.sampler import Sampler
 from ..learning.shape import ProblemShape
 from ..learning.shares import Shares, shares
+from ..learning.uneven import UnevenSampler
+from ..models.parts import ModelCounts
 from ..privacy import ledger
 from ..privacy.releases import Calibrated
 from ..protocols.base import Protocol
@@ -23,8 +29,11 @@ from ..scenario.scenario import Scenario
 from ..scenario.setting import WorldScenario
 from ..scenario.study import Run
 from ..setup import RunSetup
+from ..timeline import JobSteps
+from ..world.answers import AnswerLog
 from ..world.drawn_work import DrawnWork
 from ..world.message_budget import UNLIMITED, Quota
+from ..world.speeds import median_seconds
 from ..world.workload import Workload
 from .base import RunTimeline
 from .replayed import replayed
@@ -60,6 +69,7 @@ def timeline(run: Run) -> RunTimeline:
         ),
         server=scenario.server,
         player=scenario.player,
+        job_steps=_job_steps(scenario, job.steps),
     )
 
 
@@ -76,7 +86,14 @@ def set_up(run: Run) -> RunSetup:
     learned = learning(scenario.problem, scenario.engine.precision)
     learned.check_metrics(scenario.evaluate.metrics)
     counts, exchanged = learned.counts, learned.num_exchanged
-    shared = shares(learned, run.seed, clients=clients, pooled=protocol.pooled)
+    pairs = scenario.pairs
+    shared = shares(
+        learned,
+        run.seed,
+        clients=clients,
+        pooled=protocol.pooled,
+        seconds=median_seconds(*pairs, run.seed) if pairs else None,
+    )
     algorithm.check_model(counts)
     if scenario.engine.compute_dtype and counts.num_statistics:
         raise ScenarioError(
@@ -101,6 +118,7 @@ def set_up(run: Run) -> RunSetup:
         num_weights=counts.num_weights,
         batch=sampler.size,
         num_exchanged=exchanged,
+        arrays=learned.numerics.arrays if algorithm.by_arrays else None,
     )
     workload = algorithm.workload(shape, sampler, protocol)
     if scenario.computes_flops:
@@ -120,21 +138,33 @@ def set_up(run: Run) -> RunSetup:
         quota=_quota(scenario, shape, shared),
         work=_work(scenario, shared, sampler),
         player=scenario.player,
+        answer_log=_answer_log(scenario),
+        job_steps=None if scenario.replays else _job_steps(scenario, sampler.steps),
     )
     played: RunTimeline = simulated
     if scenario.timeline is not None and scenario.timeline.replay is not None:
         played = replayed(simulated, scenario.timeline, run)
+    if played.job_steps is not None:
+        sampler = _of_own_steps(scenario, counts, sampler, played.job_steps)
+        # An epoch is of samples, and how many a job will have is not known.
+        unknown = replace(played.workload, contributions_per_epoch=nan)
+        played = replace(played, workload=unknown)
     return RunSetup(run, learned, shared, shape, sampler, played)
 
 
 def sampler(run: Run) -> Sampler:
     """Returns the minibatches of a run alone."""
     scenario: Scenario = run.scenario
-    algorithm, protocol = scenario.algorithm, scenario.protocol
+    pairs, protocol = scenario.pairs, scenario.protocol
     learned = learning(scenario.problem, scenario.engine.precision)
-    clients, pooled = scenario.num_workers, protocol.pooled
-    shared = shares(learned, run.seed, clients=clients, pooled=pooled)
-    return algorithm.sampler(run.seed, shared.pools, protocol)
+    shared = shares(
+        learned,
+        run.seed,
+        clients=scenario.num_workers,
+        pooled=protocol.pooled,
+        seconds=median_seconds(*pairs, run.seed) if pairs else None,
+    )
+    return scenario.algorithm.sampler(run.seed, shared.pools, protocol)
 
 
 def _kind(protocol: Protocol) -> type[SimulatedTimeline]:
@@ -142,6 +172,58 @@ def _kind(protocol: Protocol) -> type[SimulatedTimeline]:
     own = protocol.played_by.startswith("stalesim.")
     kind: Any = function_at(protocol.played_by, "protocol.played_by", own=own)
     return kind
+
+
+def _answer_log(scenario: Scenario) -> AnswerLog | None:
+    """Returns what keeps the answers of the numerics, if the world asks."""
+    if not scenario.asks:
+        return None
+    known = inputs.identified(scenario)
+    parts = [known[key] for key in ("problem", "algorithm", "evaluate", "engine")]
+    of = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+    return AnswerLog(scenario.asks, " and ".join(scenario.asking), of)
+
+
+def _job_steps(scenario: WorldScenario | Scenario, most: int) -> JobSteps | None:
+    """Returns what keeps the local steps of each job, if they change."""
+    return JobSteps(scenario.num_workers, most) if scenario.vary_steps else None
+
+
+def _of_own_steps(
+    scenario: Scenario, counts: ModelCounts, sampler: Sampler, job_steps: JobSteps
+) -> UnevenSampler:
+    """Returns minibatches of which a job has as many as it was given.
+
+    Raises:
+        ScenarioError: The algorithm's jobs cannot have steps of their own.
+    """
+    algorithm, every = scenario.algorithm, scenario.evaluate.every
+    refused = {
+        f"the algorithm {algorithm.kind!r} as it is; take fed_avg or another chain, "
+        f"with local_steps of plain SGD": not algorithm.can_shorten_jobs,
+        "a model that keeps statistics of batches; normalise layers or groups": (
+            counts.num_statistics > 0
+        ),
+        "sampling: shuffled, which would pass over samples; take distinct": (
+            algorithm.sampling == "shuffled"
+        ),
+        "noise, which is for full batches; remove one of them": bool(
+            algorithm.noise_law
+        ),
+        "epochs in stop and evaluate.every, for how many samples a job has is not "
+        "known before; take commits or time": bool(
+            scenario.stop.epochs or every.epochs
+        ),
+        f"more than the algorithm's {sampler.steps} local steps, got "
+        f"{job_steps.most}; raise algorithm.local_steps": (
+            job_steps.most > sampler.steps
+        ),
+    }
+    for what in (what for what, holds in refused.items() if holds):
+        raise ScenarioError(f"local steps that change must be without {what}")
+    found = UnevenSampler.of(sampler)
+    found.job_steps = job_steps
+    return found
 
 
 def _work(scenario: Scenario, shared: Shares, sampler: Sampler) -> DrawnWork | None:
@@ -163,7 +245,7 @@ def _quota(scenario: Scenario, shape: ProblemShape, shared: Shares) -> Quota | N
     if known is None and stated is None:
         return None
     counts = shared.num_samples, shape.batch, shape.num_weights
-    guarantees = algorithm.guarantees(*counts)
+    guarantees, by_commit = algorithm.guarantees(*counts), algorithm.noise_by_commit
     if privacy is not None and stated is not None:
         known = Calibrated(
             "privacy.budget",
@@ -176,4 +258,4 @@ def _quota(scenario: Scenario, shape: ProblemShape, shared: Shares) -> Quota | N
     each = (known.releases or UNLIMITED,) * shape.num_clients
     if known.epsilon is not None:
         each = ledger.limits(guarantees, known)
-    return Quota(each, known.in_all or UNLIMITED)
+    return Quota(each, known.in_all or UNLIMITED, by_commit)

@@ -22,7 +22,6 @@ from ..timeline import (
     NO_COMMIT,
     NO_WORKER,
     Chunk,
-    Incident,
     Incidents,
     Jobs,
     Kind,
@@ -33,14 +32,15 @@ from ..timeline import (
     effects,
     further_uploads,
 )
-from ..trace import COLUMNS, Categorical, Study, inward, load
+from ..trace import Categorical, Study, load
+from ..trace.jobs import arrays, incidents_of, job_steps_of, jobs_of, numbers
 from .base import FOREVER, RunTimeline
 
 WIDE = ("worker", "job", "read_version", "read_slot")
 """Columns that a row has for each of its workers."""
 NAMES = ("client_label", "client_group")
 """Columns of the table `clients` that say who each is."""
-TIMED = ("time", "recording")
+TIMED = ("time", "joules", "price", "recording")
 """Ends of recordings that are known to have nothing more until then."""
 
 
@@ -67,6 +67,11 @@ class RecordedTimeline(RunTimeline):
         """What makes it: nothing, it is read."""
         return "a recording"
 
+    @property
+    def reported(self) -> str:
+        """What clients have reported where it was recorded, of whatever messages."""
+        return self.entry.get("feedback", "")
+
     def _cadence(self) -> Cadence:
         """Returns the protocol's cadence, with what the record says otherwise.
 
@@ -78,7 +83,7 @@ class RecordedTimeline(RunTimeline):
         return cadence._replace(num_registers=recorded, reads_alike=alike)
 
     def _reads_alike(self) -> bool:
-        columns = self._columns("rows")
+        columns = arrays(self.study, "rows", self.entry["run"])
         same = np.diff(columns["row"]) == 0
         return not np.diff(columns["read_version"])[same].any()
 
@@ -111,10 +116,13 @@ class RecordedTimeline(RunTimeline):
             StudyError: a part of it is damaged.
             ValueError: its rows are none that a world can have produced.
         """
-        rows, jobs, incidents = self._rows(), self._jobs(), self._incidents()
+        rows, run = self._rows(), self.entry["run"]
+        jobs, incidents = jobs_of(self.study, run), incidents_of(self.study, run)
         inputs.confirm(self.config, "timeline")
         check(rows, self.num_registers)
         reason = StopReason[str(self.entry["stop"]).upper()]
+        if reason in (StopReason.TARGET, StopReason.DIVERGED):
+            reason = StopReason.RECORDING  # its own numerics have ended it
         if self._may_end_earlier:
             rows, jobs, reason = self._cut(rows, jobs, reason)
         last_commit = np.where(jobs.commit == NO_COMMIT, 0, jobs.commit)
@@ -149,39 +157,18 @@ class RecordedTimeline(RunTimeline):
         """Says whether the scenario stops by another rule than the recording did."""
         return _rule(self.entry) != self._stop
 
-    def _columns(self, table: str) -> dict[str, np.ndarray]:
-        found = self.study.arrow(table, self.entry["run"])
-        return {
-            name: inward(found[name])
-            if COLUMNS[table][name].numbered
-            else found[name].to_numpy()
-            for name in found.column_names
-        }
-
     def _rows(self) -> Rows:
-        columns = self._columns("rows")
+        columns = arrays(self.study, "rows", self.entry["run"])
         row, place = columns["row"], columns["place"]
         first = place == 0
         flat = {name: columns[name][first] for name in Rows._fields if name not in WIDE}
-        flat["kind"] = _numbers(flat["kind"], Kind)
+        flat["kind"] = numbers(flat["kind"], Kind)
         wide = {}
         for name in WIDE:
             spread = np.full((int(first.sum()), self.width), NO_WORKER, np.int64)
             spread[row, place] = columns[name]
             wide[name] = spread.astype(columns[name].dtype)
         return Rows(**flat, **wide)
-
-    def _jobs(self) -> Jobs:
-        columns = self._columns("jobs")
-        columns["refresh"] = (columns["kind"] == "refresh").astype(np.int32)
-        columns["outcome"] = _numbers(columns["outcome"], Outcome)
-        columns["uploads"] = columns["upload_messages"]
-        return Jobs(**{name: columns[name] for name in Jobs._fields})
-
-    def _incidents(self) -> Incidents:
-        columns = self._columns("incidents")
-        columns["incident"] = _numbers(columns["incident"], Incident)
-        return Incidents(**{name: columns[name] for name in Incidents._fields})
 
     def _cut(
         self, rows: Rows, jobs: Jobs, reason: StopReason
@@ -257,8 +244,9 @@ def replayed(planned: RunTimeline, config: Recording, run: Run) -> RecordedTimel
     known_parts: dict[str, Any] = {
         part.name: getattr(planned, part.name) for part in fields(RunTimeline)
     }
+    steps = job_steps_of(study, int(entry["run"]), planned.num_clients)
     return RecordedTimeline(
-        **{**known_parts, "stop": stop},
+        **{**known_parts, "stop": stop, "job_steps": steps},
         config=config,
         study=study,
         entry=entry,
@@ -271,6 +259,17 @@ def _given(stop: Stop) -> dict[str, Any]:
     return stop.model_dump(mode="json", exclude={"target"})
 
 
+def recorded_run(config: Recording, run: Run) -> int:
+    """Returns the number of the recorded run that stands for a run.
+
+    Raises:
+        ScenarioError, StudyError: As `replayed` does.
+    """
+    assert config.replay is not None
+    study = load(files.folder(config.replay))
+    return int(_chosen(study, config.replay, run)["run"])
+
+
 def _rule(entry: dict[str, Any]) -> dict[str, Any]:
     """Returns the rule by which a recorded run stopped; nothing if it had none."""
     stop = dict(entry["scenario"].get("stop") or {})
@@ -280,12 +279,14 @@ def _rule(entry: dict[str, Any]) -> dict[str, Any]:
 
 def _chosen(study: Study, folder: str, run: Run) -> dict[str, Any]:
     """Returns the entry of the recorded run that stands for a run."""
+    entries = study.manifest["runs"]
     if study.manifest.get("kind") != "timeline":
+        entries = [entry for entry in entries if "feedback" in entry]
+    if not entries:
         raise ScenarioError(
             f"timeline.replay must be a folder that `stalesim timeline` wrote, got "
             f"{folder}, which holds no rows; record one"
         )
-    entries = study.manifest["runs"]
     ended = [entry for entry in entries if entry["stop"] != "incomplete"]
     for name in (run.label, run.variant):
         for entry in ended:
@@ -298,11 +299,6 @@ def _chosen(study: Study, folder: str, run: Run) -> dict[str, Any]:
         f"timeline.replay must hold a run {run.label!r} with replicate "
         f"{run.replicate}, but {folder} holds {known or 'none that ended'}; record it"
     )
-
-
-def _numbers(words: np.ndarray, kind: Any) -> np.ndarray:
-    """Returns the numbers of an enumeration's names."""
-    return np.array([kind[word] for word in words], np.int32)
 
 
 def _under_way(jobs: Jobs, over: float, commits: int) -> Jobs:

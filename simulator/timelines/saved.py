@@ -17,7 +17,7 @@ from .. import inputs
 from ..config.errors import StudyError
 from ..scenario.setting import BaseScenario
 from ..scenario.study import Run, expand
-from ..timeline import NO_WORKER, Chunk, StopReason, effects
+from ..timeline import NO_WORKER, TIMED, Chunk, JobSteps, StopReason, effects
 from ..trace import (
     COLUMNS,
     DISK,
@@ -77,6 +77,7 @@ class TimelineSource(NamedTuple):
         workload: Work and messages of a contribution.
         horizon: Virtual seconds at which the run ends at the latest, or None.
         names: Columns of the table `clients` that name each client.
+        job_steps: Local steps of each job, where they change.
     """
 
     entry: dict[str, Any]
@@ -84,6 +85,7 @@ class TimelineSource(NamedTuple):
     workload: Workload
     horizon: float | None = None
     names: Mapping[str, Categorical] = {}
+    job_steps: JobSteps | None = None
 
     def write(self, writer: Writer, *, whole: bool) -> Iterator[float]:
         """Writes the timeline; yields its fraction, and completes its entry."""
@@ -91,7 +93,7 @@ class TimelineSource(NamedTuple):
         entry, names = self.entry, dict(self.names)
         sizes = self.workload.upload_bytes, self.workload.download_bytes
         tables: Tables = (
-            WholeRecord(entry, sizes, names, writer)
+            WholeRecord(entry, sizes, names, writer, self.job_steps)
             if whole
             else Statistics(entry, names, writer)
         )
@@ -313,6 +315,8 @@ def _was_cut_short(folder: Path) -> bool:
 
 
 def _source(run: Run, timeline: RunTimeline) -> TimelineSource:
+    if timeline.answer_log is not None:
+        raise timeline.answer_log.refused()
     workload = timeline.workload
     # What is only counted may be more at once, as a sweep of all clients takes longer.
     counted = run.scenario.record == "summary"
@@ -329,18 +333,21 @@ def _source(run: Run, timeline: RunTimeline) -> TimelineSource:
         "player": timeline.made_by,
         "upload_bytes": workload.upload_bytes,
         "download_bytes": workload.download_bytes,
+        **({"overhead_s": workload.overhead_s} if workload.overhead_s else {}),
         "stop_reason": "the run has not ended",
         "stop": "incomplete",
-        "samples_per_job": workload.samples_per_job,
+        **timeline.samples_noted,
         "facts": run.scenario.described(),
         "scenario": run.scenario.model_dump(mode="json"),
+        **({"tariffs": timeline.tariffs} if timeline.tariffs else {}),
     }
     return TimelineSource(
         entry,
         partial(timeline.chunks, max(1, pairs // timeline.width)),
         workload,
-        timeline.stop.time,
+        timeline.horizon,
         timeline.names,
+        timeline.job_steps,
     )
 
 
@@ -364,8 +371,7 @@ def _take_up(
         reason = chunk.stop or reason
         fractions = (last / source.horizon if source.horizon else 0, 0)
         yield min(1.0, max(*fractions, commits / goal if goal else 0))
-    timed = reason in (StopReason.TIME, StopReason.RECORDING)
-    at_horizon = timed and source.horizon is not None
+    at_horizon = reason in TIMED and source.horizon is not None
     ends.update(
         stop=reason.name.lower(),
         stop_reason=reason.value,

@@ -3,8 +3,9 @@
 import hashlib
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from operator import itemgetter
 from typing import Any, Literal
 
 import simpy
@@ -13,16 +14,22 @@ from simpy.events import NORMAL, EventPriority
 
 from .. import inputs
 from ..recorders.recorder import Batch, Recorder
-from ..timeline import Chunk, StopReason, check
+from ..timeline import NO_SLOT, Chunk, StopReason, check
+from ..world.answers import Answers
 from ..world.clients import Server
 from ..world.drawn_work import DrawnWork
 from ..world.message_budget import BudgetExhausted, MessageBudget, Quota
-from ..world.world import World
+from ..world.world import Question, World
+from . import spending
 from .arrays import PLAYERS
 from .arrays.blocks import STUCK, Block, chunks, standstill
 from .arrays.rule import feedback, free_rule
 from .base import RunTimeline
 
+FIRST_PLAY = 4096
+"""Rows at a time of the play that counts registers."""
+TOGETHER = 8
+"""Registers of messages come by as many: so replicates share a compiled program."""
 AFTER_ALL = EventPriority(NORMAL + 2)
 """Priority of what happens last at an instant."""
 
@@ -66,6 +73,8 @@ class SimulatedTimeline(RunTimeline):
             parts["quota"] = self.quota.digested
         if self.work is not None:
             parts["work"] = self.work.digest
+        if self.answer_log is not None:
+            parts["answers"] = self.answer_log.of
         parts["files"] = [
             sha256
             for key, part in self._world.items()
@@ -93,7 +102,7 @@ class SimulatedTimeline(RunTimeline):
             self.clients,
             self.server,
             self.num_clients,
-            limited=self.quota is not None,
+            limited=self.quota is not None and not self.quota.by_commit,
         )
 
     @property
@@ -109,10 +118,33 @@ class SimulatedTimeline(RunTimeline):
         Raises:
             ScenarioError: a law gave an impossible duration, or time stands still.
             DataError: a file of measurements has changed since the study began.
+            ScenarioError: The world asks, and nothing has answered by the next chunk.
         """
+        if self.spent is not None:
+            return spending.ended(self._unlimited, self.spent, num_rows)
         if self.made_by != "arrays":
             return self._played(num_rows)
         return chunks(self._blocks(), num_rows)
+
+    @cached_property
+    def spent(self) -> tuple[float, StopReason] | None:
+        """When its clients have taken all that they may, and of what; or None."""
+        played, quota = self._unlimited, self.quota
+        ends = [spending.end(played)] if self.stop.by_expenses else []
+        if quota is not None and quota.by_commit:
+            ends.append(spending.before_exceeded(played, quota.each))
+        return min(filter(None, ends), key=itemgetter(0), default=None)
+
+    @property
+    def _unlimited(self) -> "SimulatedTimeline":
+        """The same without a limit by commits."""
+        limited = self.quota is not None and self.quota.by_commit
+        return replace(self, quota=None) if limited else self
+
+    @property
+    def horizon(self) -> float | None:
+        """Moment at which it ends at the latest, virtual seconds, if that is known."""
+        return self.stop.time if self.spent is None else self.spent[0]
 
     def _blocks(self) -> Iterator[Block]:
         """Yields the timeline of a world without feedback, by arrays."""
@@ -133,6 +165,7 @@ class SimulatedTimeline(RunTimeline):
             self.workload,
             lattice=not protocol.is_timed,
             work=self.work,
+            job_steps=self.job_steps,
         )
 
     def _confirm_inputs(self) -> None:
@@ -140,40 +173,89 @@ class SimulatedTimeline(RunTimeline):
         for key, part in self._world.items():
             inputs.confirm(part, key)
 
-    def _played(self, num_rows: int) -> Iterator[Chunk]:
-        """Plays the world by SimPy."""
+    @property
+    def num_registers(self) -> int:
+        """Registers that suffice; where it has its own, those of a first play."""
+        own = self.protocol.own_registers
+        return self._own_registers if own else self.cadence.num_registers
+
+    @cached_property
+    def _own_registers(self) -> int:
+        if self.spent is not None:  # it may have no end of its own
+            return spending.free(self._unlimited, self.spent[0]).num_registers
+        least = known = self.cadence.num_registers
+        for chunk in self._played(FIRST_PLAY, NO_SLOT):
+            used = chunk.rows.read_slot[chunk.rows.read_slot != NO_SLOT]
+            known = max(known, 1 + int(used.max(initial=0)))
+        return known + (least - known) % TOGETHER
+
+    def _played(self, num_rows: int, registers: int | None = None) -> Iterator[Chunk]:
+        """Plays the world by SimPy.
+
+        Args:
+            num_rows: Most rows of a chunk.
+            registers: Registers that it may have; by default `num_registers`.
+        """
         protocol, world = self.protocol, self._new_world()
         recorder = protocol.recorder(world, self.width, self._batch, self.num_samples)
         world.job_of = recorder.current_job
         self._limit_time(world)
-        if self.quota is not None:
+        if self.quota is not None and not self.quota.by_commit:
             world.message_budget = MessageBudget(self.quota)
+        if self.answer_log is not None:
+            world.answers = Answers(self.num_clients)
+        if self.job_steps is not None:
+            self.job_steps.clear()
+            if self.clients and (rule := self.clients.local_steps_by) is not None:
+                rule.start(world, self.job_steps)
         protocol.play(world, recorder)
         self._confirm_inputs()
         reason = None
-        stuck_at, stuck_rows = -1.0, 0
+        stuck_at, stuck_rows, questions = -1.0, 0, 0
         while reason is None:
             # One row more than is asked for: the last one is not finished yet.
-            reason = self._run(world.env, recorder, num_rows + 1)
+            found = self._run(world.env, recorder, num_rows + 1)
+            asked = found if isinstance(found, Question) else None
+            if asked is not None and not (
+                recorder.num_rows or self._is_first(questions)
+            ):
+                asked.resume(world)  # nothing has come since the last question
+                continue
+            reason = found if isinstance(found, StopReason) else None
             if recorder.num_rows and world.env.now == stuck_at:
-                stuck_rows += num_rows
+                stuck_rows += min(num_rows, recorder.num_rows)
                 if stuck_rows > STUCK + 100 * self.num_clients:
                     raise standstill(stuck_rows, stuck_at)
             else:
                 stuck_at, stuck_rows = world.env.now, 0
+            if asked is not None:
+                recorder.settle()
             rows, jobs = recorder.take(world.seconds, final=reason is not None)
-            check(rows, self.num_registers)
+            check(rows, registers or self.num_registers)
             now = float(world.seconds([world.env.now])[0])
             incidents = world.incidents(now, final=reason is not None)
-            yield Chunk(rows, jobs, reason, incidents)
+            yield Chunk(rows, jobs, reason, incidents, now if asked else None)
+            if self.answer_log is not None and world.answers is not None:
+                world.answers.take(jobs)
+                if asked is not None:
+                    self.answer_log.tell(questions, world.answers)
+                    questions += 1
+                    asked.resume(world)
+
+    def _is_first(self, questions: int) -> bool:
+        """Whether a question is the first, and for the evaluation before all rows."""
+        return not questions and "metrics" in getattr(self.answer_log, "asks", ())
 
     def _run(
         self,
         env: simpy.Environment,
         recorder: Recorder,
         num_rows: int,
-    ) -> StopReason | None:
-        """Runs events until a chunk is full; returns why the run ended, if it did."""
+    ) -> "StopReason | Question | None":
+        """Runs events until a chunk is full; returns a question, or why the run ended.
+
+        None where neither has come.
+        """
         step = env.step
         (by_turns, most_turns), (by_contributions, most) = self.limits
         per_contribution, per_other, spendable = self.weights
@@ -205,6 +287,8 @@ class SimulatedTimeline(RunTimeline):
             return StopReason.TIME
         except BudgetExhausted:
             return StopReason.PRIVACY
+        except Question as asked:
+            return asked
         return None
 
     def _limit_time(self, world: World) -> None:

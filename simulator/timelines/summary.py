@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from ..timeline import Chunk, Jobs, Outcome, staleness
+from ..timeline import NO_WORKER, Chunk, Jobs, Outcome, staleness
 from ..trace import Categorical
 from .start import Start
 
@@ -121,6 +121,7 @@ class Summary:
             (4, num_clients), np.int64
         )
         self._outcomes = np.zeros(len(Outcome), np.int64)
+        self._missed = 0  # incidents of no client: starts of an open system
         self._computing = NO_JOBS  # not known yet to have computed in time
 
     def add(self, chunk: Chunk) -> None:
@@ -134,7 +135,9 @@ class Summary:
         self._contribute(applied)
         _add(self._jobs, jobs.client)
         _add(self._uploads, jobs.client, jobs.uploads)
-        _add(self._incidents, chunk.incidents.client)
+        whose = chunk.incidents.client
+        _add(self._incidents, whose[whose != NO_WORKER])
+        self._missed += int(np.count_nonzero(whose == NO_WORKER))
         own = _some(jobs, work)
         self._outcomes += np.bincount(own.outcome, minlength=self._outcomes.size)
         # Jobs may have ended after the last row of their chunk.
@@ -175,6 +178,7 @@ class Summary:
             "outcomes": {outcome.name: count for outcome, count in outcomes if count},
             "waiting_s": float(self.later.waiting.sum()),
             "queued_s": float(self.later.queued.sum()),
+            "missed": self._missed,
         }
 
     def clients(self, run: int, virtual_s: float) -> dict[str, Any]:

@@ -4,7 +4,16 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ..timeline import KINDS, NO_COMMIT, NO_WORKER, Chunk, Jobs, Rows, staleness
+from ..timeline import (
+    KINDS,
+    NO_COMMIT,
+    NO_WORKER,
+    Chunk,
+    Jobs,
+    JobSteps,
+    Rows,
+    staleness,
+)
 from ..trace import Categorical, Writer
 from ..trace.jobs import attempts, incident_columns, job_columns
 from .summary import Summary
@@ -38,6 +47,7 @@ class WholeRecord:
         sizes: Bytes of an upload and of a download.
         names: Columns of the table `clients` that name each client.
         writer: Writer of the tables.
+        job_steps: Local steps of each job, where they change.
     """
 
     def __init__(
@@ -46,7 +56,9 @@ class WholeRecord:
         sizes: tuple[int, int],
         names: dict[str, Categorical],
         writer: Writer,
+        job_steps: JobSteps | None = None,
     ) -> None:
+        self._job_steps = job_steps
         self._run, self._sizes, self._names = entry["run"], sizes, names
         self._writer, self._written = writer, 0
         self._tally = _Tally(entry["num_clients"], entry["commits_at_once"])
@@ -55,9 +67,9 @@ class WholeRecord:
         """Writes the next chunk."""
         rows, run, write = chunk.rows, self._run, self._writer.append
         self._tally.add(chunk.jobs)
-        write("rows", _row_columns(run, rows, self._written))
-        jobs = job_columns(run, chunk.jobs, attempts(chunk.jobs), *self._sizes)
-        write("jobs", jobs)
+        write("rows", row_columns(run, rows, self._written))
+        sent, own = attempts(chunk.jobs), self._job_steps
+        write("jobs", job_columns(run, chunk.jobs, sent, *self._sizes, own))
         write("incidents", incident_columns(run, chunk.incidents))
         self._written += rows.time.size
 
@@ -150,7 +162,7 @@ class _Tally:
         }
 
 
-def _row_columns(run: int, rows: Rows, first: int) -> dict[str, Any]:
+def row_columns(run: int, rows: Rows, first: int) -> dict[str, Any]:
     """Returns a row per worker of each row, and one row where no worker takes part."""
     present = rows.worker != NO_WORKER
     present[:, 0] = True

@@ -40,7 +40,7 @@ COLUMNS: dict[str, dict[str, TraceColumn]] = {
             "",
             "from 1: who contributed with this row, where it is one alone; who asked "
             "for a REFRESH; "
-            "who began an AVERAGE; else null",
+            "who began an AVERAGE; who sent (SEND) or got (MERGE) a model; else null",
             numbered=True,
         ),
         "staleness_mean": TraceColumn(
@@ -81,6 +81,12 @@ COLUMNS: dict[str, dict[str, TraceColumn]] = {
         "noise_norm": TraceColumn(
             "float32", "", "Euclidean norm of the gradient's noise"
         ),
+        "compression_error": TraceColumn(
+            "float32", "", "of messages: squared norm of the error over its own"
+        ),
+        "broadcast_error": TraceColumn(
+            "float32", "", "the same of the model's changes"
+        ),
         "stage": TraceColumn("float32", "", "of MAPA's server, from 1"),
         "reward": TraceColumn("float32", "", "mean reward of the batch's samples"),
         "ratio_max": TraceColumn(
@@ -90,6 +96,16 @@ COLUMNS: dict[str, dict[str, TraceColumn]] = {
             "float32",
             "fraction",
             "of samples whose ratio was truncated or clipped",
+        ),
+        "effective_contributions": TraceColumn(
+            "float32",
+            "",
+            "of a COMMIT: (sum of weights)^2 / sum of squares of its contributions",
+        ),
+        "contribution_cosine": TraceColumn(
+            "float32",
+            "",
+            "of this row's weighted sum of contributions and the last one before it",
         ),
         "effective_fraction": TraceColumn(
             "float32",
@@ -150,6 +166,9 @@ COLUMNS: dict[str, dict[str, TraceColumn]] = {
         ),
         "download_messages": TraceColumn("int32", "messages", "sent to the client"),
         "outcome": TraceColumn("string", "", "APPLIED, IN_FLIGHT, LOST, ..."),
+        "local_steps": TraceColumn(
+            "int32", "steps", "its own; where they change alone"
+        ),
     },
     "evaluations": {
         "run": _RUN,
@@ -206,6 +225,11 @@ COLUMNS: dict[str, dict[str, TraceColumn]] = {
             "",
             "what the log calls it, where that is no number in order, or the data",
         ),
+        "role": TraceColumn(
+            "string",
+            "",
+            "what the algorithm makes of it, such as the attack of an enemy",
+        ),
         "num_jobs": TraceColumn("int64", "", "jobs started, refreshes among them"),
         "num_applied": TraceColumn("int64", "", "contributions applied"),
         "staleness_mean": TraceColumn(
@@ -217,6 +241,13 @@ COLUMNS: dict[str, dict[str, TraceColumn]] = {
         # not of recorded timelines:
         "num_features": TraceColumn("int32", "", "columns that it holds"),
         "num_samples": TraceColumn("int32", "", "rows that it holds"),
+        # where a partition has a `pairing`:
+        "compute_median_s": TraceColumn(
+            "float64", "virtual s", "median of its law of computing"
+        ),
+        "paired_by": TraceColumn(
+            "float64", "", "measure of its share, by which it was paired with that"
+        ),
         "embedding_staleness_mean": TraceColumn(
             "float64", "commits", "age of its embeddings when others used them"
         ),
@@ -278,7 +309,9 @@ COLUMNS: dict[str, dict[str, TraceColumn]] = {
         "releases": TraceColumn(
             "int64",
             "messages",
-            "sent so far, applied or not; in the last rows until the run ended",
+            "sent so far, applied or not; in the last rows until the run ended; where "
+            "the noise is the server's, the sum over commits of the square of the "
+            "client's messages in each",
         ),
         "mu": TraceColumn(
             "float64", "", "Gaussian differential privacy level so far (VAFL), or null"
@@ -295,7 +328,8 @@ COLUMNS: dict[str, dict[str, TraceColumn]] = {
             "string",
             "",
             "what differs between the data sets that epsilon or mu is of: one sample "
-            "of one client, or one client's whole contribution, replaced",
+            "of one client, or one client's whole contribution, replaced; or one "
+            "client with all that it sends, zeroed",
         ),
     },
     "incidents": {
@@ -303,13 +337,17 @@ COLUMNS: dict[str, dict[str, TraceColumn]] = {
         "time": TraceColumn("float64", "virtual s", "when it happened"),
         "client": _CLIENT,
         "incident": TraceColumn(
-            "string", "", "what happened: CRASHED, RESENT, LEFT, ..."
+            "string",
+            "",
+            "what happened: CRASHED, RESENT, LEFT, ...; MISSED (a start of an open "
+            "system) has no client",
         ),
         "messages": TraceColumn(
             "int32", "messages", "that it is about; 1 where it is about none"
         ),
     },
-    # of recorded timelines alone, one row per worker of a row of `timeline.Rows`:
+    # of recorded timelines, and of runs whose world asks, one row per worker of a row
+    # of `timeline.Rows`:
     "rows": {
         "run": _RUN,
         "row": TraceColumn("int64", "", "row of the timeline, from 0"),

@@ -38,8 +38,8 @@ def of_program() -> Commit:
     package = PACKAGE
     parts = [str(package.parent / name) for name in PARTS]
     try:
-        _git(package, "ls-files", "--error-unmatch", package / "__init__.py")
-        told = _git(package, "status", "--porcelain=v2", "--branch", "--", *parts)
+        git(package, "ls-files", "--error-unmatch", package / "__init__.py")
+        told = git(package, "status", "--porcelain=v2", "--branch", "--", *parts)
     except (OSError, subprocess.SubprocessError):
         return Commit(None, None)
     heads = [line.split()[2] for line in told if line.startswith("# branch.oid ")]
@@ -73,7 +73,7 @@ def _code(package: Path) -> str:
     return found.hexdigest()
 
 
-def _git(folder: Path, *words: str | Path) -> list[str]:
+def git(folder: Path, *words: str | Path) -> list[str]:
     """Returns the output of git on a folder, line by line.
 
     Raises:

@@ -24,12 +24,22 @@ class LockedError(Exception):
     """Another process holds a lock."""
 
 
+class BusyError(StudyError):
+    """Another process writes a folder."""
+
+
 class Disk:
     """The files of the operating system. Every method may raise an OSError."""
 
-    def make(self, folder: Path, *, parents: bool = False) -> None:
-        """Makes a folder, unless it is there."""
-        folder.mkdir(exist_ok=True, parents=parents)
+    def make(self, folder: Path, *, parents: bool = False, new: bool = False) -> None:
+        """Makes a folder, unless it is there.
+
+        Args:
+            folder: Path of the folder.
+            parents: Whether those above are made as well.
+            new: Whether to raise a FileExistsError if it is there.
+        """
+        folder.mkdir(exist_ok=not new, parents=parents)
 
     def write(self, path: Path, data: bytes) -> None:
         """Writes a file; a kill may leave any part of it."""
@@ -54,7 +64,7 @@ class Disk:
             os.close(number)
 
     def rename(self, old: Path, new: Path) -> None:
-        """Renames a file; one of the new name is replaced."""
+        """Renames a file or folder; a file of the new name is replaced."""
         old.replace(new)
 
     def remove(self, path: Path) -> None:
@@ -163,7 +173,7 @@ def locked(folder: Path, disk: Disk = DISK) -> Iterator[None]:
     """Makes the folder, and keeps others from writing it until the end.
 
     Raises:
-        StudyError: it cannot be made, or another process writes it.
+        StudyError: it cannot be made, or another process writes it (`BusyError`).
     """
     remedy = "choose another folder by --out"
     try:
@@ -183,7 +193,7 @@ def locked(folder: Path, disk: Disk = DISK) -> Iterator[None]:
             finally:
                 _remove_if_empty(folder, disk)
     except LockedError:
-        raise StudyError(
+        raise BusyError(
             f"{folder}: must be written by one process at a time, but another one is "
             f"at it; wait for it, or {remedy}"
         ) from None

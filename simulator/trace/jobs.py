@@ -1,4 +1,4 @@
-"""The tables `jobs` and `incidents`, of runs and of recorded timelines alike.
+"""The tables `jobs` and `incidents`, of runs and of recorded timelines alike; and back.
 
 The two differ in one thing, what counts as a message. In a run, messages are traffic:
 those that weigh anything, of downloads those that were received, each as often as its
@@ -11,11 +11,16 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Int
 
-from ..timeline import Incident, Incidents, Jobs, Outcome
+from ..timeline import Incident, Incidents, Jobs, JobSteps, Outcome
+from .columns import COLUMNS
+from .numbering import inward
+from .study import Study
 from .writing import Categorical
 
 KINDS = ("work", "refresh")
 OUTCOMES = tuple(outcome.name for outcome in Outcome)
+STEPS = "local_steps"
+"""Column of jobs that have local steps of their own."""
 INCIDENTS = tuple(incident.name for incident in Incident)
 
 
@@ -58,7 +63,12 @@ def attempts(jobs: Jobs) -> MessageCounts:
 
 
 def job_columns(
-    run: int, jobs: Jobs, counts: MessageCounts, upload_bytes: int, download_bytes: int
+    run: int,
+    jobs: Jobs,
+    counts: MessageCounts,
+    upload_bytes: int,
+    download_bytes: int,
+    job_steps: JobSteps | None = None,
 ) -> dict[str, Any]:
     """Returns rows of the table `jobs`.
 
@@ -68,8 +78,10 @@ def job_columns(
         counts: Messages of these jobs.
         upload_bytes: Bytes of one upload.
         download_bytes: Bytes of one download.
+        job_steps: Local steps of each job, where they change.
     """
     uploads, downloads = counts
+    steps = {} if job_steps is None else {STEPS: job_steps.of(jobs.client, jobs.job)}
     return {
         "run": np.full(jobs.client.size, run, np.int32),
         "client": jobs.client,
@@ -88,6 +100,7 @@ def job_columns(
         "upload_messages": uploads.astype(np.int32),
         "download_messages": downloads.astype(np.int32),
         "outcome": Categorical(jobs.outcome, OUTCOMES),
+        **steps,
     }
 
 
@@ -105,3 +118,53 @@ def incident_columns(run: int, incidents: Incidents) -> dict[str, Any]:
         "incident": Categorical(incidents.incident, INCIDENTS),
         "messages": incidents.messages,
     }
+
+
+def arrays(study: Study, table: str, run: int) -> dict[str, np.ndarray]:
+    """Returns the columns of a run's table as they were written; clients from 0.
+
+    Raises:
+        StudyError: There is no such table, or rows of it are missing or damaged.
+    """
+    found = study.arrow(table, run)
+    return {
+        name: inward(found[name])
+        if COLUMNS[table][name].numbered
+        else found[name].to_numpy()
+        for name in found.column_names
+    }
+
+
+def jobs_of(study: Study, run: int) -> Jobs:
+    """Returns the jobs of a run, in the order in which they ended."""
+    columns = arrays(study, "jobs", run)
+    columns["refresh"] = (columns["kind"] == "refresh").astype(np.int32)
+    columns["outcome"] = numbers(columns["outcome"], Outcome)
+    columns["uploads"] = columns["upload_messages"]
+    return Jobs(**{name: columns[name] for name in Jobs._fields})
+
+
+def job_steps_of(study: Study, run: int, num_clients: int) -> JobSteps | None:
+    """Returns the local steps of a run's jobs; None where they did not change."""
+    if STEPS not in study.arrow("jobs", run).column_names:
+        return None
+    columns = arrays(study, "jobs", run)
+    if not np.isfinite(columns[STEPS]).any():  # of other runs of the study alone
+        return None
+    found = JobSteps(num_clients, int(columns[STEPS].max()))
+    entries = (columns[name].astype(int).tolist() for name in ("client", "job", STEPS))
+    for entry in zip(*entries, strict=True):
+        found.put(*entry)
+    return found
+
+
+def incidents_of(study: Study, run: int) -> Incidents:
+    """Returns the incidents of a run, in order."""
+    columns = arrays(study, "incidents", run)
+    columns["incident"] = numbers(columns["incident"], Incident)
+    return Incidents(**{name: columns[name] for name in Incidents._fields})
+
+
+def numbers(words: np.ndarray, kind: Any) -> Int[np.ndarray, " n"]:
+    """Returns the numbers of an enumeration's names."""
+    return np.array([kind[word] for word in words], np.int32)

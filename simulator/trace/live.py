@@ -1,9 +1,9 @@
 """What a study tells of itself while it is run, for those who watch it.
 
-Small files in a folder `.live`: how far all is (`progress.json`, replaced about once a
-second), and a file per task under way, a line for each of its evaluations. They go when
-the study ends. No run reads them, and an error in writing them is passed over: results
-stand in the tables and the journal alone.
+Small files in a folder `.live`: how far all is (`progress-ID.json` of each process that
+leads it, replaced about once a second), and a file per task under way, a line for each
+of its evaluations. They go when the study ends. No run reads them, and an error in
+writing them is passed over: results stand in the tables and the journal alone.
 """
 
 import contextlib
@@ -11,6 +11,7 @@ import json
 import shutil
 import threading
 import time
+import uuid
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -19,10 +20,12 @@ from .disk import PARTIAL
 
 LIVE = ".live"
 """Folder, in that of a study, of what it tells while it is run."""
-PROGRESS = "progress.json"
+PROGRESS = "progress-"
 ROWS = ".jsonl"
 EVERY_S = 1.0
 """Real seconds from one writing of a file to the next."""
+SILENT_S = 15.0
+"""Real seconds without a sign of life after which a process counts as gone."""
 
 
 class Beacon:
@@ -33,12 +36,14 @@ class Beacon:
     Args:
         folder: Folder of the study.
         session: Session of the study.
+        alone: Whether no other process leads the study.
     """
 
-    def __init__(self, folder: Path, session: int) -> None:
-        clear(folder)  # what a session has left that was killed
-        self._folder = folder
-        self._file = folder / LIVE / PROGRESS
+    def __init__(self, folder: Path, session: int, *, alone: bool = True) -> None:
+        if alone:
+            clear(folder)  # what a session has left that was killed
+        self._folder, self._alone = folder, alone
+        self._file = folder / LIVE / f"{PROGRESS}{uuid.uuid4().hex}.json"
         self._since, self._last = time.time(), {"session": session}
         self._started: dict[int, float] = {}
         self._over = threading.Event()
@@ -55,7 +60,12 @@ class Beacon:
         """Ends the notes, and removes them."""
         self._over.set()
         self._thread.join()
-        clear(self._folder)
+        if self._alone:
+            clear(self._folder)
+            return
+        with contextlib.suppress(OSError):
+            self._file.unlink(missing_ok=True)
+            self._file.parent.rmdir()  # if it is empty
 
     def _go_on(self) -> None:
         while not self._over.wait(EVERY_S):
@@ -105,12 +115,30 @@ def progress(folder: Path) -> dict[str, Any] | None:
 
     Keys: session, since and now (real seconds since 1970), and, once anything is heard,
     those of `StudyProgress`; a task is a list of its number, the part of it
-    that is done, commits, and since when it was at work.
+    that is done, commits, and since when it was at work. Of several processes that lead
+    it, those that live by the clock of the last one have their tasks and commits added.
     """
-    with contextlib.suppress(OSError, ValueError):
-        found = json.loads((folder / LIVE / PROGRESS).read_text())
-        return found if isinstance(found, dict) else None
-    return None
+    found: list[dict[str, Any]] = []
+    for path in (folder / LIVE).glob(f"{PROGRESS}*.json"):
+        with contextlib.suppress(OSError, ValueError):
+            one = json.loads(path.read_text())
+            found += [one] if isinstance(one, dict) else []
+    if len(found) < 2:
+        return found[0] if found else None
+    last = max(found, key=lambda one: (one["session"], one["now"]))
+    told = [
+        one
+        for one in found
+        if one["session"] == last["session"] and one["now"] > last["now"] - SILENT_S
+    ]
+    heard = max(told, key=lambda one: one.get("fraction", -1.0))
+    return {
+        **heard,
+        "now": last["now"],
+        "since": min(one["since"] for one in told),
+        "commits": sum(one.get("commits", 0) for one in told),
+        "tasks": [task for one in told for task in one.get("tasks", ())],
+    }
 
 
 def evaluations(folder: Path, session: int) -> Iterator[dict[str, Any]]:

@@ -18,6 +18,12 @@ if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
+LOCKS = ".locks"
+"""Folder, in that of a study, of its tasks' locks, and of what tasks have left, while
+it is run. A task is done once in a session: a process that was given up, but still
+lives, would otherwise remove what another one has written since."""
+TAKERS = "takers"
+"""Entry of a manifest: the session in which any processes may take tasks."""
 LEFT_OUT = ("rows", "commits", "jobs", "incidents", "samples")
 """Tables that `record: summary` leaves out."""
 
@@ -133,11 +139,7 @@ class Study:
         return None if known.all() else pa.array(known)
 
     def _check_rows(self, name: str, runs: np.ndarray, only: int | None) -> None:
-        """Refuses a table that has not the rows that its runs have left.
-
-        Raises:
-            DamageError: naming the first run of which rows are missing or too many.
-        """
+        """Refuses a table that has not the rows that its runs have left."""
         counts = np.bincount(runs, minlength=1)
         for entry in self.manifest["runs"]:
             number = entry["run"]
@@ -172,12 +174,29 @@ def load(folder: str | Path, disk: Disk = DISK, *, quietly: bool = False) -> Stu
     """
     path = Path(folder)
     manifest = read_manifest(path, disk)
-    place, files = journal_of(path, manifest["session"]), manifest["parts"]
-    noted = journal.read(disk, place, files, quietly=quietly)
+    session, files = manifest["session"], manifest["parts"]
     entries = {entry["run"]: entry for entry in manifest["runs"]}
-    for run, end in noted.ends.items():
-        entries[run].update(end)
-    return Study(path, manifest, noted.files, disk)
+    for place in (*_noted_by_takers(path, manifest, disk), journal_of(path, session)):
+        of_one = quietly or place.parent != path  # a torn one counts as not written
+        noted = journal.read(disk, place, files, quietly=of_one)
+        files = noted.files
+        for run, end in noted.ends.items():
+            entries[run].update(end)
+    return Study(path, manifest, files, disk)
+
+
+def _noted_by_takers(path: Path, manifest: dict[str, Any], disk: Disk) -> list[Path]:
+    """Returns what tasks have left that have no writer of the study in common."""
+    if manifest.get(TAKERS) != manifest["session"]:
+        return []
+    ending = done_by(manifest["session"])
+    names = disk.names(path / LOCKS)
+    return [path / LOCKS / name for name in names if name.endswith(ending)]
+
+
+def done_by(session: int) -> str:
+    """Returns how the names of the results end that the tasks of a session note."""
+    return f"-{session}.done"
 
 
 def journal_of(folder: Path, session: int) -> Path:

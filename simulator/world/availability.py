@@ -4,15 +4,16 @@ A way is one class: its options, checks, and what it makes: the presence of one 
 and of the arrays of many.
 """
 
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from math import inf
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from jaxtyping import Float
-from pydantic import Field
+from pydantic import Field, model_serializer
 
-from ..config.base import FilePath
+from ..config.base import FilePath, without
 from ..config.errors import DataError, ScenarioError
 from ..config.parts import Part
 from ..laws.base import AnyLaw, Population, check_cycle
@@ -101,6 +102,13 @@ class Traced(Availability):
     kind: Literal["trace"] = "trace"
     path: FilePath
     """File with the intervals."""
+    period: Annotated[float, Field(gt=0)] | None = None
+    """Virtual seconds after which the file begins again, as traces of a week do; by
+    default a client is gone after its last interval."""
+
+    @model_serializer(mode="wrap")
+    def _as_before(self, dump: Callable[["Traced"], Any]) -> dict[str, Any]:
+        return without(dump(self), period=None)
 
     def make(self, population: Population) -> Presence:
         """Reads the intervals.
@@ -119,6 +127,14 @@ class Traced(Availability):
                 f"{path} must have every end after its start, got {end[row]:g} after "
                 f"{start[row]:g} in row {row + 1}; correct it"
             )
+        outside = (start < 0) | (end > (self.period or inf))
+        if self.period is not None and outside.any():
+            row = int(outside.argmax())
+            raise DataError(
+                f"{path} must lie within the period of {self.period:g} s, got "
+                f"{start[row]:g} to {end[row]:g} in row {row + 1}; correct it or "
+                f"clients.availability.period"
+            )
         intervals = []
         for client in range(population.first, population.first + population.size):
             mine = np.stack([start, end], axis=1)[owner == client + 1]
@@ -131,7 +147,8 @@ class Traced(Availability):
                         f"{before:g} of another; join them"
                     )
             intervals.append(mine)
-        return TracedPresence(intervals, population.first)
+        periods = [self.period] * population.size
+        return TracedPresence(intervals, population.first, periods)
 
 
 class PeriodicPresence(Presence):
@@ -161,13 +178,25 @@ class PeriodicPresence(Presence):
 
 
 class TracedPresence(Presence):
-    """There in given intervals."""
+    """There in given intervals, once or in every period of a client's own."""
 
-    def __init__(self, intervals: list[Float[np.ndarray, "_ 2"]], first: int) -> None:
-        self._intervals, self._first = intervals, first
+    def __init__(
+        self,
+        intervals: list[Float[np.ndarray, "_ 2"]],
+        first: int,
+        periods: Sequence[float | None],
+    ) -> None:
+        self._intervals, self._first, self._periods = intervals, first, periods
 
     def since(self, client: int, time: float) -> float:
         """Returns `time` or the start of the next interval, infinite if none comes."""
-        mine = self._intervals[client - self._first]
-        at = int(np.searchsorted(mine[:, 1], time, side="right"))
-        return max(time, float(mine[at, 0])) if at < len(mine) else inf
+        mine, since = self._intervals[client - self._first], 0.0
+        period = self._periods[client - self._first]
+        if period is not None:
+            since = time // period * period
+        at = int(np.searchsorted(mine[:, 1], time - since, side="right"))
+        if at < len(mine):
+            return max(time, since + float(mine[at, 0]))
+        if period is None or not len(mine):
+            return inf
+        return since + period + float(mine[0, 0])

@@ -21,6 +21,7 @@ from ..laws.distributions import Parameter
 from ..streams import Purpose
 from .named import WorldName, with_named
 from .presence import Turns
+from .rates import Carbon, Rates
 
 Count = Annotated[int, Field(ge=1)]
 Chance = Annotated[float, Field(ge=0, lt=1)]
@@ -116,15 +117,62 @@ class Power(Config):
         return self
 
 
+class OpenArrivals(Config):
+    """Starts of jobs at times of their own, however long jobs take: an open system.
+
+    A start that finds `in_flight` jobs under way, or no client that is free and there,
+    is missed; incidents say how many were (`MISSED`).
+
+    Source: FLSim's generators of events; the demand of Huba et al., Papaya: Practical,
+    Private, and Scalable Federated Learning (2022).
+    """
+
+    gap: AnyLaw
+    """Law of virtual seconds from one start to the next, > 0: `constant`, or `expon`
+    for Poisson arrivals."""
+    rate: Power | None = None
+    """By what the rate of starts is multiplied over time, such as by the hour of a day;
+    by default 1."""
+
+
 class Selection(Config):
     """The choice of the clients that work, where fewer are in flight than there are."""
 
     in_flight: Count
-    """Jobs under way at any time; the next is given out when one ends."""
+    """Jobs under way at any time, and the next is given out when one ends; with
+    `arrivals` the most that may be under way."""
     by: Literal["uniform", "weighted", "cyclic"] = "uniform"
     """Chances of clients: all alike, by `weights`, or one after the other."""
     weights: Quantity = 1
     """`weighted`: chances of the clients, up to a common factor."""
+    arrivals: OpenArrivals | None = None
+    """Starts of an open system; by default a job starts where another has ended."""
+    prefer: Annotated[Any, AnyPart("preferences")] | None = None
+    """Which of those who are drawn so are taken; by default the first."""
+    refill: Count = 1
+    """Free places, of `in_flight`, with which new jobs are given out, to all of them at
+    once; with `in_flight` of them they are rounds. Source: NVIDIA FLARE 2.7,
+    `min_hole_to_fill` of its `BuffDeviceManager`."""
+
+    @model_serializer(mode="wrap")
+    def _as_before(self, dump: Callable[[Any], dict[str, Any]]) -> dict[str, Any]:
+        return without(dump(self), arrivals=None, prefer=None, refill=1)
+
+    @model_validator(mode="after")
+    def _can_refill(self) -> "Selection":
+        if self.refill > self.in_flight:
+            raise LocatedError(
+                f"refill must be at most in_flight ({self.in_flight}), got "
+                f"{self.refill}; lower it",
+                ("refill",),
+            )
+        if self.refill > 1 and self.arrivals is not None:
+            raise LocatedError(
+                "refill must be left out with arrivals, by whose times jobs start; "
+                "remove one of them",
+                ("refill",),
+            )
+        return self
 
 
 class Behaviour(Config):
@@ -168,11 +216,19 @@ class Behaviour(Config):
     """Times at which a client loses its job and is away."""
     loss: Loss | None = None
     """Uploads that do not arrive, or twice."""
+    watts: Rates | None = None
+    """Joules that a client draws, by the second and by the byte."""
+    prices: Rates | None = None
+    """What it costs, in any currency, by the second and by the byte."""
+    carbon: Carbon | None = None
+    """Carbon of the electricity that it draws."""
 
     @model_serializer(mode="wrap")
     def _as_before(self, dump: Callable[[Any], dict[str, Any]]) -> dict[str, Any]:
         usual = {"restart": None, "world": None, "power": None, "compute_by": None}
-        return without(dump(self), **usual, compute_draws=None)
+        younger = {"watts": None, "prices": None, "carbon": None}
+        younger |= {"compute_draws": None, "local_steps_by": None}
+        return without(dump(self), **usual, **younger)
 
     @property
     def adds_draws(self) -> bool:
@@ -213,6 +269,9 @@ class Clients(Behaviour):
     """Column of the data, such as a length, whose mean over the rows that a job has
     drawn multiplies its computing time; with `compute_per: sample` it is their sum.
     Not with `flop`, by which all rows are equally long."""
+    local_steps_by: Annotated[Any, AnyPart("local_steps")] | None = None
+    """Rule by which the local steps of jobs change; at most as many as the algorithm
+    says, or `job.steps` in a world without one."""
     world: WorldName | None = None
     """A world of the theory by its name, which says how long jobs take: see
     docs/methods.md."""
@@ -236,6 +295,19 @@ class Clients(Behaviour):
                     ("compute_draws",),
                 )
         self._slows_what_there_is(parts)
+        prefer = self.selection.prefer if self.selection else None
+        if self.local_steps_by is not None and prefer and prefer.varies_steps:
+            raise LocatedError(
+                "local_steps_by must be left out with selection.prefer.least_steps, "
+                "which gives jobs their local steps, too; remove one of them",
+                ("local_steps_by",),
+            )
+        if self.vary_steps and self.compute_by is not None:
+            raise LocatedError(
+                "compute_by must be left out where local steps change, of which it "
+                "knows nothing; remove one of them",
+                ("compute_by",),
+            )
         if self.groups and self.number not in (None, self.total):
             raise LocatedError(
                 f"number must be the {self.total} clients of all groups, got "
@@ -256,10 +328,27 @@ class Clients(Behaviour):
                     )
 
     @property
+    def listeners(self) -> dict[str, Any]:
+        """Parts of their options that may ask the numerics, by their keys."""
+        prefer = self.selection.prefer if self.selection else None
+        return {"selection.prefer": prefer, "local_steps_by": self.local_steps_by}
+
+    @property
+    def vary_steps(self) -> bool:
+        """Whether jobs may have fewer local steps than the algorithm says."""
+        prefer = self.selection.prefer if self.selection else None
+        return self.local_steps_by is not None or bool(prefer and prefer.varies_steps)
+
+    @property
     def total(self) -> int | None:
         """Number of clients, if it is given here."""
         in_groups = sum(group.number for group in self.groups.values())
         return in_groups or self.number
+
+    @property
+    def rated(self) -> bool:
+        """Whether some clients take energy or money by stated rates."""
+        return any(part.watts or part.prices for part in (self, *self.groups.values()))
 
     def behaviours(self, num_clients: int) -> list[tuple[int, int, Behaviour]]:
         """Returns first client, how many, and behaviour of each group."""
@@ -276,6 +365,19 @@ class Clients(Behaviour):
         return parts
 
 
+class ServerEvaluation(Config):
+    """Evaluations of the model for which the server leaves arrivals waiting.
+
+    What `evaluate` of a scenario measures takes no time; this is its price, or that of
+    evaluations of which nothing is recorded.
+    """
+
+    every: Count
+    """Contributions that the server has taken in from one to the next."""
+    takes: AnyLaw
+    """Law of its virtual seconds. Arrivals queue meanwhile; clients read as ever."""
+
+
 class Server(Config):
     """The resources that all clients share."""
 
@@ -285,6 +387,17 @@ class Server(Config):
     """Bytes per virtual second of the link that all uploads share in equal parts."""
     download_bandwidth: Annotated[float, Field(gt=0)] | None = None
     """The same for downloads."""
+    evaluation: ServerEvaluation | None = None
+    """Evaluations that keep the server busy; by default they take no time."""
+
+    @model_serializer(mode="wrap")
+    def _as_before(self, dump: Callable[[Any], dict[str, Any]]) -> dict[str, Any]:
+        return without(dump(self), evaluation=None)
+
+    @property
+    def queues(self) -> bool:
+        """Whether arrivals may find it busy."""
+        return self.service is not None or self.evaluation is not None
 
 
 def table_mistake(

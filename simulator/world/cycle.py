@@ -11,7 +11,7 @@ from math import inf
 from typing import TYPE_CHECKING
 
 from ..streams import Purpose
-from ..timeline import Incident, Outcome
+from ..timeline import NO_WORKER, Incident, Outcome
 from .faults import Sending
 from .selection import Pool
 
@@ -51,7 +51,8 @@ class Cycle:
         admit: Callable[[int], bool] | None = None,
     ) -> None:
         self._world, self._env = world, world.env
-        self._read, self._arrive = read, arrive
+        self._read = read if world.job_steps is None else self._giving(read)
+        self._arrive = arrive
         self._lost, self._left = lost, left
         self._in_flight = 0
         self._asked = False
@@ -83,12 +84,26 @@ class Cycle:
             Purpose.RESTART, lambda client: self._appear(client, self._env.now)
         )
 
+    def _giving(self, read: Then) -> Then:
+        """Returns a read with which a job is given its local steps."""
+        world, steps = self._world, self._world.job_steps
+
+        def give(client: int) -> None:
+            read(client)
+            assert steps is not None
+            assert world.job_of is not None
+            steps.give(client, world.job_of(client))
+
+        return give
+
     def start(self) -> None:
         """Starts all clients, or as many as may be in flight."""
         if self._pool is None:
             self._world.prefetch_everyone()
             for client in range(self._world.num_clients):
                 self.begin(client)
+        elif self._world.starts is not None:
+            self._expect()
         else:
             self._fill()
 
@@ -98,6 +113,17 @@ class Cycle:
             self.begin(client)
             return
         self._pool.give_back(client)
+        if self._world.starts is not None:
+            self._in_flight -= 1
+        elif self._world.refill > 1:
+            self._leave_open()
+        else:
+            self._pool.ready(self._succeed, client)
+
+    def _succeed(self, client: int) -> None:
+        """Lets the next client begin in the place of one whose job is done."""
+        del client
+        assert self._pool is not None
         successor = self._pool.take(self._env._now)
         if successor is None:
             self._in_flight -= 1
@@ -154,8 +180,7 @@ class Cycle:
             self._world.note(max(earliest, self._env.now), client, Incident.LEFT)
             self._left(client)
             if self._pool is not None:
-                self._in_flight -= 1
-                self._fill()
+                self._leave_open()
         elif time <= self._env.now:
             self._ask(client)
         else:
@@ -302,8 +327,19 @@ class Cycle:
         else:
             self.again(client)
 
+    def _leave_open(self) -> None:
+        """Frees a place, and fills all free ones if they are enough."""
+        self._in_flight -= 1
+        if self._world.in_flight - self._in_flight >= self._world.refill:
+            self._fill()
+
     def _fill(self) -> None:
-        """Gives out jobs until as many are in flight as may be."""
+        """Gives out jobs until as many are in flight as may be; none if it is open."""
+        assert self._pool is not None
+        if self._world.starts is None:
+            self._pool.ready(self._give_out, 0)
+
+    def _give_out(self, _: int) -> None:
         pool, world, now = self._pool, self._world, self._env._now
         assert pool is not None
         while self._in_flight < world.in_flight:
@@ -313,6 +349,37 @@ class Cycle:
                 return
             self._in_flight += 1
             self.begin(client)
+
+    def _expect(self) -> None:
+        """Waits for the next start of an open system."""
+        assert self._world.starts is not None
+        self._world.call(self._world.starts.gap(), self._offer, 0)
+
+    def _offer(self, _: int) -> None:
+        """Begins a job as soon as it is known who can make it."""
+        assert self._pool is not None
+        self._pool.ready(self._open, 0)
+
+    def _open(self, _: int) -> None:
+        """Begins a job, or misses it where no place or no client is free."""
+        world, client = self._world, None
+        if self._in_flight < world.in_flight and self._pool is not None:
+            client = self._pool.take(self._env._now)
+        if client is None:
+            world.note(self._env.now, NO_WORKER, Incident.MISSED)
+            if self._is_stuck():
+                return  # starts would be missed for ever
+        else:
+            self._in_flight += 1
+            self.begin(client)
+        self._expect()
+
+    def _is_stuck(self) -> bool:
+        """Returns whether no job under way can end, and no free client returns."""
+        world = self._world
+        if world.real or not world.is_over:
+            return False
+        return self._in_flight >= world.in_flight or world.next_present() is None
 
     def _wait_for_anybody(self) -> None:
         if self._asked or self._pool is None:

@@ -23,6 +23,7 @@ class ClientGroup:
         config: Entries of the group in the scenario.
         population: Clients of the group.
         workload: Work of their jobs.
+        summed: Whether a draw is a whole job's, where it adds up those of its steps.
     """
 
     def __init__(
@@ -30,8 +31,11 @@ class ClientGroup:
         config: Behaviour,
         population: Population,
         workload: Workload | None = None,
+        *,
+        summed: bool = True,
     ) -> None:
         self.config, self.population = config, population
+        self._sums = summed and config.adds_draws
         laws = {
             Purpose.IDLE: config.idle,
             Purpose.READ: config.read,
@@ -88,7 +92,7 @@ class ClientGroup:
             self.laws[Purpose.REFRESH] = (
                 self.law(config.compute, Purpose.COMPUTE) if apart else law
             )
-            if config.adds_draws:
+            if self._sums:
                 numbers = np.array(amounts, np.int64)
                 self.laws[Purpose.COMPUTE] = SummedSampler(
                     law, numbers, Purpose.COMPUTE, population
@@ -124,6 +128,6 @@ class ClientGroup:
         self, law: DurationSampler, purpose: Purpose, tick: Fraction | None
     ) -> StageDelays:
         size, streams, first, _ = self.population
-        adds = purpose == Purpose.COMPUTE and self.config.adds_draws
+        adds = purpose == Purpose.COMPUTE and self._sums
         each = int(max(self.amounts)) if adds else 1
         return StageDelays(law, purpose, streams, size, tick, first, each)

@@ -70,20 +70,28 @@ class Queue:
         env: The clock.
         service: Draws the service time of a client's arrival.
         then: Called with the client when it has been served.
+        busy: Returns how long the server has to do before it serves the next one, by
+            how many it has served.
     """
 
     def __init__(
-        self, env: simpy.Environment, service: Callable[[int], float], then: Then
+        self,
+        env: simpy.Environment,
+        service: Callable[[int], float],
+        then: Then,
+        busy: Callable[[int], float],
     ) -> None:
         self._env, self._service, self._then = env, service, then
-        self._free = env.now
+        self._free, self._busy, self._number = env.now, busy, 0
 
     def arrive(self, client: int) -> None:
         """Queues an arrival."""
         now = self._env.now
         start = max(now, self._free)
-        self._free = start + self._service(client)
-        event = simpy.Timeout(self._env, self._free - now, client)
+        served = start + self._service(client)
+        self._number += 1
+        self._free = served + self._busy(self._number)
+        event = simpy.Timeout(self._env, served - now, client)
         event.callbacks.append(self._served)  # pyright: ignore[reportOptionalMemberAccess]
 
     def _served(self, event: simpy.Event) -> None:

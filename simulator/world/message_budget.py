@@ -1,7 +1,7 @@
 """How many messages clients may send before the run ends."""
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 UNLIMITED = 2**62
 
@@ -12,15 +12,18 @@ class Quota(NamedTuple):
     Attributes:
         each: Messages of each client, >= 0.
         in_all: Messages of all clients together.
+        by_commit: Whether those in commits alone count, m of a client in one as m^2.
     """
 
     each: tuple[int, ...]
     in_all: int = UNLIMITED
+    by_commit: bool = False
 
     @property
-    def digested(self) -> list[int]:
+    def digested(self) -> list[Any]:
         """Returns what tells it apart; as before there were limits of all together."""
-        return [*self.each, *[self.in_all] * (self.in_all < UNLIMITED)]
+        further = [self.in_all] * (self.in_all < UNLIMITED)
+        return [*self.each, *further, *["by commit"] * self.by_commit]
 
 
 class BudgetExhausted(Exception):  # noqa: N818

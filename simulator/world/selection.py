@@ -69,6 +69,17 @@ class Pool:
             busy[found] = 1
         return found
 
+    def choose(self, number: int, now: float) -> list[int]:
+        """Chooses some clients, or all who are there if these are fewer."""
+        found: list[int] = []
+        while len(found) < number and (client := self.take(now)) is not None:
+            found.append(client)
+        return found
+
+    def ready(self, then: Callable[[int], None], argument: int) -> None:
+        """Calls a function as soon as the next clients can be chosen: at once."""
+        then(argument)
+
     def give_back(self, client: int) -> None:
         """Lets a client be chosen again."""
         self._busy[client] = 0
@@ -76,6 +87,15 @@ class Pool:
     def waiting(self) -> list[int]:
         """Returns the clients who are not under way."""
         return [c for c in range(self._num_clients) if not self._busy[c]]
+
+    def free(self, now: float) -> list[int]:
+        """Returns those of them who are there."""
+        since = self._since
+        return [c for c in self.waiting() if since is None or since(c, now) <= now]
+
+    def hold(self, client: int) -> None:
+        """Notes that a client is under way."""
+        self._busy[client] = 1
 
     def _draw(self) -> None:
         n, first = self._num_clients, self._drawn

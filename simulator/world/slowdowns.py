@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 import numpy as np
-from jaxtyping import Bool, Int
+from jaxtyping import Bool, Float, Int
 from pydantic import Field
 
 from ..config.base import LocatedError
@@ -67,6 +67,10 @@ class Slowdown(Part):
             LocatedError: Saying what and what to do.
         """
 
+    def lasting(self, num_clients: int) -> Float[np.ndarray, " K"]:
+        """Returns by what each client's computing is always multiplied."""
+        return np.ones(num_clients)
+
     @abstractmethod
     def make(
         self, num_clients: int, streams: Streams, normal: Presence | None
@@ -114,6 +118,11 @@ class NamedSlowdown(Slowdown):
                 f"{max(self.clients)}; change it",
                 ("clients", "slowdowns"),
             )
+
+    def lasting(self, num_clients: int) -> Float[np.ndarray, " K"]:
+        """Returns the factor of those that are named, and 1."""
+        named = np.isin(np.arange(1, num_clients + 1), self.clients)
+        return np.where(named, self.factor, 1.0)
 
     def make(
         self, num_clients: int, streams: Streams, normal: Presence | None

@@ -6,6 +6,7 @@ nothing else costs less per client.
 
 from collections.abc import Callable
 from fractions import Fraction
+from functools import partial
 from heapq import heappush
 from math import inf, nextafter
 from typing import Any, ClassVar
@@ -16,8 +17,10 @@ from simpy.events import NORMAL, URGENT, EventPriority
 
 from ..laws.base import AnyLaw, Draws, DurationSampler, Population, common_tick
 from ..streams import Purpose, Streams
-from ..timeline import Incident, Incidents
+from ..timeline import Incident, Incidents, JobSteps
 from . import faults
+from .answers import Answers
+from .arrivals import Starts
 from .clients import (
     Behaviour,
     Clients,
@@ -28,6 +31,7 @@ from .drawn_work import DrawnWork
 from .groups import ClientGroup
 from .links import Queue, SharedLink
 from .message_budget import MessageBudget
+from .preferences.base import PreferringPool
 from .presence import MOST_TURNS, restless
 from .selection import Pool
 from .slowdowns import Factor
@@ -57,6 +61,8 @@ class World:
         lattice: Whether the clock may tick, where all laws are on a lattice.
         work: What multiplies the computing time of a job, by its samples; None for
             nothing.
+        job_steps: Local steps of each job, where they change; None where all have those
+            of the workload.
 
     Raises:
         ScenarioError: a law that gives impossible durations, or parts that do not fit.
@@ -77,13 +83,16 @@ class World:
         *,
         lattice: bool = True,
         work: DrawnWork | None = None,
+        job_steps: JobSteps | None = None,
     ) -> None:
         self.env = self._clock()
         self.num_clients = num_clients
         self.streams = Streams(seed)
         self.workload = workload or Workload()
         self._server = server or Server()
-        self.work = work
+        self.work, self.job_steps = work, job_steps
+        self.num_timers = 0
+        """Events planned of rules that come again and again, whatever else happens."""
         self.job_of: Callable[[int], int] | None = None
         """Number of the job that a client is at, where its samples tell how long it is;
         set before a protocol starts."""
@@ -94,11 +103,17 @@ class World:
         self.message_budget: MessageBudget | None = None
         """Messages that clients may send before the run ends; set before a protocol
         starts."""
+        self.answers: Answers | None = None
+        """What the numerics have answered, where the world asks; set before a protocol
+        starts."""
         population = Population(num_clients, self.streams)
         behaviours = clients.behaviours(num_clients) if clients else []
         self.groups = [
             ClientGroup(
-                config, population._replace(size=size, first=first), self.workload
+                config,
+                population._replace(size=size, first=first),
+                self.workload,
+                summed=job_steps is None,
             )
             for first, size, config in behaviours
         ]
@@ -107,9 +122,14 @@ class World:
         """Group of each client."""
         for number, (first, size, _) in enumerate(behaviours):
             self.group_of[first : first + size] = number
+        selection = clients.selection if clients is not None else None
+        opened = selection.arrivals if selection is not None else None
+        pauses = self._server.evaluation
         shared: dict[Purpose, AnyLaw | None] = {
             Purpose.STEP: step,
             Purpose.SERVICE: self._server.service,
+            Purpose.EVALUATION: pauses and pauses.takes,
+            Purpose.ARRIVAL: opened and opened.gap,
         }
         self.shared_laws = {
             at: law.make(population._replace(stage=at.name.lower()))
@@ -124,7 +144,8 @@ class World:
         pairs = list(zip(given, self.slowdowns, strict=True))
         self._slow = {at: [by for one, by in pairs if at in one.slows] for at in stages}
         # Stages draw in ticks or in seconds, so the tick is known before any is built.
-        self.tick = self._tick(self.shared_laws) if lattice else None
+        ticks = lattice and not (opened and opened.rate)
+        self.tick = self._tick(self.shared_laws) if ticks else None
         self._stages = self._build_stages(self.shared_laws)
         # Known once for all jobs: a million of them ask at every step.
         self.is_plain = self._is_plain()
@@ -137,33 +158,44 @@ class World:
         }
         self._seconds_of = {way: self._transfers(way, sizes[way]) for way in sizes}
         self.counts_jobs = bool(self.slowdowns) or any(g.lossy for g in self.groups)
-        self.service = self._server.service is not None
+        self.service = self._server.queues
         self.upload_link = self._link(self._server.upload_bandwidth)
         self.download_link = self._link(self._server.download_bandwidth)
-        self.pool, self.in_flight = None, num_clients
-        if clients is not None and clients.selection is not None:
-            self.in_flight = min(clients.selection.in_flight, num_clients)
+        self.pool, self.in_flight, self.refill = None, num_clients, 1
+        self.starts = None
+        """When jobs start, where that is not when others end."""
+        if opened is not None:
+            draw = self._stages[Purpose.ARRIVAL]
+            self.starts = Starts(opened, draw, population, self.env)
+        if selection is not None:
+            self.in_flight = min(selection.in_flight, num_clients)
+            self.refill = min(selection.refill, self.in_flight)
             # Where none is ever away, the pool need not ask.
             always = not any(group.presences for group in self.groups)
-            self.pool = Pool(
-                clients.selection,
+            facts = (
+                selection,
                 num_clients,
                 self.streams,
                 self.prefetch,
                 None if always else self.present_since,
             )
+            prefer = selection.prefer
+            self.pool = PreferringPool(self, prefer, *facts) if prefer else Pool(*facts)
 
     def _clock(self) -> simpy.Environment:
         """Returns the clock, at time 0."""
         return simpy.Environment(initial_time=0)
 
-    def hand_out(self, client: int, arrived: Then, crashed: Then) -> None:
+    def hand_out(
+        self, client: int, arrived: Then, crashed: Then, *, links: bool = True
+    ) -> None:
         """Lets a real client work; only a world of such clients does.
 
         Args:
             client: Number of the client, from 0, whose job has just read.
             arrived: Called with it when its contribution has arrived.
             crashed: Called with it when it is gone.
+            links: Whether its messages take the time of its links.
         """
         raise NotImplementedError
 
@@ -179,6 +211,12 @@ class World:
         if self.tick is None:
             return seconds
         return int(Fraction(repr(seconds)) / self.tick)
+
+    def after(self, seconds: float) -> int | float:
+        """Converts virtual seconds to the clock's first time that is later."""
+        if self.tick is None:
+            return nextafter(seconds, inf)
+        return self.clock(seconds) + 1
 
     def draw(self, purpose: Purpose, client: int) -> int | float:
         """Returns the client's next duration of a stage, in the clock's unit; or 0."""
@@ -222,6 +260,19 @@ class World:
         env = self.env
         _schedule(env, env._now + delay, _happen, (then, argument), AFTER_ARRIVALS)
 
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing is planned but what comes again and again."""
+        return len(self.env._queue) <= self.num_timers
+
+    def ask(self, then: Then, argument: int) -> None:
+        """Calls a function when the answers are those of all rows so far.
+
+        That is at this instant, before anything else happens; to be called last.
+        """
+        env = self.env
+        _schedule(env, env._now, _ask, (then, argument), URGENT)
+
     def counted(self, then: Then) -> Then:
         """Returns a function that counts a client's message, if that limits the run."""
         budget = self.message_budget
@@ -262,8 +313,15 @@ class World:
 
     def queue(self, then: Then) -> Then:
         """Returns a function that lets an arrival queue at the server."""
-        service = self._stages[Purpose.SERVICE]
-        return Queue(self.env, service, then).arrive
+        evaluation = self._server.evaluation
+
+        def busy(served: int) -> int | float:
+            if evaluation is None or served % evaluation.every:
+                return 0
+            return self.draw(Purpose.EVALUATION, 0)
+
+        service = partial(self.draw, Purpose.SERVICE)
+        return Queue(self.env, service, then, busy).arrive
 
     def transit(self, way: Purpose, client: int, time: float | None = None) -> float:
         """Returns the time that a message takes on the client's own link.
@@ -436,10 +494,34 @@ class World:
             found[purpose] = self._together(known)
             if purpose != Purpose.REFRESH:
                 self._stage_objects.append(known)
+        if self.job_steps is not None and Purpose.COMPUTE in found:
+            found[Purpose.COMPUTE] = self._by_steps(found[Purpose.COMPUTE])
         for purpose, law in shared.items():
             stage = StageDelays(law, purpose, self.streams, self.num_clients, self.tick)
             found[purpose] = stage.next
         return found
+
+    def _by_steps(
+        self, draw: Callable[[int], int | float]
+    ) -> Callable[[int], int | float]:
+        """Lets a job take the time of its own local steps."""
+        given = self.job_steps
+        assert given is not None
+        configs = [self.groups[number].config for number in self.group_of]
+        amounts = [amount for group in self.groups for amount in group.amounts]
+        self.units = [1] * self.num_clients
+
+        def compute(client: int) -> int | float:
+            config = configs[client]
+            if config.compute_per == "job":
+                return draw(client)
+            assert self.job_of is not None
+            share = given.of_job(client, self.job_of(client)) / given.most
+            if config.adds_draws:
+                return sum(draw(client) for _ in range(round(amounts[client] * share)))
+            return draw(client) * (amounts[client] * share)
+
+        return compute
 
     def _together(self, stages: dict[int, StageDelays]) -> Callable[[int], int | float]:
         if len(self.groups) == 1:
@@ -466,6 +548,21 @@ class World:
         )
         rough = rough or self.workload.overhead_s > 0 or self.work is not None
         return not (links or server or rough or self.slowdowns)
+
+
+class Question(Exception):  # noqa: N818
+    """A world asks what its rows came to, before it continues."""
+
+    def __init__(self, then: Then, argument: int) -> None:
+        self._then, self._argument = then, argument
+
+    def resume(self, world: World) -> None:
+        """Continues with what the answers are for."""
+        world.call_first(world.env._now, self._then, self._argument)
+
+
+def _ask(event: simpy.Event) -> None:
+    raise Question(*event._value)
 
 
 def _happen(event: simpy.Event) -> None:

@@ -33,8 +33,18 @@ only tests in processes of their own look at counts as survived.
 
 
 def write() -> None:
-    """Writes the page."""
-    PAGE.write_text(text(sample(), read(), judgements()))
+    """Writes the page.
+
+    Raises:
+        SystemExit: No mutant of the present sample was run.
+    """
+    made, results = sample(), read()
+    if made[0].key not in results:
+        raise SystemExit(
+            f"the sample must begin with mutants that were run, got {made[0].key} of "
+            f"{made[0].path}, which was not; use python -m tests.mutants run"
+        )
+    PAGE.write_text(text(made, results, judgements()))
 
 
 def text(

@@ -174,6 +174,8 @@ OTHERS: tuple[dict[str, Any], ...] = (
     {"kind": "hierarchy", "edges": 2, "within": {"edges": 2, "cloud": "asynchronous"}},
     {"kind": "pipeline", "stages": 3, "step": {"law": "gamma", "a": 2.0}},
     {"kind": "spanning_tree", "graph": {"kind": "ring"}, "count": 4},
+    {"kind": "push_gossip"},
+    {"kind": "push_gossip", "tokens": {"kind": "simple", "capacity": 4}},
     {
         "kind": "rollouts",
         "generation": {"slots": 6, "tokens": {"law": "expon"}, "group": 2},
@@ -183,7 +185,7 @@ OTHERS: tuple[dict[str, Any], ...] = (
 )
 
 
-ALWAYS_THERE = ("spanning_tree",)
+ALWAYS_THERE = ("push_gossip", "spanning_tree")
 """Protocols whose clients neither crash nor leave."""
 
 
@@ -193,6 +195,8 @@ def test_a_replay_of_another_protocol_is_the_timeline(protocol: dict) -> None:
     if protocol["kind"] in ALWAYS_THERE:
         clients = {**WORLD["clients"], "upload": {"latency": {"law": "expon"}}}
         tree["clients"] = {k: v for k, v in clients.items() if k != "crashes"}
+    if protocol["kind"] == "push_gossip":
+        tree["clients"] |= {"idle": {"law": "expon"}}
     assert_replayed(WorldScenario.model_validate(tree))
 
 

@@ -11,6 +11,7 @@ from stalesim.simulator.data.groups import grouping
 from stalesim.simulator.learning.sampler import Sampler, Sampling
 from stalesim.simulator.partitions.column import ByColumn
 from stalesim.simulator.partitions.dirichlet import Dirichlet
+from stalesim.simulator.partitions.dirichlet_clients import DirichletClients
 from stalesim.simulator.partitions.iid import Iid
 from stalesim.simulator.partitions.labels import Labels
 from stalesim.simulator.partitions.natural import Natural
@@ -29,7 +30,8 @@ def partitions(draw: Any) -> tuple[Any, Dataset]:
     x = rng.integers(0, draw(st.integers(1, 60)), (num_rows, 2)).astype(np.float32)
     data = Dataset("made", x, y, x, y, num_classes, ("a", "b"))
     data = data._replace(groupings=(grouping("b", x[:, 1]),))
-    kinds = ["iid", "labels", "dirichlet", "sizes", "column", "natural"]
+    kinds = ["iid", "labels", "dirichlet", "dirichlet_clients", "sizes", "column"]
+    kinds += ["natural"]
     kind = draw(st.sampled_from(kinds))
     most = np.unique(x[:, 1]).size if kind in ("column", "natural") else num_rows
     clients = draw(st.integers(1, most))
@@ -43,6 +45,8 @@ def partitions(draw: Any) -> tuple[Any, Dataset]:
         clients = max(1, clients // 10)
         alpha = draw(st.floats(5, 100))
         return Dirichlet(clients=clients, alpha=alpha), data
+    if kind == "dirichlet_clients":
+        return DirichletClients(clients=clients, alpha=draw(st.floats(1e-6, 100))), data
     if kind == "sizes":
         clients = max(1, clients // 4)
         weights = tuple(draw(st.integers(1, 3)) for _ in range(clients))

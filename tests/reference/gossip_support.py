@@ -171,6 +171,7 @@ def twin_of(plan: Prepared) -> tuple[Rows, twin.Trace]:
     samples, noise = plan.sampler.attach(rows), noises(plan, rows)
     readers = reads_before(rows, jobs, during=protocol.order == "during")
     events: list[twin.Event] = []
+    message_in: dict[int, int] = {}
     for row in range(rows.time.size):
         now: list[twin.Event] = [("read", worker) for worker in readers.get(row, [])]
         events += now
@@ -179,10 +180,18 @@ def twin_of(plan: Prepared) -> tuple[Rows, twin.Trace]:
             events.append(("update", first, samples[row, 0], noise[row]))
         elif rows.kind[row] == Kind.AVERAGE:
             events.append(("average", first, second))
+        elif rows.kind[row] == Kind.SEND:
+            message_in[int(rows.read_slot[row, 1])] = row
+            events.append(("send", second, row))
+        elif rows.kind[row] == Kind.MERGE:
+            events.append(("merge", first, message_in[int(rows.read_slot[row, 1])]))
         else:
             events.append(("average_all",))
-    by_age = getattr(config, "merge", "mean") == "age"
+    merge = getattr(config, "merge", "mean")
+    by_age = merge == "age"
     play = twin.age_weighted if by_age else twin.gossip
+    if merge == "replace":
+        play = partial(twin.play, by_age=False, replaces=True)
     optimizer = getattr(config, "optimizer", None)
     if optimizer is not None:
         assert not by_age

@@ -33,6 +33,8 @@ Event = (
     tuple[Literal["read"], int]
     | tuple[Literal["average"], int, int]
     | tuple[Literal["average_all"]]
+    | tuple[Literal["send"], int, int]
+    | tuple[Literal["merge"], int, int]
     | tuple[Literal["update"], int, np.ndarray, Noise]
 )
 Round = Sequence[tuple[np.ndarray, Noise]]
@@ -91,6 +93,8 @@ def gossip(
             ("read", k): w_hat_k <- w_k;
             ("average", i, j): w_i and w_j <- their mean;
             ("average_all",): all <- the mean of all;
+            ("send", k, m): message m <- w_k;
+            ("merge", k, m): w_k <- the mean of w_k and message m, which is used up;
             ("update", k, batch, noise): w_k <- w_k - eta(t) (gradient at w_hat_k, with
             noise), which uses the snapshot up. `noise` [d] may be None if sigma = 0.
         gradient: of the mean loss over a batch.
@@ -151,12 +155,21 @@ def play(
     *,
     by_age: bool,
     momentum: float = 0.0,
+    replaces: bool = False,
 ) -> Trace:
-    """Plays the events; see `gossip` and `age_weighted`."""
+    """Plays the events; see `gossip` and `age_weighted`.
+
+    With `replaces`, a merging is w_k <- message m: models walk at random.
+
+    Source of sending and merging: Ormandi, Hegedus and Jelasity, Gossip learning with
+    linear models on fully distributed data (2013), Algorithm 1, and RW and MU of
+    Algorithm 2; of MU here w_k is the receiver's model, not the last that it received.
+    """
     models = start(w0, num_workers)
     ages = np.zeros(num_workers, dtype=int)
     buffers = np.zeros_like(models)
     snapshots: dict[int, tuple[np.ndarray, int]] = {}  # worker: (w_hat, t of the read)
+    messages: dict[int, tuple[np.ndarray, int]] = {}  # message: (model, age)
     rows = []
     t = 0
     for event in events:
@@ -169,6 +182,17 @@ def play(
                 merge(models, ages, [i, j], by_age)
             case ("average_all",):
                 merge(models, ages, list(range(num_workers)), by_age)
+            case ("send", k, message):
+                messages[message] = (models[k].copy(), int(ages[k]))
+            case ("merge", k, message):
+                other, age = messages.pop(message)
+                own, told = (1.0, 1.0)
+                if by_age and ages[k] + age > 0:
+                    own, told = float(ages[k]), float(age)
+                if replaces:
+                    own, told = 0.0, 1.0
+                models[k] = (own * models[k] + told * other) / (own + told)
+                ages[k] = max(ages[k], age)
             case ("update", k, batch, noise):
                 check_workers([k], num_workers)
                 if k not in snapshots:

@@ -27,6 +27,27 @@ def test_the_program_alone() -> None:
     assert text.startswith("@software{stalesim,\n")
     assert text.count("@") == 1
     assert "{{The stalesim maintainers}}" in text
+    assert "  year = {2026},\n" in text
+
+
+def test_a_release_has_its_own_year_and_address() -> None:
+    said = citing.read()
+    assert citing.year(said) == "2026"
+    released = said | {"date-released": "2031-02-03", "url": "https://example.org/s"}
+    text = citing.bibtex(released, [])
+    assert "  year = {2031},\n" in text
+    assert "  url = {https://example.org/s},\n" in text
+    line = "maintainers (2031). stalesim (Version 0.1.0) [Computer software]. https://e"
+    assert line in citing.apa(released, [])
+    bare = {key: said[key] for key in ("authors", "title", "version", "license")}
+    assert "year" not in citing.bibtex(bare, [])
+    assert "(n.d.)" in citing.apa(bare, [])
+
+
+def test_both_citations_of_the_program_agree() -> None:
+    said = citing.read()
+    preferred = said["preferred-citation"]
+    assert all(said[key] == value for key, value in preferred.items() if key != "year")
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 import sys
 import tomllib
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -30,6 +31,14 @@ def test_accountants_name_their_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     says = r'needs dp_accounting.*pip install "stalesim\[privacy\]"$'
     with pytest.raises(UserError, match=says):
         numerical.loss_epsilon(found, 1e-5, 1e-4)
+
+
+def test_pytorchs_worker_names_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "torch", None)
+    monkeypatch.delitem(sys.modules, "stalesim.torch", raising=False)
+    says = r'needs torch.*pip install "stalesim\[torch\]"$'
+    with pytest.raises(UserError, match=says):
+        import_module("stalesim.torch")
 
 
 def test_tests_have_every_library_that_they_need() -> None:

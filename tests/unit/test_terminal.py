@@ -246,7 +246,7 @@ def test_the_speed_is_that_of_the_last_half_minute(
             hear(StudyProgress(second / 240, 0, 1, "base", made))
     lines = [line.split(", ")[1] for line in file.getvalue().splitlines()]
     speeds = ("10", "10", "1,000", "500")
-    assert lines == [f"{speed} updates/s in all" for speed in speeds]
+    assert lines == [f"{speed} commits/s in all" for speed in speeds]
 
 
 def test_a_single_run_and_a_download_are_not_counted(

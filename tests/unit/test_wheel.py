@@ -1,4 +1,4 @@
-"""The wheel: one name, whatever lies next to a user's script; scenarios in it."""
+"""The wheel, made of the source archive alone: one name, and scenarios in it."""
 
 import os
 import shutil
@@ -15,16 +15,24 @@ FOLDERS = ("simulator", "analysis", "scenarios")
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A wheel, built of a copy: building leaves files in the source's folder."""
+    """A wheel, built of an archive that was built of a copy.
+
+    What the archive lacks, the wheel lacks. Building leaves files in its folder.
+    """
     folder = tmp_path_factory.mktemp("wheel")
     for name in FOLDERS:
         unneeded = shutil.ignore_patterns("__pycache__")
         shutil.copytree(ROOT / name, folder / "source" / name, ignore=unneeded)
     for path in ("pyproject.toml", "setup.py", "README.md", "LICENSE", "CITATION.cff"):
         shutil.copy(ROOT / path, folder / "source")
+    archive = "from setuptools import build_meta; build_meta.build_sdist('..')"
+    command = [sys.executable, "-c", archive]
+    subprocess.run(command, cwd=folder / "source", check=True, capture_output=True)
+    shutil.rmtree(folder / "source")
+    (sources,) = folder.glob("stalesim-*.tar.gz")
     options = ["--no-deps", "--no-build-isolation", "--quiet", "--wheel-dir"]
     command = [sys.executable, "-m", "pip", "wheel", *options, folder]
-    subprocess.run([*command, folder / "source"], check=True, capture_output=True)
+    subprocess.run([*command, sources], check=True, capture_output=True)
     (found,) = folder.glob("*.whl")
     return found
 

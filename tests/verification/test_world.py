@@ -92,6 +92,22 @@ def test_mean_staleness_without_idle(law: Any) -> None:
         assert (staleness[C:] == C - 1).all()
 
 
+@pytest.mark.parametrize("refill", [2, 6])
+@pytest.mark.parametrize("law", LAWS, ids=NAMES)
+def test_mean_staleness_of_places_that_are_filled_together(
+    law: Any, refill: int
+) -> None:
+    C, commits = 6, 12_000
+    selection = Selection(in_flight=C, refill=refill)
+    clients = Clients(compute=law, selection=selection)
+    rows, _ = play(Asynchronous(), clients, 15, commits=commits)
+    staleness = staleness_of(rows)
+    expected = theory.mean_staleness_in_flight(C, refill)
+    # Of jobs under way at the end nothing is counted, as above.
+    edge = 2 * C * staleness.max() / commits
+    assert abs(staleness.mean() - expected) <= edge
+
+
 @pytest.mark.parametrize("by", ["uniform", "weighted", "cyclic"])
 @pytest.mark.parametrize("law", LAWS, ids=NAMES)
 def test_mean_staleness_under_selection(by: Any, law: Any) -> None:

@@ -48,9 +48,11 @@ class DecentralisedState(NamedTuple):
 
     Attributes:
         models: Model of every worker, of any shape; in push-sum the numerators.
-        registers: The model that every worker's job has read.
+        registers: The model that every worker's job has read; then `num_messages` for
+            models on their way.
         spread: Of all models; None where rows do not have the consensus distance.
-        ages: steps in each model; None where models merge by their mean.
+        ages: steps in each model, and in those on their way; None where models do not
+            merge by their ages.
         shares: push-sum weights; None without push-sum.
         key: Key of the noise, of random changes of images and of what training draws;
             None without any.
@@ -58,9 +60,9 @@ class DecentralisedState(NamedTuple):
     """
 
     models: Float[Array, "K ..."]
-    registers: Float[Array, "K ..."]
+    registers: Float[Array, "R ..."]
     spread: Spread | None
-    ages: Int[Array, " K"] | None
+    ages: Int[Array, " R"] | None
     shares: Float[Array, " K"] | None
     key: Key[Array, ""] | None
     moments: Any = None
@@ -114,7 +116,10 @@ class DecentralisedSgd(Probeable):
         noising: Noise on the gradients; None without any.
         mixing: matrices of averagings of everyone, in turn; None where models are
             averaged in pairs.
-        by_age: whether pairs merge by their ages.
+        by_age: whether two models merge by their ages.
+        forgets: whether a model that arrives takes the place of the worker's own.
+        num_messages: `M`, registers of models on their way; None where models are
+            not pushed one way.
         pushes: whether models are shared out as in push-sum.
         num_workers: `K`.
         measured: Whether every row has the consensus distance, which takes a quarter of
@@ -132,6 +137,8 @@ class DecentralisedSgd(Probeable):
     measured: bool = eqx.field(static=True)
     optimizer: UpdateRule | None = None
     augmenting: Augmenting | None = eqx.field(static=True, default=None)
+    forgets: bool = eqx.field(static=True, default=False)
+    num_messages: int | None = eqx.field(static=True, default=None)
 
     @property
     def per_worker_models(self) -> bool:
@@ -144,7 +151,8 @@ class DecentralisedSgd(Probeable):
         """Starts all workers at one model."""
         weights = problem.start(key)
         models = jnp.tile(weights, (self.num_workers, *(1,) * weights.ndim))
-        K = self.num_workers
+        K, M = self.num_workers, self.num_messages or 0
+        on_way = jnp.zeros((M, *weights.shape), weights.dtype)
         keyed = self.noising is not None or self.augmenting is not None
         keyed = keyed or problem.takes_key
         moments = None
@@ -153,11 +161,11 @@ class DecentralisedSgd(Probeable):
             moments = optimizing.table(start, K)
         return DecentralisedState(
             models=models,
-            registers=jnp.array(models),
+            registers=jnp.concatenate([models, on_way]),
             spread=Spread(weights, jnp.zeros((), weights.dtype))
             if self.measured
             else None,
-            ages=jnp.zeros(K, jnp.int32) if self.by_age else None,
+            ages=jnp.zeros(K + M, jnp.int32) if self.by_age else None,
             shares=jnp.ones(K, weights.dtype) if self.pushes else None,
             key=key if keyed else None,
             moments=moments,
@@ -167,6 +175,9 @@ class DecentralisedSgd(Probeable):
         self, problem: HorizontalProblem, state: DecentralisedState, event: Event
     ) -> tuple[DecentralisedState, Info]:
         """Steps a worker's model (COMMIT), or mixes models (AVERAGE, AVERAGE_ALL).
+
+        A model that is pushed is written into a message (SEND), and that is merged into
+        the receiver's model (MERGE).
 
         All that is read is read within one branch, and what is written is one model
         that comes out of it: so XLA writes in place, row by row of the table. A model
@@ -187,13 +198,30 @@ class DecentralisedSgd(Probeable):
             return self._average(state, event, same())
 
         branch = jnp.where(commits, 0, jnp.where(pairs, 1, 2))
-        change = jax.lax.switch(branch, (commit, average, same))
+        branches, written = [commit, average, same], event.worker
         slots = jnp.where(pairs, event.read_slot, NO_SLOT)
         slots = slots.at[0].set(jnp.where(commits, first, slots[0]))
+        if self.num_messages is not None:
+
+            def send() -> _Change:
+                return same()._replace(model=state.models[event.worker[1]])
+
+            def merge() -> _Change:
+                return self._merge(state, event, same())
+
+            sends, merges = event.kind == Kind.SEND, event.kind == Kind.MERGE
+            branch = jnp.where(sends, 3, jnp.where(merges, 4, branch))
+            branches += [send, merge]
+            none = jnp.full_like(written, NO_WORKER)
+            written = jnp.where(sends, none, written)
+            written = jnp.where(merges, none.at[0].set(first), written)
+            slots = jnp.where(sends, event.read_slot, slots)
+            slots = jnp.where(merges, none.at[0].set(event.read_slot[0]), slots)
+        change = jax.lax.switch(branch, branches)
         moved = jnp.where(commits, first, NO_WORKER)
         seen = self._seen(state, change.model, first)
         state = state._replace(
-            models=_put(state.models, event.worker, change.model),
+            models=_put(state.models, written, change.model),
             registers=_put(state.registers, slots, seen),
             spread=change.spread,
             ages=self._aged(state, event),
@@ -279,16 +307,35 @@ class DecentralisedSgd(Probeable):
         spread = state.spread
         if spread is not None:
             was, now = (self._seen(state, model, worker) for model in (old, moved))
-            share = 1 / self.num_workers
-            centre = spread.centre + (now - was) * share
-
-            def gained(was: Array, now: Array, centre: Array) -> Array:
-                drift = now - was
-                return (2 * (was - centre) + (1 + share) * drift) * drift
-
-            total = spread.total + summed(gained, was, now, centre)
-            spread = Spread(centre, jnp.maximum(total, 0))
+            spread = self._spread(spread, was, now)
         return _Change(moved, spread, moments, info)
+
+    def _spread(
+        self, spread: Spread, was: Float[Array, "..."], now: Float[Array, "..."]
+    ) -> Spread:
+        """Returns the spread after one of the models has moved."""
+        share = 1 / self.num_workers
+        centre = spread.centre + (now - was) * share
+
+        def gained(was: Array, now: Array, centre: Array) -> Array:
+            drift = now - was
+            return (2 * (was - centre) + (1 + share) * drift) * drift
+
+        total = spread.total + summed(gained, was, now, centre)
+        return Spread(centre, jnp.maximum(total, 0))
+
+    def _merge(self, state: DecentralisedState, event: Event, kept: _Change) -> _Change:
+        """Merges the model that arrives with the receiver's own."""
+        own, arrived = (
+            state.models[event.worker[0]],
+            state.registers[event.read_slot[1]],
+        )
+        share = self._share(state, event).astype(own.dtype)
+        merged = share * own + (1 - share) * arrived
+        spread = state.spread
+        if spread is not None:
+            spread = self._spread(spread, own, merged)
+        return kept._replace(model=merged, spread=spread)
 
     def _average(
         self, state: DecentralisedState, event: Event, kept: _Change
@@ -362,18 +409,32 @@ class DecentralisedSgd(Probeable):
     def _share(self, state: DecentralisedState, event: Event) -> Float[Array, ""]:
         """Returns the weight of the first of two models that merge."""
         if state.ages is None:
-            return jnp.asarray(0.5)
-        own = state.ages.at[event.worker].get(mode="fill", fill_value=0)
+            return jnp.asarray(0.0 if self.forgets else 0.5)
+        own = self._ages(state.ages, event)
         total = own.sum()
         return jnp.where(total > 0, own[0] / jnp.maximum(total, 1), 0.5)
 
-    def _aged(self, state: DecentralisedState, event: Event) -> Int[Array, " K"] | None:
+    def _aged(self, state: DecentralisedState, event: Event) -> Int[Array, " R"] | None:
         """Returns the ages after a row."""
         if state.ages is None:
             return None
-        own = state.ages.at[event.worker].get(mode="fill", fill_value=0)
+        own = self._ages(state.ages, event)
         after = jnp.where(event.kind == Kind.AVERAGE, own.max(), own + 1)
-        return state.ages.at[event.worker].set(after, mode="drop")
+        into = event.worker
+        if self.num_messages is not None:
+            sends, merges = event.kind == Kind.SEND, event.kind == Kind.MERGE
+            after = jnp.where(sends, own, jnp.where(merges, own.max(), after))
+            into = jnp.where(sends, event.read_slot, into)
+            into = into.at[1].set(jnp.where(merges, NO_WORKER, into[1]))
+        return state.ages.at[into].set(after, mode="drop")
+
+    def _ages(self, ages: Int[Array, " R"], event: Event) -> Int[Array, " W"]:
+        """Returns the ages of the models that a row is about."""
+        where = event.worker
+        if self.num_messages is not None:
+            merged = jnp.where(event.kind == Kind.MERGE, event.read_slot[1], where[1])
+            where = where.at[1].set(merged)
+        return ages.at[where].get(mode="fill", fill_value=0)
 
     def _seen(
         self, state: DecentralisedState, model: Float[Array, "..."], worker: Array
@@ -474,17 +535,20 @@ def build(config: Config, setup: RunSetup, constants: Constants) -> Decentralise
         chosen = getattr(setup.scenario.problem.model, "image", None)
         shape = image_shape(setup.shape.num_features, chosen)
         augmenting = Augmenting(augmentation, shape)
-    mixing = setup.mixing
+    mixing, K = setup.mixing, setup.shape.num_clients
+    one_way = setup.scenario.protocol.average == "push"
     return DecentralisedSgd(
         step_size=on_device(step_size),
         noising=noising,
         mixing=None if mixing is None else jnp.asarray(mixing, float),
         by_age=getattr(config, "merge", "mean") == "age",
         pushes=config.pushes,
-        num_workers=setup.shape.num_clients,
+        num_workers=K,
         measured=_measured(setup),
         optimizer=rule_of(getattr(config, "optimizer", None)),
         augmenting=augmenting,
+        forgets=getattr(config, "merge", "mean") == "replace",
+        num_messages=setup.timeline.num_registers - K if one_way else None,
     )
 
 

@@ -19,7 +19,7 @@ from ...config.parts import tag
 from ...models.parts import ModelCounts
 from ...privacy.gossip_noise import Noise
 from ...privacy.releases import SAMPLE, Calibrated, Guarantee
-from ..optimizers.part import Optimizer, with_steps
+from ..optimizers.part import Optimizer
 from ..part import FLOAT_BYTES, Algorithm, Message, ProblemShape
 
 
@@ -86,20 +86,17 @@ class Augmentation(Config):
 
 
 class _Merging(Decentralised):
-    merge: Literal["mean", "age"] = "mean"
-    """How two models merge: their mean, or by weights in proportion to their ages, the
-    steps that have gone into them; then both have the age of the older one. Source:
-    Hegedűs, Danner and Jelasity, Decentralized Learning Works (2021), section 3."""
+    merge: Literal["mean", "age", "replace"] = "mean"
+    """How two models merge: their mean; or by weights in proportion to their ages, the
+    steps that have gone into them, and then both have the age of the older one; or
+    `replace`, where a model that is pushed takes the place of the receiver's own, so
+    that models walk at random. Source: Hegedűs, Danner and Jelasity, Decentralized
+    Learning Works (2021), section 3; Ormándi, Hegedűs and Jelasity (2013), RW."""
     optimizer: Optimizer | None = None
     """Each worker's own optimiser, of noisy gradients where there is noise; its moments
     are not averaged. By default plain SGD. Weight decay is `problem.l2`."""
     augmentation: Augmentation | None = None
     """Random changes of the images of a batch."""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _rates_are_steps(cls, data: Any) -> Any:
-        return with_steps(data, optimizer="step_size")
 
     @model_serializer(mode="wrap")
     def _as_before(self, dump: Callable[[Any], dict[str, Any]]) -> dict[str, Any]:
@@ -118,6 +115,12 @@ class _Merging(Decentralised):
             raise LocatedError(
                 f"algorithm.merge must be mean where all average at once, got 'age' "
                 f"with average: {protocol.average}; leave it out",
+                ("algorithm", "merge"),
+            )
+        if self.merge == "replace" and protocol.average != "push":
+            raise LocatedError(
+                "algorithm.merge must be mean or age where two models become one, got "
+                "'replace'; take the protocol push_gossip",
                 ("algorithm", "merge"),
             )
 

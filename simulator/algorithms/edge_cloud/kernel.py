@@ -117,24 +117,37 @@ class DelayedSgd(Divided, Probeable):
         """Returns what the client of a row has read."""
         return client_work.read(state.registers, event)
 
+    def work_inputs(
+        self, problem: HorizontalProblem, event: Event, given: Float[Array, "W ..."]
+    ) -> tuple[Float[Array, "W ..."], Float[Array, ""]]:
+        """Returns the model that was read, and the server's step size: there is one."""
+        now = self._stage(event.version + 1)
+        return problem.narrowed(given), self._step_size(now, event.version)
+
     def computed(
         self,
         problem: HorizontalProblem,
         key: Key[Array, ""] | None,
         event: Event,
         given: Float[Array, "W ..."],
+        made: Work | None = None,
     ) -> SentGradient:
         """Returns what the client of a row sends, of what it is given."""
         assert key is not None
-        work = self._work(problem, key, given[0], event)
+        alone = jax.tree.map(lambda value: value[0], made)
+        work = self._work(problem, key, given[0], event, alone)
         info = {"loss": work.loss, "gradient_norm": norm(work.gradient)} | work.info
         return jax.tree.map(lambda value: value[None], SentGradient(work.message, info))
 
     def contribute(
-        self, problem: HorizontalProblem, state: EdgeCloudState, event: Event
+        self,
+        problem: HorizontalProblem,
+        state: EdgeCloudState,
+        event: Event,
+        made: Work | None = None,
     ) -> SentGradient:
         """Returns what the client of a row sends."""
-        return self.computed(problem, state.key, event, self.given(state, event))
+        return self.computed(problem, state.key, event, self.given(state, event), made)
 
     def apply(
         self,
@@ -183,24 +196,27 @@ class DelayedSgd(Divided, Probeable):
         key: Key[Array, ""],
         read: Float[Array, "..."],
         event: Event,
+        made: Work | None = None,
     ) -> Work:
+        """Returns the client's message; its gradient is made here, unless it was."""
         samples = client_work.samples_of(event, 1)[0, 0]
         worker, job = event.worker[0], event.job[0]
         drawn = client_work.training_key(problem, key, worker, job)
-        if not self.noise:
+        if made is None and not self.per_sample:
             loss, gradient = client_work.gradient_of(problem, read, samples, drawn)
-            return Work(loss, gradient, gradient, {})
+            made = Work(loss, gradient, gradient, {})
+        if not self.noise:
+            assert made is not None
+            return made
         sensitivity = self._of_job(event)
         bound = self.batch * sensitivity / 2
         size = problem.model.num_noised if self.first_layer else None
-        if self.per_sample:
+        if made is None:
             work = client_work.clipped_per_sample(
                 problem, read, samples, bound, size, key=drawn
             )
         else:
-            loss, gradient = client_work.gradient_of(problem, read, samples, drawn)
-            work = Work(loss, gradient, gradient, {})
-            work = client_work.clipped(work, bound, size)
+            work = client_work.clipped(made, bound, size)
         own = jax.random.fold_in(jax.random.fold_in(key, worker), job)
         epsilon = self.epsilon.at[worker].get(mode="fill", fill_value=1)
         return client_work.noised(work, self.noise, own, sensitivity / epsilon, size)

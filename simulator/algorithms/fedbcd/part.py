@@ -3,11 +3,11 @@
 from collections.abc import Callable
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Field, model_serializer, model_validator
+from pydantic import Field, model_serializer
 
 from ...config.base import LocatedError, without
 from ...privacy.encryption import Encryption
-from ..optimizers.part import Optimizer, programs, with_steps
+from ..optimizers.part import Optimizer, programs
 from ..part import FLOAT_BYTES, Algorithm, Message, ProblemShape
 
 
@@ -43,11 +43,6 @@ class BlockDescent(Algorithm):
     optimizer: Optimizer | None = None
     """Each party's own optimiser of its local steps, whose state is kept. By default
     plain SGD."""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _rates_are_steps(cls, data: Any) -> Any:
-        return with_steps(data, optimizer="step_size")
 
     @model_serializer(mode="wrap")
     def _as_before(self, dump: Callable[["BlockDescent"], Any]) -> dict[str, Any]:

@@ -29,18 +29,22 @@ def build(config: Chained, setup: RunSetup, constants: Constants) -> Chain:
     (work,), (weighing,), (server,) = (
         stages[place] for place in ("work", "weight", "server")
     )
+    log = setup.timeline.answer_log
     if stages["aggregation"]:
         server = server(*stages["aggregation"], tuple(stages["adjusted"]))
     return Chain(
         step_size=_schedule(config.server_rule, constants),
         local_step_size=_schedule(config.local_rule, constants),
+        reads=tuple(stages["read"]),
         work=work,
         sent=tuple(stages["sent"]),
+        attacks=tuple(stages["attack"]),
         received=tuple(stages["received"]),
         weighing=weighing,
         server=server,
         local_steps=setup.sampler.steps,
         num_registers=setup.timeline.num_registers,
+        asks=() if log is None else log.asks,
     )
 
 

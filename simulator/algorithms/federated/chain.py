@@ -1,6 +1,6 @@
 """A method as a chain of stages: their order, and what follows from them. No JAX here.
 
-    client's work -> sent -> received -> weight -> aggregation -> server's step
+    read -> client's work -> sent -> attack -> received -> weight -> aggregation -> step
 
 A stage is one class with its options. Named methods make their stages of options of
 their own; `kind: chain` has them written out. What a method is to the simulator
@@ -27,6 +27,7 @@ from ...learning.sampler import Sampler
 from ...learning.uneven import UnevenSampler
 from ...models.parts import ModelCounts
 from ...privacy.releases import Calibrated, Guarantee
+from ...world.answers import QUESTIONS
 from ..part import FLOAT_BYTES, Algorithm, Message, ProblemShape, StepSize
 
 
@@ -51,6 +52,11 @@ class StagePart(Part):
     """Entry of a named method that has the stage's options, for messages."""
     protocols: ClassVar[tuple[str, ...]] = ()
     """Names of the protocols that it runs on; by default all of the method."""
+
+    @property
+    def by_arrays(self) -> bool:
+        """Whether what it sends depends on the shapes of the model's arrays."""
+        return False
 
     @property
     def numbers(self) -> dict[str, float]:
@@ -84,15 +90,47 @@ class StagePart(Part):
         """
         del method
 
+    def check_model(self, method: "Chained", counts: ModelCounts) -> None:
+        """Refuses models of which only their arrays tell what they keep.
+
+        Raises:
+            ScenarioError: One line with the rule and the remedy.
+        """
+        del method, counts
+
     def biases(self, protocol: Any, num_clients: int) -> Iterator[str]:
         """Yields lines on clients that count more than others; by default none."""
         del protocol, num_clients
         yield from ()
 
-    def sent_bytes(self, given: int, num_weights: int) -> int:
-        """Returns the bytes of a message after the stage, of those before it."""
-        del num_weights
+    def roles(self, method: "Chained", num_clients: int, seed: int) -> tuple[str, ...]:
+        """Returns what it makes of each client, or "" of one; by default nothing.
+
+        Args:
+            method: The method that it is a stage of.
+            num_clients: K.
+            seed: Seed of the run.
+        """
+        del method, num_clients, seed
+        return ()
+
+    def sent_bytes(self, given: int, shape: ProblemShape) -> int:
+        """Returns the bytes of a message after the stage, of those before it.
+
+        Of a stage of what is read the message is the model's, else what a client sends.
+        """
+        del shape
         return given
+
+    def answer_bytes(self, shape: ProblemShape) -> int:
+        """Returns the bytes that a client gets in a job besides the model."""
+        del shape
+        return 0
+
+    def overhead_s(self, shape: ProblemShape) -> float:
+        """Returns virtual seconds of a job on top of its client's laws."""
+        del shape
+        return 0.0
 
     @property
     def noise_law(self) -> str | None:
@@ -129,6 +167,15 @@ class Passes(NamedTuple):
     speeds: Quantity | None = None
 
 
+class ReadPart(StagePart):
+    """What a client gets of the model: of a `ClientJob`, returns a `ClientJob`.
+
+    It has a state for each client. One that makes messages smaller has `sent_bytes`.
+    """
+
+    place: ClassVar[str] = "read"
+
+
 class WorkPart(StagePart):
     """A client's work: of a `ClientJob`, returns a `Work`, its contribution."""
 
@@ -141,6 +188,14 @@ class WorkPart(StagePart):
         """What a job goes through: by default one batch."""
         return Passes()
 
+    @property
+    def beyond_gradients(self) -> str:
+        """Option by which it does more than to add up gradients; "" if none does.
+
+        By default it does, and the option is the stage itself.
+        """
+        return tag(type(self))
+
 
 class SendPart(StagePart):
     """What is sent of a contribution: of a `ClientJob` and a `Work`, returns a `Work`.
@@ -149,6 +204,12 @@ class SendPart(StagePart):
     """
 
     place: ClassVar[str] = "sent"
+
+
+class AttackPart(StagePart):
+    """Changes what some clients send: of a `ServerRow` and `Contributions`."""
+
+    place: ClassVar[str] = "attack"
 
 
 class ReceivePart(StagePart):
@@ -193,8 +254,10 @@ class ServerPart(StagePart):
 
 
 PLACES = {
+    "read": "what is read",
     "work": "the client's work",
     "sent": "what is sent",
+    "attack": "what enemies send",
     "received": "what is received",
     "weight": "the weight",
     "aggregation": "the aggregation",
@@ -212,6 +275,7 @@ class Chained(Algorithm):
     family: ClassVar[str] = "horizontal"
     keeps_statistics: ClassVar[bool] = True
     divided: ClassVar[bool] = True
+    asks: ClassVar[tuple[str, ...]] = QUESTIONS
     made_by: ClassVar[str] = "stalesim.simulator.algorithms.federated.building:build"
     protocols: ClassVar[tuple[str, ...]] = (
         *("asynchronous", "t_synchronous", "synchronous", "cyclic", "centralised"),
@@ -243,9 +307,7 @@ class Chained(Algorithm):
     @property
     def work(self) -> WorkPart:
         """The client's work."""
-        (first, *_) = self.stages
-        assert isinstance(first, WorkPart)
-        return first
+        return next(stage for stage in self.stages if isinstance(stage, WorkPart))
 
     def keys_of(self, stage: StagePart) -> tuple[str | int, ...]:
         """Returns the keys, within the algorithm, of a stage's options."""
@@ -281,9 +343,38 @@ class Chained(Algorithm):
         return passes.epochs or passes.steps
 
     @property
+    def by_arrays(self) -> bool:
+        """Whether messages depend on the shapes of the model's arrays."""
+        return any(stage.by_arrays for stage in self.stages)
+
+    @property
     def clips_samples(self) -> bool:
         """Whether the gradient of each sample is clipped by itself."""
         return self.work.clips_samples
+
+    @property
+    def beyond_gradients(self) -> tuple[str | int, ...]:
+        """Keys of what clients do more than to add up gradients; none if nothing."""
+        reads = (stage for stage in self.stages if isinstance(stage, ReadPart))
+        stage = next(reads, self.work)
+        whole = tag(type(stage))
+        option = whole if isinstance(stage, ReadPart) else stage.beyond_gradients
+        keys = self.keys_of(stage)
+        if option == whole:
+            return keys or (option,)
+        return (*keys, option) if option else ()
+
+    @property
+    def has_backdoor(self) -> bool:
+        """Whether some clients teach the model a pattern of theirs."""
+        return getattr(self.work, "trigger", None) is not None
+
+    @property
+    def can_shorten_jobs(self) -> bool:
+        """Whether its jobs are local steps of plain SGD, each on a batch of its own."""
+        passes, rule = self.work.passes, getattr(self.work, "local_optimizer", None)
+        plain = passes.epochs is None and passes.speeds is None and rule is None
+        return plain and self.shortens and self.samples != "common"
 
     @property
     def shortens(self) -> bool:
@@ -324,6 +415,11 @@ class Chained(Algorithm):
     def noise_law(self) -> str | None:
         """Law of the noise on what is sent, if there is any."""
         return None if self._noise is None else self._noise.noise_law
+
+    @property
+    def noise_by_commit(self) -> bool:
+        """Whether the noise is on the sum of a commit, and not on each message."""
+        return self._noise is not None and self._noise.place == "aggregation"
 
     @property
     def calibrated(self) -> Calibrated | None:
@@ -373,14 +469,39 @@ class Chained(Algorithm):
                     f"algorithm.{error}", ("algorithm", *error.keys)
                 ) from None
 
+    def roles(self, num_clients: int, seed: int) -> tuple[str, ...]:
+        """Returns what the stages make of each client, each word once."""
+        of_stages = (stage.roles(self, num_clients, seed) for stage in self.stages)
+        found = [roles for roles in of_stages if roles]
+        return tuple(
+            ", ".join(dict.fromkeys(filter(None, own)))
+            for own in zip(*found, strict=True)
+        )
+
     def check_model(self, counts: ModelCounts) -> None:
-        """Refuses noise for models whose statistics would be sent as they are."""
-        if counts.num_statistics and (noise := self._noise) is not None:
-            name = ".".join(map(str, ("algorithm", *self.keys_of(noise))))
+        """Refuses what a stage does not fit."""
+        for stage in self.stages:
+            stage.check_model(self, counts)
+
+    def refuse_statistics(
+        self, stage: StagePart, counts: ModelCounts, how: str
+    ) -> None:
+        """Refuses a stage for a model whose statistics it would leave as they are.
+
+        Args:
+            stage: StagePart.
+            counts: The counts of the problem's model.
+            how: How they would be sent.
+
+        Raises:
+            ScenarioError: The model keeps statistics of batches.
+        """
+        if counts.num_statistics:
+            name = ".".join(map(str, ("algorithm", *self.keys_of(stage))))
             raise ScenarioError(
                 f"{name} must be left out for a model that keeps statistics of "
-                f"batches, got {counts.num_statistics} numbers, which would be sent "
-                f"without noise; normalise layers or groups"
+                f"batches, got {counts.num_statistics} numbers, which would be {how}; "
+                f"normalise layers or groups"
             )
 
     def structure(self) -> dict[str, Any]:
@@ -391,13 +512,21 @@ class Chained(Algorithm):
     def messages(self, shape: ProblemShape, *, common: bool) -> tuple[Message, ...]:
         """Returns the messages of one contribution: the model down, as much up.
 
-        Stages may make what is sent up smaller.
+        Stages may make either smaller.
         """
         del common
         model = sent = FLOAT_BYTES * shape.num_weights
         for stage in self.stages:
-            sent = stage.sent_bytes(sent, shape.num_weights)
+            if isinstance(stage, ReadPart):
+                model = stage.sent_bytes(model, shape)
+            else:
+                sent = stage.sent_bytes(sent, shape)
+        model += sum(stage.answer_bytes(shape) for stage in self.stages)
         return (Message("gradient", "up", sent), Message("model", "down", model))
+
+    def overhead_s(self, shape: ProblemShape) -> float:
+        """Returns virtual seconds of a job on top of its client's laws."""
+        return sum(stage.overhead_s(shape) for stage in self.stages)
 
     @model_validator(mode="after")
     def _stages_fit(self) -> "Chained":
@@ -416,9 +545,10 @@ else:
 class WrittenChain(Chained):
     """A method without a name of its own: the stages of its chain, one after the other.
 
-    They stand in the order of the client's work, what is sent, what is received, the
-    weight, the aggregation, adjustments of the step, and the server's step. `stalesim
-    list fed_buff` prints the chain of a named method, to be copied and changed.
+    They stand in the order of what is read, the client's work, what is sent, what
+    enemies send, what is received, the weight, the aggregation, adjustments of the
+    step, and the server's step. `stalesim list fed_buff` prints the chain of a named
+    method, to be copied and changed.
     """
 
     kind: Literal["chained"] = "chained"

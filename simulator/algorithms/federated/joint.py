@@ -29,13 +29,14 @@ def possible(chain: Any, problem: HorizontalProblem) -> bool:
         chain: Chain of a run.
         problem: Its problem, whose rows of a batch do not look at each other.
     """
-    work, others = chain.work, (*chain.received, chain.server)
+    work, others = chain.work, (*chain.attacks, *chain.received, chain.server)
+    alone = chain.reads or chain.sent
     one_gradient = (
         isinstance(work, LocalSteps) and work.steps == 1 and work.optimizer is None
     )
     by_batch = problem.takes_key or problem.model.num_statistics > 0
     sums = all(stage.takes_sums for stage in others)
-    return one_gradient and not chain.sent and sums and not by_batch
+    return one_gradient and not alone and sums and not by_batch
 
 
 def gradient(

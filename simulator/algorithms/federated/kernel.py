@@ -13,8 +13,9 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Key
 
 from ...learning.horizontal import HorizontalProblem
+from ...metrics import Models, metric
 from .. import client_work
-from ..base import Divided, Event, Info, Probeable
+from ..base import ANSWER, Divided, Event, Info, Probeable, norm
 from ..client_work import Work
 from ..optimizers import rule as optimizing
 from ..step_rules import Schedule, Steps
@@ -39,8 +40,9 @@ class ChainState(NamedTuple):
         weights: Weights of the server's model, of any shape.
         registers: Versions of it.
         key: Key of the noise and of what training draws; None without any.
-        clients: State of the work and of each stage of sending, for all clients: arrays
-            `[K, ...]`, or None.
+        clients: State of each stage of the clients, for all of them: arrays `[K, ...]`,
+            or None.
+        attacks: State of each attack.
         received: State of each stage of receiving.
         weighing: Contributions of every client, where weights count them.
         server: State of the server's step.
@@ -50,6 +52,7 @@ class ChainState(NamedTuple):
     registers: Float[Array, "R ..."]
     key: Key[Array, ""] | None
     clients: tuple[Any, ...]
+    attacks: tuple[Any, ...]
     received: tuple[Any, ...]
     weighing: Any
     server: Any
@@ -60,7 +63,7 @@ class Given(NamedTuple):
 
     Attributes:
         read: Models that they have read, as wide as registers.
-        own: State of the work and of each stage of sending, of these workers.
+        own: State of each stage of the clients, of these workers.
     """
 
     read: Float[Array, "W ..."]
@@ -75,7 +78,8 @@ class Sent(NamedTuple):
         statistics: Running statistics of a model that keeps some.
         loss: Mean losses of their samples.
         info: Diagnostics.
-        clients: State of the work and of each stage of sending, of these workers.
+        clients: State of each stage of the clients, of these workers.
+        read: Models that they have got, where these are not what they have read.
     """
 
     message: Float[Array, "W ..."] | None
@@ -83,6 +87,7 @@ class Sent(NamedTuple):
     loss: Float[Array, " W"]
     info: Info
     clients: tuple[Any, ...]
+    read: Float[Array, "W ..."] | None = None
 
 
 class Chain(Divided, Probeable):
@@ -93,6 +98,7 @@ class Chain(Divided, Probeable):
         local_step_size: Step size of a client's own steps.
         work: The client's work.
         sent: What becomes of a contribution before it is sent, in this order.
+        attacks: What enemies send in place of their contributions.
         received: What becomes of contributions as they arrive.
         weighing: What each counts.
         server: What becomes of the model.
@@ -100,18 +106,28 @@ class Chain(Divided, Probeable):
         num_registers: Registers of the timeline.
         is_joint: Whether the workers of a row, who have read the same version, make one
             gradient together.
+        reads: What becomes of the model on its way to a client, in this order.
+        asks: What the world asks of each worker of a row.
     """
 
     step_size: Schedule | Steps
     local_step_size: Schedule | Steps
     work: ChainStage
     sent: tuple[ChainStage, ...]
+    attacks: tuple[ChainStage, ...]
     received: tuple[ChainStage, ...]
     weighing: Weighing
     server: StepStage
     local_steps: int = eqx.field(static=True)
     num_registers: int = eqx.field(static=True)
     is_joint: bool = eqx.field(static=True, default=False)
+    reads: tuple[ChainStage, ...] = ()
+    asks: tuple[str, ...] = eqx.field(static=True, default=())
+
+    @property
+    def of_clients(self) -> tuple[ChainStage, ...]:
+        """The stages of which each client has a state of its own."""
+        return (*self.reads, self.work, *self.sent)
 
     def joined(self, problem: HorizontalProblem) -> "Chain | None":
         """Returns the same chain with one gradient a row, where messages are summed."""
@@ -120,7 +136,7 @@ class Chain(Divided, Probeable):
     def init(self, problem: HorizontalProblem, key: Key[Array, ""]) -> ChainState:
         """Starts at the model's start; version 0 stands in register 0."""
         weights = problem.start(key)
-        stages = (self.work, *self.sent, *self.received, self.server)
+        stages = (*self.of_clients, *self.attacks, *self.received, self.server)
         draws = problem.takes_key or any(stage.draws for stage in stages)
         return ChainState(
             weights=weights,
@@ -128,8 +144,9 @@ class Chain(Divided, Probeable):
             key=key if draws else None,
             clients=tuple(
                 optimizing.table(stage.start(problem, weights), problem.num_clients)
-                for stage in (self.work, *self.sent)
+                for stage in self.of_clients
             ),
+            attacks=tuple(stage.start(problem, weights) for stage in self.attacks),
             received=tuple(stage.start(problem, weights) for stage in self.received),
             weighing=self.weighing.start(problem, weights),
             server=self.server.start(problem, weights),
@@ -149,15 +166,25 @@ class Chain(Divided, Probeable):
         return state._replace(registers=registers)
 
     def contribute(
-        self, problem: HorizontalProblem, state: ChainState, event: Event
+        self,
+        problem: HorizontalProblem,
+        state: ChainState,
+        event: Event,
+        made: Work | None = None,
     ) -> Sent:
         """Returns what each worker of a row sends."""
-        return self.computed(problem, state.key, event, self.given(state, event))
+        return self.computed(problem, state.key, event, self.given(state, event), made)
 
     def given(self, state: ChainState, event: Event) -> Given:
         """Returns what each worker of a row has read, and what it keeps."""
         read = client_work.read(state.registers, event)
         return Given(read, optimizing.of_workers(state.clients, event.worker))
+
+    def work_inputs(
+        self, problem: HorizontalProblem, event: Event, given: Given
+    ) -> tuple[Float[Array, "W ..."], Float[Array, ""]]:
+        """Returns the models that were read, and the step size of local steps."""
+        return problem.narrowed(given.read), self.local_step_size.at(event.version)
 
     def computed(
         self,
@@ -165,10 +192,11 @@ class Chain(Divided, Probeable):
         key: Key[Array, ""] | None,
         event: Event,
         given: Given,
+        made: Work | None = None,
     ) -> Sent:
         """Returns what each worker of a row sends, of what it is given."""
-        work, after = self._computed(problem, key, event, given)
-        return Sent(work.message, work.statistics, work.loss, work.info, after)
+        work, after, read = self._computed(problem, key, event, given, made)
+        return Sent(work.message, work.statistics, work.loss, work.info, after, read)
 
     def apply(
         self, problem: HorizontalProblem, state: ChainState, event: Event, sent: Sent
@@ -206,14 +234,18 @@ class Chain(Divided, Probeable):
         sent: Sent,
     ) -> tuple[ChainState, Info]:
         """Returns the state after what the server makes of contributions, and info."""
-        event, received = row.event, []
-        for stage, own in zip(self.received, state.received, strict=True):
-            arrived, own = stage(row, arrived, own)
-            received.append(own)
+        event = row.event
+        arrived, attacks = _through(self.attacks, row, arrived, state.attacks)
+        message = arrived.message  # as the server gets it
+        arrived, received = _through(self.received, row, arrived, state.received)
         weights, server, made = self.server(row, arrived, state.server)
         clients = optimizing.written(state.clients, event.worker, sent.clients)
-        after = clients, tuple(received), counts, server
-        info = _measured(event, arrived, sent) | made
+        after = clients, attacks, received, counts, server
+        info = _measured(event, arrived, sent) | arrived.info | made
+        if "losses" in self.asks:
+            info[f"{ANSWER}losses"] = sent.loss
+        if "norms" in self.asks:
+            info[f"{ANSWER}norms"] = jax.vmap(norm)(message)
         return ChainState(weights, state.registers, state.key, *after), info
 
     def apply_together(
@@ -225,7 +257,8 @@ class Chain(Divided, Probeable):
         in the order of the rows, and each is written where its readers look for it.
         """
         server, stages = self.server, (self.weighing, self.server)
-        alone = all(stage.of_row_alone for stage in stages) and not self.received
+        others = self.attacks or self.received
+        alone = all(stage.of_row_alone for stage in stages) and not others
         if (
             not alone
             or problem.model.num_statistics
@@ -247,6 +280,18 @@ class Chain(Divided, Probeable):
         after = state._replace(weights=weights, registers=registers, clients=clients)
         return after, info
 
+    def evaluate(
+        self, problem: HorizontalProblem, state: ChainState, metrics: tuple[str, ...]
+    ) -> dict[str, Array]:
+        """Returns metrics of the server's model, and of backdoors in it."""
+        marked = [n for n in metrics if metric(n).models is Models.TRIGGERED]
+        model = self.read_out(state)
+        work: Any = self.work
+        found = problem.evaluate(model, tuple(n for n in metrics if n not in marked))
+        for name in marked:
+            found[name] = metric(name).function()(problem, model, work.trigger)
+        return found
+
     def read_out(self, state: ChainState) -> Float[Array, "..."]:
         """Returns the server's model."""
         return state.weights
@@ -257,11 +302,11 @@ class Chain(Divided, Probeable):
         """Returns the row's messages, the gradients in them, and where from."""
         state = self.opened(problem, state, event)
         given = self.given(state, event)
-        work, _ = self._computed(problem, state.key, event, given)
+        work, _, read = self._computed(problem, state.key, event, given)
         return {
             "message": work.message,
             "gradient": work.gradient,
-            "state": problem.narrowed(given.read),
+            "state": problem.narrowed(given.read) if read is None else read,
         }
 
     def _row(
@@ -283,7 +328,9 @@ class Chain(Divided, Probeable):
     ) -> tuple[ServerRow, Contributions, Any]:
         """Returns a row, its contributions, and the counts after it."""
         row = self._row(problem, state, event)
-        read = problem.narrowed(client_work.read(state.registers, event))
+        read = sent.read
+        if read is None:
+            read = problem.narrowed(client_work.read(state.registers, event))
         factor, share, counts = self.weighing(row, read, state.weighing)
         arrived = Contributions(read, sent.message, sent.statistics, factor, share)
         return row, arrived, counts
@@ -294,28 +341,56 @@ class Chain(Divided, Probeable):
         key: Key[Array, ""] | None,
         event: Event,
         given: Given,
-    ) -> tuple[Work, tuple[Any, ...]]:
-        """Returns what each worker of a row sends, and the states of their stages."""
-        step_size = self.local_step_size.at(event.version)
+        made: Work | None = None,
+    ) -> tuple[Work, tuple[Any, ...], Float[Array, "W ..."] | None]:
+        """Returns what each worker of a row sends, the states of their stages after it.
+
+        And the models that they have got, where stages make these of what was read.
+        """
+        step_size, first = self.local_step_size.at(event.version), len(self.reads)
 
         def of_worker(
-            read: Array, samples: Array, worker: Array, number: Array, own: Any
-        ) -> tuple[Work, tuple[Any, ...]]:
+            read: Array,
+            samples: Array,
+            worker: Array,
+            number: Array,
+            own: Any,
+            made: Work | None,
+        ) -> tuple[Work, tuple[Any, ...], Array | None]:
             job = ClientJob(problem, read, samples, step_size, worker, number, key)
-            work, after = self.work(job, own[0])
-            states = [after]
-            for stage, before in zip(self.sent, own[1:], strict=True):
+            states = []
+            for stage, before in zip(self.reads, own[:first], strict=True):
+                job, after = stage(job, before)
+                states.append(after)
+            work, after = (made, own[first]) if made else self.work(job, own[first])
+            states.append(after)
+            work = work._replace(info=job.info | work.info)
+            for stage, before in zip(self.sent, own[first + 1 :], strict=True):
                 work, after = stage(job, work, before)
                 states.append(after)
-            return work, tuple(states)
+            return work, tuple(states), job.read if self.reads else None
 
         samples = client_work.samples_of(event, self.local_steps)
-        workers = (given.read, samples, event.worker, event.job, given.own)
+        workers = (given.read, samples, event.worker, event.job, given.own, made)
         if event.worker.size > 1:
             return jax.vmap(of_worker)(*workers)
         # With an axis of one, XLA would write the batch a second time, transposed.
         alone = of_worker(*jax.tree.map(lambda value: value[0], workers))
         return jax.tree.map(lambda value: value[None], alone)
+
+
+def _through(
+    stages: tuple[ChainStage, ...],
+    row: ServerRow,
+    arrived: Contributions,
+    states: tuple[Any, ...],
+) -> tuple[Contributions, tuple[Any, ...]]:
+    """Returns contributions after some stages, and the states of these."""
+    after = []
+    for stage, own in zip(stages, states, strict=True):
+        arrived, own = stage(row, arrived, own)
+        after.append(own)
+    return arrived, tuple(after)
 
 
 def _measured(event: Event, arrived: Contributions, sent: Sent) -> Info:

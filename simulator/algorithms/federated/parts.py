@@ -9,6 +9,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field, model_validator
 
 from ...config.base import Config, LocatedError, Quantity, Rule
+from ...models.parts import ModelCounts
 from ...privacy.releases import Calibrated, Guarantee, Sampling
 from ..optimizers.part import LocalOptax, Optax, ServerOptimizer
 from ..part import StepSize
@@ -84,6 +85,14 @@ class LocalWork(LocalOptions, WorkPart):
         """What a job goes through."""
         return Passes(self.local_steps or 1, self.local_epochs, self.speeds)
 
+    @property
+    def beyond_gradients(self) -> str:
+        """The optimiser of local steps, or the proximal term of several."""
+        if self.local_optimizer is not None:
+            return "local_optimizer"
+        several = self.passes.steps > 1 or self.local_epochs is not None
+        return "proximal" if self.proximal and several else ""
+
     def structure(self) -> dict[str, Any]:
         """Returns its options without the speeds and learning rates."""
         found, rule = self.model_dump(mode="json"), self.local_optimizer
@@ -116,6 +125,7 @@ class ClippedWork(WorkPart):
 
     kind: Literal["clipped_work"] = "clipped_work"
     clips_samples: ClassVar[bool] = True
+    entry: ClassVar[tuple[str, ...]] = ("mechanism",)
     clip_bound: Positive
     """C, largest l2 norm of a sample's gradient."""
 
@@ -161,9 +171,23 @@ class NoiseBudget(Config):
     """Delta that it holds with."""
     releases: Count
     """Messages of the client that draws the largest share of its samples; a client that
-    draws less may send more."""
+    draws less may send more. Of the server's noise: commits with one message of a
+    client; one with m of them counts as m^2."""
     accountant: Literal["rdp", "pld", "gdp", "basic", "advanced", "optimal"] = "rdp"
     """Who adds up what the messages release."""
+
+    def known(self, name: str) -> Calibrated:
+        """Returns it as what noise is calculated for.
+
+        Args:
+            name: Dotted key of the stage that has the noise.
+        """
+        return Calibrated(
+            f"{name}.budget",
+            epsilon=self.epsilon,
+            delta=self.delta,
+            accountant=self.accountant,
+        )
 
 
 class NoiseOptions(Config):
@@ -268,17 +292,13 @@ class SentNoise(NoiseOptions, SendPart):
                 f"{method.sampling!r}; give a multiplier",
             )
 
+    def check_model(self, method: Chained, counts: ModelCounts) -> None:
+        """Refuses models whose statistics would be sent as they are."""
+        method.refuse_statistics(self, counts, "sent without noise")
+
     def calibrated(self, name: str) -> Calibrated | None:
         """Budget of the noise, if it has one."""
-        budget = self.budget
-        if budget is None:
-            return None
-        return Calibrated(
-            f"{name}.budget",
-            epsilon=budget.epsilon,
-            delta=budget.delta,
-            accountant=budget.accountant,
-        )
+        return None if self.budget is None else self.budget.known(name)
 
     def guarantees(
         self, method: Chained, num_samples: Sequence[int], batch: int

@@ -7,8 +7,10 @@ comes in; the state after it is returned second. A state is any tree of arrays, 
 without any.
 
     place          runs        is given                        returns
+    `read`         client      `ClientJob`                     `ClientJob`
     `work`         client      `ClientJob`                     `Work`
     `sent`         client      `ClientJob`, `Work`             `Work`
+    `attack`       server      `ServerRow`, `Contributions`    `Contributions`
     `received`     server      `ServerRow`, `Contributions`    `Contributions`
     `weight`       server      `ServerRow`, what was read      factors and shares
     `aggregation`  `Stepping`  `ServerRow`, `Contributions`    `Aggregate`, .., info
@@ -26,7 +28,7 @@ from jaxtyping import Array, Bool, Float, Int, Key
 
 from ...learning.horizontal import HorizontalProblem
 from .. import client_work
-from ..base import Event
+from ..base import Event, Info
 from .chain import StagePart
 
 
@@ -41,6 +43,7 @@ class ClientJob(NamedTuple):
         worker: The client.
         number: Number of its job.
         key: Key of the run; None where nothing is drawn.
+        info: Diagnostics of stages of what is read.
     """
 
     problem: HorizontalProblem
@@ -50,6 +53,7 @@ class ClientJob(NamedTuple):
     worker: Int[Array, ""]
     number: Int[Array, ""]
     key: Key[Array, ""] | None
+    info: Info = {}  # noqa: RUF012 - a default of a tuple, which nothing changes
 
     @property
     def training_key(self) -> Key[Array, ""] | None:
@@ -106,6 +110,7 @@ class Contributions(NamedTuple):
             size of local steps; None where they are gradients.
         total: Sum of messages, each times its `weight`, where they were not made one by
             one; then `message` is None.
+        info: Diagnostics of the row by stages of receiving.
     """
 
     read: Float[Array, "W ..."]
@@ -115,6 +120,7 @@ class Contributions(NamedTuple):
     share: Float[Array, " W"] | Bool[Array, " W"]
     scale: Float[Array, ""] | None = None
     total: Float[Array, "..."] | None = None
+    info: Info = {}  # noqa: RUF012 - a default of a tuple, which nothing changes
 
     @property
     def weight(self) -> Float[Array, " W"]:

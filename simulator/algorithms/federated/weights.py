@@ -56,6 +56,8 @@ class StalenessWeight(Part):
     """Whether the factor depends on the distance of the model from what was read."""
     constant: ClassVar[bool] = False
     """Whether it is 1 for every contribution."""
+    at_most_one: ClassVar[bool] = False
+    """Whether no factor is above 1, so that it cannot raise a bound on messages."""
 
     @property
     def counts(self) -> bool:
@@ -101,6 +103,7 @@ class ConstantWeight(StalenessWeight):
     """Stale contributions count as much as fresh ones."""
 
     kind: Literal["constant"] = "constant"
+    at_most_one: ClassVar[bool] = True
     constant: ClassVar[bool] = True
 
     @staticmethod
@@ -117,6 +120,7 @@ class PolynomialWeight(StalenessWeight):
     """
 
     kind: Literal["polynomial"] = "polynomial"
+    at_most_one: ClassVar[bool] = True
     exponent: Annotated[float, Field(ge=0)] = 0.5
     """Exponent; 0 is no discount."""
 
@@ -133,6 +137,7 @@ class HingeWeight(StalenessWeight):
     """
 
     kind: Literal["hinge"] = "hinge"
+    at_most_one: ClassVar[bool] = True
     slope: Positive = 10.0
     """Slope of the fall beyond `late`."""
     late: Annotated[float, Field(ge=0)] = 4.0
@@ -153,6 +158,7 @@ class InverseWeight(StalenessWeight):
     """
 
     kind: Literal["inverse"] = "inverse"
+    at_most_one: ClassVar[bool] = True
     concurrency: Annotated[int, Field(ge=1)] = 1
     """c."""
 
@@ -247,6 +253,7 @@ class RepeatWeight(StalenessWeight):
     """
 
     kind: Literal["repeats"] = "repeats"
+    at_most_one: ClassVar[bool] = True
     base: Annotated[float, Field(ge=1)]
     """q."""
 
@@ -279,6 +286,7 @@ class DistanceWeight(StalenessWeight):
     """
 
     kind: Literal["distance"] = "distance"
+    at_most_one: ClassVar[bool] = True
     largest: Positive
     """Largest l2 norm of the difference between the model and the one that was read."""
     measures: ClassVar[bool] = True
@@ -300,6 +308,7 @@ class DelayAdaptiveWeight(StalenessWeight):
     """
 
     kind: Literal["delay_adaptive"] = "delay_adaptive"
+    at_most_one: ClassVar[bool] = True
     concurrency: Annotated[int, Field(ge=0)] | None = None
     """Staleness up to which nothing changes; by default the number of clients."""
     smoothness: Positive | Literal["data"] = "data"

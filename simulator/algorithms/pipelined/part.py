@@ -1,10 +1,10 @@
 """Pipelined SGD and its remedies. No JAX in here."""
 
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
-from ..optimizers.part import Optimizer, with_steps
+from ..optimizers.part import Optimizer
 from ..part import Algorithm, Message, ProblemShape
 
 
@@ -34,11 +34,6 @@ class Pipelined(Algorithm):
     """Part of the last move by which the model that is read is ahead."""
     optimizer: Optimizer | None = None
     """Optimiser of all stages together; by default the gradient is the direction."""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _rates_are_steps(cls, data: Any) -> Any:
-        return with_steps(data, optimizer="step_size")
 
     def messages(self, shape: ProblemShape, *, common: bool) -> tuple[Message, ...]:
         """Returns no messages: the model is in one place."""

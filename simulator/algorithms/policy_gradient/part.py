@@ -9,7 +9,7 @@ from pydantic import Field, model_serializer, model_validator
 
 from ...config.base import LocatedError, without
 from ...learning.sampler import Sampler
-from ..optimizers.part import Optimizer, with_steps
+from ..optimizers.part import Optimizer
 from ..part import Algorithm, Batch, Message, ProblemShape
 from .prompts import PromptSampler
 
@@ -81,11 +81,6 @@ class PolicyGradient(Algorithm):
     @model_serializer(mode="wrap")
     def _as_before(self, dump: Callable[["PolicyGradient"], Any]) -> dict[str, Any]:
         return without(dump(self), supervised_steps=0)
-
-    @model_validator(mode="before")
-    @classmethod
-    def _rates_are_steps(cls, data: Any) -> Any:
-        return with_steps(data, optimizer="step_size")
 
     @model_validator(mode="after")
     def _limits_fit(self) -> "PolicyGradient":

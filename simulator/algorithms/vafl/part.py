@@ -7,7 +7,7 @@ from pydantic import Field, model_serializer, model_validator
 
 from ...config.base import Config, LocatedError, Rule, without
 from ...privacy.releases import Calibrated
-from ..optimizers.part import Optimizer, programs, with_steps
+from ..optimizers.part import Optimizer, programs
 from ..part import (
     FLOAT_BYTES,
     Algorithm,
@@ -131,11 +131,6 @@ class Vafl(Algorithm):
         *("asynchronous", "bounded", "t_synchronous", "synchronous", "centralised"),
     )
     stores_embeddings: ClassVar[bool] = True
-
-    @model_validator(mode="before")
-    @classmethod
-    def _rates_are_steps(cls, data: Any) -> Any:
-        return with_steps(data, optimizer="step_size")
 
     @model_serializer(mode="wrap")
     def _as_before(self, dump: Callable[["Vafl"], Any]) -> dict[str, Any]:

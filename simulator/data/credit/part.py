@@ -84,10 +84,6 @@ class Credit(Data):
         The 15 columns are LIMIT_BAL, AGE, and a column of zeros and ones for each code
         of SEX (1, 2), EDUCATION (0 to 6) and MARRIAGE (0 to 3); ID is left out.
 
-        Raises:
-            DataError: The file is demanded and missing, or damaged.
-            ScenarioError: The limit or the test fraction is too high.
-
         Source: UCI 350, Default of Credit Card Clients (Yeh and Lien, 2009); the
             encoding: F-16, the only one of all codes that makes 18 + 15 columns of the
             file's 23.

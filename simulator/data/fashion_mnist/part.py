@@ -23,12 +23,7 @@ class FashionMnist(Data):
     """Files that are read, by their form; `auto` takes what is there."""
 
     def make(self) -> Dataset:
-        """Returns Fashion-MNIST from idx files, or its stand-in.
-
-        Raises:
-            DataError: Files are demanded and missing, or damaged.
-            ScenarioError: The limit is too high.
-        """
+        """Returns Fashion-MNIST from idx files, or its stand-in."""
         found = FILES.complete(self.source)
         if not found.form:
             return fashion_mnist_standin(self)

@@ -59,11 +59,6 @@ class Mfeat(Data):
         `split_seed`, is for testing, and all are shuffled, because the files are sorted
         by digit.
 
-        Raises:
-            DataError: Files are demanded and missing, or damaged.
-            ScenarioError: The limit or the test fraction is too high, or the classes do
-                not exist.
-
         Source: UCI 72, Multiple Features (Duin, 1998).
         """
         chosen = FILES.complete(self.source)
@@ -77,11 +72,7 @@ class Mfeat(Data):
 
 
 def _samples(chosen: Chosen) -> Samples:
-    """Returns features and digits from the files of a format.
-
-    Raises:
-        DataError: A file is damaged, or does not fit the others.
-    """
+    """Returns features and digits from the files of a format."""
     if chosen.form == "npz":
         return _from_npz(chosen.paths[NPZ])
     widths = dict(zip(TEXTS, VIEWS.values(), strict=True))
@@ -103,11 +94,7 @@ def _samples(chosen: Chosen) -> Samples:
 
 
 def _view(path: Path, width: int) -> Float64[np.ndarray, "N P"]:
-    """Returns the numbers of a view's file, a row a line, blanks between them.
-
-    Raises:
-        DataError: It holds something else.
-    """
+    """Returns the numbers of a view's file, a row a line, blanks between them."""
     text = files.read(path).decode("utf-8", "replace")
     rows = [line.split() for line in text.splitlines() if line.strip()]
     wrong = next((i for i, row in enumerate(rows) if len(row) != width), None)
@@ -128,11 +115,7 @@ def _view(path: Path, width: int) -> Float64[np.ndarray, "N P"]:
 
 
 def _from_npz(path: Path) -> Samples:
-    """Returns the arrays of the npz file.
-
-    Raises:
-        DataError: It is damaged, or holds other arrays.
-    """
+    """Returns the arrays of the npz file."""
     try:
         arrays = archive.arrays(files.read(path))
         x, y = arrays["x"], arrays["y"]

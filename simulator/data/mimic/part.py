@@ -70,10 +70,6 @@ class Mimic(Data):
         it, its count too; 0 where none has. Nothing is written to the cache: the data
         are credentialed.
 
-        Raises:
-            DataError: Files are demanded and missing, or damaged.
-            ScenarioError: The limit is too high.
-
         Source: Johnson et al., MIMIC-III (2016); Harutyunyan et al., Multitask learning
             and benchmarking with clinical time series data (2019).
         """
@@ -156,11 +152,7 @@ def _absent(root: Path) -> list[str]:
 
 
 def _classes(root: Path, names: tuple[str, ...]) -> dict[str, int]:
-    """Returns the class of each stay in the lists that exist, by its file.
-
-    Raises:
-        DataError: A list is damaged, or two lists differ in the class of a stay.
-    """
+    """Returns the class of each stay in the lists that exist, by its file."""
     found: dict[str, int] = {}
     for path in (root / name for name in names):
         if not path.is_file():

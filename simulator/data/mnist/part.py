@@ -27,12 +27,7 @@ class Mnist(Data):
     """Files that are read, by their form; `auto` takes what is there."""
 
     def make(self) -> Dataset:
-        """Returns MNIST from idx files, or its 5,000 bundled images as `mnist5k`.
-
-        Raises:
-            DataError: Files are demanded and missing, or damaged.
-            ScenarioError: The limit or the test fraction is too high.
-        """
+        """Returns MNIST from idx files, or its 5,000 bundled images as `mnist5k`."""
         found = FILES.complete(self.source)
         if not found.form:
             return bundled(self)

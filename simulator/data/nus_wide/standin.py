@@ -26,9 +26,9 @@ def nus_wide_standin(config: Data) -> Dataset:
     with its own standard normal A. The class is the sign of
     Z w / sqrt(12) + 0.7 (z1 z2 - z3 z4) + 0.8 logistic noise, 1 where it is positive:
     partly out of reach of a linear model, which reaches a test AUC of 0.726. FedBCD-p
-    with one tanh layer of 64 units per party (outputs zero at the start, batch 256,
-    step 0.05 / sqrt(t + 1), 200 rounds) reaches 0.725, 0.734 and 0.736 with 1, 5 and 15
-    local steps on the mean of three seeds. Columns have a variance near 1 as they are,
+    with one tanh layer of 64 units per party (batch 256, step 0.05 / sqrt(t + 1), 200
+    rounds) ends at 0.723, 0.738 and 0.736 with 1, 5 and 15 local steps, means of ten
+    replicates (`docs/results/fedbcd-nus`). Columns have a variance near 1 as they are,
     so that `raw`, the recipe to the letter, and `standard` hardly differ.
 
     Raises:

@@ -59,10 +59,6 @@ class Parkinson(Data):
         No subject has recordings in both halves. The exact duplicate row of the set is
         kept.
 
-        Raises:
-            DataError: The file is demanded and missing, or damaged.
-            ScenarioError: The limit or the test fraction is too high.
-
         Source: UCI 470, Parkinson's Disease Classification (Sakar et al., 2018).
         """
         form, found = FILES.complete(self.source)

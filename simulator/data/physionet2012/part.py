@@ -105,10 +105,6 @@ class PhysioNet2012(Data):
         Parsing the files takes about 4 s and is cached (23 MB); `statistics` then takes
         about 2 s, `hourly` 1 s, and the process up to 0.7 GB of memory.
 
-        Raises:
-            DataError: Files are demanded and missing, or damaged.
-            ScenarioError: The limit is too high.
-
         Source: Silva, Moody, Scott, Celi and Mark, Predicting in-hospital mortality of
             ICU patients: the PhysioNet/Computing in Cardiology Challenge 2012.
         """

@@ -115,11 +115,7 @@ class Speech(Data):
 
 
 def _arrays(path: Path) -> archive.Arrays:
-    """Returns the arrays of the file.
-
-    Raises:
-        DataError: The file cannot be read, or is damaged.
-    """
+    """Returns the arrays of the file."""
     try:
         return archive.arrays(files.read(path))
     except ValueError as error:

@@ -100,11 +100,7 @@ def blocks(tokens: Int32[np.ndarray, " n"], length: int) -> Samples:
 
 
 def _own(given: str) -> tuple[str, str]:
-    """Returns the name of the user's file, and its text.
-
-    Raises:
-        DataError: It does not exist, or is not a text of two different characters.
-    """
+    """Returns the name of the user's file, and its text."""
     path: Path = files.located(given, "problem.data.path")
     content = files.read(path)
     if len(content) > limits.MOST_TEXT:

@@ -71,10 +71,6 @@ class Usps(Data):
         The files have values in [-1, 1] and labels 1 to 10 for the digits 0 to 9; `raw`
         leaves the values, `unit` maps them to [0, 1].
 
-        Raises:
-            DataError: Files are demanded and missing, or damaged.
-            ScenarioError: The limit is too high, or the classes do not exist.
-
         Source: Hull, A database for handwritten text recognition research (1994); the
             files of the LIBSVM data page.
         """

@@ -9,7 +9,6 @@ import jax
 from jaxtyping import Array, Float, Key
 
 from ...data.images import image_shape
-from ..blockwise import in_blocks
 from ..convolution import convolve
 from ..flat import drawn, split
 from ..flat_network import FlatNetwork
@@ -101,36 +100,20 @@ class CnnNetwork(FlatNetwork):
         limits = [1 / math.sqrt(fans[part // 2]) for part in range(len(self.shapes))]
         return drawn(key, self.shapes, limits)
 
-    def apply(
+    def _outputs(
         self,
-        weights: Float[Array, " P"],
+        parts: Sequence[Float[Array, "..."]],
         x: Float[Array, "S F"],
         noise: Sequence[Float[Array, "_ _ _ S"]] = (),
     ) -> Float[Array, "C S"]:
-        """Returns the logits of some rows, however many: block by block.
-
-        Args:
-            weights: Flat vector, as `parts` divides it.
-            x: Images plane by plane, row by row.
-            noise: Noise on each convolution's outputs; none by default.
-        """
-        parts = self.parts(weights)
-        if noise:
-            return self._logits(parts, x, noise)
-        return in_blocks(lambda block: self._logits(parts, block), x)
-
-    def _logits(
-        self,
-        parts: Parts,
-        x: Float[Array, "S F"],
-        noise: Sequence[Float[Array, "_ _ _ S"]] = (),
-    ) -> Float[Array, "C S"]:
+        """Returns the logits of images, which come plane by plane, row by row."""
+        named = Parts(*parts)
         one, two = noise or (None, None)
         images = x.T.reshape(self.depth, self.height, self.width, x.shape[0])
-        hidden = self._layer(parts.kernels_1, parts.bias_1, images, one)
-        hidden = self._layer(parts.kernels_2, parts.bias_2, hidden, two)
-        inputs = hidden.reshape(parts.dense.shape[1], x.shape[0])
-        return parts.dense @ inputs + parts.bias[:, None]
+        hidden = self._layer(named.kernels_1, named.bias_1, images, one)
+        hidden = self._layer(named.kernels_2, named.bias_2, hidden, two)
+        inputs = hidden.reshape(named.dense.shape[1], x.shape[0])
+        return named.dense @ inputs + named.bias[:, None]
 
     def _layer(
         self,

@@ -8,9 +8,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Key
 
 from ...data.images import image_shape
-from ..blockwise import in_blocks
 from ..convolution import convolve
-from ..flat import drawn, glorot, split
+from ..flat import drawn, glorot
 from ..flat_network import FlatNetwork
 from ..pooling import pool
 from ..shapes import Shapes
@@ -52,30 +51,13 @@ class DeepCnnNetwork(FlatNetwork):
         """Draws all as in Keras, the library of the paper (V-34); biases are zero."""
         return drawn(key, self.shapes, glorot(self.shapes))
 
-    def apply(
-        self,
-        weights: Float[Array, " P"],
-        x: Float[Array, "S F"],
-        noise: Sequence[Float[Array, "_ _ _ S"]] = (),
-    ) -> Float[Array, "C S"]:
-        """Returns the logits of some rows, however many: block by block.
-
-        Args:
-            weights: Flat vector.
-            x: Images plane by plane, row by row.
-            noise: Noise on each convolution's outputs; none by default.
-        """
-        parts = split(weights, self.shapes)
-        if noise:
-            return self._logits(parts, x, noise)
-        return in_blocks(lambda block: self._logits(parts, block), x)
-
-    def _logits(
+    def _outputs(
         self,
         parts: Sequence[Float[Array, "..."]],
         x: Float[Array, "S F"],
         noise: Sequence[Float[Array, "_ _ _ S"]] = (),
     ) -> Float[Array, "C S"]:
+        """Returns the logits of images, which come plane by plane, row by row."""
         height, width, depth = self.image
         hidden = x.T.reshape(depth, height, width, x.shape[0])
         edge = self.config.kernel // 2

@@ -8,8 +8,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Key
 
-from ..blockwise import in_blocks
-from ..flat import drawn, split
+from ..flat import drawn
 from ..flat_network import FlatNetwork
 from ..shapes import Shapes
 from .part import Dense, shapes
@@ -49,33 +48,21 @@ class DenseNetwork(FlatNetwork):
         limits = [1 / math.sqrt(size) for size in self.sizes[:-1] for _ in range(2)]
         return drawn(key, self.shapes, limits)
 
-    def apply(
+    def _outputs(
         self,
-        weights: Float[Array, " P"],
+        parts: Sequence[Float[Array, "..."]],
         x: Float[Array, "S F"],
         noise: Sequence[Float[Array, "_ S"]] = (),
     ) -> Float[Array, "C S"]:
-        """Returns the logits of some rows, however many: block by block.
-
-        Args:
-            weights: Flat vector.
-            x: Rows.
-            noise: Noise inside each hidden layer; none by default.
-        """
-        parts = split(weights, self.shapes)
         layers = list(zip(parts[::2], parts[1::2], strict=True))
-
-        def logits(block: Float[Array, "B F"]) -> Float[Array, "C B"]:
-            hidden = block.T
-            for number, (matrix, bias) in enumerate(layers[:-1]):
-                sums = matrix @ hidden + bias[:, None]
-                if noise:
-                    sums = sums + noise[number]
-                hidden = ACTIVATIONS[self.activation](sums)
-            matrix, bias = layers[-1]
-            return matrix @ hidden + bias[:, None]
-
-        return logits(x) if noise else in_blocks(logits, x)
+        hidden = x.T
+        for number, (matrix, bias) in enumerate(layers[:-1]):
+            sums = matrix @ hidden + bias[:, None]
+            if noise:
+                sums = sums + noise[number]
+            hidden = ACTIVATIONS[self.activation](sums)
+        matrix, bias = layers[-1]
+        return matrix @ hidden + bias[:, None]
 
 
 def dense(

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Array, Bool, Float, Key
 
-from ..blockwise import in_blocks
-from ..flat import drawn, split
+from ..flat import drawn
 from ..flat_network import FlatNetwork
 from ..shapes import Shapes, size
 from .layers import both_ways
@@ -64,21 +63,17 @@ class LstmNetwork(FlatNetwork):
         sizes = [math.prod(shape) for shape in self.shapes]
         return np.repeat(np.logical_not(bias), sizes)
 
-    def apply(
-        self, weights: Float[Array, " P"], x: Float[Array, "S F"]
+    def _outputs(
+        self,
+        parts: Sequence[Float[Array, "..."]],
+        x: Float[Array, "S F"],
+        noise: Sequence[Float[Array, "..."]] = (),
     ) -> Float[Array, "C SL"]:
         """Returns the logits of all frames of the first row, then of the second's, ...
 
-        Args:
-            weights: Flat vector.
-            x: Rows of features, frame after frame.
+        Rows have their features frame after frame.
         """
-        parts = split(weights, self.shapes)
-        return in_blocks(lambda block: self._logits(parts, block), x)
-
-    def _logits(
-        self, parts: Sequence[Float[Array, "..."]], x: Float[Array, "S F"]
-    ) -> Float[Array, "C SL"]:
+        assert not noise  # it says of no layer what it computes
         frames = x.reshape(x.shape[0], self.config.frames, -1)
         hidden = frames.swapaxes(0, 1)
         for start in range(0, len(parts) - OF_LAYER, OF_LAYER):

@@ -2,13 +2,13 @@
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Array, Float, Key
 
-from ..blockwise import in_blocks
-from ..flat import drawn, split
+from ..flat import drawn
+from ..flat_network import LayeredNetwork
 from ..shapes import Shapes
 from .layers import both_ways, last_of
 from .part import Lstm
@@ -17,7 +17,8 @@ OF_LAYER = 4
 """Number of arrays of an LSTM layer."""
 
 
-class PartyLstm(NamedTuple):
+@dataclass(frozen=True)
+class PartyLstm(LayeredNetwork):
     """Bidirectional LSTM layers, and one forwards whose last outputs are sent.
 
     Attributes:
@@ -53,30 +54,13 @@ class PartyLstm(NamedTuple):
         """Returns the features as they are."""
         return x
 
-    def apply(
-        self,
-        weights: Float[Array, " P"],
-        x: Float[Array, "S F"],
-        noise: Sequence[Float[Array, "L H2 S"]] = (),
-    ) -> Float[Array, "C S"]:
-        """Returns the last outputs for some rows, however many.
-
-        Args:
-            weights: Flat vector.
-            x: Rows of features, frame after frame.
-            noise: Noise on the outputs of each bidirectional layer; none by default.
-        """
-        parts = split(weights, self.shapes)
-        if noise:
-            return self._outputs(parts, x, noise)
-        return in_blocks(lambda block: self._outputs(parts, block), x)
-
     def _outputs(
         self,
         parts: Sequence[Float[Array, "..."]],
         x: Float[Array, "S F"],
         noise: Sequence[Float[Array, "L H2 S"]] = (),
     ) -> Float[Array, "C S"]:
+        """Returns the last outputs for rows of features, frame after frame."""
         hidden = x.reshape(x.shape[0], self.config.frames, -1).swapaxes(0, 1)
         for layer in range(self.config.layers):
             hidden = both_ways(hidden, *parts[OF_LAYER * layer :][:OF_LAYER])

@@ -9,8 +9,6 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Key
 
-from ..blockwise import in_blocks
-from ..flat import split
 from ..flat_network import FlatNetwork
 from ..shapes import Shapes, size
 from .part import Transformer
@@ -31,6 +29,7 @@ class TransformerNetwork(FlatNetwork):
         config: Options: layers, heads, width.
         num_outputs: Number of logits of a token, `C`.
         num_features: Number of tokens of a row, `L`.
+        last: Whether only the last token of a row has logits.
 
     Source: as `Transformer`.
     """
@@ -38,6 +37,7 @@ class TransformerNetwork(FlatNetwork):
     config: Transformer
     num_outputs: int
     num_features: int
+    last: bool = False
 
     @property
     def shapes(self) -> Shapes:
@@ -69,21 +69,18 @@ class TransformerNetwork(FlatNetwork):
         drawn = jax.random.normal(key, wide.shape, jnp.float32)
         return jnp.asarray(wide) * drawn + gains
 
-    def apply(
-        self, weights: Float[Array, " P"], x: Float[Array, "S L"]
+    def _outputs(
+        self,
+        parts: Sequence[Float[Array, "..."]],
+        x: Float[Array, "S L"],
+        noise: Sequence[Float[Array, "..."]] = (),
     ) -> Float[Array, "C SL"]:
         """Returns the logits after all tokens of the first row, then of the second, ...
 
-        Args:
-            weights: Flat vector.
-            x: Rows of tokens, by their numbers.
+        After the last token of each row alone, `[C, S]`, if `last` says so. Tokens are
+        given by their numbers.
         """
-        parts = split(weights, self.shapes)
-        return in_blocks(lambda block: self._logits(parts, block), x)
-
-    def _logits(
-        self, parts: Sequence[Float[Array, "..."]], x: Float[Array, "S L"]
-    ) -> Float[Array, "C SL"]:
+        assert not noise  # it says of no layer what it computes
         embedding, positions = parts[:2]
         # A product, since the gradient of a look-up would add rows one by one.
         tokens, dtype = x.astype(jnp.int32), embedding.dtype
@@ -96,6 +93,8 @@ class TransformerNetwork(FlatNetwork):
             hidden = hidden + self._attention(normalised(hidden, first), attention)
             units = jax.nn.gelu(normalised(hidden, second) @ enter.T)
             hidden = hidden + units @ leave.T
+        if self.last:
+            hidden = hidden[:, -1:]
         last = 2 + OF_LAYER * self.config.layers
         hidden = normalised(hidden, parts[last]).reshape(-1, self.config.width)
         return (parts[-1] if len(parts) > last + 1 else embedding) @ hidden.T

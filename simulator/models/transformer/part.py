@@ -1,17 +1,22 @@
 """A decoder-only transformer, of rows that are sequences of tokens."""
 
-from typing import Annotated, ClassVar, Literal, NoReturn
+from dataclasses import replace
+from typing import Annotated, Any, ClassVar, Literal, NoReturn
 
 from pydantic import Field, model_validator
 
 from ...config.base import LocatedError
 from ...config.errors import ScenarioError
+from ...data.base import Dataset
+from ...data.outputs import OutputForm
 from ..parts import Model
 from ..shapes import Shapes, size
 
 
 class Transformer(Model):
     """Decoder-only transformer: of every token of a row, logits of the next one.
+
+    Where rows have one label, it is the token after the last, which alone has logits.
 
     Layers normalise their inputs first, attention is causal, positions are learned, the
     perceptron's activation is GELU in the form with tanh. No layer has biases.
@@ -24,7 +29,7 @@ class Transformer(Model):
     made_by: ClassVar[str] = "stalesim.simulator.models.transformer.network:transformer"
     families: ClassVar[tuple[str, ...]] = ("horizontal",)
     sequential: ClassVar[bool] = True
-    """True: every token of a row must have a label, the next one."""
+    """True: every token of a row must have a label, the next one, or the last alone."""
     takes_tokens: ClassVar[bool] = True
     frames: ClassVar[None] = None
     """None: rows may have any number of tokens, the most that attention looks at."""
@@ -73,6 +78,10 @@ class Transformer(Model):
             (width,),
             *(() if self.tied and num_outputs > 1 else ((num_outputs, width),)),
         )
+
+    def of_rows(self, data: Dataset, form: OutputForm) -> Any:
+        """Returns the network of clients, whose rows have a label each, or one."""
+        return replace(super().of_rows(data, form), last=not form.positions)
 
     @property
     def num_layers(self) -> int:

@@ -5,20 +5,21 @@ The weights of parties are stacked: all networks have the size of the widest par
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from dataclasses import dataclass
 
 import jax
 from jaxtyping import Array, Float, Key
 
 from ...data.images import image_shape
-from ..blockwise import in_blocks
 from ..convolution import convolve
-from ..flat import drawn, split
+from ..flat import drawn
+from ..flat_network import LayeredNetwork
 from ..shapes import Shapes
 from .part import ViewCnn, shapes
 
 
-class ViewCnnNetwork(NamedTuple):
+@dataclass(frozen=True)
+class ViewCnnNetwork(LayeredNetwork):
     """Two convolutions and a dense layer, each with ReLU, then a linear output.
 
     Nothing is pooled or padded (F-11), and the outputs have no biases, since they are
@@ -71,30 +72,14 @@ class ViewCnnNetwork(NamedTuple):
         limits = [1 / math.sqrt(fans[part // 2]) for part in range(len(self.shapes))]
         return drawn(key, self.shapes, [*limits[:-1], 0.0])
 
-    def apply(
-        self,
-        weights: Float[Array, " P"],
-        x: Float[Array, "S F"],
-        noise: Sequence[Float[Array, "... S"]] = (),
-    ) -> Float[Array, "C S"]:
-        """Returns the outputs for some rows, however many.
-
-        Args:
-            weights: Flat vector.
-            x: Images plane by plane, row by row.
-            noise: Noise inside each hidden layer; none by default.
-        """
-        parts = split(weights, self.shapes)
-        if noise:
-            return self._outputs(parts, x, noise)
-        return in_blocks(lambda block: self._outputs(parts, block), x)
-
     def _outputs(
         self,
-        parts: list[Float[Array, "..."]],
+        parts: Sequence[Float[Array, "..."]],
         x: Float[Array, "S F"],
         noise: Sequence[Float[Array, "... S"]] = (),
     ) -> Float[Array, "C S"]:
+        """Returns the outputs for images, which come plane by plane, row by row."""
+
         def act(sums: Array, layer: int) -> Array:
             return jax.nn.relu(sums + noise[layer] if noise else sums)
 

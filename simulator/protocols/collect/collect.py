@@ -16,6 +16,7 @@ from ..base import (
     refuse_more_than,
     refuse_selection,
 )
+from ..schedules import Scheduled, fewest, most, now
 from .chances import expected_trials_in_time
 from .playing import Gathering, Plan
 from .rules import (
@@ -60,8 +61,8 @@ class Collect(GatheringRounds):
     kind: Literal["collect"] = "collect"
     on_testbed: ClassVar[bool] = True
     timed: ClassVar[tuple[str, ...]] = ("seconds", "allotted")
-    count: Annotated[int, Field(ge=1)] | None = None
-    """Contributions that end a round."""
+    count: Scheduled | None = None
+    """Contributions that end a round, as it holds when the round begins."""
     harmonic_mean: Annotated[float, Field(ge=1)] | None = None
     """Least harmonic mean of the clients' counts that ends a round; with 1, everyone
     has contributed."""
@@ -131,17 +132,25 @@ class Collect(GatheringRounds):
         contributions; it counts as one of each client.
         """
         asked = min(self.fastest or num_clients, num_clients)
-        applied = self.count
-        if self.allotment is not None:
-            applied = self.allotment.jobs
-        if self.quota is not None:
-            applied = sum(self._quotas(num_clients))
         return Cadence(
             width=1,
             num_registers=in_flight + 1,
-            contributions_per_commit=applied or asked,
+            contributions_per_commit=self.most_gathered(num_clients) or asked,
             commits_per_round=1,
+            is_steady=self.count is None or isinstance(self.count, int),
         )
+
+    def most_gathered(self, num_clients: int) -> int | None:
+        """Returns the contributions that end a round, where their number does."""
+        if self.allotment is not None:
+            return self.allotment.jobs
+        if self.quota is not None:
+            return sum(self._quotas(num_clients))
+        return self.count and most(self.count)
+
+    def fewest_gathered(self, num_clients: int) -> int | None:
+        """Returns the fewest contributions that end a round, where a number does."""
+        return fewest(self.count) if self.count else self.most_gathered(num_clients)
 
     def check_setting(self, clients: Clients | None, server: Server, n: int) -> None:
         """Refuses more clients than there are, and quotas of none."""
@@ -152,7 +161,8 @@ class Collect(GatheringRounds):
         refuse_selection(self.kind, clients, over if first else "")
         refuse_more_than(n, "fastest", self.fastest)
         if not self.repeats:
-            refuse_more_than(min(self.fastest or n, n), "count", self.count)
+            wanted = self.count and most(self.count)
+            refuse_more_than(min(self.fastest or n, n), "count", wanted)
         if self.quota is not None:
             least = min(self._quotas(n))
             if least < 0 or sum(self._quotas(n)) == 0:
@@ -188,7 +198,7 @@ class Collect(GatheringRounds):
             allotted = [float(s) for s in per_client(self.allotted, n, "allotted")]
         plan = Plan(
             chosen=asked,
-            enough=self._rule(n, asked),
+            enough=self._rule(n, asked, world, recorder),
             repeats=self.repeats,
             stops=self.late == "stop",
             seconds=self.seconds,
@@ -220,9 +230,12 @@ class Collect(GatheringRounds):
         quotas = self._quotas(num_clients)
         return expected_trials_in_time(clients, quotas, allotted, seed)
 
-    def _rule(self, num_clients: int, asked: list[int]) -> Enough:
-        if self.count is not None:
-            return Count(self.count)
+    def _rule(
+        self, num_clients: int, asked: list[int], world: World, recorder: Recorder
+    ) -> Enough:
+        count = self.count
+        if count is not None:
+            return Count(lambda: now(count, world, recorder))
         if self.harmonic_mean is not None:
             return HarmonicMean(self.harmonic_mean, asked)
         if self.allotment is not None:

@@ -3,6 +3,7 @@
 import heapq
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from fractions import Fraction
 from typing import ClassVar
 
@@ -40,14 +41,18 @@ class Enough(ABC):
 
 
 class Count(Enough):
-    """A number of contributions, from whatever clients."""
+    """A number of contributions, from whatever clients.
 
-    def __init__(self, count: int) -> None:
-        self._count, self._left = count, count
+    Args:
+        count: Returns the number of a round that begins.
+    """
+
+    def __init__(self, count: Callable[[], int]) -> None:
+        self._count, self._left = count, 1
 
     def begin(self) -> None:
         """Begins a round."""
-        self._left = self._count
+        self._left = self._count()
 
     def tried(self, client: int, *, arrived: bool) -> bool:
         """Counts a contribution."""

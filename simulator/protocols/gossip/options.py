@@ -28,6 +28,7 @@ class GossipOptions(Protocol):
 
     kind: Literal["gossip"] = "gossip"
     has_server: ClassVar[bool] = False
+    on_testbed: ClassVar[bool] = True
     averages: ClassVar[bool] = True
     graph: AnyGraph = Bipartite()
     """Pairs of workers that may average; by default senders with receivers (A-08)."""
@@ -92,7 +93,7 @@ class GossipOptions(Protocol):
         refuse_server(self.kind, server, "which has none")
         for part in (clients, *clients.groups.values()) if clients else ():
             _refuse_absence(part)
-        _check_size(n, mixed=self.in_rounds)
+        check_size(n, self.kind, mixed=self.in_rounds)
         if self.average != "all":
             self.graph.check(n, must_have_sides=self.initiator == "sender")
 
@@ -141,13 +142,13 @@ class GossipOptions(Protocol):
         return self.graph.mixing(num_workers, draw, pushes=pushes)
 
 
-def _check_size(num_workers: int, *, mixed: bool) -> None:
+def check_size(num_workers: int, kind: str, *, mixed: bool = False) -> None:
     """Refuses more workers than can have models of their own."""
     most = MOST_MIXED if mixed else MOST_WORKERS
     if num_workers > most:
         how = "average all at once" if mixed else "average in pairs"
         raise LocatedError(
-            f"protocol gossip must have at most {most:,} workers that {how}, got "
+            f"protocol {kind} must have at most {most:,} workers that {how}, got "
             f"{num_workers:,}; take fewer clients",
             ("protocol",),
         )

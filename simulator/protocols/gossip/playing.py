@@ -1,8 +1,10 @@
 """Gossip: workers step by themselves and average with a neighbour."""
 
 from abc import ABC, abstractmethod
+from math import inf
 
 from ...streams import Purpose
+from ...timeline import Incident
 from ...world.faults import Keyed
 from ...world.world import World
 from ..graphs.base import Draw, find_senders, neighbours, no_sides
@@ -20,34 +22,73 @@ def play(config: GossipOptions, world: World, recorder: GossipRecorder) -> None:
     workers(config, world, recorder).start()
 
 
-class _Workers(ABC):
+class Peers(ABC):
     """The common part of all ways of averaging: the workers' gradients and steps."""
 
-    def __init__(
-        self, config: GossipOptions, world: World, recorder: GossipRecorder
-    ) -> None:
-        self._config, self._world, self._recorder = config, world, recorder
+    def __init__(self, world: World, recorder: GossipRecorder) -> None:
+        self._world, self._recorder = world, recorder
         self._env, self._num_workers = world.env, world.num_clients
         self._sent = [0] * world.num_clients  # messages since a worker's last step
         self._round = 0
+        if world.real:
+            world.reappear = self._left
 
     def start(self) -> None:
+        """Begins what every worker does."""
         self._world.prefetch_everyone()
         for worker in range(self._num_workers):
             self._begin(worker)
 
     def _begin(self, worker: int) -> None:
         world = self._world
-        delay = world.draw(Purpose.IDLE, worker) + world.draw(Purpose.READ, worker)
+        delay = world.draw(Purpose.IDLE, worker)
+        if world.real:
+            self._after(delay, self._ask_for_work, worker)
+            return
+        delay += world.draw(Purpose.READ, worker)
         self._after(delay, self._snapshot, worker)
 
     def _snapshot(self, worker: int) -> None:
         world, now = self._world, self._env.now
         job = self._recorder.read(worker, now)
+        if world.real:
+            self._hand_out(worker)
+            return
         drawn = world.draw(Purpose.COMPUTE, worker)
         duration = world.computing(worker, job, now, drawn)
         duration += world.workload.overhead_s
-        world.call(duration, self._end_gradient, worker)
+        self._compute(duration, worker)
+
+    def _compute(self, duration: float, worker: int) -> None:
+        """Lets a worker compute its gradient."""
+        self._world.call(duration, self._end_gradient, worker)
+
+    def _hand_out(self, worker: int) -> None:
+        """Lets a real worker compute, whose link is that of its averagings."""
+        self._world.hand_out(worker, self._computed, self._begin_again, links=False)
+
+    def _ask_for_work(self, worker: int) -> None:
+        """Lets a real worker ask for its next job, if it is there."""
+        self._when_there(worker, self._snapshot)
+
+    def _begin_again(self, worker: int) -> None:
+        """Lets a real worker that has died do its job again, once it is back."""
+        world, now = self._world, self._env.now
+        world.note(now, worker, Incident.CRASHED)
+        back = world.present_since(worker, now)
+        if back < inf:
+            world.note(back, worker, Incident.REJOINED)
+        self._when_there(worker, self._hand_out)
+
+    def _when_there(self, worker: int, then: Then) -> None:
+        if self._world.present_since(worker, self._env.now) == inf:
+            self._left(worker)
+        else:
+            self._world.stage(Purpose.READ, then)(worker)
+
+    def _left(self, worker: int) -> None:
+        """Notes that a real worker will not be back; its model is still averaged."""
+        self._world.note(self._env.now, worker, Incident.LEFT)
 
     def _end_gradient(self, worker: int) -> None:
         now = self._env.now
@@ -74,7 +115,7 @@ class _Workers(ABC):
             then(argument)
 
 
-class _Together(_Workers):
+class _Together(Peers):
     """Everyone averages at once when all have a gradient: with everyone, or neighbours.
 
     That takes as long as the slowest worker's uploads, which follow each other: one, or
@@ -84,14 +125,15 @@ class _Together(_Workers):
     def __init__(
         self, config: GossipOptions, world: World, recorder: GossipRecorder
     ) -> None:
-        super().__init__(config, world, recorder)
+        super().__init__(world, recorder)
+        self._config = config
         self._computing = self._stepping = self._num_workers
         self._steps_first = config.average == "all" or (
             config.order == "step_then_average"
         )
         self._uploads = [1] * self._num_workers
         if config.average == "neighbours":
-            self._uploads = config.num_out(self._num_workers, _drawing(world))
+            self._uploads = config.num_out(self._num_workers, drawing(world))
 
     def _computed(self, worker: int) -> None:
         self._sent[worker] = self._uploads[worker]
@@ -131,19 +173,21 @@ class _Together(_Workers):
             self._begin(worker)
 
 
-def _drawing(world: World) -> Draw:
+def drawing(world: World) -> Draw:
+    """Returns the random numbers of a run's graph."""
     return lambda number: world.streams.at(Purpose.GRAPH, 0, number)
 
 
-class _Pairwise(_Workers):
+class _Pairwise(Peers):
     """Two neighbours average at a time."""
 
     def __init__(
         self, config: GossipOptions, world: World, recorder: GossipRecorder
     ) -> None:
-        super().__init__(config, world, recorder)
+        super().__init__(world, recorder)
+        self._config = config
         n, streams = world.num_clients, world.streams
-        edges = config.graph.edges_of(n, _drawing(world))
+        edges = config.graph.edges_of(n, drawing(world))
         senders = None
         if config.initiator != "every":
             senders = find_senders(edges, n)

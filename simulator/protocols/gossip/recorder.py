@@ -69,10 +69,16 @@ class GossipRecorder(Recorder):
         return self.version + self._num_mixings
 
     def _finished(self, rows: Rows) -> Rows:
-        averaged = rows.kind == Kind.AVERAGE
+        named = {Kind.AVERAGE: 0, Kind.MERGE: 0, Kind.SEND: 1}
         everyone = rows.kind == Kind.AVERAGE_ALL
         node = np.where(everyone, SERVER, rows.worker[:, 0]).astype(np.int32)
-        peer = np.where(averaged, rows.worker[:, 1], NO_WORKER).astype(np.int32)
+        peer = np.full_like(node, NO_WORKER)
+        for kind, place in named.items():
+            mine = rows.kind == kind
+            node[mine], peer[mine] = (
+                rows.worker[mine, place],
+                rows.worker[mine, 1 - place],
+            )
         if everyone.any():
             rows.read_slot[everyone, 0] = rows.write_slot[everyone]
             rows.write_slot[everyone] = NO_SLOT

@@ -70,7 +70,7 @@ class Graph(Part):
         del must_have_sides
         if n < 2:
             raise LocatedError(
-                f"protocol gossip must have at least 2 workers, got {n}; add clients",
+                f"protocol.graph must have at least 2 workers, got {n}; add clients",
                 ("protocol",),
             )
         number = self.num_pairs(n)

@@ -10,7 +10,7 @@ from pydantic import Field, model_serializer, model_validator
 
 from ...config.base import LocatedError, without
 from ...laws.base import AnyLaw
-from ...recorders.recorder import Batch, Recorder
+from ...recorders.recorder import Recorder
 from ...world.clients import Clients, Server
 from ...world.world import World
 from ..base import (
@@ -37,6 +37,7 @@ class Hierarchy(GatheringRounds):
     """
 
     kind: Literal["hierarchy"] = "hierarchy"
+    records: ClassVar[type[Recorder]] = HierarchyRecorder
     has_server: ClassVar[bool] = False
     timed: ClassVar[tuple[str, ...]] = ("upload", "download")
     edges: Annotated[int, Field(ge=1)]
@@ -148,12 +149,6 @@ class Hierarchy(GatheringRounds):
                 if law is not None:
                     law.check(number, ".".join((*place, name)))
             place.append("within")
-
-    def recorder(
-        self, world: World, width: int, batch: Batch | None, num_samples: int
-    ) -> Recorder:
-        """Returns a recorder of contributions that wait at their edges."""
-        return HierarchyRecorder(world, width, batch, num_samples)
 
     def play(self, world: World, recorder: HierarchyRecorder) -> None:
         """Starts all edges at time 0, each with the first model.

@@ -1,7 +1,7 @@
 """Routed: tasks are sent to clients, and wait in their queues."""
 
 from collections.abc import Sequence
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from jaxtyping import Float
@@ -9,7 +9,7 @@ from pydantic import Field
 
 from ...config.base import LocatedError, Quantity
 from ...config.expressions import per_client
-from ...recorders.recorder import Batch, Recorder
+from ...recorders.recorder import Recorder
 from ...world.clients import Clients, Server
 from ...world.world import World
 from ..base import Cadence, Protocol, refuse_selection
@@ -28,6 +28,7 @@ class Routed(Protocol):
     """
 
     kind: Literal["routed"] = "routed"
+    records: ClassVar[type[Recorder]] = QueueRecorder
     tasks: Annotated[int, Field(ge=1)]
     """Tasks in flight, waiting ones included."""
     route: Literal["random", "shuffled", "back"] = "random"
@@ -83,12 +84,6 @@ class Routed(Protocol):
                 ("protocol", "weights"),
             )
         return found / found.sum()
-
-    def recorder(
-        self, world: World, width: int, batch: Batch | None, num_samples: int
-    ) -> Recorder:
-        """Returns a recorder of tasks that wait."""
-        return QueueRecorder(world, width, batch, num_samples)
 
     def play(self, world: World, recorder: QueueRecorder) -> None:
         """Sends out the first tasks at time 0, in order of their numbers.

@@ -5,7 +5,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field, model_validator
 
 from ...config.base import LocatedError
-from ...recorders.recorder import Batch, Recorder
+from ...recorders.recorder import Recorder
 from ...streams import Purpose
 from ...world.clients import Behaviour, Clients, Server
 from ...world.world import World
@@ -45,6 +45,7 @@ class SpanningTree(GatheringRounds):
     """
 
     kind: Literal["spanning_tree"] = "spanning_tree"
+    records: ClassVar[type[Recorder]] = TreeRecorder
     has_server: ClassVar[bool] = False
     like: ClassVar[str] = "collect"
     graph: AnyGraph
@@ -136,12 +137,6 @@ class SpanningTree(GatheringRounds):
                 f"{self.pivot}; change it",
                 ("protocol", "pivot"),
             )
-
-    def recorder(
-        self, world: World, width: int, batch: Batch | None, num_samples: int
-    ) -> Recorder:
-        """Returns a recorder of jobs that are done and on their way."""
-        return TreeRecorder(world, width, batch, num_samples)
 
     def play(self, world: World, recorder: TreeRecorder) -> None:
         """Starts the pivot at time 0; the others begin when the model reaches them.

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Float, Int
 
+from ...laws.choosing import Series, fit_clients
 from ...laws.fitting import (
     LEVEL,
     MOST,
@@ -26,6 +27,8 @@ EXACT = 1e-12
 """Mean square of relative residuals up to which a time per token is exact."""
 CUT = 5
 """Samples of exactly the greatest length from which on that is where they are cut."""
+UNDER = "a marginal law for "
+"""Before a memory whose marginal law is refused."""
 
 
 class Fitted(NamedTuple):
@@ -49,14 +52,27 @@ class Fitted(NamedTuple):
 
 
 def fit_lengths(
-    log: SampleLog, table: Float[np.ndarray, "groups size"]
-) -> list[Fitted]:
+    log: SampleLog,
+    every: Float[np.ndarray, "groups size"],
+    whole: Int[np.ndarray, " w"],
+    measured: dict[str, Any],
+) -> tuple[list[Fitted], str]:
     """Fits laws to lengths: of samples alone, or with a factor that a prompt has.
+
+    Memory, from sample to sample or from prompt to prompt, is looked for in the groups
+    before the first that is not whole, of which none is left out for being long.
 
     Args:
         log: The log.
-        table: Lengths of whole groups, in their order.
+        every: Lengths of groups, in their order.
+        whole: Groups that are whole.
+        measured: Law of the lengths as they were measured.
+
+    Returns:
+        Fits, and in a line what the fitted world has otherwise.
     """
+    table = every[whole]
+    first = table[: int((whole == np.arange(whole.size)).sum())]
     known = np.isfinite(log.tokens) & (log.tokens > 0)
     ended = known & np.isfinite(log.finish) & (log.outcome != SampleOutcome.ABORTED)
     longest = float(log.tokens[ended].max())
@@ -65,12 +81,20 @@ def fit_lengths(
     most = [Fitted("generation.most_tokens", longest, f"{longest:g}",
                    int(at_most.sum()), np.nan, "")] if cut else []  # fmt: skip
     if shares_factor(table):
+        prompts = _remembered("", np.exp(np.log(first).mean(axis=1)), measured)
+        what = "mean lengths of successive prompts"
+        remark = "" if prompts is None else _forgets(what, prompts)
         inner, shared = fit_in_groups(table)
         if cut:
             why = "lengths are alike in groups and cut off, which no law here is"
             inner, shared = (fit._replace(law=None, why=why) for fit in (inner, shared))
-        return [_told("generation.tokens", inner),
-                _told("generation.difficulty", shared), *most]  # fmt: skip
+        fits = [_told("generation.tokens", inner)]
+        return [*fits, _told("generation.difficulty", shared), *most], remark
+    remembered = _remembered("generation.tokens", first.ravel(), measured)
+    if remembered is not None and not cut:
+        return [remembered], ""
+    what = "lengths, which are cut off,"
+    remark = "" if remembered is None else _forgets(what, remembered)
     # What has not ended, or was stopped, is known to be longer.
     tokens = log.tokens.copy()
     pace = np.median((log.finish - log.start)[ended] / tokens[ended])
@@ -78,15 +102,19 @@ def fit_lengths(
     tokens[open_] = (ends(log) - log.start)[open_] / pace
     some = tokens > 0
     censored = ~ended | (at_most & cut)
-    return [_told("generation.tokens", fit_law(tokens[some], censored[some])), *most]
+    alone = _told("generation.tokens", fit_law(tokens[some], censored[some]))
+    return [alone, *most], remark
 
 
-def fit_steps(log: SampleLog, tokens: Float[np.ndarray, " steps"]) -> list[Fitted]:
+def fit_steps(
+    log: SampleLog, tokens: Float[np.ndarray, " steps"], measured: dict[str, Any]
+) -> list[Fitted]:
     """Fits the seconds of a step: a time per token, if there is one, and a law.
 
     Args:
         log: The log.
         tokens: Of the batch of each step.
+        measured: Law of the seconds that are not of tokens, as they were measured.
     """
     from scipy import stats
 
@@ -102,8 +130,8 @@ def fit_steps(log: SampleLog, tokens: Float[np.ndarray, " steps"]) -> list[Fitte
             rest = np.where(np.abs(rest) <= grain, 0.0, rest)
             key = "trainer.seconds_per_token"
             found = [Fitted(key, each, f"{each:g}", seconds.size, np.nan, "")]
-            return [_told(name, fit_law(rest, grain=grain)), *found]
-    return [_told(name, fit_law(seconds, grain=2 * GRID))]
+            return [_step(name, rest, measured, grain), *found]
+    return [_step(name, seconds, measured, 2 * GRID)]
 
 
 def fit_pace(log: SampleLog) -> tuple[Fitted, str]:
@@ -248,13 +276,65 @@ def _remark(spread: float) -> str:
     )
 
 
+def _step(
+    key: str, seconds: np.ndarray, measured: dict[str, Any], grain: float
+) -> Fitted:
+    found = _remembered(key, seconds, measured, grain)
+    return found or _told(key, fit_law(seconds, grain=grain))
+
+
+def _remembered(
+    key: str, values: np.ndarray, measured: dict[str, Any], grain: float = 0.0
+) -> Fitted | None:
+    """Fits a law with memory to values that follow each other; None if they have none.
+
+    Args:
+        key: Dotted key of the law.
+        values: In their order.
+        measured: Law of the values as they were measured, which stands in for a
+            marginal law that is refused.
+        grain: Differences up to this are of rounding.
+    """
+    values = values[:MOST]
+    series = Series(np.arange(float(values.size)), values)
+    ((fit,), _) = fit_clients([series], [measured], grain)
+    if fit.memory == "independent":
+        return None
+    found = Fitted(key, fit.law, _words(fit.law), values.size, fit.p, fit.why)
+    if not fit.why:
+        return found
+    says = _words({name: entry for name, entry in fit.law.items() if name != "of"})
+    found = found._replace(says=f"{UNDER}{says}")
+    if fit.memory == "drifting":  # what is without drift is no column of the log
+        return found._replace(value=None, why=f"they drift; {fit.why}")
+    return found
+
+
+def _forgets(what: str, found: Fitted) -> str:
+    return (
+        f"{what} have memory ({found.says.removeprefix(UNDER)}); the fitted world has "
+        f"none of that"
+    )
+
+
 def _told(key: str, fit: LawFit) -> Fitted:
-    says = "none"
-    if fit.law is not None:
-        entries = [f"{k} {v:.4g}" for k, v in fit.law.items() if k != "law"]
-        says = f"{fit.law['law']} ({', '.join(entries)})"
+    says = "none" if fit.law is None else _words(fit.law)
     value = fit.law if fit.accepted else None
     return Fitted(key, value, says, fit.values, fit.p, fit.why)
+
+
+def _words(law: dict[str, Any]) -> str:
+    """Returns a law in words, with its numbers to four digits."""
+    said = []
+    for name, value in law.items():
+        match value:
+            case float() | int():
+                said.append(f"{name} {value:.4g}")
+            case dict():
+                said.append(f"{name} {_words(value)}")
+            case [dict(), *_]:
+                said.append(f"{name} {' and '.join(map(_words, value))}")
+    return f"{law['law']} ({', '.join(said)})"
 
 
 def _short(value: float) -> float:

@@ -188,11 +188,7 @@ def _outcomes(log: LogTable) -> Int[np.ndarray, " n"]:
 
 
 def _check_samples(log: LogTable, columns: dict[str, Any], outcome: np.ndarray) -> None:
-    """Refuses samples of which something is missing, twice there, or impossible.
-
-    Raises:
-        DataError: saying which.
-    """
+    """Refuses samples of which something is missing, twice there, or impossible."""
     frame = log.frame
     log.refuse(frame["sample"].isna(), "must name a sample", "sample", "fill it in")
     twice = frame["sample"].duplicated()
@@ -232,11 +228,7 @@ def _check_samples(log: LogTable, columns: dict[str, Any], outcome: np.ndarray) 
 
 
 def _steps(log: LogTable, columns: dict[str, Any], outcome: np.ndarray) -> _Steps:
-    """Returns the steps; refuses numbers and times that do not fit each other.
-
-    Raises:
-        DataError: saying which row, or which step.
-    """
+    """Returns the steps; refuses numbers and times that do not fit each other."""
     trained = np.flatnonzero(outcome == SampleOutcome.TRAINED)
     step = columns["step"][trained].astype(np.int64)
     numbers, first, inverse = np.unique(step, return_index=True, return_inverse=True)

@@ -60,15 +60,20 @@ def world_of(
         )
     seconds = (ends(log) - log.start)[order]
     tokens = np.where(np.isfinite(log.tokens), log.tokens, 0.0)[order]
-    fits = fit_lengths(log, tokens.reshape(-1, size)[whole])
-    pace, remark = fit_pace(log)
-    fits += [pace, *fit_steps(log, found.steps["tokens"])]
-    remarks += [remark] if remark else []
     own = {"law": "empirical", "path": str(folder / "samples_replayed.parquet")}
     own_step = {"law": "empirical", "path": str(folder / "steps_replayed.parquet")}
+    resampled = {**own, "column": "tokens", "order": "resample"}
+    alone = {**own_step, "column": "alone", "order": "resample"}
+    fits, forgotten = fit_lengths(log, tokens.reshape(-1, size), whole, resampled)
+    pace, remark = fit_pace(log)
+    batches = found.steps["tokens"]
+    fits += [pace, *(steps := fit_steps(log, batches, alone))]
+    remarks += [line for line in (forgotten, remark) if line]
+    per_token = sum(fit.value for fit in steps if fit.key.endswith("per_token"))
+    step = log.step_end - log.step_start
     own_step |= {"column": "seconds", "order": "replay"}
-    if not (log.step_end > log.step_start).any():
-        own_step = {"law": "constant", "value": 0}
+    if not (step > 0).any():
+        own_step = alone = {"law": "constant", "value": 0}
     batch = _batch(found.steps["samples"], size if complete else 1, remarks)
     tree: dict[str, Any] = {
         "name": re.sub(r"[^A-Za-z0-9._-]", "-", name).lstrip("._-") or "log",
@@ -81,21 +86,18 @@ def world_of(
         "weights": {"every": _every(log)},
         "stop": {"steps": log.step_end.size},
     }  # fmt: skip
-    in_order = any(fit.key == "generation.difficulty" or "drift" in fit.why
-                   for fit in fits if fit.value is None)  # fmt: skip
-    resampled = {
-        **own,
-        "column": "tokens",
-        "order": "replay" if in_order else "resample",
+    drifts = {
+        fit.key.split(".")[0]
+        for fit in fits
+        if fit.value is None
+        and (fit.key == "generation.difficulty" or "drift" in fit.why)
     }
-    instead = {
-        "generation.tokens": resampled,
-        "trainer.step": own_step
-        | ({"order": "resample"} if "path" in own_step else {}),
-    }
+    instead = {"generation.tokens": resampled, "trainer.step": alone}
     for fit in fits:
         section, key = fit.key.split(".")
-        value = instead.get(fit.key) if fit.value is None else fit.value
+        value = fit.value
+        if value is None and (value := instead.get(fit.key)) and section in drifts:
+            value = value | {"order": "replay"}
         if value is not None:
             tree[section][key] = value
     # A sample's own time holds what it took besides tokens: its length is in seconds.
@@ -117,7 +119,10 @@ def world_of(
     ]
     tables = {
         "samples_replayed": {"tokens": tokens, "seconds": seconds},
-        "steps_replayed": {"seconds": log.step_end - log.step_start},
+        "steps_replayed": {
+            "seconds": step,
+            "alone": np.maximum(step - per_token * batches, 0),
+        },
     }
     return LogWorld(tree, fits, remarks, tables)
 

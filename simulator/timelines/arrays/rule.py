@@ -51,12 +51,14 @@ def feedback(
         return f"the protocol {tag(type(protocol))}"
     if limited:
         return "a privacy budget, which ends the run when a client has spent it"
-    if server.service is not None:
+    if server.queues:
         return "the server's queue"
     if server.upload_bandwidth is not None or server.download_bandwidth is not None:
         return "a link that clients share"
     if clients is None:
         return ""
+    if clients.vary_steps:
+        return "local steps that change"
     if clients.selection is not None:
         return "a selection of clients"
     if not all(slow.in_arrays for slow in clients.slowdowns):

@@ -59,13 +59,13 @@ class Median(AggregatePart):
         return Aggregate(direction, present.any(), jnp.ones(())), state, {}
 
 
-class TopK(SendPart):
+class LargestSent(SendPart):
     """Sends the k largest numbers; what is left is added to the next message."""
 
     kind: Literal["top_k"] = "top_k"
     k: int
 
-    def sent_bytes(self, given, num_weights):
+    def sent_bytes(self, given, shape):
         return 8 * self.k
 
     def start(self, problem, weights):
@@ -149,7 +149,7 @@ def test_another_aggregation_is_one_class() -> None:
 
 def test_another_way_to_send_has_a_state_for_each_client() -> None:
     here = plan()
-    chain: Any = dataclasses.replace(here.kernel, sent=(made(TopK(k=7)),))
+    chain: Any = dataclasses.replace(here.kernel, sent=(made(LargestSent(k=7)),))
     rows = [row(2), row(4, version=1), row(2, version=2)]
     state, sent = stepped(chain, *rows)
     assert [np.count_nonzero(message) for message in sent] == [7, 7, 7]
@@ -196,7 +196,7 @@ class CompressedSgd(Sgd):
     @property
     def stages(self):  # pyright: ignore
         work, *rest = super().stages
-        return (work, TopK(k=3), *rest)
+        return (work, LargestSent(k=3), *rest)
 
 
 def test_a_named_method_puts_a_stage_into_its_chain() -> None:

@@ -17,13 +17,15 @@ from stalesim.simulator.algorithms.vafl.theorems import (
     BoundedStronglyConvexStep,
     StochasticNonconvexStep,
     StochasticStronglyConvexStep,
-    bound_bounded_nonconvex,
-    delay_second_moment,
-    delay_tail,
     geometric_refresh,
 )
 from stalesim.simulator.config.errors import ScenarioError
 from stalesim.simulator.learning.constants import Constants
+from tests.oracles.vafl_theorems import (
+    bound_bounded_nonconvex,
+    delay_second_moment,
+    delay_tail,
+)
 from tests.reference.fedbcd_theory_twin import inverse_sqrt_steps
 
 NONE = Constants()

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from stalesim.analysis import claims
 from stalesim.analysis.page import checklists
 from stalesim.simulator.config.errors import UserError
 from stalesim.simulator.trace import Study, StudyError, load
@@ -23,6 +24,21 @@ sweep: {algorithm.step_size: [0.1, 0.2]}
 @pytest.fixture(scope="module")
 def study(tmp_path_factory: pytest.TempPathFactory) -> Study:
     return load(tiny_study(tmp_path_factory, REST))
+
+
+CLAIM = """\
+replicates: 6
+stop: {commits: 20}
+evaluate: {every: {commits: 10}}
+variants: {fast: {}, slow: {algorithm: {step_size: 1.0e-6}}}
+claims:
+  - {ahead: fast, than: slow, after: {commits: 20}, says: "larger | steps are ahead"}
+"""
+
+
+@pytest.fixture(scope="module")
+def judged(tmp_path_factory: pytest.TempPathFactory) -> Study:
+    return load(tiny_study(tmp_path_factory, CLAIM))
 
 
 def sections(text: str) -> dict[str, str]:
@@ -76,6 +92,30 @@ def test_stress_des_has_all_of_its_items(study: Study) -> None:
     numbers = re.findall(r"^### (\d\.\d) ", text, flags=re.MULTILINE)
     assert len(numbers) == 20
     assert "what is the purpose of the model?" in text  # the scenario states none
+
+
+def test_a_report_has_a_table_of_claims(judged: Study) -> None:
+    """A row for each verdict, with evidence; signs of tables in a claim are text."""
+    (verdict,) = claims.evaluate(judged).itertuples()
+    for name in ("mlrc", "tmlr"):
+        text = checklists.filled(judged, name)
+        head, _, row = re.findall(r"^\|.*\|$", text, flags=re.MULTILINE)
+        cells = dict(zip(head.split(" | "), row.split(" | "), strict=True))
+        assert cells["as its source says it"] == "larger &#124; steps are ahead"
+        assert cells["verdict |"] == f"{verdict.verdict} |"
+        assert cells["evidence"] == verdict.measured
+        assert cells["replicates"] == "6"
+    titles = re.findall(r"^## (.*)$", text, flags=re.MULTILINE)
+    assert titles[0] == "Claims and evidence"
+
+
+@pytest.mark.parametrize("name", ["neurips", "mlrc", "tmlr"])
+def test_a_study_without_claims_and_a_timeline(study: Study, name: str) -> None:
+    assert "nothing was judged" in checklists.filled(study, name)
+    world: Any = copy.copy(study)
+    world.manifest = {**study.manifest, "kind": "timeline"}
+    with pytest.raises(StudyError, match="is a timeline; take --checklist stress-des"):
+        checklists.filled(world, name)
 
 
 def test_files(study: Study, tmp_path: Path) -> None:

@@ -50,12 +50,25 @@ def test_bars_are_stacked() -> None:
     assert [bar.get_x() for bar in bars] == pytest.approx([0, 7 / 3] * 2)
     assert [bar.get_alpha() for bar in bars] == [1] * 4
     assert [text.get_text() for text in axes.texts] == ["4 s", "4 s"]
-    half = 4.302653 * 3 / np.sqrt(3)  # the sums are 1, 4 and 7 s
+    # The sums are 1, 4 and 7 s: their interval would leave the 10 s of the runs.
     ends = axes.collections[0].get_segments()[0][:, 0]
-    np.testing.assert_allclose(ends, [4 - half, 4 + half], rtol=1e-6)
+    np.testing.assert_allclose(ends, [0, 10])
+    assert "resolution 1 s" in figure.get_supxlabel()
     assert axes.get_xlabel() == "Virtual time to test accuracy ≥ 0.9 (s)"
     shown = [text.get_text() for text in figure.legends[0].get_texts()]
     assert shown == list(costs.NAMES)
+
+
+def test_intervals_of_sums_reach_to_the_evaluation_before() -> None:
+    (axes,) = costs.cost_bars(_study(4, 5, 6), "test_accuracy", 0.9).axes
+    half = 4.302653 / np.sqrt(3)  # the sums are 4, 5 and 6 s, or up to 1 s less
+    ends = axes.collections[0].get_segments()[0][:, 0]
+    np.testing.assert_allclose(ends, [4 - half, 5 + half], rtol=1e-6)
+    same = costs.cost_bars(_study(5, 5, 5), "test_accuracy", 0.9).axes[0]
+    ends = same.collections[0].get_segments()[0][:, 0]
+    np.testing.assert_allclose(ends, [4, 5])  # not 5 to 5
+    (axes,) = costs.cost_bars(_study(4, 99, 6), "test_accuracy", 0.9).axes
+    assert not axes.collections  # of a bound there is no interval
 
 
 def test_bars_that_are_bounds_say_so() -> None:

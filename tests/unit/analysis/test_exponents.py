@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from generators.exponents import Scaling, best, largest_stable
 from stalesim.analysis.bounds import Sample
-from stalesim.analysis.claims.exponents import Scaling, best, largest_stable
 from stalesim.analysis.claims.measured import Measured, measure
 from stalesim.simulator.trace import StudyError
 from tests.unit.analysis.studies import Grid

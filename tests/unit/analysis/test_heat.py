@@ -156,3 +156,20 @@ def test_cells_at_an_instant() -> None:
 def test_size_for_print() -> None:
     figure = heat_maps.heat_map(_study(), size=style.size("two"))
     assert tuple(figure.get_size_inches()) == (7.16, 3.58)
+
+
+def test_the_lowest_panel_of_every_column_has_numbers() -> None:
+    """Of four panels in three columns, two stand above nothing."""
+    points = [
+        (variant, {"algorithm.q": q, "algorithm.b": b}, [0.5])
+        for variant in "abcd"
+        for q in (1, 2)
+        for b in (1, 2)
+    ]
+    figure = heat_maps.heat_map(Grid(points))
+    figure.draw_without_rendering()
+    shown = [
+        [label.get_text() for label in axes.get_xticklabels() if label.get_visible()]
+        for axes in figure.axes[:4]
+    ]
+    assert shown == [[], ["1", "2"], ["1", "2"], ["1", "2"]]

@@ -47,7 +47,7 @@ def test_other_counts_than_seconds() -> None:
     assert at(found, 20 * 1_001_000, "bytes") == [0.3]
     with pytest.raises(StudyError, match="no column 'tim'"):
         values_at(found, "test_accuracy", 1, "tim")
-    with pytest.raises(StudyError, match="no column 'test_auc'"):
+    with pytest.raises(StudyError, match="did you mean 'test_accuracy'"):
         values_at(found, "test_auc", 1)
 
 

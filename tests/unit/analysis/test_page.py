@@ -470,5 +470,6 @@ def test_a_browser_shows_the_figures(text: str, tmp_path: Path, dark: bool) -> N
     pixels = (255 * image.imread(shot)[..., :3]).round().astype(int)
     assert (pixels[0, 0] < 64).all() == dark
     assert (pixels[0, 0] > 192).all() != dark
-    blue = (abs(pixels - [0x00, 0x72, 0xB2]) < 8).all(axis=-1)
+    shade = [0x4D, 0xAB, 0xDF] if dark else [0x00, 0x72, 0xB2]
+    blue = (abs(pixels - shade) < 8).all(axis=-1)
     assert blue.sum() > 200, "the first curve of a figure"

@@ -103,6 +103,7 @@ PROTOCOLS: dict[str, dict[str, Any]] = {
     "hierarchy": {"edges": 2, "upload": EXPON},
     "phases": {},
     "pipeline": {"stages": 3},
+    "push_gossip": {},
     "rollouts": {
         "generation": {"slots": 12, "tokens": EXPON, "seconds_per_token": 0.5},
         "trainer": {"samples": 4, "step": EXPON},
@@ -128,6 +129,10 @@ SAID = {  # entities; resources; queues; stages, of those below
     ),
     "phases": ("4 clients", ONE_SERVER, "contributions", "download compute upload"),
     "pipeline": ("minibatches", "3 stages", "minibatches on their way", "step"),
+    "push_gossip": (
+        *("4 clients", "none; there is no server", "none"),
+        "idle compute push",
+    ),
     "rollouts": (
         *("12 slots", "the trainer", "finished samples"),
         "generation, tokens seconds of a token training",
@@ -153,7 +158,8 @@ def test_every_protocol_has_its_row_here() -> None:
 @pytest.mark.parametrize("kind", PROTOCOLS)
 def test_a_report_says_what_each_protocol_is(kind: str) -> None:
     clients = {"compute": EXPON, "upload": LINK}
-    clients |= {} if kind == "gossip" else {"download": LINK}
+    clients |= {} if "gossip" in kind else {"download": LINK}
+    clients |= {"idle": EXPON} if kind == "push_gossip" else {}
     run = run_of({"kind": kind, **PROTOCOLS[kind]}, clients=clients)
     run["facts"] = json.loads(json.dumps(run["facts"]))  # as manifests have them
     told = dict(world.components([run]))

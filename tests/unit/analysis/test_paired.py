@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from stalesim.analysis import paired
+from stalesim.analysis import bounds, paired
+from stalesim.analysis.claims import evaluate
+from stalesim.analysis.statistics import confidence
 from tests.unit.analysis.studies import Curves, arrives
 
 HALF = 4.302653 / math.sqrt(3)  # of an interval: t(0.975, 2) / sqrt(n), times s
@@ -44,6 +46,51 @@ def test_times_to_target() -> None:
         assert row["difference"] == pytest.approx(-7 / 3 * unit)
         assert row["low"] == pytest.approx(least.low * unit)
         assert row["high"] == pytest.approx(most.high * unit)
+
+
+def test_times_as_fast_are_those_of_a_claim() -> None:
+    """Medians over pairs, by hand and as claims have them; a side may be late."""
+    arrived = {"b": (6, 7, 9), "a": (2, 3, 3), "never": (99, 99, 5)}
+    groups = {name: [arrives(n) for n in at] for name, at in arrived.items()}
+    claims = [
+        {"faster": name, "than": "b", "to": {"test_accuracy": 0.9}, "says": "x"}
+        for name in ("a", "never")
+    ]
+    study = Curves(groups, claims=claims)
+    found = paired.times_as_fast(study, "b", "test_accuracy", 0.9).set_index("group")
+    # 5 to 6 over 1 to 2, 6 to 7 over 2 to 3, 8 to 9 over 2 to 3.
+    least, most = np.median([5 / 2, 6 / 3, 8 / 3]), np.median([6 / 1, 7 / 2, 9 / 2])
+    assert found.loc["a", "ratio"] == pytest.approx(math.sqrt(least * most))
+    assert found.loc["a", ["low", "high"]].tolist() == pytest.approx([2, 6])
+    assert found["bound"].tolist() == ["", "", "≤"]
+    # After 10 s two of three had not arrived: 6 / 10 and 7 / 10 at most.
+    assert found.loc["never", "ratio"] == pytest.approx(0.7)
+    assert found.loc["b"].tolist() == [1, 1, 1, ""]
+    for (_, claim), name in zip(
+        evaluate(study).iterrows(), ("a", "never"), strict=True
+    ):
+        assert f"faster: {found.loc[name, 'ratio']:.4g} [" in claim["measured"]
+
+
+@pytest.mark.parametrize(("replicates", "every"), [(6, 0.5), (10, 0.05), (10, 2.0)])
+def test_intervals_of_ratios_hold_them_on_any_grid(
+    replicates: int, every: float
+) -> None:
+    """Of lognormal times whose ratio's median is 2, seen on a grid and until 8 s."""
+    generator, draws = np.random.default_rng(replicates), 2_000
+    common = generator.lognormal(0.0, 0.5, (draws, replicates, 1))
+    times = common * generator.lognormal([0.7, 0.0], 0.4, (draws, replicates, 2))
+    times *= [2 / math.exp(0.7), 1]
+    seen = every * np.ceil(times / every)
+    high, low = np.where(seen <= 8, seen, math.inf), np.minimum(seen - every, 8)
+    held = 0
+    for one in range(draws):
+        logs = bounds.logarithm(bounds.Sample(low[one], high[one]))
+        ends = bounds.interval(bounds.contrast(logs, np.array([1.0, -1.0])))[1:]
+        held += ends[0] <= math.log(2) <= ends[1]
+    # By chance alone as few are held in one of 10,000 such tests.
+    promised = confidence(replicates)
+    assert scipy.stats.binom.cdf(held, draws, promised) > 1e-4
 
 
 def test_a_side_that_did_not_arrive_bounds_the_difference() -> None:

@@ -22,6 +22,7 @@ def study(tmp_path: Path, runs: list[dict[str, Any]], objective: str) -> Any:
             {
                 "run": number,
                 "label": f"base, x={run['x']}",
+                "variant": "base",
                 "parameters": {"x": run["x"]},
                 "replicate": run["replicate"],
                 "protocol": "asynchronous",
@@ -77,6 +78,17 @@ def test_scores_are_final_values_or_those_of_an_instant(tmp_path: Path) -> None:
     np.testing.assert_array_equal(found[one], [4.0, 5.0])
     found = racing.scores(study(tmp_path / "c", runs, "test_loss@10commits"))
     np.testing.assert_array_equal(found[one], [2.0, 3.0])
+
+
+def test_scores_are_times_to_a_target(tmp_path: Path) -> None:
+    runs = curves(1, [4.0, 2.0], [5.0, 3.0]) + curves(2, [1.0], stop="diverged")
+    search = study(tmp_path, runs, "test_loss=2.5")
+    found = racing.scores(search)
+    one, two = (tuning.name({"x": x}) for x in (1, 2))
+    # Evaluated at 5 and 10 s; the second replicate was never there.
+    np.testing.assert_array_equal(found[one], [10.0, np.inf])
+    np.testing.assert_array_equal(found[two], [np.inf])
+    assert racing.in_words(search) == "virtual s to test_loss 2.5"
 
 
 @pytest.mark.parametrize(

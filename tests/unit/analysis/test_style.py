@@ -1,15 +1,18 @@
 """Sizes and formats for print, and styles of the user's."""
 
+import re
 from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
 import matplotlib.pyplot as plt
+import numpy as np
 import pytest
-from matplotlib.colors import to_hex
+from matplotlib.colors import to_hex, to_rgb
 
 from stalesim.analysis import figures, style
 from stalesim.analysis.figures import report
+from stalesim.analysis.serving import pieces
 from stalesim.simulator.config.errors import UserError
 from tests.unit.analysis.studies import Fake
 
@@ -127,3 +130,34 @@ def test_a_loss_has_the_unit_that_all_runs_share(problem: Any, label: str) -> No
         run["scenario"] = {"problem": {"loss": "mine:huber", "loss_unit": "mm"}}
     assert style.final_label("test_loss", study) == "Final test loss (mm)"
     assert style.in_words("test_loss", study) == "test loss"
+
+
+def test_colours_are_told_apart_from_a_dark_page_as_well() -> None:
+    """Contrast after the page's filter, at least as on white.
+
+    Source: W3C, Filter Effects Module 1, invert and hueRotate; WCAG 2.2, contrast.
+    """
+    css = pieces.style_sheet()
+    (found,) = re.findall(r"filter: invert\((\S+)\) hue-rotate\(180deg\)", css)
+    (dark,) = re.findall(r"--paper: (#1\w+)", css)
+    # The matrix of hueRotate at 180 degrees: cosine -1, sine 0.
+    luminance = np.array([0.213, 0.715, 0.072])
+    turn = 2 * np.tile(luminance, (3, 1)) - np.eye(3)
+
+    def seen(color: str) -> np.ndarray:
+        inverted = np.array(to_rgb(color)) * (1 - 2 * float(found)) + float(found)
+        return np.clip(turn @ inverted, 0, 1)
+
+    def contrast(one: Any, other: Any) -> float:
+        linear = [
+            np.where(c <= 0.04045, c / 12.92, ((c + 0.055) / 1.055) ** 2.4)
+            for c in (np.array(one), np.array(other))
+        ]
+        low, high = sorted(float(c @ [0.2126, 0.7152, 0.0722]) for c in linear)
+        return (high + 0.05) / (low + 0.05)
+
+    assert contrast(seen("#ffffff"), to_rgb(dark)) < 1.1  # the page's own colour
+    for color in style.OKABE_ITO[:-1]:
+        on_white = contrast(to_rgb(color), to_rgb("#ffffff"))
+        assert contrast(seen(color), to_rgb(dark)) >= on_white
+    assert contrast(seen(style.INK), to_rgb(dark)) > 7

@@ -47,8 +47,19 @@ def test_summary() -> None:
     stale = f"{found['mean']:.4g}\n({found['max']:.0f})"
     assert table["stale\n(max)"].tolist()[::3] == [stale, ""]
     assert table.loc["async", "commits\n(MB)"] == "250\n(250.2)"  # 250 * 1.001
-    assert table.loc["async", "updates/s"] == 500
+    assert table.loc["async", "commits/s"] == 500
     assert table.loc["async", "stop"] == "time"
+
+
+def test_megabytes_that_differ_much_say_of_how_many_messages_they_are() -> None:
+    study = Curves({"a": [[0.1, 0.9]] * 2, "b": [[0.1, 0.9]] * 2, "c": [[0.1]]})
+    assert not any("MB differ" in note for note in summary.notes(study))
+    table = study.tables["evaluations"]
+    rare = table["run"] >= 2
+    table.loc[rare, ["upload_bytes", "download_bytes"]] //= 20
+    table["messages"] = np.where(rare, 4, 40)  # 10.01 MB in 40, a twentieth in 4
+    said = "MB differ 20-fold: a 40 messages of 250 kB, b 4 messages of 125 kB"
+    assert said in summary.notes(study)
 
 
 def test_a_study_of_which_all_runs_diverged_has_a_table_and_no_target() -> None:
@@ -113,7 +124,7 @@ def test_summary_fits_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     printing.show_table("title", summary.summary(study))
     shown = console.export_text()
     assert max(map(len, shown.splitlines())) <= 80
-    for name in (*names, "updates/s", "(5/5)", "20000", "(250.2)", "(8191)"):
+    for name in (*names, "commits/s", "(5/5)", "20000", "(250.2)", "(8191)"):
         assert f" {name} " in shown
     assert len([line for line in shown.splitlines() if line.strip()]) == 10
 

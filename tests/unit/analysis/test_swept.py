@@ -338,7 +338,7 @@ def test_values_at_an_instant_over_a_sweep() -> None:
     np.testing.assert_array_equal([y for _, y, _ in lines], np.zeros((2, 3)))
     assert figure.axes[0].get_ylabel() == "Test accuracy after 0.5 s"
     note = figure.get_supxlabel().replace("\n", " ")
-    assert note.startswith("After 0.5 s: the last evaluation up to then")
+    assert note.startswith("After 0.5 s: as evaluated at 0 s")
     at = analysis.final_over(study, "clients.compute.b", after=10, against="commits")
     for step, (_, y, _) in zip(STEPS, bars(at.axes[0]), strict=True):
         np.testing.assert_allclose(y, [_value(b, step, 1) for b in BS])

@@ -52,7 +52,37 @@ def test_words_say_what_is_missing() -> None:
     table = tables.plain(tables.results(curves(), at=[2])).set_index("group")
     assert table.loc["b", "test accuracy after 2 s"] == "0.6 ± 0 (2/3)"
     assert table.loc["b", "s to test accuracy 0.7"] == "never (0/3)"
-    assert table.loc["a", "final test accuracy"] == "0.8667 ± 0.14"
+    assert table.loc["a", "final test accuracy"] == "0.87 ± 0.14"
+
+
+def test_captions_say_how_closely_times_are_known() -> None:
+    said = "Times: median [range (75 % interval)], resolution 1 s (between evaluations)"
+    assert said in tables.caption(curves())
+    assert "After" not in tables.caption(curves())
+    earlier = "up and down. After 1.5 s: as evaluated at 1 s."
+    assert earlier in tables.caption(curves(), [1.5])
+    assert "exact binomial ranks" in tables.method(curves())
+
+
+@pytest.mark.parametrize(
+    ("cell", "words"),
+    [
+        (tables.Cell(0.2713, 0.161, 0.381, 5, 5, symmetric=True), "0.27 ± 0.11"),
+        (tables.Cell(0.91, 0.902, 0.918, 5, 5, symmetric=True), "0.9100 ± 0.0080"),
+        (tables.Cell(12345.6, 12000, 12691.2, 5, 5, symmetric=True), "12346 ± 346"),
+        (tables.Cell(3e-8, 2e-8, 4e-8, 5, 5, symmetric=True), "3e-08 ± 1e-08"),
+        (tables.Cell(3500, 1166, 20440, 5, 5, symmetric=False), "3500 [1166, 20440]"),
+        (tables.Cell(40, 38.5, 42.25, 5, 5, symmetric=False), "40.0 [38.5, 42.2]"),
+        (tables.Cell(40, 38, np.inf, 4, 5, symmetric=False), "40.0 [38.0, ∞] (4/5)"),
+        (tables.Cell(500, 500, 500, 5, 5, symmetric=False), "500 [500, 500]"),
+        (tables.Cell(0.5, np.nan, np.nan, 1, 1, symmetric=True), "0.5"),
+    ],
+)
+def test_a_number_and_its_interval_have_the_same_decimals(
+    cell: tables.Cell, words: str
+) -> None:
+    frame = pd.DataFrame({"x": [cell, tables.Cell(1, 1, 1, 1, 1, symmetric=True)]})
+    assert tables.plain(frame)["x"].iloc[0] == words
 
 
 def test_an_epsilon_says_what_it_protects() -> None:
@@ -118,7 +148,7 @@ def test_rows_of_latex_have_as_many_cells_as_columns() -> None:
     assert {len(re.findall(r"(?<!\\)&", row)) for row in rows} == {
         len(table.columns) - 1
     }
-    assert r"$0.8667 \pm 0.14$" in rows[1]
+    assert r"$0.87 \pm 0.14$" in rows[1]
 
 
 @pytest.mark.skipif(shutil.which("pdflatex") is None, reason="needs LaTeX")

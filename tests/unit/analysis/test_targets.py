@@ -36,7 +36,7 @@ def test_mean_curve_without_those_that_diverged() -> None:
 
 def test_curves_of_what_is_not_there() -> None:
     study = Curves({"a": [arrives(1)]})
-    with pytest.raises(StudyError, match="no column 'objective'; known are run, time"):
+    with pytest.raises(StudyError, match="no column 'objective'; known are commits"):
         curves.mean_curve(study, "a", "objective")
     with pytest.raises(ValueError, match="no group 'b'; known are a"):
         curves.mean_curve(study, "b")
@@ -63,6 +63,19 @@ def test_time_to_target_of_groups() -> None:
     assert table.loc["a", ["reached", "replicates"]].tolist() == [4, 5]
     assert table.loc["b", "median"] == math.inf
     assert table.loc["b", ["reached", "replicates"]].tolist() == [0, 5]
+
+
+def test_the_resolution_is_what_lies_between_evaluations() -> None:
+    study = Curves({"a": [arrives(0), arrives(4), arrives(99)], "b": [arrives(2)] * 3})
+    times = targets.times_to_target(study, "test_accuracy", 0.9)
+    assert targets.resolution(times) == "resolution 1 s (between evaluations)"
+    study.tables["evaluations"] = study.tables["evaluations"].query("time % 4 != 3")
+    times = targets.times_to_target(study, "test_accuracy", 0.9)
+    assert targets.resolution(times) == "resolution 1 to 2 s (between evaluations)"
+    commits = targets.times_to_target(study, "test_accuracy", 0.9, "commits")
+    said = targets.resolution(commits, "commits")
+    assert said == "resolution 10 to 20 commits (between evaluations)"
+    assert targets.resolution(times.query("not reached")) == ""
 
 
 def test_a_run_that_diverged_will_never_arrive() -> None:

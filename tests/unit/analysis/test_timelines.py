@@ -263,6 +263,8 @@ def test_nothing_is_guessed_where_an_assumption_fails(entries: dict[str, Any]) -
     forms = closed_forms(entry_of(world, 4))
     assert "commits_per_s" not in forms.of_run
     assert forms.law is None
+    dear = closed_forms(entry_of({**world, "clients": EXPON}, 4, overhead_s=0.5))
+    assert dear == ({"staleness_mean": 3}, {}, None)
     bounded = {"clients": EXPON, "protocol": {**ASYNC, "staleness_bound": 3}}
     assert closed_forms(entry_of(bounded, 4)).of_run == {}
     stopped = {"clients": EXPON, "protocol": {**ASYNC, "restarts": True}}

@@ -10,7 +10,9 @@ from matplotlib.figure import Figure
 from stalesim.analysis import figures, style
 from stalesim.analysis.figures import privacy, report
 from stalesim.analysis.summary import notes
+from stalesim.simulator import simulate
 from stalesim.simulator.trace import StudyError
+from tests.support import SGD
 from tests.unit.analysis.studies import Curves, Grid, arrives
 
 HALF = 4.302653 * 0.01 / math.sqrt(3)  # t(0.975, 2) s / sqrt(n)
@@ -197,3 +199,32 @@ def test_figures_for_print_have_their_legend_below() -> None:
         assert legend.x1 <= figure.bbox.x1
     note = figures.speed_up_bars(_study(), "test_accuracy", 0.7, size)
     assert note.get_supxlabel().count("\n") >= 2
+
+
+def test_every_figure_that_counts_epsilon_says_what_it_protects() -> None:
+    """A run's own accounting, so that all of them have evaluations by epsilon."""
+    tree = SGD | {"name": "eps", "protocol": {"kind": "asynchronous"}, "replicates": 2}
+    noise = {"clip_bound": 1.0, "multiplier": 2.0, "clip": "contribution"}
+    tree |= {
+        "algorithm": SGD["algorithm"] | {"mechanism": noise},
+        "clients": {"compute": {"law": "expon"}},
+        "privacy": {"accountants": ["gdp"]},
+        "stop": {"commits": 60},
+        "evaluate": {"every": {"commits": 10}},
+        "sweep": {"algorithm.step_size": [0.1, 0.2], "algorithm.batch": [5, 9]},
+    }
+    study = simulate(tree)
+    step, batch = "algorithm.step_size", "algorithm.batch"
+    metric, by = "test_accuracy", "epsilon"
+    drawn = {
+        "curve": figures.convergence(study, metric, by),
+        "instant": figures.values_after(study, metric, 1.5, by),
+        "line": figures.final_over(study, step, metric, after=1.5, against=by),
+        "map": figures.heat_map(study, metric, (step, batch), after=1.5, against=by),
+        "frontier": figures.pareto(study, metric, by),
+    }
+    for name, figure in drawn.items():
+        words = " ".join([figure.get_supxlabel(), figure.get_suptitle()])
+        assert "one client's whole contribution" in " ".join(words.split()), name
+    other = figures.convergence(study, metric, "commits")
+    assert "protects" not in other.get_supxlabel()

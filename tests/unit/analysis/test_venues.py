@@ -8,7 +8,7 @@ import pytest
 from PIL import Image
 
 from stalesim.analysis import figures, style
-from stalesim.analysis.figures import report
+from stalesim.analysis.figures import layout, report
 from stalesim.analysis.figures.files import DOTS_PER_INCH
 from stalesim.analysis.figures.venues import VENUES
 from stalesim.simulator.config.errors import UserError
@@ -101,3 +101,19 @@ def test_replicates_that_ended_before_are_counted() -> None:
     study = Curves({"a": [[0.1, 0.5, 0.6], [0.1, 0.6]], "b": [[0.1, 0.8, 0.9]] * 2})
     (axes,) = figures.values_after(study, "test_accuracy", 2).axes
     assert [text.get_text() for text in axes.texts] == ["1 of 2 lasted so long"]
+
+
+@pytest.mark.parametrize("name", ["icml", "neurips", "nature"])
+def test_legends_take_a_quarter_of_the_height_at_most(name: str) -> None:
+    """One column took 40 % of a narrow figure, where there was room for two."""
+    groups = ("FedAvg, waits for all 20", "FedAvg, deadline 60 s", "FedBuff, K = 10")
+    with style.using(name):
+        figure = figures.convergence(Fake((*groups, "FedAsync", "sync", "central")))
+        figure.draw_without_rendering()
+        (legend,) = figure.legends
+        box = legend.get_window_extent()
+        assert box.height <= layout.MOST_OF_HEIGHT * figure.bbox.height
+        assert box.x0 >= 0
+        assert box.x1 <= figure.bbox.width
+        sizes = {text.get_fontsize() for text in legend.get_texts()}
+        assert min(sizes) >= layout.SMALLEST

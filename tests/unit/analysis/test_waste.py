@@ -68,6 +68,17 @@ def test_samples_are_those_of_each_client_s_own_jobs(tmp_path: Path) -> None:
     assert wasted(study)["samples"].isna().all()
 
 
+def test_samples_are_those_of_local_steps_that_change() -> None:
+    by = {"kind": "schedule", "values": [1], "seconds": [3]}
+    clients = TREE["clients"] | {"local_steps_by": by}
+    protocol = {"kind": "collect", "count": 2}
+    study = simulate(TREE | {"protocol": protocol, "clients": clients})
+    jobs = study.table("jobs")
+    steps = jobs.loc[jobs["outcome"] == "REJECTED", "local_steps"]
+    assert {*steps} == {1, 2}
+    assert wasted(study)["samples"].tolist() == [3 * steps.sum()]
+
+
 def test_a_run_notes_the_samples_of_each_client_s_job() -> None:
     own = {"kind": "sgd", "step_size": 0.1, "batch": 8, "local_steps": 4}
     own |= {"speeds": [1, 1, 1, 4]}

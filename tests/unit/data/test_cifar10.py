@@ -10,9 +10,11 @@ import numpy as np
 import pytest
 
 from stalesim.simulator.config.errors import DataError
-from stalesim.simulator.data.cifar10.part import RECORD, TEST, TRAIN, Cifar10
+from stalesim.simulator.data.cifar10.part import TEST, TRAIN, Cifar10
 from stalesim.simulator.data.cifar10.record import ARCHIVE
+from stalesim.simulator.data.cifar_files import PIXELS
 
+RECORD = 1 + PIXELS
 BINARY = Cifar10(source="binary", scale="raw")
 
 

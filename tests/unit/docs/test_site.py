@@ -61,7 +61,7 @@ def browser() -> Iterator[Any]:
     ("word", "where"),
     [
         ("dropout", "own-model.html"),
-        ("torch", "own-model.html"),
+        ("torch", "pytorch.html"),
         ("confidence", "figures.html"),
         ("error bar", "figures.html"),
         ("overwrite", "resume.html"),

@@ -171,7 +171,8 @@ def test_rows_of_a_model_lower_for_gpus_and_tpus(name: str, *, half: bool) -> No
 
 def test_every_model_of_the_catalogue_is_lowered() -> None:
     tried = {name.split(" ")[0].rstrip(",") for name in MODELS}
-    assert tried == {tag(part) for part in own("models")}
+    # A vector gives no outputs here.
+    assert tried == {tag(part) for part in own("models")} - {"vector"}
 
 
 of_cpus = Primitive("of_cpus")

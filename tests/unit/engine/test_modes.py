@@ -14,6 +14,7 @@ from stalesim.simulator.engine.runner import Runner
 from stalesim.simulator.engine.waves import Waves
 from stalesim.simulator.simulation import _row_stream
 from stalesim.simulator.timeline import NO_SLOT, StopReason
+from tests.golden.cases import DENSE, SPARSE
 from tests.runs import execute, prepared
 from tests.support import SGD
 
@@ -41,6 +42,11 @@ FAMILIES = {
         },
     ),
     "fed_async": (SGD, {"algorithm": {**STEP, "kind": "fed_async", "local_steps": 2}}),
+    "compressed": (SGD, {"algorithm": DENSE}),
+    "compressed sync": (
+        SGD,
+        {"algorithm": SPARSE, "protocol": {"kind": "synchronous"}},
+    ),
     "mapa": (SGD, {"algorithm": {"kind": "mapa", "epsilon": 1.0}}),
     "audp averaged": (
         SGD,

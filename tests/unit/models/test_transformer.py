@@ -1,6 +1,7 @@
 """The transformer against explicit loops, its causality, and what it weighs."""
 
 import math
+from dataclasses import replace
 
 import jax
 import jax.numpy as jnp
@@ -235,3 +236,12 @@ def test_start_and_what_is_regularised() -> None:
             np.testing.assert_allclose(part.std(), deviation, rtol=0.1)
             assert abs(part.mean()) < 4 * deviation / math.sqrt(part.size)
             assert regularised.all()
+
+
+def test_logits_after_the_last_token_alone() -> None:
+    """Also in blocks of rows, where there are more than one block holds."""
+    model = network()
+    weights, x = (jnp.asarray(a, float) for a in drawn(model, blockwise.BLOCK + 3))
+    every = np.asarray(model.apply(weights, x)).reshape(TOKENS, -1, LENGTH)
+    last = replace(model, last=True).apply(weights, x)
+    np.testing.assert_allclose(last, every[:, :, -1], rtol=1e-12)

@@ -12,6 +12,7 @@ from stalesim.simulator.scenario.scenario import Scenario
 from stalesim.simulator.scenario.setting import Recording, WorldScenario
 from stalesim.simulator.scenario.study import expand
 from stalesim.simulator.timeline import NO_SLOT, Outcome, StopReason
+from stalesim.simulator.timelines import replayed as replayed_module
 from stalesim.simulator.timelines.of_run import timeline
 from stalesim.simulator.timelines.replayed import RecordedTimeline, replayed
 from stalesim.simulator.timelines.saved import record
@@ -295,10 +296,10 @@ def test_a_round_of_several_versions_is_made_of_single_messages(
     record(study, tmp_path / "recorded")
     again = replaying(study, tmp_path / "recorded")
     assert studies.simulate(again, tmp_path / "alike").manifest["runs"][0]["joint"]
-    read = RecordedTimeline._columns
+    read = replayed_module.arrays
 
-    def of_two_versions(self: RecordedTimeline, table: str) -> dict[str, np.ndarray]:
-        columns = read(self, table)
+    def of_two_versions(study: Study, table: str, run: int) -> dict[str, np.ndarray]:
+        columns = read(study, table, run)
         if table == "rows":
             late = (columns["row"] == 7) & (columns["place"] == 2)
             columns["read_version"] = columns["read_version"] - late
@@ -308,7 +309,7 @@ def test_a_round_of_several_versions_is_made_of_single_messages(
             columns["write_slot"] = np.where(written, after, NO_SLOT)
         return columns
 
-    monkeypatch.setattr(RecordedTimeline, "_columns", of_two_versions)
+    monkeypatch.setattr(replayed_module, "arrays", of_two_versions)
     found, single = (
         studies.simulate(one, tmp_path / name)
         for name, one in (

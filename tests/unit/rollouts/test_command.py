@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 from stalesim.analysis import rollouts
+from stalesim.analysis.figures.style import OKABE_ITO
+from stalesim.analysis.rollouts import report
 from stalesim.analysis.rollouts.tables import predictions
 from stalesim.analysis.serving.pieces import PIECES, Pieces
 from stalesim.simulator.cli.commands import app
@@ -124,3 +126,35 @@ def test_mistakes_are_told_in_one_line(
         return
     with pytest.raises(ScenarioError, match=message):
         read_any(file, [change])
+
+
+def test_what_is_lost_is_drawn_next_to_what_is_gained(tmp_path: Path) -> None:
+    """Capacities looked equally cheap, and samples that they dropped were not drawn."""
+    tree = {
+        "name": "small",
+        "generation": {
+            "slots": 16,
+            "tokens": {"law": "expon", "scale": 100},
+            "seconds_per_token": 0.1,
+        },
+        "trainer": {"samples": 4, "step": {"law": "constant", "value": 8}},
+        "queue": {"capacity": 1},
+        "stop": {"steps": 30},
+        "replicates": 2,
+        "sweep": {"queue.capacity": [1, 2]},
+    }
+    study = record_rollouts(RolloutScenario.model_validate(tree), tmp_path / "out")
+    drawn = dict(report.standard(study))
+    labels = [axes.get_ylabel() for axes in drawn["swept"].axes]
+    assert "Samples dropped (share)" in labels
+    dropped = drawn["swept"].axes[labels.index("Samples dropped (share)")]
+    (bars,) = dropped.containers
+    means = rollouts.compared(study)["samples_dropped"]
+    assert means.min() > 0
+    np.testing.assert_allclose(bars[0].get_ydata(), means)
+    assert "95 % t-intervals" in drawn["swept"].get_supxlabel()
+    lines = drawn["staleness"].axes[0].get_lines()
+    assert [line.get_color() for line in lines] == list(OKABE_ITO[:2])
+    none_lost = RolloutScenario.model_validate(tree | {"queue": {"full": "wait"}})
+    calm = dict(report.standard(record_rollouts(none_lost, tmp_path / "calm")))
+    assert len(calm["swept"].axes) == 2

@@ -109,3 +109,71 @@ def test_times_of_tokens_and_steps_are_found(
     assert fits["trainer.seconds_per_token"] == 0.01
     again = read_any(tmp_path / "there" / "scenario.yaml")
     assert list(again.variants) == ["fitted", "replay"]
+
+
+REMEMBERING = """\
+name: remembering
+generation:
+  {{slots: 4, tokens: {tokens}, group: {group}, seconds_per_token: 0.01,
+  max_async_level: 1{more}}}
+trainer: {{samples: 4, step: {step}}}
+stop: {{steps: 300}}
+"""
+PLAIN = "{law: gamma, a: 4, scale: 20}"
+
+
+def _autoregressive(correlation: float) -> str:
+    of = "{law: lognorm, s: 0.6, scale: 60}"
+    return f"{{law: autoregressive, correlation: {correlation}, of: {of}}}"
+
+
+def _imported(tmp_path: Path, **entries: Any) -> tuple[dict[str, Any], list[str]]:
+    """Plays a world; returns what is fitted to its log by entry, and the remarks."""
+    file = tmp_path / "remembering.yaml"
+    known = {"tokens": PLAIN, "step": PLAIN, "group": 1, "more": ""}
+    file.write_text(REMEMBERING.format(**known | entries), encoding="utf-8")
+    record_rollouts(read_any(file), tmp_path / "played")
+    rollouts.log_of(tmp_path / "played").to_csv(tmp_path / "log.csv", index=False)
+    told = import_samples(tmp_path / "log.csv", tmp_path / "there").manifest
+    return {fit["key"]: fit for fit in told["fits"]}, told["remarks"]
+
+
+@pytest.mark.parametrize("key", ["generation.tokens", "trainer.step"])
+def test_planted_memory_is_found_where_it_is(key: str, tmp_path: Path) -> None:
+    fits, _ = _imported(tmp_path, **{key.split(".")[1]: _autoregressive(0.6)})
+    assert fits[key]["value"]["of"]["law"] == "lognorm"
+    (other,) = {"generation.tokens", "trainer.step"} - {key}
+    for name, planted in ((key, 0.6), (other, 0.0)):
+        found, n = fits[name]["value"], fits[name]["values"]
+        # Of independent series one in a hundred has some memory by chance.
+        correlation = (1 - found.get("noise", 0)) * found.get("correlation", 0)
+        # The standard error of a lag-1 correlation is sqrt((1 - r**2) / n).
+        assert abs(correlation - planted) < FOUR * np.sqrt((1 - planted**2) / n)
+
+
+def test_measured_values_have_memory_where_no_law_is_tested(tmp_path: Path) -> None:
+    fits, _ = _imported(tmp_path, step=_autoregressive(0.9))
+    found = fits["trainer.step"]
+    assert "20 values that far apart are needed" in found["why"]
+    assert found["says"].startswith("a marginal law for autoregressive (correlation 0.")
+    assert found["value"]["law"] == "autoregressive"
+    assert found["value"]["of"]["column"] == "alone"
+
+
+def test_memory_that_no_law_here_has_is_told(tmp_path: Path) -> None:
+    cut, prompts = tmp_path / "cut", tmp_path / "prompts"
+    for place in (cut, prompts):
+        place.mkdir()
+    fits, remarks = _imported(
+        cut, tokens=_autoregressive(0.8), more=", most_tokens: 150"
+    )
+    assert fits["generation.tokens"]["value"]["law"] == "lognorm"
+    (line,) = (line for line in remarks if "have memory" in line)
+    assert line.startswith("lengths, which are cut off, have memory (")
+    assert "autoregressive (" in line
+    fits, remarks = _imported(
+        prompts, group=4, more=f", difficulty: {_autoregressive(0.8)}"
+    )
+    assert "generation.difficulty" in fits
+    (line,) = (line for line in remarks if "have memory" in line)
+    assert line.startswith("mean lengths of successive prompts have memory")

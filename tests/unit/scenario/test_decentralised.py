@@ -247,7 +247,7 @@ BAD: dict[str, tuple[tuple[Change, ...], str, str]] = {
     ),
     "a single worker": (
         (PSGD, ("clients: 4", "clients: 1")),
-        "6: protocol",
+        "6: protocol.graph",
         "must have at least 2 workers, got 1; add clients",
     ),
     "rounds of pairs": (

@@ -6,6 +6,7 @@ scenarios below.
 
 import contextlib
 import inspect
+import json
 import resource
 import signal
 import sys
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 import pytest
+from PIL import Image
 from pydantic import ValidationError
 
 from stalesim.simulator import studies
@@ -31,7 +33,7 @@ from stalesim.simulator.scenario.setting import WorldScenario
 from stalesim.simulator.scenario.study import MOST_RUNS, expand, merge
 from stalesim.simulator.studies import memory
 from stalesim.simulator.timelines.of_run import timeline
-from tests.golden.cases import CHAIN
+from tests.golden.cases import CHAIN, DENSE, SPARSE
 
 pytestmark = pytest.mark.skipif(
     sys.platform != "linux", reason="memory is limited as Linux does it"
@@ -102,6 +104,14 @@ def algorithm(base: dict[str, Any], **entries: Any) -> dict[str, Any]:
     return merge(base, {"algorithm": {"step_size": 0.1, "batch": 8, **entries}})
 
 
+def tolerated(aggregate: dict[str, Any], *received: dict[str, Any]) -> dict[str, Any]:
+    chain = [{"kind": "local_work"}, *received, {"kind": "weigh"}, aggregate]
+    return merge(
+        algorithm(SGD, kind="chained", chain=[*chain, {"kind": "step"}]),
+        {"protocol": {"kind": "buffered", "size": 5}},
+    )
+
+
 def stepping(base: dict[str, Any], **entries: Any) -> dict[str, Any]:
     return merge(base, {"problem": {"l2": 0.1}, "algorithm": {"step_size": entries}})
 
@@ -119,6 +129,11 @@ def gossip(graph: dict[str, Any], clients: int = 4, **protocol: Any) -> dict[str
         "protocol": {"graph": graph, **protocol},
     }
     return merge(GOSSIP, changes)
+
+
+def accounted(kind: str) -> dict[str, Any]:
+    protocol = {"kind": "push_gossip", "tokens": {"kind": kind, "capacity": 5}}
+    return merge(GOSSIP, {"protocol": protocol, "clients": {"idle": {"law": "expon"}}})
 
 
 def push(graph: dict[str, Any]) -> dict[str, Any]:
@@ -171,6 +186,41 @@ ROUNDS = {
     "stop": {"contributions": 50, "rounds": 9, "bytes": 10_000, "epochs": 3},
     "evaluate": {"every": {"commits": None, "rounds": 3}},
 }
+CHOICE = {"kind": "power_of_choice", "candidates": 4}
+ASKING = {
+    "protocol": {
+        "kind": "synchronous",
+        "deadline_by": {"kind": "quantile", "share": 0.8, "recent": 30},
+    },
+    "clients": {"selection": {"in_flight": 3, "prefer": CHOICE}},
+}
+FLAD = {"kind": "flad", "least_steps": 2}
+SIZED = {
+    "protocol": {
+        "kind": "buffered",
+        "size": 3,
+        "size_by": {"kind": "staleness", "target": 0.5, "most": 7, "every": 2},
+    },
+    "clients": {
+        "selection": {"in_flight": 3, "refill": 2},
+        "local_steps_by": {"kind": "schedule", "values": [2, 1], "seconds": [3, 6]},
+    },
+    "algorithm": {"local_steps": 3},
+}
+NORMED = {
+    "protocol": {
+        "kind": "buffered",
+        "size": 3,
+        "size_by": {"kind": "norm_test", "most": 7, "every": 2, "least": 2},
+    },
+    "evaluate": {"metrics": ["gradient_norm_squared"]},
+}
+SCORED = {
+    "protocol": {"kind": "synchronous"},
+    "clients": {"selection": {"in_flight": 3, "prefer": FLAD}},
+    "algorithm": {"local_steps": 3},
+}
+QUORUM = {"kind": "synchronous", "deadline_by": {"kind": "spread", "quorum": 2}}
 PROBED = {"probe": {"every": 5}, "stop": {"windowed": {"below": 0.1, "commits": 3}}}
 FED_PBCD = {"kind": "fed_pbcd", "local_steps": 2, "encryption": {"kind": "paillier"}}
 MOMENTS = {"delay_second_moments": [1.0] * 4}
@@ -201,11 +251,35 @@ MEMORY = {
         ],
     }
 }
+STEPS = {"algorithm.step_size": {"from": 0.1, "to": 1, "num": 2, "scale": "log"}}
+FOUND = {
+    "best": {"algorithm.step_size": 0.1},
+    "trials": [{"point": {"algorithm.step_size": 0.1}, "value": 1.0, "missed": 0}],
+    "runs": 2,
+    "time": 10.0,
+}
+COMPARED: dict[str, Any] = {
+    "variants": {"a": {}, "b": {"algorithm": {"batch": 4}}},
+    "compare": {
+        "over": STEPS,
+        "objective": "test_loss",
+        "budget": {"trials": 9},
+        "replicates": 2,
+        "found": {"a": FOUND, "b": FOUND},
+    },
+}
+
 TREES: dict[str, dict[str, Any]] = {
+    "each at its best": merge(SGD, COMPARED),
     "sgd": merge(SGD, PROBED),
     "memory": merge(SGD, MEMORY),
     "vafl": merge(VAFL, {"protocol": {"kind": "bounded", "staleness_bound": 3}}),
     "world": WORLD,
+    "asking": merge(SGD, ASKING),
+    "sizes by staleness, and a schedule of steps": merge(SGD, SIZED),
+    "sizes by norms": merge(SGD, NORMED),
+    "steps by score": merge(SGD, SCORED),
+    "quorum": merge(WORLD, {"protocol": QUORUM}),
     "local steps": algorithm(SGD, local_steps=2, weight={"kind": "delay_adaptive"}),
     "optax": algorithm(
         SGD,
@@ -340,6 +414,15 @@ TREES: dict[str, dict[str, Any]] = {
         },
     ),
     "t_synchronous": merge(SGD, {"protocol": {"kind": "t_synchronous", "t": 2}}),
+    "a changing t": merge(
+        SGD,
+        {
+            "protocol": {
+                "kind": "t_synchronous",
+                "t": {"values": [1, 2], "commits": [3]},
+            }
+        },
+    ),
     "rounds": merge(SGD, ROUNDS),
     "stale": merge(SGD, {"protocol": {"staleness_bound": 3, "beyond": "wait"}}),
     "sizes": rows(kind="sizes", weights=1),
@@ -368,6 +451,9 @@ TREES: dict[str, dict[str, Any]] = {
     "torus": gossip({"kind": "torus", "rows": 2}, 6),
     "random_regular": gossip({"kind": "random_regular", "degree": 2}),
     "edges": gossip({"kind": "edges", "edges": [[1, 2], [2, 3], [3, 4]]}),
+    "simple account": accounted("simple"),
+    "generalised account": accounted("generalised"),
+    "randomised account": accounted("randomised"),
     "arcs": push({"kind": "arcs", "arcs": [[1, 2], [2, 3], [3, 4], [4, 1]]}),
     "adp2sgd": algorithm(
         GOSSIP,
@@ -416,6 +502,12 @@ TREES: dict[str, dict[str, Any]] = {
     ),
     "lstm": model(data(kind="speech", source="standin"), kind="lstm"),
     "digits, spoken": model(data(kind="spoken_digits", source="standin"), kind="lstm"),
+    "faces": data(kind="leaf_celeba", users=3, side=4),
+    "evaluated": merge(
+        SGD,
+        {"server": {"evaluation": {"every": 3, "takes": {"law": "expon"}}}},
+    ),
+    "tweets": data(kind="leaf_sent140", users=3, words=4),
     "text": model(data(kind="text", scale="raw", block=8), kind="transformer"),
     "sums": model(data(kind="arithmetic", scale="raw"), kind="transformer"),
     "views": merge(
@@ -447,6 +539,65 @@ TREES: dict[str, dict[str, Any]] = {
     ),
     "buffered": merge(WORLD, {"protocol": {"kind": "buffered", "size": 2}}),
     "chained": algorithm(SGD, **CHAIN),
+    "enemies and Krum": tolerated(
+        {"kind": "krum", "tolerated": 1, "selected": 2},
+        {"kind": "sign_flip", "clients": [2]},
+    ),
+    "backdoor": algorithm(
+        SGD,
+        kind="chained",
+        chain=[
+            {"kind": "backdoor", "clients": [2], "features": [3], "target": 2}
+            | {"value": 1.5},
+            *({"kind": name} for name in ("weigh", "mean", "step")),
+        ],
+    ),
+    "trimmed": tolerated({"kind": "trimmed_mean", "tolerated": 1}),
+    "geometric median": tolerated({"kind": "geometric_median", "iterations": 4}),
+    "clipped in buckets": tolerated(
+        {
+            "kind": "centred_clipping",
+            "radius": 1.0,
+            "iterations": 2,
+            "buckets": 3,
+        }
+    ),
+    "guarded": tolerated(
+        {"kind": "mean"}, {"kind": "afl_guard", "samples": 9, "tolerance": 2}
+    ),
+    "watts": merge(
+        SGD,
+        {
+            "clients": {
+                "watts": dict.fromkeys(("idle", "compute", "upload", "download"), 2)
+                | {"upload_byte": 1, "download_byte": 1}
+            }
+        },
+    ),
+    "secure": merge(
+        algorithm(
+            SGD,
+            mechanism={
+                "clip": "contribution",
+                "clip_bound": 1,
+                "multiplier": 1,
+                "at": "server",
+                "secure": {
+                    "form": "pairwise",
+                    "group": 9,
+                    "least": 2,
+                    "dropouts": 1,
+                    "value_bits": 16,
+                    "agree_s": 1,
+                    "mask_s": 1,
+                    "round_trip_s": 1,
+                },
+            },
+        ),
+        {"protocol": {"kind": "synchronous"}},
+    ),
+    "compressed": algorithm(SGD, **DENSE),
+    "sparse": algorithm(SGD, **SPARSE),
     "engine": merge(SGD, {"engine": {"mode": "batched", "chunk": 10}}),
 }
 """Scenarios that together have every entry that may be a whole number; algorithms that
@@ -595,6 +746,25 @@ def limited() -> Iterator[None]:
         signal.setitimer(signal.ITIMER_PROF, 0)
         signal.signal(signal.SIGPROF, before)
         resource.setrlimit(resource.RLIMIT_DATA, limits)
+
+
+@pytest.fixture(autouse=True)
+def _tweets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The data folder holds tweets and a face, sets without a stand-in."""
+    monkeypatch.setenv("STALESIM_DATA", str(tmp_path))
+    rows = {"x": [["1", "Mon", "NO_QUERY", "me", "a b, c"]] * 10, "y": [0, 1] * 5}
+    faces = {"x": ["1.jpg"] * 10, "y": [0, 1] * 5}
+    users = ["ann", "bob", "eve"]
+    for name, given in {"sent140": rows, "celeba": faces}.items():
+        for half in ("train", "test"):
+            path = tmp_path / name / half / "all_data.json"
+            path.parent.mkdir(parents=True)
+            path.write_text(
+                json.dumps({"users": users, "user_data": dict.fromkeys(users, given)})
+            )
+    face = tmp_path / "celeba" / "raw" / "img_align_celeba" / "1.jpg"
+    face.parent.mkdir(parents=True)
+    Image.new("RGB", (2, 2)).save(face)
 
 
 @pytest.mark.parametrize("name", TREES)

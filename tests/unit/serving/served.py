@@ -95,7 +95,7 @@ def write_standing(folder: Path, *, ago_s: float = 0.0, session: int = 1) -> Non
         "commits": 1000,
         "tasks": [[2, 0.5, 400, now - 10]],
     }
-    (folder / live.LIVE / live.PROGRESS).write_text(json.dumps(told))
+    (folder / live.LIVE / f"{live.PROGRESS}1.json").write_text(json.dumps(told))
 
 
 def write_rows(folder: Path, *, half: bool = False) -> None:

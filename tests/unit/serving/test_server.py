@@ -37,13 +37,13 @@ def test_a_study_under_way_says_how_far_it_is(tmp_path: Path) -> None:
         assert "default-src 'none'" in headers["Content-Security-Policy"]
         said = piece(server, "progress")
         assert (
-            "Under way: 1 of 4 runs have ended, 1 failed; 62 % is done; 40 updates/s; "
+            "Under way: 1 of 4 runs have ended, 1 failed; 62 % is done; 40 commits/s; "
             "about 0:05:00 left." in said
         )
         assert 'value="62.50"' in said
         runs = piece(server, "runs")
         assert "1 under way, 1 failed, 1 done, 1 waiting." in runs
-        assert "40 updates/s, about 0:00:10 left" in runs
+        assert "40 commits/s, about 0:00:10 left" in runs
         assert "because 1" in runs
         assert "because 0; 200 updates in 0:00:02" in runs
         curves = piece(server, "curves")
@@ -214,7 +214,7 @@ def test_a_study_is_followed_from_its_start_to_its_end(
         last = {name: piece(server, name) for name in names}
         status, events, _ = ask(server, "timeline.json")
     assert any("Under way: 0 of 4 runs" in said for said in seen["progress"])
-    assert any("updates/s; about" in said for said in seen["progress"])
+    assert any("commits/s; about" in said for said in seen["progress"])
     assert any("1 under way" in said for said in seen["runs"])
     assert any("done" in said and "waiting" in said for said in seen["runs"])
     assert any("so far: solid lines" in said for said in seen["curves"])

@@ -121,10 +121,12 @@ class FakeDisk(Disk):
         """Returns what stops the call half-way, if anything does."""
         return self._before(name)
 
-    def make(self, folder: Path, *, parents: bool = False) -> None:
+    def make(self, folder: Path, *, parents: bool = False, new: bool = False) -> None:
         if (fault := self._call("make")) is not None:
             raise fault
         names = self.files.names
+        if new and str(folder) in names:
+            raise FileExistsError(errno.EEXIST, "File exists", folder)
         if parents:
             for parent in reversed(folder.parents):
                 names.setdefault(str(parent), None)
@@ -176,7 +178,11 @@ class FakeDisk(Disk):
         names = self.files.names
         if str(old) not in names:
             raise FileNotFoundError(errno.ENOENT, "No such file or directory", old)
-        names[str(new)] = names.pop(str(old))
+        self._needs_folder(new)
+        if names[str(old)] is None and self.names(new):
+            raise OSError(errno.ENOTEMPTY, "Directory not empty", new)
+        for name in [n for n in names if n == str(old) or n.startswith(f"{old}/")]:
+            names[f"{new}{name.removeprefix(str(old))}"] = names.pop(name)
 
     def remove(self, path: Path) -> None:
         if (fault := self._call("remove")) is not None:

@@ -21,6 +21,7 @@ from stalesim.simulator.studies import (
     origins,
     planning,
     running,
+    takers,
     worker,
 )
 from stalesim.simulator.trace import COLUMNS, Categorical, Disk, Study
@@ -120,6 +121,7 @@ class Small:
 
     name = source = question = "small"
     num_clients = 5
+    tune, compare, looks = None, None, ()
     protocol = algorithm = SimpleNamespace(kind="small")
     evaluate = SimpleNamespace(metrics=())
     problem = SimpleNamespace(model_dump=lambda mode: {})
@@ -164,6 +166,11 @@ def simulate(disk: Disk, workers: executors.Workers | None = None) -> Study:
     with locked(PATH, disk):
         chosen = workers or executors.Here(disk)
         return running.run(SCENARIO, PATH, lambda _: chosen, disk=disk)
+
+
+def begin(disk: Disk) -> None:
+    """Plans the study for takers."""
+    takers.begin(SCENARIO, PATH, disk)
 
 
 @functools.cache

@@ -62,6 +62,51 @@ STUDIES: dict[str, dict[str, Any]] = {
             "windowed": {"column": "loss", "below": 0.55, "commits": 90},
         },
     },
+    "asking": {
+        **BASE,
+        **SGD,
+        "clients": {
+            **BASE["clients"],
+            "selection": {
+                "in_flight": 3,
+                "prefer": {"kind": "power_of_choice", "candidates": 4},
+            },
+        },
+        "protocol": {"kind": "buffered", "size": 5},
+        "stop": {"commits": 100},
+    },
+    "local steps": {
+        **BASE,
+        **SGD,
+        "algorithm": {**SGD["algorithm"], "step_size": 0.05, "local_steps": 6},
+        "clients": {
+            **BASE["clients"],
+            "compute_per": "step",
+            "local_steps_by": {"kind": "adacomm", "interval": 12},
+        },
+        "protocol": {
+            "kind": "buffered",
+            "size": 5,
+            "size_by": {"kind": "staleness", "target": 0.5, "most": 9},
+        },
+        "stop": {"commits": 100},
+        "evaluate": {"every": {"time": 12}, "metrics": ["objective"]},
+    },
+    "norms": {
+        **BASE,
+        **SGD,
+        "clients": {**BASE["clients"], "selection": {"in_flight": 4, "refill": 2}},
+        "protocol": {
+            "kind": "buffered",
+            "size": 5,
+            "size_by": {"kind": "norm_test", "most": 9},
+        },
+        "stop": {"commits": 100},
+        "evaluate": {
+            "every": {"commits": 10},
+            "metrics": ["test_accuracy", "gradient_norm_squared"],
+        },
+    },
     "vafl": {
         **VAFL,
         "stop": {"time": 90},

@@ -55,7 +55,7 @@ def test_the_bar_is_drawn_twice_a_second(
         now[0] = 0.1 * step
         hear(StudyProgress(step / 200, 0, 2, "[async]", 50 * step))
     assert len(shown) == 21
-    said = "study: 28 %, 0 of 2 runs (at [async]), 500 updates/s in all"
+    said = "study: 28 %, 0 of 2 runs (at [async]), 500 commits/s in all"
     assert repr(shown[11]) == f"{said}, about 0:00:14 left"
 
 

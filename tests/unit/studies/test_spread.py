@@ -74,7 +74,7 @@ KEPT = re.compile(r"(\d+) of (\d+) runs complete, (\d+) to run")
 
 
 def closing(folder: Path) -> pd.DataFrame:
-    return summary.summary(load(folder)).drop(columns=["updates/s"])
+    return summary.summary(load(folder)).drop(columns=["commits/s"])
 
 
 @pytest.fixture(scope="module")
@@ -205,8 +205,20 @@ def test_a_task_that_kills_its_process_is_the_one_that_fails(
 
 def test_one_of_each_variant_is_started_first() -> None:
     _, tasks = studies.planned(validated(TREE | {"replicates": 2}))
-    names = [task.runs[0].variant for task in executors._in_order(tasks)]
+    names = [task.runs[0].variant for task in executors.in_order(tasks)]
     assert names == ["one", "two", "one", "two"]
+
+
+def test_a_study_that_continues_counts_all_of_its_runs(tmp_path: Path) -> None:
+    """After `resume` it said 1 of 2 runs, where it had said 2 of 4."""
+    folder, heard = tmp_path / "s", list[StudyProgress]()
+    studies.simulate(TREE | {"replicates": 1}, folder)
+    grown = TREE | {"replicates": 2}
+    study = studies.simulate(grown, folder, progress=heard.append)
+    all_runs = len(study.manifest["runs"])
+    assert {now.runs for now in heard} == {all_runs}
+    assert heard[0].ended == all_runs // 2
+    assert heard[-1].ended == all_runs
 
 
 def test_a_cluster_of_processes_gives_the_same_study(

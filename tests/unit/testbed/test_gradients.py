@@ -70,6 +70,14 @@ FAMILIES: dict[str, dict[str, Any]] = {
     "collect": {"protocol": {"kind": "collect", "count": 4}, "stop": {"commits": 6}},
     "t-synchronous": {"protocol": {"kind": "t_synchronous", "t": 2}},
 }
+SIGNS = {"compressor": {"kind": "signs"}}
+
+
+def chain(place: int, stage: dict[str, Any]) -> dict[str, Any]:
+    """Returns SGD with one more stage."""
+    stages = [{"kind": kind} for kind in ("local_work", "weigh", "mean", "step")]
+    stages.insert(place, stage)
+    return {"kind": "chained", "step_size": 0.5, "batch": 8, "chain": stages}
 
 
 def with_changes(changes: dict[str, Any]) -> dict[str, Any]:
@@ -135,10 +143,22 @@ def test_a_client_computes_before_it_sleeps_what_is_left(tmp_path: Path) -> None
             "the step size of several local steps must be constant",
         ),
         (
+            {"algorithm": chain(1, {"kind": "compress", **SIGNS})},
+            "algorithm.chain.1 must be left out .* messages are whole arrays, got 'com",
+        ),
+        (
+            {"algorithm": chain(0, {"kind": "broadcast", **SIGNS})},
+            "algorithm.chain.0 must be left out .* messages are whole arrays",
+        ),
+        (
+            {"algorithm": chain(1, {"kind": "sign_flip", "share": 0.4})},
+            "algorithm.chain.1 must be left out .* nothing in its place, got 'sign_fl",
+        ),
+        (
             {"algorithm": TREE["algorithm"] | {
                  "mechanism": {"clip_bound": 1.0, "multiplier": 1.0}},
              "privacy": {"budget": 5.0, "delta": 1e-5}},
-            "a privacy budget must not be set on a testbed",
+            "a budget of privacy, joules or price must not be set on a testbed",
         ),
     ],
 )  # fmt: skip

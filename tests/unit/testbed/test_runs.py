@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 from stalesim.simulator.config.errors import UserError
-from stalesim.simulator.scenario.reading import read_any
+from stalesim.simulator.scenario.reading import read_any, validated
 from stalesim.simulator.scenario.setting import WorldScenario
 from stalesim.simulator.testbed.running import Options, Recorded, act_out
 from stalesim.simulator.timelines.imported import import_log
@@ -50,6 +50,8 @@ def applied(study: Study) -> list[list[int]]:
     jobs, clients = study.table("jobs"), study.table("clients").set_index("client")
     if "client_label" in clients:
         jobs["client"] = jobs["client"].map(clients["client_label"].astype(int))
+    if "kind" in jobs:  # of bounded delay, which embeds again between
+        jobs = jobs[jobs["kind"] == "work"]
     used = jobs.loc[jobs["outcome"] == "APPLIED", ["commit", "read_version", "client"]]
     return sorted(used.astype(int).to_numpy().tolist())
 
@@ -64,6 +66,9 @@ def applied(study: Study) -> list[list[int]]:
         {"kind": "synchronous"},
         {"kind": "t_synchronous", "t": 2},
         {"kind": "collect", "count": 4},
+        {"kind": "bounded", "staleness_bound": 1},
+        {"kind": "gossip", "graph": {"kind": "complete"}},
+        {"kind": "gossip", "average": "all"},
     ],
     ids=lambda protocol: "-".join(map(str, protocol.values())),
 )
@@ -79,12 +84,84 @@ def test_a_log_says_of_every_job_what_the_server_did(
     assert applied(again) == applied(found.timeline)
     assert len(applied(again)) >= 12
     jobs = found.timeline.table("jobs")
-    done = jobs[jobs["outcome"] == "APPLIED"]
+    done = jobs[(jobs["outcome"] == "APPLIED") & (jobs["kind"] == "work")]
     order = ["read_time", "begun_time", "computed_time", "sent_time", "arrived_time"]
     moments = done[order].to_numpy()
     assert (np.diff(moments, axis=1) >= 0).all()
-    # A sleep is never shorter than it should be.
-    assert (done["arrived_time"] - done["sent_time"] >= 0.002).all()
+    # A sleep is never shorter than it should be; gossip uploads where it averages.
+    if protocol["kind"] != "gossip":
+        assert (done["arrived_time"] - done["sent_time"] >= 0.002).all()
+
+
+DIGITS = {"data": {"kind": "digits", "scale": "unit"}, "model": {"kind": "linear"}}
+
+
+@pytest.mark.parametrize(
+    ("partition", "protocol", "algorithm"),
+    [
+        (
+            {"kind": "vertical", "parties": 3},
+            {"kind": "bounded", "staleness_bound": 1},
+            {"kind": "vafl", "step_size": 0.1, "batch": 8, "upload": "batch"},
+        ),
+        (
+            {"kind": "iid", "clients": 3},
+            {"kind": "gossip", "graph": {"kind": "complete"}},
+            {"kind": "adp2sgd", "step_size": 0.1, "batch": 8, "noise": {"sigma": 1}},
+        ),
+    ],
+    ids=["bounded", "gossip"],
+)
+def test_a_study_replays_every_row_of_a_testbed(
+    partition: dict[str, Any],
+    protocol: dict[str, Any],
+    algorithm: dict[str, Any],
+    tmp_path: Path,
+) -> None:
+    tree = {
+        "name": "bed",
+        "problem": {**DIGITS, "partition": partition},
+        "clients": {"compute": {"law": "expon", "scale": 0.01}},
+        "protocol": protocol,
+        "algorithm": algorithm,
+        "stop": {"commits": 20},
+        "evaluate": {"every": {"commits": 20}},
+    }
+    found = act_out(validated(tree), tmp_path / "bed", Options())
+    assert found.study is not None
+    rows, replayed = found.timeline.table("rows"), found.study.table("commits")
+    rows = rows[rows["place"] == 0].reset_index(drop=True)
+    assert len(set(rows["kind"])) == 2  # commits, and refreshes or averagings
+    assert rows["kind"].tolist() == replayed["kind"].tolist()
+    assert rows["time"].tolist() == replayed["time"].tolist()
+    commits = rows["kind"] == "COMMIT"
+    stale = (rows["version"] - rows["read_version"])[commits]
+    assert stale.tolist() == replayed.loc[commits, "staleness_max"].tolist()
+    again = import_log(tmp_path / "bed" / "log.csv", tmp_path / "again")
+    assert applied(again) == applied(found.timeline) == applied(found.study)
+
+
+def test_a_worker_of_gossip_that_is_killed_does_its_job_again(tmp_path: Path) -> None:
+    world = {
+        "protocol": {"kind": "gossip", "graph": {"kind": "complete"}},
+        "clients": {"number": 3, "compute": {"law": "constant", "value": 0.5}},
+        "stop": {"time": 4.0},
+    }
+    options = Options(kill=("1@0.25+0.1", "2@0.3"))
+    found = acted_out(tmp_path / "bed", options, **world)
+    assert end_of(found.timeline)["stop"] == "time"
+    incidents = found.timeline.table("incidents")
+    known = set(zip(incidents["client"], incidents["incident"], strict=True))
+    assert known == {
+        *((1, "CRASHED"), (1, "REJOINED")),
+        *((2, "CRASHED"), (2, "LEFT")),
+    }
+    jobs = found.timeline.table("jobs")
+    assert set(jobs["outcome"]) <= {"APPLIED", "IN_FLIGHT"}  # none is lost
+    last = jobs.groupby("client")["read_time"].max()
+    assert last[1] > 0.5 > last[2]
+    again = import_log(tmp_path / "bed" / "log.csv", tmp_path / "again")
+    assert applied(again) == applied(found.timeline)
 
 
 def test_the_laws_are_those_of_the_simulation(tmp_path: Path) -> None:
@@ -139,6 +216,7 @@ def test_a_round_waits_for_a_client_that_is_paused(tmp_path: Path) -> None:
         ({}, {"slow": ("1@1",)}, "--slow must be CLIENT@TIMExFACTOR"),
         ({}, {"time_scale": 0}, "--time-scale must be > 0"),
         ({"server": {"upload_bandwidth": 10}}, {}, "a shared link of server must not"),
+        ({}, {"broker": "start", "port": 1}, "--listen must not be set with --broker"),
         ({}, {"host": "203.0.113.1"}, "--listen must be an address of this machine"),
     ],
 )
@@ -210,3 +288,31 @@ def test_no_client_outlives_a_server_that_is_killed(tmp_path: Path) -> None:
 def _children(parent: int) -> list[int]:
     tasks = Path(f"/proc/{parent}/task/{parent}/children")
     return [int(child) for child in tasks.read_text().split()]
+
+
+FRESH = """
+import sys
+from pathlib import Path
+from stalesim.simulator.scenario.reading import read_any
+from stalesim.simulator.testbed.running import Options, act_out
+from stalesim.simulator.testbed.world import RealWorld
+
+def hand_out(self, *args, before=RealWorld.hand_out):
+    loaded = set(sys.modules)
+    before(self, *args)
+    print(sorted(set(sys.modules) - loaded))
+
+RealWorld.hand_out = hand_out
+act_out(read_any(sys.argv[1]), Path(sys.argv[2]), Options())
+"""
+
+
+def test_nothing_is_loaded_once_the_time_has_begun(tmp_path: Path) -> None:
+    path = tmp_path / "bench.yaml"
+    path.write_text(
+        "name: bench\nclients: {number: 1, compute: {law: gamma, a: 2, scale: 0.01}}\n"
+        "protocol: {kind: asynchronous}\nstop: {commits: 2}\n"
+    )
+    command = [sys.executable, "-c", FRESH, str(path), str(tmp_path / "bed")]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert set(done.stdout.splitlines()) == {"[]"}

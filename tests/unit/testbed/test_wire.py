@@ -108,6 +108,11 @@ def conversed(lines: TcpChannels, data: bytes) -> tuple[bytes, Received]:
             + Session(0).seal({"type": "join", "nonce": "a", "proof": "b" * 64}),
             "does not know the secret",
         ),
+        (
+            Session(0).seal(wire.knock(0))
+            + Session(0).seal({"type": "join", "nonce": "\ud800", "proof": "\ud800"}),
+            "does not know the secret",
+        ),
         (HEAD.pack(MAGIC, 9, 2, 0, wire.NO_MAC) + b"{}", "speaks version 9, and we 1"),
     ],
 )

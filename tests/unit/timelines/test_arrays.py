@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from stalesim.simulator.config.errors import ScenarioError
+from stalesim.simulator.config.errors import DataError, ScenarioError
 from stalesim.simulator.config.stop import Stop
 from stalesim.simulator.protocols import Asynchronous
 from stalesim.simulator.protocols.buffered import Buffered
@@ -214,6 +214,27 @@ def test_intervals_of_a_file(tmp_path: Path) -> None:
         timeline = _timeline({"compute": EXPON, "availability": traced}, stop=stop)
         assert of_few(timeline).made_by == "arrays"
         compare(timeline)
+
+
+def test_intervals_of_a_file_begin_again_with_every_period(tmp_path: Path) -> None:
+    path = tmp_path / "week.csv"
+    path.write_text(
+        "client,start,end\n1,0,4\n1,6,9\n2,1,2.5\n3,0,10\n4,3,3.5\n5,9,10\n"
+    )
+    traced = {"kind": "trace", "path": str(path), "period": 10}
+    world = {"compute": {"law": "constant", "value": 0.8}, "availability": traced}
+    timeline = _timeline(world, stop=Stop(time=95))
+    assert of_few(timeline).made_by == "arrays"
+    compare(timeline)
+    jobs = whole(timeline).jobs
+    for client, there in ((0, ((0, 4), (6, 9))), (1, ((1, 2.5),)), (4, ((9, 10),))):
+        begun = jobs.begun_time[jobs.client == client]
+        assert {int(time // 10) for time in begun} == set(range(10 - (client == 4)))
+        inside = [(lo <= begun % 10) & (begun % 10 < hi) for lo, hi in there]
+        assert np.any(inside, axis=0).all()
+    short = _timeline({"compute": EXPON, "availability": traced | {"period": 9}})
+    with pytest.raises(DataError, match="within the period of 9 s, got 0 to 10 in row"):
+        whole(short)
 
 
 def test_worlds_in_which_everyone_leaves_stall() -> None:

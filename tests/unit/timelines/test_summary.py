@@ -1,5 +1,6 @@
 """Statistics that are kept while a timeline goes equal those of its whole record."""
 
+import json
 import random
 from pathlib import Path
 from typing import Any
@@ -8,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from stalesim.analysis.timelines import chrome, report
 from stalesim.analysis.timelines.view import SummaryView, View, view
 from stalesim.simulator.scenario.reading import read_any
 from stalesim.simulator.timeline import (
@@ -54,6 +56,13 @@ CLIENTS: dict[str, dict[str, Any]] = {
         "groups": {"fast": {"number": 4}, "slow": {"number": 8, "idle": EXPON}},
     },
     "few in flight": {"compute": EXPON, "selection": {"in_flight": 3}},
+    "open": {
+        "compute": EXPON,
+        "selection": {
+            "in_flight": 3,
+            "arrivals": {"gap": {"law": "expon", "scale": 0.3}},
+        },
+    },
 }
 PROTOCOLS: dict[str, dict[str, Any]] = {
     "asynchronous": {"kind": "asynchronous"},
@@ -72,6 +81,7 @@ WORLDS = [
     for clients in CLIENTS
     for protocol in PROTOCOLS
     if protocol != "gossip" or clients in FIT_GOSSIP
+    if (clients, protocol) != ("open", "synchronous")  # which has rounds
 ]
 
 
@@ -96,6 +106,7 @@ def assert_same(whole: View, summed: View) -> None:
         pd.testing.assert_frame_equal(
             expected, found, check_dtype=False, rtol=1e-9, atol=1e-9
         )
+    pd.testing.assert_frame_equal(whole.starts, summed.starts, check_dtype=False)
     assert whole.by_run["waves"].notna().all()
     for _, runs in whole.runs.groupby("group"):
         expected = whole.histogram(runs)
@@ -135,6 +146,32 @@ def test_a_summary_measures_what_the_whole_record_does(
             check_dtype=False,
             rtol=1e-9,
         )
+
+
+def test_starts_of_an_open_system_that_were_missed_are_shown(tmp_path: Path) -> None:
+    """In flight from 1 to 3.5, 2 to 4.5, 4 to 6.5, 5 to 7.5; 3 and 6 find two."""
+    arrivals = {"gap": {"law": "constant", "value": 1}}
+    tree = {
+        "name": "world",
+        "clients": {
+            "number": 10,
+            "compute": {"law": "constant", "value": 2.5},
+            "selection": {"in_flight": 2, "arrivals": arrivals},
+        },
+        "protocol": {"kind": "asynchronous"},
+        "stop": {"time": 6.8},
+    }
+    views = both(tmp_path, tree, 65_536)
+    for seen in views:
+        found = dict(report.tables(seen))
+        (title,) = (title for title in found if "missed" in title)
+        cells = found[title].to_dict("records")
+        assert cells == [{"run": "base", "started": "4", "missed": "2"}]
+    report.export(views[0], tmp_path / "trace.json")
+    events = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
+    missed = [(e["ts"], e["tid"]) for e in events if e["name"] == "MISSED"]
+    assert missed == [(3e6, chrome.SERVER), (6e6, chrome.SERVER)]
+    assert report.save(views[0], tmp_path)
 
 
 def jobs(*told: tuple[int, float, float, int]) -> Chunk:

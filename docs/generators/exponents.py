@@ -11,12 +11,12 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from ...simulator.trace import StudyError
-from .. import bounds
-from ..bounds import Sample
-from ..statistics import Interval
-from .measured import Measured
-from .numbers import final
+from stalesim.analysis import bounds
+from stalesim.analysis.bounds import Sample
+from stalesim.analysis.claims.measured import Measured
+from stalesim.analysis.claims.numbers import final
+from stalesim.analysis.statistics import Interval
+from stalesim.simulator.trace import StudyError
 
 
 class Scaling(NamedTuple):

@@ -1,0 +1,200 @@
+"""Anonymous capsules: what is left out, and a search for what still names an author."""
+
+import contextlib
+import copy
+import getpass
+import json
+import re
+import socket
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path, PurePosixPath, PureWindowsPath
+from typing import Any
+
+from ...simulator.config.text import counted, shown
+from ...simulator.trace import StudyError
+from ...simulator.trace.commit import git
+from ..frames import Study
+from .contents import FIGURES, PackedFile
+
+LEFT_OUT = ("commit", "dirty", "continued", "command", "working_folder")
+"""Entries of a manifest that lead to a repository or hold what a user typed."""
+COMMON = ("root", "user", "admin", "ubuntu", "runner", "localhost", "/root", "/tmp")
+"""Names of users, hosts and folders that are no one's."""
+SHORTEST = 3
+"""Letters of the shortest name that is searched for."""
+PATTERNS = {
+    "an e-mail address": r"[\w.+-]+@[a-z0-9-]+(?:\.[a-z0-9-]+)*\.[a-z]{2,}\b",
+    "a user's folder": r"(?:/home/|/Users/|\\Users\\+)[\w.-]+",
+}
+KEYS = r"^(user\.(name|email)|remote\..*\.url)$"
+HOME = re.compile(r"~[\w.-]*[/\\]")
+"""Beginning of a path in a user's home folder."""
+REPOSITORY = re.compile(r"[:/]([^/:]+/[^/]+?)(?:\.git)?/?$")
+HOME = re.compile(r"~[\w.-]*[/\\]")
+"""Beginning of a path in someone's home folder."""
+PNG = b"\x89PNG\r\n\x1a\n"
+"""First bytes of a PNG."""
+DRAWS = (b"IHDR", b"PLTE", b"tRNS", b"pHYs", b"IDAT", b"IEND")
+"""Its chunks that draw: all others are about it."""
+COMMIT = re.compile(rb" \(commit [^)]*\)")
+
+
+def nameless(study: Study) -> Study:
+    """Returns a study whose manifest has neither folders nor command nor commit.
+
+    Files are called by their names alone: a repetition finds them in the working folder
+    or among data.
+
+    Raises:
+        StudyError: Two files have one name.
+    """
+    found, names = copy.copy(study), dict[str, str]()
+    kept = {k: v for k, v in study.manifest.items() if k not in LEFT_OUT}
+    inputs = study.manifest.get("inputs") or {}
+    kept["inputs"] = {
+        name: {k: v for k, v in told.items() if k != "at"}
+        for name, told in inputs.items()
+    }
+    found.manifest = _renamed(kept, names)
+    if len({*names.values()}) < len(names):
+        raise StudyError(
+            f"{study.folder}: files of an anonymous capsule must have different names, "
+            f"got {', '.join(names)}; rename one, and run the study again"
+        )
+    return found
+
+
+def without_hidden_texts(entries: Sequence[PackedFile]) -> Iterator[PackedFile]:
+    """Yields the files whose texts can be searched.
+
+    A figure stays if it has a caption, as ours have, and is no PDF. A PNG loses all
+    chunks that draw nothing, a caption the program's commit.
+
+    Raises:
+        StudyError: A figure is damaged.
+    """
+    paths = {entry.path for entry in entries}
+    for entry in entries:
+        path, content = PurePosixPath(entry.path), entry.content
+        if path.parts[0] != FIGURES:
+            yield entry
+        elif path.suffix == ".txt":
+            yield entry._replace(content=COMMIT.sub(b"", content))
+        elif path.suffix != ".pdf" and str(path.with_suffix(".txt")) in paths:
+            is_png = path.suffix == ".png"
+            yield entry._replace(content=_picture(entry)) if is_png else entry
+
+
+def check(entries: Sequence[PackedFile], names: Mapping[str, str]) -> None:
+    """Refuses files that name someone, by their paths or their texts.
+
+    Args:
+        entries: All files of a capsule, with its metadata.
+        names: What must not be found, and what it is.
+
+    Raises:
+        StudyError: Something is found; the first place, and how many more.
+    """
+    patterns = [*_patterns(names)]
+    found = [each for entry in entries for each in _found(entry, patterns)]
+    if found:
+        place, what, text = found[0]
+        more = f" and {counted(len(found) - 1, 'line')} more" if found[1:] else ""
+        raise StudyError(
+            f"{place}{more}: must not name its author, got {shown(text)}, {what}; "
+            f"change it where it comes from and run the study again, or --allow it"
+        )
+
+
+def identities(study: Study, allowed: Sequence[str] = ()) -> dict[str, str]:
+    """Returns what would name the author of a study, and what each of these is.
+
+    They are of the user, the host, and git's settings and remotes here and where the
+    study was run. Common names, such as root, and those of fewer than three letters
+    are left out.
+
+    Args:
+        study: Study, as it is in its folder.
+        allowed: Names that are no author's.
+    """
+    folders = {str(Path.cwd()), str(study.folder.absolute())}
+    folders |= {*filter(None, [study.manifest.get("working_folder")])}
+    found = dict.fromkeys(folders, "a folder of the study")
+    found |= dict.fromkeys(
+        [str(Path.home()), *Path.home().parts[2:]], "the home folder"
+    )
+    with contextlib.suppress(OSError, KeyError, ImportError):
+        user = getpass.getuser()
+        found[user] = "the user's name"
+        import pwd  # not on Windows
+
+        found[pwd.getpwnam(user).pw_gecos.split(",")[0]] = "the user's full name"
+    host = socket.gethostname()
+    found |= dict.fromkeys([host, host.split(".")[0]], "the host's name")
+    for folder in folders:
+        with contextlib.suppress(OSError, subprocess.SubprocessError):
+            for line in git(Path(folder), "config", "--get-regexp", KEYS):
+                key, _, value = line.partition(" ")
+                found[value] = f"git's {key}"
+                if key.startswith("remote") and (name := REPOSITORY.search(value)):
+                    found[name[1]] = f"git's {key}"
+    left = {*COMMON, *(each.lower() for each in allowed)}
+    return {
+        text: what
+        for text, what in found.items()
+        if len(text) >= SHORTEST and text.lower() not in left
+    }
+
+
+def _renamed(tree: Any, names: dict[str, str]) -> Any:
+    """Returns a tree with files' names in place of absolute paths, which it notes."""
+    if isinstance(tree, Mapping):
+        return {_renamed(k, names): _renamed(v, names) for k, v in tree.items()}
+    if isinstance(tree, list | tuple):
+        return [_renamed(each, names) for each in tree]
+    if isinstance(tree, str):
+        for path in (PurePosixPath(tree), PureWindowsPath(tree)):
+            if path.name and (path.is_absolute() or HOME.match(tree)):
+                return names.setdefault(tree, path.name)
+    return tree
+
+
+def _picture(entry: PackedFile) -> bytes:
+    """Returns a PNG with the chunks that draw it alone."""
+    content, place, kept = entry.content, len(PNG), [PNG]
+    if not content.startswith(PNG):
+        raise StudyError(f"{entry.path} must be a PNG; draw it again by stalesim plot")
+    while place + 12 <= len(content):
+        end = place + 12 + int.from_bytes(content[place : place + 4])
+        if content[place + 4 : place + 8] in DRAWS:
+            kept.append(content[place:end])
+        place = end
+    return b"".join(kept)
+
+
+def _patterns(names: Mapping[str, str]) -> Iterator[tuple[str, re.Pattern[str]]]:
+    for text, what in names.items():
+        # As it is, and as JSON and YAML write letters beyond ASCII and backslashes.
+        forms = {text, json.dumps(text)[1:-1], ascii(text)[1:-1]}
+        either = "|".join(map(re.escape, sorted(forms)))
+        yield what, re.compile(rf"(?<![^\W_])(?:{either})(?![^\W_])", re.IGNORECASE)
+    for what, text in PATTERNS.items():
+        yield what, re.compile(text, re.IGNORECASE)
+
+
+def _found(
+    entry: PackedFile, patterns: Sequence[tuple[str, re.Pattern[str]]]
+) -> Iterator[tuple[str, str, str]]:
+    """Yields where a file names someone, what that is, and the text."""
+    is_text = not entry.content.startswith(PNG)
+    text = entry.content.decode(errors="replace") if is_text else ""
+    for number, line in enumerate([entry.path, *text.splitlines()]):
+        for what, pattern in patterns:
+            if match := pattern.search(line):
+                yield (
+                    f"{entry.path}" + f", line {number}" * bool(number),
+                    what,
+                    match[0],
+                )
+                break

@@ -1,0 +1,109 @@
+"""What each variant of a comparison was tuned to, how much that matters, its cost."""
+
+import pandas as pd
+
+from ..simulator.scenario import comparing, tuning
+from ..simulator.scenario.comparing import Choice, Compare, Point, Trial
+from ..simulator.scenario.study import short_names
+from .frames import Study
+
+TITLE = "each variant at its own best"
+DIGITS = 4
+
+
+def table(study: Study) -> pd.DataFrame:
+    """Returns a row per variant and entry that was tuned for it.
+
+    Returns:
+        Columns group; entry; best, the value that was chosen; `at best`, the mean
+        objective of its trial; for a range `below` and `above`, those of the trials
+        next to it, and by how much they are worse; trials, runs and virtual seconds of
+        the variant's tuning. Empty for a study that compares nothing.
+    """
+    compare = _compare(study)
+    rows = []
+    for variant, choice in (compare.found or {}).items() if compare else ():
+        assert compare is not None
+        sign = -1.0 if tuning.falls(tuning.objective(compare.objective)) else 1.0
+        space = compare.space(variant)
+        best = comparing.tried(choice, choice.best)
+        names = short_names(tuple(space))
+        sides = list(comparing.sides(space, choice.best))
+        for key, searched in space.items():
+            neighbours = ["", ""]
+            if not isinstance(searched, tuple):
+                points = [each for at, each in sides if at == key]
+                neighbours = [_next_to(choice, best, p, key, sign) for p in points]
+            best_here = _number(choice.best[key]), _shown(best)
+            cost = len(choice.trials), choice.runs, _number(choice.time)
+            rows.append((variant, names[key], *best_here, *neighbours, *cost))
+    columns = ["group", "entry", "best", "at best", "below", "above"]
+    columns += ["trials", "runs", "virtual s"]
+    return pd.DataFrame(rows, columns=pd.Index(columns))
+
+
+def notes(study: Study) -> list[str]:
+    """Returns what the columns of `table` are; nothing where it is empty."""
+    compare = _compare(study)
+    if compare is None or not compare.found:
+        return []
+    sought = tuning.objective(compare.objective)
+    of = compare.objective
+    if sought.target is not None:
+        of = f"virtual s to {sought.metric} {sought.target:g}"
+    elif sought.at is not None:
+        of = f"{sought.metric} at {sought.at:g} {sought.unit}"
+    budget = compare.budget
+    each = f"{budget.trials} trials" if budget.trials else f"{budget.time:g} virtual s"
+    measured = (
+        f"at best, below, above: {of}, the mean of {compare.replicates} replicates of "
+        f"the tuning, whose seeds are not those of the results; below and above: at "
+        f"half and twice the value, or a step of a linear grid away, nearer where that "
+        f"is not valid"
+    )
+    cost = f"trials, runs, virtual s: what tuning cost, of at most {each} a variant"
+    ends = {f"{key} of {name}" for name, c in compare.found.items() for key in c.limits}
+    limits = f"no value beyond its best is valid: {', '.join(sorted(ends))}"
+    return [measured, cost, *([limits] if ends else [])]
+
+
+def _compare(study: Study) -> Compare | None:
+    given = study.manifest["scenario"].get("compare")
+    return Compare.model_validate(given) if given else None
+
+
+def _next_to(
+    choice: Choice, best: Trial | None, points: list[Point], key: str, sign: float
+) -> str:
+    """Returns what the trial on one side of the best came to, and what is lost.
+
+    Args:
+        choice: What was tried.
+        best: Trial of the best point.
+        points: Points on this side, of which the first that is valid was tried.
+        key: Entry in which they differ.
+        sign: 1 where less is better, -1 where more is.
+    """
+    trial = next(filter(None, (comparing.tried(choice, at) for at in points)), None)
+    if trial is None:
+        return "not valid"
+    shown = f"{_number(trial.point[key])}: {_shown(trial)}"
+    if best is None or best.value is None or trial.value is None:
+        return shown
+    more = sign * (trial.value - best.value)
+    if best.missed != trial.missed:  # means of other replicates
+        return shown
+    lost = f"{abs(more):.2g} {'better' if more < 0 else 'worse'}" if more else "equal"
+    return f"{shown} ({lost})"
+
+
+def _shown(trial: Trial | None) -> str:
+    if trial is None:
+        return ""
+    value = "never" if trial.value is None else f"{trial.value:.{DIGITS}g}"
+    return f"{value}, {trial.missed} missed" if trial.missed else value
+
+
+def _number(value: object) -> str:
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    return f"{value:.{DIGITS}g}" if number else str(value)

@@ -1,0 +1,1 @@
+"""Clients that send something else than they should: one attack a module."""

@@ -1,0 +1,1 @@
+"""Servers that tolerate some enemies: robust aggregations, and filters of messages."""

@@ -1,0 +1,1 @@
+"""A vector of weights without a model of ours."""

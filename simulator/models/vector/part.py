@@ -1,0 +1,44 @@
+"""A model that is known by its weights alone."""
+
+from typing import Any, ClassVar, Literal
+
+from ...config.functions import FunctionName, UserFunction
+from ...data.base import Dataset
+from ...data.outputs import OutputForm
+from ..parts import Model, ModelCounts
+
+
+class Vector(Model):
+    """Weights of any model, which functions of your own train and measure.
+
+    It has no outputs here: `problem.work` makes the gradients.
+    """
+
+    kind: Literal["vector"] = "vector"
+    made_by: ClassVar[str] = "stalesim.simulator.models.vector.network:vector"
+    families: ClassVar[tuple[str, ...]] = ("horizontal",)
+    shaped: ClassVar[bool] = True
+    weights: FunctionName
+    """Weights at the start: a vector, or a function of a seed that returns one. The
+    seed, below 2**32, follows from the run's."""
+    evaluate: FunctionName
+    """A function of weights and test rows (`ids`, `x`, `y`) that returns metrics by
+    name; those of `evaluate.metrics` are kept."""
+
+    @property
+    def measured_by(self) -> UserFunction:
+        """Function of the user's that measures the model."""
+        return UserFunction(self.evaluate, "problem.model.evaluate")
+
+    def counts(self, data: Dataset, form: OutputForm) -> ModelCounts:
+        """Returns the counts of the model.
+
+        Raises:
+            ScenarioError: There are no weights.
+        """
+        return ModelCounts(self.of_rows(data, form).size)
+
+    def of_rows(self, data: Dataset, form: OutputForm) -> Any:
+        """Returns what stands in the place of a network."""
+        del data, form
+        return self.maker()(UserFunction(self.weights, "problem.model.weights"))

@@ -1,0 +1,215 @@
+"""The server's side of conversations over an MQTT broker."""
+
+import contextlib
+import os
+import secrets
+import time
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from ..config.errors import UserError
+from ..config.extras import extra
+from ..config.text import shown
+from .fleet import GONE, LINES, Received
+from .mqtt import LOOK_S, MOST, RETRY_S, Conversation, Post
+from .own_broker import OwnBroker
+from .wire import WireError
+
+START = "start"
+CREDENTIALS = "STALESIM_BROKER"
+"""Environment variable: `USER:PASSWORD`, where a broker asks for them."""
+CONNECT_S = 10.0
+AWAY_S = 30.0
+"""Real seconds in which a broker must answer at first, and be there again later."""
+START_S = 30.0
+"""Real seconds in which a broker of our own must have started."""
+
+
+class BrokerLost(UserError):  # noqa: N818
+    """The broker does not come back."""
+
+
+def address_of(text: str) -> dict[str, Any]:
+    """Returns where a broker is that was written as `HOST:PORT`, and who we are to it.
+
+    That is no option, since commands are written down.
+
+    Raises:
+        UserError: It was written otherwise.
+    """
+    host, _, port = text.rpartition(":")
+    if not host or not port.isdecimal() or not 0 < int(port) < 2**16:
+        raise UserError(
+            f"--broker must be start or HOST:PORT, got {shown(text)}; correct it"
+        )
+    user, colon, password = os.environ.get(CREDENTIALS, "").partition(":")
+    known = {"user": user, "password": password} if colon else {}
+    return {"host": host, "port": int(port), "user": None, "password": None} | known
+
+
+class MqttChannels:
+    """Conversations with all clients over a broker, all in one thread.
+
+    Args:
+        broker: Where it is (`address_of`), or `start`.
+        secret: Secret of the run.
+        num_clients: Clients of the run.
+        most: Most bytes of a message.
+        say: Says one line to the user.
+        ended: Returns the clients whose processes have ended.
+
+    Raises:
+        UserError: It is not there, or does not let us in.
+    """
+
+    def __init__(
+        self,
+        broker: str,
+        secret: bytes,
+        num_clients: int,
+        most: int,
+        say: Callable[[str], None],
+        ended: Callable[[], Iterable[int]],
+    ) -> None:
+        extra("paho.mqtt.client", "testbed", "--broker")
+        if most > MOST:
+            raise UserError(
+                f"a message over a broker must be at most {MOST} bytes, got {most}; "
+                f"leave --broker out"
+            )
+        self._secret, self._num_clients, self._most = secret, num_clients, most
+        self._say, self._lines, self._ended = say, 0, ended
+        self._looked = time.monotonic()
+        self._run = f"stalesim/{secrets.token_hex(8)}"
+        self._of_token: dict[str, tuple[int, Conversation]] = {}
+        self._tokens: dict[int, str] = {}
+        self._over: set[str] = set()
+        self._own = OwnBroker() if broker == START else None
+        self._address = self._own.address if self._own else address_of(broker)
+        self._post = Post(self._address, [f"{self._run}/up/#"], self._returned)
+        try:
+            self._arrive_at_broker()
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def joining(self) -> dict[str, Any]:
+        """What a client must know to join."""
+        return {"broker": self._address, "run": self._run}
+
+    def poll(self, seconds: float) -> Received:
+        """Waits for messages, at most for some real seconds, and returns them.
+
+        Raises:
+            BrokerLost: The broker has been away for too long.
+        """
+        received: Received = []
+        self._post.poll(min(max(seconds, 0), LOOK_S))
+        while self._post.arrived:
+            self._take(*self._post.arrived.popleft(), received)
+        for token, (_, talk) in self._of_token.items():
+            for kept in talk.kept if talk.due() else ():
+                self._post.publish(f"{self._run}/down/{token}", kept)
+        now, away = time.monotonic(), self._post.away_since
+        if away is not None:
+            if self._own is not None:
+                self._own.keep()
+            if now - away > AWAY_S:
+                raise BrokerLost(
+                    f"{self._name} must be there, but has been away for {AWAY_S:g} "
+                    f"seconds ({self._post.trouble}); start it again, and then this run"
+                )
+        if now - self._looked > LOOK_S:
+            self._looked = now
+            for client in self._ended():
+                self._leave(client, received)
+        return received
+
+    def send(self, client: int, header: dict[str, Any], body: bytes = b"") -> None:
+        """Sends a message to a client; one that is not there gets none."""
+        token = self._tokens.get(client)
+        if token is not None:
+            payload = self._of_token[token][1].seal(header, body)
+            self._post.publish(f"{self._run}/down/{token}", payload)
+
+    def drop(self, client: int, why: str) -> None:
+        """Ends the conversation with a client."""
+        self.send(client, {"type": "end"})
+        self._leave(client, [])
+        self._refuse(why)
+
+    def close(self) -> None:
+        """Ends all conversations, and a broker of its own."""
+        self._post.close()
+        if self._own is not None:
+            self._own.close()
+
+    @property
+    def _name(self) -> str:
+        return f"the broker at {self._address['host']}:{self._address['port']}"
+
+    def _arrive_at_broker(self) -> None:
+        # One of our own has to start first.
+        end = time.monotonic() + (CONNECT_S if self._own is None else START_S)
+        while self._post.away_since is not None:
+            if time.monotonic() > end:
+                raise UserError(
+                    f"{self._name} must let us in, but does not "
+                    f"({self._post.trouble}); start it, or correct --broker or "
+                    f"{CREDENTIALS}"
+                )
+            self._post.poll(RETRY_S)
+
+    def _returned(self) -> None:
+        """Lets clients send again what may have been lost meanwhile."""
+        self._post.publish(f"{self._run}/down", b"")
+
+    def _take(self, topic: str, payload: bytes, received: Received) -> None:
+        client, token = self._sender(topic)
+        if token in self._over or client is None:
+            return
+        owner, talk = self._of_token.get(token, (client, None))
+        if client != owner:
+            self._refuse("its topic is that of another client")
+            return
+        is_new = talk is None
+        if talk is None:
+            how = self._secret, client, token, self._most
+            talk = Conversation(*how, is_server=True)
+        try:
+            message = talk.open(payload)
+        except WireError as error:
+            self._refuse(str(error))
+            return
+        if message is None or (is_new and message.header["type"] != "here"):
+            return
+        if is_new:
+            self._leave(client, received)
+            self._of_token[token], self._tokens[client] = (client, talk), token
+        if message.header["type"] == "again":
+            talk.asked = True
+        else:
+            received.append((client, message))
+
+    def _sender(self, topic: str) -> tuple[int | None, str]:
+        """Returns the client and the token of a topic; None of one that has none."""
+        token, n = "", self._num_clients
+        with contextlib.suppress(ValueError):
+            *_, number, token = topic.split("/")
+            if str(client := int(number)) == number and client in range(n):
+                return client, token
+        self._refuse("its topic is none of this run")
+        return None, token
+
+    def _leave(self, client: int, received: Received) -> None:
+        token = self._tokens.pop(client, None)
+        if token is not None:
+            del self._of_token[token]
+            self._over.add(token)
+            received.append((client, GONE))
+
+    def _refuse(self, why: str) -> None:
+        if self._lines < LINES:
+            self._lines += 1
+            self._say(f"a message was refused: {why}")

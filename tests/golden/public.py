@@ -1,0 +1,100 @@
+"""The public names: commands and options, keys, columns and functions of the reference.
+
+`public.csv` has a line for each with the version that added it. A name leaves only by a
+line that says since when it was deprecated, when it was removed, and what to take.
+
+    python -m tests.golden.public    # adds new names; before 1.0 it drops old ones
+"""
+
+import csv
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from stalesim.simulator.version import __version__
+
+ROOT = Path(__file__).parents[2]
+FILE = Path(__file__).with_name("public.csv")
+PAGES = ("command-line", "scenario", "trace", "python")
+ANCHOR = re.compile(r"\s*<a id=.*")
+ROW = re.compile(r"\| `([^`]+)`[^|]* \|")
+
+
+class Name(NamedTuple):
+    """A public name, and the versions in which it came and went, if it did."""
+
+    name: str
+    since: str
+    deprecated: str = ""
+    removed: str = ""
+    instead: str = ""
+
+
+def version(text: str) -> tuple[int, ...]:
+    """Returns the numbers of a version, of which the text has two or three."""
+    if not re.fullmatch(r"\d+\.\d+(\.\d+)?", text):
+        raise ValueError(f"a version must be such as 1.2, got {text!r}")
+    return tuple(map(int, text.split(".")))
+
+
+def named(page: str, text: str) -> Iterator[str]:
+    """Yields the names of a page of the reference, each behind its headings."""
+    topic = part = ""
+    for line in text.splitlines():
+        if line.startswith("## "):
+            topic, part = ANCHOR.sub("", line[3:]), ""
+        elif line.startswith("### "):
+            part = ANCHOR.sub("", line[4:])
+            yield f"{page}: {topic}: {part}"
+        elif row := ROW.match(line):
+            places = [each for each in (page, topic, part) if each]
+            yield ": ".join([*places, row[1]])
+
+
+def of_reference() -> list[str]:
+    """Returns the public names of this version, each once, in order."""
+    texts = {p: ROOT / "docs" / "reference" / f"{p}.md" for p in PAGES}
+    every = (
+        named(page, path.read_text(encoding="utf-8")) for page, path in texts.items()
+    )
+    return sorted({name for names in every for name in names})
+
+
+def kept() -> list[Name]:
+    """Returns the lines of the file."""
+    with FILE.open(encoding="utf-8", newline="") as file:
+        return [Name(**row) for row in csv.DictReader(file)]
+
+
+def faults(known: list[Name], now: list[str], current: str) -> list[str]:
+    """Returns what is wrong with the lines, given the names and version of today."""
+    found = [f"{n}: is new and has no line" for n in {*now} - {k.name for k in known}]
+    for each in known:
+        marks = [m for m in each[1:4] if m]
+        told = [*map(version, marks)]
+        if told != sorted({*told}):
+            found.append(f"{each.name}: {', '.join(marks)} must rise")
+        elif told[-1] > version(current):
+            found.append(f"{each.name}: {marks[-1]} is after {current}")
+        if each.removed and not (each.deprecated and each.instead):
+            found.append(f"{each.name}: was removed without deprecation or a way on")
+        if bool(each.removed) == (each.name in now):
+            found.append(f"{each.name}: is {'' if each.removed else 'not '}there")
+    return sorted(found)
+
+
+def write() -> None:
+    """Writes the file: lines of new names, and before 1.0 none of those that left."""
+    now, known = of_reference(), kept() if FILE.is_file() else []
+    free = version(__version__)[0] == 0
+    stay = [each for each in known if each.name in now or each.removed or not free]
+    new = {*now} - {each.name for each in known}
+    rows = sorted([*stay, *(Name(name, __version__) for name in new)])
+    with FILE.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerows([Name._fields, *rows])
+
+
+if __name__ == "__main__":
+    write()

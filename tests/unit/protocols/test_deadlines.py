@@ -1,0 +1,98 @@
+"""Rounds whose deadlines follow from arrivals, against a loop over plain lists."""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from stalesim.simulator.protocols import Synchronous
+from stalesim.simulator.streams import Purpose, Streams
+from stalesim.simulator.timeline import NO_WORKER, Outcome
+from stalesim.simulator.world.clients import Clients
+from tests.support import everything, played
+
+K, ROUNDS, SEED = 7, 60, 5
+Ends = Callable[[list[float], list[float]], float]
+"""When a round ends, by what earlier ones took, and by the order of its responses."""
+
+
+def at_quantile(before: list[float], ordered: list[float]) -> float:
+    """The 0.6 quantile of the last 20, times 1.2."""
+    del ordered
+    recent = sorted(before[-20:])
+    rank = math.ceil(0.6 * len(recent)) - 1
+    return 1.2 * recent[rank] if recent else math.inf
+
+
+def after_quorum(before: list[float], ordered: list[float]) -> float:
+    """Two deviations beyond the median of the first four."""
+    del before
+    first = ordered[:4]
+    middle = (first[1] + first[2]) / 2
+    apart = sorted(abs(each - middle) for each in first)
+    return max(first[3], middle + 2 * (apart[1] + apart[2]) / 2)
+
+
+RULES: dict[str, tuple[dict[str, Any], Ends]] = {
+    "quantile": ({"share": 0.6, "recent": 20, "factor": 1.2}, at_quantile),
+    "spread": ({"quorum": 4, "deviations": 2.0}, after_quorum),
+}
+
+
+def rounds(ends: Ends) -> tuple[list[float], list[list[int]]]:
+    """Everyone is asked in each round; who is late is stopped."""
+    streams, now = Streams(SEED), 0.0
+    drawn = [streams.uniforms(Purpose.COMPUTE, c, 0, ROUNDS) for c in range(K)]
+    before: list[float] = []
+    times, clients = [], []
+    for number in range(ROUNDS):
+        took = {c: -math.log1p(-drawn[c][number]) for c in range(K)}
+        ordered = sorted(took.values())
+        end = min(max(ends(before, ordered), ordered[0]), ordered[-1])
+        there = [c for c in range(K) if took[c] <= end]
+        before += [each for each in ordered if each <= end]
+        before += [math.inf] * (K - len(there))
+        now += end
+        times.append(now)
+        clients.append(there)
+    return times, clients
+
+
+@pytest.mark.parametrize("kind", RULES)
+def test_rounds_are_as_long_as_a_plain_loop_says(kind: str) -> None:
+    options, ends = RULES[kind]
+    protocol = Synchronous.model_validate(
+        {"deadline_by": {"kind": kind, **options}, "late": "stop"}
+    )
+    clients = Clients.model_validate({"compute": {"law": "expon"}, "number": K})
+    rows, jobs, _ = everything(played(protocol, clients, K, SEED, commits=ROUNDS))
+    times, there = rounds(ends)
+    np.testing.assert_allclose(rows.time, times, rtol=1e-12)
+    found = [[w for w in row if w != NO_WORKER] for row in rows.worker.tolist()]
+    assert found == there
+    cut = sum(len(each) < K for each in there)
+    assert 5 < cut < ROUNDS + 1
+    stopped = int((jobs.outcome == Outcome.STOPPED).sum())
+    assert stopped == sum(K - len(each) for each in there)
+
+
+def test_late_responses_count_when_they_arrive() -> None:
+    """Client 3 is cut off by what the others take, and takes part again."""
+    protocol = Synchronous.model_validate(
+        {"deadline_by": {"kind": "quantile", "share": 0.6}, "late": "reject"}
+    )
+    law = {"law": "constant", "value": [1, 1.5, 4]}
+    clients = Clients.model_validate({"compute": law, "number": 3})
+    rows, _, _ = everything(played(protocol, clients, 3, commits=6))
+    # Round 1 has no deadline. Later ones have 1.5 s, the second of 3 responses and the
+    # third of 5, which cuts client 3 off; it is back in the middle of round 4.
+    np.testing.assert_allclose(rows.time, [4, 5.5, 7, 8.5, 10, 11.5])
+    assert [(row != NO_WORKER).sum() for row in rows.worker] == [3, 2, 2, 2, 2, 2]
+
+
+def test_two_deadlines_are_refused() -> None:
+    tree = {"deadline": 2.0, "deadline_by": {"kind": "spread", "quorum": 2}}
+    with pytest.raises(ValueError, match="deadline_by must be left out with deadline"):
+        Synchronous.model_validate(tree)
