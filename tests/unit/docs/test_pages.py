@@ -116,7 +116,8 @@ def test_the_reference_is_stored_as_the_program_has_it(pages: Any) -> None:
     assert sorted(marks) == sorted(pages.GENERATED)
     for path, text in found.items():
         assert path.read_text(encoding="utf-8") == text, "run python docs/generate.py"
-        assert len(text) < 200_000
+        # GitHub shows text of more than 512 kB as it is stored, and not as a page.
+        assert len(text.encode()) < 500_000
 
 
 def test_names_of_python_become_documentation_in_the_site(pages: Any) -> None:
