@@ -156,7 +156,7 @@ def compared(place: str, old: Any, new: Any, *, everything: bool) -> Iterator[st
 
 def _kept(pin: Any, everything: bool) -> Any:
     """Returns what is compared of a pin: all of it, or what is exact."""
-    return pin if everything or pin is None else pin.split("~")[0]
+    return pin.split("~")[0] if isinstance(pin, str) and not everything else pin
 
 
 def pinned(name: str) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from stalesim.analysis.page import method, runs
 from stalesim.simulator.scenario.reading import read_any
 from stalesim.simulator.scenario.schema import schema
 from stalesim.simulator.scenario.study import expand
+from tests.golden import pins
 
 FOLDER = Path(__file__).parents[3] / "scenarios"
 FILES = sorted(FOLDER.rglob("*.yaml"))
@@ -43,6 +44,11 @@ def test_a_scenario_is_read_and_described(
     assert len(expanded) >= scenario.replicates
     assert {run.variant for run in expanded} == set(scenario.variants or ["base"])
     check_items(manifest_of(scenario, expanded))
+
+
+def test_every_scenario_is_pinned() -> None:
+    new = [name for name in pins.NAMES if not pins.pinned(name)]
+    assert not new, f"python -m tests.golden.pins write {' '.join(new)}"
 
 
 def check_items(manifest: dict[str, Any]) -> None:
