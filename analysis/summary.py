@@ -99,7 +99,7 @@ def summary(study: Study) -> pd.DataFrame:
                     name: _number(float(each.reindex(mine["run"]).mean()))
                     for name, each in costs.items()
                 },
-                "commits/s": float((mine["commits"] / mine["elapsed_s"]).mean()),
+                "commits/real s": float((mine["commits"] / mine["elapsed_s"]).mean()),
                 "stop": _stop(mine, escaped),
             }
         )
@@ -141,7 +141,7 @@ def notes(study: Study) -> list[str]:
     found += _words_on_privacy(study)
     if costs := taken_by_end(study):
         found.append(f"{', '.join(costs)}: taken by all clients by the end")
-    found += ["commits/s: commits per second of real time", STOP, chance(study)]
+    found += ["commits/real s: of the machine that ran this, not of the method", STOP, chance(study)]
     named = ((run.get("dataset"), run.get("scaling")) for run in study.manifest["runs"])
     found += words_on_data(named)
     if len(escapes(study)):

@@ -443,7 +443,7 @@ def timeline(
             return
         if set_:
             raise UserError(
-                "--set must come with a scenario, or with a log of samples; leave it"
+                "--set must come with a scenario, --like or a log of samples; leave it"
             )
         with folders.chosen_or_new(folder, f"{log.stem}-timeline") as folder:
             study = import_log(log, folder, columns_of(columns))
@@ -481,12 +481,12 @@ def _play_like(
     from ..timelines.fitted import play_like
     from ..timelines.logs import columns_of
 
-    if set_:
-        raise UserError("--set must come with a scenario; change scenario.yaml instead")
     refuse_samples(log)
     entry, _ = dialect.compose(protocol, lambda line: "--protocol")
     with _playing(folder, log.stem) as (folder, hear):
-        study, world = play_like(log, folder, entry, columns_of(columns), hear)
+        study, world = play_like(
+            log, folder, entry, columns_of(columns), hear, set_ or ()
+        )
     printing.show_fitted(world)
     printing.close_world(study, gantt, chrome, forms)
 

@@ -224,6 +224,9 @@ def calibrate(
         cells = [f"{row.epsilon:.4g}", *words] if bound else ["no bound", "", ""]
         table.add_row(row.name, *cells)
     out.print(table)
+    if found.missing:
+        what = ", ".join(found.missing)
+        out.say(f'not shown: {what}; pip install "stalesim[privacy]"')
     best = found.reported
     out.say(
         f"Report one that is proved; the smallest is {best.epsilon:.4g}, by {best.name}"

@@ -6,6 +6,10 @@ from typing import Any
 from .errors import UserError
 
 
+class ExtraError(UserError):
+    """A library of an extra is not installed."""
+
+
 def extra(library: str, name: str, use: str) -> Any:
     """Imports and returns a library of an extra.
 
@@ -15,12 +19,12 @@ def extra(library: str, name: str, use: str) -> Any:
         use: What needs it, such as `stalesim report`.
 
     Raises:
-        UserError: It is not installed.
+        ExtraError: It is not installed.
     """
     try:
         return import_module(library)
     except ModuleNotFoundError as error:
-        raise UserError(
+        raise ExtraError(
             f"{use} needs {error.name or library}, which is not installed; "
             f'pip install "stalesim[{name}]"'
         ) from None

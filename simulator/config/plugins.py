@@ -336,6 +336,11 @@ def imported(name: str) -> ModuleType:
                 f"there is no module {shown(name)}; check its name, and that it is "
                 f"installed or lies in {folder}"
             ) from error
+        if missing:
+            raise UserError(
+                f"module {shown(name)} imports {missing}, which is not there; install "
+                f"it, or correct the import"
+            ) from error
         raise UserError(
             f"module {shown(name)} must be importable, got {_brief(error)}; mend it"
         ) from error

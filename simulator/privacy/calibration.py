@@ -5,6 +5,7 @@ from functools import partial
 from typing import NamedTuple
 
 from ..config.errors import UserError
+from ..config.extras import ExtraError
 from .budgets import calibrate
 from .parts import known, make
 from .releases import (
@@ -50,12 +51,14 @@ class Calibration(NamedTuple):
             where it has none.
         accountants: Results of all accountants that can account for such releases.
         protects: What all these epsilons protect.
+        missing: Accountants whose library is not installed.
     """
 
     multiplier: float
     per_release: float | None
     accountants: tuple[Opinion, ...]
     protects: str
+    missing: tuple[str, ...] = ()
 
     @property
     def reported(self) -> Opinion:
@@ -93,7 +96,7 @@ def calibration(
     event = partial(MECHANISMS[mechanism], sampling_ratio=sampling_ratio)
     multiplier = calibrate(epsilon, delta, releases, make(accountant), event)
     release = event(multiplier)
-    opinions = []
+    opinions, missing = [], []
     for part in known():
         too_slow = part.slow and releases > SLOW and accountant != part.name
         if too_slow or part.counts_all:  # here are the messages of one client
@@ -103,11 +106,15 @@ def calibration(
             one.release(releases, release)
         except UserError:  # it has no such releases
             continue
-        found = one.epsilon(delta)
+        try:
+            found = one.epsilon(delta)
+        except ExtraError:
+            missing.append(part.name)
+            continue
         within = found <= epsilon * (1 + 1e-9)
         opinions.append(Opinion(part.name, found, one.formal, within))
     pure = release.pure_epsilon if release.is_pure else None
     protects = f"{SAMPLE} (clip: sample, sensitivity 2 C / b)"
     if sampling_ratio == 1:
         protects += f"; or {CONTRIBUTION} (clip: contribution, sensitivity 2 C)"
-    return Calibration(multiplier, pure, tuple(opinions), protects)
+    return Calibration(multiplier, pure, tuple(opinions), protects, tuple(missing))

@@ -9,7 +9,7 @@ import io
 import json
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -175,6 +175,7 @@ def play_like(
     given: Any,
     columns: Mapping[str, str] | None = None,
     progress: Progress = lambda _: None,
+    changes: Sequence[str] = (),
 ) -> tuple[Study, FittedWorld]:
     """Writes a log's timeline, and those of its fitted world, by another protocol too.
 
@@ -184,6 +185,7 @@ def play_like(
         given: Entry `protocol` of a scenario, or the kind alone.
         columns: Columns of the file, by what they are called here.
         progress: Called with the fraction that is played.
+        changes: Of the fitted scenario, as `--set` has them: `replicates=10`.
 
     Raises:
         UserError: something in the log, the protocol or the folder is wrong.
@@ -206,7 +208,7 @@ def play_like(
     with emptied(folder):
         file = folder / "scenario.yaml"
         write_world(world._replace(tree=world.tree | {"variants": variants}), file)
-        scenario = read_any(file)
+        scenario = read_any(file, changes)
         held = inputs.collect(run.scenario for run in expand(scenario))
         with inputs.held(held):
             told = inputs.manifest_entries(held)

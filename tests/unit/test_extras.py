@@ -10,6 +10,7 @@ import pytest
 from stalesim.simulator.config.errors import UserError
 from stalesim.simulator.data.mnist import part as mnist
 from stalesim.simulator.privacy import numerical
+from stalesim.simulator.privacy.calibration import calibration
 from stalesim.simulator.privacy.releases import Gaussian
 
 PROJECT = Path(__file__).parents[2] / "pyproject.toml"
@@ -31,6 +32,10 @@ def test_accountants_name_their_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     says = r'needs dp_accounting.*pip install "stalesim\[privacy\]"$'
     with pytest.raises(UserError, match=says):
         numerical.loss_epsilon(found, 1e-5, 1e-4)
+    # Another accountant needs none: `calibrate` says which ones it leaves out.
+    noise = calibration(2.0, 1e-5, 20, "gaussian", 1.0, "gdp")
+    assert noise.missing == ("rdp", "pld")
+    assert noise.reported.name not in noise.missing
 
 
 def test_pytorchs_worker_names_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:

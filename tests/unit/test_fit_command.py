@@ -89,6 +89,16 @@ def test_the_page_says_what_clients_share(tmp_path: Path) -> None:
     ) in page.read_text()
 
 
+def test_a_what_if_has_replicates(tmp_path: Path) -> None:
+    log = log_of(tmp_path, time=50)
+    study, _ = play_like(
+        log, tmp_path / "like", "synchronous", changes=("replicates=2",)
+    )
+    played = [(run["label"], run["replicate"]) for run in study.manifest["runs"]]
+    both = [(name, n) for name in ("fitted", "synchronous") for n in (0, 1)]
+    assert played == [("log", 0), *both]
+
+
 def test_the_fitted_world_is_as_fast_and_stale_as_the_log(tmp_path: Path) -> None:
     log = log_of(tmp_path, time=1000)
     study, _ = play_like(log, tmp_path / "like", "synchronous")

@@ -47,7 +47,7 @@ def test_summary() -> None:
     stale = f"{found['mean']:.4g}\n({found['max']:.0f})"
     assert table["stale\n(max)"].tolist()[::3] == [stale, ""]
     assert table.loc["async", "commits\n(MB)"] == "250\n(250.2)"  # 250 * 1.001
-    assert table.loc["async", "commits/s"] == 500
+    assert table.loc["async", "commits/real s"] == 500
     assert table.loc["async", "stop"] == "time"
 
 
@@ -124,7 +124,7 @@ def test_summary_fits_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     printing.show_table("title", summary.summary(study))
     shown = console.export_text()
     assert max(map(len, shown.splitlines())) <= 80
-    for name in (*names, "commits/s", "(5/5)", "20000", "(250.2)", "(8191)"):
+    for name in (*names, "commits/real s", "(5/5)", "20000", "(250.2)", "(8191)"):
         assert f" {name} " in shown
     assert len([line for line in shown.splitlines() if line.strip()]) == 10
 

@@ -74,7 +74,7 @@ KEPT = re.compile(r"(\d+) of (\d+) runs complete, (\d+) to run")
 
 
 def closing(folder: Path) -> pd.DataFrame:
-    return summary.summary(load(folder)).drop(columns=["commits/s"])
+    return summary.summary(load(folder)).drop(columns=["commits/real s"])
 
 
 @pytest.fixture(scope="module")
