@@ -26,7 +26,7 @@ from stalesim.analysis import bounds
 from stalesim.analysis.bounds import Sample
 from stalesim.analysis.claims import UNDECIDED, ReplicatePlan, judge, verdict
 from stalesim.analysis.claims.measured import read_csv
-from stalesim.analysis.claims.sequential import ERROR
+from stalesim.analysis.claims.sequential import ERROR, least
 from stalesim.simulator.scenario.reading import read
 
 LISTED = Path("docs/power.csv")
@@ -34,7 +34,25 @@ KEY = ["study", "origin", "claim", "says"]
 POWER = 0.8
 MOST = 20
 """Replicates beyond which an interval is stated in place of a verdict."""
-BEYOND = f"over {MOST}"
+BEYOND, INTERVAL = f"over {MOST}", "interval"
+
+
+def needed() -> dict[tuple[str, ...], str]:
+    """Returns what the table says, by study, origin, claim and its words."""
+    table = pd.read_csv(experiments.ROOT / LISTED, dtype=str, keep_default_na=False)
+    keys = table[KEY].itertuples(index=False, name=None)
+    return dict(zip(keys, table["needed"], strict=True))
+
+
+def stated(row: Any, asked: str) -> str:
+    """Returns the verdict on a claim, or that its interval takes the place of one.
+
+    Args:
+        row: Finding, of `claims.csv`.
+        asked: Replicates that it needs.
+    """
+    has_interval = row.replicates >= least(1)
+    return INTERVAL if asked == BEYOND and has_interval else row.verdict
 
 
 def main() -> int:
@@ -51,13 +69,15 @@ def main() -> int:
 def of_study(folder: Path) -> pd.DataFrame:
     """Returns the replicates that each undecided claim of a study needs.
 
+    Claims of which nothing was measured are left out.
+
     Holm's factor is the number of undecided claims of the family: those that are
     decided come first, and the others are taken to come all at once.
     """
     found = pd.read_csv(folder / "claims.csv", keep_default_na=False)
     found = found[found["verdict"].isin(UNDECIDED)].assign(study=folder.name)
     factor = found.groupby("origin")["claim"].transform("size")
-    open_ = found.assign(factor=factor, needed=BEYOND)[[*KEY, "factor", "needed"]]
+    open_ = found.assign(factor=factor, needed=BEYOND)[found["replicates"] > 0]
     if not len(open_):
         return open_[[*KEY, "needed"]]
     scenario = read(experiments.ROOT / experiments.file_of(folder.name))
@@ -65,9 +85,12 @@ def of_study(folder: Path) -> pd.DataFrame:
     says = {*open_["says"]}
     claims = [claim for claim in scenario.claims if claim.says in says]
     for n in range(MOST, 1, -1):
-        with mock.patch.object(bounds, "above", chance(n)) as above:
-            with mock.patch.object(verdict, "above", above):
-                judged = judge(measured, claims, ReplicatePlan(n))
+        above = {"above": chance(n)}
+        with (
+            mock.patch.multiple(bounds, **above),
+            mock.patch.multiple(verdict, **above),
+        ):
+            judged = judge(measured, claims, ReplicatePlan(n))
         p = judged.assign(study=folder.name).drop_duplicates(KEY).set_index(KEY)["p"]
         mine = p.reindex(pd.MultiIndex.from_frame(open_[KEY])).to_numpy(np.float64)
         passes = mine * open_["factor"].to_numpy() <= ERROR

@@ -10,11 +10,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 
-import pandas as pd
-
-LISTED = Path("docs/sentences.csv")
 SEED, NUMBER = 37, 40
 NO_PROSE = re.compile(
     r"```.*?```|~~~.*?~~~|<!--.*?-->|^#.*?$|^\s*\|.*?$|^ {4,}.*?$|!\[.*?\]\(.*?\)",
