@@ -101,7 +101,7 @@ def of_study(folder: Path) -> pd.DataFrame:
 
 
 def chance(replicates: int) -> Callable[[Sample, float], float]:
-    """Returns the judge's p-value as so many replicates have it, or less, mostly."""
+    """Returns the p-value that N replicates reach with a chance of `POWER`."""
 
     def above(sample: Sample, border: float) -> float:
         k = stats.binom.ppf(1 - POWER, replicates, share(sample, border))

@@ -1,7 +1,7 @@
 """Published sentences with numbers, drawn at random to be read against their files.
 
 `python -m docs.generators.sentences COMMIT` prints the draw of the pages of a commit as
-csv: what docs/sentences.csv was begun with, and what another reader begins with.
+csv, the first two columns of docs/sentences.csv.
 """
 
 import csv
