@@ -25,6 +25,7 @@ from PIL import Image
 import decisions
 import degrees
 import pages
+import power
 import rows as experiments
 from generators import (
     computation_trees,
@@ -186,8 +187,11 @@ def with_paper(study: Study) -> pd.DataFrame:
 
 
 def reproduction() -> pd.DataFrame:
-    """Returns one row per claim of every study taken in."""
-    rows = []
+    """Returns one row per claim of every study taken in.
+
+    What more than `power.MOST` replicates would take to decide is an interval.
+    """
+    rows, needed = [], power.needed()
     for folder in sorted(RESULTS.iterdir()):
         if not (folder / "claims.csv").exists():
             continue
@@ -200,15 +204,19 @@ def reproduction() -> pd.DataFrame:
                 row.origin,
                 row.says,
                 row.claim,
-                row.verdict,
+                power.stated(row, asked),
                 row.measured,
                 row.replicates,
+                asked,
                 _chance(row.corrected),
             )
             for row in found.itertuples()
+            for asked in [
+                needed.get((about["name"], row.origin, row.claim, row.says), "")
+            ]
         ]
     columns = ["study", "data", "origin", "claim", "compared", "here", "measured"]
-    return pd.DataFrame(rows, columns=[*columns, "replicates", "p"])
+    return pd.DataFrame(rows, columns=[*columns, "replicates", "needed", "p"])
 
 
 def _chance(p: Any) -> str:
@@ -223,7 +231,7 @@ def _tally(claimed: pd.DataFrame) -> pd.DataFrame:
     table = pd.crosstab(claimed["origin"], claimed["here"])
     table = table.reindex(
         index=ORIGINS,
-        columns=[*experiments.VERDICTS, claims.UNDECIDABLE],
+        columns=[*experiments.VERDICTS, power.INTERVAL, claims.UNDECIDABLE],
         fill_value=0,
     )
     return table.reset_index()
@@ -290,7 +298,10 @@ def documents() -> dict[Path, str]:
             "or calibration of it), we ourselves, or algebra (*identity*). `p` is\n"
             "two-sided and corrected by Holm among the claims of one origin in a\n"
             "study; intervals are those of one claim alone. How it is judged:\n"
-            "[judging.md](judging.md).\n\n"
+            "[judging.md](judging.md). Of what is undecided *needed* says how many\n"
+            "replicates would decide it ([how](judging.md#how-many-replicates));\n"
+            f"what takes {power.BEYOND} is an *interval*. It is empty where the\n"
+            "numbers of runs were not kept.\n\n"
             "[Numbers that are ours](#numbers-that-are-ours), and\n"
             "[those that were changed after a run](#numbers-that-were-changed) follow\n"
             f"the claims.\n\n{markdown(_tally(claimed))}\n\n{of_words(claimed)}\n\n"

@@ -6,9 +6,11 @@ to date. In the site, lists of Python names become their documentation.
 """
 
 import ast
+import csv
 import inspect
 import re
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator
 from importlib import import_module
 from pathlib import Path
@@ -199,6 +201,22 @@ def words() -> str:
     )
 
 
+def sentences() -> str:
+    """Returns the published sentences that were drawn, and what became of them."""
+    from stalesim.analysis.markup import literal
+
+    with (ROOT / "docs" / "sentences.csv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    found = Counter(row["verdict"] for row in rows)
+    lines = [
+        f"Of {len(rows)}: {', '.join(f'{n} {word}' for word, n in found.items())}.\n",
+        f"| {' | '.join(rows[0])} |",
+        f"|{' --- |' * len(rows[0])}",
+        *(f"| {' | '.join(map(literal, row.values()))} |" for row in rows),
+    ]
+    return "\n".join(lines)
+
+
 def _cell(text: str) -> str:
     return " ".join(text.split()).replace("|", r"\|")
 
@@ -212,6 +230,7 @@ GENERATED: dict[str, Callable[[], str]] = {
     "theory": theory,
     "fits": fits,
     "words": words,
+    "sentences": sentences,
     "house": house.measured,
 }
 SITE = {name: public(f"stalesim.{name}") for name in ("simulator", "analysis")}

@@ -39,11 +39,12 @@ class SecureAggregation(Config):
     secrets as time, signatures, attestation, and what drop-outs save.
 
     Source: Bonawitz et al., Practical Secure Aggregation for Privacy-Preserving Machine
-    Learning (2017), section 7 (pairwise), from memory: its bytes give the abstract's
-    1.73 and 1.98 times the clear, and masks and agreements are counted from the
-    protocol's steps; the enclave, whose cost a client is constant, is after Huba et
-    al., Papaya (2022). Costs: measured once, on one core, by `openssl speed ecdhx25519`
-    and `-evp aes-128-ctr`.
+    Learning (2017), section 7 (pairwise), from memory. The abstract was read, in its
+    first form (arXiv 1611.04482): these bytes give its 1.73 and 1.98 times the clear
+    (16 bits; 2^10 users, 2^20 numbers; 2^14 and 2^24). Masks and agreements are counted
+    from the protocol's steps; the enclave, whose cost a client is constant, is after
+    Huba et al., Papaya (2022). Costs: measured once, on one core, by `openssl speed
+    ecdhx25519` and `-evp aes-128-ctr`.
     """
 
     form: Literal["pairwise", "enclave"]

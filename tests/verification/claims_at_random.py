@@ -336,7 +336,7 @@ PLANS = (8, 20, None)
 """Replicates of the tables; None for the looks."""
 
 
-def table(number: int = 2_000) -> str:
+def table(number: int = 400) -> str:
     """Returns a row per kind: wrong decisions at the border, right ones beyond it."""
     rows = ["| kind | wrong, 8 | wrong, 20 | wrong, looks | right, 8 | right, 20 | "]
     rows[0] += "right, looks | replicates |"

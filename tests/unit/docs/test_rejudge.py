@@ -8,7 +8,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import power
 import rejudge
+from stalesim.analysis.bounds import Sample, exact
 from stalesim.analysis.statistics import t_interval
 from stalesim.simulator.scenario.reading import loads
 
@@ -128,3 +130,27 @@ def test_every_published_verdict_is_of_its_scenario(folder: Path) -> None:
     about = json.loads((folder / "about.json").read_text(encoding="utf-8"))
     allowed = about.get("looks", [scenario.replicates])
     assert about["replicates"] in allowed, "run the study as its file says"
+
+
+def test_what_is_undecided_says_how_many_replicates_it_needs() -> None:
+    """Run `python docs/power.py` where it does not."""
+    undecided = set()
+    for folder in rejudge.RESULTS.iterdir():
+        if not {"values.csv", "claims.csv"} <= {path.name for path in folder.iterdir()}:
+            continue
+        found = pd.read_csv(folder / "claims.csv", keep_default_na=False)
+        known = found["verdict"].isin(power.UNDECIDED) & (found["replicates"] > 0)
+        keys = found[known].assign(study=folder.name)[power.KEY]
+        undecided |= {*keys.itertuples(index=False, name=None)}
+    assert {*power.needed()} == undecided
+
+
+def test_the_chance_of_another_replicate_is_that_of_student() -> None:
+    """Numbers 1, 2 and 3 above 0: t = 2 / sqrt(4 / 3), of 2 degrees of freedom."""
+    values = np.array([1.0, 2.0, 3.0])
+    t = 2 / np.sqrt(4 / 3)
+    expected = 0.5 + t / (2 * np.sqrt(2 + t**2))
+    assert power.share(exact(values), 0.0) == pytest.approx(expected)
+    # Of numbers that are not all known, by Laplace: two of three lie above for certain.
+    some = Sample(np.array([1.0, 2.0, -np.inf]), np.array([1.0, 2.0, 5.0]))
+    assert power.share(some, 0.0) == 3 / 5
