@@ -24,7 +24,7 @@ from ..frames import (
     swept_axes,
     swept_columns,
 )
-from ..instants import Instant, seen_at, too_late, value_at
+from ..instants import Instant, means_at, seen_at, too_late
 from ..spending import protected
 from ..targets import final_values, resolution, time_to_target, times_to_target
 from . import layout, style
@@ -249,7 +249,7 @@ def _values_after(study: Study, metric: str, when: Instant) -> pd.DataFrame:
     Raises:
         StudyError: No run lasted so long.
     """
-    found = value_at(study, metric, when.value, when.counted)
+    found = means_at(study, metric, when.value, when.counted)
     if not found["known"].any():
         raise too_late(study, when)
     return found.rename(columns={"mean": "value", "known": "reached"})

@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.style import Style
 from rich.text import Text
 
-from ..config.progress import Speed, TimeLeft, in_words
+from ..config.progress import ProgressLines, Speed, TimeLeft, in_words
 from ..config.text import one_line, printable
 
 if TYPE_CHECKING:
@@ -45,8 +45,6 @@ err = Terminal(stderr=True)
 INTERRUPTED = 130
 """Exit status."""
 
-LINE_EVERY_S = 30.0
-"""Real seconds from one line on the progress to the next, where is no terminal."""
 AGAIN_S = 0.05
 """Real seconds after which an interruption that had no effect is repeated."""
 
@@ -140,7 +138,7 @@ def progress(name: str) -> Iterator[Callable[["float | StudyProgress"], None]]:
     Yields a function to call with the fraction done, or a study's progress. The bar
     begins when something is done, not when a mistake is still to be found.
     """
-    shown = _Bar(name) if err.is_terminal else _Lines(name)
+    shown = _Bar(name) if err.is_terminal else ProgressLines(name, err.say)
     speed = Speed()
 
     def hear(now: "float | StudyProgress") -> None:
@@ -202,24 +200,3 @@ class _Bar:
         if self._bar.live.is_started:
             with contextlib.suppress(IndexError):  # interrupted while it started
                 self._bar.stop()
-
-
-class _Lines:
-    """A line now and then, for a file or another program."""
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-        self._last, self._left = time.monotonic(), TimeLeft()
-
-    def show(self, fraction: float, counted: str) -> None:
-        """Writes a line if the last one is long ago."""
-        now = time.monotonic()
-        left = self._left.words(fraction, now)
-        if now - self._last < LINE_EVERY_S:
-            return
-        self._last = now
-        words = f"{100 * fraction:.0f} %", counted, left
-        err.say(f"{self._name}: {', '.join(filter(None, words))}")
-
-    def end(self) -> None:
-        """Does nothing: what comes next says that it has ended."""

@@ -3,6 +3,7 @@
 import datetime as dt
 import time
 from collections import deque
+from collections.abc import Callable
 from typing import Protocol
 
 from .text import one_line, shortened
@@ -13,6 +14,8 @@ LEAST_PART, LEAST_S = 0.01, 5.0
 """Part of something, and real seconds, from which on the rest can be estimated."""
 LONG_S, LEAST_OF_LONG = 60.0, 1e-3
 """Real seconds after which a smaller part is enough."""
+LINE_EVERY_S = 30.0
+"""Real seconds from one line on the progress to the next, where is no terminal."""
 LONGEST_LABEL = 40
 """Characters of the run that is under way."""
 
@@ -95,6 +98,32 @@ class Speed:
         speed = (after - before) / spent
         number = f"{speed:,.0f}" if speed >= 100 else f"{speed:.3g}"
         return f"{number} commits/s in all"
+
+
+class ProgressLines:
+    """A line now and then, for a file or another program.
+
+    Args:
+        name: Name of what is under way.
+        say: Writes a line.
+    """
+
+    def __init__(self, name: str, say: Callable[[str], object]) -> None:
+        self._name, self._say = name, say
+        self._last, self._left = time.monotonic(), TimeLeft()
+
+    def show(self, fraction: float, counted: str) -> None:
+        """Writes a line if the last one is long ago."""
+        now = time.monotonic()
+        left = self._left.words(fraction, now)
+        if now - self._last < LINE_EVERY_S:
+            return
+        self._last = now
+        words = f"{100 * fraction:.0f} %", counted, left
+        self._say(f"{self._name}: {', '.join(filter(None, words))}")
+
+    def end(self) -> None:
+        """Does nothing: what comes next says that it has ended."""
 
 
 class TimeLeft:

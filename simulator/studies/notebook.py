@@ -1,4 +1,4 @@
-"""A bar in a notebook while a study is run."""
+"""A bar in a notebook while a study is run, and lines of a script."""
 
 import datetime as dt
 import html
@@ -6,23 +6,31 @@ import sys
 import time
 from typing import Any
 
-from ..config.progress import Speed, TimeLeft, in_words
-from .progress import Progress, StudyProgress, silent
+from ..config.progress import ProgressLines, Speed, TimeLeft, in_words
+from ..config.text import one_line
+from .progress import Progress, StudyProgress
 
 EVERY_S = 0.5
 """Real seconds from one drawing of the bar to the next."""
 
 
 def bar(name: str) -> Progress:
-    """Returns what shows how far a study is, if this is a notebook; else what does not.
+    """Returns what shows how far a study is: a bar in a notebook, else a line at times.
+
+    A script's lines go to standard error, twice a minute.
 
     Args:
         name: Name of the study.
     """
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
     if not hasattr(shell, "kernel"):  # a terminal, or no IPython at all
-        return silent
+        lines, speed = ProgressLines(name, _say), Speed()
+        return lambda now: lines.show(now.fraction, in_words(now, speed))
     return NotebookBar(name)
+
+
+def _say(line: str) -> None:
+    sys.stderr.write(f"{one_line(line)}\n")
 
 
 class NotebookBar:

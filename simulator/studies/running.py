@@ -96,7 +96,7 @@ def simulate(
             the folder's file system.
         progress: Called with how far what is left is, a
             `studies.progress.StudyProgress`; by default a bar in a notebook, and
-            nothing elsewhere.
+            elsewhere a line on standard error twice a minute.
         checkpoint_s: Real seconds after which the state of a run is kept again, so that
             a kill loses no more; None for never.
         until_decided: Judge that says whether every claim is decided, such as

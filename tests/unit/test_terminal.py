@@ -16,6 +16,7 @@ from rich.table import Table
 
 from stalesim.simulator.cli import console, printing
 from stalesim.simulator.cli.console import Terminal
+from stalesim.simulator.config import progress
 from stalesim.simulator.config.progress import TimeLeft
 from stalesim.simulator.studies.memory import Estimate
 from stalesim.simulator.studies.planning import Task
@@ -253,7 +254,7 @@ def test_a_single_run_and_a_download_are_not_counted(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     file = _mute(monkeypatch)
-    monkeypatch.setattr(console, "LINE_EVERY_S", 0.0)
+    monkeypatch.setattr(progress, "LINE_EVERY_S", 0.0)
     with console.progress("file") as hear:
         hear(0.0)
         hear(StudyProgress(1e-9, 0, 1, "base"))  # started, and nothing done yet

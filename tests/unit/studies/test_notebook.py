@@ -1,6 +1,5 @@
 """The bar of a study in a notebook, as IPython shows it."""
 
-import sys
 from types import SimpleNamespace
 from typing import Any
 
@@ -8,7 +7,7 @@ import pytest
 
 from stalesim.simulator import studies
 from stalesim.simulator.studies import notebook
-from stalesim.simulator.studies.progress import StudyProgress, silent
+from stalesim.simulator.studies.progress import StudyProgress
 from tests.unit.studies.watched import WATCHED
 
 IPython = pytest.importorskip("IPython")
@@ -59,13 +58,21 @@ def test_the_bar_is_drawn_twice_a_second(
     assert repr(shown[11]) == f"{said}, about 0:00:14 left"
 
 
-def test_elsewhere_nothing_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(IPython, "get_ipython", lambda: None)
-    assert notebook.bar("study") is silent
-    monkeypatch.setattr(IPython, "get_ipython", lambda: SimpleNamespace())
-    assert notebook.bar("study") is silent
-    monkeypatch.delitem(sys.modules, "IPython")
-    assert notebook.bar("study") is silent
+@pytest.mark.parametrize("shell", [None, SimpleNamespace()])
+def test_a_script_writes_a_line_twice_a_minute(
+    shell: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(IPython, "get_ipython", lambda: shell)
+    now = [0.0]
+    monkeypatch.setattr(notebook.time, "monotonic", lambda: now[0])
+    hear = notebook.bar("a\nstudy")
+    for second in range(0, 100, 5):
+        now[0] = float(second)
+        hear(StudyProgress(second / 200, 1, 2))
+    out, err = capsys.readouterr()
+    lines = [line.split(", about")[0] for line in err.splitlines()]
+    assert out == ""
+    assert lines == [rf"a\nstudy: {part} %, 1 of 2 runs" for part in (15, 30, 45)]
 
 
 def test_who_hears_it_has_no_bar(shown: list[Any]) -> None:
