@@ -6,7 +6,7 @@ it needs results, of `CHECKS_OF_RESULTS`. It yields what is wrong and what to do
 
 import math
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -116,19 +116,27 @@ def comparisons(scenario: Scenario) -> Iterator[Compared]:
         if not claim.compares or len(named) != 2:
             continue
         for labels in points(groups, claim):
-            sides = {runs[each].variant: runs[each] for each in reversed(labels)}
+            sides = _firsts(runs[each] for each in labels)
             yield _pair(scenario, ("claims", index), claim, sides, runs)
-    first, *others = {run.variant: run for run in reversed(runs.values())}.values()
+    first, *others = _firsts(runs.values())
     for other in () if scenario.claims else others:
-        sides = {run.variant: run for run in (other, first)}
-        yield _pair(scenario, ("variants", other.variant), None, sides, runs)
+        keys = ("variants", other.variant)
+        yield _pair(scenario, keys, None, [first, other], runs)
+
+
+def _firsts(runs: Iterable[Run]) -> list[Run]:
+    """Returns the first run of each variant."""
+    found: dict[str, Run] = {}
+    for run in runs:
+        found.setdefault(run.variant, run)
+    return list(found.values())
 
 
 def _pair(
     scenario: Scenario,
     keys: Keys,
     claim: Claim | None,
-    sides: dict[str, Run],
+    sides: Sequence[Run],
     runs: dict[str, Run],
 ) -> Compared:
     """Returns two groups with what is tried of each, and what is said of both.
@@ -137,12 +145,12 @@ def _pair(
         scenario: Scenario of the study.
         keys: Entry that compares them.
         claim: The claim, if there is one.
-        sides: A run of each variant, the last one first.
+        sides: A run of each.
         runs: A run of each group.
     """
     tried: list[list[str]] = []
-    other, one = sides.values()
-    for side in (one, other):
+    one, other = sides
+    for side in sides:
         mine = [run.parameters for run in runs.values() if run.variant == side.variant]
         kept = [key for key in side.parameters if claim is None or key not in claim.at]
         options = [key for key in kept if key.startswith("algorithm.")]

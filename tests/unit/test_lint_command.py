@@ -103,7 +103,7 @@ stop: {commits: 20}
 evaluate: {every: {commits: 10}}
 variants: {a: {}, b: {protocol: {staleness_bound: 1, beyond: reject}}}
 claims:
-- {faster: a, than: b, counted_in: commits, to: {test_accuracy: 0.3}, says: soon}
+- {faster: a, than: b, counted_in: commits, to: {test_accuracy: 0.8}, says: soon}
 - {faster: a, than: b, counted_in: time, to: {test_accuracy: 1}, says: never}
 """
 
