@@ -134,7 +134,7 @@ def test_a_line_says_where(tmp_path: Path) -> None:
     result = CliRunner().invoke(app, ["lint", str(path)])
     assert result.exit_code == 1
     (line,) = result.output.splitlines()
-    assert line.startswith(f"{path}:11: variants.b: a and b differ in algorithm.batch")
+    assert line.startswith(f"{path}:12: variants.b: a and b differ in algorithm.batch")
     path.write_text(f"{TINY}{more}")
     result = CliRunner().invoke(app, ["lint", str(path)])
     assert (result.exit_code, result.output) == (0, "No findings\n")
