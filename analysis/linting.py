@@ -67,7 +67,7 @@ class Compared(NamedTuple):
         return same.pop() if len(same) == 1 else None
 
     def is_named(self, word: str, *values: float) -> bool:
-        """Says whether a difference is said: by a word, or by a number in a name."""
+        """Says whether a difference has a name: a word, or a number in one of both."""
         numbers = {float(each) for each in NUMBER.findall(" ".join(self.names))}
         return word in self.said or bool(numbers & set(values))
 
@@ -139,7 +139,7 @@ def _pair(
     sides: Sequence[Run],
     runs: dict[str, Run],
 ) -> Compared:
-    """Returns two groups with what is tried of each, and what is said of both.
+    """Returns two groups with what is tried of each, and the words on both.
 
     Args:
         scenario: Scenario of the study.

@@ -149,7 +149,7 @@ def winners(
         at: As in `winner_map`.
 
     Returns:
-        The two keys; winner (empty where the ratio is not known, as where nobody
+        The two keys; winner (empty where the ratio is not known, as where none
         reaches the target, or all at the first evaluation); ratio, above 1 where the
         first variant or, of more than two, the winner is better than the other or the
         next best one, with its interval low, high and bound, as `PairedRatio`; pairs;
@@ -277,7 +277,7 @@ def draw_borders(axes: Axes, sides: Num[np.ndarray, "rows columns"]) -> None:
 def _draw_winners(
     axes: Axes, best: np.ndarray, decided: np.ndarray, words: np.ndarray, several: int
 ) -> None:
-    """Draws cells in the colours of their winners; blank where nobody has a number."""
+    """Draws cells in the colours of their winners; blank where there is none."""
     colors = ListedColormap(style.palette()[:several])
     shown = np.where(best < 0, np.nan, best)
     _draw_cells(axes, shown, decided, words, colors, Normalize(0, several - 1))
