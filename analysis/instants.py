@@ -1,12 +1,13 @@
 """What a metric was at an instant: after some seconds, commits or bytes."""
 
+import warnings
 from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from ..simulator.trace import StudyError
+from ..simulator.trace import StudyError, StudyWarning
 from .frames import Study, groups, metric_of, runs
 from .phases import evaluations_by
 from .statistics import Interval, t_interval
@@ -122,11 +123,27 @@ def value_at(
     Returns:
         Columns group, mean, low, high (95 % t-interval over replicates; NaN where a
         value is only bounded, or there are fewer than two), known (replicates that have
-        a value there), replicates.
+        a value there), replicates. A warning names groups of which no run lasted so
+        long.
 
     Raises:
         StudyError: The metric was not evaluated, or the count is not known.
     """
+    found = means_at(study, metric, at, against)
+    if gone := found.loc[found["known"] == 0, "group"].tolist():
+        warnings.warn(
+            f"no run of {', '.join(gone)} lasted for {Instant(against, at)}: there is "
+            f"no value then (NaN); take less",
+            StudyWarning,
+            stacklevel=2,
+        )
+    return found
+
+
+def means_at(
+    study: Study, metric: str, at: float, against: str = "time"
+) -> pd.DataFrame:
+    """Returns what `value_at` does, for those who say themselves what is not known."""
     table = for_means(study, metric, values_at(study, metric, at, against))
     rows = []
     for group in groups(study):

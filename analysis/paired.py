@@ -12,7 +12,7 @@ import pandas as pd
 from . import bounds
 from .curves import area_under_curve
 from .frames import Study, groups
-from .statistics import t_interval
+from .statistics import LEVEL, confidence, t_interval
 from .targets import (
     default_target,
     final_bounds,
@@ -133,23 +133,60 @@ def times_as_fast(
         StudyError: The metric was not evaluated, or cannot have the value.
     """
     times = times_to_target(study, metric, value, counted)
+    known = times["low"].notna()
+    ones = times.assign(low=times["low"].mask(known, 1.0), high=1.0)
     rows = []
     for group in groups(study):
-        both = _sides((than, group), times).dropna(subset=["low_one", "low_other"])
-        low, high = (
-            both[[f"{end}_one", f"{end}_other"]].to_numpy(np.float64)
-            for end in ("low", "high")
-        )
-        logs = bounds.logarithm(bounds.Sample(low, high))
-        sample = bounds.contrast(logs, np.array([1.0, -1.0]))
-        if group == than:
-            sample = bounds.exact(np.zeros(len(both)))
-        # With more than half of its ends infinite a median is bounded on one side.
-        endless = [2 * np.isinf(end).sum() >= max(1, len(end)) for end in sample]
-        bound = "≥" if endless[1] else "≤" if endless[0] else ""
-        rows.append((group, *np.exp(bounds.interval(sample)), bound))
-    columns = pd.Index(["group", "ratio", "low", "high", "bound"])
+        found = ratio((than, group), ones if group == than else times)
+        rows.append((group, *found[:4]))
+    columns = pd.Index(["group", *PairedRatio._fields[:4]])
     return pd.DataFrame(rows, columns=columns)
+
+
+class PairedRatio(NamedTuple):
+    """A number of one group over that of another, replicate by replicate.
+
+    Attributes:
+        ratio: Median over pairs; NaN where nothing is known.
+        low: Lower end of its interval, as `bounds.interval`.
+        high: Upper end of it.
+        bound: `≥`, `≤` or nothing, where the median is known on one side alone.
+        pairs: Number of pairs.
+    """
+
+    ratio: float
+    low: float
+    high: float
+    bound: str
+    pairs: int
+
+    @property
+    def is_decided(self) -> bool:
+        """Whether the 95 % interval that enough pairs have leaves out 1."""
+        whole = self.pairs > 0 and confidence(self.pairs) >= LEVEL
+        return whole and (self.low > 1 or self.high < 1)
+
+
+def ratio(pair: tuple[str, str], table: pd.DataFrame) -> PairedRatio:
+    """Returns a number of the first group over that of the second one.
+
+    Args:
+        pair: Groups.
+        table: Columns group, replicate, and the ends low, high between which each
+            number is known to lie; above 0, or nothing is known of the ratio.
+    """
+    both = _sides(pair, table).dropna(subset=["low_one", "low_other"])
+    low, high = (
+        both[[f"{end}_one", f"{end}_other"]].to_numpy(np.float64)
+        for end in ("low", "high")
+    )
+    logs = bounds.logarithm(bounds.Sample(low, high))
+    sample = bounds.contrast(logs, np.array([1.0, -1.0]))
+    # With more than half of its ends infinite a median is bounded on one side.
+    endless = [2 * np.isinf(end).sum() >= max(1, len(end)) for end in sample]
+    bound = "≥" if endless[1] else "≤" if endless[0] else ""
+    ends = (float(end) for end in np.exp(bounds.interval(sample)))
+    return PairedRatio(*ends, bound, len(both))
 
 
 def _sides(pair: tuple[str, str], table: pd.DataFrame) -> pd.DataFrame:

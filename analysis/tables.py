@@ -95,7 +95,7 @@ def results(study: Study, at: Sequence[float] = ()) -> pd.DataFrame:
         _mean(finals.get_group(group)) for group in known
     ]
     for of, when in _instants(study, at):
-        table = instants.value_at(study, of, when.value, when.counted)
+        table = instants.means_at(study, of, when.value, when.counted)
         of_group: Any = table.set_index("group")
         columns[f"{style.in_words(of)} after {when}"] = [
             _cell(of_group.loc[group], symmetric=True) for group in known

@@ -59,6 +59,11 @@ class Ahead(OfPair):
             raise ValueError(f"must say {self.lacking}")
         return self
 
+    @property
+    def counted(self) -> str:
+        """Count of the instant."""
+        return next(iter(self.after))
+
     def instants(self) -> dict[str, float]:
         """Returns the instant at which the claim looks at runs."""
         return self.after

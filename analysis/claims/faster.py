@@ -71,6 +71,11 @@ class Faster(OfPair):
             raise ValueError(f"must say {self.lacking}")
         return self
 
+    @property
+    def counted(self) -> str:
+        """Count that is compared at the target."""
+        return self.counted_in
+
     def targets(self) -> Iterator[tuple[tuple[str, ...], str, float]]:
         """Yields the value that the metric is to reach."""
         for metric, value in self.to.items():

@@ -24,6 +24,11 @@ class Fewer(OfPair):
     by_at_least: float = 1.0
     """Smallest ratio of the larger number of commits to the smaller one."""
 
+    @property
+    def counted(self) -> str:
+        """Commits."""
+        return "commits"
+
     def quantities(self) -> dict[str, Frame]:
         """Returns the commits until runs stopped at their target."""
         from ..targets import commits_to_stop

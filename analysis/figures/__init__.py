@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from .instants import values_after
     from .sweeps import final_over
     from .heat_maps import heat_map
+    from .winner_maps import winner_map
     from .privacy import privacy_utility
     from .commits import commits_over
     from .tails import staleness_tails

@@ -8,7 +8,7 @@ import matplotlib as mpl
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.colors import LogNorm, Normalize
+from matplotlib.colors import LogNorm, Normalize, to_rgb
 from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 from matplotlib.patches import Rectangle
@@ -24,7 +24,7 @@ from ..frames import (
     swept_axes,
     swept_columns,
 )
-from ..instants import Instant, seen_at, too_late, value_at
+from ..instants import Instant, means_at, seen_at, too_late
 from ..spending import protected
 from ..targets import final_values, resolution, time_to_target, times_to_target
 from . import layout, style
@@ -173,6 +173,28 @@ def cells(
     """
     if target is not None and after is not None:
         raise StudyError("a heat map has either target or after, got both; leave one")
+    swept = points(study, keys, at)
+    values = (
+        _values(study, metric, target, against)
+        if after is None
+        else _values_after(study, metric, Instant(against, after))
+    )
+    found = swept.merge(values, on="group")
+    return found[[*swept.columns[1:], "value", "reached", "replicates"]]
+
+
+def points(
+    study: Study,
+    keys: tuple[str, str] | None = None,
+    at: Mapping[str, Any] | None = None,
+) -> pd.DataFrame:
+    """Returns the groups of a study by their values of two swept keys.
+
+    Arguments and errors are those of `heat_map`.
+
+    Returns:
+        Columns group, variant, and the two keys; NaN where it is not swept over one.
+    """
     fixed = fixed_values(at)
     several = swept_axes(study)
     if isinstance(keys, str):
@@ -197,8 +219,8 @@ def cells(
     for key, value in fixed.items():
         table = table.loc[table[columns[key]].isin([short(value)])]
     x, y = (columns[key] for key in keys)
-    points = table.drop_duplicates("group")[["group", "variant", x, y]]
-    several_of = points.dropna(subset=[x, y])
+    found = table.drop_duplicates("group")[["group", "variant", x, y]]
+    several_of = found.dropna(subset=[x, y])
     if several_of.empty:
         raise StudyError(f"no variant is swept over both {keys[0]} and {keys[1]}")
     if several_of.duplicated(["variant", x, y]).any():
@@ -206,13 +228,7 @@ def cells(
             f"more than {keys[0]} and {keys[1]} is swept; name values of the other "
             f"keys by at: {', '.join(key for key in several if key not in keys)}"
         )
-    values = (
-        _values(study, metric, target, against)
-        if after is None
-        else _values_after(study, metric, Instant(against, after))
-    )
-    found = points.merge(values, on="group")
-    return found[["variant", x, y, "value", "reached", "replicates"]]
+    return found
 
 
 def _values(
@@ -233,7 +249,7 @@ def _values_after(study: Study, metric: str, when: Instant) -> pd.DataFrame:
     Raises:
         StudyError: No run lasted so long.
     """
-    found = value_at(study, metric, when.value, when.counted)
+    found = means_at(study, metric, when.value, when.counted)
     if not found["known"].any():
         raise too_late(study, when)
     return found.rename(columns={"mean": "value", "known": "reached"})
@@ -256,12 +272,10 @@ def _panel(
         where["fontsize"] = mpl.rcParams["xtick.labelsize"]
         if math.isfinite(number):
             numbers[row, column] = number
-            color = _readable_on(norm(number))
+            color = readable_on(mpl.colormaps[style.COLORMAP](norm(number)))
             axes.text(column, row, f"{number:.3g}{counts}", color=color, **where)
             continue
-        corner = (column - 0.5, row - 0.5)
-        edge = {"facecolor": style.BLANK, "edgecolor": "#b0b0b0", "lw": 0}
-        axes.add_patch(Rectangle(corner, 1, 1, hatch="////", **edge))
+        add_hatch(axes, column, row, facecolor=style.BLANK)
         word = "never" if math.isinf(number) else "no value"
         box = {"facecolor": style.BLANK, "lw": 0, "pad": 1.5}
         axes.text(column, row, f"{word}{counts}", color="black", bbox=box, **where)
@@ -269,6 +283,23 @@ def _panel(
         np.ma.masked_invalid(numbers),
         cmap=style.COLORMAP, norm=norm, origin="lower", aspect="auto",
     )  # fmt: skip
+    label_cells(axes, steps)
+    return image
+
+
+def add_hatch(axes: Axes, column: int, row: int, **options: Any) -> None:
+    """Hatches a cell, over what colours it or with a colour of its own."""
+    corner, edge = (column - 0.5, row - 0.5), {"edgecolor": "#b0b0b0", "lw": 0}
+    axes.add_patch(Rectangle(corner, 1, 1, hatch="////", **edge | options))
+
+
+def label_cells(axes: Axes, steps: list[list[Any]]) -> None:
+    """Writes the swept values below and to the left of the cells.
+
+    Args:
+        axes: Axes with a cell for each pair of values.
+        steps: Values to the right, and upwards.
+    """
     for axis, step in zip((axes.xaxis, axes.yaxis), steps, strict=True):
         names = [f"{v:g}" if isinstance(v, float) else str(v) for v in step]
         axis.set_ticks(range(len(step)), [style.text(name, 22) for name in names])
@@ -276,7 +307,6 @@ def _panel(
         axes.tick_params(axis="x", labelrotation=30)
     axes.grid(visible=False)
     axes.tick_params(length=0)
-    return image
 
 
 def _norm(values: pd.Series, *, logarithmic: bool) -> Normalize:
@@ -290,9 +320,9 @@ def _norm(values: pd.Series, *, logarithmic: bool) -> Normalize:
     return Normalize(low, high if high > low else low + (abs(low) or 1))
 
 
-def _readable_on(shade: Any) -> str:
-    """Returns black or white, whichever can be read on a colour of the map."""
-    red, green, blue, _ = mpl.colormaps[style.COLORMAP](float(shade))
+def readable_on(color: Any) -> str:
+    """Returns black or white, whichever can be read on a colour."""
+    red, green, blue = to_rgb(color)
     return "black" if 0.299 * red + 0.587 * green + 0.114 * blue > 0.5 else "white"
 
 

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from ...simulator.trace import StudyError
 from ..frames import Study, first_metric
-from ..instants import Instant, seen_at, stated, too_late, value_at
+from ..instants import Instant, means_at, seen_at, stated, too_late
 from ..spending import protected
 from . import facets, layout, style
 from .heat_maps import grid_keys, heat_map
@@ -72,7 +72,7 @@ def values_after(
         StudyError: The metric was not evaluated, the count is not known, or no run
             lasted so long.
     """
-    table = value_at(study, metric, at, against)
+    table = means_at(study, metric, at, against)
     looks, when = facets.looks(study), Instant(against, at)
     if not table["known"].any():
         raise too_late(study, when)

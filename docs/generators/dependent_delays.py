@@ -18,6 +18,11 @@ from matplotlib.figure import Figure
 from generators.formulas import markdown
 from stalesim.analysis.figures import style
 from stalesim.analysis.figures.files import save_figure
+from stalesim.analysis.figures.winner_maps import (
+    draw_borders,
+    draw_ratios,
+    label_ratios,
+)
 from stalesim.analysis.theory.rounds import expected_maximum
 
 NAME = "dependent-delays"
@@ -35,11 +40,13 @@ AGAINST = {
 ASKED = {"quickstart": 2.0, "quickstart_vafl": 1.0, "vafl/parkinson_logistic": 1.0}
 """How many times faster the scenarios' claims say that it is, at least."""
 WIDTH = 7.16
+MOST_FASTER = 16.0
+"""Ratio at the end of the colours of the map."""
 PICTURES = """
 ![Advantages, by clients, memory and share](figures/dependent-delays-map.png)
 
 How many times faster the best protocol without rounds is, over waiting for all and
-over the best rounds; `?`: the interval has 1 in it. Blank: not run.
+over the best rounds; hatched: the interval has 1 in it. Blank: not run.
 
 ![Foretold and measured factors](figures/dependent-delays-rule.png)
 
@@ -435,33 +442,20 @@ def _map(times: pd.DataFrame) -> Figure:
     for row, (name, sides) in zip(panels, AGAINST.items(), strict=True):
         found = advantages(alike, *sides)
         for axes, s in zip(row, spreads, strict=True):
-            shown = np.full((len(sizes), len(columns)), np.nan)
+            shape = len(sizes), len(columns)
+            shown, words = np.full(shape, np.nan), np.full(shape, "", object)
+            decided = np.zeros(shape, bool)
             for world, one in found.items():
                 n, of, tau, share = world[2:]
                 if of != s:
                     continue
                 at = sizes.index(n), columns.index((share, tau))
-                shown[at] = np.log2(one.times)
-                axes.text(
-                    at[1],
-                    at[0],
-                    f"{one.times:.2g}" + ("" if one.decided else "?"),
-                    ha="center",
-                    va="center",
-                    fontsize=7,
-                    color="white" if shown[at] < 1.2 else "black",
-                )
+                shown[at], decided[at] = one.times, one.decided
+                words[at] = f"{one.times:.2g}"
             axes.set_facecolor(style.BLANK)
-            shade = axes.imshow(
-                shown,
-                cmap=style.COLORMAP,
-                vmin=-1,
-                vmax=4,
-                aspect="auto",
-                origin="lower",
-            )
+            shade = draw_ratios(axes, shown, decided, words, most=MOST_FASTER)
+            draw_borders(axes, np.where(np.isnan(shown), -1, shown > 1))
             axes.set_title(f"Over {name}, s = {s:g}")
-            axes.grid(visible=False)
         row[0].set_ylabel("Clients")
     ticks = [f"{tau}\n{share:g}" for share, tau in columns]
     for axes in panels[-1]:
@@ -469,7 +463,7 @@ def _map(times: pd.DataFrame) -> Figure:
         axes.set_xlabel("Memory, and share below")
     panels[0, 0].set_yticks(range(len(sizes)), [str(n) for n in sizes])
     bar = figure.colorbar(shade, ax=panels)
-    bar.set_ticks(range(-1, 5), labels=[f"{2.0**x:g}" for x in range(-1, 5)])
+    label_ratios(bar, shade)
     bar.set_label("Times faster without rounds")
     return figure
 

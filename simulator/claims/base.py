@@ -96,6 +96,11 @@ class Claim(Part):
         found = getattr(self, self.named)
         return {self.named: (found,) if isinstance(found, str) else tuple(found)}
 
+    @property
+    def counted(self) -> str | None:
+        """Count in which runs are compared; None if that by which they end."""
+        return None
+
     def targets(self) -> Iterator[tuple[tuple[str, ...], str, float]]:
         """Yields values that metrics are to reach: their places, metrics, values."""
         yield from ()

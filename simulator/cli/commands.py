@@ -11,7 +11,7 @@ import typer
 
 from ..config.errors import UserError
 from ..config.text import shown
-from . import console, data, results, runs, sharing, taking, tools, tuning
+from . import console, data, linting, results, runs, sharing, taking, tools, tuning
 from .console import err, out
 
 app = typer.Typer(
@@ -23,6 +23,7 @@ app = typer.Typer(
 )
 
 app.add_typer(runs.app)
+app.add_typer(linting.app)
 app.add_typer(taking.app)
 app.add_typer(tuning.app)
 app.add_typer(results.app)

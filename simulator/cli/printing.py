@@ -205,10 +205,23 @@ def draw(
     forms: Sequence[str],
     styles: Sequence[str] = (),
     at: Sequence[float] = (),
+    maps: Sequence[str] = (),
 ) -> None:
-    """Draws the standard figures of a study into its folder, with their captions."""
-    from ...analysis.figures import report
+    """Draws the standard figures of a study into its folder, with their captions.
 
+    Args:
+        study: Study with numerics.
+        forms: Formats of its figures.
+        styles: Venues, or styles of Matplotlib.
+        at: Virtual seconds at which the first metric is drawn besides.
+        maps: Variants, with slashes between them, of further maps of winners.
+    """
+    from ...analysis.figures import files, report, winner_maps
+
+    drawn = [winner_maps.of_target(study, names.split("/")) for names in maps]
+    found = files.save_all(study, drawn, report.caption, study.folder, forms, styles)
+    for path in found:
+        out.say(f"Figure: {path}")
     with drawing() as count:
         for path in report.saved(study, study.folder, forms, styles, at, count):
             out.say(f"Figure: {path}")

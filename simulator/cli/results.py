@@ -46,6 +46,16 @@ def plot(
             help="also draw the first metric at this virtual time (s); may be repeated",
         ),
     ] = None,
+    maps: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--map",
+            metavar="A/B",
+            help="also draw which of these variants wins where, over the two swept "
+            "keys: by the time to the study's target, or else by the first metric; "
+            "two variants or more, may be repeated",
+        ),
+    ] = None,
 ) -> None:
     """Draws the standard figures of a study into its folder."""
     from .. import trace
@@ -55,7 +65,7 @@ def plot(
     if trace.is_world(study.manifest):
         printing.draw_world(study, None, forms, styles or ())
     else:
-        printing.draw(study, forms, styles or (), at or ())
+        printing.draw(study, forms, styles or (), at or (), maps or ())
 
 
 @app.command()

@@ -120,12 +120,23 @@ def placing(path: Path) -> Iterator[None]:
     except ScenarioError as error:
         words = re.match(r"[a-z_]+(\.[\w-]+)*", str(error))
         keys = tuple(words[0].split(".")) if words else ()
-        _, marks = dialect.compose(_text(path)[0], lambda line: f"{path}:{line}")
-        heads = (keys[:size] for size in range(len(keys), 0, -1))
-        head = next((each for each in heads if each in marks), None)
-        if head is None:
+        where = place(path, keys)
+        if where == str(path):
             raise
-        raise ScenarioError(f"{path}:{marks[head].line}: {error}") from None
+        raise ScenarioError(f"{where}: {error}") from None
+
+
+def place(path: Path, keys: dialect.Keys) -> str:
+    """Returns file and line of an entry, or of what it stands in.
+
+    Args:
+        path: File of the scenario, which could be read.
+        keys: Keys of the entry.
+    """
+    _, marks = dialect.compose(_text(path)[0], lambda line: f"{path}:{line}")
+    heads = (keys[:size] for size in range(len(keys), 0, -1))
+    head = next((each for each in heads if each in marks), None)
+    return str(path) if head is None else f"{path}:{marks[head].line}"
 
 
 def validated(tree: Mapping[str, Any]) -> Scenario:

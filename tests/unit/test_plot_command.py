@@ -53,6 +53,7 @@ def test_formats_and_styles(folder: Path) -> None:
     [
         ("--format", "gif", "format must be one of png, pdf, svg, got 'gif'"),
         ("--style", "gplot", "got 'gplot'; did you mean 'ggplot'?"),
+        ("--map", "a/base", "must be of variants, got 'a'; known are base"),
     ],
 )
 def test_what_is_not_known_is_said(

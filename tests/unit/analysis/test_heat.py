@@ -3,6 +3,7 @@
 import math
 from typing import Any
 
+import matplotlib as mpl
 import numpy as np
 import pytest
 from matplotlib.axes import Axes
@@ -117,8 +118,8 @@ def test_a_study_without_two_keys() -> None:
 
 
 def test_words_can_be_read_on_every_colour() -> None:
-    assert heat_maps._readable_on(0.0) == "white"
-    assert heat_maps._readable_on(1.0) == "black"
+    assert heat_maps.readable_on(mpl.colormaps[style.COLORMAP](0.0)) == "white"
+    assert heat_maps.readable_on(mpl.colormaps[style.COLORMAP](1.0)) == "black"
 
 
 def test_a_wide_range_of_times_is_logarithmic() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from stalesim.analysis import claims
 from stalesim.analysis.instants import Instant, stated, value_at, values_at
-from stalesim.simulator.trace import StudyError
+from stalesim.simulator.trace import StudyError, StudyWarning
 from tests.unit.analysis.studies import Curves
 
 CLAIM = {"ahead": "a", "than": "b", "after": {"time": 3}, "says": "figure 1"}
@@ -62,6 +62,13 @@ def test_a_run_lasts_beyond_its_last_evaluation() -> None:
     found.manifest["runs"][0]["virtual_s"] = 5.9
     assert at(found, 5.8) == [0.6]
     assert np.isnan(at(found, 6)).all()
+
+
+def test_a_mean_beyond_the_end_says_so() -> None:
+    found = Curves({"a": [RISING] * 2, "b": [RISING[:3]] * 2})
+    with pytest.warns(StudyWarning, match="no run of b lasted for 4 s: there is no"):
+        table = value_at(found, "test_accuracy", 4)
+    assert table["known"].tolist() == [2, 0]
 
 
 def test_a_loss_without_a_worst_value_is_only_bounded() -> None:

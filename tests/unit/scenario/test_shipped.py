@@ -9,8 +9,10 @@ import pytest
 import yaml
 from jsonschema import Draft202012Validator
 
+from stalesim.analysis.linting import findings
 from stalesim.analysis.page import method, runs
 from stalesim.simulator.scenario.reading import read_any
+from stalesim.simulator.scenario.scenario import Scenario
 from stalesim.simulator.scenario.schema import schema
 from stalesim.simulator.scenario.study import expand
 from tests.golden import pins
@@ -44,6 +46,8 @@ def test_a_scenario_is_read_and_described(
     assert len(expanded) >= scenario.replicates
     assert {run.variant for run in expanded} == set(scenario.variants or ["base"])
     check_items(manifest_of(scenario, expanded))
+    if isinstance(scenario, Scenario):
+        assert findings(scenario) == []
 
 
 def test_every_scenario_is_pinned() -> None:

@@ -1,0 +1,336 @@
+"""Which of several variants wins where, over two swept keys."""
+
+import math
+import textwrap
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+import pandas as pd
+from jaxtyping import Bool, Num, Shaped
+from matplotlib.axes import Axes
+from matplotlib.collections import LineCollection
+from matplotlib.colorbar import Colorbar
+from matplotlib.colors import ListedColormap, LogNorm, Normalize
+from matplotlib.figure import Figure
+from matplotlib.image import AxesImage
+from matplotlib.patches import Patch
+
+from ...simulator.config.text import suggestion
+from ...simulator.trace import StudyError
+from ..frames import Study, described, ordered
+from ..instants import Instant
+from ..paired import PairedRatio, ratio
+from ..targets import default_target, final_bounds, resolution, times_to_target
+from . import layout, style
+from .heat_maps import CELL, add_hatch, label_cells, points, readable_on
+from .layout import Size
+from .lines import pinned, words_on_followers
+from .names import plain
+
+COLORMAP = "PuOr"
+"""Colours of ratios, white where both sides are equal.
+
+Source: Brewer, ColorBrewer 2.0 (safe for colour-blind readers).
+"""
+CAPTIONS = {
+    "^winner-": "Ratio of two variants, or the winner of several, over two swept keys: "
+    "medians over pairs of replicates; hatched where the 95 % interval of a cell by "
+    "itself does not decide, for which there must be six pairs"
+}
+"""Captions of the figures, by a pattern of their names."""
+
+
+def winner_map(
+    study: Study,
+    variants: Sequence[str],
+    metric: str = "test_accuracy",
+    keys: tuple[str, str] | None = None,
+    target: float | None = None,
+    against: str = "time",
+    at: Mapping[str, Any] | None = None,
+    size: Size | None = None,
+) -> Figure:
+    """Draws which of some variants is better, a cell for each point of two swept keys.
+
+    Of two variants a cell is their ratio, above 1 where the first one is better: of
+    times to a target (second over first) or, without a target, of final values. Of more
+    variants its colour tells the best one, and its number is the ratio to the next best
+    one. Cells are hatched where this is not decided, and lines run between cells with
+    different winners, which for two variants is the contour of equality. Points that
+    not all variants have are left blank.
+
+    Args:
+        study: Study, finished or not.
+        variants: Two or more variants.
+        metric: Column of the table `evaluations`, above 0 for a ratio.
+        keys: Swept keys, to the right and upwards; by default the only two.
+        target: Value of the metric; final values are compared without one.
+        against: Count until the target, as in `time_to_target`.
+        at: Values of the other keys that are swept.
+        size: Width and height in inches; by default as the cells need.
+
+    Raises:
+        StudyError: As `winners`.
+    """
+    table = winners(study, variants, metric, keys, target, against, at)
+    x, y = map(str, table.columns[:2])
+    steps = [ordered(table[key]) for key in (x, y)]
+    shape = len(steps[1]), len(steps[0])
+    numbers, best = np.full(shape, np.nan), np.full(shape, -1)
+    words, decided = np.full(shape, "", object), np.zeros(shape, bool)
+    for row in table.itertuples(index=False):
+        place = steps[1].index(row[1]), steps[0].index(row[0])
+        numbers[place], decided[place] = row.ratio, row.decided
+        words[place] = f"{row.bound}{row.ratio:.3g}" if row.winner else "unknown"
+        best[place] = variants.index(row.winner) if row.winner else -1
+    wanted = (
+        1.9 + CELL[0] * max(shape[1], 4),
+        1.4 + CELL[1] * max(shape[0], 3),
+    )
+    with style.context():
+        figure = layout.titled(study, layout.size_or(size, *wanted), pinned(at))
+        axes = figure.add_subplot()
+        compared = _compared(study, variants, metric, target, against)
+        if len(variants) == 2:
+            image = draw_ratios(axes, numbers, decided, words)
+            bar = figure.colorbar(image, ax=axes)
+            label_ratios(bar, image)
+            bar.set_label("\n".join(textwrap.wrap(compared, 34)))
+        else:
+            _draw_winners(axes, best, decided, words, len(variants))
+            handles = [Patch(facecolor=color) for color in style.palette()]
+            labels = [style.text(name) for name in variants]
+            printed = layout.for_print(size)
+            layout.add_legend(figure, handles[: len(labels)], labels, printed)
+        draw_borders(axes, best)
+        label_cells(axes, steps)
+        labels = [style.key_label(key, study) for key in (x, y)]
+        axes.set_xlabel(labels[0])
+        axes.set_ylabel(labels[1])
+        several = layout.replicates(table["pairs"])
+        notes = [f"{compared}: medians of {several}; hatched: undecided"]
+        if target is not None:
+            times = times_to_target(study, metric, target, against)
+            notes.append(resolution(times, Instant(against, 0).unit))
+        for key, label in zip((x, y), labels, strict=True):
+            notes.append(words_on_followers(study, key, label))
+        layout.add_note(figure, notes)
+    return figure
+
+
+def of_target(study: Study, variants: Sequence[str]) -> tuple[str, Figure]:
+    """Returns the name and the map of the study's target, or else of final values."""
+    goal = default_target(study)
+    target = goal.value if goal.stated else None
+    figure = winner_map(study, variants, goal.metric, target=target)
+    return f"winner-{'-'.join(map(plain, variants))}", figure
+
+
+def winners(
+    study: Study,
+    variants: Sequence[str],
+    metric: str = "test_accuracy",
+    keys: tuple[str, str] | None = None,
+    target: float | None = None,
+    against: str = "time",
+    at: Mapping[str, Any] | None = None,
+) -> pd.DataFrame:
+    """Returns what a map of winners shows, a row per point that all variants have.
+
+    Args:
+        study: Study, finished or not.
+        variants: Two or more variants.
+        metric: As in `winner_map`.
+        keys: As in `winner_map`.
+        target: As in `winner_map`.
+        against: As in `winner_map`.
+        at: As in `winner_map`.
+
+    Returns:
+        The two keys; winner (empty where the ratio is not known, as where none
+        reaches the target, or all at the first evaluation); ratio, above 1 where the
+        first variant or, of more than two, the winner is better than the other or the
+        next best one, with its interval low, high and bound, as `PairedRatio`; pairs;
+        decided, whether 95 % intervals leave out 1, of the winner against all others.
+
+    Raises:
+        StudyError: Not two keys are swept, or more than these two; there is no such
+            variant, or fewer than two are named; the metric was not evaluated.
+    """
+    swept = points(study, keys, at)
+    known = list(dict.fromkeys(swept["variant"]))
+    for name in variants:
+        if name not in known:
+            hint = suggestion(name, known)
+            raise StudyError(f"a map must be of variants, got {name!r}; {hint}")
+    if len(set(variants)) < 2:
+        raise StudyError(
+            f"a map must be of two or more variants, got {', '.join(variants)}; known "
+            f"are {', '.join(known)}"
+        )
+    numbers = (
+        final_bounds(study, metric)
+        if target is None
+        else times_to_target(study, metric, target, against)
+    )
+    falls = target is None and described(study, metric).higher_is_better
+    x, y = swept.columns[2:]
+    rows = []
+    cells = swept[swept["variant"].isin(variants)].dropna(subset=[x, y])
+    for point, mine in cells.groupby([x, y], sort=False):
+        group = dict(zip(mine["variant"], mine["group"], strict=True))
+        if set(group) != set(variants):
+            continue
+        rows.append((*point, *_cell(variants, group, numbers, falls=falls)))
+    columns = [x, y, "winner", *PairedRatio._fields, "decided"]
+    return pd.DataFrame(rows, columns=pd.Index(columns))
+
+
+def _cell(
+    variants: Sequence[str],
+    group: Mapping[str, str],
+    numbers: pd.DataFrame,
+    *,
+    falls: bool,
+) -> tuple[Any, ...]:
+    """Returns the winner at a point, its ratio, and whether that is decided.
+
+    Args:
+        variants: Variants that are compared.
+        group: Group of each at the point.
+        numbers: Ends of each replicate's number.
+        falls: Whether larger numbers are better.
+    """
+    medians = numbers.groupby("group")[["high", "low"]].median()
+    sign = -1 if falls else 1
+
+    def rank(name: str) -> tuple[float, ...]:
+        return tuple(sign * end for end in medians.loc[group[name]])
+
+    def better(name: str, than: str) -> PairedRatio:
+        pair = group[than], group[name]
+        return ratio(pair[::-1] if falls else pair, numbers)
+
+    first, second, *others = sorted(variants, key=rank)
+    found = better(first, second)
+    rest = [better(first, other) for other in others]
+    decided = all(one.is_decided and one.low > 1 for one in (found, *rest))
+    winner = "" if np.isnan(found.ratio) else first
+    if len(variants) == 2:
+        found = better(variants[0], variants[1])
+    return (winner, *found, decided)
+
+
+def draw_ratios(
+    axes: Axes,
+    ratios: Num[np.ndarray, "rows columns"],
+    decided: Bool[np.ndarray, "rows columns"],
+    words: Shaped[np.ndarray, "rows columns"],
+    most: float | None = None,
+) -> AxesImage:
+    """Draws ratios in colours that are white at 1, as far above it as below.
+
+    Args:
+        axes: Axes, in which the first row is the lowest.
+        ratios: Ratios, > 0; NaN where there is no cell, or no number.
+        decided: Cells that are not hatched.
+        words: Text in each cell; none where it is empty.
+        most: Ratio at the end of the colours, > 1; by default the largest one there is.
+    """
+    logs = np.abs(np.log(ratios[np.isfinite(ratios)]))
+    most = most or math.exp(max(logs.max(initial=0.0), math.log(1.1)))
+    return _draw_cells(axes, ratios, decided, words, COLORMAP, LogNorm(1 / most, most))
+
+
+def label_ratios(bar: Colorbar, image: AxesImage) -> None:
+    """Writes plain numbers next to the colours of ratios."""
+    ends = image.get_clim()
+    ticks = np.geomspace(*ends, 5)
+    bar.set_ticks(list(ticks), labels=[f"{tick:.3g}" for tick in ticks])
+    bar.minorticks_off()
+
+
+def draw_borders(axes: Axes, sides: Num[np.ndarray, "rows columns"]) -> None:
+    """Draws lines between cells that are next to each other and on different sides.
+
+    Args:
+        axes: Axes with the cells.
+        sides: Number of the side of each cell; below 0 where there is no cell.
+    """
+    lines = []
+    rows, columns = sides.shape
+    for row in range(rows):
+        for column in range(columns):
+            x, y = column + 0.5, row + 0.5
+            here = sides[row, column]
+            right = sides[row, column + 1] if column + 1 < columns else -1
+            above = sides[row + 1, column] if row + 1 < rows else -1
+            if here >= 0 <= right != here:
+                lines.append([(x, row - 0.5), (x, y)])
+            if here >= 0 <= above != here:
+                lines.append([(column - 0.5, y), (x, y)])
+    axes.add_collection(LineCollection(lines, colors=style.ink(), linewidths=1.8))
+
+
+def _draw_winners(
+    axes: Axes, best: np.ndarray, decided: np.ndarray, words: np.ndarray, several: int
+) -> None:
+    """Draws cells in the colours of their winners; blank where there is none."""
+    colors = ListedColormap(style.palette()[:several])
+    shown = np.where(best < 0, np.nan, best)
+    _draw_cells(axes, shown, decided, words, colors, Normalize(0, several - 1))
+
+
+def _draw_cells(
+    axes: Axes,
+    numbers: np.ndarray,
+    decided: np.ndarray,
+    words: np.ndarray,
+    colors: Any,
+    norm: Normalize,
+) -> AxesImage:
+    image = axes.imshow(
+        np.ma.masked_invalid(numbers),
+        cmap=colors, norm=norm, origin="lower", aspect="auto",
+    )  # fmt: skip
+    for (row, column), text in np.ndenumerate(words):
+        if not text:
+            continue
+        color = style.BLANK
+        if np.isfinite(numbers[row, column]):
+            color = image.cmap(norm(numbers[row, column]))
+        ink = readable_on(color)
+        if not decided[row, column]:
+            add_hatch(axes, column, row, facecolor=color, edgecolor=ink)
+        axes.text(
+            *(column, row, text),
+            ha="center",
+            va="center",
+            zorder=3,
+            color=ink,
+            fontsize=mpl.rcParams["xtick.labelsize"],
+            bbox={"facecolor": color, "lw": 0, "pad": 0.8},
+        )
+    axes.grid(visible=False)
+    return image
+
+
+def _compared(
+    study: Study,
+    variants: Sequence[str],
+    metric: str,
+    target: float | None,
+    against: str,
+) -> str:
+    """Returns what a ratio is of."""
+    known = described(study, metric)
+    names = variants if len(variants) == 2 else ("the best", "the next best")
+    falls = target is None and known.higher_is_better
+    sides = " over ".join(style.text(name) for name in names[:: 1 if falls else -1])
+    if target is None:
+        return f"{style.final_label(metric, study)}, {sides}"
+    sign = "≥" if known.higher_is_better else "≤"
+    goal = f"{style.in_words(metric, study)} {sign} {target:.4g}"
+    return f"{layout.axis(study, against).label} to {goal}, {sides}"

@@ -1,0 +1,333 @@
+"""What makes a comparison unfair, or its result an artefact: checks of scenarios.
+
+Each check is a function of two groups that are compared, and a line of `CHECKS` or, if
+it needs results, of `CHECKS_OF_RESULTS`. It yields what is wrong and what to do.
+"""
+
+import math
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from ..simulator.claims import Claim
+from ..simulator.scenario.dialect import Keys
+from ..simulator.scenario.scenario import Scenario
+from ..simulator.scenario.study import Run, expand
+from ..simulator.timeline import Outcome
+from .claims.findings import points, without_numbers
+from .frames import Study
+from .waste import wasted
+
+APPLIED = ("commits", "contributions", "epochs", "rounds")
+"""Counts in which work that the server discards does not appear."""
+DISCARDED = (Outcome.REJECTED, Outcome.STOPPED)
+"""Ends of jobs that the server does not want."""
+NUMBER = re.compile(r"\d+(?:\.\d+)?(?:e-?\d+)?")
+
+
+class Compared(NamedTuple):
+    """Two groups that a claim compares or, without claims, two variants.
+
+    Attributes:
+        keys: Entry of the scenario that compares them.
+        claim: The claim; None without claims.
+        one: A run of the first group.
+        other: A run of the second one.
+        tried: Options of the algorithm that the variant of each is swept over.
+        said: What names of variants, claim, question and source say, in lower case.
+    """
+
+    keys: Keys
+    claim: Claim | None
+    one: Run
+    other: Run
+    tried: tuple[list[str], list[str]]
+    said: str
+
+    @property
+    def sides(self) -> tuple[Scenario, Scenario]:
+        """Scenarios of both."""
+        return self.one.scenario, self.other.scenario
+
+    @property
+    def names(self) -> tuple[str, str]:
+        """Variants of both."""
+        return self.one.variant, self.other.variant
+
+    @property
+    def counted(self) -> str | None:
+        """What a claim compares in: its own count, or that by which all runs end."""
+        if self.claim is None or self.claim.counted is not None:
+            return self.claim and self.claim.counted
+        ends = [side.stop.model_dump(exclude_none=True) for side in self.sides]
+        same = {name for end in ends for name in end} - {"target"}
+        return same.pop() if len(same) == 1 else None
+
+    def is_named(self, word: str, *values: float) -> bool:
+        """Says whether a difference has a name: a word, or a number in one of both."""
+        numbers = {float(each) for each in NUMBER.findall(" ".join(self.names))}
+        return word in self.said or bool(numbers & set(values))
+
+
+class LintFinding(NamedTuple):
+    """What is wrong with a comparison.
+
+    Attributes:
+        keys: Entry of the scenario that compares.
+        text: What is wrong, and what to do.
+    """
+
+    keys: Keys
+    text: str
+
+
+def findings(scenario: Scenario, study: Study | None = None) -> list[LintFinding]:
+    """Returns what is wrong with the comparisons of a scenario, each thing once.
+
+    Args:
+        scenario: Valid scenario.
+        study: Its results, if there are any.
+    """
+    found: dict[str, Keys] = {}
+    for compared in comparisons(scenario):
+        for check in CHECKS:
+            for line in check(compared):
+                found.setdefault(line, compared.keys)
+        for check_results in CHECKS_OF_RESULTS if study is not None else ():
+            for line in check_results(compared, study):
+                found.setdefault(line, compared.keys)
+    return [LintFinding(keys, line) for line, keys in found.items()]
+
+
+def comparisons(scenario: Scenario) -> Iterator[Compared]:
+    """Yields all pairs that claims compare; without claims, variants with the first.
+
+    Of a claim along a sweep, the first points of its variants stand for all.
+    """
+    runs = {
+        run.label: run for run in expand(scenario.model_copy(update={"replicates": 1}))
+    }
+    groups = without_numbers(scenario)
+    for index, claim in enumerate(scenario.claims):
+        named = dict.fromkeys(name for of in claim.variants().values() for name in of)
+        if not claim.compares or len(named) != 2:
+            continue
+        for labels in points(groups, claim):
+            sides = _firsts(runs[each] for each in labels)
+            yield _pair(scenario, ("claims", index), claim, sides, runs)
+    first, *others = _firsts(runs.values())
+    for other in () if scenario.claims else others:
+        keys = ("variants", other.variant)
+        yield _pair(scenario, keys, None, [first, other], runs)
+
+
+def _firsts(runs: Iterable[Run]) -> list[Run]:
+    """Returns the first run of each variant."""
+    found: dict[str, Run] = {}
+    for run in runs:
+        found.setdefault(run.variant, run)
+    return list(found.values())
+
+
+def _pair(
+    scenario: Scenario,
+    keys: Keys,
+    claim: Claim | None,
+    sides: Sequence[Run],
+    runs: dict[str, Run],
+) -> Compared:
+    """Returns two groups with what is tried of each, and the words on both.
+
+    Args:
+        scenario: Scenario of the study.
+        keys: Entry that compares them.
+        claim: The claim, if there is one.
+        sides: A run of each.
+        runs: A run of each group.
+    """
+    tried: list[list[str]] = []
+    one, other = sides
+    for side in sides:
+        mine = [run.parameters for run in runs.values() if run.variant == side.variant]
+        kept = [key for key in side.parameters if claim is None or key not in claim.at]
+        options = [key for key in kept if key.startswith("algorithm.")]
+        tried.append(
+            [key for key in options if len({repr(each[key]) for each in mine}) > 1]
+        )
+    words = [one.variant, other.variant, "" if claim is None else claim.says]
+    words += [scenario.question or "", scenario.source or ""]
+    said = " ".join(words).lower()
+    return Compared(keys, claim, one, other, (tried[0], tried[1]), said)
+
+
+def batches(compared: Compared) -> Iterator[str]:
+    """Yields a line where both take other batches, and no name says so."""
+    one, other = (side.algorithm.batch for side in compared.sides)
+    if one != other and not compared.is_named("batch", one, other):
+        yield (
+            f"{_differ(compared, 'algorithm.batch', one, other)}: take the same, or "
+            f"name the batch"
+        )
+
+
+def samples_a_commit(compared: Compared) -> Iterator[str]:
+    """Yields a line where commits are counted, and hold other numbers of samples.
+
+    Parties of a vertical problem have columns, and their commits no samples of their
+    own.
+    """
+    if compared.counted != "commits":
+        return
+    algorithms = [side.algorithm for side in compared.sides]
+    # A part of a client's samples and a number of samples cannot be compared.
+    alike = len({(each.family, each.batch < 1) for each in algorithms}) == 1
+    if not alike or algorithms[0].family != "horizontal":
+        return
+    gathered = [
+        side.protocol.cadence(*[side.num_workers] * 2).contributions_per_commit
+        for side in compared.sides
+    ]
+    one, other = (
+        count * each.batch * each.steps_per_job
+        for count, each in zip(gathered, algorithms, strict=True)
+    )
+    numbers = *gathered, *(each.batch for each in algorithms)
+    if one != other and not compared.is_named("equal commits", *numbers):
+        yield (
+            f"{_differ(compared, 'samples a commit', one, other)}, but commits are "
+            f"counted: count or end by epochs, time or bytes, or say that it is at "
+            f"equal commits"
+        )
+
+
+def evaluations(compared: Compared) -> Iterator[str]:
+    """Yields a line where both are evaluated at other times, and no name says so."""
+    periods = (
+        side.evaluate.every.model_dump(exclude_none=True) for side in compared.sides
+    )
+    one, other = (" ".join(f"{k} {v:g}" for k, v in each.items()) for each in periods)
+    if one != other and not compared.is_named("evaluat"):
+        yield (
+            f"{_differ(compared, 'evaluate.every', one, other)}: final values and "
+            f"times to a target are known to other resolutions; take the same"
+        )
+
+
+def tuned(compared: Compared) -> Iterator[str]:
+    """Yields a line where several values of an option are tried of one side alone."""
+    for mine, others, name, side, other in zip(
+        compared.tried,
+        compared.tried[::-1],
+        compared.names,
+        compared.names[::-1],
+        compared.sides[::-1],
+        strict=True,
+    ):
+        known = other.algorithm.model_dump()
+        for key in mine if not others else ():
+            option = key.split(".")[1]
+            if option in known and not compared.is_named(option):
+                yield (
+                    f"{name} alone is swept over {key}, of which {side} has one "
+                    f"value: sweep both, or tune both by compare"
+                )
+
+
+def instants(compared: Compared) -> Iterator[str]:
+    """Yields a line where a claim looks between two evaluations."""
+    claim = compared.claim
+    for counted, at in ({} if claim is None else claim.instants()).items():
+        for name, side in zip(compared.names, compared.sides, strict=True):
+            period = getattr(side.evaluate.every, counted, None)
+            if period is None or math.isclose(at, round(at / period) * period):
+                continue
+            seen = math.floor(at / period) * period
+            yield (
+                f"{name} is compared at {counted} {at:g}, but was evaluated at "
+                f"{seen:g} and {seen + period:g}: take a multiple of evaluate.every"
+            )
+
+
+def stopped_jobs(compared: Compared) -> Iterator[str]:
+    """Yields a line where one side stops jobs, and the count leaves them out."""
+    one, other = (bool(side.protocol.stops_jobs) for side in compared.sides)
+    if one != other and compared.counted in APPLIED:
+        who = compared.names[0 if one else 1]
+        yield (
+            f"{who} alone stops jobs, which {compared.counted} do not count: count "
+            f"time or bytes, and show stalesim.wasted"
+        )
+
+
+def discards(compared: Compared, study: Study) -> Iterator[str]:
+    """Yields a line where discarded work does not appear in what is counted."""
+    if compared.counted not in APPLIED or compared.sides[0].record == "summary":
+        return
+    table = wasted(study)
+    table = table[table["outcome"].isin([each.name for each in DISCARDED])]
+    whole = table.groupby(["group", "run"])["share"].sum().groupby("group").mean()
+    names = compared.one.label, compared.other.label
+    one, other = (100 * float(whole.get(name, 0.0)) for name in names)
+    if one or other:
+        yield (
+            f"{_differ(compared, 'discarded work', f'{one:.3g} %', f'{other:.3g} %')}"
+            f", which {compared.counted} do not count: count time or bytes, and show "
+            f"stalesim.wasted"
+        )
+
+
+def targets(compared: Compared, study: Study) -> Iterator[str]:
+    """Yields a line on each side that never reached the target of a claim."""
+    for table in _times(compared, study):
+        for group, mine in table.groupby("group", sort=False):
+            if not mine["reached"].any():
+                yield (
+                    f"{group} reached its target in none of {len(mine)} replicates, so "
+                    f"that its times are bounds: run longer, or take another target"
+                )
+
+
+def clocks(compared: Compared, study: Study) -> Iterator[str]:
+    """Yields a line where both medians lie within the time between two evaluations."""
+    for table in _times(compared, study):
+        medians = table.groupby("group")["high"].median()
+        reached = table[table["reached"]]
+        apart = float((reached["high"] - reached["low"]).median())
+        if len(medians) < 2 or not np.isfinite(medians).all():
+            continue
+        difference = float(np.ptp(medians))
+        if difference < apart:
+            yield (
+                f"medians of {' and '.join(map(str, medians.index))} are "
+                f"{difference:.3g} apart, evaluations {apart:.3g}: lower evaluate.every"
+            )
+
+
+def _times(compared: Compared, study: Study) -> Iterator[pd.DataFrame]:
+    """Yields what both groups took to each target of a claim."""
+    names = [compared.one.label, compared.other.label]
+    quantities = {} if compared.claim is None else compared.claim.quantities()
+    for measure in quantities.values():
+        table = measure(study)
+        if "reached" in table:
+            yield table[table["group"].isin(names)]
+
+
+def _differ(compared: Compared, what: str, one: object, other: object) -> str:
+    """Returns that two variants differ in an entry, with its values."""
+    first, second = compared.names
+    return f"{first} and {second} differ in {what} ({one} and {other})"
+
+
+CHECKS: tuple[Callable[[Compared], Iterator[str]], ...] = (
+    *(batches, samples_a_commit, evaluations),
+    *(tuned, instants, stopped_jobs),
+)
+"""Checks of a scenario."""
+CHECKS_OF_RESULTS: tuple[Callable[[Compared, Study], Iterator[str]], ...] = (
+    *(discards, targets, clocks),
+)
+"""Checks that need results."""

@@ -1,0 +1,140 @@
+"""`stalesim lint`: what is wrong with a comparison, before and after it is run."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+from stalesim.analysis import linting
+from stalesim.simulator.cli.commands import app
+from stalesim.simulator.scenario.reading import loads
+from tests.runs import TINY, tiny_study
+
+FASTER = {"faster": "a", "than": "b", "to": {"test_accuracy": 0.9}, "says": "own"}
+HIGHER = {"higher": "a", "than": "b", "says": "own"}
+BUFFER = {
+    "protocol": {"kind": "buffered", "size": 2},
+    "algorithm": {"kind": "fed_buff", "inherit": True, "local_steps": 1},
+}
+
+
+def found(b: dict, claim: dict = FASTER, **rest: object) -> list[str]:
+    """Returns the findings on two variants, the second one with some changes."""
+    usual = {"stop": {"time": 20}, "evaluate": {"every": {"time": 5}}, "replicates": 8}
+    more = usual | rest | {"variants": {"a": {}, "b": b}, "claims": [claim]}
+    scenario = loads(TINY + yaml.safe_dump(more), "x.yaml")
+    return [text for _, text in linting.findings(scenario)]
+
+
+COMMITS = {"stop": {"commits": 50}, "evaluate": {"every": {"commits": 5}}}
+
+
+@pytest.mark.parametrize(
+    ("b", "claim", "rest", "said"),
+    [
+        ({"algorithm": {"batch": 32}}, FASTER, {}, "algorithm.batch (8 and 32)"),
+        (BUFFER, FASTER | {"counted_in": "commits"}, {}, "a commit (8 and 16)"),
+        (BUFFER, HIGHER, COMMITS, "samples a commit (8 and 16), but commits"),
+        (
+            {"evaluate": {"every": {"time": 10}}},
+            FASTER,
+            {},
+            "evaluate.every (time 5 and time 10)",
+        ),
+        (
+            {"sweep": {"algorithm.step_size": [0.1, 0.2]}},
+            HIGHER,
+            {},
+            "b alone is swept over algorithm.step_size, of which a has one value",
+        ),
+        (
+            {"protocol": {"staleness_bound": 1, "beyond": "stop"}},
+            HIGHER,
+            COMMITS,
+            "b alone stops jobs, which commits do not count",
+        ),
+    ],
+)
+def test_a_difference_that_no_name_says_is_found(
+    b: dict, claim: dict, rest: dict, said: str
+) -> None:
+    (line,) = found(b, claim, **rest)
+    assert said in line
+
+
+@pytest.mark.parametrize(
+    ("b", "claim", "rest"),
+    [
+        ({"algorithm": {"batch": 32}}, FASTER | {"says": "batches of 32"}, {}),
+        (BUFFER, FASTER, {}),  # seconds are the same for all
+        (BUFFER, HIGHER, {}),
+        (BUFFER, HIGHER, COMMITS | {"question": "At equal commits?"}),
+        ({}, HIGHER, {"sweep": {"algorithm.step_size": [0.1, 0.2]}}),
+        (
+            {"sweep": {"algorithm.step_size": [0.1, 0.2]}},
+            HIGHER | {"at": {"algorithm.step_size": 0.1}},
+            {},
+        ),
+        ({"protocol": {"staleness_bound": 1, "beyond": "stop"}}, FASTER, {}),
+    ],
+)
+def test_what_is_said_or_fair_is_not_found(b: dict, claim: dict, rest: dict) -> None:
+    assert found(b, claim, **rest) == []
+
+
+def test_an_instant_between_two_evaluations_is_found() -> None:
+    claim = {"ahead": "a", "than": "b", "after": {"time": 12}, "says": "own"}
+    lines = found({"algorithm": {"step_size": 0.2}}, claim)
+    assert "a is compared at time 12, but was evaluated at 10 and 15" in lines[0]
+    assert found({}, claim | {"after": {"time": 15}}) == []
+
+
+def test_variants_without_claims_are_compared_with_the_first() -> None:
+    rest = "stop: {time: 9}\nevaluate: {every: {time: 3}}\n"
+    variants = "variants: {a: {}, b: {}, c: {algorithm: {batch: 9}}}\n"
+    (one,) = linting.findings(loads(f"{TINY}{rest}{variants}", "x.yaml"))
+    assert one.keys == ("variants", "c")
+
+
+REJECTING = """\
+replicates: 2
+stop: {commits: 20}
+evaluate: {every: {commits: 10}}
+variants: {a: {}, b: {protocol: {staleness_bound: 1, beyond: reject}}}
+claims:
+- {faster: a, than: b, counted_in: commits, to: {test_accuracy: 0.8}, says: soon}
+- {faster: a, than: b, counted_in: time, to: {test_accuracy: 1}, says: never}
+"""
+
+
+def test_results_of_a_study_are_looked_at(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    folder = tiny_study(tmp_path_factory, REJECTING)
+    result = CliRunner().invoke(app, ["lint", str(folder)])
+    assert result.exit_code == 1
+    lines = result.output.splitlines()
+    assert [line.split(": ")[1] for line in lines] == ["claims.0"] * 2 + [
+        "claims.1"
+    ] * 2
+    discarded, close, *never = lines
+    assert "a and b differ in discarded work (0 % and " in discarded
+    assert "medians of a and b are 0 apart, evaluations 10: lower" in close
+    for group, line in zip("ab", never, strict=True):
+        assert f"{group} reached its target in none of 2 replicates" in line
+
+
+def test_a_line_says_where(tmp_path: Path) -> None:
+    more = "stop: {time: 9}\nevaluate: {every: {time: 3}}\n"
+    path = tmp_path / "x.yaml"
+    path.write_text(
+        f"{TINY}{more}variants:\n  a: {{}}\n  b: {{algorithm: {{batch: 9}}}}\n"
+    )
+    result = CliRunner().invoke(app, ["lint", str(path)])
+    assert result.exit_code == 1
+    (line,) = result.output.splitlines()
+    assert line.startswith(f"{path}:12: variants.b: a and b differ in algorithm.batch")
+    path.write_text(f"{TINY}{more}")
+    result = CliRunner().invoke(app, ["lint", str(path)])
+    assert (result.exit_code, result.output) == (0, "No findings\n")
