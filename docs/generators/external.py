@@ -105,9 +105,11 @@ def document(root: Path) -> str:
     found, claims = compared(root), sheets.claims(root)
     verdicts = found.groupby("scenario")["verdict"].agg(set).map(of_claim)
     claims["verdict"] = claims["scenario"].map(verdicts)
+    titles = claims["paper"].str.partition("(")[0]
     parts = [
         page.partition(MARK)[0] + MARK,
-        f"{len(claims)} claims: {_tally(claims['verdict'])}.\n",
+        f"{len(claims)} claims of {titles.nunique()} papers and programs: "
+        f"{_tally(claims['verdict'])}.\n",
         markdown(_tallies(claims)),
         "",
         markdown(_claims(claims, found)),

