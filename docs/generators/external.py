@@ -105,11 +105,11 @@ def document(root: Path) -> str:
     found, claims = compared(root), sheets.claims(root)
     verdicts = found.groupby("scenario")["verdict"].agg(set).map(of_claim)
     claims["verdict"] = claims["scenario"].map(verdicts)
-    titles = claims["paper"].str.partition("(")[0]
+    titles = {paper.partition("(")[0] for paper in claims["paper"]}
+    sources = f"{len(claims)} claims of {len(titles)} papers and programs"
     parts = [
         page.partition(MARK)[0] + MARK,
-        f"{len(claims)} claims of {titles.nunique()} papers and programs: "
-        f"{_tally(claims['verdict'])}.\n",
+        f"{sources}: {_tally(claims['verdict'])}.\n",
         markdown(_tallies(claims)),
         "",
         markdown(_claims(claims, found)),
