@@ -4,8 +4,8 @@
     python benchmarks/external.py dutta_pareto  # some
 
 Writes `docs/results/external/measured.csv`, of which `docs/external.md` is made: means
-and 95 % t-intervals over replicates, of every pair of group and quantity that
-`docs/external.csv` names, and of seconds a commit and contributions a second.
+and 95 % t-intervals over replicates, of every pair of group and quantity that the files
+name, and of seconds a commit and contributions a second.
 """
 
 import sys
@@ -16,7 +16,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+sys.path.insert(0, str(Path(__file__).parents[1] / "docs"))
 import stalesim
+from generators import sheets
 from stalesim.analysis import frames, speeds, timelines
 from stalesim.analysis.statistics import t_interval
 from stalesim.simulator.cli.runs import recorder_of
@@ -25,7 +27,6 @@ from stalesim.simulator.trace import Study, is_world
 
 ROOT = Path(__file__).parents[1]
 SCENARIOS = ROOT / "scenarios" / "external"
-LISTED = ROOT / "docs" / "external.csv"
 MEASURED = ROOT / "docs" / "results" / "external" / "measured.csv"
 USUAL = tuple(speeds.MEASURES)
 """Quantities of every variant."""
@@ -42,10 +43,11 @@ def of_runs(file: Path, overrides: tuple[str, ...] = ()) -> pd.DataFrame:
     Returns:
         Row per run: group, replicate, commit_s (virtual s), contributions_per_s, and
         what its kind has: `commits`, `virtual_s` and the measures of `timelines.by_run`
-        of a world; `delays_and_ages`, the sum over contributions and jobs in flight, a
-        commit; `staleness_mean of` each group of clients;
-        `optimality_gap`, mean over the second half of the evaluations, and `target_s`
-        (virtual s) until the target; `within_graham`, the share of batches.
+        of a world; `batch_mean`, contributions a commit; `delays_and_ages`, the sum
+        over contributions and jobs in flight, a commit; `staleness_mean of` each group
+        of clients; `optimality_gap`, mean over the second half of the evaluations,
+        `gap_growth`, that of the last quarter over that of the one before, and
+        `target_s` (virtual s) until the target; `within_graham`, the share of batches.
     """
     scenario = read_any(file, overrides)
     with tempfile.TemporaryDirectory() as place:
@@ -63,6 +65,7 @@ def _of_world(study: Study) -> pd.DataFrame:
     runs = timelines.with_starts(jobs, frames.runs(study))
     found = timelines.by_run(jobs, runs).drop(columns="group")
     found["commit_s"] = 1 / found["commits_per_s"]
+    found["batch_mean"] = found["contributions_per_s"] * found["commit_s"]
     done = jobs[jobs["outcome"] == "APPLIED"].merge(
         runs[["run", "start_s", "commits", "num_clients"]], on="run"
     )
@@ -84,9 +87,14 @@ def _of_world(study: Study) -> pd.DataFrame:
 def _of_learning(study: Study) -> pd.DataFrame:
     runs, evaluations = speeds.by_run(study), frames.evaluations(study)
     last = evaluations.groupby("run", sort=False)["time"].max()
-    half = evaluations["time"] > evaluations["run"].map(last) / 2
-    gaps = evaluations[half].groupby("run", sort=False)["optimality_gap"].mean()
-    more = {"optimality_gap": gaps}
+    part = evaluations["time"] / evaluations["run"].map(last)
+
+    def mean(low: float, high: float) -> Any:
+        within = evaluations[(part > low) & (part <= high)]
+        return within.groupby("run", sort=False)["optimality_gap"].mean()
+
+    growth = mean(0.75, 1) / mean(0.5, 0.75)
+    more = {"optimality_gap": mean(0.5, 1), "gap_growth": growth}
     target = study.manifest["scenario"]["stop"].get("target") or {}
     for metric, value in target.items():
         reached = evaluations[evaluations[metric] <= value]
@@ -137,7 +145,7 @@ def measured(runs: pd.DataFrame, group: str, quantity: str, over: str) -> list[A
 def main() -> None:
     """Measures the scenarios that are named, and keeps the numbers of the others."""
     names = sys.argv[1:] or sorted(path.stem for path in SCENARIOS.glob("*.yaml"))
-    listed = pd.read_csv(LISTED, keep_default_na=False)
+    listed = sheets.numbers(ROOT)
     parts = []
     if MEASURED.exists():
         before = pd.read_csv(MEASURED, keep_default_na=False)

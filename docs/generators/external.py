@@ -1,25 +1,27 @@
-"""The tables of `docs/external.md`: numbers of papers outside our list, and ours.
+"""The tables of `docs/external.md`: claims and numbers of papers, and ours.
 
-`docs/external.csv` lists what was published; `benchmarks/external.py` measures. The
-rules of verdicts stand in `verdict`, and in words on the page.
+What was published stands in the scenarios' files (`sheets`); `benchmarks/external.py`
+measures. The rules of verdicts stand in `verdict` and `of_claim`, and in words on the
+page.
 """
 
 from pathlib import Path
 
 import pandas as pd
 
+from generators import sheets
 from generators.formulas import markdown
+from generators.sheets import APART, AT_LEAST, AT_MOST, EQUALS
 from stalesim.analysis.markup import literal
 from stalesim.analysis.speeds import MEASURES
 from stalesim.analysis.statistics import ROUNDING, Interval
 
 MARK = "<!-- external: generated -->\n"
-LISTED = Path("docs/external.csv")
 MEASURED = Path("docs/results/external/measured.csv")
-EQUALS, AT_MOST, APART = "equals", "at most", "not comparable"
-RULES = (EQUALS, AT_MOST, APART)
 AGREES, CONTAINED, DIFFERS = "agrees", "within the interval", "differs"
 MET, OPEN, NOT_MET = "met", "undecided", "not met"
+HOLDS, KEPT, FAILS = "holds", "not contradicted", "does not hold"
+MEMORY = "; from memory: "
 KEYS = ["scenario", "group", "quantity", "over"]
 NUMBERS = ["replicates", "mean", "low", "high"]
 WORDS = (
@@ -33,7 +35,7 @@ def verdict(rule: str, published: float, within: float, found: Interval) -> str:
     """Returns what an interval says of a published number.
 
     Args:
-        rule: `equals`, `at most` (it is a bound) or `not comparable`.
+        rule: `equals`, `at most` or `at least` (it is a bound), or `not comparable`.
         published: The number.
         within: Tolerance, as a share of it.
         found: Mean over replicates and 95 % interval.
@@ -41,13 +43,28 @@ def verdict(rule: str, published: float, within: float, found: Interval) -> str:
     room = (within + ROUNDING) * abs(published)
     if rule == APART:
         return APART
-    if rule == AT_MOST:
-        if found.high <= published + ROUNDING * abs(published):
+    if rule in (AT_MOST, AT_LEAST):
+        sign = 1 if rule == AT_MOST else -1
+        ends = sorted((sign * found.low, sign * found.high))
+        if ends[1] <= sign * published + ROUNDING * abs(published):
             return MET
-        return NOT_MET if found.low > published else OPEN
+        return NOT_MET if ends[0] > sign * published else OPEN
     if published - room <= found.low and found.high <= published + room:
         return AGREES
     return CONTAINED if found.low <= published <= found.high else DIFFERS
+
+
+def of_claim(verdicts: set[str]) -> str:
+    """Returns what the verdicts of its numbers say of a claim.
+
+    Args:
+        verdicts: Those of all its numbers.
+    """
+    if verdicts & {DIFFERS, NOT_MET}:
+        return FAILS
+    if verdicts <= {APART}:
+        return APART
+    return HOLDS if verdicts <= {AGREES, MET, APART} else KEPT
 
 
 def compared(root: Path) -> pd.DataFrame:
@@ -57,24 +74,17 @@ def compared(root: Path) -> pd.DataFrame:
         root: Folder of the repository.
 
     Raises:
-        SystemExit: A line has another rule than `RULES`, or was not measured.
+        SystemExit: A file says it wrongly, or its numbers were not measured.
     """
-    listed = pd.read_csv(root / LISTED, keep_default_na=False)
-    listed["within"] = pd.to_numeric(listed["within"]).fillna(0.0)
+    listed = sheets.numbers(root)
     measured = pd.read_csv(root / MEASURED, keep_default_na=False)
     measured = measured.drop_duplicates(KEYS)
     found = listed.merge(measured, on=KEYS, how="left", validate="many_to_one")
-    for row in found.itertuples():
-        if row.rule not in RULES:
-            raise SystemExit(
-                f"{LISTED}: rule must be {', '.join(RULES)}, got {row.rule!r}; "
-                "correct it"
-            )
     unknown = found.loc[found["replicates"].isna(), "scenario"]
     if len(unknown):
         raise SystemExit(
-            f"{LISTED}: {unknown.iloc[0]} has quantities that were not measured; run "
-            f"python benchmarks/external.py {unknown.iloc[0]}"
+            f"{sheets.FOLDER}/{unknown.iloc[0]}.yaml: has quantities that were not "
+            f"measured; run python benchmarks/external.py {unknown.iloc[0]}"
         )
     intervals = [Interval(*each) for each in found[NUMBERS[1:]].to_numpy()]
     given = zip(
@@ -92,15 +102,24 @@ def document(root: Path) -> str:
         root: Folder of the repository.
     """
     page = (root / "docs" / "external.md").read_text(encoding="utf-8")
-    found = compared(root)
-    tally = found["verdict"].value_counts(sort=False)
-    counts = ", ".join(f"{number} {name}" for name, number in tally.items())
+    found, claims = compared(root), sheets.claims(root)
+    verdicts = found.groupby("scenario")["verdict"].agg(set).map(of_claim)
+    claims["verdict"] = claims["scenario"].map(verdicts)
+    titles = {paper.partition("(")[0] for paper in claims["paper"]}
+    sources = f"{len(claims)} claims of {len(titles)} papers and programs"
     parts = [
         page.partition(MARK)[0] + MARK,
-        f"{len(found)} numbers of {found['scenario'].nunique()} scenarios: {counts}.\n",
+        f"{sources}: {_tally(claims['verdict'])}.\n",
+        markdown(_tallies(claims)),
+        "",
+        markdown(_claims(claims, found)),
+        "",
+        "## Number by number\n",
+        f"{len(found)} numbers: {_tally(found['verdict'])}.\n",
     ]
-    for name, mine in found.groupby("scenario", sort=False):
-        parts += [f"### {_link(str(name))}\n", markdown(_rows(mine)), ""]
+    by_name = dict([*found.groupby("scenario", sort=False)])
+    for name in claims["scenario"]:
+        parts += [f"### {_link(name)}\n", markdown(_rows(by_name[name])), ""]
     parts += [
         "## Seconds a commit, contributions a second\n",
         WORDS,
@@ -110,14 +129,46 @@ def document(root: Path) -> str:
 
 
 def _link(name: str) -> str:
-    return f"[{name}](../scenarios/external/{name}.yaml)"
+    return f"[{name}](../{sheets.FOLDER}/{name}.yaml)"
+
+
+def _tally(verdicts: pd.Series) -> str:
+    counts = verdicts.value_counts(sort=False)
+    return ", ".join(f"{number} {name}" for name, number in counts.items())
+
+
+def _tallies(claims: pd.DataFrame) -> pd.DataFrame:
+    """Returns the numbers of claims by what they are about, and by setting."""
+    kinds = claims["setting"].str.partition(":")[0].rename("setting")
+    counts = pd.crosstab([claims["of"], kinds], claims["verdict"])
+    return counts.reset_index()
+
+
+def _claims(claims: pd.DataFrame, found: pd.DataFrame) -> pd.DataFrame:
+    counts = found.groupby("scenario").size()
+    rows = []
+    for row in claims.to_dict("records"):
+        memory = MEMORY + row["recalled"] if row["recalled"] else ""
+        rows.append(
+            {
+                "year": row["year"],
+                "claim": literal(row["claim"]),
+                "source": literal(row["paper"]),
+                "of": row["of"],
+                "setting": literal(row["setting"] + memory),
+                "numbers": counts[row["scenario"]],
+                "verdict": row["verdict"],
+                "file": _link(row["scenario"]),
+            }
+        )
+    return pd.DataFrame(rows)
 
 
 def _rows(mine: pd.DataFrame) -> pd.DataFrame:
     rows = []
     for row in mine.to_dict("records"):
         over = f" over that of {row['over']}" if row["over"] else ""
-        bound = "at most " if row["rule"] == AT_MOST else ""
+        bound = f"{row['rule']} " if row["rule"] in (AT_MOST, AT_LEAST) else ""
         why = f": {row['why']}" if row["why"] else ""
         tolerance = f"{100 * row['within']:g} %" if row["rule"] == EQUALS else ""
         rows.append(

@@ -1,36 +1,45 @@
-"""Numbers of papers outside our list: the table, its verdicts, and some of its rows."""
+"""The living review: its files, its table, its verdicts, and some of its numbers."""
 
+import shutil
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 from scipy import stats
 
-from benchmarks.external import of_runs
-from generators import external
+from benchmarks.external import measured, of_runs
+from generators import external, sheets
 from stalesim.analysis.statistics import Interval
 from stalesim.simulator.scenario.reading import read_any
 
 ROOT = Path(__file__).parents[3]
 SCENARIOS = ROOT / "scenarios" / "external"
-LISTED = pd.read_csv(ROOT / external.LISTED, keep_default_na=False)
+LISTED = sheets.numbers(ROOT)
+OWN = """name: external-own
+source: "Somebody, A Paper (2026)"
+replicates: 3
+clients: {number: 2, compute: {law: expon}}
+protocol: {kind: asynchronous}
+stop: {commits: 100}
+#| claim: "A commit takes half a second"
+#| setting: "as stated: exponential times"
+#| numbers:
+#| - {quantity: commit_s, equals: 0.5, within: 0.01, source: "E[X] / P"}
+"""
 
 
 @pytest.mark.parametrize("file", sorted(SCENARIOS.glob("*.yaml")), ids=lambda f: f.stem)
-def test_each_scenario_is_read_and_has_published_numbers(file: Path) -> None:
-    assert read_any(file).name.startswith("external-")
-    mine = LISTED[LISTED["scenario"] == file.stem]
-    assert len(mine)
-    assert (mine["source"] != "").all()
-    assert ((mine["why"] != "") == (mine["rule"] == external.APART)).all()
+def test_each_scenario_is_read_and_says_what_was_published(file: Path) -> None:
+    scenario = read_any(file)
+    assert scenario.name.startswith("external-")
+    assert scenario.source
+    assert sheets.read(file).numbers
 
 
-def test_each_number_has_a_scenario_and_was_measured() -> None:
+def test_each_number_was_measured() -> None:
     found = external.compared(ROOT)
     assert len(found) == len(LISTED)
-    assert {*found["scenario"]} == {file.stem for file in SCENARIOS.glob("*.yaml")}
     assert (found["replicates"] >= 3).all()
 
 
@@ -46,6 +55,9 @@ def test_each_number_has_a_scenario_and_was_measured() -> None:
         ("at most", 4, 0, (4, 4), "met"),
         ("at most", 4, 0, (3.5, 4.5), "undecided"),
         ("at most", 4, 0, (4.1, 4.5), "not met"),
+        ("at least", 4, 0, (4, 4.5), "met"),
+        ("at least", 4, 0, (3.5, 4.5), "undecided"),
+        ("at least", 4, 0, (3.1, 3.5), "not met"),
         ("not comparable", 4, 0, (4, 4), "not comparable"),
     ],
 )
@@ -60,19 +72,64 @@ def test_verdicts(
     assert external.verdict(rule, published, within, found) == expected
 
 
-def test_a_number_that_was_not_measured_is_refused(tmp_path: Path) -> None:
-    for path in (external.LISTED, external.MEASURED):
-        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / path).write_text((ROOT / path).read_text())
-    line = "dutta_pareto,sync,waiting_mean,,equals,1,0.01,nothing,\n"
-    with (tmp_path / external.LISTED).open("a") as file:
-        file.write(line)
-    with pytest.raises(SystemExit, match=r"python benchmarks/external\.py dutta_par"):
-        external.compared(tmp_path)
-    with (tmp_path / external.LISTED).open("a") as file:
-        file.write(line.replace("equals", "about"))
-    with pytest.raises(SystemExit, match="rule must be equals, at most, not comp"):
-        external.compared(tmp_path)
+@pytest.mark.parametrize(
+    ("verdicts", "expected"),
+    [
+        ({"agrees", "met", "not comparable"}, "holds"),
+        ({"agrees", "within the interval"}, "not contradicted"),
+        ({"met", "undecided"}, "not contradicted"),
+        ({"agrees", "differs"}, "does not hold"),
+        ({"undecided", "not met"}, "does not hold"),
+        ({"not comparable"}, "not comparable"),
+    ],
+)
+def test_a_claim_is_judged_by_its_numbers(verdicts: set[str], expected: str) -> None:
+    assert external.of_claim(verdicts) == expected
+
+
+@pytest.fixture
+def elsewhere(tmp_path: Path) -> Path:
+    """A repository with one scenario, a file that has just been put there."""
+    own = tmp_path / sheets.FOLDER / "own.yaml"
+    own.parent.mkdir(parents=True)
+    own.write_text(OWN)
+    measured = tmp_path / external.MEASURED
+    measured.parent.mkdir(parents=True)
+    shutil.copy(ROOT / external.MEASURED, measured)
+    shutil.copy(ROOT / "docs" / "external.md", tmp_path / "docs")
+    return tmp_path
+
+
+def test_a_new_file_is_in_the_table_without_other_changes(elsewhere: Path) -> None:
+    with pytest.raises(SystemExit, match=r"own\.yaml: .*benchmarks/external\.py own"):
+        external.document(elsewhere)
+    runs = of_runs(elsewhere / sheets.FOLDER / "own.yaml")
+    row = ["own", "base", "commit_s", "", *measured(runs, "base", "commit_s", "")]
+    with (elsewhere / external.MEASURED).open("a") as file:
+        file.write(",".join(map(str, row)) + "\n")
+    lines = external.document(elsewhere).splitlines()
+    (claim,) = [line for line in lines if "A commit takes half a second" in line]
+    assert "| 2026 |" in claim
+    assert "(../scenarios/external/own.yaml)" in claim
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ("equals: 0.5", "about: 0.5", r"own\.yaml:10: numbers\.0\.about"),
+        ("equals: 0.5", "at_most: 1, equals: 0.5", "exactly one of equals, at_most"),
+        ("as stated", "nearly", r"own\.yaml:8: setting"),
+        ("#| ", "# ", r"own\.yaml: must say what was published"),
+    ],
+)
+def test_a_mistake_in_a_file_is_one_clear_line(
+    old: str, new: str, says: str, elsewhere: Path
+) -> None:
+    file = elsewhere / sheets.FOLDER / "own.yaml"
+    file.write_text(OWN.replace(old, new))
+    with pytest.raises(SystemExit, match=says) as caught:
+        sheets.numbers(elsewhere)
+    assert "\n" not in str(caught.value)
 
 
 def published(scenario: str, group: str, quantity: str) -> float:
@@ -107,6 +164,9 @@ def test_published_order_statistics_are_those_of_their_laws() -> None:
     forms += [
         ("adacomm_runtime", f"exponential, tau = {tau}", 1 + order(law, 16, 16))
         for tau, law in ((1, stats.expon()), (10, stats.gamma(10)))
+    ]
+    forms += [
+        ("lee_codes", f"{k} of 10", order(stats.expon(1), k, 10) / k) for k in (10, 7)
     ]
     for scenario, group, expected in forms:
         found = published(scenario, group, "commit_s")
