@@ -43,9 +43,9 @@ from numpy.lib.stride_tricks import sliding_window_view
 RESULTS = Path(__file__).resolve().parent.parent / "docs/results/cancel"
 GRID = 12
 """Steps, and curvatures, of a factor of ten."""
-POWERS = np.arange(4, -37, -1)
+POWERS = np.arange(8, -33, -1)
 STEPS = 10.0 ** (POWERS / GRID)
-"""2.15 to 0.001: from a step at which even fresh gradients diverge."""
+"""4.6 to 0.0022. Fresh gradients diverge from 2 on; some delays allow longer steps."""
 D = GRID + 1
 CURVATURES = 10.0 ** (-np.arange(D) / GRID)
 PRODUCTS = 10.0 ** (np.arange(POWERS[0], POWERS[-1] - D, -1) / GRID)
@@ -452,7 +452,7 @@ def table(world: World) -> pd.DataFrame:
                     f"extend POWERS"
                 )
             rows.append(
-                {**method._asdict(), "noise": noise}
+                {**world._asdict(), **method._asdict(), "noise": noise}
                 | {"step": STEPS[best] if best >= 0 else math.inf}
                 | {"tuned": math.exp(tuned[at, best])}
                 | {f"s{s}": judged[i, at, best] for i, s in enumerate(judge)}
