@@ -30,7 +30,6 @@ import itertools
 import math
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from functools import cache
 from multiprocessing import get_context
 from pathlib import Path
 from statistics import NormalDist
@@ -374,7 +373,7 @@ class Reached(NamedTuple):
 
 
 def run(times: Times, method: Method, means: Sequence[float]) -> Reached:
-    """Returns the seconds that a method takes to the target, at every step and noise."""
+    """Returns the seconds of a method to the target, at every step and noise."""
     fresh = method.bound == 1
     moments = Fresh(method.batch) if fresh else Moments(len(means), method.bound)
     seconds = np.full((len(NOISES), STEPS.size), np.inf)

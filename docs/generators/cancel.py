@@ -50,14 +50,13 @@ and 5 (m = 1, cancels), Rennala (R = 1) and m-synchronous SGD (R = 1, clients wa
 A time is virtual seconds until the expected squared gradient norm of a quadratic
 (condition 10, data alike) is a thousandth of what it was, by exact moments. Noise is
 sigma^2 / epsilon; spread the standard deviation of the logarithm of the clients' mean
-times. All methods have one grid of {steps} steps, {ratio:.2f} apart; steps, R and m are
-chosen by ten seeds, times are of ten others.
+times. All methods have one grid of steps (`STEPS`); steps, R and m are chosen by ten
+seeds, times are of ten others.
 
     python benchmarks/cancel.py run --processes 2
 
-plays the {all} worlds that docs/results/cancel does not have yet: {here} are there.
-[One of them](../scenarios/studies/cancel_discard_aggregate.yaml) is a scenario for
-`stalesim run`.
+plays the worlds that docs/results/cancel does not have yet; {worlds} are there. One of
+them is [a scenario](../scenarios/studies/cancel_discard_aggregate.yaml) as well.
 
 """
 
@@ -164,7 +163,9 @@ def variances(frame: pd.DataFrame) -> pd.DataFrame:
                 found.append(effects(values))
         if found:
             shares = pd.DataFrame(found).mean()
-            rows.append({"times": tail, "cost": cost} | {**shares, "worlds": len(found)})
+            rows.append(
+                {"times": tail, "cost": cost} | {**shares, "worlds": len(found)}
+            )
     return pd.DataFrame(rows)
 
 
@@ -183,8 +184,8 @@ def gain_of_cancelling(frame: pd.DataFrame) -> pd.DataFrame:
 
     Returns:
         Columns of `WORLD`, cost; `gain`, the time of the best method that discards over
-        that of the best that cancels (without a bound either may be), and the ends `low` and `high` of its 95 %
-        t-interval over seeds.
+        that of the best that cancels (without a bound it may be either), and the ends
+        `low` and `high` of its 95 % t-interval over seeds.
     """
     discards = logs(best(frame[~frame["cancels"]]))
     free, parts = frame[frame["bound"] == UNBOUNDED], []
@@ -235,36 +236,29 @@ def document(note: str, results: Path) -> str:
         note: Note below the title.
         results: Folder of the results of studies.
     """
-    from benchmarks import cancel
-
     frame = read(results)
     gain = gain_of_cancelling(frame)
-    files = len(list((results / NAME).glob("*.csv")))
-    head = HEAD.format(
-        steps=cancel.STEPS.size,
-        ratio=cancel.STEPS[0] / cancel.STEPS[1],
-        all=len(cancel.worlds()),
-        here=files,
-    )
+    worlds = frame.groupby(["clients", "tail", "spread"]).ngroups
     return (
-        f"# Cancel, discard or aggregate?\n\n{note}\n{head}"
+        f"# Cancel, discard or aggregate?\n\n{note}\n"
+        f"{HEAD.format(worlds=worlds)}"
         "## Methods, where cancelling costs nothing\n\n"
-        "Time over that of the best method of the family, geometric means over spreads,\n"
-        "noises and numbers of clients; R and m are each method's best.\n\n"
+        "Time over that of the best method of the family, geometric means over\n"
+        "spreads, noises and numbers of clients; R and m are each method's best.\n\n"
         f"{markdown(named(frame))}\n\n"
         "## What each right is worth\n\n"
         "By what factor each right shortens the time of ASGD, which has none: Shapley\n"
         "values of the logarithm, so that a row's factors multiply to `all`. A method\n"
-        "with the right to cancel may still discard; without a bound none can cancel.\n\n"
+        "with the right to cancel may still discard; without a bound none cancels.\n\n"
         f"{markdown(gains(frame).round(3))}\n\n"
         "## What the choice of each is worth\n\n"
-        "Shares of the variance of log time over the whole grid of the family (Shapley\n"
-        "effects): whether it cancels, R and m, each as likely as any other.\n\n"
+        "Shares of the variance of log time over the whole grid of the family\n"
+        "(Shapley effects): whether it cancels, R and m, each as likely as another.\n\n"
         f"{markdown(variances(frame).round(3))}\n\n"
         "## When cancelling stops paying\n\n"
         "Time of the best method that discards over that of the best that cancels, by\n"
-        "the cost of a cancelled job. *Until*: costs between which it stops paying, that\n"
-        "is, between which the 95 % interval of this factor comes to have 1 in it.\n\n"
+        "the cost of a cancelled job. *Until*: costs between which it stops paying:\n"
+        "the 95 % interval of this factor comes to have 1 in it.\n\n"
         f"![Gain of cancelling by its cost](figures/{NAME}.png)\n\n"
         f"{markdown(stops_paying(gain))}\n"
     )
@@ -291,7 +285,7 @@ def _gain(gain: pd.DataFrame) -> Figure:
         len(numbers), len(noises), sharex=True, sharey=True, squeeze=False
     )
     colours = dict(zip(tails, style.palette(), strict=False))
-    lines = dict(zip(spreads, ("-", "--", ":"), strict=True))
+    lines = dict(zip(spreads, ("-", "--", ":"), strict=False))
     costs = sorted(gain["cost"].unique())
     for (row, n), (column, noise) in itertools.product(
         enumerate(numbers), enumerate(noises)
@@ -314,6 +308,8 @@ def _gain(gain: pd.DataFrame) -> Figure:
     for panel in axes[:, 0]:
         panel.set_ylabel("Gain of cancelling")
     handles = [Line2D([], [], c=colours[t], label=t) for t in tails]
-    handles += [Line2D([], [], c="k", ls=lines[s], label=f"spread {s:g}") for s in spreads]
+    handles += [
+        Line2D([], [], c="k", ls=lines[s], label=f"spread {s:g}") for s in spreads
+    ]
     figure.legend(handles=handles, loc="outside lower center", ncols=7, fontsize=6)
     return figure

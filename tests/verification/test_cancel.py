@@ -15,7 +15,7 @@ from stalesim.simulator.timeline import Kind
 from stalesim.simulator.world.clients import Clients
 from tests.support import everything, played
 
-N, COMMITS = 6, 80
+N, COMMITS = 6, 40
 MEANS = (0.5, 1.0, 1.0, 2.0, 4.0, 9.0)
 METHODS = (
     Method(None, 1, cancels=False),
@@ -45,7 +45,7 @@ def protocol(method: Method) -> Collect:
 def jobs() -> list[list[float]]:
     """Seconds of every client's jobs, as the simulator draws them."""
     clients = Clients(compute=Scipy(law="expon", scale=MEANS))
-    _, jobs, _ = everything(played(Asynchronous(), clients, N, time=9 * 2 * COMMITS))
+    _, jobs, _ = everything(played(Asynchronous(), clients, N, time=9 * 2.5 * COMMITS))
     ended = np.isfinite(jobs.computed_time)
     client, took = jobs.client[ended], (jobs.computed_time - jobs.read_time)[ended]
     order = np.argsort(jobs.job[ended], kind="stable")
@@ -105,9 +105,7 @@ def test_fresh_contributions_need_no_covariance() -> None:
     moments, fresh = Moments(5, None), Fresh(3)
     for version in range(30):
         commit = Commit(0.0, [version] * 3, [version + 1] * 5)
-        for one, other in zip(
-            moments.apply(commit), fresh.apply(commit), strict=True
-        ):
+        for one, other in zip(moments.apply(commit), fresh.apply(commit), strict=True):
             np.testing.assert_allclose(one[8:], other[8:], rtol=1e-9)
 
 
@@ -138,8 +136,8 @@ def test_grids_that_end_at_the_best_are_refused(monkeypatch) -> None:
     world = World(2, "constant", 0.0)
     seconds = np.full((len(cancel.NOISES), cancel.STEPS.size), math.inf)
     seconds[:, -1] = 1.0
-    monkeypatch.setattr(cancel, "measure", lambda *_: dict.fromkeys(
-        cancel.methods(2), seconds
-    ))
+    monkeypatch.setattr(
+        cancel, "measure", lambda *_: dict.fromkeys(cancel.methods(2), seconds)
+    )
     with pytest.raises(ValueError, match="must reach beyond the best"):
         cancel.table(world)
