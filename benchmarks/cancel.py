@@ -122,10 +122,9 @@ def methods(n: int) -> list[Method]:
 
     m-synchronous SGD is R = 1 with clients that wait.
     """
-    doubled = [2**p for p in range(n.bit_length() + 2)]
-    bounds, batches = doubled[: n.bit_length() + 2], doubled[: n.bit_length()]
+    bounds = [2**power for power in range(n.bit_length() + 2)]  # 1 to 4 n
     found = []
-    for m in batches:
+    for m in bounds[:-2]:
         found.append(Method(None, m, cancels=False))
         for bound in reversed(bounds):
             waits = (False, True) if bound == 1 and m > 1 else (False,)

@@ -122,7 +122,8 @@ def test_the_target_is_of_the_whole_gradient() -> None:
     np.testing.assert_allclose(squares.noise[0, at], noise)
 
 
-def test_a_bound_that_nothing_meets_is_not_played_again() -> None:
+def test_a_bound_that_nothing_meets_is_not_played_again(monkeypatch) -> None:
+    monkeypatch.setattr(cancel, "NOISES", cancel.NOISES[:1])
     world = World(2, "exponential", 0.0)
     played_alone = {
         method: cancel.run(Times(world, 3), method, world.means.tolist()).seconds
