@@ -1,10 +1,12 @@
 """Cancel, discard or aggregate? A study of what m-synchronous SGD and ASGD differ in.
 
+    export OMP_NUM_THREADS=1
     python benchmarks/cancel.py run [--processes 2] [NAME ...]  # to docs/results/cancel
     python benchmarks/cancel.py list                            # names of the worlds
 
 and `python docs/generate.py` for the page (docs/cancel.md). A world is a file, written
-whole; worlds that are there already are not played again.
+whole; worlds that are there already are not played again. By a pilot: 2.5 minutes of a
+core for a world of 16 clients, 5 for one of 64, seconds where times are constant.
 
 One family of methods (`protocol: {kind: collect}`): a commit is the mean of m
 contributions (`count`), none of which is R commits stale or more (`staleness_bound:
@@ -459,10 +461,14 @@ def table(world: World) -> pd.DataFrame:
 
 
 def play_world(world: World) -> str:
-    """Writes the file of a world, whole or not at all."""
+    """Writes the file of a world, whole or not at all; returns its name, or why not."""
     path = RESULTS / f"{world.name}.csv"
     part = path.with_suffix(".part")
-    table(world).to_csv(part, index=False, float_format="%.5g")
+    try:
+        found = table(world)
+    except ValueError as error:  # the other worlds are played all the same
+        return str(error)
+    found.to_csv(part, index=False, float_format="%.5g")
     part.replace(path)
     return world.name
 
@@ -483,8 +489,8 @@ def main() -> None:
     names = given.names or known
     left = [known[x] for x in names if not (RESULTS / f"{x}.csv").exists()]
     with ProcessPoolExecutor(given.processes, get_context("spawn")) as pool:
-        for name in pool.map(play_world, left):
-            print(name, flush=True)
+        for said in pool.map(play_world, left):
+            print(said, flush=True)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """The page and the figure of the study of cancelling, from its tables.
 
 R and m of the best method are chosen by the seeds that have tuned, like every step;
-what is shown is of the other ten. Of constant times there is one run, without chance.
+what is shown is of the other ten: medians, since a run may diverge. Of constant times there is one run, without chance.
 """
 
 import itertools
@@ -51,7 +51,7 @@ A time is virtual seconds until the expected squared gradient norm of a quadrati
 (condition 10, data alike) is a thousandth of what it was, by exact moments. Noise is
 sigma^2 / epsilon; spread the standard deviation of the logarithm of the clients' mean
 times. All methods have one grid of steps (`STEPS`); steps, R and m are chosen by ten
-seeds, times are of ten others.
+seeds (least mean of log time), and ten others judge (medians).
 
     python benchmarks/cancel.py run --processes 2
 
@@ -67,18 +67,18 @@ def has_results(results: Path) -> bool:
 
 
 def read(results: Path) -> pd.DataFrame:
-    """Returns a row for each method, world and noise; of methods that got there.
+    """Returns a row for each method, world and noise.
 
     Args:
         results: Folder of the results of studies.
 
     Returns:
-        `log`: mean logarithm of the seconds of the seeds that judge.
+        `log`: median logarithm of the seconds of the seeds that judge.
     """
     files = sorted((results / NAME).glob("*.csv"))
     frame = pd.concat([pd.read_csv(file) for file in files], ignore_index=True)
     frame["bound"] = frame["bound"].fillna(UNBOUNDED)
-    frame["log"] = logs(frame).mean(axis=1)
+    frame["log"] = logs(frame).median(axis=1)
     return frame
 
 
@@ -185,19 +185,32 @@ def gain_of_cancelling(frame: pd.DataFrame) -> pd.DataFrame:
     Returns:
         Columns of `WORLD`, cost; `gain`, the time of the best method that discards over
         that of the best that cancels (without a bound it may be either), and the ends
-        `low` and `high` of its 95 % t-interval over seeds.
+        `low` and `high` of its interval, of pairs of seeds.
     """
     discards = logs(best(frame[~frame["cancels"]]))
     free, parts = frame[frame["bound"] == UNBOUNDED], []
     for cost, cancels in frame[frame["cancels"]].groupby("cost"):
         apart = discards - logs(best(pd.concat([cancels, free], ignore_index=True)))
-        number = apart.notna().sum(axis=1)
-        of_mean = apart.std(axis=1, ddof=1) / np.sqrt(number)
-        half = (scipy.stats.t.ppf(0.975, number - 1) * of_mean).fillna(0.0)
-        mean = apart.mean(axis=1)
-        columns = {"gain": mean, "low": mean - half, "high": mean + half}
-        parts.append(np.exp(pd.DataFrame(columns)).assign(cost=cost).reset_index())
+        found = pd.DataFrame(
+            [interval(own.dropna().to_numpy()) for _, own in apart.iterrows()],
+            index=apart.index,
+            columns=pd.Index(["gain", "low", "high"]),
+        )
+        parts.append(np.exp(found).assign(cost=cost).reset_index())
     return pd.concat(parts, ignore_index=True)
+
+
+def interval(values: np.ndarray) -> tuple[float, float, float]:
+    """Returns the median, and the ends of its interval of at least 95 %.
+
+    The ends are order statistics, whatever the law; the least and the largest where
+    there are too few for 95 %.
+    """
+    if not values.size:
+        return (math.nan,) * 3
+    place = max(int(scipy.stats.binom.ppf(0.025, values.size, 0.5)), 1)
+    ranked = np.sort(values)
+    return float(np.median(values)), float(ranked[place - 1]), float(ranked[-place])
 
 
 def stops_paying(gain: pd.DataFrame) -> pd.DataFrame:
@@ -211,6 +224,7 @@ def stops_paying(gain: pd.DataFrame) -> pd.DataFrame:
         costs, pays = own["cost"].tolist(), (own["low"] > 1).tolist()
         last = pays.index(False) if False in pays else len(costs)
         text = f"> {costs[-1]:g}" if last == len(costs) else f"{costs[last]:g}"
+        text = text if last else "never"
         if 0 < last < len(costs):
             text = f"{costs[last - 1]:g} to {text}"
         shown = {f"{c:g}": f"{g:.2f}" for c, g in zip(costs, own["gain"], strict=True)}
@@ -257,8 +271,9 @@ def document(note: str, results: Path) -> str:
         f"{markdown(variances(frame).round(3))}\n\n"
         "## When cancelling stops paying\n\n"
         "Time of the best method that discards over that of the best that cancels, by\n"
-        "the cost of a cancelled job. *Until*: costs between which it stops paying:\n"
-        "the 95 % interval of this factor comes to have 1 in it.\n\n"
+        "the cost of a cancelled job, medians of pairs of seeds. *Until*: costs between\n"
+        "which it stops paying: the interval of this factor (order statistics, at\n"
+        "least 95 %) comes to have 1 in it.\n\n"
         f"![Gain of cancelling by its cost](figures/{NAME}.png)\n\n"
         f"{markdown(stops_paying(gain))}\n"
     )
