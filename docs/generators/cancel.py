@@ -1,7 +1,8 @@
 """The page and the figure of the study of cancelling, from its tables.
 
 R and m of the best method are chosen by the seeds that have tuned, like every step;
-what is shown is of the other ten: medians, since a run may diverge. Of constant times there is one run, without chance.
+what is shown is of the other ten: medians, since a run may diverge. Of constant times
+there is one run, without chance.
 """
 
 import itertools
@@ -271,9 +272,9 @@ def document(note: str, results: Path) -> str:
         f"{markdown(variances(frame).round(3))}\n\n"
         "## When cancelling stops paying\n\n"
         "Time of the best method that discards over that of the best that cancels, by\n"
-        "the cost of a cancelled job, medians of pairs of seeds. *Until*: costs between\n"
-        "which it stops paying: the interval of this factor (order statistics, at\n"
-        "least 95 %) comes to have 1 in it.\n\n"
+        "the cost of a cancelled job, medians of pairs of seeds. *Until*: costs\n"
+        "between which it stops paying: the interval of this factor (order statistics,\n"
+        "at least 95 %) comes to have 1 in it.\n\n"
         f"![Gain of cancelling by its cost](figures/{NAME}.png)\n\n"
         f"{markdown(stops_paying(gain))}\n"
     )
