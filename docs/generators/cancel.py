@@ -273,8 +273,8 @@ def document(note: str, results: Path) -> str:
         "## When cancelling stops paying\n\n"
         "Time of the best method that discards over that of the best that cancels, by\n"
         "the cost of a cancelled job, medians of pairs of seeds. *Until*: costs\n"
-        "between which it stops paying: the interval of this factor (order statistics,\n"
-        "at least 95 %) comes to have 1 in it.\n\n"
+        "between which it stops paying: the interval of this factor (at least 95 %,\n"
+        "by order statistics) comes to have 1 in it.\n\n"
         f"![Gain of cancelling by its cost](figures/{NAME}.png)\n\n"
         f"{markdown(stops_paying(gain))}\n"
     )
