@@ -28,6 +28,7 @@ import pages
 import power
 import rows as experiments
 from generators import (
+    cancel,
     computation_trees,
     dependent_delays,
     enemies,
@@ -334,6 +335,8 @@ def documents() -> dict[Path, str]:
         )
     found |= methods.pages(RESULTS, ROOT / "docs") | pages.documents()
     found |= enemies.pages(RESULTS, ROOT / "docs")
+    if cancel.has_results(RESULTS):
+        found[ROOT / "docs" / "cancel.md"] = cancel.document(NOTE, RESULTS)
     if observatory.has_results(RESULTS):
         found[ROOT / "docs" / "observatory.md"] = observatory.document(NOTE, RESULTS)
     table = RESULTS / CALIBRATION / "calibration.csv"
@@ -461,6 +464,7 @@ def main(arguments: list[str]) -> int:
     computation_trees.draw(ROOT / "docs" / "figures")
     figure8.draw(RESULTS / "testbed", ROOT / "docs" / "figures")
     dependent_delays.draw(RESULTS, ROOT / "docs" / "figures")
+    cancel.draw(RESULTS, ROOT / "docs" / "figures")
     return 1 if mistakes else 0
 
 

@@ -164,6 +164,7 @@ OTHERS: tuple[dict[str, Any], ...] = (
     {"kind": "collect", "quota": 2, "allotted": 1.0},
     {"kind": "collect", "allotment": {"jobs": 4, "spread": 0.2}},
     {"kind": "collect", "count": 3, "filter": "start"},
+    {"kind": "collect", "count": 2, "staleness_bound": 1, "late": "stop"},
     {"kind": "asynchronous", "staleness_bound": 2, "beyond": "stop"},
     {"kind": "asynchronous", "restarts": True},
     {"kind": "buffered", "grace": 0.4},

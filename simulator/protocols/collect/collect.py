@@ -1,6 +1,7 @@
 """Collect: contributions taken at one model gather until a rule says enough."""
 
 from collections.abc import Callable
+from math import inf
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_serializer, model_validator
@@ -56,6 +57,11 @@ class Collect(GatheringRounds):
     Optimization Methods Under a Fixed Computation Model (2023), Methods 4 and 6; with
     `repeats: false`, Begunov and Tyurin, Do We Need Asynchronous SGD? (2026); with
     `filter: start`, Attia et al. (2024), as methods.md, section 12, has it.
+
+    With `staleness_bound` what was taken at an older model counts as well. Count m,
+    bound R - 1 and `late` are then one family: Ringmaster ASGD (m = 1; Algorithm 4, or
+    5 with `late: stop`), Rennala (R = 1), m-synchronous SGD (R = 1, without repeats),
+    and without a bound asynchronous, buffered and t-synchronous (without repeats).
     """
 
     kind: Literal["collect"] = "collect"
@@ -75,9 +81,12 @@ class Collect(GatheringRounds):
     """Jobs of a round, all of which end it, allotted for each round."""
     repeats: bool = True
     """Whether a client that has contributed starts another job of the round."""
+    staleness_bound: Annotated[int, Field(ge=0)] | Literal["none"] = 0
+    """Largest staleness of a contribution that counts, in commits (inclusive); `none`
+    for any. Only with `count`."""
     late: Literal["reject", "stop"] = "reject"
-    """Treatment of jobs under way at the end of a round: their contributions are
-    rejected when they arrive, or the jobs are stopped at once."""
+    """Treatment of jobs that the end of a round makes too stale: their contributions
+    are rejected when they arrive, or the jobs are stopped at once."""
     fastest: Annotated[int, Field(ge=1)] | None = None
     """Number of clients that take part: those of the shortest median computing time
     by their laws; by default everyone."""
@@ -91,7 +100,7 @@ class Collect(GatheringRounds):
 
     @model_serializer(mode="wrap")
     def _as_before(self, dump: Callable[[Any], dict[str, Any]]) -> dict[str, Any]:
-        return without(dump(self), allotment=None, filter="read")
+        return without(dump(self), allotment=None, filter="read", staleness_bound=0)
 
     @model_validator(mode="after")
     def _one_rule(self) -> "Collect":
@@ -112,6 +121,23 @@ class Collect(GatheringRounds):
                 f"repeats must be true with {given[0]}, which counts the jobs of each "
                 f"client, got false; remove it",
                 ("repeats",),
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _bounds_counts(self) -> "Collect":
+        if self.staleness_bound == 0:
+            return self
+        wrong = "a rule other than count" if self.count is None else ""
+        if self.filter != "read":
+            wrong = "filter: start"
+        elif self.staleness_bound == "none" and self.late == "stop":
+            wrong = "late: stop, which it leaves nothing to stop"
+        if wrong:
+            raise LocatedError(
+                f"staleness_bound must be 0 with {wrong}, got {self.staleness_bound}; "
+                f"remove one of them",
+                ("staleness_bound",),
             )
         return self
 
@@ -204,6 +230,7 @@ class Collect(GatheringRounds):
             seconds=self.seconds,
             allotted=allotted,
             by_start=self.filter == "start",
+            bound=inf if self.staleness_bound == "none" else self.staleness_bound,
         )
         Gathering(plan, world, recorder).start()
 

@@ -20,6 +20,7 @@ class Plan(NamedTuple):
         seconds: Virtual seconds after which a round ends, if the clock ends it.
         allotted: Virtual seconds of a client's job; None where it takes its time.
         by_start: Whether a job counts by the start of its computing, not by its read.
+        bound: Largest staleness of a contribution that counts, commits.
     """
 
     chosen: list[int]
@@ -29,10 +30,11 @@ class Plan(NamedTuple):
     seconds: float | None
     allotted: list[float] | None
     by_start: bool
+    bound: float
 
 
 class Gathering:
-    """Rounds, each a commit of contributions that were taken at the round's model."""
+    """Rounds, each a commit of contributions that are not too stale for it."""
 
     def __init__(self, plan: Plan, world: World, recorder: Recorder) -> None:
         self._plan, self._world, self._recorder = plan, world, recorder
@@ -92,8 +94,13 @@ class Gathering:
         """
         timing = self._world.timing[client]
         if not self._plan.by_start or timing is None:
-            return self._recorder.read_version(client) == self._recorder.version
+            return not self._is_too_stale(client)
         return timing[0] >= self._began
+
+    def _is_too_stale(self, client: int) -> bool:
+        """Whether what a client has read is older than the bound."""
+        read = self._recorder.read_version(client)
+        return self._recorder.version - read > self._plan.bound
 
     def _give_up(self, client: int) -> None:
         """Ends a trial whose time is over."""
@@ -138,5 +145,5 @@ class Gathering:
                     self._cycle.begin(client)
                 else:
                     self._waiting.add(client)
-            elif self._plan.stops:
+            elif self._plan.stops and self._is_too_stale(client):
                 self._cycle.stop(client)

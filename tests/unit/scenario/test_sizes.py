@@ -298,7 +298,17 @@ TREES: dict[str, dict[str, Any]] = {
         algorithm(SGD, kind="fed_buff", staleness_threshold=2),
         {"protocol": {"kind": "buffered", "size": 3}},
     ),
-    "collect": merge(SGD, {"protocol": {"kind": "collect", "count": 3, "fastest": 2}}),
+    "collect": merge(
+        SGD,
+        {
+            "protocol": {
+                "kind": "collect",
+                "count": 3,
+                "fastest": 2,
+                "staleness_bound": 2,
+            }
+        },
+    ),
     "allotment": merge(
         SGD,
         {"protocol": {"kind": "collect", "allotment": {"jobs": 3, "spread": 1.0}}},

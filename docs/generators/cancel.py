@@ -1,0 +1,331 @@
+"""The page and the figure of the study of cancelling, from its tables.
+
+R and m of the best method are chosen by the seeds that have tuned, like every step;
+what is shown is of the other ten: medians, since a run may diverge. Of constant times
+there is one run, without chance.
+"""
+
+import itertools
+import math
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import scipy.stats
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from generators.formulas import markdown
+from stalesim.analysis.figures import style
+from stalesim.analysis.figures.files import save_figure
+
+NAME = "cancel"
+WORLD = ["clients", "tail", "spread", "noise"]
+RIGHTS = ("cancel", "bound", "average")
+FACTORS = ("cancels", "bound", "batch")
+UNBOUNDED = math.inf
+WIDTH = 7.16
+NAMED: dict[str, str] = {
+    "ASGD": "~cancels & ~waits & bound == inf & batch == 1",
+    "Ringmaster, Algorithm 4": "~cancels & ~waits & batch == 1",
+    "Ringmaster, Algorithm 5": "cancels & ~waits & batch == 1",
+    "buffered": "~cancels & ~waits & bound == inf",
+    "Rennala": "~cancels & ~waits & bound == 1",
+    "Rennala, cancels": "cancels & ~waits & bound == 1",
+    "m-synchronous": "~cancels & bound == 1 & (waits | batch == 1)",
+    "m-synchronous, cancels": "cancels & bound == 1 & (waits | batch == 1)",
+    "any of these, and all between": "cancels | ~cancels",
+}
+"""Methods of the literature; each has the R and m that suit it best."""
+HEAD = """\
+m-synchronous SGD may cancel late jobs, asynchronous SGD as a rule may not; the one
+averages, the other tolerates staleness. Which of these rights makes the difference?
+One family has all of them: a commit is the mean of **m** contributions; none that is
+**R** commits stale or more is used; and a job that will be is **discarded** when it
+arrives, or **cancelled** at once, after which its client pauses for a *cost*, in mean
+jobs of its own. It contains ASGD (m = 1, no bound), Ringmaster's Algorithm 4 (m = 1)
+and 5 (m = 1, cancels), Rennala (R = 1) and m-synchronous SGD (R = 1, clients wait).
+
+A time is virtual seconds until the expected squared gradient norm of a quadratic
+(condition 10, data alike) is a thousandth of what it was, by exact moments. Noise is
+sigma^2 / epsilon; spread the standard deviation of the logarithm of the clients' mean
+times. All methods have one grid of steps (`STEPS`); steps, R and m are chosen by ten
+seeds (least mean of log time), and ten others judge (medians).
+
+    python benchmarks/cancel.py run --processes 2
+
+plays the worlds that docs/results/cancel does not have yet; {worlds} are there. One of
+them is [a scenario](../scenarios/studies/cancel_discard_aggregate.yaml) as well.
+
+"""
+
+
+def has_results(results: Path) -> bool:
+    """Says whether any world of the study is there."""
+    return any((results / NAME).glob("*.csv"))
+
+
+def read(results: Path) -> pd.DataFrame:
+    """Returns a row for each method, world and noise.
+
+    Args:
+        results: Folder of the results of studies.
+
+    Returns:
+        `log`: median logarithm of the seconds of the seeds that judge.
+    """
+    files = sorted((results / NAME).glob("*.csv"))
+    frame = pd.concat([pd.read_csv(file) for file in files], ignore_index=True)
+    frame["bound"] = frame["bound"].fillna(UNBOUNDED)
+    frame["log"] = logs(frame).median(axis=1)
+    return frame
+
+
+def logs(frame: pd.DataFrame) -> pd.DataFrame:
+    """Returns the logarithm of the seconds of every seed that judges."""
+    return np.log(frame.filter(regex=r"^s\d+$"))
+
+
+def at_cost(frame: pd.DataFrame, cost: float) -> pd.DataFrame:
+    """Returns the methods that cancel at a cost, and all that do not cancel."""
+    return frame[~frame["cancels"] | (frame["cost"] == cost)]
+
+
+def allowed(frame: pd.DataFrame, rights: frozenset[str]) -> pd.DataFrame:
+    """Returns the methods that need no other rights; without a bound none cancels."""
+    kept = frame["batch"].eq(1) | ("average" in rights)
+    kept &= frame["bound"].eq(UNBOUNDED) | ("bound" in rights)
+    return frame[kept & (~frame["cancels"] | ("cancel" in rights))]
+
+
+def best(frame: pd.DataFrame) -> pd.DataFrame:
+    """Returns the method of each world and noise that the seeds of tuning choose."""
+    return frame.loc[frame.groupby(WORLD)["tuned"].idxmin()].set_index(WORLD)
+
+
+def shapley(
+    players: Sequence[str], value: Callable[[frozenset[str]], float]
+) -> dict[str, float]:
+    """Returns each player's mean contribution, over all orders in which they join."""
+    found = dict.fromkeys(players, 0.0)
+    orders = list(itertools.permutations(players))
+    for order in orders:
+        for at, player in enumerate(order):
+            before = frozenset(order[:at])
+            found[player] += (value(before | {player}) - value(before)) / len(orders)
+    return found
+
+
+def gains(frame: pd.DataFrame) -> pd.DataFrame:
+    """Returns by what factor each right shortens the time of ASGD, by tail and cost.
+
+    The factors of a row multiply to `all`: geometric means over worlds and noises.
+    """
+    rows = []
+    costs = sorted(frame.loc[frame["cancels"], "cost"].unique())
+    subsets = [
+        frozenset(each)
+        for size in range(len(RIGHTS) + 1)
+        for each in itertools.combinations(RIGHTS, size)
+    ]
+    for tail, cost in itertools.product(frame["tail"].unique(), costs):
+        mine = at_cost(frame[frame["tail"] == tail], cost)
+        times = {each: best(allowed(mine, each))["log"].mean() for each in subsets}
+        shares = shapley(RIGHTS, lambda rights, times=times: -times[rights])
+        rows.append(
+            {"times": tail, "cost": cost}
+            | {right: math.exp(share) for right, share in shares.items()}
+            | {"all": math.exp(sum(shares.values()))}
+        )
+    return pd.DataFrame(rows)
+
+
+def variances(frame: pd.DataFrame) -> pd.DataFrame:
+    """Returns how much of the variance of log time each factor of the family has.
+
+    Shapley effects over the full grid of cancelling, R and m, means over worlds and
+    noises; `worlds` of them, those in which every method reaches the target.
+    """
+    rows = []
+    costs = sorted(frame.loc[frame["cancels"], "cost"].unique())
+    family = frame[~frame["waits"]]
+    for tail, cost in itertools.product(frame["tail"].unique(), costs):
+        found = []
+        mine = at_cost(family[family["tail"] == tail], cost)
+        for _, own in mine.groupby(WORLD):
+            free = own[own["bound"] == UNBOUNDED].assign(cancels=True)
+            grid = pd.concat([own, free]).pivot_table(
+                "log", ["cancels", "bound"], "batch", dropna=False
+            )
+            values = grid.to_numpy().reshape(2, -1, grid.shape[1])
+            if np.isfinite(values).all() and values.var():
+                found.append(effects(values))
+        if found:
+            shares = pd.DataFrame(found).mean()
+            rows.append(
+                {"times": tail, "cost": cost} | {**shares, "worlds": len(found)}
+            )
+    return pd.DataFrame(rows)
+
+
+def effects(values: np.ndarray) -> dict[str, float]:
+    """Returns the Shapley effects of the axes of a table, which add up to 1."""
+
+    def explained(known: frozenset[str]) -> float:
+        others = tuple(i for i, name in enumerate(FACTORS) if name not in known)
+        return float(values.mean(axis=others).var() / values.var())
+
+    return shapley(FACTORS, explained)
+
+
+def gain_of_cancelling(frame: pd.DataFrame) -> pd.DataFrame:
+    """Returns what the right to cancel is worth, by world, noise and cost.
+
+    Returns:
+        Columns of `WORLD`, cost; `gain`, the time of the best method that discards over
+        that of the best that cancels (without a bound it may be either), and the ends
+        `low` and `high` of its interval, of pairs of seeds.
+    """
+    discards = logs(best(frame[~frame["cancels"]]))
+    free, parts = frame[frame["bound"] == UNBOUNDED], []
+    for cost, cancels in frame[frame["cancels"]].groupby("cost"):
+        apart = discards - logs(best(pd.concat([cancels, free], ignore_index=True)))
+        found = pd.DataFrame(
+            [interval(own.dropna().to_numpy()) for _, own in apart.iterrows()],
+            index=apart.index,
+            columns=pd.Index(["gain", "low", "high"]),
+        )
+        parts.append(np.exp(found).assign(cost=cost).reset_index())
+    return pd.concat(parts, ignore_index=True)
+
+
+def interval(values: np.ndarray) -> tuple[float, float, float]:
+    """Returns the median, and the ends of its interval of at least 95 %.
+
+    The ends are order statistics, whatever the law; the least and the largest where
+    there are too few for 95 %.
+    """
+    if not values.size:
+        return (math.nan,) * 3
+    place = max(int(scipy.stats.binom.ppf(0.025, values.size, 0.5)), 1)
+    ranked = np.sort(values)
+    return float(np.median(values)), float(ranked[place - 1]), float(ranked[-place])
+
+
+def stops_paying(gain: pd.DataFrame) -> pd.DataFrame:
+    """Returns between which costs of those played cancelling stops paying.
+
+    It pays where the interval of its gain is above 1.
+    """
+    rows = []
+    for world, own in gain.groupby(WORLD, sort=False):
+        own = own.sort_values("cost")
+        costs, pays = own["cost"].tolist(), (own["low"] > 1).tolist()
+        last = pays.index(False) if False in pays else len(costs)
+        text = f"> {costs[-1]:g}" if last == len(costs) else f"{costs[last]:g}"
+        text = text if last else "never"
+        if 0 < last < len(costs):
+            text = f"{costs[last - 1]:g} to {text}"
+        shown = {f"{c:g}": f"{g:.2f}" for c, g in zip(costs, own["gain"], strict=True)}
+        rows.append(dict(zip(WORLD, world, strict=True)) | shown | {"until": text})
+    return pd.DataFrame(rows)
+
+
+def named(frame: pd.DataFrame) -> pd.DataFrame:
+    """Returns the time of methods over that of the best of all, at no cost, by tail."""
+    free = at_cost(frame, 0.0)
+    top = best(free)["log"]
+    rows = []
+    for name, rule in NAMED.items():
+        apart = np.exp((best(free.query(rule))["log"] - top).groupby("tail").mean())
+        rows.append({"method": name} | apart.round(2).to_dict())
+    return pd.DataFrame(rows)
+
+
+def document(note: str, results: Path) -> str:
+    """Returns the page.
+
+    Args:
+        note: Note below the title.
+        results: Folder of the results of studies.
+    """
+    frame = read(results)
+    gain = gain_of_cancelling(frame)
+    worlds = frame.groupby(["clients", "tail", "spread"]).ngroups
+    return (
+        f"# Cancel, discard or aggregate?\n\n{note}\n"
+        f"{HEAD.format(worlds=worlds)}"
+        "## Methods, where cancelling costs nothing\n\n"
+        "Time over that of the best method of the family, geometric means over\n"
+        "spreads, noises and numbers of clients; R and m are each method's best.\n\n"
+        f"{markdown(named(frame))}\n\n"
+        "## What each right is worth\n\n"
+        "By what factor each right shortens the time of ASGD, which has none: Shapley\n"
+        "values of the logarithm, so that a row's factors multiply to `all`. A method\n"
+        "with the right to cancel may still discard; without a bound none cancels.\n\n"
+        f"{markdown(gains(frame).round(3))}\n\n"
+        "## What the choice of each is worth\n\n"
+        "Shares of the variance of log time over the whole grid of the family\n"
+        "(Shapley effects): whether it cancels, R and m, each as likely as another.\n\n"
+        f"{markdown(variances(frame).round(3))}\n\n"
+        "## When cancelling stops paying\n\n"
+        "Time of the best method that discards over that of the best that cancels, by\n"
+        "the cost of a cancelled job, medians of pairs of seeds. *Until*: costs\n"
+        "between which it stops paying: the interval of this factor (at least 95 %,\n"
+        "by order statistics) comes to have 1 in it.\n\n"
+        f"![Gain of cancelling by its cost](figures/{NAME}.png)\n\n"
+        f"{markdown(stops_paying(gain))}\n"
+    )
+
+
+def draw(results: Path, folder: Path) -> None:
+    """Draws the figure; nothing where there are no results.
+
+    Args:
+        results: Folder of the results of studies.
+        folder: Folder of the figures.
+    """
+    if not has_results(results):
+        return
+    with style.context():
+        save_figure(_gain(gain_of_cancelling(read(results))), folder / NAME)
+
+
+def _gain(gain: pd.DataFrame) -> Figure:
+    numbers, noises = sorted(gain["clients"].unique()), sorted(gain["noise"].unique())
+    tails, spreads = gain["tail"].unique(), sorted(gain["spread"].unique())
+    figure = Figure((WIDTH, 2.1 * len(numbers) + 0.6), layout="constrained")
+    axes: Any = figure.subplots(
+        len(numbers), len(noises), sharex=True, sharey=True, squeeze=False
+    )
+    colours = dict(zip(tails, style.palette(), strict=False))
+    lines = dict(zip(spreads, ("-", "--", ":"), strict=False))
+    costs = sorted(gain["cost"].unique())
+    for (row, n), (column, noise) in itertools.product(
+        enumerate(numbers), enumerate(noises)
+    ):
+        panel = axes[row, column]
+        mine = gain[(gain["clients"] == n) & (gain["noise"] == noise)]
+        for (tail, spread), own in mine.groupby(["tail", "spread"]):
+            own = own.sort_values("cost")
+            at = [costs.index(cost) for cost in own["cost"]]
+            panel.plot(at, own["gain"], c=colours[tail], ls=lines[spread], lw=1)
+            panel.fill_between(
+                at, own["low"], own["high"], color=colours[tail], alpha=0.2, lw=0
+            )
+        panel.axhline(1, c="k", lw=0.6)
+        panel.set_yscale("log")
+        panel.set_title(f"{n} clients, noise {noise:g}", fontsize=7)
+    for panel in axes[-1]:
+        panel.set_xticks(range(len(costs)), [f"{cost:g}" for cost in costs])
+        panel.set_xlabel("Cost, mean jobs")
+    for panel in axes[:, 0]:
+        panel.set_ylabel("Gain of cancelling")
+    handles = [Line2D([], [], c=colours[t], label=t) for t in tails]
+    handles += [
+        Line2D([], [], c="k", ls=lines[s], label=f"spread {s:g}") for s in spreads
+    ]
+    figure.legend(handles=handles, loc="outside lower center", ncols=7, fontsize=6)
+    return figure

@@ -1,0 +1,55 @@
+"""The page of the study of cancelling: shares that add up, and costs that are found."""
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from generators import cancel as page
+
+
+def rows(seconds: dict[tuple[float, int, bool, float], float]) -> pd.DataFrame:
+    """Returns results of one world and noise, of which two seeds are 10 % apart."""
+    return pd.DataFrame(
+        [
+            {"clients": 16, "tail": "exponential", "spread": 0.0, "noise": 4.0}
+            | {"bound": bound, "batch": m, "cancels": cancels, "waits": False}
+            | {"cost": cost, "tuned": s, "s10": s, "s11": 1.1 * s, "log": math.log(s)}
+            for (bound, m, cancels, cost), s in seconds.items()
+        ]
+    )
+
+
+FOUND = {
+    (math.inf, 1, False, 0.0): 8.0,
+    (math.inf, 4, False, 0.0): 8.0,
+    (1.0, 1, False, 0.0): 4.0,
+    (1.0, 4, False, 0.0): 4.0,
+    (1.0, 1, True, 0.0): 2.0,
+    (1.0, 4, True, 0.0): 1.0,
+    (1.0, 1, True, 1.0): 5.0,
+    (1.0, 4, True, 1.0): 6.0,
+}
+
+
+def test_rights_share_the_whole_gain() -> None:
+    found = page.gains(rows(FOUND)).set_index("cost")
+    # Without a bound 8; with one 4; cancelling as well 2; averaging as well 1.
+    assert found["all"].round(9).tolist() == [8, 2]
+    parts = found[list(page.RIGHTS)].prod(axis=1)
+    np.testing.assert_allclose(parts, found["all"])
+    # Averaging adds a factor of 2 to both others: a third of it is each one's.
+    assert found.loc[0.0, "average"] == pytest.approx(2 ** (1 / 3))
+    assert found.loc[1.0, list(page.RIGHTS)].tolist() == pytest.approx([1, 2, 1])
+
+
+def test_effects_of_one_factor_are_all_of_the_variance() -> None:
+    batch = np.broadcast_to(np.arange(3.0), (2, 4, 3))
+    found = page.effects(batch)
+    assert [round(found[name], 9) for name in page.FACTORS] == [0, 0, 1]
+
+
+def test_cancelling_stops_paying_between_two_costs() -> None:
+    (row,) = page.stops_paying(page.gain_of_cancelling(rows(FOUND))).to_dict("records")
+    assert (row["0"], row["1"], row["until"]) == ("4.00", "0.80", "0 to 1")
