@@ -94,9 +94,9 @@ class LocalWork(LocalOptions, WorkPart):
         return "proximal" if self.proximal and several else ""
 
     def structure(self) -> dict[str, Any]:
-        """Returns its options without the speeds and learning rates."""
+        """Returns its options without the learning rates."""
         found, rule = self.model_dump(mode="json"), self.local_optimizer
-        found |= {"local_steps": self.passes.steps, "speeds": self.speeds is not None}
+        found |= {"local_steps": self.passes.steps}
         return found if rule is None else found | {"local_optimizer": rule.program()}
 
     def fits(self, method: Chained) -> None:
