@@ -13,7 +13,7 @@ MEASURES = {"commit_s": "s a commit", "contributions_per_s": "contributions/s"}
 """What is measured of each run, and what tables call it."""
 TITLE = "seconds a commit and contributions a second"
 NOTE = "virtual seconds; means over replicates and 95 % t-intervals"
-UNKNOWN = "unknown: a replicate has no commit"
+UNKNOWN = "unknown: a replicate is too short"
 """What stands in place of a mean that is not defined."""
 
 
