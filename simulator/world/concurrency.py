@@ -36,7 +36,7 @@ class Concurrency(Part):
 
 
 class SteadyStaleness(Concurrency):
-    """So many that contributions are as stale as a target, on average.
+    """Jobs under way that make contributions as stale as a target, on average.
 
     With C jobs always under way and Z contributions a commit, the mean staleness is
     (C - 1) / Z whatever the times, so that Z is known from what arrives, and the next
@@ -44,7 +44,7 @@ class SteadyStaleness(Concurrency):
     nothing counts as one commit. After a change as many contributions are passed over
     as jobs were under way, most of which had read before.
 
-    Source: Little's law over commits, as of `protocol.size_by: {kind: staleness}`; to
+    Source: Little's law over commits, as in `protocol.size_by: {kind: staleness}`; to
     set the number by it follows from it, and is from no paper that we know.
     """
 

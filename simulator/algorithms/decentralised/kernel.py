@@ -48,7 +48,7 @@ class Spread(NamedTuple):
     total: Float[Array, ""]
 
 
-class Received(NamedTuple):
+class LastModels(NamedTuple):
     """Neighbours' models as each worker has last received them.
 
     Attributes:
@@ -84,7 +84,7 @@ class DecentralisedState(NamedTuple):
     shares: Float[Array, " K"] | None
     key: Key[Array, ""] | None
     moments: Any = None
-    received: Received | None = None
+    received: LastModels | None = None
 
 
 class _Change(NamedTuple):
@@ -195,10 +195,10 @@ class DecentralisedSgd(Probeable):
             received=self._nothing(weights) if self.keeps else None,
         )
 
-    def _nothing(self, weights: Float[Array, "..."]) -> Received:
+    def _nothing(self, weights: Float[Array, "..."]) -> LastModels:
         pairs = (self.num_workers, self.num_workers)
         models = jnp.zeros((*pairs, *weights.shape), weights.dtype)
-        return Received(models, jnp.zeros(pairs, bool))
+        return LastModels(models, jnp.zeros(pairs, bool))
 
     def step(
         self, problem: HorizontalProblem, state: DecentralisedState, event: Event
@@ -524,14 +524,14 @@ def _put(
 
 
 def _kept(
-    received: Received | None, event: Event, arrived: Float[Array, "..."] | None
-) -> Received | None:
+    received: LastModels | None, event: Event, arrived: Float[Array, "..."] | None
+) -> LastModels | None:
     """Returns what workers keep of their neighbours after a row."""
     if received is None:
         return None
     merges = event.kind == Kind.MERGE
     at = jnp.where(merges, event.worker[0], NO_WORKER), event.worker[1]
-    return Received(
+    return LastModels(
         models=received.models.at[at].set(arrived, mode="drop"),
         known=received.known.at[at].set(True, mode="drop"),
     )

@@ -73,7 +73,8 @@ def test_converted_speeds_take_the_time_that_fedscale_says(
     monkeypatch.chdir(tmp_path)
     Path("CAPACITY.json").write_bytes(_text(phones))
     exec(code.strip("`").removeprefix("python"), {})
-    clients = Clients(**json.loads(Path("phones.yaml").read_text()), number=2)
+    entries = json.loads(Path("phones.yaml").read_text())["clients"]
+    clients = Clients(**entries, number=2)
     work = Workload(upload_bytes=3000, download_bytes=5000, steps=4, samples=40)
     plan = replace(played(Asynchronous(), clients, 2, commits=40), workload=work)
     _, jobs, _ = everything(plan)
