@@ -13,6 +13,8 @@ MEASURES = {"commit_s": "s a commit", "contributions_per_s": "contributions/s"}
 """What is measured of each run, and what tables call it."""
 TITLE = "seconds a commit and contributions a second"
 NOTE = "virtual seconds; means over replicates and 95 % t-intervals"
+UNKNOWN = "unknown: a replicate is too short"
+"""What stands in place of a mean that is not defined."""
 
 
 def by_run(study: Study) -> pd.DataFrame:
@@ -68,5 +70,6 @@ def table(measured: pd.DataFrame) -> pd.DataFrame | None:
     if not (found["replicates"] > 1).any():
         return None
     for name in MEASURES:
-        found[name] = found[name].map(str)
+        unknown = [np.isnan(each.mean) for each in found[name]]
+        found[name] = found[name].map(str).mask(unknown, UNKNOWN)
     return found.rename(columns=MEASURES)

@@ -122,7 +122,7 @@ def _in_flight(world: ScenarioWorld, of_run: dict, of_clients: dict) -> None:
     del of_clients
     if world.has("idle", "read") or not world.keeps_all:
         return
-    if world.selection.get("arrivals"):
+    if world.selection.get("arrivals") or world.selection.get("in_flight_by"):
         return
     for seconds in (partial(world.means, "compute"), *_transits(world)):
         try:

@@ -52,6 +52,7 @@ KINDS: dict[str, tuple[str, ...]] = {
         "stalesim.simulator.world.preferences.oort:Oort",
         "stalesim.simulator.world.preferences.flad:Flad",
     ),
+    "concurrency": ("stalesim.simulator.world.concurrency:SteadyStaleness",),
     "local_steps": (
         "stalesim.simulator.world.local_steps.schedule:StepSchedule",
         "stalesim.simulator.world.local_steps.adacomm:AdaComm",
@@ -305,6 +306,7 @@ BASES = {
     "slowdowns": "stalesim.simulator.world.slowdowns:Slowdown",
     "availability": "stalesim.simulator.world.availability:Availability",
     "preferences": "stalesim.simulator.world.preferences.base:Preference",
+    "concurrency": "stalesim.simulator.world.concurrency:Concurrency",
     "local_steps": "stalesim.simulator.world.local_steps.base:LocalStepsRule",
     "protocols": "stalesim.simulator.protocols.base:Protocol",
     "deadlines": "stalesim.simulator.protocols.deadlines.base:Deadline",

@@ -28,6 +28,7 @@ class Asynchronous(Protocol):
     """
 
     kind: Literal["asynchronous"] = "asynchronous"
+    adapts: ClassVar[bool] = True
     on_testbed: ClassVar[bool] = True
     staleness_bound: Annotated[int, Field(ge=0)] | None = None
     """Largest staleness of a contribution, in commits (inclusive)."""
@@ -126,8 +127,7 @@ class Asynchronous(Protocol):
             cycle.again(client)
 
         def judge(client: int) -> None:
-            staleness = recorder.version - recorder.read_version(client)
-            if bound is not None and staleness > bound:
+            if bound is not None and recorder.staleness(client) > bound:
                 recorder.lose(client, Outcome.REJECTED)
                 cycle.again(client)
             else:

@@ -83,6 +83,9 @@ class Protocol(Asking):
     on_testbed: ClassVar[bool] = False
     """Whether real processes can act it out (`testbed`): all that its clients do by
     themselves is to read, to compute and to send."""
+    adapts: ClassVar[bool] = False
+    """Whether its jobs under way may be fewer or more during a run: a place is free as
+    soon as its contribution has arrived, and nothing waits for a number of them."""
     has_server: ClassVar[bool] = True
     """Whether the scenario's `server` takes part, by its service and shared links."""
     averages: ClassVar[bool] = False

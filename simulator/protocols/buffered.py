@@ -31,6 +31,7 @@ class Buffered(Protocol):
 
     kind: Literal["buffered"] = "buffered"
     on_testbed: ClassVar[bool] = True
+    adapts: ClassVar[bool] = True
     timed: ClassVar[tuple[str, ...]] = ("window", "grace")
     size: Scheduled | None = None
     """Contributions with which the buffer is applied."""
@@ -204,7 +205,7 @@ class _Sized:
 
     def _arrive(self, client: int) -> None:
         world, recorder = self._world, self._recorder
-        self._sizing.arrived(recorder.version - recorder.read_version(client))
+        self._sizing.arrived(recorder.staleness(client))
         if recorder.num_buffered + 1 < self._size:
             recorder.contribute(world.env.now, client)
             self.cycle.again(client)

@@ -235,6 +235,10 @@ class Recorder:
         """Returns the version that the worker's current job has read."""
         return self._read_version[worker]
 
+    def staleness(self, worker: int) -> int:
+        """Returns the commits since the worker's current job has read."""
+        return self.version - self._read_version[worker]
+
     def _leave(self, worker: int) -> None:
         """Frees what the worker's job had read."""
         slot = self._read_slot[worker]

@@ -243,6 +243,14 @@ class BaseScenario(Varied):
                 f"asynchronous, buffered, synchronous or another",
                 ("protocol", "kind"),
             )
+        selection = self.clients.selection if self.clients else None
+        if selection and selection.in_flight_by and not protocol.adapts:
+            raise LocatedError(
+                f"clients.selection.in_flight_by must be left out for the protocol "
+                f"{protocol.kind!r}, whose commits wait for a number of jobs; take "
+                f"asynchronous or buffered, or remove it",
+                ("clients", "selection", "in_flight_by"),
+            )
         check_rates(self.clients, protocol, self.stop, n)
         if self.replays and self.stop.by_expenses:
             raise LocatedError(

@@ -162,6 +162,7 @@ class RealTimeline(SimulatedTimeline):
                 world, self.width, self._batch, self.num_samples
             )
             world.job_of = recorder.current_job
+            world.staleness_of = recorder.staleness
             self._confirm_inputs()
             joining = {**lines.joining, "secret": secret.hex(), "most": learner.most}
             processes.begin(joining, self.num_clients)

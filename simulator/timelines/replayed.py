@@ -2,10 +2,12 @@
 
 import hashlib
 import json
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
-from functools import cached_property
+from functools import cached_property, lru_cache
 from math import inf
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -220,7 +222,7 @@ def replayed(planned: RunTimeline, config: Recording, run: Run) -> RecordedTimel
         StudyError: the folder holds no recording.
     """
     assert config.replay is not None
-    study = load(files.folder(config.replay))
+    study = _recording(config.replay)
     entry = _chosen(study, config.replay, run)
     pairs = {
         "clients": (entry["num_clients"], planned.num_clients),
@@ -266,8 +268,25 @@ def recorded_run(config: Recording, run: Run) -> int:
         ScenarioError, StudyError: As `replayed` does.
     """
     assert config.replay is not None
-    study = load(files.folder(config.replay))
+    study = _recording(config.replay)
     return int(_chosen(study, config.replay, run)["run"])
+
+
+def _recording(folder: str) -> Study:
+    """Returns a recording, read again only after its folder has changed."""
+    path = files.folder(folder)
+    try:
+        found = [(entry.name, entry.stat()) for entry in os.scandir(path)]
+    except OSError:
+        return load(path)  # it says what is wrong
+    state = sorted((name, each.st_size, each.st_mtime_ns) for name, each in found)
+    return _loaded(path, tuple(state))
+
+
+@lru_cache(maxsize=1)
+def _loaded(path: Path, state: tuple[tuple[str, int, int], ...]) -> Study:
+    del state
+    return load(path)
 
 
 def _rule(entry: dict[str, Any]) -> dict[str, Any]:

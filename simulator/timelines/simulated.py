@@ -199,6 +199,7 @@ class SimulatedTimeline(RunTimeline):
         protocol, world = self.protocol, self._new_world()
         recorder = protocol.recorder(world, self.width, self._batch, self.num_samples)
         world.job_of = recorder.current_job
+        world.staleness_of = recorder.staleness
         self._limit_time(world)
         if self.quota is not None and not self.quota.by_commit:
             world.message_budget = MessageBudget(self.quota)

@@ -38,7 +38,9 @@ class Answers:
 
     Attributes:
         losses: Mean loss of each client's samples in its last job that was executed, at
-            the model that it had read; NaN before the first, or where no part asks.
+            the model that it had read; of several local steps the mean over all of
+            them, each at the model before it. NaN before the first, or where no part
+            asks.
         norms: Norm of its message as the server gets it, after what enemies make of
             theirs, likewise.
         metrics: The last evaluation, by metric, of several workers their mean.

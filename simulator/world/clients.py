@@ -149,6 +149,8 @@ class Selection(Config):
     """Starts of an open system; by default a job starts where another has ended."""
     prefer: Annotated[Any, AnyPart("preferences")] | None = None
     """Which of those who are drawn so are taken; by default the first."""
+    in_flight_by: Annotated[Any, AnyPart("concurrency")] | None = None
+    """Rule by which that number changes, from `in_flight` on; never more."""
     refill: Count = 1
     """Free places, of `in_flight`, with which new jobs are given out, to all of them at
     once; with `in_flight` of them they are rounds. Source: NVIDIA FLARE 2.7,
@@ -156,7 +158,9 @@ class Selection(Config):
 
     @model_serializer(mode="wrap")
     def _as_before(self, dump: Callable[[Any], dict[str, Any]]) -> dict[str, Any]:
-        return without(dump(self), arrivals=None, prefer=None, refill=1)
+        return without(
+            dump(self), arrivals=None, prefer=None, refill=1, in_flight_by=None
+        )
 
     @model_validator(mode="after")
     def _can_refill(self) -> "Selection":
@@ -171,6 +175,12 @@ class Selection(Config):
                 "refill must be left out with arrivals, by whose times jobs start; "
                 "remove one of them",
                 ("refill",),
+            )
+        if self.in_flight_by and (self.refill > 1 or self.arrivals is not None):
+            raise LocatedError(
+                "in_flight_by must be left out with refill and arrivals, by which "
+                "fewer jobs are under way than may be; remove one of them",
+                ("in_flight_by",),
             )
         return self
 

@@ -52,7 +52,7 @@ class Cycle:
     ) -> None:
         self._world, self._env = world, world.env
         self._read = read if world.job_steps is None else self._giving(read)
-        self._arrive = arrive
+        self._arrive = arrive if world.limit is None else self._limiting(arrive)
         self._lost, self._left = lost, left
         self._in_flight = 0
         self._asked = False
@@ -96,6 +96,18 @@ class Cycle:
 
         return give
 
+    def _limiting(self, arrive: Then) -> Then:
+        """Returns an arrival by whose staleness the limit of jobs changes."""
+        world = self._world
+
+        def limit(client: int) -> None:
+            assert world.limit is not None
+            assert world.staleness_of is not None
+            world.in_flight = world.limit.arrived(world.staleness_of(client))
+            arrive(client)
+
+        return limit
+
     def start(self) -> None:
         """Starts all clients, or as many as may be in flight."""
         if self._pool is None:
@@ -115,7 +127,7 @@ class Cycle:
         self._pool.give_back(client)
         if self._world.starts is not None:
             self._in_flight -= 1
-        elif self._world.refill > 1:
+        elif self._world.refill > 1 or self._world.limit is not None:
             self._leave_open()
         else:
             self._pool.ready(self._succeed, client)

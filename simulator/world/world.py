@@ -96,6 +96,8 @@ class World:
         self.job_of: Callable[[int], int] | None = None
         """Number of the job that a client is at, where its samples tell how long it is;
         set before a protocol starts."""
+        self.staleness_of: Callable[[int], int] | None = None
+        """Commits since the job that a client is at has read, set likewise."""
         self._incidents: list[tuple[float, int, Incident, int]] = []
         self.timing: list[Any] = [None] * num_clients
         """Times at which each client's job started, was computed, sent and arrived, and
@@ -162,6 +164,8 @@ class World:
         self.upload_link = self._link(self._server.upload_bandwidth)
         self.download_link = self._link(self._server.download_bandwidth)
         self.pool, self.in_flight, self.refill = None, num_clients, 1
+        self.limit = None
+        """What changes the number of jobs that may be under way; None for nothing."""
         self.starts = None
         """When jobs start, where that is not when others end."""
         if opened is not None:
@@ -170,6 +174,8 @@ class World:
         if selection is not None:
             self.in_flight = min(selection.in_flight, num_clients)
             self.refill = min(selection.refill, self.in_flight)
+            by = selection.in_flight_by
+            self.limit = by and by.make(self.in_flight)
             # Where none is ever away, the pool need not ask.
             always = not any(group.presences for group in self.groups)
             facts = (

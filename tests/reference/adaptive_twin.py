@@ -198,12 +198,14 @@ def refilled(
     number: int,
     seconds: Callable[[int, int], float],
     candidates: Iterator[int],
+    limit: Callable[[list[int]], int] | None = None,
 ) -> list[tuple[int, float, int]]:
     """Returns client, read time and read version of the jobs of each commit.
 
-    Free places are filled with different clients as soon as there are `refill`.
+    Free places are filled with different clients as soon as there are `refill`. How
+    many jobs may be under way is said by `limit` of all staleness so far, if given.
     """
-    jobs, queue, found = dict[int, int](), [], []
+    jobs, queue, found, stale = dict[int, int](), [], [], list[int]()
     now, version = 0.0, 0
     while version < number:
         if in_flight - len(queue) >= refill or not version:
@@ -217,5 +219,25 @@ def refilled(
         queue.remove(first)
         now, client, *read = first
         found.append((client, *read))
+        stale.append(version - read[1])
+        in_flight = limit(stale) if limit else in_flight
         version += 1
     return found
+
+
+def limit_by_staleness(
+    most: int, target: float, every: int
+) -> Callable[[list[int]], int]:
+    """Returns a function of all staleness so far that says how many jobs may be."""
+
+    def limit(stale: list[int]) -> int:
+        jobs, start = most, most
+        while len(stale) >= start + every:
+            total = sum(stale[start : start + every]) or 1
+            wanted = round(1 + (jobs - 1) * target * every / total)
+            wanted = min(max(2, wanted), most)
+            start += every + (0 if wanted == jobs else max(wanted, jobs))
+            jobs = wanted
+        return jobs
+
+    return limit

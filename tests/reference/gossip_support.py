@@ -190,8 +190,9 @@ def twin_of(plan: Prepared) -> tuple[Rows, twin.Trace]:
     merge = getattr(config, "merge", "mean")
     by_age = merge == "age"
     play = twin.age_weighted if by_age else twin.gossip
-    if merge == "replace":
-        play = partial(twin.play, by_age=False, replaces=True)
+    if merge in ("replace", "cached"):
+        way = {"replaces" if merge == "replace" else "keeps": True}
+        play = partial(twin.play, by_age=False, **way)
     optimizer = getattr(config, "optimizer", None)
     if optimizer is not None:
         assert not by_age

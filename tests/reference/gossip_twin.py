@@ -156,10 +156,13 @@ def play(
     by_age: bool,
     momentum: float = 0.0,
     replaces: bool = False,
+    keeps: bool = False,
 ) -> Trace:
     """Plays the events; see `gossip` and `age_weighted`.
 
-    With `replaces`, a merging is w_k <- message m: models walk at random.
+    With `replaces`, a merging is w_k <- message m: models walk at random. With `keeps`
+    worker k keeps message m until the next one of its sender, and w_k <- the mean of
+    w_k and all that it keeps.
 
     Source of sending and merging: Ormandi, Hegedus and Jelasity, Gossip learning with
     linear models on fully distributed data (2013), Algorithm 1, and RW and MU of
@@ -170,6 +173,8 @@ def play(
     buffers = np.zeros_like(models)
     snapshots: dict[int, tuple[np.ndarray, int]] = {}  # worker: (w_hat, t of the read)
     messages: dict[int, tuple[np.ndarray, int]] = {}  # message: (model, age)
+    senders: dict[int, int] = {}
+    kept: list[dict[int, np.ndarray]] = [{} for _ in range(num_workers)]
     rows = []
     t = 0
     for event in events:
@@ -184,8 +189,13 @@ def play(
                 merge(models, ages, list(range(num_workers)), by_age)
             case ("send", k, message):
                 messages[message] = (models[k].copy(), int(ages[k]))
+                senders[message] = k
             case ("merge", k, message):
                 other, age = messages.pop(message)
+                if keeps:
+                    kept[k][senders[message]] = other
+                    models[k] = np.mean([models[k], *kept[k].values()], axis=0)
+                    continue
                 own, told = (1.0, 1.0)
                 if by_age and ages[k] + age > 0:
                     own, told = float(ages[k]), float(age)

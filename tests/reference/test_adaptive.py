@@ -172,10 +172,14 @@ def test_buffers_are_those_of_a_plain_loop(kind: str) -> None:
     np.testing.assert_allclose(ends, times, rtol=1e-12)
 
 
-@pytest.mark.parametrize("refill", [1, 2, 4])
-def test_free_places_are_those_of_a_plain_loop(refill: int) -> None:
-    number, many = 300, 9
-    selection = {"in_flight": 4, "refill": refill}
+@pytest.mark.parametrize("refill", [1, 2, 4, None])
+def test_free_places_are_those_of_a_plain_loop(refill: int | None) -> None:
+    number, many, limit = 300, 9, None
+    selection: dict[str, Any] = {"in_flight": 4, "refill": refill}
+    if refill is None:
+        by = {"target": 2.0, "every": 7}
+        selection = {"in_flight": 8, "in_flight_by": {"kind": "staleness", **by}}
+        limit = twin.limit_by_staleness(8, 2.0, 7)
     compute = {"law": "expon", "scale": "m/M"}
     tree = {"number": many, "compute": compute, "selection": selection}
     clients, protocol = Clients.model_validate(tree), Asynchronous()
@@ -189,9 +193,10 @@ def test_free_places_are_those_of_a_plain_loop(refill: int) -> None:
             yield int(u * many)
 
     found = twin.refilled(
-        *(4, refill, number),
+        *(selection["in_flight"], refill or 1, number),
         lambda c, job: -(c + 1) / many * float(np.log1p(-draws[c][job])),
         candidates(),
+        limit,
     )
     client, time, version = map(np.array, zip(*found, strict=True))
     np.testing.assert_array_equal(rows.worker[:, 0], client)

@@ -163,15 +163,19 @@ def test_the_noise_of_a_commit_is_what_the_ledger_says(name: str) -> None:
 
 def test_without_noise_it_is_the_mean() -> None:
     stages = [{"kind": "local_work"}, {"kind": "clip", "clip_bound": BOUND}]
-    stages += [{"kind": "as_moves"}, {"kind": "weigh"}]
+    stages += [{"kind": "as_moves"}]
     models = []
-    for mean in ({"kind": "mean"}, {"kind": "noisy_mean", "multiplier": 0.0}):
+    measures = [{"kind": "effective_size"}, {"kind": "cosine"}, {"kind": "weigh"}]
+    for mean in (
+        [{"kind": "weigh"}, {"kind": "mean"}],
+        [*measures, {"kind": "noisy_mean", "multiplier": 0.0}],
+    ):
         tree = {**BASE, "privacy": None} | {
             "algorithm": {
                 "kind": "chained",
                 "step_size": 0.2,
                 "batch": 7,
-                "chain": [*stages, mean, {"kind": "step", "step_size": 0.5}],
+                "chain": [*stages, *mean, {"kind": "step", "step_size": 0.5}],
             }
         }
         models.append(ran([prepared(tree)])[0].model)
@@ -312,8 +316,9 @@ def test_a_commit_with_too_few_members_is_lost() -> None:
     memory, _ = execute([made])
     kinds = memory.tables["commits"][0]["kind"].words
     rows = np.concatenate([p["kind"].codes for p in memory.tables["commits"]])
-    applied = noise[rows == kinds.index("COMMIT")] > 0
-    np.testing.assert_array_equal(applied, sizes >= 4)
+    for column in (noise, found.infos["weight"]):
+        applied = column[rows == kinds.index("COMMIT")] > 0
+        np.testing.assert_array_equal(applied, sizes >= 4)
     objective = memory.column("evaluations", "objective")
     assert np.isfinite(objective).all()
 

@@ -22,6 +22,7 @@ VARIANTS: dict[str, tuple[dict[str, Any], ...]] = {
     "mean": (),
     "age": ({"algorithm": {"merge": "age"}},),
     "random walks": ({"algorithm": {"merge": "replace"}},),
+    "cached neighbours": ({"algorithm": {"merge": "cached"}},),
     "noise": (noisy(2.0),),
     "proactive": ({"protocol": {"tokens": None}},),
 }

@@ -6,8 +6,9 @@ from typing import Any, NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int, Key
+from jaxtyping import Array, Bool, Float, Int, Key
 
+from ...config.errors import ScenarioError
 from ...data.images import image_shape
 from ...learning.augmenting import augmented
 from ...learning.constants import Constants
@@ -30,6 +31,10 @@ from .part import Decentralised as Config
 DISTANCE = "consensus_distance"
 """Name of the diagnostic, and of the metric."""
 
+MOST_KEPT = 500
+"""Workers that may keep each other's models: 163 million weights of softmax on digits,
+and 0.7 GB."""
+
 
 class Spread(NamedTuple):
     """How far apart workers' models are, as they would read them.
@@ -41,6 +46,18 @@ class Spread(NamedTuple):
 
     centre: Float[Array, "..."]
     total: Float[Array, ""]
+
+
+class LastModels(NamedTuple):
+    """Neighbours' models as each worker has last received them.
+
+    Attributes:
+        models: by receiver and sender.
+        known: whether there is one.
+    """
+
+    models: Float[Array, "K K ..."]
+    known: Bool[Array, "K K"]
 
 
 class DecentralisedState(NamedTuple):
@@ -57,6 +74,7 @@ class DecentralisedState(NamedTuple):
         key: Key of the noise, of random changes of images and of what training draws;
             None without any.
         moments: state of every worker's optimizer, each array `[K, ...]`; None without.
+        received: Neighbours' models, where workers merge with all of them.
     """
 
     models: Float[Array, "K ..."]
@@ -66,6 +84,7 @@ class DecentralisedState(NamedTuple):
     shares: Float[Array, " K"] | None
     key: Key[Array, ""] | None
     moments: Any = None
+    received: LastModels | None = None
 
 
 class _Change(NamedTuple):
@@ -76,12 +95,14 @@ class _Change(NamedTuple):
         spread: Of all models, as in `DecentralisedState`.
         moments: state of the first worker's optimizer; None without any.
         info: diagnostics.
+        arrived: The model that has arrived, where workers keep it.
     """
 
     model: Float[Array, "..."]
     spread: Spread | None
     moments: Any
     info: Info
+    arrived: Float[Array, "..."] | None = None
 
 
 class Noising(eqx.Module):
@@ -118,6 +139,7 @@ class DecentralisedSgd(Probeable):
             averaged in pairs.
         by_age: whether two models merge by their ages.
         forgets: whether a model that arrives takes the place of the worker's own.
+        keeps: whether a worker keeps its neighbours' models, and merges with all.
         num_messages: `M`, registers of models on their way; None where models are
             not pushed one way.
         pushes: whether models are shared out as in push-sum.
@@ -138,6 +160,7 @@ class DecentralisedSgd(Probeable):
     optimizer: UpdateRule | None = None
     augmenting: Augmenting | None = eqx.field(static=True, default=None)
     forgets: bool = eqx.field(static=True, default=False)
+    keeps: bool = eqx.field(static=True, default=False)
     num_messages: int | None = eqx.field(static=True, default=None)
 
     @property
@@ -169,7 +192,13 @@ class DecentralisedSgd(Probeable):
             shares=jnp.ones(K, weights.dtype) if self.pushes else None,
             key=key if keyed else None,
             moments=moments,
+            received=self._nothing(weights) if self.keeps else None,
         )
+
+    def _nothing(self, weights: Float[Array, "..."]) -> LastModels:
+        pairs = (self.num_workers, self.num_workers)
+        models = jnp.zeros((*pairs, *weights.shape), weights.dtype)
+        return LastModels(models, jnp.zeros(pairs, bool))
 
     def step(
         self, problem: HorizontalProblem, state: DecentralisedState, event: Event
@@ -226,6 +255,7 @@ class DecentralisedSgd(Probeable):
             spread=change.spread,
             ages=self._aged(state, event),
             moments=optimizing.written(state.moments, moved, change.moments),
+            received=_kept(state.received, event, change.arrived),
         )
         if self.mixing is not None:
             state = self._mixed(state, event, self.mixing)
@@ -308,7 +338,8 @@ class DecentralisedSgd(Probeable):
         if spread is not None:
             was, now = (self._seen(state, model, worker) for model in (old, moved))
             spread = self._spread(spread, was, now)
-        return _Change(moved, spread, moments, info)
+        arrived = jnp.zeros_like(moved) if self.keeps else None
+        return _Change(moved, spread, moments, info, arrived)
 
     def _spread(
         self, spread: Spread, was: Float[Array, "..."], now: Float[Array, "..."]
@@ -330,8 +361,16 @@ class DecentralisedSgd(Probeable):
             state.models[event.worker[0]],
             state.registers[event.read_slot[1]],
         )
-        share = self._share(state, event).astype(own.dtype)
-        merged = share * own + (1 - share) * arrived
+        if state.received is not None:
+            receiver, sender = event.worker
+            models = state.received.models[receiver].at[sender].set(arrived)
+            known = state.received.known[receiver].at[sender].set(True)
+            total = jnp.tensordot(known.astype(own.dtype), models, 1)
+            merged = (own + total) / (1 + known.sum())
+            kept = kept._replace(arrived=arrived)
+        else:
+            share = self._share(state, event).astype(own.dtype)
+            merged = share * own + (1 - share) * arrived
         spread = state.spread
         if spread is not None:
             spread = self._spread(spread, own, merged)
@@ -484,6 +523,20 @@ def _put(
     return table
 
 
+def _kept(
+    received: LastModels | None, event: Event, arrived: Float[Array, "..."] | None
+) -> LastModels | None:
+    """Returns what workers keep of their neighbours after a row."""
+    if received is None:
+        return None
+    merges = event.kind == Kind.MERGE
+    at = jnp.where(merges, event.worker[0], NO_WORKER), event.worker[1]
+    return LastModels(
+        models=received.models.at[at].set(arrived, mode="drop"),
+        known=received.known.at[at].set(True, mode="drop"),
+    )
+
+
 def consensus_distance(
     problem: HorizontalProblem, models: Float[Array, "K ..."]
 ) -> Float[Array, ""]:
@@ -536,6 +589,12 @@ def build(config: Config, setup: RunSetup, constants: Constants) -> Decentralise
         shape = image_shape(setup.shape.num_features, chosen)
         augmenting = Augmenting(augmentation, shape)
     mixing, K = setup.mixing, setup.shape.num_clients
+    keeps = getattr(config, "merge", "mean") == "cached"
+    if keeps and K > MOST_KEPT:
+        raise ScenarioError(
+            f"algorithm.merge must be mean, age or replace with more than {MOST_KEPT} "
+            f"workers, got 'cached' with {K:,}, each with as many models; change it"
+        )
     one_way = setup.scenario.protocol.average == "push"
     return DecentralisedSgd(
         step_size=on_device(step_size),
@@ -548,6 +607,7 @@ def build(config: Config, setup: RunSetup, constants: Constants) -> Decentralise
         optimizer=rule_of(getattr(config, "optimizer", None)),
         augmenting=augmenting,
         forgets=getattr(config, "merge", "mean") == "replace",
+        keeps=keeps,
         num_messages=setup.timeline.num_registers - K if one_way else None,
     )
 

@@ -86,12 +86,16 @@ class Augmentation(Config):
 
 
 class _Merging(Decentralised):
-    merge: Literal["mean", "age", "replace"] = "mean"
+    merge: Literal["mean", "age", "replace", "cached"] = "mean"
     """How two models merge: their mean; or by weights in proportion to their ages, the
     steps that have gone into them, and then both have the age of the older one; or
     `replace`, where a model that is pushed takes the place of the receiver's own, so
-    that models walk at random. Source: Hegedűs, Danner and Jelasity, Decentralized
-    Learning Works (2021), section 3; Ormándi, Hegedűs and Jelasity (2013), RW."""
+    that models walk at random; or `cached`: the receiver keeps the last model of each
+    neighbour that it has heard of, and takes the mean of its own and all of these, for
+    which it stores K models. Source: Hegedűs, Danner and Jelasity, Decentralized
+    Learning Works (2021), section 3; Ormándi, Hegedűs and Jelasity (2013), RW; the
+    caches of gossipy's `CacheNeighNode`, which merges with one of them when it sends.
+    """
     optimizer: Optimizer | None = None
     """Each worker's own optimiser, of noisy gradients where there is noise; its moments
     are not averaged. By default plain SGD. Weight decay is `problem.l2`."""
@@ -117,10 +121,10 @@ class _Merging(Decentralised):
                 f"with average: {protocol.average}; leave it out",
                 ("algorithm", "merge"),
             )
-        if self.merge == "replace" and protocol.average != "push":
+        if self.merge in ("replace", "cached") and protocol.average != "push":
             raise LocatedError(
-                "algorithm.merge must be mean or age where two models become one, got "
-                "'replace'; take the protocol push_gossip",
+                f"algorithm.merge must be mean or age where two models become one, got "
+                f"{self.merge!r}; take the protocol push_gossip",
                 ("algorithm", "merge"),
             )
 

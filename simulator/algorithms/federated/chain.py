@@ -216,6 +216,8 @@ class ReceivePart(StagePart):
     """Changes contributions as they arrive: of a `ServerRow` and `Contributions`."""
 
     place: ClassVar[str] = "received"
+    keeps_bound: ClassVar[bool] = False
+    """Whether a client's contribution stays within the bound that it was clipped to."""
 
 
 class AggregatePart(StagePart):

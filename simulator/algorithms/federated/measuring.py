@@ -17,6 +17,7 @@ class EffectiveSize(ReceivePart):
 
     kind: Literal["effective_size"] = "effective_size"
     takes_sums: ClassVar[bool] = True
+    keeps_bound: ClassVar[bool] = True
 
     def start(self, problem: Any, weights: Any) -> Any:
         """Returns the sums of weights and of their squares: none so far."""
@@ -50,6 +51,7 @@ class Cosine(ReceivePart):
 
     kind: Literal["cosine"] = "cosine"
     takes_sums: ClassVar[bool] = True
+    keeps_bound: ClassVar[bool] = True
 
     def start(self, problem: Any, weights: Any) -> Any:
         """Returns the contribution before the first: none, zeros."""

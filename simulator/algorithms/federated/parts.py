@@ -383,6 +383,7 @@ class AsMoves(ReceivePart):
     """Takes sums of gradients as what clients moved: times their local step size."""
 
     kind: Literal["as_moves"] = "as_moves"
+    keeps_bound: ClassVar[bool] = True
     takes_sums: ClassVar[bool] = True
 
     def __call__(self, row: Any, contributions: Any, state: Any) -> tuple[Any, Any]:

@@ -63,6 +63,7 @@ def test_intervals_by_hand() -> None:
     assert np.isnan(b).all()  # no commit: no seconds, and not none
     shown = speeds.table(frame)
     assert shown is not None
+    assert shown["s a commit"].tolist() == ["3 [-9.706, 15.71]", speeds.UNKNOWN]
     assert shown["contributions/s"].tolist() == ["4 [-8.706, 16.71]", "0"]
     assert speeds.table(frame.iloc[:2]) is None  # single runs have no interval
 

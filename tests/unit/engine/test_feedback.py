@@ -347,6 +347,7 @@ def test_local_steps_that_cannot_change_are_refused(message: str) -> None:
 
 
 SIZE = {"kind": "norm_test", "most": 9}
+LIMITED = {"in_flight": 3, "in_flight_by": {"kind": "staleness", "target": 2}}
 WRONG: dict[str, dict[str, Any]] = {
     "refill must be at most in_flight": {
         "clients": {"selection": {"in_flight": 2, "refill": 3}}
@@ -395,6 +396,13 @@ WRONG: dict[str, dict[str, Any]] = {
     },
     "size must be within the bounds of size_by, 1 to 9": {
         "protocol": {"kind": "buffered", "size": 10, "size_by": SIZE}
+    },
+    "in_flight_by must be left out with refill and arrivals": {
+        "clients": {"selection": LIMITED | {"refill": 2}}
+    },
+    "in_flight_by must be left out for the protocol 'synchronous'": {
+        "protocol": {"kind": "synchronous"},
+        "clients": {"selection": LIMITED},
     },
     "size_by must be with a number of contributions": {
         "protocol": {"kind": "buffered", "window": 3, "size_by": SIZE}

@@ -16,7 +16,7 @@ from stalesim.simulator.timelines import replayed as replayed_module
 from stalesim.simulator.timelines.of_run import timeline
 from stalesim.simulator.timelines.replayed import RecordedTimeline, replayed
 from stalesim.simulator.timelines.saved import record
-from stalesim.simulator.trace import Study
+from stalesim.simulator.trace import Study, load
 from tests.property.whole import assert_alike, whole
 from tests.support import SGD, everything, scenario
 
@@ -85,7 +85,16 @@ def test_a_replay_gives_the_same_tables_bit_for_bit(name: str, tmp_path: Path) -
         assert ends[0][key] == ends[1][key]
 
 
-def test_faults_and_replicates_and_variants_are_replayed(tmp_path: Path) -> None:
+def test_faults_and_replicates_and_variants_are_replayed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reads: list[Path] = []
+
+    def counted(folder: Path) -> Study:
+        reads.append(folder)
+        return load(folder)
+
+    monkeypatch.setattr(replayed_module, "load", counted)
     varied = {"replicates": 2, "variants": {"a": {}, "b": {"server": {"service": {
         "law": "constant", "value": 0.1}}}}}  # fmt: skip
     study = scenario(FAULTS, varied)
@@ -93,6 +102,7 @@ def test_faults_and_replicates_and_variants_are_replayed(tmp_path: Path) -> None
     assert set(recorded.table("jobs")["outcome"]) >= {"LOST", "CRASHED"}
     tables = ("commits", "evaluations", "jobs", "incidents")
     assert_same(*both(study, tmp_path), *tables)
+    assert len(reads) == 1  # of four runs
 
 
 def test_rows_and_jobs_come_back_in_chunks_of_any_size(tmp_path: Path) -> None:

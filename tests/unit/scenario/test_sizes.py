@@ -194,6 +194,14 @@ ASKING = {
     },
     "clients": {"selection": {"in_flight": 3, "prefer": CHOICE}},
 }
+LIMITED = {
+    "clients": {
+        "selection": {
+            "in_flight": 3,
+            "in_flight_by": {"kind": "staleness", "target": 0.5, "every": 2},
+        }
+    }
+}
 FLAD = {"kind": "flad", "least_steps": 2}
 SIZED = {
     "protocol": {
@@ -277,6 +285,7 @@ TREES: dict[str, dict[str, Any]] = {
     "world": WORLD,
     "asking": merge(SGD, ASKING),
     "sizes by staleness, and a schedule of steps": merge(SGD, SIZED),
+    "jobs by staleness": merge(SGD, LIMITED),
     "sizes by norms": merge(SGD, NORMED),
     "steps by score": merge(SGD, SCORED),
     "quorum": merge(WORLD, {"protocol": QUORUM}),

@@ -2,6 +2,8 @@
 
 import json
 import pickle
+import re
+from dataclasses import replace
 from math import inf
 from pathlib import Path
 from typing import Any
@@ -11,8 +13,13 @@ import pytest
 
 from stalesim.simulator.config.errors import DataError
 from stalesim.simulator.laws.base import Population
+from stalesim.simulator.protocols import Asynchronous
 from stalesim.simulator.streams import Streams
+from stalesim.simulator.timeline import NO_COMMIT
+from stalesim.simulator.world.clients import Clients
 from stalesim.simulator.world.phone_traces import FedScaleTrace, FlashTrace
+from stalesim.simulator.world.workload import Workload
+from tests.support import everything, played
 
 FEDSCALE = {
     "7": {
@@ -54,6 +61,30 @@ def fedscale_is_active(trace: dict[str, Any], time: float) -> bool:
     norm = time % trace["finish_time"]
     ends = zip(trace["active"], trace["inactive"], strict=True)
     return any(start <= norm < end for start, end in ends)
+
+
+def test_converted_speeds_take_the_time_that_fedscale_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    phones = {"1": {"computation": 162.0, "communication": 5648.1}}
+    phones["7"] = {"computation": 8, "communication": 900}
+    text = Path("docs/how-to/stragglers.md").read_text(encoding="utf-8")
+    (code,) = re.findall(r"^```python\n# phones.py.*?^```$", text, re.DOTALL | re.M)
+    monkeypatch.chdir(tmp_path)
+    Path("CAPACITY.json").write_bytes(_text(phones))
+    exec(code.strip("`").removeprefix("python"), {})
+    entries = json.loads(Path("phones.yaml").read_text())["clients"]
+    clients = Clients(**entries, number=2)
+    work = Workload(upload_bytes=3000, download_bytes=5000, steps=4, samples=40)
+    plan = replace(played(Asynchronous(), clients, 2, commits=40), workload=work)
+    _, jobs, _ = everything(plan)
+    took = jobs.arrived_time - jobs.read_time
+    for number, phone in enumerate(phones.values()):
+        kbits = 8000 / 1024 * 8
+        expected = 120 * phone["computation"] / 1000 + kbits / phone["communication"]
+        mine = took[(jobs.client == number) & (jobs.commit != NO_COMMIT)]
+        assert mine.size
+        np.testing.assert_allclose(mine, expected, rtol=1e-9)
 
 
 def test_fedscale_repeats_by_each_phone(tmp_path: Path) -> None:

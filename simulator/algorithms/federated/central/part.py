@@ -8,7 +8,7 @@ from ....models.parts import ModelCounts
 from ....privacy.releases import CLIENT, Calibrated, Gaussian, Guarantee
 from ....privacy.secure_aggregation import SecureAggregation
 from ..chain import AggregatePart, AttackPart, Chained, ReceivePart, SendPart
-from ..parts import AsMoves, Clip, NoiseOptions, Weigh
+from ..parts import Clip, NoiseOptions, Weigh
 
 ROUNDS = "synchronous"
 """Protocol whose members of a commit are known before they work."""
@@ -75,7 +75,7 @@ class NoisyMean(NoiseOptions, AggregatePart):
                 "it",
             )
         for stage in method.stages:
-            changes = isinstance(stage, ReceivePart) and not isinstance(stage, AsMoves)
+            changes = isinstance(stage, ReceivePart) and not stage.keeps_bound
             if changes or isinstance(stage, AttackPart):
                 raise method.refusal(
                     stage,

@@ -1,0 +1,81 @@
+"""Jobs under way whose number follows from the staleness of what has arrived."""
+
+from abc import ABC, abstractmethod
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from ..config.parts import Part
+
+
+class Limit(ABC):
+    """How many jobs may be under way during one run."""
+
+    @abstractmethod
+    def arrived(self, staleness: int) -> int:
+        """Takes up a contribution.
+
+        Args:
+            staleness: Commits since it was read.
+
+        Returns:
+            Jobs that may be under way from now on.
+        """
+
+
+class Concurrency(Part):
+    """How many jobs may be under way, by those that have arrived: its options."""
+
+    @abstractmethod
+    def make(self, most: int) -> Limit:
+        """Returns the limit during one run.
+
+        Args:
+            most: Jobs under way at the start, and never more.
+        """
+
+
+class SteadyStaleness(Concurrency):
+    """Jobs under way that make contributions as stale as a target, on average.
+
+    With C jobs always under way and Z contributions a commit, the mean staleness is
+    (C - 1) / Z whatever the times, so that Z is known from what arrives, and the next
+    number is 1 + Z target, rounded, from 2 to `in_flight`; staleness that sums up to
+    nothing counts as one commit. After a change as many contributions are passed over
+    as jobs were under way, most of which had read before.
+
+    Source: Little's law over commits, as in `protocol.size_by: {kind: staleness}`; to
+    set the number by it follows from it, and is from no paper that we know.
+    """
+
+    kind: Literal["staleness"] = "staleness"
+    target: Annotated[float, Field(gt=0)]
+    """Mean staleness, commits."""
+    every: Annotated[int, Field(ge=1)] = 100
+    """Contributions of which the mean is taken."""
+
+    def make(self, most: int) -> Limit:
+        """Returns the limit during one run."""
+        return _Steady(self, most)
+
+
+class _Steady(Limit):
+    def __init__(self, config: SteadyStaleness, most: int) -> None:
+        self._config, self._most = config, most
+        self._jobs, self._passed_over = most, most
+        self._sum = self._number = 0
+
+    def arrived(self, staleness: int) -> int:
+        if self._passed_over:
+            self._passed_over -= 1
+            return self._jobs
+        self._sum += staleness
+        self._number += 1
+        if self._number == self._config.every:
+            before, mean = self._jobs, max(self._sum, 1) / self._number
+            self._sum = self._number = 0
+            wanted = 1 + (before - 1) * self._config.target / mean
+            self._jobs = min(max(round(min(wanted, self._most)), 2), self._most)
+            if self._jobs != before:
+                self._passed_over = max(before, self._jobs)
+        return self._jobs
