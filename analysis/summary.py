@@ -141,7 +141,11 @@ def notes(study: Study) -> list[str]:
     found += _words_on_privacy(study)
     if costs := taken_by_end(study):
         found.append(f"{', '.join(costs)}: taken by all clients by the end")
-    found += ["commits/real s: of the machine that ran this, not of the method", STOP, chance(study)]
+    found += [
+        "commits/real s: of the machine that ran this, not of the method",
+        STOP,
+        chance(study),
+    ]
     named = ((run.get("dataset"), run.get("scaling")) for run in study.manifest["runs"])
     found += words_on_data(named)
     if len(escapes(study)):

@@ -83,7 +83,15 @@ def test_run_writes_a_study_with_figures_and_a_closing_table(
     folder = tmp_path / "study"
     done = stalesim("run", scenario, "-o", folder, "-j", 2)
     assert done.returncode == 0, done.stderr
-    for word in ("async", "sync", "final", "stale", "MB", "commits/real s", "convergence"):
+    for word in (
+        "async",
+        "sync",
+        "final",
+        "stale",
+        "MB",
+        "commits/real s",
+        "convergence",
+    ):
         assert word in done.stdout
     study = load(folder)
     assert study.complete
