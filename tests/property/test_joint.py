@@ -114,10 +114,9 @@ def test_one_gradient_is_the_weighted_sum_of_gradients(
 ) -> None:
     problem, one_gradient, gradient = gradients_of(model, loss)
     draws = np.random.default_rng(random.getrandbits(32))
-    sizes = draws.integers(shape[1] + 1, size=shape[0]) * draws.integers(
-        4, size=shape[0]
-    )
-    sizes = np.minimum(sizes, shape[1])  # a quarter of them empty, half of them full
+    workers, width = shape
+    sizes = draws.integers(width + 1, size=workers) * draws.integers(4, size=workers)
+    sizes = np.minimum(sizes, width)  # a quarter of them empty, about as many full
     samples = np.full(shape, NO_SAMPLE, np.int32)
     for own, size in zip(samples, sizes, strict=True):
         own[:size] = draws.integers(len(problem.y), size=size)
