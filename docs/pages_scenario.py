@@ -7,6 +7,7 @@ import re
 import textwrap
 from collections import Counter
 from collections.abc import Iterator
+from functools import cache
 from itertools import pairwise
 from typing import Any
 
@@ -49,6 +50,7 @@ TYPES = {
 }
 
 
+@cache
 def scenario_keys() -> str:
     """Returns the reference of scenarios as Markdown."""
     from stalesim.simulator.config.catalogue import own
@@ -320,16 +322,22 @@ def _attribute_docstrings(cls: type | None) -> dict[str, str]:
     """Returns what stands under the attributes of a class and of those it inherits."""
     found: dict[str, str] = {}
     for one in reversed(cls.__mro__ if cls else ()):
-        if not one.__module__.startswith("stalesim."):
-            continue
-        tree = ast.parse(textwrap.dedent(inspect.getsource(one))).body[0]
-        body = tree.body if isinstance(tree, ast.ClassDef) else []
-        for before, after in pairwise(body):
-            if (
-                isinstance(before, ast.AnnAssign)
-                and isinstance(before.target, ast.Name)
-                and isinstance(after, ast.Expr)
-                and isinstance(after.value, ast.Constant)
-            ):
-                found[before.target.id] = inspect.cleandoc(str(after.value.value))
+        if one.__module__.startswith("stalesim."):
+            found |= _own_docstrings(one)
+    return found
+
+
+@cache  # to find a class in its file takes long
+def _own_docstrings(cls: type) -> dict[str, str]:
+    found: dict[str, str] = {}
+    tree = ast.parse(textwrap.dedent(inspect.getsource(cls))).body[0]
+    body = tree.body if isinstance(tree, ast.ClassDef) else []
+    for before, after in pairwise(body):
+        if (
+            isinstance(before, ast.AnnAssign)
+            and isinstance(before.target, ast.Name)
+            and isinstance(after, ast.Expr)
+            and isinstance(after.value, ast.Constant)
+        ):
+            found[before.target.id] = inspect.cleandoc(str(after.value.value))
     return found

@@ -33,29 +33,36 @@ SHARES = {"long": 40, "costly": 8}
 COSTLY = (
     # They compile programs.
     *("golden/*", "reference/*", "unit/algorithms/*", "unit/engine/*"),
-    *("unit/learning/*", "unit/models/*", "property/test_gradients.py"),
-    *("property/test_metamorphic_[cs]*.py", "property/test_worlds.py"),
+    *("unit/learning/*", "unit/models/*", "property/test_[gj]*.py"),
+    *("property/test_metamorphic_[cs]*.py", "property/test_w*.py"),
     *("unit/analysis/test_attacks_[lm]*.py", "unit/analysis/test_theory_mapa.py"),
     *("unit/privacy/test_[mn]*.py", "unit/test_*_runs.py"),
     *("unit/protocols/test_replayed.py", "unit/test_results.py"),
-    *("verification/test_compiled_runs.py", "verification/test_fedbcd_theory.py"),
-    *("verification/test_mapa_theory.py", "verification/test_observatory.py"),
+    # They compare with theory: compile, draw, or play many timelines.
+    "verification/*",
     # They run whole studies, or processes.
-    *("attacks/*", "unit/serving/*", "unit/studies/*", "unit/docs/test_words_page.py"),
-    *("unit/rollouts/test_players.py", "unit/scenario/test_*_page.py"),
-    *("unit/test_c[al]*.py", "unit/test_hostile.py", "unit/test_mutants.py"),
-    *("unit/test_*_command.py", "unit/test_tracking.py", "unit/test_wheel.py"),
-    "unit/testbed/test_gradients.py",
-    *("unit/analysis/test_claims_critical.py", "unit/scenario/test_own_before.py"),
-    "verification/test_claims_at_random.py",
-    # They play many timelines, or large ones, or read large files.
-    *("property/test_metamorphic_times.py", "unit/data/test_limits.py"),
-    *("unit/data/test_mimic.py", "unit/scenario/test_sizes.py"),
+    *("attacks/*", "unit/serving/*", "unit/studies/*", "unit/testbed/*"),
+    *("unit/analysis/test_claims_critical.py", "unit/analysis/test_exporting*.py"),
+    *("unit/analysis/test_phases.py", "unit/analysis/test_waste.py"),
+    *("unit/docs/test_words_page.py", "unit/rollouts/test_[cfp]*.py"),
+    *("unit/scenario/test_*_page.py", "unit/scenario/test_own_before.py"),
+    *("unit/test_anonymous.py", "unit/test_c[al]*.py", "unit/test_hostile.py"),
+    *("unit/test_*_command.py", "unit/test_loops.py", "unit/test_mutants.py"),
+    *("unit/test_t*.py", "unit/test_wheel.py"),
+    # They play many timelines, or large ones.
+    *("property/test_metamorphic_times.py", "unit/scenario/test_sizes.py"),
     *("unit/timelines/test_arrays.py", "unit/timelines/test_summary.py"),
-    *("verification/test_queueing.py", "verification/test_rollouts.py"),
+    # They read large files, or make them.
+    *("unit/data/test_arrow.py", "unit/data/test_bundled.py"),
+    *("unit/data/test_cifar10.py", "unit/data/test_l*.py"),
+    *("unit/data/test_mimic.py", "unit/data/test_nus_wide.py"),
+    *("unit/data/test_physionet2012.py", "unit/data/test_synthetic.py"),
     # They draw.
-    *("unit/analysis/test_figures.py", "unit/analysis/test_page.py"),
-    *("unit/analysis/test_utility.py", "unit/analysis/test_venues.py"),
+    *("unit/analysis/test_f[ai]*.py", "unit/analysis/test_heat.py"),
+    *("unit/analysis/test_page.py", "unit/analysis/test_racing.py"),
+    *("unit/analysis/test_style.py", "unit/analysis/test_swept.py"),
+    *("unit/analysis/test_timelines.py", "unit/analysis/test_utility.py"),
+    "unit/analysis/test_venues.py",
 )
 """Files of tests, but for those of the twins in NumPy, of which parts take turns."""
 NUMERICS = ("jax", "jaxlib")
@@ -69,6 +76,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    gc.disable()  # until all is imported, which stays
     keep_programs(config)
     if config.getoption("--without-jax"):
         loaded = [name for name in NUMERICS if name in sys.modules]
@@ -99,6 +107,14 @@ def keep_programs(config: pytest.Config) -> None:
     os.environ["JAX_COMPILATION_CACHE_DIR"] = str(cache.mkdir("compiled"))
     os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.1")
     os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "-1")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_finish() -> None:
+    """Spares each search for garbage the modules and tests, a million objects."""
+    gc.collect()
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.hookimpl(trylast=True)

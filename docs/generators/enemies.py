@@ -7,6 +7,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from generators.formulas import markdown
+from generators.methods import ranges
 from stalesim.analysis.claims.measured import read_csv
 from stalesim.analysis.figures import style
 from stalesim.analysis.figures.files import save_figure
@@ -66,18 +67,7 @@ def breakdown(results: Path, folder: Path) -> None:
     with style.context():
         figure = Figure(layout="constrained")
         axes = figure.add_subplot()
-        for number, (name, own) in enumerate(runs.groupby("variant", sort=False)):
-            found = own.groupby("share")["accuracy"].agg(["mean", "min", "max"])
-            spread = [found["mean"] - found["min"], found["max"] - found["mean"]]
-            axes.errorbar(
-                *(found.index, found["mean"], spread),
-                color=style.palette()[number % len(style.palette())],
-                fmt="o-" if number < len(style.palette()) else "s--",
-                capsize=2,
-                ms=3,
-                lw=1,
-                label=name,
-            )
+        ranges(axes, runs, "share", "accuracy")
         axes.set(xlabel="Share of enemies", ylabel="Final test accuracy")
         axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.15), ncols=3)
         save_figure(figure, folder / STUDY)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter
 
@@ -124,6 +125,29 @@ def pages(results: Path, docs: Path) -> dict[Path, str]:
     return found
 
 
+def ranges(axes: Axes, runs: pd.DataFrame, over: str, column: str) -> None:
+    """Draws mean and range of each variant's replicates over what was varied.
+
+    Args:
+        axes: Where they are drawn.
+        runs: A row per run: `variant`, and the other two columns.
+        over: Column of what was varied.
+        column: Column of the values.
+    """
+    for number, (name, own) in enumerate(runs.groupby("variant", sort=False)):
+        found = own.groupby(over)[column].agg(["mean", "min", "max"])
+        spread = [found["mean"] - found["min"], found["max"] - found["mean"]]
+        axes.errorbar(
+            *(found.index, found["mean"], spread),
+            color=style.palette()[number % len(style.palette())],
+            fmt="o-" if number < len(style.palette()) else "s--",
+            capsize=2,
+            ms=3,
+            lw=1,
+            label=name,
+        )
+
+
 def rates(results: Path, folder: Path) -> None:
     """Draws each variant's final loss over its rates: mean, least and largest.
 
@@ -143,18 +167,7 @@ def rates(results: Path, folder: Path) -> None:
             rate = runs["parameters"].map(
                 lambda each: sum(json.loads(str(each)).values())
             )
-            for number, (name, own) in enumerate(runs.groupby("variant", sort=False)):
-                found = own.groupby(rate)[METRIC].agg(["mean", "min", "max"])
-                spread = [found["mean"] - found["min"], found["max"] - found["mean"]]
-                axes.errorbar(
-                    *(found.index, found["mean"], spread),
-                    color=style.palette()[number % len(style.palette())],
-                    fmt="o-" if number < len(style.palette()) else "s--",
-                    capsize=2,
-                    ms=3,
-                    lw=1,
-                    label=name,
-                )
+            ranges(axes, runs.assign(rate=rate), "rate", METRIC)
             axes.set(xscale="log", yscale="log", title=title, xlabel="Rate")
             ticks = (2.3, 2.6, 3, 3.5) if "diloco" in study else (0.1, 0.2, 0.5, 1, 2)
             axes.set_yticks(ticks, [f"{tick:g}" for tick in ticks])

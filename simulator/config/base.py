@@ -72,6 +72,14 @@ def without(tree: dict[str, Any], **usual: Any) -> dict[str, Any]:
     return {k: v for k, v in tree.items() if usual.get(k, missing) != v}
 
 
+def younger(default: Any) -> Any:
+    """Returns a field that is written only where it differs from its default.
+
+    For entries that are younger than finished studies: see `without`.
+    """
+    return Field(default, exclude_if=lambda value: value == default)
+
+
 class LocatedError(ScenarioError):
     """A mistake in a known entry of a scenario.
 

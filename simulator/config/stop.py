@@ -1,11 +1,10 @@
 """Ends of a run."""
 
-from collections.abc import Callable
-from typing import Annotated, Any
+from typing import Annotated
 
-from pydantic import Field, model_serializer, model_validator
+from pydantic import Field, model_validator
 
-from .base import Config, LocatedError, without
+from .base import Config, LocatedError, younger
 
 Count = Annotated[int, Field(ge=1)]
 Seconds = Annotated[float, Field(gt=0)]
@@ -43,9 +42,9 @@ class Stop(Config):
     """Passes over the training data, of all clients together."""
     bytes: Count | None = None
     """Bytes that were sent, up and down."""
-    joules: Annotated[float, Field(gt=0)] | None = None
+    joules: Annotated[float, Field(gt=0)] | None = younger(None)
     """Energy that all clients have drawn, by `clients.watts`."""
-    price: Annotated[float, Field(gt=0)] | None = None
+    price: Annotated[float, Field(gt=0)] | None = younger(None)
     """What all clients have cost, by `clients.prices`."""
     target: dict[str, float] | None = None
     """A metric and its value, looked at in evaluations; with one of the above."""
@@ -56,10 +55,6 @@ class Stop(Config):
     def by_expenses(self) -> bool:
         """Whether it is an end by what clients take."""
         return self.joules is not None or self.price is not None
-
-    @model_serializer(mode="wrap")
-    def _as_before(self, dump: Callable[[Any], dict[str, Any]]) -> dict[str, Any]:
-        return without(dump(self), joules=None, price=None)
 
     @model_validator(mode="after")
     def _ends(self) -> "Stop":

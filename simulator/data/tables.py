@@ -1,7 +1,7 @@
 """The user's own tables: columns by name are features, a target, or groups of rows."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
@@ -10,11 +10,10 @@ from jaxtyping import Shaped
 from pydantic import (
     BeforeValidator,
     Field,
-    model_serializer,
     model_validator,
 )
 
-from ..config.base import Rule, without
+from ..config.base import Rule, younger
 from ..config.errors import DataError
 from ..storage.columns import Columns
 from . import arrays, groups, names
@@ -56,17 +55,13 @@ class Tabular(Data, ABC):
 
     label: str | None = None
     """Name of the column of classes, which are numbered in sorted order."""
-    target: Names | None = None
+    target: Names | None = younger(None)
     """In place of `label`: name of the column of numbers to predict, or of several."""
-    features: Names | None = None
+    features: Names | None = younger(None)
     """Names of the columns that a model gets; by default all others."""
-    groups: Names | None = None
+    groups: Names | None = younger(None)
     """Names of columns that are no features, but say what a row belongs to, such as a
     writer or a hospital: for the partition `natural`."""
-
-    @model_serializer(mode="wrap")
-    def _as_before(self, dump: Callable[["Tabular"], Any]) -> dict[str, Any]:
-        return without(dump(self), target=None, features=None, groups=None)
 
     @model_validator(mode="after")
     def _once(self) -> "Tabular":

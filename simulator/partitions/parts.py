@@ -1,13 +1,11 @@
 """The base of partitions by rows, and steps that several have in common."""
 
-from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from jaxtyping import Int
-from pydantic import model_serializer
 
-from ..config.base import NumClients, without
+from ..config.base import NumClients, younger
 from ..config.errors import ScenarioError
 from ..config.parts import Part
 from ..data.base import Dataset
@@ -31,12 +29,8 @@ class Horizontal(Part):
     family: ClassVar[str] = "horizontal"
     clients: NumClients
     """Number of clients."""
-    pairing: Pairing | None = None
+    pairing: Pairing | None = younger(None)
     """Which client has which share, by how long it computes; by default as it comes."""
-
-    @model_serializer(mode="wrap")
-    def _as_before(self, dump: Callable[[Any], dict[str, Any]]) -> dict[str, Any]:
-        return without(dump(self), pairing=None)
 
     @property
     def by_number(self) -> bool:

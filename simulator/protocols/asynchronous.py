@@ -1,12 +1,11 @@
 """Asynchronous: each client's contribution is applied when it arrives."""
 
 from collections import deque
-from collections.abc import Callable
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Field, model_serializer, model_validator
+from pydantic import Field, model_validator
 
-from ..config.base import LocatedError, without
+from ..config.base import LocatedError, younger
 from ..recorders.recorder import Batch, Recorder
 from ..recorders.single import SingleRecorder
 from ..timeline import Outcome
@@ -34,15 +33,11 @@ class Asynchronous(Protocol):
     """Largest staleness of a contribution, in commits (inclusive)."""
     beyond: Literal["reject", "stop", "wait"] = "reject"
     """Treatment of arrivals beyond the bound."""
-    warm_up: bool = False
+    warm_up: bool = younger(False)
     """Whether contributions gather, without a commit, until everyone has sent one."""
-    restarts: bool = False
+    restarts: bool = younger(False)
     """Whether all jobs under way are stopped, and everyone begins again, as soon as
     each client has contributed since the last time (THROTTLE's rounds)."""
-
-    @model_serializer(mode="wrap")
-    def _as_before(self, dump: Callable[[Any], dict[str, Any]]) -> dict[str, Any]:
-        return without(dump(self), warm_up=False, restarts=False)
 
     @model_validator(mode="after")
     def _restarts_alone(self) -> "Asynchronous":

@@ -1,12 +1,11 @@
 """Buffered: contributions gather in the server's buffer and are applied together."""
 
-from collections.abc import Callable
 from math import ceil
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Field, model_serializer, model_validator
+from pydantic import Field, model_validator
 
-from ..config.base import LocatedError, without
+from ..config.base import LocatedError, younger
 from ..config.catalogue import AnyPart
 from ..recorders.recorder import Recorder
 from ..world.answers import Asking
@@ -35,17 +34,13 @@ class Buffered(Protocol):
     timed: ClassVar[tuple[str, ...]] = ("window", "grace")
     size: Scheduled | None = None
     """Contributions with which the buffer is applied."""
-    size_by: Annotated[Any, AnyPart("buffer_sizes")] | None = None
+    size_by: Annotated[Any, AnyPart("buffer_sizes")] | None = younger(None)
     """Rule by which the size changes, from `size` on."""
     window: Annotated[float, Field(gt=0)] | None = None
     """Virtual seconds after which it is applied, where anything is in it."""
-    grace: Annotated[float, Field(ge=0)] | None = None
+    grace: Annotated[float, Field(ge=0)] | None = younger(None)
     """Virtual seconds after the first arrival in the buffer after which it is applied;
     its clients wait for the new version (asynchronous DiLoCo)."""
-
-    @model_serializer(mode="wrap")
-    def _as_before(self, dump: Callable[[Any], dict[str, Any]]) -> dict[str, Any]:
-        return without(dump(self), grace=None, size_by=None)
 
     @model_validator(mode="after")
     def _one_rule(self) -> "Buffered":

@@ -1,12 +1,11 @@
 """Synchronous: round after round, each as long as its slowest client."""
 
-from collections.abc import Callable
 from math import inf
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Field, model_serializer, model_validator
+from pydantic import Field, model_validator
 
-from ..config.base import LocatedError, without
+from ..config.base import LocatedError, younger
 from ..config.catalogue import AnyPart
 from ..recorders.recorder import Recorder
 from ..streams import Purpose
@@ -34,11 +33,11 @@ class Synchronous(Protocol):
     common_batch: ClassVar[bool] = True
     deadline: Annotated[float, Field(gt=0)] | None = None
     """Virtual seconds after which a round ends with those who have arrived."""
-    deadline_by: Annotated[Any, AnyPart("deadlines")] | None = None
+    deadline_by: Annotated[Any, AnyPart("deadlines")] | None = younger(None)
     """Rule by which the deadline follows from arrivals, in place of `deadline`."""
     wait_for: Scheduled | None = None
     """Arrivals with which a round ends, where more are asked (over-selection)."""
-    late: Literal["stop", "reject"] | None = None
+    late: Literal["stop", "reject"] | None = younger(None)
     """Treatment of jobs under way at the end of a round. `stop`, usual with
     `clients.selection`: they are stopped at once, and their clients may be asked again
     in the next round. `reject`, usual where everyone is asked: they run to their end,
@@ -46,10 +45,6 @@ class Synchronous(Protocol):
     take part in no other round, which asks fewer by their number."""
     timeout: Annotated[float, Field(gt=0)] | None = None
     """Virtual seconds after which the server gives up a client that has left."""
-
-    @model_serializer(mode="wrap")
-    def _as_before(self, dump: Callable[[Any], dict[str, Any]]) -> dict[str, Any]:
-        return without(dump(self), late=None, deadline_by=None)
 
     @model_validator(mode="after")
     def _some_are_late(self) -> "Synchronous":

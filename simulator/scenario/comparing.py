@@ -11,9 +11,9 @@ from collections.abc import Iterator, Mapping
 from typing import Annotated, Any
 
 import numpy as np
-from pydantic import BeforeValidator, Field, model_serializer, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
-from ..config.base import Config, LocatedError, without
+from ..config.base import Config, LocatedError, younger
 from ..config.text import shown, suggestion
 from .grid import MOST, ZIPPED, Range, short
 from .study import replace
@@ -104,12 +104,8 @@ class Compare(Config):
     """What the tuning of each variant may cost, the same for all."""
     replicates: Annotated[int, Field(ge=1)] = 5
     """Replicates of each trial; their seeds are others than those that judge."""
-    found: dict[str, Choice] | None = None
+    found: dict[str, Choice] | None = younger(None)
     """Choices of all variants; written by `stalesim run`."""
-
-    @model_serializer(mode="wrap")
-    def _as_written(self, dump: Any) -> dict[str, Any]:
-        return without(dump(self), found=None)
 
     def space(self, variant: str) -> Space:
         """Returns what is searched for a variant."""

@@ -3,7 +3,7 @@
 A YAML file is read into these classes, and a Python program builds them.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import pairwise
 from typing import Annotated, Any, Literal
 
@@ -11,13 +11,12 @@ from pydantic import (
     AfterValidator,
     BeforeValidator,
     Field,
-    model_serializer,
     model_validator,
 )
 
 from .. import metrics
 from ..claims import AnyClaim
-from ..config.base import Config, LocatedError, without
+from ..config.base import Config, LocatedError, younger
 from ..config.catalogue import AnyName, AnyPart, parts
 from ..config.functions import FunctionName
 from ..config.named import NamedPart
@@ -55,7 +54,7 @@ class Problem(Config):
     """Which client has which rows or columns."""
     model: Annotated[Any, AnyPart("models")] = Linear()
     """Model that is learned."""
-    work: FunctionName | None = None
+    work: FunctionName | None = younger(None)
     """A function of your own, `"module:function"`, that makes the clients' gradients in
     any framework, in place of the model's: of weights, client, job and rows it returns
     a message and a mapping that has `loss`."""
@@ -66,22 +65,18 @@ class Problem(Config):
     `squared` is of targets that are numbers, `binary` of several zeros and ones a row.
     `"module:function"` is a function of your own: outputs and targets, rows first, to a
     loss of each row. Classes of frames or tokens count one by one."""
-    loss_unit: Annotated[str, Field(min_length=1, max_length=20)] | None = None
+    loss_unit: Annotated[str, Field(min_length=1, max_length=20)] | None = younger(None)
     """Unit of the loss in tables and figures, such as `mm²`. Likelihoods are in nats;
     other losses have none, unless one is given here."""
     reduction: Literal["mean", "sum"] = "mean"
     """How the losses of a batch combine (VAFL, V-11)."""
     l2: Annotated[float, Field(ge=0)] = 0.0
     """Coefficient a of the regulariser a/2 * |w|^2 of each client's weights (V-12)."""
-    server: ServerModel | None = None
+    server: ServerModel | None = younger(None)
     """A network at the server over what parties send; by default they send logits,
     which are added up (V-13)."""
     transfer: Transfer | None = None
     """Federated transfer learning between two parties, the last one with the labels."""
-
-    @model_serializer(mode="wrap")
-    def _as_before(self, dump: Callable[["Problem"], Any]) -> dict[str, Any]:
-        return without(dump(self), server=None, loss_unit=None, work=None)
 
     def named_parts(self) -> tuple[NamedPart, ...]:
         """Returns the loss."""
@@ -168,7 +163,7 @@ class Engine(Config):
     the work of independent rows at once, on all cores that no other run takes."""
     precision: Literal["float32", "float64"] = "float32"
     """Type of all numbers of the device."""
-    compute_dtype: Literal["bfloat16"] | None = None
+    compute_dtype: Literal["bfloat16"] | None = younger(None)
     """Shorter type in which networks compute outputs and gradients, also where they are
     measured; weights, optimisers, losses and messages stay in `precision`."""
     chunk: Annotated[int, Field(ge=1)] = 4096
@@ -183,10 +178,6 @@ class Engine(Config):
                 ("compute_dtype",),
             )
         return self
-
-    @model_serializer(mode="wrap")
-    def _as_before(self, dump: Callable[[Any], dict[str, Any]]) -> dict[str, Any]:
-        return without(dump(self), compute_dtype=None)
 
 
 def _rising(looks: tuple[int, ...]) -> tuple[int, ...]:
@@ -231,14 +222,10 @@ class Scenario(BaseScenario):
     ] = ()
     """Replicates at which its claims are judged while more are added; written by
     `stalesim run --until-decided`. With none the number of replicates was fixed."""
-    tune: tuning.Tune | None = None
+    tune: tuning.Tune | None = younger(None)
     """A search of the best values of some entries, by `stalesim tune`."""
-    compare: comparing.Compare | None = None
+    compare: comparing.Compare | None = younger(None)
     """Tunes each variant before it is judged, at an equal budget and by other seeds."""
-
-    @model_serializer(mode="wrap")
-    def _as_before(self, dump: Callable[["Scenario"], Any]) -> dict[str, Any]:
-        return without(dump(self), tune=None, compare=None)
 
     @model_validator(mode="before")
     @classmethod

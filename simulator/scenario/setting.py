@@ -8,7 +8,6 @@ from pydantic import (
     Field,
     FieldSerializationInfo,
     field_serializer,
-    model_serializer,
     model_validator,
 )
 
@@ -17,7 +16,7 @@ from ..config.base import (
     Config,
     LocatedError,
     RecordingPath,
-    without,
+    younger,
 )
 from ..config.catalogue import AnyPart
 from ..config.parts import tag
@@ -294,13 +293,9 @@ class Job(Config):
     """Number of local steps."""
     samples: Count = 1
     """Samples of all steps together."""
-    flops: Annotated[float, Field(gt=0)] | None = None
+    flops: Annotated[float, Field(gt=0)] | None = younger(None)
     """Floating-point operations of the gradient of one sample, for `compute_per: flop`;
     where there is a problem, they are counted from its model."""
-
-    @model_serializer(mode="wrap")
-    def _as_before(self, dump: Callable[[Any], dict[str, Any]]) -> dict[str, Any]:
-        return without(dump(self), flops=None)
 
 
 class WorldScenario(BaseScenario):

@@ -4,16 +4,16 @@ A way is one class: its options, checks, and what it makes: the presence of one 
 and of the arrays of many.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from math import inf
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import numpy as np
 from jaxtyping import Float
-from pydantic import Field, model_serializer
+from pydantic import Field
 
-from ..config.base import FilePath, without
+from ..config.base import FilePath, younger
 from ..config.errors import DataError, ScenarioError
 from ..config.parts import Part
 from ..laws.base import AnyLaw, Population, check_cycle
@@ -102,13 +102,9 @@ class Traced(Availability):
     kind: Literal["trace"] = "trace"
     path: FilePath
     """File with the intervals."""
-    period: Annotated[float, Field(gt=0)] | None = None
+    period: Annotated[float, Field(gt=0)] | None = younger(None)
     """Virtual seconds after which the file begins again, as traces of a week do; by
     default a client is gone after its last interval."""
-
-    @model_serializer(mode="wrap")
-    def _as_before(self, dump: Callable[["Traced"], Any]) -> dict[str, Any]:
-        return without(dump(self), period=None)
 
     def make(self, population: Population) -> Presence:
         """Reads the intervals.

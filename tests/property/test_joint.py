@@ -1,6 +1,6 @@
 """One gradient of the workers of a row, against their gradients one by one."""
 
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import jax
@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from stalesim.simulator.algorithms import client_work
 from stalesim.simulator.algorithms.federated import joint
-from stalesim.simulator.simulation import Prepared
 from stalesim.simulator.timeline import NO_SAMPLE, NO_WORKER
 from tests.property.test_worlds import worlds
 from tests.runs import execute, prepared
@@ -89,38 +88,44 @@ def test_messages_that_are_needed_one_by_one_are_made_so(family: str) -> None:
     assert end["joint"] is False
 
 
+SHAPES = (1, 90), (7, 9), (5, 13), (9, 20)
+"""Workers and samples: more than a block of one's own; one block; several, the last of
+them with fewer workers, or not. Each shape is compiled."""
+
+
 @cache
-def problem_of(model: str, loss: str) -> Prepared:
+def gradients_of(model: str, loss: str) -> tuple[Any, Any, Any]:
+    """Returns a problem, and what gives one gradient of it or those of workers."""
     kinds = {"model": {"kind": model}, "reduction": loss, "l2": 0.01}
-    return prepared(SGD, ROUNDS, DOUBLE, {"problem": kinds})
+    problem = prepared(SGD, ROUNDS, DOUBLE, {"problem": kinds}).problem
+    both = (joint.gradient, client_work.gradient_of)
+    return problem, *(jax.jit(partial(function, problem)) for function in both)
 
 
 @settings(max_examples=25, deadline=None, derandomize=True)
 @given(
     st.sampled_from(["linear", "dense"]),
     st.sampled_from(["mean", "sum"]),
-    st.lists(st.integers(0, 90), min_size=1, max_size=9),
+    st.sampled_from(SHAPES),
     st.randoms(use_true_random=False),
 )
 def test_one_gradient_is_the_weighted_sum_of_gradients(
-    model: str, loss: str, sizes: list[int], random: Any
+    model: str, loss: str, shape: tuple[int, int], random: Any
 ) -> None:
-    problem, width = problem_of(model, loss).problem, max(*sizes, 1)
+    problem, one_gradient, gradient = gradients_of(model, loss)
     draws = np.random.default_rng(random.getrandbits(32))
-    samples = np.full((len(sizes), width), NO_SAMPLE, np.int32)
+    workers, width = shape
+    sizes = draws.integers(width + 1, size=workers) * draws.integers(4, size=workers)
+    sizes = np.minimum(sizes, width)  # a quarter of them empty, about as many full
+    samples = np.full(shape, NO_SAMPLE, np.int32)
     for own, size in zip(samples, sizes, strict=True):
         own[:size] = draws.integers(len(problem.y), size=size)
-    factors = np.where(np.array(sizes) > 0, draws.uniform(0, 2, len(sizes)), 0.0)
+    factors = np.where(sizes > 0, draws.uniform(0, 2, len(sizes)), 0.0)
     with jax.enable_x64(True):
         weights = problem.registers(1, problem.start(jax.random.key(0)))[0]
         weights = weights + jnp.asarray(draws.normal(size=weights.shape) / 9)
-        losses, total = joint.gradient(
-            problem, weights, *map(jnp.asarray, (samples, factors))
-        )
-        found = [
-            client_work.gradient_of(problem, weights, jnp.asarray(own))
-            for own in samples
-        ]
+        losses, total = one_gradient(weights, *map(jnp.asarray, (samples, factors)))
+        found = [gradient(weights, jnp.asarray(own)) for own in samples]
     np.testing.assert_allclose(losses, [loss for loss, _ in found], 1e-12)
     expected = sum(f * np.asarray(g) for f, (_, g) in zip(factors, found, strict=True))
     np.testing.assert_allclose(total, expected, 1e-9, 1e-12)

@@ -8,12 +8,12 @@ docs/decisions.md. Lian, Zhang, Zhang, Hsieh, Zhang and Liu, D-PSGD (2017); Lian
 Zhang and Liu, AD-PSGD (2018).
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Field, model_serializer, model_validator
+from pydantic import Field, model_validator
 
-from ...config.base import Config, LocatedError, without
+from ...config.base import Config, LocatedError, younger
 from ...config.errors import ScenarioError
 from ...config.parts import tag
 from ...models.parts import ModelCounts
@@ -96,15 +96,11 @@ class _Merging(Decentralised):
     Learning Works (2021), section 3; Ormándi, Hegedűs and Jelasity (2013), RW; the
     caches of gossipy's `CacheNeighNode`, which merges with one of them when it sends.
     """
-    optimizer: Optimizer | None = None
+    optimizer: Optimizer | None = younger(None)
     """Each worker's own optimiser, of noisy gradients where there is noise; its moments
     are not averaged. By default plain SGD. Weight decay is `problem.l2`."""
-    augmentation: Augmentation | None = None
+    augmentation: Augmentation | None = younger(None)
     """Random changes of the images of a batch."""
-
-    @model_serializer(mode="wrap")
-    def _as_before(self, dump: Callable[[Any], dict[str, Any]]) -> dict[str, Any]:
-        return without(dump(self), optimizer=None, augmentation=None)
 
     def check(self, problem: Any, protocol: Any) -> None:
         """Refuses merging by age where all average at once, and changes of no image."""

@@ -5,13 +5,13 @@ Privacy for Edge Intelligence; decisions (M-) are in docs/decisions.md.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
-from pydantic import Field, model_serializer, model_validator
+from pydantic import Field, model_validator
 
-from ...config.base import LocatedError, without
+from ...config.base import LocatedError, younger
 from ...config.errors import ScenarioError
 from ...privacy.releases import SAMPLE, Guarantee, Pure
 from ..part import (
@@ -212,14 +212,10 @@ class Audp(_Private):
 
     kind: Literal["audp"] = "audp"
     made_by: ClassVar[str] = "stalesim.simulator.algorithms.edge_cloud.kernel:build"
-    rate: Literal["equation_10", "equation_11"] = "equation_10"
+    rate: Literal["equation_10", "equation_11"] = younger("equation_10")
     """Step size: that of Theorem 2 and Table II, or the one of equation 11, which has
     (tau_max + 1)^2 + 1 for tau_max + 1 and by which the bound loses its log T, as
     Remark 2 needs it (M-21)."""
-
-    @model_serializer(mode="wrap")
-    def _as_before(self, dump: Callable[["Audp"], Any]) -> dict[str, Any]:
-        return without(dump(self), rate="equation_10")
 
     @model_validator(mode="after")
     def _one_step(self) -> "Audp":
@@ -247,14 +243,10 @@ class Mapa(_Private):
     """Reduction ratio of the sensitivity."""
     gap: Positive = 50.0
     """f(x_1) - f(x*) in the length of a stage, eq. 15 (M-04)."""
-    stage_rule: Literal["theta", "bound"] = "theta"
+    stage_rule: Literal["theta", "bound"] = younger("theta")
     """Sensitivity after a stage (M-07): theta times that before, as in line 15 of the
     algorithm, or by Table II 2 / b times the root of the squared norm that the bound of
     Theorem 4 leaves, 2 Delta_b / (P (tau_max + 1)). They differ where P is clamped."""
-
-    @model_serializer(mode="wrap")
-    def _as_before(self, dump: Callable[["Mapa"], Any]) -> dict[str, Any]:
-        return without(dump(self), stage_rule="theta")
 
     def messages(self, shape: ProblemShape, *, common: bool) -> tuple[Message, ...]:
         """Returns the messages of one contribution; with the model, a sensitivity."""

@@ -1,11 +1,10 @@
 """Vertical learning with local steps between exchanges. No JAX in here."""
 
-from collections.abc import Callable
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Field, model_serializer
+from pydantic import Field
 
-from ...config.base import LocatedError, without
+from ...config.base import LocatedError, younger
 from ...privacy.encryption import Encryption
 from ..optimizers.part import Optimizer, programs
 from ..part import FLOAT_BYTES, Algorithm, Message, ProblemShape
@@ -40,13 +39,9 @@ class BlockDescent(Algorithm):
     transfers: ClassVar[bool] = True
     encryption: Encryption | None = None
     """Cost of encrypting the exchange, which changes no number of the model."""
-    optimizer: Optimizer | None = None
+    optimizer: Optimizer | None = younger(None)
     """Each party's own optimiser of its local steps, whose state is kept. By default
     plain SGD."""
-
-    @model_serializer(mode="wrap")
-    def _as_before(self, dump: Callable[["BlockDescent"], Any]) -> dict[str, Any]:
-        return without(dump(self), optimizer=None)
 
     @property
     def batches_per_job(self) -> int:

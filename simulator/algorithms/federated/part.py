@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeVar
 
 from pydantic import model_serializer, model_validator
 
-from ...config.base import LocatedError, without
+from ...config.base import LocatedError, without, younger
 from ...privacy.secure_aggregation import SecureAggregation
 from ..optimizers.part import ServerOptimizer, with_steps
 from ..part import StepSize
@@ -59,15 +59,11 @@ class Mechanism(NoiseOptions):
     """C, l2 norm."""
     clip: Literal["sample", "contribution"] = "sample"
     """Object of the clipping: each sample's gradient, or all that a client sends."""
-    at: Literal["client", "server"] = "client"
+    at: Literal["client", "server"] = younger("client")
     """Who adds noise: each client to what it sends, or the server, of scale
     `multiplier` times C, to the sum of a commit of clipped contributions."""
-    secure: SecureAggregation | None = None
+    secure: SecureAggregation | None = younger(None)
     """Cost of secure aggregation, with noise of the server; by default none."""
-
-    @model_serializer(mode="wrap")
-    def _as_before(self, dump: Callable[[Any], dict[str, Any]]) -> dict[str, Any]:
-        return without(dump(self), at="client", secure=None)
 
     @model_validator(mode="after")
     def _server_sums(self) -> "Mechanism":

@@ -7,9 +7,9 @@ scenario does not import JAX.
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple
 
-from pydantic import Field, model_serializer
+from pydantic import Field
 
-from ...config.base import Quantity, without
+from ...config.base import Quantity, younger
 from ...config.catalogue import AnyPart
 from ...config.errors import ScenarioError
 from ...config.expressions import per_client
@@ -159,12 +159,8 @@ class InverseWeight(StalenessWeight):
 
     kind: Literal["inverse"] = "inverse"
     at_most_one: ClassVar[bool] = True
-    concurrency: Annotated[int, Field(ge=1)] = 1
+    concurrency: Annotated[int, Field(ge=1)] = younger(1)
     """c."""
-
-    @model_serializer(mode="wrap")
-    def _as_before(self, dump: Callable[[Any], dict[str, Any]]) -> dict[str, Any]:
-        return without(dump(self), concurrency=1)
 
     @staticmethod
     def factor(row: Weighed, concurrency: Any) -> Any:

@@ -1,13 +1,12 @@
 """Policy gradients of samples of older versions. No JAX in here."""
 
-from collections.abc import Callable
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from jaxtyping import Int
-from pydantic import Field, model_serializer, model_validator
+from pydantic import Field, model_validator
 
-from ...config.base import LocatedError, without
+from ...config.base import LocatedError, younger
 from ...learning.sampler import Sampler
 from ..optimizers.part import Optimizer
 from ..part import Algorithm, Batch, Message, ProblemShape
@@ -73,14 +72,10 @@ class PolicyGradient(Algorithm):
     is that over G - 1 for a group of G, as in `torch.std` in verl."""
     optimizer: Optimizer | None = None
     """Optimiser of the trainer; by default the gradient is the direction."""
-    supervised_steps: Annotated[int, Field(ge=0)] = 0
+    supervised_steps: Annotated[int, Field(ge=0)] = younger(0)
     """Steps on right classes or answers before version 0, as in fine-tuning before
     reinforcement: Adam at 0.003 on the mean log-likelihood of 64 training rows each.
     They are the same for all policies of a seed, and take no virtual time."""
-
-    @model_serializer(mode="wrap")
-    def _as_before(self, dump: Callable[["PolicyGradient"], Any]) -> dict[str, Any]:
-        return without(dump(self), supervised_steps=0)
 
     @model_validator(mode="after")
     def _limits_fit(self) -> "PolicyGradient":

@@ -1,11 +1,10 @@
 """VAFL's options, and what its messages weigh. No JAX here."""
 
-from collections.abc import Callable
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Field, model_serializer, model_validator
+from pydantic import Field, model_validator
 
-from ...config.base import Config, LocatedError, Rule, without
+from ...config.base import Config, LocatedError, Rule, younger
 from ...privacy.releases import Calibrated
 from ..optimizers.part import Optimizer, programs
 from ..part import (
@@ -71,7 +70,7 @@ class Perturbation(Config):
 
     std: Annotated[float, Field(ge=0)] | None = None
     """Standard deviation of the noise."""
-    hidden: HiddenNoise | None = None
+    hidden: HiddenNoise | None = younger(None)
     """Noise inside the layers before the last."""
     mu: Positive | None = None
     """Level of Gaussian differential privacy that the noise is calculated for."""
@@ -83,10 +82,6 @@ class Perturbation(Config):
     accountant: Literal["gdp_uniform", "gdp_poisson", "gdp_linear"] = "gdp_uniform"
     """V-18: the central-limit form for fixed-size batches, for Poisson batches, or the
     paper's linear rule, which under-noises."""
-
-    @model_serializer(mode="wrap")
-    def _as_before(self, dump: Callable[["Perturbation"], Any]) -> dict[str, Any]:
-        return without(dump(self), hidden=None)
 
     @model_validator(mode="after")
     def _one_way(self) -> "Perturbation":
@@ -122,7 +117,7 @@ class Vafl(Algorithm):
     """V-08: a query is answered at the server model before its update, or after."""
     perturbation: Perturbation | None = None
     """Noise on the embeddings that are uploaded."""
-    optimizer: Optimizer | None = None
+    optimizer: Optimizer | None = younger(None)
     """Each party's own optimiser, and the server's of its model; their states are kept.
     By default plain SGD."""
 
@@ -131,10 +126,6 @@ class Vafl(Algorithm):
         *("asynchronous", "bounded", "t_synchronous", "synchronous", "centralised"),
     )
     stores_embeddings: ClassVar[bool] = True
-
-    @model_serializer(mode="wrap")
-    def _as_before(self, dump: Callable[["Vafl"], Any]) -> dict[str, Any]:
-        return without(dump(self), optimizer=None)
 
     @property
     def step_sizes(self) -> tuple[StepSize | None, ...]:

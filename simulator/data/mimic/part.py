@@ -3,13 +3,12 @@
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from jaxtyping import Float64, Int
-from pydantic import model_serializer
 
-from ...config.base import without
+from ...config.base import younger
 from ...config.errors import DataError
 from ...storage import files, table
 from ...storage.published import Published
@@ -48,13 +47,9 @@ class Mimic(Data):
     source: Literal["auto", "csv", "standin"] = "auto"
     """Files that are read, by their form; `auto` takes what is there."""
     scale: Scale = "standard"
-    features: Literal["statistics", "hourly"] = "statistics"
+    features: Literal["statistics", "hourly"] = younger("statistics")
     """`statistics`: 714 statistics of 17 variables; `hourly`: 48 hours of 34 features,
     hour after hour."""
-
-    @model_serializer(mode="wrap")
-    def _as_before(self, dump: Callable[["Mimic"], Any]) -> dict[str, Any]:
-        return without(dump(self), features="statistics")
 
     def make(self) -> Dataset:
         """Returns 714 statistics of 17 variables, class 1 for a death in hospital.

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_serializer, model_validator
 
-from ...config.base import Config, without
+from ...config.base import Config, younger
 from ...config.functions import FunctionName, UserFunction
 from ...config.named import function_at
 from ...data.base import Field as Input
@@ -40,7 +40,7 @@ class ServerModel(Config):
     lays all vectors end to end."""
     hidden: tuple[Count, ...] = ()
     """Units of each hidden layer; without any, one layer gives the logits."""
-    build: FunctionName | None = None
+    build: FunctionName | None = younger(None)
     """A JAX model of your own in place of `combine` and `hidden`: `"module:function"`,
     as in `problem.model.build`. Its rows are what the parties send of a sample,
     `[parties, width]`, or of several views `[parties, views, width]`."""
@@ -55,11 +55,9 @@ class ServerModel(Config):
         return self
 
     @model_serializer(mode="wrap")
-    def _as_before(self, dump: Callable[["ServerModel"], Any]) -> dict[str, Any]:
-        written = dump(self)
-        if self.build is not None:
-            return {k: v for k, v in written.items() if k not in ("combine", "hidden")}
-        return without(written, build=None)
+    def _one_network_written(self, dump: Callable[[Any], Any]) -> dict[str, Any]:
+        other = () if self.build is None else ("combine", "hidden")
+        return {key: value for key, value in dump(self).items() if key not in other}
 
     @property
     def num_sent(self) -> int:

@@ -1,14 +1,13 @@
 """Hierarchy: clients average at their edge, edges at a cloud, at as many levels."""
 
-from collections.abc import Callable
 from fractions import Fraction
 from math import prod
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
-from pydantic import Field, model_serializer, model_validator
+from pydantic import Field, model_validator
 
-from ...config.base import LocatedError, without
+from ...config.base import LocatedError, younger
 from ...laws.base import AnyLaw
 from ...recorders.recorder import Recorder
 from ...world.clients import Clients, Server
@@ -50,16 +49,12 @@ class Hierarchy(GatheringRounds):
     """Law of virtual seconds from an edge to the cloud."""
     download: AnyLaw | None = None
     """Law of virtual seconds from the cloud to an edge."""
-    edge: Literal["synchronous", "asynchronous"] = "synchronous"
+    edge: Literal["synchronous", "asynchronous"] = younger("synchronous")
     """Whether an edge waits for all of its clients, or merges each one's model as it
     comes, which then is a round of it; for edges that are right above clients."""
-    within: "Hierarchy | None" = None
+    within: "Hierarchy | None" = younger(None)
     """The hierarchy of which each edge is the cloud; none where clients are under it. A
     round of the edge is then one model that it makes of those of its own edges."""
-
-    @model_serializer(mode="wrap")
-    def _as_before(self, dump: Callable[[Any], dict[str, Any]]) -> dict[str, Any]:
-        return without(dump(self), within=None, edge="synchronous")
 
     @model_validator(mode="after")
     def _edge_of_clients(self) -> "Hierarchy":

@@ -4,14 +4,13 @@
 batches of them, `weights` says how a new version gets to the slots.
 """
 
-from collections.abc import Callable
 from math import isfinite
 from typing import Annotated, Any, Literal
 
 import numpy as np
-from pydantic import AfterValidator, Field, model_serializer, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
-from ...config.base import Config, LocatedError, Quantity, without
+from ...config.base import Config, LocatedError, Quantity, younger
 from ...config.errors import ScenarioError
 from ...config.expressions import per_client
 from ...laws import Constant
@@ -83,14 +82,10 @@ class Generation(Config):
     default slots never wait."""
     failures: SlotFailures | None = None
     """Failures of slots."""
-    retry_length: Literal["kept", "redrawn"] = "kept"
+    retry_length: Literal["kept", "redrawn"] = younger("kept")
     """Length of a sample that is made again after an abort, a failure or a drop: its
     own, or a new one by the law of `tokens`. With new ones long samples are stopped
     until they come out short, so that trained lengths are biased."""
-
-    @model_serializer(mode="wrap")
-    def _written(self, dump: Callable[["Generation"], Any]) -> dict[str, Any]:
-        return without(dump(self), retry_length="kept")
 
     @property
     def num_slots(self) -> int:
@@ -189,13 +184,9 @@ class WeightUpdates(Config):
     """Batches from one update to the next."""
     seconds: AnyLaw = Constant(value=0)
     """Virtual seconds of loading, during which nothing is generated."""
-    recompute: Annotated[float, Field(ge=0)] = 0.0
+    recompute: Annotated[float, Field(ge=0)] = younger(0.0)
     """With `retract`: time to compute a token of a sample again, in times of generating
     one."""
-
-    @model_serializer(mode="wrap")
-    def _written(self, dump: Callable[["WeightUpdates"], Any]) -> dict[str, Any]:
-        return without(dump(self), recompute=0.0)
 
     @model_validator(mode="after")
     def _retracts(self) -> "WeightUpdates":

@@ -19,6 +19,7 @@ from stalesim.simulator.scenario.study import merge
 from tests.golden.cases import compressed
 from tests.runs import prepared
 from tests.support import SGD, scenario
+from tests.unit.algorithms.test_chain import REST, WORK, YAML
 from tests.unit.scenario.mistakes import complaint
 
 n, DRAWS = 40, 4000
@@ -171,16 +172,6 @@ def test_arrays_of_a_deep_model_are_its_own() -> None:
     assert (up.bytes, down.bytes) == (4 * 117, 61 + 4)
 
 
-YAML = """\
-name: own
-problem: {data: {kind: digits}, partition: {kind: iid, clients: 4}}
-clients: {compute: {law: expon}}
-protocol: {kind: asynchronous}
-algorithm: {step_size: 0.1, batch: 8, chain: [CHAIN]}
-stop: {commits: 10}
-evaluate: {every: {commits: 5}}
-"""
-WORK, REST = "{kind: local_work}, ", "{kind: weigh}, {kind: mean}, {kind: step}"
 SIGNS = "compressor: {kind: signs}}, "
 BAD = {
     "noise undoes it": (

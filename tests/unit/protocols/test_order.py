@@ -198,12 +198,12 @@ def test_chunks_do_not_matter() -> None:
         np.testing.assert_array_equal(one, other)
 
 
-@pytest.mark.long
-def test_time_that_stands_still_is_an_error() -> None:
+def test_time_that_stands_still_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("stalesim.simulator.timelines.simulated.STUCK", 1000)
     clients = Clients.model_construct(idle=None, compute=Constant(value=0))
     plan = played(Asynchronous(), clients, 2, commits=10**9)
     with pytest.raises(ScenarioError, match="must take time"):
-        for _ in plan.chunks(4096):
+        for _ in plan.chunks(256):
             pass
 
 

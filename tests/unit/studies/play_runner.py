@@ -334,7 +334,7 @@ def history(seed: int, faults: float = 3) -> Play:
     return play
 
 
-def main(arguments: list[str]) -> int:
+def main(arguments: list[str], history: Callable[[int], Any] = history) -> int:
     """Plays many histories: FIRST NUMBER; says which seeds failed."""
     first, number = map(int, arguments)
     failed = []

@@ -13,7 +13,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pytest
 import simpy
 
 from stalesim.simulator.config.errors import StudyError
@@ -26,7 +25,7 @@ from stalesim.simulator.trace.manifest import NAME
 from tests.unit.studies import fake_study
 from tests.unit.studies.fake_disk import FakeDisk, KilledError
 from tests.unit.studies.fake_study import PATH
-from tests.unit.studies.play_runner import Play, Process, check_what_is_there
+from tests.unit.studies.play_runner import Play, Process, check_what_is_there, main
 
 PACE = Pace(beat_s=5, lease_s=60)
 """In virtual seconds, of which a call of a disk takes one on average."""
@@ -200,21 +199,5 @@ def history(seed: int, faults: float = 4) -> TakersPlay:
     return play
 
 
-def main(arguments: list[str]) -> int:
-    """Plays many histories: FIRST NUMBER; says which seeds failed."""
-    first, number = map(int, arguments)
-    failed = []
-    with pytest.MonkeyPatch.context() as patch:
-        fake_study.fake_cheaply(patch)
-        for seed in range(first, first + number):
-            try:
-                history(seed)
-            except Exception as error:  # every defect is to be found
-                failed.append(seed)
-                sys.stdout.write(f"seed {seed}: {type(error).__name__}: {error}\n")
-    sys.stdout.write(f"{number} histories, {len(failed)} failed\n")
-    return 1 if failed else 0
-
-
 if __name__ == "__main__":
-    raise SystemExit(main(sys.argv[1:]))
+    raise SystemExit(main(sys.argv[1:], history))
