@@ -65,8 +65,8 @@ class LogTable:
             if name not in frame:
                 raise DataError(
                     f"{path}: must have the column {name}, but has "
-                    f"{', '.join(map(str, frame.columns))}; add or rename it, or say by "
-                    f"--columns {name}=... which it is"
+                    f"{', '.join(map(str, frame.columns))}; add or rename it, or say "
+                    f"which it is by --columns {name}=..."
                 )
         for name in frame.columns:
             if name not in known:
