@@ -328,8 +328,8 @@ def test_a_file_that_changes_under_a_study_fails_its_runs(
     write(here / name, 5)
     begin = study_folder.StudyFolder.begin
 
-    def changing(*args: Any) -> None:
-        begin(*args)
+    def changing(*args: Any, **options: Any) -> None:
+        begin(*args, **options)
         write(here / name, 7)
 
     monkeypatch.setattr(study_folder.StudyFolder, "begin", changing)
@@ -413,6 +413,7 @@ def test_every_entry_that_names_a_file_says_so() -> None:
     of_data = {"Npz", "Csv", "Parquet", "HuggingFace", "Generated", "Text"}
     of_models = {"Problem", "Python", "ServerModel", "Vector"}
     of_time = {"Empirical", "Traced", "Recording", "Power"}
+    of_time |= {"FedScaleTrace", "FlashTrace"}
     assert named_ones == {*of_data, *of_models, *of_time}
 
 
