@@ -96,7 +96,9 @@ def findings(scenario: Scenario, study: Study | None = None) -> list[LintFinding
         for check in CHECKS:
             for line in check(compared):
                 found.setdefault(line, compared.keys)
-        for check_results in CHECKS_OF_RESULTS if study is not None else ():
+        if study is None:
+            continue
+        for check_results in CHECKS_OF_RESULTS:
             for line in check_results(compared, study):
                 found.setdefault(line, compared.keys)
     return [LintFinding(keys, line) for line, keys in found.items()]

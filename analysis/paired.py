@@ -185,8 +185,8 @@ def ratio(pair: tuple[str, str], table: pd.DataFrame) -> PairedRatio:
     # With more than half of its ends infinite a median is bounded on one side.
     endless = [2 * np.isinf(end).sum() >= max(1, len(end)) for end in sample]
     bound = "≥" if endless[1] else "≤" if endless[0] else ""
-    ends = (float(end) for end in np.exp(bounds.interval(sample)))
-    return PairedRatio(*ends, bound, len(both))
+    middle, least, most = np.exp(bounds.interval(sample)).tolist()
+    return PairedRatio(middle, least, most, bound, len(both))
 
 
 def _sides(pair: tuple[str, str], table: pd.DataFrame) -> pd.DataFrame:

@@ -70,6 +70,6 @@ def table(measured: pd.DataFrame) -> pd.DataFrame | None:
     if not (found["replicates"] > 1).any():
         return None
     for name in MEASURES:
-        unknown = [np.isnan(each.mean) for each in found[name]]
+        unknown = np.array([np.isnan(each.mean) for each in found[name]])
         found[name] = found[name].map(str).mask(unknown, UNKNOWN)
     return found.rename(columns=MEASURES)

@@ -88,7 +88,7 @@ class Method(NamedTuple):
     cost: float = 0.0
 
 
-class World(NamedTuple):
+class CancelWorld(NamedTuple):
     """Clients, and how long their jobs take."""
 
     clients: int
@@ -114,9 +114,9 @@ class World(NamedTuple):
         return ((0,), (0,)) if self.tail == "constant" else (TUNE, JUDGE)
 
 
-def worlds() -> list[World]:
+def worlds() -> list[CancelWorld]:
     """Returns all worlds."""
-    return [World(*each) for each in itertools.product(CLIENTS, TAILS, SPREADS)]
+    return [CancelWorld(*each) for each in itertools.product(CLIENTS, TAILS, SPREADS)]
 
 
 def methods(n: int) -> list[Method]:
@@ -136,17 +136,17 @@ def methods(n: int) -> list[Method]:
     return found
 
 
-class Times:
+class JobTimes:
     """Seconds of jobs, the same whatever the method: of client and number of the job.
 
     Args:
-        world: World.
+        world: CancelWorld.
         seed: Seed.
     """
 
     BLOCK = 256
 
-    def __init__(self, world: World, seed: int) -> None:
+    def __init__(self, world: CancelWorld, seed: int) -> None:
         self._tail, self._means = world.tail, world.means.tolist()
         children = np.random.SeedSequence([37, seed]).spawn(world.clients)
         self._draws = [np.random.default_rng(child) for child in children]
@@ -166,7 +166,7 @@ class Times:
         self.of[client] += (found * mean).tolist()
 
 
-class Commit(NamedTuple):
+class PlayedCommit(NamedTuple):
     """A commit, as it happens.
 
     Attributes:
@@ -180,7 +180,9 @@ class Commit(NamedTuple):
     held: list[int]
 
 
-def play(times: Times, method: Method, means: Sequence[float]) -> Iterator[Commit]:
+def play(
+    times: JobTimes, method: Method, means: Sequence[float]
+) -> Iterator[PlayedCommit]:
     """Yields the commits of a method for ever.
 
     What begins at one instant begins in the order of the clients, as in `collect`.
@@ -250,7 +252,7 @@ def play(times: Times, method: Method, means: Sequence[float]) -> Iterator[Commi
             order += 1
             push(heap, (now + pause[each], order, each, serial[each]))
         reads, gathered, waiting = gathered, [], []
-        yield Commit(now, reads, held)
+        yield PlayedCommit(now, reads, held)
 
 
 # Moments
@@ -287,7 +289,7 @@ def squares(means: np.ndarray, variances: np.ndarray) -> Squares:
     return Squares(by_step @ begins, STEPS**2 * (of_noise @ noises))
 
 
-class Moments:
+class ExactMoments:
     """Mean and covariance of the versions that are still read, for every product.
 
     x' = x - product * (mean of the x that were read) - step * (mean of the noises), and
@@ -307,7 +309,7 @@ class Moments:
         self._mean = np.ones((size, PRODUCTS.size))
         self._covariance = np.zeros((size, size, PRODUCTS.size))
 
-    def apply(self, commit: Commit) -> tuple[np.ndarray, np.ndarray]:
+    def apply(self, commit: PlayedCommit) -> tuple[np.ndarray, np.ndarray]:
         """Returns mean and variance of the version that a commit makes."""
         mean, covariance, m = self._mean, self._covariance, len(commit.reads)
         now = self._place[self._version]
@@ -352,7 +354,7 @@ class Fresh:
         self._batch, self._commits = batch, 0
         self._mean, self._variance = np.ones_like(PRODUCTS), np.zeros_like(PRODUCTS)
 
-    def apply(self, commit: Commit) -> tuple[np.ndarray, np.ndarray]:
+    def apply(self, commit: PlayedCommit) -> tuple[np.ndarray, np.ndarray]:
         """Returns mean and variance of the version that a commit makes."""
         del commit
         keep = 1 - PRODUCTS
@@ -373,10 +375,10 @@ class Reached(NamedTuple):
     oldest: int
 
 
-def run(times: Times, method: Method, means: Sequence[float]) -> Reached:
+def run(times: JobTimes, method: Method, means: Sequence[float]) -> Reached:
     """Returns the seconds of a method to the target, at every step and noise."""
     fresh = method.bound == 1
-    moments = Fresh(method.batch) if fresh else Moments(len(means), method.bound)
+    moments = Fresh(method.batch) if fresh else ExactMoments(len(means), method.bound)
     seconds = np.full((len(NOISES), STEPS.size), np.inf)
     first: list[float] = [math.inf] * len(NOISES)
     when, mean, variance = [], [], []
@@ -409,13 +411,13 @@ def run(times: Times, method: Method, means: Sequence[float]) -> Reached:
 # The study
 
 
-def measure(world: World, seed: int) -> dict[Method, np.ndarray]:
+def measure(world: CancelWorld, seed: int) -> dict[Method, np.ndarray]:
     """Returns the seconds of every method, by noise and step.
 
     A bound that no job under way ever met has changed nothing: what is known without
     one holds with it.
     """
-    times, means = Times(world, seed), world.means.tolist()
+    times, means = JobTimes(world, seed), world.means.tolist()
     found: dict[Method, np.ndarray] = {}
     free = Reached(np.empty(0), 0)
     for method in methods(world.clients):
@@ -429,7 +431,7 @@ def measure(world: World, seed: int) -> dict[Method, np.ndarray]:
     return found
 
 
-def table(world: World) -> pd.DataFrame:
+def table(world: CancelWorld) -> pd.DataFrame:
     """Returns a row for each method and noise: its step, and the seconds that it takes.
 
     Raises:
@@ -460,7 +462,7 @@ def table(world: World) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def play_world(world: World) -> str:
+def play_world(world: CancelWorld) -> str:
     """Writes the file of a world, whole or not at all; returns its name, or why not."""
     path = RESULTS / f"{world.name}.csv"
     part = path.with_suffix(".part")

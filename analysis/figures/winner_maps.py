@@ -207,11 +207,12 @@ def _cell(
     sign = -1 if falls else 1
 
     def rank(name: str) -> tuple[float, ...]:
-        return tuple(sign * end for end in medians.loc[group[name]])
+        ends = medians.loc[group[name]].to_numpy(np.float64)
+        return tuple((sign * ends).tolist())
 
     def better(name: str, than: str) -> PairedRatio:
-        pair = group[than], group[name]
-        return ratio(pair[::-1] if falls else pair, numbers)
+        one, other = group[than], group[name]
+        return ratio((other, one) if falls else (one, other), numbers)
 
     first, second, *others = sorted(variants, key=rank)
     found = better(first, second)

@@ -23,7 +23,7 @@ from stalesim.analysis.figures.files import save_figure
 
 NAME = "cancel"
 WORLD = ["clients", "tail", "spread", "noise"]
-RIGHTS = ("cancel", "bound", "average")
+RIGHTS: tuple[str, ...] = ("cancel", "bound", "average")
 FACTORS = ("cancels", "bound", "batch")
 UNBOUNDED = math.inf
 WIDTH = 7.16
@@ -85,7 +85,7 @@ def read(results: Path) -> pd.DataFrame:
 
 def logs(frame: pd.DataFrame) -> pd.DataFrame:
     """Returns the logarithm of the seconds of every seed that judges."""
-    return np.log(frame.filter(regex=r"^s\d+$"))
+    return frame.filter(regex=r"^s\d+$").apply(np.log)
 
 
 def at_cost(frame: pd.DataFrame, cost: float) -> pd.DataFrame:
@@ -197,7 +197,7 @@ def gain_of_cancelling(frame: pd.DataFrame) -> pd.DataFrame:
             index=apart.index,
             columns=pd.Index(["gain", "low", "high"]),
         )
-        parts.append(np.exp(found).assign(cost=cost).reset_index())
+        parts.append(found.apply(np.exp).assign(cost=cost).reset_index())
     return pd.concat(parts, ignore_index=True)
 
 
@@ -208,7 +208,7 @@ def interval(values: np.ndarray) -> tuple[float, float, float]:
     there are too few for 95 %.
     """
     if not values.size:
-        return (math.nan,) * 3
+        return math.nan, math.nan, math.nan
     place = max(int(scipy.stats.binom.ppf(0.025, values.size, 0.5)), 1)
     ranked = np.sort(values)
     return float(np.median(values)), float(ranked[place - 1]), float(ranked[-place])
@@ -239,7 +239,9 @@ def named(frame: pd.DataFrame) -> pd.DataFrame:
     top = best(free)["log"]
     rows = []
     for name, rule in NAMED.items():
-        apart = np.exp((best(free.query(rule))["log"] - top).groupby("tail").mean())
+        apart = (
+            (best(free.query(rule))["log"] - top).groupby("tail").mean().map(math.exp)
+        )
         rows.append({"method": name} | apart.round(2).to_dict())
     return pd.DataFrame(rows)
 

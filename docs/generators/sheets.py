@@ -24,7 +24,7 @@ RULES = {
     "equals": EQUALS,
     "at_most": AT_MOST,
     "at_least": AT_LEAST,
-    "beside": APART,
+    "context": APART,
 }
 """Rule of a number by the key that it stands under."""
 CLOCK, SAMPLES, LEARNING = "clock", "samples", "learning"
@@ -46,14 +46,14 @@ class Number(Config):
     """Upper bound."""
     at_least: float | None = None
     """Lower bound."""
-    beside: float | None = None
+    context: float | None = None
     """A number that is shown, and not comparable."""
     within: Annotated[float, Field(ge=0)] = 0.0
     """Tolerance of `equals`, as a share."""
     source: Words
     """Formula, or place in the paper."""
     why: str = ""
-    """What `beside` depends on that is not published."""
+    """What `context` depends on that is not published."""
 
     @model_validator(mode="after")
     def _one_rule(self) -> "Number":
@@ -63,8 +63,8 @@ class Number(Config):
                 f"must have exactly one of {', '.join(RULES)}, got "
                 f"{' and '.join(given) or 'none'}; write for example equals: 1"
             )
-        if (self.why != "") != (given[0] == "beside"):
-            raise ValueError("must have why with beside, and with nothing else")
+        if (self.why != "") != (given[0] == "context"):
+            raise ValueError("must have why with context, and with nothing else")
         return self
 
     def row(self) -> dict[str, Any]:

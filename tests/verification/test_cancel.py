@@ -7,7 +7,14 @@ import numpy as np
 import pytest
 
 from benchmarks import cancel
-from benchmarks.cancel import Commit, Fresh, Method, Moments, Times, World
+from benchmarks.cancel import (
+    CancelWorld,
+    ExactMoments,
+    Fresh,
+    JobTimes,
+    Method,
+    PlayedCommit,
+)
 from stalesim.simulator.laws.constant import Constant
 from stalesim.simulator.laws.distributions import Scipy
 from stalesim.simulator.protocols import Asynchronous, Collect
@@ -59,7 +66,7 @@ def test_the_loop_is_the_protocol(jobs, method: Method) -> None:
     clients = Clients(compute=Scipy(law="expon", scale=MEANS), restart=pause)
     rows, *_ = everything(played(protocol(method), clients, N, rounds=COMMITS))
     ends = np.flatnonzero(rows.kind == Kind.COMMIT)
-    times = Times(World(N, "exponential", 0.0), 0)
+    times = JobTimes(CancelWorld(N, "exponential", 0.0), 0)
     times.of = jobs
     found = list(islice(cancel.play(times, method, MEANS), COMMITS))
     np.testing.assert_allclose([c.time for c in found], rows.time[ends], rtol=1e-9)
@@ -68,7 +75,7 @@ def test_the_loop_is_the_protocol(jobs, method: Method) -> None:
         assert commit.reads == rows.read_version[first : last + 1, 0].tolist()
 
 
-def random_commits(seed: int, batch: int, bound: int) -> list[Commit]:
+def random_commits(seed: int, batch: int, bound: int) -> list[PlayedCommit]:
     r = np.random.default_rng(seed)
     found, held = [], [0] * 5
     for version in range(40):
@@ -77,7 +84,7 @@ def random_commits(seed: int, batch: int, bound: int) -> list[Commit]:
         reads = [held[c] for c in chosen]
         for c in chosen:
             held[c] = version + 1
-        found.append(Commit(float(version), reads, list(held)))
+        found.append(PlayedCommit(float(version), reads, list(held)))
     return found
 
 
@@ -88,7 +95,7 @@ def test_moments_are_those_of_sums(batch: int, bound: int) -> None:
     product = cancel.PRODUCTS[at]
     versions = [np.zeros((2, 1 + 40 * batch))]
     versions[0][:, 0] = 1
-    moments = Moments(5, bound)
+    moments = ExactMoments(5, bound)
     for number, commit in enumerate(random_commits(batch, batch, bound)):
         read = sum(versions[v] for v in commit.reads) / batch
         after = versions[-1] - product[:, None] * read
@@ -102,9 +109,9 @@ def test_moments_are_those_of_sums(batch: int, bound: int) -> None:
 
 
 def test_fresh_contributions_need_no_covariance() -> None:
-    moments, fresh = Moments(5, None), Fresh(3)
+    moments, fresh = ExactMoments(5, None), Fresh(3)
     for version in range(30):
-        commit = Commit(0.0, [version] * 3, [version + 1] * 5)
+        commit = PlayedCommit(0.0, [version] * 3, [version + 1] * 5)
         for one, other in zip(moments.apply(commit), fresh.apply(commit), strict=True):
             np.testing.assert_allclose(one[8:], other[8:], rtol=1e-9)
 
@@ -124,9 +131,9 @@ def test_the_target_is_of_the_whole_gradient() -> None:
 
 def test_a_bound_that_nothing_meets_is_not_played_again(monkeypatch) -> None:
     monkeypatch.setattr(cancel, "NOISES", cancel.NOISES[:1])
-    world = World(2, "exponential", 0.0)
+    world = CancelWorld(2, "exponential", 0.0)
     played_alone = {
-        method: cancel.run(Times(world, 3), method, world.means.tolist()).seconds
+        method: cancel.run(JobTimes(world, 3), method, world.means.tolist()).seconds
         for method in cancel.methods(2)
     }
     for method, seconds in cancel.measure(world, 3).items():
@@ -134,7 +141,7 @@ def test_a_bound_that_nothing_meets_is_not_played_again(monkeypatch) -> None:
 
 
 def test_grids_that_end_at_the_best_are_refused(monkeypatch) -> None:
-    world = World(2, "constant", 0.0)
+    world = CancelWorld(2, "constant", 0.0)
     seconds = np.full((len(cancel.NOISES), cancel.STEPS.size), math.inf)
     seconds[:, -1] = 1.0
     monkeypatch.setattr(
