@@ -208,7 +208,7 @@ def _cell(
 
     def rank(name: str) -> tuple[float, ...]:
         ends = medians.loc[group[name]].to_numpy(np.float64)
-        return tuple((sign * ends).tolist())
+        return tuple(float(sign * end) for end in ends)
 
     def better(name: str, than: str) -> PairedRatio:
         one, other = group[than], group[name]

@@ -316,9 +316,8 @@ def test_a_commit_with_too_few_members_is_lost() -> None:
     memory, _ = execute([made])
     kinds = memory.tables["commits"][0]["kind"].words
     rows = np.concatenate([p["kind"].codes for p in memory.tables["commits"]])
-    for column in (noise, found.infos["weight"]):
-        applied = column[rows == kinds.index("COMMIT")] > 0
-        np.testing.assert_array_equal(applied, sizes >= 4)
+    applied = noise[rows == kinds.index("COMMIT")] > 0
+    np.testing.assert_array_equal(applied, sizes >= 4)
     objective = memory.column("evaluations", "objective")
     assert np.isfinite(objective).all()
 

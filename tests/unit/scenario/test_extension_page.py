@@ -317,4 +317,5 @@ def test_the_schema_knows_what_is_registered(folder: Path, imports: list[str]) -
     known = json.loads(stalesim(folder, *imports, "schema"))["$defs"]
     classes = {"Checkpoints", "TakeTurns", "SignSgd", "Squares", "Rings", "Outskirts"}
     classes |= {"Shifts", "Above", "Cosine", "Star", "Checkups", "Halves"}
-    assert classes <= set(known)
+    # `Cosine` is a stage, too: then modules tell them apart.
+    assert classes <= {name.rpartition("__")[2] for name in known}

@@ -28,6 +28,7 @@ from stalesim.simulator.timelines.of_run import timeline as timeline_of
 from stalesim.simulator.timelines.saved import record
 from stalesim.simulator.timelines.simulated import SimulatedTimeline
 from stalesim.simulator.world.clients import Clients, Server
+from stalesim.simulator.world.message_budget import Quota
 from stalesim.simulator.world.workload import Workload
 from tests.property.whole import whole
 from tests.unit.timelines.random_worlds import compare, of_few, world
@@ -179,7 +180,7 @@ LOSS = {"chance": 0.1, "timeout": 1.0}
         ({}, {"protocol": Halting()}, "the protocol asynchronous"),
         ({}, {"server": Server(service=EXPON)}, "the server's queue"),
         ({}, {"server": Server(upload_bandwidth=1.0)}, "a link that clients share"),
-        ({}, {"quota": (3,) * 5}, "a privacy budget"),
+        ({}, {"quota": Quota((3,) * 5)}, "a privacy budget"),
         ({"selection": {"in_flight": 2}}, {}, "a selection of clients"),
         ({"availability": ON_OFF}, {}, "fewer than 32 clients that are away or slow"),
         ({"slowdowns": [SLOW]}, {}, "fewer than 32 clients that are away or slow"),

@@ -17,7 +17,7 @@ from ...base import Info
 from ..aggregation import AtOnce, Buffer, divisor
 from ..building import gathering
 from ..parts import Mean
-from ..stages import Aggregate, ChainStage, Contributions, ServerRow, mean_of
+from ..stages import Aggregate, ChainStage, Contributions, ServerRow
 from .part import NoisyMean
 
 CHUNK = 65_536
@@ -54,8 +54,6 @@ class NoisySum(ChainStage):
         count = row.event.present().sum(dtype=jnp.int32)
         count += 0 if state is None else state.number
         applies = found.applies & (count >= self.least)
-        lost = found.applies & ~applies
-        factor = mean_of(row.event.present(), contributions.factor)
         zero = jnp.zeros(found.direction.size, found.direction.dtype)
         noise = jax.lax.cond(
             applies,
@@ -65,9 +63,7 @@ class NoisySum(ChainStage):
         noise = contributions.scaled(noise / divisor(count).astype(zero.dtype))
         direction = found.direction + noise.reshape(found.direction.shape)
         found = found._replace(direction=direction, applies=applies)
-        info |= {"noise_norm": jnp.sqrt(jnp.sum(noise**2))}
-        info |= {"weight": jnp.where(lost, jnp.zeros_like(factor), factor)}
-        return found, after, info
+        return found, after, info | {"noise_norm": jnp.sqrt(jnp.sum(noise**2))}
 
 
 def noisy_mean(part: NoisyMean, setup: RunSetup, constants: Constants) -> NoisySum:
