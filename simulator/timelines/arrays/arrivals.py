@@ -143,6 +143,8 @@ class ArrivalsPlayer:
             with np.errstate(divide="ignore", invalid="ignore"):
                 mean = paths.last[behind] / paths.jobs[behind]
                 needed = np.ceil((until - paths.last[behind]) / mean) + 1
+            # Where no job has taken time, as many again: a standstill is seen soon.
+            needed = np.where(mean > 0, needed, paths.jobs[behind] + 1)
             # Powers of two, so that few different numbers are worked out at a time.
             cap = max(1, min(most // behind.size, size))
             needed = np.nan_to_num(np.clip(needed, 1, cap), nan=1)

@@ -198,8 +198,7 @@ def test_chunks_do_not_matter() -> None:
         np.testing.assert_array_equal(one, other)
 
 
-def test_time_that_stands_still_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("stalesim.simulator.timelines.simulated.STUCK", 1000)
+def test_time_that_stands_still_is_an_error() -> None:
     clients = Clients.model_construct(idle=None, compute=Constant(value=0))
     plan = played(Asynchronous(), clients, 2, commits=10**9)
     with pytest.raises(ScenarioError, match="must take time"):
