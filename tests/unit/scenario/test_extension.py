@@ -213,9 +213,7 @@ def test_a_module_that_there_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_an_import_that_is_missing_in_a_module_is_not_the_module(write: Write) -> None:
     name = write("import no_such_module_here")
-    with pytest.raises(
-        UserError, match="imports no_such_module_here, which is not there"
-    ) as told:
+    with pytest.raises(UserError, match="ModuleNotFoundError: No module named") as told:
         everything()
     assert f"({name}.py:" in str(told.value)
 
