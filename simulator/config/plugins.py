@@ -338,8 +338,8 @@ def imported(name: str) -> ModuleType:
             ) from error
         if missing:
             raise UserError(
-                f"module {shown(name)} must be importable, got {_brief(error)}; install "
-                f"{missing}, or correct the import"
+                f"module {shown(name)} must be importable, got {_brief(error)}; "
+                f"install {missing}, or correct the import"
             ) from error
         raise UserError(
             f"module {shown(name)} must be importable, got {_brief(error)}; mend it"
