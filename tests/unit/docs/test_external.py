@@ -78,8 +78,8 @@ def test_verdicts(
         ({"agrees", "met", "not comparable"}, "holds"),
         ({"agrees", "within the interval"}, "not contradicted"),
         ({"met", "undecided"}, "not contradicted"),
-        ({"agrees", "differs"}, "does not hold"),
-        ({"undecided", "not met"}, "does not hold"),
+        ({"agrees", "differs"}, "does not hold here"),
+        ({"undecided", "not met"}, "does not hold here"),
         ({"not comparable"}, "not comparable"),
     ],
 )
