@@ -1,6 +1,6 @@
 """What the stage `compress` adds to a row, with error feedback.
 
-    python benchmarks/compression.py [--rows N]
+    python benchmarks/compressors.py [--rows N]
 
 Processor time of asynchronous rows of one contribution, batches of 32 digits, dense
 networks of two sizes, least of alternating turns (the larger one: of a seventh of the
