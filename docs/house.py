@@ -210,7 +210,7 @@ def touched(home: str, name: str) -> list[str]:
         if place.startswith((*inside, CATALOGUE)) or path.stem == "__init__":
             continue
         text = path.read_text()
-        if not any(word and word in text for word in (own, name)):
+        if own not in text and not (name and f'"{name}"' in text):
             continue  # as most: to parse all files takes seconds
         for node in ast.walk(ast.parse(text)):
             match node:

@@ -28,7 +28,7 @@ os.environ["JAX_NUM_CPU_DEVICES"] = "2"
 ROOT = Path(__file__).parent
 TURN = ROOT.parent / ".ci" / "turn"
 """A number that `.ci/land` raises: whose turn it is."""
-SHARES = {"long": 40, "costly": 8}
+SHARES = {"long": 40, "costly": 12}
 """Turns until each test of a kind was run once, the dearer kind first."""
 COSTLY = (
     # They compile programs.
@@ -65,6 +65,8 @@ COSTLY = (
     "unit/analysis/test_venues.py",
 )
 """Files of tests, but for those of the twins in NumPy, of which parts take turns."""
+WHOLE = ("unit/scenario/test_*_page.py", "unit/test_hostile.py")
+"""Costly files that take one turn, since all their tests need one dear fixture."""
 NUMERICS = ("jax", "jaxlib")
 
 
@@ -176,10 +178,14 @@ def of_other_turns(items: Iterable[pytest.Item], turn: int) -> list[str]:
     for item in items:
         kind = next((kind for kind in SHARES if item.get_closest_marker(kind)), None)
         if kind:
-            groups[kind, item.path.name].append(item.nodeid)
+            groups[kind, item.path].append(item.nodeid)
     left_out: list[str] = []
-    for (kind, file), names in groups.items():
-        own = share(names, turn + crc32(file.encode()), SHARES[kind])
+    for (kind, path), names in groups.items():
+        own_turn = turn + crc32(path.name.encode())
+        if any(path.match(f"{ROOT}/{pattern}") for pattern in WHOLE):
+            own = names if own_turn % SHARES[kind] == 0 else []
+        else:
+            own = share(names, own_turn, SHARES[kind])
         left_out += {*names} - {*own}
     return left_out
 

@@ -1,8 +1,8 @@
 """Verdicts are wrong at most once in twenty, on claims whose truth is known.
 
 A share of wrong decisions is a binomial mean. Of n claims whose chance is at most 0.05
-it exceeds 0.05 + 4 sqrt(0.05 * 0.95 / n), which is 0.0695 at n = 2,000 and 0.1117 at
-n = 200, with a chance of at most 1 in 5,000 (binomial tails of 9e-5 and 2e-4);
+it exceeds 0.05 + 4 sqrt(0.05 * 0.95 / n), which is 0.0776 at n = 1,000 and 0.1117 at
+n = 200, with a chance of at most 1 in 5,000 (binomial tails of 1e-4 and 2e-4);
 and a share of intervals that cover is as seldom as far below 0.95. Seeds are fixed.
 """
 
@@ -30,7 +30,7 @@ from tests.verification.claims_at_random import (
     wrong,
 )
 
-MANY, FEW = 2_000, 200
+MANY, FEW = 1_000, 200
 EFFECTS = (0.0, EFFECT, -EFFECT)
 COMPARED = 6
 """Claims of a family."""

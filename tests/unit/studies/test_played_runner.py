@@ -41,9 +41,9 @@ def test_histories_with_the_real_files(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("block", range(10))
+@pytest.mark.parametrize("block", range(20))
 def test_many_histories(block: int, monkeypatch: pytest.MonkeyPatch) -> None:
     fake_study.fake_cheaply(monkeypatch)
-    each = NUM_SLOW // 10
+    each = NUM_SLOW // 20
     for seed in range(block * each, (block + 1) * each):
         history(seed)
