@@ -91,7 +91,7 @@ def test_who_names_a_part_is_seen(
     for path, text in {
         "simulator/laws/markov.py": "class Markov: kind = 'markov'",
         "simulator/setting.py": "from .laws.markov import Markov",
-        "analysis/page.py": "known = ('markov',)",
+        "analysis/page.py": 'known = ("markov",)',
         "analysis/rows.py": "applied = Kind.REFRESH",
         "simulator/other.py": "from .laws.markov import Walk",
     }.items():
