@@ -127,7 +127,6 @@ def test_kernels_agree_with_the_twin(name: str) -> None:
     options = mapa_twin.Options(
         law=LAWS[getattr(config, "noise", "radial_exponential")],
         variance_in_analysis=getattr(config, "variance_in_analysis", "law"),
-        noise_unit="scale",
         clip_mode="sample" if getattr(config, "clip", "") == "sample" else "batch",
         clip_bound=getattr(config, "clip_bound", None),
         audp_rate=RATES[getattr(config, "rate", "equation_10")],
