@@ -90,9 +90,6 @@ def async_fedbcd(
 
     Returns:
         The trace.
-
-    Raises:
-        ValueError: a commit without a serve, or a serve before the last one's commit.
     """
     problem = with_loss_of(problem, local_gradient)
     params = list(params)
@@ -100,7 +97,7 @@ def async_fedbcd(
     num_serves = sum(event[0] == "serve" for event in events)
     if np.ndim(steps) == 0:
         steps = np.full(num_serves, steps)
-    sizes = step_table(np.asarray(steps), num_serves, Q)
+    sizes = step_table(np.asarray(steps), Q)
     store = outputs(problem, params, np.arange(len(problem.y)))
     pending: list[np.ndarray | None] = [None for _ in params]
     trace = AsyncTrace([], [], [], [], store, pending)
@@ -108,12 +105,9 @@ def async_fedbcd(
     for kind, k, *rest in events:
         waiting = pending[k]
         if kind == "commit":
-            if waiting is None:
-                raise ValueError(f"commit must follow a serve, got party {k}")
+            assert waiting is not None
             params[k], pending[k] = waiting, None
-        elif kind == "serve":
-            if waiting is not None:
-                raise ValueError(f"serve must follow a commit, got party {k}")
+        else:
             ids = rest[0]
             uploaded = problem.models[k].forward(params[k], problem.x[k][ids])
             store[k][ids] = uploaded
@@ -127,7 +121,5 @@ def async_fedbcd(
             trace.reads.append(read)
             trace.log.append(sent if k != last else [])
             trace.messages.append(len(trace.log[-1]))
-        else:
-            raise ValueError(f"event must be serve or commit, got {kind!r}")
         trace.params.append(list(params))
     return trace

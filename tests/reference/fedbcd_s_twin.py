@@ -54,7 +54,6 @@ from tests.reference.fedbcd_twin import (
     Problem,
     Trace,
     add_up,
-    check_word,
     local_steps,
     record,
     slopes,
@@ -90,15 +89,9 @@ def fedbcd_s(
 
     Returns:
         The trace; `start` is the exchange before the loop.
-
-    Raises:
-        ValueError: an unknown word, or step sizes of another shape.
     """
-    check_word("exchange", exchange, ("per_batch", "as_printed"))
-    check_word("later", later, ("latest", "own_exchange"))
-    check_word("covers", covers, ("batch", "all"))
     problem = with_loss_of(problem, local_gradient)
-    sizes = step_table(steps, len(batches), Q)
+    sizes = step_table(steps, Q)
     tables = Tables(problem, params)
     everybody, everything = range(len(params)), np.arange(len(problem.y))
     covers_all = exchange == "as_printed" and covers == "all"

@@ -269,16 +269,12 @@ def ftl_fedbcd_p(
     Returns:
         The trace.
     """
-    if anchor not in ("sync", "first_step"):
-        raise ValueError(f"anchor must be sync or first_step, got {anchor!r}")
     a, b = problem.layer_a, problem.layer_b
     y, alpha, labelled = problem.y, problem.alpha, problem.labelled
-    sizes = step_table(steps, len(batches), Q)
+    sizes = step_table(steps, Q)
     trace = Trace([], [], [], [], [])
     for t, batch in enumerate(batches):
         ids = problem.overlap if batch is None else batch
-        if not np.isin(ids, problem.overlap).all():
-            raise ValueError(f"batches must be of overlapping samples, got {ids}")
         u_a = a.forward(theta_a, problem.x_a)
         u_b = b.forward(theta_b, problem.x_b)
         from_a = components_of_a(u_a, y, ids, labelled)

@@ -143,9 +143,3 @@ class TestRun:
             np.testing.assert_array_equal(runs[2.0, "first_step", 2][party], two)
             far = runs[0.0, "sync", 3][party] - runs[2.0, "first_step", 3][party]
             assert np.abs(far).max() > 1e-6
-
-    def test_batches_are_of_the_overlap(self):
-        with pytest.raises(ValueError, match="overlapping"):
-            twin.ftl_fedbcd_p(problem(), *start(), [np.array([1])], 1, np.ones(1))
-        with pytest.raises(ValueError, match="anchor"):
-            twin.ftl_fedbcd_p(problem(), *start(), [], 1, np.ones(0), 1.0, "last")
