@@ -20,14 +20,6 @@ batch is given, and each party makes Q steps on it, of sizes `steps[t]` or
                network pulls the constant slope through its present Jacobian;
     taylor     recompute, with the Taylor loss everywhere whatever `Problem.loss` says.
 
-Exchange(U), loss (2): each k of U but the last sends H^k, then the last sends each of
-them the slopes f'(H, y) at all parties' parameters of that moment. The log of a run
-contains exactly these messages, S scalars each, for every `local_gradient`: they are
-enough. The Taylor slope is affine, so slope + (H^k(theta) - H^k sent) / 4 recomputes
-it. The logistic slope can be inverted, which gives away y and
-H_{-k}. So "recompute" needs no other message, contrary to section 4.2 (where the
-slopes are not rounded: at a margin of -40 they are -y in float64, of -18 in float32).
-
 Source: Liu et al., A Communication-Efficient Collaborative Learning Framework for
 Distributed Features, eqs (1) to (15), Algorithms 1 to 4. Section numbers and F-xx are
 those of the specification.
@@ -137,28 +129,10 @@ class Problem(NamedTuple):
     l2: float = 0.0
 
 
-class Message(NamedTuple):
-    """`values` [n, 1] of n samples: H from a party, slopes from the last party."""
-
-    sender: int
-    receiver: int
-    values: np.ndarray
-
-
 class Trace(NamedTuple):
-    """What a run leaves.
-
-    Attributes:
-        params: per round, the parties' parameters after it; without the initial ones.
-        messages: number of messages of each round.
-        log: the messages of each round, in order.
-        start: messages before the first round; only `fedbcd_s` as printed has any.
-    """
+    """The parties' parameters after each round."""
 
     params: list[list[np.ndarray]]
-    messages: list[int]
-    log: list[list[Message]]
-    start: list[Message]
 
 
 Params = list[np.ndarray]
@@ -254,7 +228,7 @@ def fedsgd(
     problem: Problem, params: Params, batches: Sequence[np.ndarray], steps: np.ndarray
 ) -> Trace:
     """Algorithm 1: an Exchange(all) and one step of every party per round."""
-    trace = Trace([], [], [], [])
+    trace = Trace([])
     sizes = step_table(steps, 1)
     for t, ids in enumerate(batches):
         parts = outputs(problem, params, ids)
@@ -263,7 +237,7 @@ def fedsgd(
             theta - sizes[t, 0] * partial_gradient(problem, k, theta, ids, g)
             for k, theta in enumerate(params)
         ]
-        record(trace, params, exchange_all(parts, g))
+        trace.params.append(list(params))
     return trace
 
 
@@ -306,7 +280,7 @@ def fedpbcd_p(
     """
     problem = with_loss_of(problem, local_gradient)
     sizes = step_table(steps, Q)
-    trace = Trace([], [], [], [])
+    trace = Trace([])
     for t, ids in enumerate(batches):
         parts = outputs(problem, params, ids)
         g = slopes(problem.loss, add_up(parts, len(ids)), problem.y[ids])
@@ -328,22 +302,37 @@ def fedpbcd_p(
                 )
             )
         params = moved
-        record(trace, params, exchange_all(parts, g))
+        trace.params.append(list(params))
     return trace
 
 
-def exchange_all(parts: list[np.ndarray], g: np.ndarray) -> list[Message]:
-    """Exchange of all parties: every H^k to the last one, the slopes back."""
-    last = len(parts) - 1
-    up = [Message(k, last, parts[k]) for k in range(last)]
-    return up + [Message(last, k, g) for k in range(last)]
+def fedbcd_s(
+    problem: Problem,
+    params: Params,
+    batches: Sequence[np.ndarray],
+    Q: int,
+    steps: np.ndarray,
+    local_gradient: str = "recompute",
+) -> Trace:
+    """Algorithm 3: Q steps of one party after the other, on one batch a round.
 
-
-def record(trace: Trace, params: Params, sent: list[Message]) -> None:
-    """Ends a round."""
-    trace.params.append(list(params))
-    trace.messages.append(len(sent))
-    trace.log.append(sent)
+    All have the outputs of all others for this batch (F-02), and are told again what
+    earlier parties made of theirs ("the updated contribution", section 4.3).
+    """
+    problem = with_loss_of(problem, local_gradient)
+    sizes = step_table(steps, Q)
+    trace = Trace([])
+    params = list(params)
+    for t, ids in enumerate(batches):
+        for k, theta in enumerate(params):
+            parts = outputs(problem, params, ids)
+            g = slopes(problem.loss, add_up(parts, len(ids)), problem.y[ids])
+            others = add_up(parts[:k] + parts[k + 1 :], len(ids))
+            params[k] = local_steps(
+                problem, k, theta, ids, others, g, sizes[t], local_gradient
+            )
+        trace.params.append(list(params))
+    return trace
 
 
 def add_up(parts: Sequence[np.ndarray], num_samples: int) -> np.ndarray:

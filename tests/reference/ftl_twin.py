@@ -94,16 +94,10 @@ class Trace(NamedTuple):
         params: per round, (theta_A, theta_B) after it.
         losses: per round, before it, of its batch, without regulariser; computed at A
             from the components.
-        messages: per round.
-        num_scalars: per round, both ways.
-        log: per round, what was sent.
     """
 
     params: list[tuple[np.ndarray, np.ndarray]]
     losses: list[float]
-    messages: list[int]
-    num_scalars: list[int]
-    log: list[tuple[FromA, FromB]]
 
 
 def mean_of_signed(
@@ -272,7 +266,7 @@ def ftl_fedbcd_p(
     a, b = problem.layer_a, problem.layer_b
     y, alpha, labelled = problem.y, problem.alpha, problem.labelled
     sizes = step_table(steps, Q)
-    trace = Trace([], [], [], [], [])
+    trace = Trace([], [])
     for t, batch in enumerate(batches):
         ids = problem.overlap if batch is None else batch
         u_a = a.forward(theta_a, problem.x_a)
@@ -298,7 +292,4 @@ def ftl_fedbcd_p(
 
         trace.params.append((theta_a, theta_b))
         trace.losses.append(loss)
-        trace.messages.append(2)
-        trace.num_scalars.append(sum(part.size for part in (*from_a, *from_b)))
-        trace.log.append((from_a, from_b))
     return trace

@@ -116,14 +116,6 @@ class TestRun:
             np.testing.assert_allclose(trace.params[t][0], a, atol=1e-6)
             np.testing.assert_allclose(trace.params[t][1], b, atol=1e-6)
 
-    def test_messages(self):
-        trace = twin.ftl_fedbcd_p(
-            problem(), *start(), [None, OVERLAP[:1]], 2, np.full(2, 0.01)
-        )
-        assert trace.messages == [2, 2]
-        per_sample = 2 * (HIDDEN**2 + 2 * HIDDEN)
-        assert trace.num_scalars == [4 * per_sample, per_sample]
-
     def test_proximal_term(self):
         data = problem()
         a, b = start()
