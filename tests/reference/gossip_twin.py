@@ -46,7 +46,7 @@ class Trace(NamedTuple):
         staleness: [U], updates of all workers between snapshot and this one.
         consensus: [U], (1/K) sum_k |w_k - theta|^2.
         theta: [U, d], the average model (A-14).
-        ages: [U, K], updates in each model, see `age_weighted`.
+        ages: [U, K], updates in each model, see `by_age`.
     """
 
     models: np.ndarray
@@ -81,6 +81,10 @@ def gossip(
     sigma: float = 0.0,
     noise_on: str = "sum",
     momentum: float = 0.0,
+    *,
+    by_age: bool = False,
+    replaces: bool = False,
+    keeps: bool = False,
 ) -> Trace:
     """A(DP)^2SGD, sections 2.2 and 2.4; with sigma = 0, AD-PSGD.
 
@@ -100,68 +104,22 @@ def gossip(
         sigma: standard deviation of the noise, >= 0.
         noise_on: "sum" or "mean", which gradient carries sigma.
         momentum: mu of each worker's buffer, in [0, 1).
+        by_age: whether a model counts by its age, n_k, 0 at first, which grows by one
+            at each update of k. Merging i and j leaves both with (n_i w_i + n_j w_j) /
+            (n_i + n_j), or the plain mean if both ages are 0, and with age
+            max(n_i, n_j). "average_all" does the same to all K.
+        replaces: whether a merging is w_k <- message m: models walk at random.
+        keeps: whether worker k keeps message m until the next one of its sender, and
+            w_k <- the mean of w_k and all that it keeps.
 
     Returns:
         The trace, one row per update.
-    """
-    return play(
-        w0,
-        num_workers,
-        events,
-        gradient,
-        eta,
-        sigma,
-        noise_on,
-        by_age=False,
-        momentum=momentum,
-    )
 
-
-def age_weighted(
-    w0: np.ndarray,
-    num_workers: int,
-    events: Iterable[Event],
-    gradient: Gradient,
-    eta: Eta,
-    sigma: float = 0.0,
-    noise_on: str = "sum",
-) -> Trace:
-    """Gossip in which a model counts by its age; arguments as in `gossip`.
-
-    The age n_k of a model is 0 at first and grows by one at each update of k. Merging i
-    and j leaves both with (n_i w_i + n_j w_j) / (n_i + n_j), or the plain mean if both
-    ages are 0, and with age max(n_i, n_j). "average_all" does the same to all K.
-
-    Source: Hegedus, Danner and Jelasity, Decentralized learning works (2021), where the
-    receiver alone merges; ages and the maximum also in Ormandi, Hegedus and Jelasity,
-    Gossip learning with linear models on fully distributed data (2013).
-    """
-    return play(w0, num_workers, events, gradient, eta, sigma, noise_on, by_age=True)
-
-
-def play(
-    w0: np.ndarray,
-    num_workers: int,
-    events: Iterable[Event],
-    gradient: Gradient,
-    eta: Eta,
-    sigma: float,
-    noise_on: str,
-    *,
-    by_age: bool,
-    momentum: float = 0.0,
-    replaces: bool = False,
-    keeps: bool = False,
-) -> Trace:
-    """Plays the events; see `gossip` and `age_weighted`.
-
-    With `replaces`, a merging is w_k <- message m: models walk at random. With `keeps`
-    worker k keeps message m until the next one of its sender, and w_k <- the mean of
-    w_k and all that it keeps.
-
-    Source of sending and merging: Ormandi, Hegedus and Jelasity, Gossip learning with
-    linear models on fully distributed data (2013), Algorithm 1, and RW and MU of
+    Source of ages, sending and merging: Ormandi, Hegedus and Jelasity, Gossip learning
+    with linear models on fully distributed data (2013), Algorithm 1, and RW and MU of
     Algorithm 2; of MU here w_k is the receiver's model, not the last that it received.
+    Hegedus, Danner and Jelasity, Decentralized learning works (2021), where the
+    receiver alone merges.
     """
     models = start(w0, num_workers)
     ages = np.zeros(num_workers, dtype=int)

@@ -164,25 +164,6 @@ def test_kernels_agree_with_the_twin(name: str) -> None:
     np.testing.assert_allclose(found[-1], objective, rtol=1e-9)
 
 
-def test_the_stage_table_of_the_specification() -> None:
-    config = Mapa(epsilon=0.1, gap=np.log(2))
-    found = stages(config, 12, 5, 785)
-    # Section 6: stage, sensitivity, gamma, iterations.
-    table = {
-        1: (223.579, 0.00112499, 1),
-        4: (27.95, 0.001124, 1),
-        6: (6.987, 0.001116, 6),
-        8: (1.747, 0.001002, 101),
-        9: (0.8734, 0.0007542, 536),
-        10: (0.4367, 0.0003792, 4261),
-    }
-    for number, (sensitivity, step_size, length) in table.items():
-        stage, before = found[number - 1], [0, *(s.last for s in found)][number - 1]
-        assert stage.sensitivity == pytest.approx(sensitivity, rel=3e-4)
-        assert 1 / stage.curvature == pytest.approx(step_size, rel=5e-4)
-        assert stage.last - before == length
-
-
 def test_table_2s_stages_fall_faster_where_the_divisor_is_clamped() -> None:
     """M-07: equal until P would be below 1, then further down."""
     for epsilon, differ in ((0.1, False), (0.5, True)):

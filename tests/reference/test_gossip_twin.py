@@ -92,8 +92,9 @@ def test_gossip_by_hand():
 def test_age_weighted_by_hand():
     # Ages 1, 0 at the pair's average: both become w0 = 8 with age 1; w1 - 4 = 4, age 2;
     # read 4 and 8; then ages 1, 2: (8 + 2 * 4) / 3 = 16 / 3, age 2 for both.
-    trace = twin.age_weighted(
-        np.array([16.0]), 2, SCALAR, lambda w, k, _: w - 8.0 * k, lambda _: 0.5
+    trace = twin.gossip(
+        *(np.array([16.0]), 2, SCALAR, lambda w, k, _: w - 8.0 * k, lambda _: 0.5),
+        by_age=True,
     )
     expected = [[8.0, 16.0], [8.0, 4.0], [16 / 3, 22 / 3], [4 / 3, 22 / 3]]
     np.testing.assert_allclose(trace.models[:, :, 0], expected, rtol=1e-15)
@@ -102,7 +103,7 @@ def test_age_weighted_by_hand():
 
 def test_age_weighted_keeps_the_start_of_two_that_never_trained():
     events: list[Event] = [("average", 1, 2), ("read", 1), ("update", 1, ONE, None)]
-    trace = twin.age_weighted(W0, K, events, nothing, decay)
+    trace = twin.gossip(W0, K, events, nothing, decay, by_age=True)
     np.testing.assert_array_equal(trace.models[0], np.tile(W0, (K, 1)))
 
 
