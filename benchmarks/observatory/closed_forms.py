@@ -108,29 +108,6 @@ def routed_tasks(rates: Seconds, shares: Seconds, tasks: int) -> RoutedTasks:
     return RoutedTasks(throughput, before / shares)
 
 
-def optimal_time(tau: Seconds, noise: float) -> float:
-    """Returns min_m A_m (1 + noise / m), the lower bound for alike objectives."""
-    m = np.arange(1, tau.size + 1)
-    return float((harmonic_of_fastest(tau) * (1 + noise / m)).min())
-
-
-def asynchronous_time(tau: Seconds, noise: float) -> float:
-    """Returns A_n (1 + noise / n), the best that is known for plain ASGD."""
-    return float(harmonic_of_fastest(tau)[-1] * (1 + noise / tau.size))
-
-
-def synchronous_time(
-    rounds: Float[np.ndarray, " K"], noise: float
-) -> Float[np.ndarray, " K"]:
-    """Returns tau_m (1 + noise / m), the time with rounds of the first m, by m.
-
-    Args:
-        rounds: Mean seconds of a round by m; with constant times, tau in order.
-        noise: Sigma squared over epsilon.
-    """
-    return rounds * (1 + noise / np.arange(1, rounds.size + 1))
-
-
 Finish = Callable[[int, float, float], float]
 """The moment at which a client's integral of power from a moment on reaches some work:
 of client, moment and work."""

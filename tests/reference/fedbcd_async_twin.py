@@ -22,9 +22,6 @@ batches. What happens is a list of items, in their order:
 So an update becomes visible to others at the party's next serve, not at its commit.
 Strict alternation of ("serve", k), ("commit", k) is therefore not FedBCD-s, which
 uploads after the steps: here even then everyone sees the others one update old.
-
-One serve of a party without labels is two messages, as Exchange({k, K}); one of the
-last party is none.
 """
 
 from collections.abc import Sequence
@@ -33,7 +30,6 @@ from typing import NamedTuple
 import numpy as np
 
 from tests.reference.fedbcd_twin import (
-    Message,
     Params,
     Problem,
     add_up,
@@ -51,16 +47,12 @@ class AsyncTrace(NamedTuple):
     Attributes:
         params: per item, the parties' parameters after it; a serve changes none.
         reads: per serve, H_{-k} [S, 1] of the answer.
-        messages: per serve, number of messages.
-        log: per serve, the messages.
         store: per party [N, 1], at the end.
         pending: per party, the result of its steps that was not committed, or None.
     """
 
     params: list[list[np.ndarray]]
     reads: list[np.ndarray]
-    messages: list[int]
-    log: list[list[Message]]
     store: list[np.ndarray]
     pending: list[np.ndarray | None]
 
@@ -90,44 +82,34 @@ def async_fedbcd(
 
     Returns:
         The trace.
-
-    Raises:
-        ValueError: a commit without a serve, or a serve before the last one's commit.
     """
     problem = with_loss_of(problem, local_gradient)
     params = list(params)
-    last = len(params) - 1
     num_serves = sum(event[0] == "serve" for event in events)
     if np.ndim(steps) == 0:
         steps = np.full(num_serves, steps)
-    sizes = step_table(np.asarray(steps), num_serves, Q)
+    sizes = step_table(np.asarray(steps), Q)
     store = outputs(problem, params, np.arange(len(problem.y)))
     pending: list[np.ndarray | None] = [None for _ in params]
-    trace = AsyncTrace([], [], [], [], store, pending)
+    trace = AsyncTrace([], [], store, pending)
 
     for kind, k, *rest in events:
         waiting = pending[k]
         if kind == "commit":
-            if waiting is None:
-                raise ValueError(f"commit must follow a serve, got party {k}")
+            assert waiting is not None
             params[k], pending[k] = waiting, None
-        elif kind == "serve":
-            if waiting is not None:
-                raise ValueError(f"serve must follow a commit, got party {k}")
+        else:
             ids = rest[0]
             uploaded = problem.models[k].forward(params[k], problem.x[k][ids])
             store[k][ids] = uploaded
-            read = add_up([store[q][ids] for q in range(last + 1) if q != k], len(ids))
+            read = add_up(
+                [store[q][ids] for q in range(len(params)) if q != k], len(ids)
+            )
             g = slopes(problem.loss, read + uploaded, problem.y[ids])
             size = sizes[len(trace.reads)]
             pending[k] = local_steps(
                 problem, k, params[k], ids, read, g, size, local_gradient, mu, anchor
             )
-            sent = [Message(k, last, uploaded), Message(last, k, g)]
             trace.reads.append(read)
-            trace.log.append(sent if k != last else [])
-            trace.messages.append(len(trace.log[-1]))
-        else:
-            raise ValueError(f"event must be serve or commit, got {kind!r}")
         trace.params.append(list(params))
     return trace

@@ -8,31 +8,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tests.reference.fedbcd_twin import check_word
-
-
-def messages_star(K: int) -> int:
-    """Messages of Exchange(all), loss (2): K - 1 to party K and K - 1 back."""
-    return 2 * (K - 1)
-
-
-def messages_pairwise(K: int) -> int:
-    """Messages of Exchange(all), general loss: everyone to everyone else."""
-    return K * K - K
-
-
-def messages_sequential(K: int, exchange: str = "per_batch") -> tuple[int, int]:
-    """Messages of FedBCD-s before the loop, and in every round.
-
-    Exchange({k, K}) has 2 for k < K and none for k = K, 2 (K - 1) a round. As printed,
-    an Exchange(all) of 2 (K - 1) comes before the loop; per batch it is in each round.
-    """
-    check_word("exchange", exchange, ("per_batch", "as_printed"))
-    after_each_party = sum(messages_star(2) for _ in range(K - 1))
-    if exchange == "as_printed":
-        return messages_star(K), after_each_party
-    return 0, messages_star(K) + after_each_party
-
 
 class Bound(NamedTuple):
     """Largest step sizes of Theorem 2, by three readings (F-07)."""
@@ -83,7 +58,6 @@ def inverse_sqrt_steps(
             eta0 / sqrt(r + 1) with r = t Q + j (F-05).
         num_parties: K where the rate is eta0 / sqrt((t + 1) K) (F-18), else 1.
     """
-    check_word("index", index, ("outer", "local"))
     sizes = np.zeros((num_rounds, Q))
     for t in range(num_rounds):
         for j in range(Q):

@@ -20,14 +20,6 @@ batch is given, and each party makes Q steps on it, of sizes `steps[t]` or
                network pulls the constant slope through its present Jacobian;
     taylor     recompute, with the Taylor loss everywhere whatever `Problem.loss` says.
 
-Exchange(U), loss (2): each k of U but the last sends H^k, then the last sends each of
-them the slopes f'(H, y) at all parties' parameters of that moment. The log of a run
-contains exactly these messages, S scalars each, for every `local_gradient`: they are
-enough. The Taylor slope is affine, so slope + (H^k(theta) - H^k sent) / 4 recomputes
-it. The logistic slope can be inverted (`scores_and_labels`), which gives away y and
-H_{-k}. So "recompute" needs no other message, contrary to section 4.2 (where the
-slopes are not rounded: at a margin of -40 they are -y in float64, of -18 in float32).
-
 Source: Liu et al., A Communication-Efficient Collaborative Learning Framework for
 Distributed Features, eqs (1) to (15), Algorithms 1 to 4. Section numbers and F-xx are
 those of the specification.
@@ -38,8 +30,6 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-LOCAL_GRADIENTS = ("recompute", "frozen", "taylor")
-ACTIVATIONS = ("relu", "tanh")
 LN2 = float(np.log(2.0))
 
 
@@ -71,7 +61,6 @@ class Layer:
     """act(x @ W + b); theta is W [d, h], row by row, then b [h]; relu'(0) = 0."""
 
     def __init__(self, num_features: int, num_hidden: int, activation: str):
-        check_word("activation", activation, ACTIVATIONS)
         self.shape = (num_features, num_hidden)
         self.size = (num_features + 1) * num_hidden
         self.activation = activation
@@ -140,28 +129,10 @@ class Problem(NamedTuple):
     l2: float = 0.0
 
 
-class Message(NamedTuple):
-    """`values` [n, 1] of n samples: H from a party, slopes from the last party."""
-
-    sender: int
-    receiver: int
-    values: np.ndarray
-
-
 class Trace(NamedTuple):
-    """What a run leaves.
-
-    Attributes:
-        params: per round, the parties' parameters after it; without the initial ones.
-        messages: number of messages of each round.
-        log: the messages of each round, in order.
-        start: messages before the first round; only `fedbcd_s` as printed has any.
-    """
+    """The parties' parameters after each round."""
 
     params: list[list[np.ndarray]]
-    messages: list[int]
-    log: list[list[Message]]
-    start: list[Message]
 
 
 Params = list[np.ndarray]
@@ -172,7 +143,6 @@ def sample_losses(loss: str, scores: np.ndarray, y: np.ndarray) -> np.ndarray:
 
     logistic: ln(1 + exp(-y H)); taylor2: ln 2 - y H / 2 + H^2 / 8.
     """
-    check_word("loss", loss, ("logistic", "taylor2"))
     if loss == "logistic":
         return np.logaddexp(0.0, -y * scores[:, 0])
     return LN2 - y * scores[:, 0] / 2.0 + scores[:, 0] ** 2 / 8.0
@@ -180,17 +150,10 @@ def sample_losses(loss: str, scores: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 def slopes(loss: str, scores: np.ndarray, y: np.ndarray) -> np.ndarray:
     """g = df / dH of each sample, [S, 1]; not divided by the batch size."""
-    check_word("loss", loss, ("logistic", "taylor2"))
     sign = y[:, None]
     if loss == "logistic":  # -y / (1 + e^{y H}), without overflow
         return -sign * np.exp(-np.logaddexp(0.0, sign * scores))
     return -sign / 2.0 + scores / 4.0
-
-
-def scores_and_labels(g: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """H [S, 1] and y [S] from the slopes g of the logistic loss, the inverse of g."""
-    sign = -np.sign(g)
-    return sign * np.log(1.0 / np.abs(g) - 1.0), sign[:, 0]
 
 
 def outputs(problem: Problem, params: Params, ids: np.ndarray) -> list[np.ndarray]:
@@ -238,7 +201,7 @@ def local_steps(
         others: H_{-k} [S, 1].
         told: slopes of the exchange [S, 1]; read only by "frozen", for k < K - 1.
         sizes: of the Q steps.
-        local_gradient: one of `LOCAL_GRADIENTS`.
+        local_gradient: see the module.
         mu: proximal weight.
         anchor: "sync" for `theta` at the beginning; "first_step" for theta after the
             first step, which itself is made without the proximal term (F-14).
@@ -265,8 +228,8 @@ def fedsgd(
     problem: Problem, params: Params, batches: Sequence[np.ndarray], steps: np.ndarray
 ) -> Trace:
     """Algorithm 1: an Exchange(all) and one step of every party per round."""
-    trace = Trace([], [], [], [])
-    sizes = step_table(steps, len(batches), 1)
+    trace = Trace([])
+    sizes = step_table(steps, 1)
     for t, ids in enumerate(batches):
         parts = outputs(problem, params, ids)
         g = slopes(problem.loss, add_up(parts, len(ids)), problem.y[ids])
@@ -274,7 +237,7 @@ def fedsgd(
             theta - sizes[t, 0] * partial_gradient(problem, k, theta, ids, g)
             for k, theta in enumerate(params)
         ]
-        record(trace, params, exchange_all(parts, g))
+        trace.params.append(list(params))
     return trace
 
 
@@ -310,18 +273,14 @@ def fedpbcd_p(
         steps: [T], or [T, Q] where it changes within a round (F-05).
         mu: proximal weight, >= 0.
         anchor: "sync" or "first_step", see `local_steps` (F-14).
-        local_gradient: one of `LOCAL_GRADIENTS` (F-01).
+        local_gradient: see the module (F-01).
 
     Returns:
         The trace.
-
-    Raises:
-        ValueError: an unknown word, or step sizes of another shape.
     """
-    check_word("anchor", anchor, ("sync", "first_step"))
     problem = with_loss_of(problem, local_gradient)
-    sizes = step_table(steps, len(batches), Q)
-    trace = Trace([], [], [], [])
+    sizes = step_table(steps, Q)
+    trace = Trace([])
     for t, ids in enumerate(batches):
         parts = outputs(problem, params, ids)
         g = slopes(problem.loss, add_up(parts, len(ids)), problem.y[ids])
@@ -343,22 +302,37 @@ def fedpbcd_p(
                 )
             )
         params = moved
-        record(trace, params, exchange_all(parts, g))
+        trace.params.append(list(params))
     return trace
 
 
-def exchange_all(parts: list[np.ndarray], g: np.ndarray) -> list[Message]:
-    """Exchange of all parties: every H^k to the last one, the slopes back."""
-    last = len(parts) - 1
-    up = [Message(k, last, parts[k]) for k in range(last)]
-    return up + [Message(last, k, g) for k in range(last)]
+def fedbcd_s(
+    problem: Problem,
+    params: Params,
+    batches: Sequence[np.ndarray],
+    Q: int,
+    steps: np.ndarray,
+    local_gradient: str = "recompute",
+) -> Trace:
+    """Algorithm 3: Q steps of one party after the other, on one batch a round.
 
-
-def record(trace: Trace, params: Params, sent: list[Message]) -> None:
-    """Ends a round."""
-    trace.params.append(list(params))
-    trace.messages.append(len(sent))
-    trace.log.append(sent)
+    All have the outputs of all others for this batch (F-02), and are told again what
+    earlier parties made of theirs ("the updated contribution", section 4.3).
+    """
+    problem = with_loss_of(problem, local_gradient)
+    sizes = step_table(steps, Q)
+    trace = Trace([])
+    params = list(params)
+    for t, ids in enumerate(batches):
+        for k, theta in enumerate(params):
+            parts = outputs(problem, params, ids)
+            g = slopes(problem.loss, add_up(parts, len(ids)), problem.y[ids])
+            others = add_up(parts[:k] + parts[k + 1 :], len(ids))
+            params[k] = local_steps(
+                problem, k, theta, ids, others, g, sizes[t], local_gradient
+            )
+        trace.params.append(list(params))
+    return trace
 
 
 def add_up(parts: Sequence[np.ndarray], num_samples: int) -> np.ndarray:
@@ -371,20 +345,12 @@ def add_up(parts: Sequence[np.ndarray], num_samples: int) -> np.ndarray:
 
 def with_loss_of(problem: Problem, local_gradient: str) -> Problem:
     """The problem, with the Taylor loss if `local_gradient` asks for it."""
-    check_word("local_gradient", local_gradient, LOCAL_GRADIENTS)
     return problem._replace(loss="taylor2") if local_gradient == "taylor" else problem
 
 
-def step_table(steps: np.ndarray, num_rounds: int, Q: int) -> np.ndarray:
+def step_table(steps: np.ndarray, Q: int) -> np.ndarray:
     """Step sizes [T, Q] from [T] or [T, Q]."""
     sizes = np.asarray(steps, dtype=np.float64)
     if sizes.ndim == 1:
         sizes = np.repeat(sizes[:, None], Q, axis=1)
-    if sizes.shape != (num_rounds, Q):
-        raise ValueError(f"steps must be [{num_rounds}, {Q}], got {sizes.shape}")
     return sizes
-
-
-def check_word(name: str, word: str, words: Sequence[str]) -> None:
-    if word not in words:
-        raise ValueError(f"{name} must be one of {words}, got {word!r}")

@@ -32,11 +32,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-KINDS = ("sgd", "fed_async", "fed_buff")
-LOSSES = ("softmax", "sigmoid", "hinge")
-WEIGHTS = ("constant", "polynomial", "hinge", "inverse", "delay_adaptive")
-OPTIMIZERS = ("momentum", "adam", "yogi", "adagrad", "rmsprop")
-CLIPS = ("sample", "contribution")
 MEAN_SQUARE_SMALL = 1e-7
 """epsilon of eq. 14 of Zheng et al. (2017)."""
 
@@ -49,7 +44,7 @@ class Problem(NamedTuple):
     Attributes:
         features: [N, P + 1], ones in the last column.
         labels: [N], classes from 0; 0 and 1 for one output.
-        loss: one of `LOSSES`; "sigmoid" has one output; "hinge" has one for two
+        loss: "softmax", "sigmoid" (one output) or "hinge", which has one output for two
             classes and else one per class.
         l2: the regulariser is l2 / 2 * |w|^2 without the bias column.
     """
@@ -106,13 +101,12 @@ class Optimizer(NamedTuple):
     """The server's optimizer.
 
     Attributes:
-        kind: one of `OPTIMIZERS`.
+        kind: "momentum", "adam", "yogi", "adagrad" or "rmsprop".
         decay: of the momentum, or of the first moment.
         second_decay: of the second moment (adam, yogi, rmsprop).
         small: next to the second moment (not momentum).
-        small_inside: whether `small` stands inside the root for adagrad and rmsprop,
-            as in optax's `scale_by_rss` and `scale_by_rms`; for adam and yogi it never
-            does.
+            Inside the root for adagrad and rmsprop, as in optax's `scale_by_rss` and
+            `scale_by_rms`; beside it for adam and yogi.
         yogi_start: what both moments of yogi start at; optax's default.
     """
 
@@ -120,7 +114,6 @@ class Optimizer(NamedTuple):
     decay: float = 0.9
     second_decay: float = 0.99
     small: float = 1e-3
-    small_inside: bool = True
     yogi_start: float = 1e-6
 
 
@@ -407,10 +400,10 @@ class ServerOptimizer:
             return self.first
         if c.kind == "adagrad":
             self.second = self.second + d * d
-            return self.divided(d, c)
+            return d / np.sqrt(self.second + c.small)
         if c.kind == "rmsprop":
             self.second = c.second_decay * self.second + (1 - c.second_decay) * d * d
-            return self.divided(d, c)
+            return d / np.sqrt(self.second + c.small)
         self.first = c.decay * self.first + (1 - c.decay) * d
         if c.kind == "adam":
             self.second = c.second_decay * self.second + (1 - c.second_decay) * d * d
@@ -420,12 +413,6 @@ class ServerOptimizer:
         first = self.first / (1.0 - c.decay**self.count)
         second = self.second / (1.0 - c.second_decay**self.count)
         return first / (np.sqrt(second) + c.small)
-
-    def divided(self, d: np.ndarray, c: Optimizer) -> np.ndarray:
-        """`d` over the root of the second moment and `small`."""
-        if c.small_inside:
-            return d / np.sqrt(self.second + c.small)
-        return d / (np.sqrt(self.second) + c.small)
 
 
 class Arrival(NamedTuple):
@@ -493,7 +480,7 @@ def run(
     """Executes the rows in their order.
 
     Args:
-        kind: one of `KINDS`.
+        kind: "sgd", "fed_async" or "fed_buff".
         problem: data and loss.
         program: the rows. "contribute" is for fed_buff, of which a commit may have no
             contribution of its own; fed_async has one a commit, sgd one or more.
@@ -502,13 +489,7 @@ def run(
 
     Returns:
         All versions, and what happened at each row.
-
-    Raises:
-        ValueError: an unknown word, an option or a row that `kind` does not have, a
-            version that does not exist yet, noise that does not fit the mechanism, or
-            a commit of nothing.
     """
-    check_options(kind, problem, start, options)
     versions = [np.array(start, dtype=np.float64)]
     compensate = Compensator(options.compensation)
     optimize = ServerOptimizer(options.optimizer, versions[0].shape)
@@ -516,7 +497,6 @@ def run(
     rows = []
     for row in program:
         k = len(versions) - 1
-        check_row(kind, row, k, versions[0].shape, options.mechanism)
         x, step_size = versions[-1], at(options.step_size, k)
         arrivals = [
             receive(kind, problem, one, versions, options) for one in row.contributions
@@ -539,84 +519,8 @@ def run(
                 buffer = buffer + one.weight * step_size * one.total
                 gathered.append(one.weight)
             if row.kind == "commit":
-                if not gathered:
-                    raise ValueError(f"buffer must not be empty at commit {k}, got 0")
                 server = at(options.server_step_size, k)
                 way = optimize.step(buffer / len(gathered), gathered)
                 versions.append(x - server * way)
                 buffer, gathered = np.zeros_like(x), []
     return Result(versions, rows)
-
-
-# Refusals
-
-
-def check_word(name: str, word: str, words: tuple[str, ...]) -> None:
-    """Refuses a word that is not in the list."""
-    if word not in words:
-        raise ValueError(f"{name} must be one of {', '.join(words)}, got {word!r}")
-
-
-def check_options(
-    kind: str, problem: Problem, start: np.ndarray, options: Options
-) -> None:
-    """Refuses what `run` cannot mean."""
-    check_word("kind", kind, KINDS)
-    check_word("loss", problem.loss, LOSSES)
-    if problem.loss == "sigmoid" and len(start) != 1:
-        raise ValueError(f"start must have one row for sigmoid, got {len(start)}")
-    if not np.array_equal(problem.features[:, -1], np.ones(len(problem.features))):
-        raise ValueError("features must have ones in the last column, got others")
-    if options.weight is not None:
-        check_word("weight", options.weight.kind, WEIGHTS)
-    if options.mechanism is not None:
-        check_word("clip", options.mechanism.clip, CLIPS)
-    if options.optimizer is not None:
-        check_word("optimizer", options.optimizer.kind, OPTIMIZERS)
-        if kind == "fed_async":
-            raise ValueError("optimizer must be None for fed_async, got one")
-    for name in ("compensation", "local_step_size"):
-        if kind != "sgd" and getattr(options, name) is not None:
-            raise ValueError(f"{name} must be None for {kind}, got one")
-
-
-def check_row(
-    kind: str,
-    row: Row,
-    num_commits: int,
-    shape: tuple[int, ...],
-    mechanism: Mechanism | None,
-) -> None:
-    """Refuses a row that `kind` does not have or that reads the future."""
-    words = ("commit", "contribute") if kind == "fed_buff" else ("commit",)
-    check_word("row kind", row.kind, words)
-    n = len(row.contributions)
-    if (kind == "sgd" and n == 0) or (kind == "fed_async" and n != 1):
-        rule = "one" if kind == "fed_async" else "one or more"
-        raise ValueError(f"contributions must be {rule} for {kind}, got {n}")
-    for one in row.contributions:
-        if not 0 <= one.read_version <= num_commits:
-            raise ValueError(
-                f"read_version must be in 0..{num_commits}, got {one.read_version}"
-            )
-        if len(one.batches) == 0 or any(len(batch) == 0 for batch in one.batches):
-            raise ValueError("batches must be one or more, none empty, got an empty")
-        check_noise(one, shape, mechanism)
-
-
-def check_noise(
-    one: Contribution, shape: tuple[int, ...], mechanism: Mechanism | None
-) -> None:
-    """Refuses noise that does not fit the mechanism, and sample clips of Q > 1."""
-    if mechanism is None:
-        if one.noise is not None:
-            raise ValueError("noise must be None without mechanism, got an array")
-        return
-    if mechanism.clip == "sample" and len(one.batches) > 1:
-        raise ValueError(
-            f"batches must be one where samples are clipped, got {len(one.batches)}"
-        )
-    if one.noise is None and mechanism.multiplier > 0.0:
-        raise ValueError("noise must be an array with a multiplier > 0, got None")
-    if one.noise is not None and one.noise.shape != shape:
-        raise ValueError(f"noise must be of shape {shape}, got {one.noise.shape}")

@@ -94,16 +94,10 @@ class Trace(NamedTuple):
         params: per round, (theta_A, theta_B) after it.
         losses: per round, before it, of its batch, without regulariser; computed at A
             from the components.
-        messages: per round.
-        num_scalars: per round, both ways.
-        log: per round, what was sent.
     """
 
     params: list[tuple[np.ndarray, np.ndarray]]
     losses: list[float]
-    messages: list[int]
-    num_scalars: list[int]
-    log: list[tuple[FromA, FromB]]
 
 
 def mean_of_signed(
@@ -269,16 +263,12 @@ def ftl_fedbcd_p(
     Returns:
         The trace.
     """
-    if anchor not in ("sync", "first_step"):
-        raise ValueError(f"anchor must be sync or first_step, got {anchor!r}")
     a, b = problem.layer_a, problem.layer_b
     y, alpha, labelled = problem.y, problem.alpha, problem.labelled
-    sizes = step_table(steps, len(batches), Q)
-    trace = Trace([], [], [], [], [])
+    sizes = step_table(steps, Q)
+    trace = Trace([], [])
     for t, batch in enumerate(batches):
         ids = problem.overlap if batch is None else batch
-        if not np.isin(ids, problem.overlap).all():
-            raise ValueError(f"batches must be of overlapping samples, got {ids}")
         u_a = a.forward(theta_a, problem.x_a)
         u_b = b.forward(theta_b, problem.x_b)
         from_a = components_of_a(u_a, y, ids, labelled)
@@ -302,7 +292,4 @@ def ftl_fedbcd_p(
 
         trace.params.append((theta_a, theta_b))
         trace.losses.append(loss)
-        trace.messages.append(2)
-        trace.num_scalars.append(sum(part.size for part in (*from_a, *from_b)))
-        trace.log.append((from_a, from_b))
     return trace

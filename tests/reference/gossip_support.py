@@ -188,14 +188,11 @@ def twin_of(plan: Prepared) -> tuple[Rows, twin.Trace]:
         else:
             events.append(("average_all",))
     merge = getattr(config, "merge", "mean")
-    by_age = merge == "age"
-    play = twin.age_weighted if by_age else twin.gossip
-    if merge in ("replace", "cached"):
-        way = {"replaces" if merge == "replace" else "keeps": True}
-        play = partial(twin.play, by_age=False, **way)
+    ways = {"age": "by_age", "replace": "replaces", "cached": "keeps"}
+    play = partial(twin.gossip, **({ways[merge]: True} if merge in ways else {}))
     optimizer = getattr(config, "optimizer", None)
     if optimizer is not None:
-        assert not by_age
+        assert merge != "age"
         assert optimizer.kind == "momentum"
         play = partial(twin.gossip, momentum=optimizer.decay)
     return rows, play(*world_of(plan), events, *method_of(plan))

@@ -2,7 +2,7 @@
 
 A(DP)^2SGD and AD-PSGD (sigma = 0), gossip with ages, SYNC, D-PSGD, stochastic gradient
 push. Who does what in which order is input, and so are batches (sample ids) and noise
-(draws from N(0, I)). What the theorems say is in `gossip_theory_twin`.
+(draws from N(0, I)).
 
 `gradient(w, worker, batch)` is the MEAN over the batch of B samples, and `eta` is a
 step on that mean (A-01). Algorithm 1 writes the sum; so its noise of deviation sigma is
@@ -23,8 +23,6 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Literal, NamedTuple
 
 import numpy as np
-
-NOISE_ON = ("sum", "mean")
 
 Gradient = Callable[[np.ndarray, int, np.ndarray], np.ndarray]
 Eta = Callable[[int], float]
@@ -48,7 +46,7 @@ class Trace(NamedTuple):
         staleness: [U], updates of all workers between snapshot and this one.
         consensus: [U], (1/K) sum_k |w_k - theta|^2.
         theta: [U, d], the average model (A-14).
-        ages: [U, K], updates in each model, see `age_weighted`.
+        ages: [U, K], updates in each model, see `by_age`.
     """
 
     models: np.ndarray
@@ -83,6 +81,10 @@ def gossip(
     sigma: float = 0.0,
     noise_on: str = "sum",
     momentum: float = 0.0,
+    *,
+    by_age: bool = False,
+    replaces: bool = False,
+    keeps: bool = False,
 ) -> Trace:
     """A(DP)^2SGD, sections 2.2 and 2.4; with sigma = 0, AD-PSGD.
 
@@ -102,71 +104,22 @@ def gossip(
         sigma: standard deviation of the noise, >= 0.
         noise_on: "sum" or "mean", which gradient carries sigma.
         momentum: mu of each worker's buffer, in [0, 1).
+        by_age: whether a model counts by its age, n_k, 0 at first, which grows by one
+            at each update of k. Merging i and j leaves both with (n_i w_i + n_j w_j) /
+            (n_i + n_j), or the plain mean if both ages are 0, and with age
+            max(n_i, n_j). "average_all" does the same to all K.
+        replaces: whether a merging is w_k <- message m: models walk at random.
+        keeps: whether worker k keeps message m until the next one of its sender, and
+            w_k <- the mean of w_k and all that it keeps.
 
     Returns:
         The trace, one row per update.
 
-    Raises:
-        ValueError: no such worker, an update without a read, or missing noise.
-    """
-    return play(
-        w0,
-        num_workers,
-        events,
-        gradient,
-        eta,
-        sigma,
-        noise_on,
-        by_age=False,
-        momentum=momentum,
-    )
-
-
-def age_weighted(
-    w0: np.ndarray,
-    num_workers: int,
-    events: Iterable[Event],
-    gradient: Gradient,
-    eta: Eta,
-    sigma: float = 0.0,
-    noise_on: str = "sum",
-) -> Trace:
-    """Gossip in which a model counts by its age; arguments as in `gossip`.
-
-    The age n_k of a model is 0 at first and grows by one at each update of k. Merging i
-    and j leaves both with (n_i w_i + n_j w_j) / (n_i + n_j), or the plain mean if both
-    ages are 0, and with age max(n_i, n_j). "average_all" does the same to all K.
-
-    Source: Hegedus, Danner and Jelasity, Decentralized learning works (2021), where the
-    receiver alone merges; ages and the maximum also in Ormandi, Hegedus and Jelasity,
-    Gossip learning with linear models on fully distributed data (2013).
-    """
-    return play(w0, num_workers, events, gradient, eta, sigma, noise_on, by_age=True)
-
-
-def play(
-    w0: np.ndarray,
-    num_workers: int,
-    events: Iterable[Event],
-    gradient: Gradient,
-    eta: Eta,
-    sigma: float,
-    noise_on: str,
-    *,
-    by_age: bool,
-    momentum: float = 0.0,
-    replaces: bool = False,
-    keeps: bool = False,
-) -> Trace:
-    """Plays the events; see `gossip` and `age_weighted`.
-
-    With `replaces`, a merging is w_k <- message m: models walk at random. With `keeps`
-    worker k keeps message m until the next one of its sender, and w_k <- the mean of
-    w_k and all that it keeps.
-
-    Source of sending and merging: Ormandi, Hegedus and Jelasity, Gossip learning with
-    linear models on fully distributed data (2013), Algorithm 1, and RW and MU of
+    Source of ages, sending and merging: Ormandi, Hegedus and Jelasity, Gossip learning
+    with linear models on fully distributed data (2013), Algorithm 1, and RW and MU of
     Algorithm 2; of MU here w_k is the receiver's model, not the last that it received.
+    Hegedus, Danner and Jelasity, Decentralized learning works (2021), where the
+    receiver alone merges.
     """
     models = start(w0, num_workers)
     ages = np.zeros(num_workers, dtype=int)
@@ -180,10 +133,8 @@ def play(
     for event in events:
         match event:
             case ("read", k):
-                check_workers([k], num_workers)
                 snapshots[k] = (models[k].copy(), t)
             case ("average", i, j):
-                check_workers([i, j], num_workers)
                 merge(models, ages, [i, j], by_age)
             case ("average_all",):
                 merge(models, ages, list(range(num_workers)), by_age)
@@ -204,9 +155,6 @@ def play(
                 models[k] = (own * models[k] + told * other) / (own + told)
                 ages[k] = max(ages[k], age)
             case ("update", k, batch, noise):
-                check_workers([k], num_workers)
-                if k not in snapshots:
-                    raise ValueError(f"update {t} of worker {k} must follow its read")
                 w_hat, read_at = snapshots.pop(k)
                 g = noisy(gradient, w_hat, k, batch, noise, sigma, noise_on)
                 buffers[k] = momentum * buffers[k] + g
@@ -280,7 +228,6 @@ def d_psgd(
     Source: Lian et al., Can decentralized algorithms outperform centralized algorithms?
     (2017), Algorithm 1.
     """
-    check_stochastic("mixing", mixing, axes=(0, 1))
     models = start(w0, len(mixing))
     history = []
     for r, work in enumerate(rounds):
@@ -310,7 +257,6 @@ def stochastic_gradient_push(
     y = np.ones(len(mixing[0]))
     zs, xs, ys = [], [], []
     for r, (p, work) in enumerate(zip(mixing, rounds, strict=True)):
-        check_stochastic(f"mixing[{r}]", p, axes=(0,))
         g = gradients(gradient, x / y[:, None], work, sigma, noise_on)
         x = p @ (x - eta(r * len(work)) * g)
         y = p @ y
@@ -330,12 +276,10 @@ def noisy(
     noise_on: str,
 ) -> np.ndarray:
     """Mean gradient with noise: (B g + sigma n) / B on the sum, or g + sigma n."""
-    check_word("noise_on", noise_on, NOISE_ON)
     g = np.asarray(gradient(w, worker, batch), dtype=np.float64)
     if sigma == 0.0:
         return g
-    if noise is None or noise.shape != g.shape:
-        raise ValueError(f"noise must be of shape {g.shape} if sigma > 0, got {noise}")
+    assert noise is not None
     if noise_on == "mean":
         return g + sigma * noise
     return (len(batch) * g + sigma * noise) / len(batch)
@@ -362,23 +306,3 @@ def summary(history: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """theta [U, d] and (1/K) sum_k |w_k - theta|^2 [U] of models [U, K, d]."""
     theta = history.mean(axis=1)
     return theta, ((history - theta[:, None]) ** 2).sum(axis=2).mean(axis=1)
-
-
-def check_workers(workers: list[int], num_workers: int) -> None:
-    if len(set(workers)) < len(workers):
-        raise ValueError(f"workers must differ, got {workers}")
-    for k in workers:
-        if not 0 <= k < num_workers:
-            raise ValueError(f"worker must be in [0, {num_workers}), got {k}")
-
-
-def check_stochastic(name: str, matrix: np.ndarray, axes: Sequence[int]) -> None:
-    """Non-negative, and sums of one along each of `axes`: 0 columns, 1 rows."""
-    sums = [matrix.sum(axis=axis) for axis in axes]
-    if (matrix < 0.0).any() or not np.allclose(sums, 1.0, rtol=0.0, atol=1e-12):
-        raise ValueError(f"{name} must be >= 0 with sums of 1, got sums {sums}")
-
-
-def check_word(name: str, word: str, words: Sequence[str]) -> None:
-    if word not in words:
-        raise ValueError(f"{name} must be one of {words}, got {word!r}")

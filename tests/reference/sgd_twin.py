@@ -74,18 +74,7 @@ def run(
 
     Returns:
         The trace.
-
-    Raises:
-        ValueError: an unknown word, or a version that does not exist yet.
     """
-    if loss not in ("softmax", "sigmoid"):
-        raise ValueError(f"loss must be softmax or sigmoid, got {loss!r}")
-    if reduction not in ("mean", "sum"):
-        raise ValueError(f"reduction must be mean or sum, got {reduction!r}")
-    if loss == "sigmoid" and num_outputs != 1:
-        raise ValueError(
-            f"num_outputs must be 1 for sigmoid, got {num_outputs}; use softmax"
-        )
     ones = np.ones((len(features), 1))
     inputs = np.hstack([np.array(features, dtype=np.float64), ones])
     if weights is None:
@@ -97,8 +86,6 @@ def run(
         contributions = []
         batch_losses = []
         for batch, read in zip(row.batches, row.read_versions, strict=True):
-            if not 0 <= read <= k:
-                raise ValueError(f"read_versions must be in 0..{k}, got {read}")
             x, y, w = inputs[batch], np.array(labels)[batch].astype(int), versions[read]
             value, gradient = loss_and_gradient(w, x, y, loss)
             scale = 1.0 / len(batch) if reduction == "mean" else 1.0

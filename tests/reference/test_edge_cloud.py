@@ -127,7 +127,6 @@ def test_kernels_agree_with_the_twin(name: str) -> None:
     options = mapa_twin.Options(
         law=LAWS[getattr(config, "noise", "radial_exponential")],
         variance_in_analysis=getattr(config, "variance_in_analysis", "law"),
-        noise_unit="scale",
         clip_mode="sample" if getattr(config, "clip", "") == "sample" else "batch",
         clip_bound=getattr(config, "clip_bound", None),
         audp_rate=RATES[getattr(config, "rate", "equation_10")],
@@ -163,25 +162,6 @@ def test_kernels_agree_with_the_twin(name: str) -> None:
     )
     found = memory.column("evaluations", "objective")
     np.testing.assert_allclose(found[-1], objective, rtol=1e-9)
-
-
-def test_the_stage_table_of_the_specification() -> None:
-    config = Mapa(epsilon=0.1, gap=np.log(2))
-    found = stages(config, 12, 5, 785)
-    # Section 6: stage, sensitivity, gamma, iterations.
-    table = {
-        1: (223.579, 0.00112499, 1),
-        4: (27.95, 0.001124, 1),
-        6: (6.987, 0.001116, 6),
-        8: (1.747, 0.001002, 101),
-        9: (0.8734, 0.0007542, 536),
-        10: (0.4367, 0.0003792, 4261),
-    }
-    for number, (sensitivity, step_size, length) in table.items():
-        stage, before = found[number - 1], [0, *(s.last for s in found)][number - 1]
-        assert stage.sensitivity == pytest.approx(sensitivity, rel=3e-4)
-        assert 1 / stage.curvature == pytest.approx(step_size, rel=5e-4)
-        assert stage.last - before == length
 
 
 def test_table_2s_stages_fall_faster_where_the_divisor_is_clamped() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from stalesim.simulator.scenario.study import merge
 from stalesim.simulator.simulation import Prepared, key_of
-from tests.reference import fedbcd_async_twin, fedbcd_s_twin
+from tests.reference import fedbcd_async_twin
 from tests.reference import fedbcd_twin as twin
 from tests.reference.test_against_twins import carried
 from tests.runs import execute, prepared, rows_of
@@ -132,9 +132,7 @@ def twin_of(plan: Prepared) -> list[np.ndarray]:
     if protocol.order == "sequential":
         batches = [samples[row, 0] for row in range(0, rows.time.size, K)]
         steps = np.array([step(t) for t in range(len(batches))])
-        return fedbcd_s_twin.fedbcd_s(problem, params, batches, Q, steps, local).params[
-            -1
-        ]
+        return twin.fedbcd_s(problem, params, batches, Q, steps, local).params[-1]
     batches = [samples[row, 0] for row in range(rows.time.size)]
     steps = np.array([step(t) for t in range(len(batches))])
     if config.kind == "fed_sgd":

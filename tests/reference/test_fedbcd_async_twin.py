@@ -1,7 +1,6 @@
 """The asynchronous twin against the synchronous one and against hand-made orders."""
 
 import numpy as np
-import pytest
 
 from tests.reference.fedbcd_async_twin import async_fedbcd
 from tests.reference.test_fedbcd_twin import (
@@ -72,12 +71,3 @@ class TestAsync:
             for _ in range(2):
                 theta[1] = theta[1] - step * block(data, theta, 1, ALL)
         assert_close(trace.params[-1][1], theta[1])
-
-    def test_impossible_orders(self):
-        data = problem(2)
-        with pytest.raises(ValueError, match="commit must follow a serve"):
-            async_fedbcd(data, start(data), [("commit", 0)], 1, 0.2)
-        with pytest.raises(ValueError, match="serve must follow a commit"):
-            async_fedbcd(data, start(data), [("serve", 0, ALL)] * 2, 1, 0.2)
-        with pytest.raises(ValueError, match="event must be"):
-            async_fedbcd(data, start(data), [("read", 0)], 1, 0.2)

@@ -4,58 +4,6 @@ import numpy as np
 import pytest
 
 from tests.reference import fedbcd_theory_twin as theory
-from tests.reference import fedbcd_twin as twin
-from tests.reference.fedbcd_s_twin import fedbcd_s
-from tests.reference.fedbcd_twin import Linear, Problem, Trace
-
-NUM_SAMPLES = 20
-
-
-def linear_problem(widths: tuple[int, ...]) -> Problem:
-    generator = np.random.default_rng(1)
-    x = [2.0 * generator.normal(size=(NUM_SAMPLES, d)) for d in widths]
-    y = generator.choice([-1.0, 1.0], size=NUM_SAMPLES)
-    return Problem([Linear(d) for d in widths], x, y, l2=0.01)
-
-
-def run(algorithm: str, data: Problem, params: list[np.ndarray], local: str) -> Trace:
-    generator = np.random.default_rng(3)
-    rounds = [generator.integers(NUM_SAMPLES, size=6) for _ in range(50)]
-    steps = theory.inverse_sqrt_steps(0.05, 50, 5, "local")
-    if algorithm == "fedpbcd_p":
-        return twin.fedpbcd_p(data, params, rounds, 5, steps, local_gradient=local)
-    if algorithm == "fedbcd_p":
-        return twin.fedbcd_p(data, params, rounds, 5, steps, local)
-    return fedbcd_s(data, params, rounds, 5, steps, local, algorithm)
-
-
-class TestMessages:
-    @pytest.mark.parametrize(
-        ("num_parties", "star", "pairwise"), [(2, 2, 2), (5, 8, 20), (17, 32, 272)]
-    )
-    def test_table_of_section_3(self, num_parties, star, pairwise):
-        assert theory.messages_star(num_parties) == star
-        assert theory.messages_pairwise(num_parties) == pairwise
-
-    @pytest.mark.parametrize("num_parties", [1, 2, 5, 17])
-    def test_runs_send_as_many(self, num_parties):
-        data = linear_problem((2,) * num_parties)
-        params = [np.zeros(2)] * num_parties
-        star = theory.messages_star(num_parties)
-        parallel = run("fedbcd_p", data, params, "recompute")
-        assert parallel.messages == [star] * 50
-        assert parallel.start == []
-        for exchange in ("per_batch", "as_printed"):
-            before, each = theory.messages_sequential(num_parties, exchange)
-            trace = run(exchange, data, params, "frozen")
-            assert (len(trace.start), trace.messages) == (before, [each] * 50)
-            assert each == (2 * star if exchange == "per_batch" else star)
-
-    def test_scalars_are_one_per_sample(self):
-        data = linear_problem((2, 2, 2))
-        trace = run("as_printed", data, [np.zeros(2)] * 3, "recompute")
-        assert {message.values.size for sent in trace.log for message in sent} == {6}
-        assert {message.values.size for message in trace.start} == {NUM_SAMPLES}
 
 
 class TestTheorem2:

@@ -116,14 +116,6 @@ class TestRun:
             np.testing.assert_allclose(trace.params[t][0], a, atol=1e-6)
             np.testing.assert_allclose(trace.params[t][1], b, atol=1e-6)
 
-    def test_messages(self):
-        trace = twin.ftl_fedbcd_p(
-            problem(), *start(), [None, OVERLAP[:1]], 2, np.full(2, 0.01)
-        )
-        assert trace.messages == [2, 2]
-        per_sample = 2 * (HIDDEN**2 + 2 * HIDDEN)
-        assert trace.num_scalars == [4 * per_sample, per_sample]
-
     def test_proximal_term(self):
         data = problem()
         a, b = start()
@@ -143,9 +135,3 @@ class TestRun:
             np.testing.assert_array_equal(runs[2.0, "first_step", 2][party], two)
             far = runs[0.0, "sync", 3][party] - runs[2.0, "first_step", 3][party]
             assert np.abs(far).max() > 1e-6
-
-    def test_batches_are_of_the_overlap(self):
-        with pytest.raises(ValueError, match="overlapping"):
-            twin.ftl_fedbcd_p(problem(), *start(), [np.array([1])], 1, np.ones(1))
-        with pytest.raises(ValueError, match="anchor"):
-            twin.ftl_fedbcd_p(problem(), *start(), [], 1, np.ones(0), 1.0, "last")

@@ -1,11 +1,7 @@
 """The gossip twin alone: cases by hand, and identities between the methods."""
 
-from collections.abc import Callable
-
 import numpy as np
-import pytest
 
-from tests.reference import gossip_theory_twin as theory
 from tests.reference import gossip_twin as twin
 from tests.reference.gossip_twin import Event, Round
 
@@ -96,8 +92,9 @@ def test_gossip_by_hand():
 def test_age_weighted_by_hand():
     # Ages 1, 0 at the pair's average: both become w0 = 8 with age 1; w1 - 4 = 4, age 2;
     # read 4 and 8; then ages 1, 2: (8 + 2 * 4) / 3 = 16 / 3, age 2 for both.
-    trace = twin.age_weighted(
-        np.array([16.0]), 2, SCALAR, lambda w, k, _: w - 8.0 * k, lambda _: 0.5
+    trace = twin.gossip(
+        *(np.array([16.0]), 2, SCALAR, lambda w, k, _: w - 8.0 * k, lambda _: 0.5),
+        by_age=True,
     )
     expected = [[8.0, 16.0], [8.0, 4.0], [16 / 3, 22 / 3], [4 / 3, 22 / 3]]
     np.testing.assert_allclose(trace.models[:, :, 0], expected, rtol=1e-15)
@@ -106,7 +103,7 @@ def test_age_weighted_by_hand():
 
 def test_age_weighted_keeps_the_start_of_two_that_never_trained():
     events: list[Event] = [("average", 1, 2), ("read", 1), ("update", 1, ONE, None)]
-    trace = twin.age_weighted(W0, K, events, nothing, decay)
+    trace = twin.gossip(W0, K, events, nothing, decay, by_age=True)
     np.testing.assert_array_equal(trace.models[0], np.tile(W0, (K, 1)))
 
 
@@ -120,7 +117,8 @@ def test_gossip_is_algorithm_1_in_matrices():
         if event[0] == "read":
             hats[:, event[1]] = models[:, event[1]]
         elif event[0] == "average":
-            models = models @ theory.pair_matrix(event[1], event[2], K)
+            apart = np.eye(K)[event[1]] - np.eye(K)[event[2]]
+            models = models @ (np.eye(K) - np.outer(apart, apart) / 2)
         elif event[0] == "update":
             _, k, batch, noise = event
             assert noise is not None
@@ -169,74 +167,3 @@ def test_push_agrees_on_the_mean():
     )
     np.testing.assert_allclose(pushed.z[-1], 1.5, rtol=1e-12)
     assert np.abs(pushed.x[-1] - 1.5).max() > 0.1
-
-
-@pytest.mark.parametrize(
-    ("call", "match"),
-    [
-        (lambda: play([("update", 0, ONE, None)]), "follow its read"),
-        (
-            lambda: play([*reads(1), *updates([(ONE, None)]), *updates([(ONE, None)])]),
-            "update 1 of worker 0 must",
-        ),
-        (lambda: play([("read", K)]), "worker must be in"),
-        (lambda: play([("read", -1)]), "worker must be in"),
-        (lambda: play([("average", 2, 2)]), "must differ"),
-        (lambda: play([("read", 0), ("update", 0, ONE, None)], 1.0), "noise must be"),
-        (lambda: play([("read", 0), ("update", 0, ONE, W0)], 1.0, "all"), "noise_on"),
-        (lambda: twin.d_psgd(W0, LOPSIDED, draws(0, 1), own, decay), "mixing must be"),
-        (
-            lambda: twin.stochastic_gradient_push(
-                W0, [LOPSIDED.T], draws(0, 1), own, decay
-            ),
-            r"mixing\[0\] must be",
-        ),
-    ],
-)
-def test_refuses(call: Callable[[], object], match: str):
-    with pytest.raises(ValueError, match=match):
-        call()
-
-
-def play(events: list[Event], sigma: float = 0.0, noise_on: str = "sum") -> twin.Trace:
-    return twin.gossip(W0, K, events, gradient, decay, sigma, noise_on)
-
-
-@pytest.mark.parametrize("noise_on", twin.NOISE_ON)
-def test_theta_gathers_the_noise_that_section_5_2_computes(noise_on: str):
-    # Each of 200 coordinates is a sum of 2,000 independent N(0, (eta s / K)^2), where s
-    # is sigma / B or sigma. The mean square has relative deviation sqrt(2 / 200) = 0.1.
-    rng, d, num_updates = np.random.default_rng(20), 200, 2000
-    events: list[Event] = []
-    for t in range(num_updates):
-        k = t % K
-        events += [("average", k, (k + 1) % K), ("read", k)]
-        events.append(("update", k, np.arange(B), rng.normal(size=d)))
-    trace = twin.gossip(np.zeros(d), K, events, nothing, lambda _: 0.1, 2.0, noise_on)
-    each = 0.1 * (2.0 / B if noise_on == "sum" else 2.0) / K
-    assert np.mean(trace.theta[-1] ** 2) == pytest.approx(
-        num_updates * each**2, rel=0.4
-    )
-
-
-@pytest.mark.parametrize("partner", theory.PARTNERS)
-def test_pairs_shrink_the_distance_as_their_gram_says(partner: str):
-    # Mean over the equally likely pairs of the distance after one average, no step.
-    pairs = {
-        "ring_neighbour": [(0, 1), (1, 2), (2, 3), (3, 0)],
-        "random_receiver": [(0, 1), (0, 3), (2, 1), (2, 3)],
-        "any": [(0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)],
-    }[partner]
-    past = [*random_events(21, 30), *reads()]
-    before = twin.gossip(W0, K, past, own, decay)
-    after = []
-    for i, j in pairs:
-        still: list[Event] = [("average", i, j), ("update", 0, ONE, None)]
-        trace = twin.gossip(
-            W0, K, past + still, own, lambda t: decay(t) if t < 30 else 0.0
-        )
-        after.append(trace.consensus[-1])
-    gram = theory.mean_gram(partner, K)
-    off = before.models[-1] - before.theta[-1]
-    assert np.mean(after) == pytest.approx(np.trace(off.T @ gram @ off) / K, rel=1e-12)
-    assert np.mean(after) <= theory.spectral_rho(gram) * before.consensus[-1]

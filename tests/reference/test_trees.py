@@ -196,7 +196,7 @@ def distances(edges: list[tuple[int, int]], n: int) -> np.ndarray:
     return far
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", range(10))
 def test_a_round_of_sums_is_of_the_order_of_its_equilibrium_time(seed: int) -> None:
     """t* <= round <= 4 t*, with stops and constant times.
 
@@ -228,8 +228,8 @@ def test_a_round_of_sums_is_of_the_order_of_its_equilibrium_time(seed: int) -> N
     conserved(rows, jobs, n)
 
 
-@pytest.mark.parametrize("s", [1, 10, 200])
-@pytest.mark.parametrize("rho", [0.01, 0.3, 4.0])
+@pytest.mark.parametrize("s", [1, 200])
+@pytest.mark.parametrize("rho", [0.01, 4.0])
 @pytest.mark.parametrize("kind", ["line", "ring", "torus", "star"])
 def test_equal_clients_on_graphs_have_closed_forms(
     kind: str, rho: float, s: int
@@ -265,7 +265,7 @@ def test_equal_clients_on_graphs_have_closed_forms(
     assert (rounds <= 4 * high * form * (1 + 1e-9)).all()
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(8))
 def test_a_round_of_means_is_of_the_order_of_its_bound(seed: int) -> None:
     """M <= round <= 11 M, M = max(max_ij tau_ij, max h, mean(h) * harmonic mean).
 

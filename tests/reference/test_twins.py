@@ -279,7 +279,6 @@ def test_ages_follow_equation_3(upload, client_order, seed):
     np.testing.assert_array_equal(trace.stamps, latest(upload_log(rows, upload)))
     np.testing.assert_array_equal(trace.table_ages, k - trace.stamps)
     assert len(trace.ages) == len(trace.loss) == len(trace.gradient_norm) == k
-    assert trace.used_ages is trace.ages
 
 
 def test_ages_by_the_letter_of_equation_3():
@@ -428,25 +427,3 @@ def test_refresh_enforces_its_bound_inclusively_and_makes_no_version():
     everything = options(upload="all")
     trace = vafl_twin.run(**setting, rows=[*rows, overdue], options=everything)
     assert (trace.table_ages == [1, 0, 4]).all()
-
-
-@pytest.mark.parametrize(
-    ("changes", "row", "message"),
-    [
-        ({"upload": "some"}, None, "upload must be one of"),
-        ({"loss": "sigmoid"}, None, "num_outputs must be 1"),
-        ({}, Commit((0, 0), (0, 0), (np.array([1]),) * 2), "parties must be distinct"),
-        ({}, Commit((3,), (0,), (np.array([1]),)), "parties must be distinct"),
-        ({}, Commit((0,), (0, 1), (np.array([1]),)), "jobs must be one per party"),
-        ({}, Commit((0,), (0,), (np.array([], int),)), "batches must not be empty"),
-        (
-            {"coordinated": True},
-            Refresh((0,), (0,), np.array([1]), 0),
-            "rows must be Commits",
-        ),
-    ],
-)
-def test_what_has_no_meaning_is_refused(changes, row, message):
-    rows = [] if row is None else [row]
-    with pytest.raises(ValueError, match=message):
-        vafl_twin.run(**problem("softmax"), rows=rows, options=options(**changes))

@@ -148,11 +148,6 @@ class Trace(NamedTuple):
     ages: list[list[np.ndarray]]
     gradient_norm: list[float]
 
-    @property
-    def used_ages(self) -> list[list[np.ndarray]]:
-        """Another name of `ages`, which tells it from `table_ages`."""
-        return self.ages
-
 
 Noise = Callable[[int, int, int], np.ndarray]
 
@@ -183,11 +178,7 @@ def run(
 
     Returns:
         The trace.
-
-    Raises:
-        ValueError: an option or a row that has no meaning.
     """
-    check_options(options, num_outputs)
     simulation = Simulation(features, labels, num_outputs, options, noise, theta, bias)
     for row in rows:
         if isinstance(row, Refresh):
@@ -311,17 +302,7 @@ class Simulation:
     # The rows.
 
     def refresh(self, row: Refresh) -> None:
-        """Uploads overdue entries of the batch again; bound itself is allowed (V-10).
-
-        Raises:
-            ValueError: the run is coordinated, or parties are wrong.
-        """
-        if self.options.coordinated:
-            raise ValueError(
-                f"rows must be Commits in a coordinated run, got {row}; "
-                "it uses no stored embedding"
-            )
-        check_parties(row.parties, row.jobs, self.num_parties)
+        """Uploads overdue entries of the batch again; the bound is allowed (V-10)."""
         for party, job in zip(row.parties, row.jobs, strict=True):
             overdue = [n for n in row.batch if self.ages[n, party] > row.bound]
             if overdue and self.options.upload == "all":
@@ -329,16 +310,7 @@ class Simulation:
             self.upload(party, job, overdue)
 
     def commit(self, row: Commit) -> None:
-        """One iteration k, after which every age is one more (eq. 3).
-
-        Raises:
-            ValueError: parties are wrong, or a batch is empty.
-        """
-        if not self.options.coordinated:
-            check_parties(row.parties, row.jobs, self.num_parties)
-        for batch in row.batches:
-            if len(batch) == 0:
-                raise ValueError(f"batches must not be empty, got {row}; drop the row")
+        """One iteration k, after which every age is one more (eq. 3)."""
         if self.options.coordinated:
             self.commit_coordinated(row)
         elif self.options.client_order == "upload_first":
@@ -466,43 +438,3 @@ def example_gradient(scores: np.ndarray, label: int, loss: str) -> np.ndarray:
         target[label] = 1.0
         return np.exp(scores - np.logaddexp.reduce(scores)) - target
     return np.exp(-np.logaddexp(0.0, -scores)) - label
-
-
-def check_options(options: Options, num_outputs: int) -> None:
-    """Refuses words that no branch above would notice.
-
-    Raises:
-        ValueError: an option outside its list.
-    """
-    allowed = {
-        "upload": ("batch", "all"),
-        "client_order": ("upload_first", "query_first"),
-        "server_gradient": ("before", "after"),
-        "loss": ("softmax", "sigmoid"),
-        "reduction": ("mean", "sum"),
-    }
-    for name, values in allowed.items():
-        if getattr(options, name) not in values:
-            got = getattr(options, name)
-            raise ValueError(f"{name} must be one of {values}, got {got!r}")
-    if options.loss == "sigmoid" and num_outputs != 1:
-        raise ValueError(
-            f"num_outputs must be 1 for sigmoid, got {num_outputs}; use softmax"
-        )
-
-
-def check_parties(
-    parties: tuple[int, ...], jobs: tuple[int, ...], num_parties: int
-) -> None:
-    """Refuses rows that are not about distinct, existing parties (section 3).
-
-    Raises:
-        ValueError: a party is repeated or unknown, or has no job.
-    """
-    known = set(range(num_parties))
-    if not parties or len(set(parties)) < len(parties) or set(parties) - known:
-        raise ValueError(
-            f"parties must be distinct and in 0..{num_parties - 1}, got {parties}"
-        )
-    if len(jobs) != len(parties):
-        raise ValueError(f"jobs must be one per party, got {jobs} for {parties}")

@@ -55,9 +55,9 @@ def near() -> ModuleType:
     return module
 
 
-@pytest.mark.parametrize("shares", [1, 8, 40])
-@pytest.mark.parametrize("number", [0, 1, 7, 8, 9, 100])
-@pytest.mark.parametrize("first", [0, 4, 11])
+@pytest.mark.parametrize("shares", [1, 40])
+@pytest.mark.parametrize("number", [0, 7, 100])
+@pytest.mark.parametrize("first", [0, 11])
 def test_shares_of_all_turns_are_all_tests_once(
     number: int, first: int, shares: int
 ) -> None:

@@ -31,7 +31,6 @@ from tests.verification.claims_at_random import (
 )
 
 MANY, FEW = 1_000, 200
-EFFECTS = (0.0, EFFECT, -EFFECT)
 COMPARED = 6
 """Claims of a family."""
 
@@ -40,38 +39,38 @@ def _margin(number: int) -> float:
     return 4 * (0.05 * 0.95 / number) ** 0.5
 
 
-def _share_wrong(found: pd.DataFrame, effect: float) -> float:
-    return float(found["verdict"].isin(wrong(effect)).mean())
+def _share_wrong(found: pd.DataFrame) -> float:
+    return float(found["verdict"].isin(wrong(0.0)).mean())
 
 
-def _check(kind: str, number: int, effect: float, *plans: int | None) -> None:
+def _check(kind: str, number: int, *plans: int | None) -> None:
     measured, said = studied(
-        kind, number, LOOKS[-1] if plans[1:] else plans[0] or 0, effect, 1
+        kind, number, LOOKS[-1] if plans[1:] else plans[0] or 0, 0.0, 1
     )
     for replicates in plans:
         found = decided(measured, said, replicates)
         assert len(found) == number
         assert found["estimate"].notna().all()
-        assert _share_wrong(found, effect) <= 0.05 + _margin(number)
+        assert _share_wrong(found) <= 0.05 + _margin(number)
         if kind in ESTIMATES and replicates is not None:
-            assert covers(found, kind, effect) >= 0.95 - _margin(number)
+            assert covers(found, kind, 0.0) >= 0.95 - _margin(number)
 
 
 @pytest.mark.parametrize("kind", MAKERS)
 def test_few_claims(kind: str) -> None:
-    _check(kind, FEW, 0.0, 8)
+    _check(kind, FEW, 8)
 
 
 @pytest.mark.parametrize("kind", ["no_worse", "monotone"])
 def test_few_claims_at_several_looks(kind: str) -> None:
-    _check(kind, FEW, 0.0, 8, None)
+    _check(kind, FEW, 8, None)
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("effect", EFFECTS)
 @pytest.mark.parametrize("kind", MAKERS)
-def test_many_claims(kind: str, effect: float) -> None:
-    _check(kind, MANY, effect, 8, 20, None)
+def test_many_claims(kind: str) -> None:
+    """On the border, where either verdict is wrong, both are as likely as anywhere."""
+    _check(kind, MANY, 8, 20, None)
 
 
 def test_what_is_true_is_found_out_by_enough_replicates() -> None:

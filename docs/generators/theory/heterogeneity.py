@@ -21,23 +21,6 @@ Slow = Literal["per_minibatch", "one_a_round"]
 chance 1 / K, or exactly one of the K mini-batches of every synchronous round."""
 
 
-class Times(NamedTuple):
-    """Seconds that T mini-batches of all workers take.
-
-    Attributes:
-        synchronous_s: Seconds where all wait for the slowest in every round.
-        asynchronous_s: Seconds where no worker waits.
-    """
-
-    synchronous_s: float
-    asynchronous_s: float
-
-    @property
-    def ratio(self) -> float:
-        """How many times longer the synchronous ones take."""
-        return self.synchronous_s / self.asynchronous_s
-
-
 class ConstantStaleness(NamedTuple):
     """Staleness of every worker where mini-batches take constant times.
 
@@ -113,38 +96,6 @@ def random_slow_throughput(
     longest = compute_s * (1 + (factor - 1) * some)
     mean = compute_s * (1 + (factor - 1) * chance)
     return Throughput(num_workers / longest, num_workers / mean)
-
-
-def constant_times(num_minibatches: int, times_s: Sequence[float]) -> Times:
-    """Computes exactly how long T mini-batches of constant times take.
-
-    Args:
-        num_minibatches: T, >= 1; synchronous rounds are T / K, rounded up.
-        times_s: Duration of a mini-batch of each worker, seconds, > 0.
-
-    Returns:
-        Without communication; the asynchronous one ends with the T-th mini-batch.
-
-    Raises:
-        ValueError: An argument is out of its range.
-
-    Source: A(DP)2SGD, section 5; stops at the global counter of appendix A.
-    """
-    check_at_least(num_minibatches=(num_minibatches, 1))
-    times = _times(times_s)
-    rate = math.fsum(1 / times)
-    # By t the workers have done more than rate * t - K, and at most rate * t.
-    start = num_minibatches / rate
-    before = np.maximum(0, np.floor(start / times).astype(np.int64) - 1)
-    more = np.ceil(times.size / (rate * times)).astype(np.int64) + 3
-    ends = np.concatenate(
-        [
-            c * (first + 1 + np.arange(count))
-            for c, first, count in zip(times, before, more, strict=True)
-        ]
-    )
-    last = float(np.sort(ends)[num_minibatches - int(before.sum()) - 1])
-    return Times(math.ceil(num_minibatches / times.size) * float(times.max()), last)
 
 
 def constant_staleness(times_s: Sequence[float]) -> ConstantStaleness:

@@ -59,19 +59,6 @@ def test_everyone_s_mean_count_is_reached_at_the_least_such_moment() -> None:
     assert mean(end) >= 2.5 > mean(end - 1e-6)
 
 
-def test_the_optimal_time_is_least_and_one_slow_client_costs_rounds_alone() -> None:
-    tau = np.array([1.0, 1.0, 1.0, 1e6])
-    for noise in (0.1, 1, 100):
-        optimal = methods.optimal_time(tau, noise)
-        plain = methods.asynchronous_time(tau, noise)
-        rounds = methods.synchronous_time(np.sort(tau), noise)
-        assert optimal <= plain
-        assert optimal <= rounds.min()
-        assert rounds[-1] > 1e5 > plain
-    # The others' time and n / (n - 1) of it: methods.md, section 0.
-    assert methods.asynchronous_time(tau, 0) == pytest.approx(4 / 3, rel=1e-5)
-
-
 def test_bounds_on_rounds_by_hand() -> None:
     tau = np.array([1.0, 3.0])
     np.testing.assert_allclose(methods.harmonic_of_fastest(tau), [1, 1.5])

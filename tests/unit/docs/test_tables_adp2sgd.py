@@ -57,26 +57,6 @@ def test_epsilon_table() -> None:
     assert frame["uniform"].tolist() == [0.5, 0.5, 1, 1, 2, 2]
 
 
-def test_remark_table() -> None:
-    frame = adp2sgd.remark_table()
-    assert frame["admissible"].tolist() == ["no"] * 4 + ["yes"]
-    # section 4.3
-    claimed, best = [1.00, 3.16, 5.00, 7.07, 10.0], [0.850, 2.79, 4.55, 6.66, 9.86]
-    np.testing.assert_allclose(frame["claimed"], claimed, atol=5e-3)
-    np.testing.assert_allclose(frame["unconstrained"], best, atol=5e-3)
-    assert (frame["achieved"] >= frame["unconstrained"]).all()
-    first = adp2sgd.remark_table(shares=[1e-9])
-    assert first["claimed"][0] == pytest.approx(10 / math.sqrt(58_593))
-
-
-def test_pairing_table() -> None:
-    frame = adp2sgd.pairing_table().set_index(["pairing", "initiator"])
-    assert len(frame) == 6
-    assert frame.loc[("random_receiver", "every"), "rho"] == pytest.approx(0.9375)
-    assert frame.loc[("random_receiver", "sender"), "rho"] == pytest.approx(0.96875)
-    assert frame.loc[("any", "every"), "rho_bar"] == pytest.approx(1589.5, abs=0.05)
-
-
 def test_model_table() -> None:
     frame = adp2sgd.model_table()
     # section 5.4

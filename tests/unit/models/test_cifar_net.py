@@ -103,8 +103,11 @@ def test_the_plain_count_is_the_vectors_length(name, norm):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("norm", ["group", "batch"])
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(
+    ("name", "norm"),
+    [(name, "group") for name in NAMES]
+    + [(name, "batch") for name in ("mobilenet", "resnext29", "vgg19")],
+)
 def test_a_network_is_its_twin_and_uses_every_number(name, norm, monkeypatch):
     # A rectifier that is off has no gradient; of a pixel, a kernel meets its middle.
     monkeypatch.setattr(network.Layers, "relu", lambda _, x: jax.nn.softplus(x))

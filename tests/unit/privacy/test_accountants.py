@@ -113,9 +113,9 @@ def test_optimal_inverts_the_exact_sum(count: int, odds: Fraction) -> None:
             assert found == pytest.approx(math.log(target), rel=1e-9, abs=1e-9)
 
 
-@pytest.mark.parametrize("epsilon", [1e-3, 0.1, 1.0, 10.0])
-@pytest.mark.parametrize("count", [1, 10, 1_000])
-@pytest.mark.parametrize("delta", [1e-12, 1e-5, 0.3])
+@pytest.mark.parametrize("epsilon", [1e-3, 1.0, 10.0])
+@pytest.mark.parametrize("count", [1, 1_000])
+@pytest.mark.parametrize("delta", [1e-12, 0.3])
 def test_bounds_are_ordered(epsilon: float, count: int, delta: float) -> None:
     best = composition.optimal(epsilon, count, delta)
     closed = composition.kairouz([epsilon], [count], delta)

@@ -82,7 +82,7 @@ def test_the_uniform_form_beside_them(releases: int, mu: float, uniform: float) 
 
 
 @pytest.mark.parametrize("form", SUBSAMPLED)
-@pytest.mark.parametrize("z", [0.25, 0.5, 1.0, 1.9999, 2.0, 2.0001, 7.0, 1e3, 1e6, 1e9])
+@pytest.mark.parametrize("z", [0.25, 1.9999, 2.0, 2.0001, 1e9])
 def test_increments_do_not_cancel(form: gdp.Form, z: float) -> None:
     p = 0.25
     assert float(gdp.increments(z, p, form)) == pytest.approx(

@@ -472,7 +472,7 @@ def test_chunks_do_not_matter() -> None:
         (Complete(), 6, [5] * 6),
         (Bipartite(), 5, [2, 3, 2, 3, 2]),
         (Edges(edges=((2, 1), (1, 2), (3, 2))), 3, [1, 2, 1]),
-        *((RandomRegular(degree=d), 14, [d] * 14) for d in range(2, 14)),
+        *((RandomRegular(degree=d), 14, [d] * 14) for d in (2, 5, 13)),
         (RandomRegular(degree=1), 2, [1, 1]),
     ],
 )

@@ -25,7 +25,6 @@ from stalesim.simulator.config.catalogue import KINDS, own
 from stalesim.simulator.config.errors import ScenarioError, UserError
 from stalesim.simulator.config.files import NESTED
 from stalesim.simulator.config.messages import first_error
-from stalesim.simulator.config.parts import tag
 from stalesim.simulator.privacy.calibration import calibration
 from stalesim.simulator.scenario.reading import loads, validated
 from stalesim.simulator.scenario.scenario import Scenario
@@ -33,7 +32,7 @@ from stalesim.simulator.scenario.setting import WorldScenario
 from stalesim.simulator.scenario.study import MOST_RUNS, expand, merge
 from stalesim.simulator.studies import memory
 from stalesim.simulator.timelines.of_run import timeline
-from tests.golden.cases import CHAIN, DENSE, SPARSE
+from tests.golden.cases import CASES
 
 pytestmark = pytest.mark.skipif(
     sys.platform != "linux", reason="memory is limited as Linux does it"
@@ -166,26 +165,6 @@ PEOPLE = {
         "slowdowns": [{"kind": "named", "clients": [1, 2], "factor": 2}],
     }
 }
-REGIMES = {
-    "law": "markov",
-    "of": [{"law": "expon"}, {"law": "constant", "value": 3}],
-    "transition": [[0.5, 0.5], [0.5, 0.5]],
-}
-LINKED = {
-    "clients": {
-        "compute": {"law": "constant", "value": 2},
-        "upload": {"latency": {"law": "constant", "value": 1}, "bandwidth": 5},
-        "read": REGIMES,
-    },
-    "job": {"upload_bytes": 5, "download_bytes": 5},
-    "protocol": {"kind": "t_synchronous", "t": 2},
-}
-ROUNDS = {
-    "protocol": {"kind": "synchronous", "wait_for": 2},
-    "clients": {"selection": {"in_flight": 3}},
-    "stop": {"contributions": 50, "rounds": 9, "bytes": 10_000, "epochs": 3},
-    "evaluate": {"every": {"commits": None, "rounds": 3}},
-}
 CHOICE = {"kind": "power_of_choice", "candidates": 4}
 ASKING = {
     "protocol": {
@@ -215,14 +194,6 @@ SIZED = {
     },
     "algorithm": {"local_steps": 3},
 }
-NORMED = {
-    "protocol": {
-        "kind": "buffered",
-        "size": 3,
-        "size_by": {"kind": "norm_test", "most": 7, "every": 2, "least": 2},
-    },
-    "evaluate": {"metrics": ["gradient_norm_squared"]},
-}
 SCORED = {
     "protocol": {"kind": "synchronous"},
     "clients": {"selection": {"in_flight": 3, "prefer": FLAD}},
@@ -230,10 +201,7 @@ SCORED = {
 }
 QUORUM = {"kind": "synchronous", "deadline_by": {"kind": "spread", "quorum": 2}}
 PROBED = {"probe": {"every": 5}, "stop": {"windowed": {"below": 0.1, "commits": 3}}}
-FED_PBCD = {"kind": "fed_pbcd", "local_steps": 2, "encryption": {"kind": "paillier"}}
-MOMENTS = {"delay_second_moments": [1.0] * 4}
 MARKED = {"kind": "bounded_strongly_convex", "staleness_bound": 3}
-PURE = {"law": "spherical_laplace"}
 MEMORY = {
     "clients": {
         "compute": {
@@ -277,19 +245,43 @@ COMPARED: dict[str, Any] = {
     },
 }
 
+PINNED = (
+    "vafl bounded",
+    "vafl t_synchronous",
+    "vafl noise",
+    "fed_bcd encrypted",
+    "sgd asynchronous",
+    "sgd inverse",
+    "sgd delay_adaptive",
+    "fed_buff",
+    "fed_avg",
+    "sgd collect",
+    "sgd routed",
+    "pipelined",
+    "hierarchical",
+    "policy_gradient",
+    "malenia",
+    "ia2sgd",
+    "sgd allotted",
+    "sgd diloco",
+    "sgd inverse_share",
+    "chain",
+    "compressed",
+    "compressed buffered",
+    "asgd asynchronous",
+    "easgd",
+)
+"""Pinned runs that have entries of their own."""
 TREES: dict[str, dict[str, Any]] = {
     "each at its best": merge(SGD, COMPARED),
     "sgd": merge(SGD, PROBED),
     "memory": merge(SGD, MEMORY),
-    "vafl": merge(VAFL, {"protocol": {"kind": "bounded", "staleness_bound": 3}}),
     "world": WORLD,
     "asking": merge(SGD, ASKING),
     "sizes by staleness, and a schedule of steps": merge(SGD, SIZED),
     "jobs by staleness": merge(SGD, LIMITED),
-    "sizes by norms": merge(SGD, NORMED),
     "steps by score": merge(SGD, SCORED),
     "quorum": merge(WORLD, {"protocol": QUORUM}),
-    "local steps": algorithm(SGD, local_steps=2, weight={"kind": "delay_adaptive"}),
     "optax": algorithm(
         SGD,
         step_size=None,
@@ -302,76 +294,6 @@ TREES: dict[str, dict[str, Any]] = {
             "parameters": {"b1": 0.9},
         },
     ),
-    "fed_async": algorithm(SGD, kind="fed_async"),
-    "fed_buff": merge(
-        algorithm(SGD, kind="fed_buff", staleness_threshold=2),
-        {"protocol": {"kind": "buffered", "size": 3}},
-    ),
-    "collect": merge(
-        SGD,
-        {
-            "protocol": {
-                "kind": "collect",
-                "count": 3,
-                "fastest": 2,
-                "staleness_bound": 2,
-            }
-        },
-    ),
-    "allotment": merge(
-        SGD,
-        {"protocol": {"kind": "collect", "allotment": {"jobs": 3, "spread": 1.0}}},
-    ),
-    "grace": merge(SGD, {"protocol": {"kind": "buffered", "grace": 1.0}}),
-    "delayed": algorithm(
-        SGD,
-        local_steps=2,
-        speeds=1,
-        optimizer={"kind": "delayed_nesterov", "period": 4, "spread": 0.1},
-    ),
-    "repeats": algorithm(SGD, weight={"kind": "repeats", "base": 2.0}),
-    "distance": algorithm(SGD, weight={"kind": "distance", "largest": 2.0}),
-    "trials": merge(SGD, {"protocol": {"kind": "collect", "quota": 2}}),
-    "times by a column": merge(
-        SGD,
-        {
-            "problem": {"data": {"kind": "breast_cancer", "scale": "raw"}},
-            "clients": {"compute_by": 2},
-        },
-    ),
-    "hierarchy": merge(
-        algorithm(SGD, kind="hierarchical", local_steps=2),
-        {"protocol": {"kind": "hierarchy", "edges": 2, "rounds": 2}},
-    ),
-    "pipeline": merge(
-        SGD,
-        {
-            "problem": {"model": {"kind": "dense", "hidden": [3]}},
-            "protocol": {"kind": "pipeline", "stages": 2},
-            "algorithm": {"kind": "pipelined", "step_size": 0.1, "batch": 8},
-            "clients": None,
-        },
-    ),
-    "rollouts": merge(
-        SGD,
-        {
-            "protocol": {
-                "kind": "rollouts",
-                "generation": {
-                    "slots": 8,
-                    "tokens": {"law": "expon"},
-                    "group": 2,
-                    "max_async_level": 2,
-                    "failures": {"after": {"law": "expon"}, "down": {"law": "expon"}},
-                },
-                "queue": {"max_age": 3},
-                "trainer": {"samples": 4},
-                "weights": {"every": 2},
-            },
-            "algorithm": {"kind": "policy_gradient", "step_size": 0.1, "batch": 1},
-            "clients": None,
-        },
-    ),
     "spanning tree": merge(
         SGD,
         {
@@ -382,37 +304,6 @@ TREES: dict[str, dict[str, Any]] = {
                 "count": 3,
             }
         },
-    ),
-    "means over a tree": merge(
-        algorithm(SGD, kind="malenia"),
-        {
-            "protocol": {
-                "kind": "spanning_tree",
-                "graph": {"kind": "complete"},
-                "harmonic_mean": 2,
-            }
-        },
-    ),
-    "routed": merge(
-        algorithm(SGD, weight={"kind": "inverse_share", "shares": 2}),
-        {"protocol": {"kind": "routed", "tasks": 5, "weights": 1}},
-    ),
-    "beyond a concurrency": algorithm(
-        SGD, weight={"kind": "inverse", "concurrency": 2}
-    ),
-    "fed_avg": merge(
-        algorithm(SGD, kind="fed_avg", local_steps=2),
-        {"protocol": {"kind": "synchronous"}},
-    ),
-    "means": merge(
-        algorithm(SGD, kind="malenia", local_steps=2),
-        {"protocol": {"kind": "collect", "harmonic_mean": 2}},
-    ),
-    "table": merge(
-        algorithm(SGD, kind="ia2sgd", max_age=3), {"protocol": {"warm_up": True}}
-    ),
-    "cached": merge(
-        algorithm(SGD, kind="ca2fl"), {"protocol": {"kind": "buffered", "size": 3}}
     ),
     "quadratic": merge(
         SGD,
@@ -432,7 +323,6 @@ TREES: dict[str, dict[str, Any]] = {
             "evaluate": {"metrics": ["objective"]},
         },
     ),
-    "t_synchronous": merge(SGD, {"protocol": {"kind": "t_synchronous", "t": 2}}),
     "a changing t": merge(
         SGD,
         {
@@ -442,37 +332,18 @@ TREES: dict[str, dict[str, Any]] = {
             }
         },
     ),
-    "rounds": merge(SGD, ROUNDS),
-    "stale": merge(SGD, {"protocol": {"staleness_bound": 3, "beyond": "wait"}}),
     "sizes": rows(kind="sizes", weights=1),
     "labels": rows(kind="labels", classes_per_client=2),
-    "dirichlet": rows(kind="dirichlet", alpha=1.0),
     "column": rows(kind="column", column=20),
     "columns": merge(
         VAFL,
         {"problem": {"partition": {"parties": None, "groups": {"a": [0], "b": [1]}}}},
     ),
     "strips": merge(VAFL, {"problem": {"partition": {"kind": "strips", "parties": 4}}}),
-    "csgd": merge(
-        SGD,
-        {
-            "protocol": {"kind": "centralised"},
-            "algorithm": {"kind": "csgd"},
-            "clients": None,
-        },
-    ),
-    "asgd": merge(SGD, {"algorithm": {"kind": "asgd"}}),
-    "audp": merge(SGD, {"algorithm": {"kind": "audp", "epsilon": 1.0}}),
-    "mapa": merge(SGD, {"algorithm": {"kind": "mapa", "epsilon": 1.0}}),
-    "fed_sgd": algorithm(BCD, kind="fed_sgd"),
-    "fed_bcd": merge(BCD, {"algorithm": {"encryption": {"kind": "ckks"}}}),
-    "fed_pbcd": algorithm(BCD, **FED_PBCD),
     "torus": gossip({"kind": "torus", "rows": 2}, 6),
     "random_regular": gossip({"kind": "random_regular", "degree": 2}),
-    "edges": gossip({"kind": "edges", "edges": [[1, 2], [2, 3], [3, 4]]}),
     "simple account": accounted("simple"),
     "generalised account": accounted("generalised"),
-    "randomised account": accounted("randomised"),
     "arcs": push({"kind": "arcs", "arcs": [[1, 2], [2, 3], [3, 4], [4, 1]]}),
     "adp2sgd": algorithm(
         GOSSIP,
@@ -529,35 +400,16 @@ TREES: dict[str, dict[str, Any]] = {
     "tweets": data(kind="leaf_sent140", users=3, words=4),
     "text": model(data(kind="text", scale="raw", block=8), kind="transformer"),
     "sums": model(data(kind="arithmetic", scale="raw"), kind="transformer"),
-    "views": merge(
-        VAFL,
-        {
-            "problem": {
-                "data": {"kind": "mfeat", "source": "standin"},
-                "partition": {"kind": "views", "parties": 2},
-            }
-        },
-    ),
     "synthetic": data(kind="synthetic_logistic"),
     "classes": data(classes=[3, 8]),
     "bounded": stepping(VAFL, kind="bounded_nonconvex", staleness_bound=3, horizon=100),
     "bounded, convex": stepping(VAFL, **MARKED, activation=[0.25] * 4),
-    "stochastic": stepping(VAFL, kind="stochastic_nonconvex", horizon=100, **MOMENTS),
     "root": stepping(BCD, kind="inverse_root", value=0.1, horizon=10),
     "warmup": stepping(
         SGD, kind="warmup", first=0.1, value=1.0, rising=3, factor=0.5, falling=2
     ),
-    "perturbed": algorithm(
-        VAFL, perturbation={"mu": 1.0, "releases": 10, "input_diameter": 1.0}
-    ),
     "budget": noisy(accountant="gdp"),
     "people": merge(WORLD, PEOPLE),
-    "links": merge(WORLD, LINKED),
-    "chosen": merge(
-        WORLD, {"clients": {"selection": {"in_flight": 2, "by": "weighted"}}}
-    ),
-    "buffered": merge(WORLD, {"protocol": {"kind": "buffered", "size": 2}}),
-    "chained": algorithm(SGD, **CHAIN),
     "enemies and Krum": tolerated(
         {"kind": "krum", "tolerated": 1, "selected": 2},
         {"kind": "sign_flip", "clients": [2]},
@@ -615,24 +467,9 @@ TREES: dict[str, dict[str, Any]] = {
         ),
         {"protocol": {"kind": "synchronous"}},
     ),
-    "compressed": algorithm(SGD, **DENSE),
-    "sparse": algorithm(SGD, **SPARSE),
-    "engine": merge(SGD, {"engine": {"mode": "batched", "chunk": 10}}),
 }
-"""Scenarios that together have every entry that may be a whole number; algorithms that
-need no more than a step size and a batch come by themselves."""
-TREES |= {
-    tag(part): merge(
-        {"vertical": VAFL, "horizontal": SGD}[part.family],
-        {
-            "protocol": {"kind": part.protocols[0]},
-            "algorithm": {"kind": tag(part), "step_size": 0.1, "batch": 8},
-        },
-    )
-    for part in own("algorithms")
-    if tag(part)
-    not in {tree.get("algorithm", {}).get("kind") for tree in [*TREES.values()]}
-}
+TREES |= {name: CASES[name] for name in PINNED}
+"""Scenarios that together have every entry that may be a whole number."""
 BIG_MODELS = (
     "mlp",
     "dense",

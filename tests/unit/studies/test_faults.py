@@ -101,7 +101,7 @@ def test_a_call_that_fails_loses_nothing(
 
 @pytest.mark.filterwarnings("ignore::stalesim.simulator.trace.StudyWarning")
 @pytest.mark.parametrize(
-    "seed", [0, *(pytest.param(s, marks=pytest.mark.long) for s in range(1, 20))]
+    "seed", [0, *(pytest.param(s, marks=pytest.mark.long) for s in range(1, 6))]
 )
 def test_a_loss_of_power_is_seen_and_mended(seed: int, whole: fake_study.Study) -> None:
     for number in range(1, calls_of_a_study(Files()) + 1):

@@ -54,7 +54,7 @@ def test_our_quantiles_are_scipys(name: str) -> None:
     np.testing.assert_allclose(ours, law.ppf(MIDDLES), rtol=1e-12, atol=1e-14)
 
 
-@pytest.mark.parametrize("shape", [-1.0, 0.0, 1e-300, 0.5, 3.0, 1e9, np.inf, np.nan])
+@pytest.mark.parametrize("shape", [-1.0, 1e-300, 3.0, np.inf, np.nan])
 @pytest.mark.parametrize("name", USUAL)
 def test_what_we_know_of_usual_laws_scipy_says(name: str, shape: float) -> None:
     ours, scipys = USUAL[name], getattr(scipy.stats, name)
