@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from stalesim.simulator.algorithms.client_work import Work, clipped, noised
 from stalesim.simulator.config.errors import ScenarioError
 from stalesim.simulator.data.images import image_shape
 from stalesim.simulator.models import blockwise
@@ -146,6 +147,17 @@ def test_only_the_first_convolution_lies_in_the_noised_prefix():
     weights = jnp.zeros(SMALL.num_weights).at[: SMALL.num_noised].set(1)
     parts = SMALL.parts(weights)
     assert [float(part.mean()) for part in parts] == [1, 1, 0, 0, 0, 0]
+
+
+def test_only_what_is_noised_is_clipped():
+    """M-14: the norm is of the beginning, and the rest is sent as it is."""
+    message = jnp.array([3.0, 4.0, 100.0])
+    work = Work(jnp.zeros(()), message, message, {})
+    sent = clipped(work, jnp.array(1.0), 2).message
+    np.testing.assert_allclose(sent, [0.6, 0.8, 100], rtol=1e-6)
+    after = noised(work, "gaussian", jax.random.key(0), jnp.array(1.0), 2).message
+    assert (after[:2] != message[:2]).all()
+    assert after[2] == 100
 
 
 def test_weights_start_within_their_limits():
