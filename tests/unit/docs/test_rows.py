@@ -93,7 +93,6 @@ def test_named_tests_are_run_at_every_landing(tmp_path: Path) -> None:
     (tmp_path / "tests" / "test_some.py").write_text(MARKED)
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
 
-
     def said(*names: str) -> list[str]:
         shown = tuple(f"tests/test_some.py::test_{name}" for name in names)
         return rows.mistakes([rows.Row("X-1", "what", (), "", shown)], tmp_path)
