@@ -90,6 +90,7 @@ def take_in(study: Study) -> None:
         **({"looks": scenario["looks"]} if scenario.get("looks") else {}),
         "dataset": manifest["runs"][0]["dataset"],
         "environment": manifest["environment"],
+        "elapsed_s": round(sum(run["elapsed_s"] for run in manifest["runs"])),
     }
     (folder / "about.json").write_text(json.dumps(about, indent=1) + "\n")
     attacked = Path(study.folder) / "attack"
