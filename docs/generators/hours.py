@@ -1,6 +1,6 @@
 """What studies have cost and lack, and what more processor hours would decide.
 
-docs/costs.csv has estimates of minutes: of so many replicates, or of one run; of the
+docs/costs.csv has estimates of minutes, of some replicates or of one run; of the
 file as it is, or of another reading of the paper. Studies taken in from now on say
 themselves how long their runs took.
 """
@@ -30,7 +30,7 @@ PART = re.compile(r"-standin|5k\b")
 """What the names of data have that are not the whole of the real set."""
 
 
-class Cost(NamedTuple):
+class Estimated(NamedTuple):
     """One estimate.
 
     Attributes:
@@ -120,9 +120,9 @@ def _studied(
 
 
 @cache
-def costs() -> dict[str, list[Cost]]:
+def costs() -> dict[str, list[Estimated]]:
     """Returns the estimates for each scenario, in the order of the file."""
-    found: dict[str, list[Cost]] = {}
+    found: dict[str, list[Estimated]] = {}
     with COSTS.open(encoding="utf-8", newline="") as file:
         for line in csv.DictReader(file):
             minutes = float(line["minutes"] or "nan")
@@ -131,7 +131,7 @@ def costs() -> dict[str, list[Cost]]:
             elif line["of"]:
                 minutes /= int(line["of"])
             found.setdefault(line["scenario"], []).append(
-                Cost(minutes, line["reading"])
+                Estimated(minutes, line["reading"])
             )
     return found
 
@@ -142,13 +142,13 @@ def _groups(scenario: str) -> int:
     return len(pd.read_csv(rejudge.RESULTS / name / "summary.csv"))
 
 
-def cost(scenario: str, *, as_it_is: bool) -> Cost:
+def cost(scenario: str, *, as_it_is: bool) -> Estimated:
     """Returns an estimate, of the file as it is or of another reading of the paper.
 
     If there is none of that, it is the other one; nan minutes without any.
     """
     found = sorted(costs().get(scenario, []), key=lambda c: bool(c.reading) == as_it_is)
-    return found[0] if found else Cost(math.nan, "")
+    return found[0] if found else Estimated(math.nan, "")
 
 
 def spent(study: Studied) -> tuple[str, float]:

@@ -27,8 +27,8 @@ def test_the_most_claims_for_an_hour_come_first(
         _study("decided by none", [math.nan]),
     ]
     costs = {
-        "dear": [hours.Cost(60, "revised"), hours.Cost(30, "")],
-        "cheap": [hours.Cost(10, "")],
+        "dear": [hours.Estimated(60, "revised"), hours.Estimated(30, "")],
+        "cheap": [hours.Estimated(10, "")],
     }
     monkeypatch.setattr(hours, "studies", lambda: studies)
     monkeypatch.setattr(hours, "costs", lambda: costs)
