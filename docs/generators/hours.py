@@ -25,6 +25,8 @@ COSTS = experiments.ROOT / "docs" / "costs.csv"
 OF_RUN = "run"
 BUDGET = 10
 """Processor hours of the list of what is next."""
+RECORDED = "elapsed_s"
+"""Entry of about.json: seconds of all runs, each in one process."""
 NOT_RECORDED, NOT_RUN = "not recorded", "not run"
 PART = re.compile(r"-standin|5k\b")
 """What the names of data have that are not the whole of the real set."""
@@ -153,14 +155,19 @@ def cost(scenario: str, *, as_it_is: bool) -> Estimated:
 
 def spent(study: Studied) -> tuple[str, float]:
     """Returns the processor hours of a study, in words and as a number."""
-    if "elapsed_s" in study.about:
-        hours = study.about["elapsed_s"] / 3600
-        return _known(hours), hours
-    estimate = cost(study.scenario, as_it_is=True)
+    estimate = of_file(study)
     if not study.about or math.isnan(estimate.minutes):
         return (NOT_RECORDED if study.about else NOT_RUN), 0.0
     hours = estimate.minutes * study.replicates / 60
-    return f"about {_known(hours)}", hours
+    about = "" if RECORDED in study.about else "about "
+    return f"{about}{_known(hours)}", hours
+
+
+def of_file(study: Studied) -> Estimated:
+    """Returns what a study takes as its file is: as recorded, or an estimate."""
+    if RECORDED in study.about:
+        return Estimated(study.about[RECORDED] / 60 / study.replicates, "")
+    return cost(study.scenario, as_it_is=True)
 
 
 def _known(number: Any, unknown: str = "no estimate", form: str = "{:.2f}") -> str:
@@ -193,7 +200,7 @@ def offers() -> pd.DataFrame:
         mine = open_[asked <= to]
         own = mine["origin"] == experiments.PAPER
         of = sum((study.scenario, says) in counted for says in mine.loc[own, "says"])
-        estimate = cost(study.scenario, as_it_is=True)
+        estimate = of_file(study)
         hours = estimate.minutes * to / 60
         line = study.link, study.rows, study.replicates, spent(study)[0], to
         lines.append((*line, len(mine), of, hours, estimate.reading))
