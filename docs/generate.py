@@ -74,7 +74,7 @@ def take_in(study: Study) -> None:
     if is_world(manifest):
         take_in_world(study, folder)
         return
-    rows = summary.summary(study).drop(columns=["commits/s"])
+    rows = summary.summary(study).drop(columns=["commits/real s"])
     rows.columns = [_one_line(name) for name in rows.columns]
     rows = rows.map(_one_line)
     rows.to_csv(folder / "summary.csv", index=False, float_format="%.4g")
