@@ -74,7 +74,7 @@ def take_in(study: Study) -> None:
     if is_world(manifest):
         take_in_world(study, folder)
         return
-    rows = summary.summary(study).drop(columns=["commits/s"])
+    rows = summary.summary(study).drop(columns=["commits/real s"])
     rows.columns = [_one_line(name) for name in rows.columns]
     rows = rows.map(_one_line)
     rows.to_csv(folder / "summary.csv", index=False, float_format="%.4g")
@@ -90,6 +90,7 @@ def take_in(study: Study) -> None:
         **({"looks": scenario["looks"]} if scenario.get("looks") else {}),
         "dataset": manifest["runs"][0]["dataset"],
         "environment": manifest["environment"],
+        "elapsed_s": round(sum(run["elapsed_s"] for run in manifest["runs"])),
     }
     (folder / "about.json").write_text(json.dumps(about, indent=1) + "\n")
     attacked = Path(study.folder) / "attack"

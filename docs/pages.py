@@ -217,6 +217,20 @@ def sentences() -> str:
     return "\n".join(lines)
 
 
+def hours() -> str:
+    """Returns what studies have cost, and what more hours would decide."""
+    from generators import hours
+
+    return hours.hours()
+
+
+def lacking() -> str:
+    """Returns what the papers' studies lack."""
+    from generators import hours
+
+    return hours.lacking()
+
+
 def _cell(text: str) -> str:
     return " ".join(text.split()).replace("|", r"\|")
 
@@ -231,6 +245,8 @@ GENERATED: dict[str, Callable[[], str]] = {
     "fits": fits,
     "words": words,
     "sentences": sentences,
+    "hours": hours,
+    "lacking": lacking,
     "house": house.measured,
 }
 SITE = {name: public(f"stalesim.{name}") for name in ("simulator", "analysis")}

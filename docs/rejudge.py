@@ -119,7 +119,7 @@ def kept(folder: Path, scenario: Any, path: Path) -> pd.DataFrame:
     asked = about["replicates"]
     old: list[Any] = pd.read_csv(folder / "intervals.csv").to_dict("records")
     rows: list[Finding] = []
-    for claim, groups in _of_points(scenario):
+    for claim, groups in of_points(scenario):
         (made,) = weighed(groups, claim, asked)
         same = [row for row in old if _begins(row["claim"], made.claim)]
         if same:
@@ -179,7 +179,7 @@ def _begins(claim: str, groups: str) -> bool:
     return claim.startswith(groups) and claim[len(groups) :][:1] in ("", " ", ":")
 
 
-def _of_points(scenario: Any) -> Iterator[tuple[Claim, Measured]]:
+def of_points(scenario: Any) -> Iterator[tuple[Claim, Measured]]:
     """Yields each claim at each of its points, with the groups that it is about."""
     groups = without_numbers(scenario)
     for claim in claims_of(scenario):

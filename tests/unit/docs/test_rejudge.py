@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -69,7 +70,7 @@ def test_an_interval_is_judged_by_what_it_tells(tmp_path: Path) -> None:
 def test_order_statistics_lie_within_what_mean_and_spread_allow() -> None:
     """And some sample attains each bound: k numbers alike, and the others."""
     scenario = loads(SCENARIO, "a.yaml")
-    claim, groups = next(rejudge._of_points(scenario))
+    claim, groups = next(rejudge.of_points(scenario))
     rng = np.random.default_rng(0)
     for law in (
         rng.normal,
@@ -130,6 +131,19 @@ def test_every_published_verdict_is_of_its_scenario(folder: Path) -> None:
     about = json.loads((folder / "about.json").read_text(encoding="utf-8"))
     allowed = about.get("looks", [scenario.replicates])
     assert about["replicates"] in allowed, "run the study as its file says"
+    table = pd.read_csv(folder / "summary.csv")
+    ended = table.loc[table["stop"] == "commits", "commits (MB)"]
+    commits = {float(text.split(" ")[0]) for text in ended}
+    assert commits <= _horizons(scenario), "run the study as its file says"
+
+
+def _horizons(scenario: Any) -> set[float]:
+    """Returns the numbers of commits after which a scenario's runs stop."""
+    entries = [scenario.model_dump(mode="json"), *scenario.variants.values()]
+    found = {entry.get("stop", {}).get("commits") for entry in entries}
+    for entry in entries:
+        found |= {*(entry.get("sweep") or {}).get("stop.commits", [])}
+    return found - {None}
 
 
 def test_what_is_undecided_says_how_many_replicates_it_needs() -> None:

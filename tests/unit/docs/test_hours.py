@@ -1,0 +1,49 @@
+"""Processor hours: what is asked of a study, and in which order."""
+
+import math
+
+import pandas as pd
+import pytest
+
+from generators import hours
+
+
+def _study(name: str, needed: list[float], replicates: int = 3) -> hours.Studied:
+    claims = pd.DataFrame({"needed": needed}).assign(
+        origin="paper", says="a", open=True
+    )
+    about = {"replicates": replicates, "dataset": "mnist5k"}
+    return hours.Studied(name, "A-1", about, False, claims, 8)
+
+
+def test_the_most_claims_for_an_hour_come_first(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Eight replicates decide two claims in four hours; twenty would decide a third."""
+    studies = [
+        _study("unknown", [6]),
+        _study("dear", [8, 8, 20, math.nan]),
+        _study("cheap", [6]),
+        _study("decided by none", [math.nan]),
+    ]
+    costs = {
+        "dear": [hours.Estimated(60, "revised"), hours.Estimated(30, "")],
+        "cheap": [hours.Estimated(10, "")],
+    }
+    monkeypatch.setattr(hours, "studies", lambda: studies)
+    monkeypatch.setattr(hours, "costs", lambda: costs)
+    found = hours.offers()[["replicates", "spent", "to", "claims", "hours"]]
+    assert [*found.fillna(-1).itertuples(index=False, name=None)] == [
+        (3, "about 0.50", 6, 1, 1.0),
+        (3, "about 1.50", 8, 2, 4.0),
+        (3, "not recorded", 6, 1, -1),
+    ]
+    lacks = hours.lacking()
+    assert "| 3 of 8 | mnist5k for mnist | not kept |  | 480 | revised |" in lacks
+    assert "| 3 of 8 | mnist5k for mnist | not kept |  | no estimate |  |" in lacks
+
+
+def test_recorded_seconds_are_taken_before_an_estimate() -> None:
+    one = _study("a", [6])
+    one.about["elapsed_s"] = 5400
+    assert hours.spent(one) == ("1.50", 1.5)
