@@ -6,9 +6,9 @@
 
 and `python docs/generate.py` for the page (docs/cancel.md). A world is a file, written
 whole; worlds that are there already are not played again. By a pilot: 2.5 minutes of a
-core for a world of 16 clients, 5 for one of 64, seconds where times are constant.
-`run dependent` and `run unlike` play the worlds whose times depend on each other, and
-the one whose clients' data differ; without names all are played.
+core for a world of 16 clients, 5 for one of 64, seconds where times are constant. The
+names `dependent` and `unlike` stand for the worlds whose job times depend on each
+other, and for the one whose clients' data differ.
 
 One family of methods (`protocol: {kind: collect}`): a commit is the mean of m
 contributions (`count`), none of which is R commits stale or more (`staleness_bound:
@@ -202,11 +202,12 @@ class JobTimes:
         """
         if job == len(self.of[client]):
             self.more(client)
-        if self.common is None:
+        common = self.common
+        if common is None:
             return self.of[client][job]
-        while int(now) >= len(self.common):
-            self.common += np.exp(HALF * self._scores(-1) + HALF**2 / 2).tolist()
-        return self.of[client][job] * self.common[int(now)]
+        while int(now) >= len(common):
+            common += np.exp(HALF * self._scores(-1) + HALF**2 / 2).tolist()
+        return self.of[client][job] * common[int(now)]
 
     def more(self, client: int) -> None:
         """Draws further jobs of a client."""
@@ -461,7 +462,7 @@ class Shift:
     """Where unlike data take the mean of a coordinate, whose common optimum is 0.
 
     Args:
-        num_clients: Clients, one half of whom have the optimum 1, the others -1.
+        num_clients: Clients; one half has the optimum 1, the other -1.
     """
 
     def __init__(self, num_clients: int) -> None:

@@ -10,6 +10,7 @@ import itertools
 import math
 import runpy
 from collections.abc import Callable, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -78,8 +79,8 @@ UNLIKE = """\
 ## Data that differ
 
 Optima of clients differ, at random in every coordinate; *unlike* is the mean squared
-distance of the clients' gradients from their mean, over epsilon. Whoever contributes
-more often pulls the model to its own optimum, and no method here corrects for that.
+distance of the clients' gradients from their mean, over epsilon. Fast clients
+contribute more, and pull the model to their optima; no method here corrects for that.
 
 """
 OF_NETWORKS = """\
@@ -98,6 +99,7 @@ What this page is to show and docs/results does not have: {names}.
 """
 
 
+@cache
 def program() -> dict[str, Any]:
     """Returns what the program of the study defines, by name."""
     return runpy.run_path(str(PROGRAM))
@@ -321,7 +323,7 @@ def networks(results: Path) -> dict[str, dict[str, np.ndarray]]:
     if not file.exists():
         return found
     measured = read_csv(file)
-    (quantity,) = (name for name in measured.low if name.startswith("time to"))
+    (quantity,) = (str(x) for x in measured.low if str(x).startswith("time to"))
     for group in measured.rows:
         cell, _, method = group.rpartition(", ")
         high = measured.of(quantity, group).high

@@ -81,7 +81,8 @@ def test_the_loop_is_the_protocol(jobs, method: Method) -> None:
 @pytest.mark.parametrize("method", [METHODS[3], METHODS[8]], ids=str)
 def test_a_common_factor_is_a_shared_slowdown(jobs, method: Method) -> None:
     """Of the second in which a job begins, which cancelled jobs' followers do early."""
-    factor = Autoregressive(of=Scipy(law="lognorm", s=cancel.HALF), correlation=0.9)
+    half = Scipy.model_validate({"law": "lognorm", "s": cancel.HALF})
+    factor = Autoregressive(of=half, correlation=cancel.MEMORY)
     slowdown = SharedSlowdown(factor=factor, every=1)
     pause = Constant(value=tuple(method.cost * mean for mean in MEANS))
     clients = Clients(
