@@ -144,8 +144,8 @@ def worlds() -> dict[str, list[CancelWorld]]:
     alone = itertools.product(CLIENTS, TAILS, SPREADS)
     return {
         "independent": [CancelWorld(*each) for each in alone],
-        "dependent": [CancelWorld(n, tail, 1) for n in CLIENTS for tail in DEPENDENT],
-        "unlike": [CancelWorld(CLIENTS[0], "exponential", 1, unlike=True)],
+        "dependent": [CancelWorld(n, tail, 1.0) for n in CLIENTS for tail in DEPENDENT],
+        "unlike": [CancelWorld(CLIENTS[0], "exponential", 1.0, unlike=True)],
     }
 
 
