@@ -6,7 +6,9 @@
 
 and `python docs/generate.py` for the page (docs/cancel.md). A world is a file, written
 whole; worlds that are there already are not played again. By a pilot: 2.5 minutes of a
-core for a world of 16 clients, 5 for one of 64, seconds where times are constant.
+core for a world of 16 clients, 5 for one of 64, seconds where times are constant. The
+names `dependent` and `unlike` stand for the worlds whose job times depend on each
+other, and for the one whose clients' data differ.
 
 One family of methods (`protocol: {kind: collect}`): a commit is the mean of m
 contributions (`count`), none of which is R commits stale or more (`staleness_bound:
@@ -20,7 +22,10 @@ The problem is the data set `quadratic` of `D` curvatures from 1 to 0.1, alike f
 clients; a run ends when the *expected* squared norm of the gradient is `EPSILON` times
 that of the start. Given a timeline, mean and covariance of all versions that are still
 read follow exactly, of all steps and noises together: a coordinate depends on the
-product of step and curvature alone, and both are powers of one number.
+product of step and curvature alone, and both are powers of one number. Where data are
+unlike, the optima of one half of the clients are as far above the common one as those
+of the other half are below; who is above is drawn for each coordinate, and expectations
+are over these draws as well.
 
 Every method has the same steps, `STEPS`. Its step is chosen by `TUNE` seeds, and so
 are R and m where the best are compared; `JUDGE` other seeds say what that takes.
@@ -40,6 +45,8 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 from numpy.lib.stride_tricks import sliding_window_view
+from scipy.signal import lfilter
+from scipy.special import log_ndtr
 
 RESULTS = Path(__file__).resolve().parent.parent / "docs/results/cancel"
 GRID = 12
@@ -55,10 +62,19 @@ NOISES = (0.25, 4.0, 64.0)
 """Sigma squared over epsilon."""
 CLIENTS = (16, 64)
 TAILS = ("constant", "log-normal 0.5", "exponential", "Lomax 1.5")
+DEPENDENT = ("log-normal 0.5 memory", "exponential memory", "log-normal 0.5 common")
+"""Of the same laws of one job: with `MEMORY` from job to job of a client, or half of
+the variance of its logarithm common to all, with `MEMORY` from second to second."""
+MEMORY = 0.9
+"""Correlation of successive normal scores."""
+HALF = 0.5 / math.sqrt(2)
+"""Standard deviation of the logarithm of either half of `log-normal 0.5 common`."""
 SPREADS = (0.0, 1.0, 2.0)
 """Standard deviation of the logarithm of the clients' mean seconds."""
 COSTS = (0.0, 0.03, 0.1, 0.3, 1.0)
 """Seconds from a cancelled job to the next read, in mean jobs of the client."""
+UNLIKE = (0.0, 1.0, 4.0, 8.0)
+"""Mean squared distance of clients' gradients from their mean, over epsilon."""
 TUNE, JUDGE = range(10), range(10, 20)
 LOOK = 32
 """Commits after which one looks whether the run is over."""
@@ -89,16 +105,25 @@ class Method(NamedTuple):
 
 
 class CancelWorld(NamedTuple):
-    """Clients, and how long their jobs take."""
+    """Clients, how long their jobs take, and whether their data differ."""
 
     clients: int
     tail: str
     spread: float
+    unlike: bool = False
 
     @property
     def name(self) -> str:
         """Name of its file."""
-        return f"{self.clients}-{self.tail.replace(' ', '-')}-{self.spread:g}"
+        name = f"{self.clients}-{self.tail.replace(' ', '-')}-{self.spread:g}"
+        return f"{name}-unlike" if self.unlike else name
+
+    @property
+    def cases(self) -> list[tuple[float, float]]:
+        """Noises, and how unlike data are."""
+        if self.unlike:
+            return [(NOISES[1], each) for each in UNLIKE]
+        return [(noise, 0.0) for noise in NOISES]
 
     @property
     def means(self) -> np.ndarray:
@@ -114,9 +139,14 @@ class CancelWorld(NamedTuple):
         return ((0,), (0,)) if self.tail == "constant" else (TUNE, JUDGE)
 
 
-def worlds() -> list[CancelWorld]:
-    """Returns all worlds."""
-    return [CancelWorld(*each) for each in itertools.product(CLIENTS, TAILS, SPREADS)]
+def worlds() -> dict[str, list[CancelWorld]]:
+    """Returns all worlds, by kind."""
+    alone = itertools.product(CLIENTS, TAILS, SPREADS)
+    return {
+        "independent": [CancelWorld(*each) for each in alone],
+        "dependent": [CancelWorld(n, tail, 1.0) for n in CLIENTS for tail in DEPENDENT],
+        "unlike": [CancelWorld(CLIENTS[0], "exponential", 1.0, unlike=True)],
+    }
 
 
 def methods(n: int) -> list[Method]:
@@ -139,18 +169,45 @@ def methods(n: int) -> list[Method]:
 class JobTimes:
     """Seconds of jobs, the same whatever the method: of client and number of the job.
 
+    Where clients have a factor in common it is of the second in which a job begins. In
+    slow seconds fewer jobs begin; a larger median makes up for that, exactly where
+    memory is long, so that a job has a mean of 1 as elsewhere.
+
     Args:
         world: CancelWorld.
         seed: Seed.
+
+    Attributes:
+        of: Seconds of each client's jobs, but for the common factor.
+        common: That factor in each second so far; None where there is none.
     """
 
     BLOCK = 256
 
     def __init__(self, world: CancelWorld, seed: int) -> None:
         self._tail, self._means = world.tail, world.means.tolist()
-        children = np.random.SeedSequence([37, seed]).spawn(world.clients)
+        children = np.random.SeedSequence([37, seed]).spawn(world.clients + 1)
         self._draws = [np.random.default_rng(child) for child in children]
+        self._last: dict[int, float] = {}
         self.of: list[list[float]] = [[] for _ in range(world.clients)]
+        self.common: list[float] | None = [] if "common" in world.tail else None
+
+    def seconds(self, client: int, job: int, now: float) -> float:
+        """Returns the seconds of a job that begins at a moment.
+
+        Args:
+            client: Client.
+            job: Number of its job.
+            now: Virtual seconds.
+        """
+        if job == len(self.of[client]):
+            self.more(client)
+        common = self.common
+        if common is None:
+            return self.of[client][job]
+        while int(now) >= len(common):
+            common += np.exp(HALF * self._scores(-1) + HALF**2 / 2).tolist()
+        return self.of[client][job] * common[int(now)]
 
     def more(self, client: int) -> None:
         """Draws further jobs of a client."""
@@ -161,9 +218,35 @@ class JobTimes:
             found = draw.exponential(size=size)
         elif self._tail == "Lomax 1.5":
             found = draw.pareto(1.5, size) / 2  # of mean 1 / (1.5 - 1)
-        else:
+        elif self._tail == "log-normal 0.5":
             found = draw.lognormal(-0.125, 0.5, size)
+        elif self._tail == "log-normal 0.5 memory":
+            found = np.exp(0.5 * self._scores(client) - 0.125)
+        elif self._tail == "exponential memory":
+            found = -log_ndtr(-self._scores(client))
+        else:
+            found = draw.lognormal(-(HALF**2) / 2, HALF, size)
         self.of[client] += (found * mean).tolist()
+
+    def _scores(self, owner: int) -> np.ndarray:
+        """Returns the next normal scores of a client, or of the common factor: -1."""
+        draw = self._draws[owner]
+        if owner not in self._last:
+            self._last[owner] = draw.standard_normal()
+        found = remembered(draw.standard_normal(self.BLOCK), self._last[owner])
+        self._last[owner] = found[-1]
+        return found
+
+
+def remembered(new: np.ndarray, last: float) -> np.ndarray:
+    """Returns successive normal scores, each with a correlation to the one before.
+
+    Args:
+        new: Independent normal numbers, one for each.
+        last: Score before the first.
+    """
+    own = math.sqrt(1 - MEMORY**2)
+    return lfilter([own], [1, -MEMORY], new, zi=[MEMORY * last])[0]
 
 
 class PlayedCommit(NamedTuple):
@@ -172,11 +255,13 @@ class PlayedCommit(NamedTuple):
     Attributes:
         time: Virtual seconds.
         reads: Versions at which its contributions were taken.
+        clients: Whose they are.
         held: Versions that clients have read last, a list that the next commits change.
     """
 
     time: float
     reads: list[int]
+    clients: list[int]
     held: list[int]
 
 
@@ -192,13 +277,14 @@ def play(
         method: Method.
         means: Mean seconds of the clients, by which they pay for cancelled jobs.
     """
-    n, m, jobs = len(means), method.batch, times.of
+    n, m, seconds = len(means), method.batch, times.seconds
     bound = math.inf if method.bound is None else method.bound - 1
     pause = [method.cost * mean for mean in means]
     version, order = 0, n
     done, serial, held = [0] * n, [0] * n, [0] * n
     resting = [False] * n
     gathered: list[int] = []
+    whose: list[int] = []
     waiting: list[int] = []
     heap: list[tuple[float, int, int, int]] = []
     push, pop = heapq.heappush, heapq.heappop
@@ -207,11 +293,9 @@ def play(
         nonlocal order
         held[client] = version
         job = done[client]
-        if job == len(jobs[client]):
-            times.more(client)
         done[client] = job + 1
         order += 1
-        push(heap, (now + jobs[client][job], order, client, serial[client]))
+        push(heap, (now + seconds(client, job, now), order, client, serial[client]))
 
     for client in range(n):
         begin(client, 0.0)
@@ -227,6 +311,7 @@ def play(
             begin(client, now)
             continue
         gathered.append(held[client])
+        whose.append(client)
         if len(gathered) < m:
             if method.waits:
                 waiting.append(client)
@@ -251,8 +336,9 @@ def play(
             resting[each], held[each] = True, version
             order += 1
             push(heap, (now + pause[each], order, each, serial[each]))
-        reads, gathered, waiting = gathered, [], []
-        yield PlayedCommit(now, reads, held)
+        played = PlayedCommit(now, gathered, whose, held)
+        gathered, whose, waiting = [], [], []
+        yield played
 
 
 # Moments
@@ -264,29 +350,38 @@ class Squares(NamedTuple):
     Attributes:
         mean: Part of the mean of the model, by commit and step.
         noise: Part of its variance, for sigma^2 / epsilon = 1.
+        unlike: Part of its shift by unlike data, for a squared distance of epsilon.
     """
 
     mean: np.ndarray
     noise: np.ndarray
+    unlike: np.ndarray | float = 0.0
 
-    def reached(self, noise: float) -> np.ndarray:
+    def reached(self, noise: float, unlike: float) -> np.ndarray:
         """Returns which of the commits and steps are at the target."""
-        return self.mean + noise * self.noise <= EPSILON
+        return self.mean + noise * self.noise + unlike * self.unlike <= EPSILON
 
 
-def squares(means: np.ndarray, variances: np.ndarray) -> Squares:
+def squares(
+    means: np.ndarray, variances: np.ndarray, shifts: np.ndarray | None = None
+) -> Squares:
     """Returns the squared gradient, from the response of every product.
 
     Args:
         means: Mean of a coordinate that began at 1, by commit and product.
         variances: Its variance for steps of 1 and unit noise of each contribution.
+        shifts: Mean square of its shift where clients' optima are 1 and -1.
     """
     squared = CURVATURES**2
     begins = squared / squared.sum()  # the start is the same distance in all
     noises = squared * CURVATURES / CURVATURES.sum() * EPSILON
     by_step = sliding_window_view(means**2, D, axis=1)
     of_noise = sliding_window_view(variances, D, axis=1)
-    return Squares(by_step @ begins, STEPS**2 * (of_noise @ noises))
+    found = Squares(by_step @ begins, STEPS**2 * (of_noise @ noises))
+    if shifts is None:
+        return found
+    of_shift = sliding_window_view(shifts, D, axis=1)
+    return found._replace(unlike=EPSILON * (of_shift @ begins))
 
 
 class ExactMoments:
@@ -363,11 +458,38 @@ class Fresh:
         return self._mean, self._variance
 
 
+class Shift:
+    """Where unlike data take the mean of a coordinate, whose common optimum is 0.
+
+    Args:
+        num_clients: Clients; one half has the optimum 1, the other -1.
+    """
+
+    def __init__(self, num_clients: int) -> None:
+        self._version = 0
+        self._of = {0: np.zeros((num_clients, PRODUCTS.size))}
+        """By version, what the optimum of each client has added."""
+
+    def apply(self, commit: PlayedCommit) -> np.ndarray:
+        """Returns the mean square of the version that a commit makes.
+
+        Expected over which half of the clients has which optimum, all halves alike.
+        """
+        of, m = self._of, len(commit.reads)
+        after = of[self._version] - PRODUCTS / m * sum(of[v] for v in commit.reads)
+        for client in commit.clients:
+            after[client] += PRODUCTS / m
+        self._version += 1
+        self._of = {v: of[v] for v in {*commit.held} & {*of}} | {self._version: after}
+        n = len(after)
+        return (n * (after**2).sum(axis=0) - after.sum(axis=0) ** 2) / (n - 1)
+
+
 class Reached(NamedTuple):
     """What a run has come to.
 
     Attributes:
-        seconds: To the target, by noise and step; infinite where it was not reached.
+        seconds: To the target, by case and step; infinite where it was not reached.
         oldest: Largest staleness that any job under way had.
     """
 
@@ -375,13 +497,15 @@ class Reached(NamedTuple):
     oldest: int
 
 
-def run(times: JobTimes, method: Method, means: Sequence[float]) -> Reached:
-    """Returns the seconds of a method to the target, at every step and noise."""
+def run(world: CancelWorld, times: JobTimes, method: Method) -> Reached:
+    """Returns the seconds of a method to the target, at every step and case."""
+    means, cases = world.means.tolist(), world.cases
     fresh = method.bound == 1
     moments = Fresh(method.batch) if fresh else ExactMoments(len(means), method.bound)
-    seconds = np.full((len(NOISES), STEPS.size), np.inf)
-    first: list[float] = [math.inf] * len(NOISES)
-    when, mean, variance = [], [], []
+    shift = Shift(len(means)) if world.unlike else None
+    seconds = np.full((len(cases), STEPS.size), np.inf)
+    first: list[float] = [math.inf] * len(cases)
+    when, mean, variance, shifts = [], [], [], []
     version = oldest = 0
     with np.errstate(all="ignore"):  # steps that are too large
         for commit in play(times, method, means):
@@ -392,17 +516,20 @@ def run(times: JobTimes, method: Method, means: Sequence[float]) -> Reached:
                 (mean, variance), moments.apply(commit), strict=True
             ):
                 values.append(value)
+            if shift is not None:
+                shifts.append(shift.apply(commit))
             if version % LOOK:
                 continue
-            found = squares(np.array(mean), np.array(variance))
-            for at, noise in enumerate(NOISES):
-                there = found.reached(noise)
+            moved = np.array(shifts) if shifts else None
+            found = squares(np.array(mean), np.array(variance), moved)
+            for at, case in enumerate(cases):
+                there = found.reached(*case)
                 some = there.any(axis=0)
                 time = np.array(when)[there.argmax(axis=0)]
                 seconds[at] = np.minimum(seconds[at], np.where(some, time, np.inf))
                 if some.any() and first[at] == math.inf:
                     first[at] = version
-            when, mean, variance = [], [], []
+            when, mean, variance, shifts = [], [], [], []
             if version >= min(MOST, PATIENCE * max(first)):
                 return Reached(seconds, oldest)
     raise AssertionError("commits never end")
@@ -412,27 +539,27 @@ def run(times: JobTimes, method: Method, means: Sequence[float]) -> Reached:
 
 
 def measure(world: CancelWorld, seed: int) -> dict[Method, np.ndarray]:
-    """Returns the seconds of every method, by noise and step.
+    """Returns the seconds of every method, by case and step.
 
     A bound that no job under way ever met has changed nothing: what is known without
     one holds with it.
     """
-    times, means = JobTimes(world, seed), world.means.tolist()
+    times = JobTimes(world, seed)
     found: dict[Method, np.ndarray] = {}
     free = Reached(np.empty(0), 0)
     for method in methods(world.clients):
         if method.bound is None:
-            free = run(times, method, means)
+            free = run(world, times, method)
             found[method] = free.seconds
         elif method.bound > free.oldest and not method.waits:
             found[method] = free.seconds
         else:
-            found[method] = run(times, method, means).seconds
+            found[method] = run(world, times, method).seconds
     return found
 
 
 def table(world: CancelWorld) -> pd.DataFrame:
-    """Returns a row for each method and noise: its step, and the seconds that it takes.
+    """Returns a row for each method and case: its step, and the seconds that it takes.
 
     Raises:
         ValueError: The best step of a method is the first or the last of all.
@@ -443,7 +570,7 @@ def table(world: CancelWorld) -> pd.DataFrame:
     for method in methods(world.clients):
         tuned = np.log([found[seed][method] for seed in tune]).mean(axis=0)
         judged = np.array([found[seed][method] for seed in judge])
-        for at, noise in enumerate(NOISES):
+        for at, (noise, unlike) in enumerate(world.cases):
             best = int(tuned[at].argmin())
             if not math.isfinite(tuned[at, best]):
                 best = -1
@@ -455,6 +582,7 @@ def table(world: CancelWorld) -> pd.DataFrame:
                 )
             rows.append(
                 {**world._asdict(), **method._asdict(), "noise": noise}
+                | {"unlike": unlike}
                 | {"step": STEPS[best] if best >= 0 else math.inf}
                 | {"tuned": math.exp(tuned[at, best])}
                 | {f"s{s}": judged[i, at, best] for i, s in enumerate(judge)}
@@ -478,17 +606,21 @@ def play_world(world: CancelWorld) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python benchmarks/cancel.py")
     parser.add_argument("what", choices=("run", "list"))
-    parser.add_argument("names", nargs="*", help="worlds; by default all")
+    parser.add_argument("names", nargs="*", help="worlds, or a kind; by default all")
     parser.add_argument("--processes", type=int, default=1)
     given = parser.parse_args()
-    known = {world.name: world for world in worlds()}
+    known = {world.name: world for kind in worlds().values() for world in kind}
+    kinds = {kind: [world.name for world in found] for kind, found in worlds().items()}
     if given.what == "list":
         print("\n".join(known))
         return
-    if unknown := {*given.names} - {*known}:
-        parser.error(f"{', '.join(sorted(unknown))}: must be worlds that `list` names")
+    names = [x for name in given.names or kinds for x in kinds.get(name, [name])]
+    if unknown := {*names} - {*known}:
+        parser.error(
+            f"{', '.join(sorted(unknown))}: must be worlds that `list` names, or "
+            f"{', '.join(kinds)}"
+        )
     RESULTS.mkdir(parents=True, exist_ok=True)
-    names = given.names or known
     left = [known[x] for x in names if not (RESULTS / f"{x}.csv").exists()]
     with ProcessPoolExecutor(given.processes, get_context("spawn")) as pool:
         for said in pool.map(play_world, left):

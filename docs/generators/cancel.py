@@ -2,12 +2,15 @@
 
 R and m of the best method are chosen by the seeds that have tuned, like every step;
 what is shown is of the other ten: medians, since a run may diverge. Of constant times
-there is one run, without chance.
+there is one run, without chance. With networks a study of the simulator is read, in
+which all methods have one R and one m.
 """
 
 import itertools
 import math
+import runpy
 from collections.abc import Callable, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +21,14 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from generators.formulas import markdown
+from stalesim.analysis.claims.measured import read_csv
 from stalesim.analysis.figures import style
 from stalesim.analysis.figures.files import save_figure
 
 NAME = "cancel"
-WORLD = ["clients", "tail", "spread", "noise"]
+NETWORKS = "cancel-networks"
+PROGRAM = Path(__file__).parents[2] / "benchmarks/cancel.py"
+WORLD = ["clients", "tail", "spread", "noise", "unlike"]
 RIGHTS: tuple[str, ...] = ("cancel", "bound", "average")
 FACTORS = ("cancels", "bound", "batch")
 UNBOUNDED = math.inf
@@ -56,10 +62,53 @@ seeds (least mean of log time), and ten others judge (medians).
 
     python benchmarks/cancel.py run --processes 2
 
-plays the worlds that docs/results/cancel does not have yet; {worlds} are there. One of
-them is [a scenario](../scenarios/studies/cancel_discard_aggregate.yaml) as well.
+plays the worlds that docs/results/cancel does not have yet. One of them is
+[a scenario](../scenarios/studies/cancel_discard_aggregate.yaml) as well.
 
 """
+DEPENDENT = """\
+## Job times that depend on each other
+
+Of the same laws as above, spread 1. *Memory*: normal scores of a client's successive
+jobs are correlated by {memory:g}. *Common*: half of the variance of the logarithm is a
+factor that all clients have in common, a new one each second, correlated by {memory:g}
+with the last. Methods as above, at no cost, and the gain of cancelling by its cost.
+
+"""
+UNLIKE = """\
+## Data that differ
+
+Optima of clients differ, at random in every coordinate; *unlike* is the mean squared
+distance of the clients' gradients from their mean, over epsilon. Fast clients
+contribute more, and pull the model to their optima; no method here corrects for that.
+
+"""
+OF_NETWORKS = """\
+## Networks
+
+[A scenario](../scenarios/studies/cancel_networks.yaml): R = m = n / 4, one
+grid of learning rates for all, tuned by other seeds than those shown. Medians of
+virtual seconds until the target, by the evaluation that finds it; *at* a number: the
+cost of a cancelled job, in mean jobs.
+
+"""
+MISSING = """\
+## Not run
+
+What this page is to show and docs/results does not have: {names}.
+"""
+
+
+@cache
+def program() -> dict[str, Any]:
+    """Returns what the program of the study defines, by name."""
+    return runpy.run_path(str(PROGRAM))
+
+
+def worlds() -> dict[str, str]:
+    """Returns the kind of every world of the study, by the name of its file."""
+    of = program()["worlds"]()
+    return {world.name: kind for kind, found in of.items() for world in found}
 
 
 def has_results(results: Path) -> bool:
@@ -74,10 +123,15 @@ def read(results: Path) -> pd.DataFrame:
         results: Folder of the results of studies.
 
     Returns:
-        `log`: median logarithm of the seconds of the seeds that judge.
+        `log`: median logarithm of the seconds of the seeds that judge; `kind` of its
+        world.
     """
-    files = sorted((results / NAME).glob("*.csv"))
-    frame = pd.concat([pd.read_csv(file) for file in files], ignore_index=True)
+    kinds, parts = worlds(), []
+    for file in sorted((results / NAME).glob("*.csv")):
+        found = {"unlike": 0.0, "kind": kinds[file.stem]}
+        table = pd.read_csv(file)
+        parts.append(table.assign(**{k: v for k, v in found.items() if k not in table}))
+    frame = pd.concat(parts, ignore_index=True)
     frame["bound"] = frame["bound"].fillna(UNBOUNDED)
     frame["log"] = logs(frame).median(axis=1)
     return frame
@@ -233,16 +287,67 @@ def stops_paying(gain: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def named(frame: pd.DataFrame) -> pd.DataFrame:
-    """Returns the time of methods over that of the best of all, at no cost, by tail."""
+def named(frame: pd.DataFrame, by: str = "tail") -> pd.DataFrame:
+    """Returns the time of methods over that of the best of all, at no cost.
+
+    Args:
+        frame: Worlds, over which geometric means are taken.
+        by: Column whose values have means of their own.
+    """
     free = at_cost(frame, 0.0)
     top = best(free)["log"]
     rows = []
     for name, rule in NAMED.items():
-        apart = (
-            (best(free.query(rule))["log"] - top).groupby("tail").mean().map(math.exp)
-        )
+        apart = (best(free.query(rule))["log"] - top).groupby(by).mean().map(math.exp)
         rows.append({"method": name} | apart.round(2).to_dict())
+    return pd.DataFrame(rows)
+
+
+def with_twins(frame: pd.DataFrame) -> pd.DataFrame:
+    """Returns the dependent worlds, and the independent ones that they differ from."""
+    mine = frame[frame["kind"] == "dependent"]
+    laws = mine["tail"].str.rsplit(n=1).str[0]
+    at = set(zip(laws, mine["spread"], mine["clients"], strict=True))
+    of = zip(frame["tail"], frame["spread"], frame["clients"], strict=True)
+    return frame[(frame["kind"] == "dependent") | pd.Series([x in at for x in of])]
+
+
+def networks(results: Path) -> dict[str, dict[str, np.ndarray]]:
+    """Returns seconds to the target in the study with networks, of its replicates.
+
+    Returns:
+        By cell, such as `MLP Muon, Lomax 1.5`, and method; infinite where the target
+        was not reached. Nothing where the study has no results.
+    """
+    file, found = results / NETWORKS / "values.csv", {}
+    if not file.exists():
+        return found
+    measured = read_csv(file)
+    (quantity,) = (str(x) for x in measured.low if str(x).startswith("time to"))
+    for group in measured.rows:
+        cell, _, method = group.rpartition(", ")
+        high = measured.of(quantity, group).high
+        found.setdefault(cell, {})[method] = np.where(np.isnan(high), np.inf, high)
+    return found
+
+
+def gains_of_networks(found: dict[str, dict[str, np.ndarray]]) -> pd.DataFrame:
+    """Returns what cancelling and averaging gain, by cell and cost."""
+    rows = []
+    for cell, own in found.items():
+        for name in own:
+            what, _, cost = name.partition(" at ")
+            if what != "cancels":
+                continue
+            both = f"averages and cancels at {cost}"
+            pairs = ("discards", name), ("averages", both), ("ASGD", both)
+            row = {"cell": cell, "cost": cost}
+            for slow, fast in pairs:
+                apart = np.log(own[slow]) - np.log(own[fast])
+                middle, low, high = np.exp(interval(apart[~np.isnan(apart)]))
+                title = f"{slow} over {fast.partition(' at ')[0]}"
+                row[title] = f"{middle:.2f} [{low:.2f}, {high:.2f}]"
+            rows.append(row)
     return pd.DataFrame(rows)
 
 
@@ -253,12 +358,24 @@ def document(note: str, results: Path) -> str:
         note: Note below the title.
         results: Folder of the results of studies.
     """
-    frame = read(results)
-    gain = gain_of_cancelling(frame)
-    worlds = frame.groupby(["clients", "tail", "spread"]).ngroups
+    frame, missing = read(results), worlds()
+    parts = [f"# Cancel, discard or aggregate?\n\n{note}\n{HEAD}"]
+    for kind, section in SECTIONS.items():
+        mine = frame[frame["kind"] == kind]
+        if not mine.empty:
+            parts.append(section(with_twins(frame) if kind == "dependent" else mine))
+    for file in (results / NAME).glob("*.csv"):
+        del missing[file.stem]
+    names = list(missing)
+    if found := networks(results):
+        parts.append(_networks(found))
+    else:
+        names.append(f"the study `{NETWORKS}`")
+    return "".join(parts) + (MISSING.format(names=", ".join(names)) if names else "")
+
+
+def _independent(frame: pd.DataFrame) -> str:
     return (
-        f"# Cancel, discard or aggregate?\n\n{note}\n"
-        f"{HEAD.format(worlds=worlds)}"
         "## Methods, where cancelling costs nothing\n\n"
         "Time over that of the best method of the family, geometric means over\n"
         "spreads, noises and numbers of clients; R and m are each method's best.\n\n"
@@ -278,8 +395,46 @@ def document(note: str, results: Path) -> str:
         "between which it stops paying: the interval of this factor (at least 95 %,\n"
         "by order statistics) comes to have 1 in it.\n\n"
         f"![Gain of cancelling by its cost](figures/{NAME}.png)\n\n"
-        f"{markdown(stops_paying(gain))}\n"
+        f"{_paying(frame, 'unlike')}"
     )
+
+
+def _dependent(frame: pd.DataFrame) -> str:
+    found = [
+        f"{clients} clients:\n\n{markdown(named(mine))}\n\n"
+        for clients, mine in frame.groupby("clients")
+    ]
+    head = DEPENDENT.format(memory=program()["MEMORY"])
+    return f"{head}{''.join(found)}{_paying(frame, 'unlike')}"
+
+
+def _unlike(frame: pd.DataFrame) -> str:
+    shown = named(frame, "unlike").rename(columns=str)
+    return f"{UNLIKE}{markdown(shown)}\n\n{_paying(frame, 'noise')}"
+
+
+def _paying(frame: pd.DataFrame, constant: str) -> str:
+    found = stops_paying(gain_of_cancelling(frame))
+    return f"{markdown(found.drop(columns=constant))}\n\n"
+
+
+def _networks(found: dict[str, dict[str, np.ndarray]]) -> str:
+    seconds = [
+        {"cell": cell} | {name: f"{np.median(each):.3g}" for name, each in own.items()}
+        for cell, own in found.items()
+    ]
+    return (
+        f"{OF_NETWORKS}{markdown(pd.DataFrame(seconds))}\n\n"
+        "Times over times, medians of pairs of replicates with intervals of at least\n"
+        f"95 %:\n\n{markdown(gains_of_networks(found))}\n\n"
+    )
+
+
+SECTIONS: dict[str, Callable[[pd.DataFrame], str]] = {
+    "independent": _independent,
+    "dependent": _dependent,
+    "unlike": _unlike,
+}
 
 
 def draw(results: Path, folder: Path) -> None:
@@ -291,8 +446,11 @@ def draw(results: Path, folder: Path) -> None:
     """
     if not has_results(results):
         return
+    frame = read(results)
+    if (alone := frame[frame["kind"] == "independent"]).empty:
+        return
     with style.context():
-        save_figure(_gain(gain_of_cancelling(read(results))), folder / NAME)
+        save_figure(_gain(gain_of_cancelling(alone)), folder / NAME)
 
 
 def _gain(gain: pd.DataFrame) -> Figure:

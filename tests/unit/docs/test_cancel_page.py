@@ -1,6 +1,8 @@
 """The page of the study of cancelling: shares that add up, and costs that are found."""
 
+import itertools
 import math
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -13,7 +15,8 @@ def rows(seconds: dict[tuple[float, int, bool, float], float]) -> pd.DataFrame:
     """Returns results of one world and noise, of which two seeds are 10 % apart."""
     return pd.DataFrame(
         [
-            {"clients": 16, "tail": "exponential", "spread": 0.0, "noise": 4.0}
+            {"clients": 16, "tail": "exponential", "spread": 1.0, "noise": 4.0}
+            | {"unlike": 0.0}
             | {"bound": bound, "batch": m, "cancels": cancels, "waits": False}
             | {"cost": cost, "tuned": s, "s10": s, "s11": 1.1 * s, "log": math.log(s)}
             for (bound, m, cancels, cost), s in seconds.items()
@@ -53,3 +56,41 @@ def test_effects_of_one_factor_are_all_of_the_variance() -> None:
 def test_cancelling_stops_paying_between_two_costs() -> None:
     (row,) = page.stops_paying(page.gain_of_cancelling(rows(FOUND))).to_dict("records")
     assert (row["0"], row["1"], row["until"]) == ("4.00", "0.80", "0 to 1")
+
+
+def test_the_page_has_what_is_there_and_names_the_rest(tmp_path: Path) -> None:
+    """Where times have memory cancelling is worth nothing; a network gains as told."""
+    folder, worth = tmp_path / page.NAME, {}
+    folder.mkdir()
+    alone = rows(FOUND).drop(columns="log")
+    alike = dict.fromkeys(FOUND, 4.0)
+    remembers = rows(alike).drop(columns="log").assign(tail="exponential memory")
+    alone.drop(columns="unlike").to_csv(folder / "16-exponential-1.csv")  # an older one
+    remembers.to_csv(folder / "16-exponential-memory-1.csv")
+    both = pd.concat([alone, alone.assign(unlike=4.0)])
+    both.to_csv(folder / "16-exponential-1-unlike.csv")
+    text = page.document("", tmp_path)
+    for section in ("depend on each other", "Data that differ", "Not run"):
+        worth[section] = text.partition(section)[2].partition("\n## ")[0]
+    assert worth["depend on each other"].count("| never |") == 1
+    assert worth["Data that differ"].count("0 to 1") == 2
+    assert "64-exponential-memory-1" in worth["Not run"]
+    assert "16-exponential-memory-1" not in worth["Not run"]
+    assert page.NETWORKS in worth["Not run"]
+    study = tmp_path / page.NETWORKS
+    study.mkdir()
+    both = "averages and cancels at 0"
+    names = ("ASGD", "discards", "cancels at 0", "averages", both)
+    took = (">=90.0", "29.0..30.0", "9.0..10.0", "39.0..40.0", "19.0..20.0")
+    values = [
+        {"variant": f"MLP, Lomax 1.5, {name}", "group": f"MLP, Lomax 1.5, {name}"}
+        | {"parameters": "{}", "replicate": each, "stop": "target"}
+        | {"time to test_loss 0.3": seconds}
+        for (name, seconds), each in itertools.product(
+            zip(names, took, strict=True), range(10)
+        )
+    ]
+    pd.DataFrame(values).to_csv(study / "values.csv", index=False)
+    (row,) = page.gains_of_networks(page.networks(tmp_path)).to_dict("records")
+    assert row["discards over cancels"] == "3.00 [3.00, 3.00]"
+    assert row["ASGD over averages and cancels"] == "inf [inf, inf]"
