@@ -439,7 +439,7 @@ def _is_above_zero(gains: np.ndarray) -> bool:
 
 
 def _chance(gains: np.ndarray) -> float:
-    """Returns the p-value of gains that are not above 0 on average, by Student's test."""
+    """Returns the p-value of gains that are 0 or less on average, by Student's test."""
     if gains.size < FEWEST or np.ptp(gains) == 0:
         return 1.0
     found: Any = stats.ttest_1samp(gains, 0, alternative="greater")
