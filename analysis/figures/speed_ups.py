@@ -82,7 +82,8 @@ def speed_up_bars(
             else:
                 bar = axes.barh(row, tip, height=0.6, fill=False, edgecolor=color)
                 bar[0].set_hatch("////")
-                label = not_reached(one["after"], " s")
+                known = not_reached(one["after"], " s")
+                label = known if one["reached"] else "not reached"
             where = {"xytext": (8, 0), "textcoords": "offset points", "va": "center"}
             said = f"{label} {share}".lstrip()
             axes.annotate(said, (tip, row), fontsize=layout.small(), **where)
