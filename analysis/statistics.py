@@ -228,7 +228,8 @@ def median_time(
     """Returns the time by which half of the replicates are seen to have arrived.
 
     Infinite where half or more never are (the median is then after `median_after`),
-    with its interval as `median_interval`; it never lies beyond what was seen.
+    with its interval as `median_interval`; it never lies beyond what was seen. Where
+    exactly half are, the estimate below leaves any later time as well.
 
     It is the upper end of the period that holds the median of the nonparametric
     estimate for numbers that are known to lie between evaluations, where all replicates

@@ -43,7 +43,7 @@ def test_faster_holds() -> None:
     assert found["replicates"] == 6
     assert found["claim"] == "a faster than b to test_accuracy 0.9"
     assert found["says"] == "figure 2"
-    numbers = f"{found['estimate']:.4g} [2, 4]"
+    numbers = f"{found['estimate']:.2f} [2.00, 4.00]"
     assert found["measured"] == f"times faster: {numbers}; reached 6/6 and 6/6"
     assert found["p"] == pytest.approx(2 * 0.5**6)
     assert found["corrected"] == found["p"]  # the only claim
