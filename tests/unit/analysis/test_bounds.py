@@ -92,3 +92,10 @@ def test_rounding_decides_nothing(border: float) -> None:
     assert above.for_it < 0.05 < above.against
     below = verdict.side(exact(np.full(6, border - apart)), border)
     assert below.against < 0.05 < below.for_it
+
+
+def test_a_median_of_which_half_is_open_is_said_to_be_a_bound() -> None:
+    low, high = np.array([1.0, 2, 5, 5]), np.array([2.0, 3, np.inf, np.inf])
+    assert bounds.side_of_median(bounds.Sample(low, high)) == "at least "
+    assert bounds.side_of_median(bounds.Sample(low, high).mirrored) == "at most "
+    assert bounds.side_of_median(bounds.Sample(low[:3], high[:3])) == ""
