@@ -79,6 +79,21 @@ def interval(sample: Sample) -> Interval:
     return Interval(middle, *median_interval(*sample))
 
 
+def side_of_median(sample: Sample) -> str:
+    """Returns "at least " or "at most " where no more is known of a median, else "".
+
+    That is where half of the numbers or more have no other bound: of times, where half
+    of the runs did not reach their target.
+    """
+    if not sample.low.size:
+        return ""
+    with np.errstate(invalid="ignore"):
+        low, high = np.isfinite([np.median(sample.low), np.median(sample.high)])
+    if low == high:
+        return ""
+    return "at least " if low else "at most "
+
+
 def in_words(found: Interval, replicates: int) -> str:
     """Returns an interval in words: one that is no 95 % interval says what it is."""
     if replicates < 2 or confidence(replicates) >= LEVEL:

@@ -121,8 +121,9 @@ def value_at(
         against: Count, of `frames.COUNTED` or `phases.PHASES`.
 
     Returns:
-        Columns group, mean, low, high (95 % t-interval over replicates; NaN where a
-        value is only bounded, or there are fewer than two), known (replicates that have
+        Columns group, mean, low, high (95 % t-interval over replicates, which of few
+        may leave what the metric can be; NaN where a value is only bounded, or there
+        are fewer than two), known (replicates that have
         a value there), replicates. A warning names groups of which no run lasted so
         long.
 

@@ -7,12 +7,15 @@ import pandas as pd
 
 from . import frames
 from .frames import Study
-from .statistics import t_interval
+from .statistics import interval_within
 
 MEASURES = {"commit_s": "s a commit", "contributions_per_s": "contributions/s"}
 """What is measured of each run, and what tables call it."""
 TITLE = "seconds a commit and contributions a second"
-NOTE = "virtual seconds; means over replicates and 95 % t-intervals"
+NOTE = (
+    "virtual seconds; means over replicates and 95 % t-intervals, or the range of "
+    "replicates where these fall below 0"
+)
 UNKNOWN = "unknown: a replicate is too short"
 """What stands in place of a mean that is not defined."""
 
@@ -51,7 +54,7 @@ def by_group(measured: pd.DataFrame) -> pd.DataFrame:
 
     Returns:
         Columns group, replicates, and those of `MEASURES`: a `statistics.Interval`
-        each, over the replicates.
+        each, over the replicates: `interval_within` what is not below 0.
     """
     if "commit_s" not in measured:
         rate = measured["commits_per_s"]
@@ -59,7 +62,9 @@ def by_group(measured: pd.DataFrame) -> pd.DataFrame:
     rows = []
     for group, mine in measured.groupby("group", sort=False):
         numbers = {name: mine[name].to_numpy(np.float64) for name in MEASURES}
-        found = {name: t_interval(values) for name, values in numbers.items()}
+        found = {
+            name: interval_within(values, 0, np.inf) for name, values in numbers.items()
+        }
         rows.append({"group": group, "replicates": len(mine), **found})
     return pd.DataFrame(rows, columns=pd.Index(["group", "replicates", *MEASURES]))
 

@@ -1,5 +1,6 @@
 """Statistics of replicates, on arrays."""
 
+import math
 from itertools import accumulate
 from math import comb
 from typing import NamedTuple
@@ -13,20 +14,61 @@ ROUNDING = 1e-12
 """Numbers that are so close to each other, relatively, are the same."""
 
 
+DIGITS = 4
+MOST = 1e6
+"""Numbers from here on, and those below its inverse, are written as powers of ten."""
+
+
 class Interval(NamedTuple):
-    """An estimate and its interval."""
+    """An estimate and its interval; an end is infinite where nothing is known of it."""
 
     mean: float
     low: float
     high: float
 
     def __str__(self) -> str:
-        """Estimate and interval to four digits."""
+        """Estimate and interval, or the one end of it that is known."""
         if np.isnan(self.low):
-            return f"{self.mean:.4g}"
-        if np.isnan(self.mean):
-            return f"[{self.low:.4g}, {self.high:.4g}]"
-        return f"{self.mean:.4g} [{self.low:.4g}, {self.high:.4g}]"
+            return short(self.mean)
+        text, low, high = self.rounded
+        if low and high:
+            return f"{text} [{low}, {high}]".lstrip()
+        told = f"at least {low}" if low else f"at most {high}" if high else "no bound"
+        return f"{text} [{told}]" if text else told
+
+    @property
+    def rounded(self) -> tuple[str, str, str]:
+        """Estimate and ends with the same decimals; "" of what is not finite.
+
+        Those are the decimals that two digits of the interval's half-width need, or of
+        its lower end where this is less and positive, as a ratio's may be.
+        """
+        known = [value for value in self if np.isfinite(value)]
+        half = max(known, default=0.0) - min(known, default=0.0)
+        if np.isfinite(self.high - self.low):
+            half = (self.high - self.low) / 2
+        if 0 < self.low < half:
+            half = self.low
+        mean, low, high = (
+            rounded(value, half) if np.isfinite(value) else "" for value in self
+        )
+        return mean, low, high
+
+
+def rounded(value: float, half: float) -> str:
+    """Returns a number with the decimals that two digits of a half-width need."""
+    if not 0 < half < MOST or half < 1 / MOST or abs(value) >= MOST:
+        return short(value)
+    decimals = max(0, 1 - math.floor(math.log10(half)))
+    return f"{round(value, decimals) + 0.0:.{decimals}f}"  # 0 has no sign
+
+
+def short(value: float) -> str:
+    """Returns a number to four digits, and without a power of ten below a million."""
+    if np.isnan(value):
+        return ""
+    whole = 10**DIGITS <= abs(value) < MOST
+    return f"{value:.0f}" if whole else f"{value:.{DIGITS}g}"
 
 
 def t_interval(values: Float[np.ndarray, " n"]) -> Interval:
@@ -47,6 +89,24 @@ def t_interval(values: Float[np.ndarray, " n"]) -> Interval:
         error = float(values.std(ddof=1)) / np.sqrt(values.size)
     half = float(stdtrit(values.size - 1, 0.5 + LEVEL / 2)) * error
     return Interval(mean, mean - half, mean + half)
+
+
+def interval_within(
+    values: Float[np.ndarray, " n"], least: float, most: float
+) -> Interval:
+    """Returns `t_interval`, or the range of the values where that leaves some bounds.
+
+    As that of few values may, of a quantity that cannot.
+
+    Args:
+        values: One value of each replicate.
+        least: Smallest value that the quantity can have, or -infinity.
+        most: Largest value, or infinity.
+    """
+    found = t_interval(values)
+    if least <= found.low <= found.high <= most or np.isnan(found.low):
+        return found
+    return Interval(found.mean, float(np.min(values)), float(np.max(values)))
 
 
 def held(
@@ -167,8 +227,9 @@ def median_time(
 ) -> Interval:
     """Returns the time by which half of the replicates are seen to have arrived.
 
-    Infinite where fewer than half ever are, with its interval as `median_interval`; it
-    never lies beyond what was seen.
+    Infinite where half or more never are (the median is then after `median_after`),
+    with its interval as `median_interval`; it never lies beyond what was seen. Where
+    exactly half are, the estimate below leaves any later time as well.
 
     It is the upper end of the period that holds the median of the nonparametric
     estimate for numbers that are known to lie between evaluations, where all replicates
@@ -183,5 +244,17 @@ def median_time(
     """
     if not high.size:
         return Interval(*[float("nan")] * 3)
-    middle = float(np.sort(high)[(high.size - 1) // 2])
+    before, after = np.sort(high)[[(high.size - 1) // 2, high.size // 2]]
+    middle = float(before) if np.isfinite(after) else np.inf
     return Interval(middle, *median_interval(low, high))
+
+
+def median_after(low: Float[np.ndarray, " n"]) -> float:
+    """Returns the time up to which half of the replicates had not arrived.
+
+    Infinite where half never will; NaN of none.
+
+    Args:
+        low: As in `median_time`.
+    """
+    return float(np.sort(low)[(low.size - 1) // 2]) if low.size else float("nan")

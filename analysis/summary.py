@@ -21,11 +21,14 @@ from .frames import (
 )
 from .spending import Spent, protected, spending, swept
 from .staleness import exact, measured
-from .statistics import Interval, t_interval
+from .statistics import t_interval
 from .targets import (
+    RANGES,
     MetricTarget,
     default_target,
     final_values,
+    mean_interval,
+    not_reached,
     share_of_best,
     time_to_default,
 )
@@ -66,7 +69,7 @@ def summary(study: Study) -> pd.DataFrame:
     Staleness is that of stored embeddings in vertical studies, of contributions else.
     The final value of a metric is the mean of the last tenth of a run's evaluations;
     its interval is a 95 % t-interval over the replicates that did not diverge, which
-    are counted where some did.
+    are counted where some did, or their range where that leaves what the metric can be.
     """
     metric = first_metric(study.manifest)
     target, times = time_to_default(study)
@@ -84,13 +87,15 @@ def summary(study: Study) -> pd.DataFrame:
         sent = last.reindex(mine["run"])[["upload_bytes", "download_bytes"]].sum(axis=1)
         commits, megabytes = float(mine["commits"].mean()), float(sent.mean()) / 1e6
         applied = float(last.reindex(mine["run"])["contributions"].mean())
-        median = _number(time["median"]) if np.isfinite(time["median"]) else "never"
+        median = _number(time["median"])
+        if np.isinf(time["median"]):
+            median = not_reached(time["after"])
         reached = f"({int(time['reached'])}/{int(time['replicates'])})"
         rows.append(
             {
                 "group": group,
                 _heading(target, share): f"{median}\n{reached}",
-                "final": _plus_minus(final),
+                "final": _plus_minus(study, metric, final),
                 "stale\n(max)": _two(mean, largest) if np.isfinite(mean) else "",
                 "commits\n(MB)": _two(commits, megabytes),
                 **({"contributions": _number(applied)} if several else {}),
@@ -121,17 +126,18 @@ def notes(study: Study) -> list[str]:
     if not target.is_known:
         goal, named = "a target, of which there is none: all runs diverged", "target"
     to_target = (
-        f"virtual seconds to {goal}, seen at evaluations {_period(study)}; median, and "
-        f"how many replicates reached it"
+        f"virtual seconds to {goal}, seen at evaluations {_period(study)}; median (>: "
+        f"half or more had not reached it by then), how many replicates reached it"
     )
-    final = "mean of the last tenth of a run's evaluations, ± 95 % t-interval"
+    final = "mean of the last tenth of a run's evaluations, ± 95 % t-interval over"
+    final += f" replicates, or {RANGES}"
     megabytes = "megabytes sent by then, up and down"
     metric = first_metric(study.manifest)
     known = described(study, metric)
     unit = f"{known.unit}, " if known.unit else ""
     found = [
         f"s to {named}: {to_target}",
-        f"final: {metric} ({unit}{known.direction}); {final} over replicates",
+        f"final: {metric} ({unit}{known.direction}); {final}",
         "stale: staleness in commits of what was used; mean and, in brackets, largest",
         f"commits (MB): new versions by the end and, in brackets, {megabytes}",
     ]
@@ -260,12 +266,15 @@ def _heading(target: MetricTarget, share: str) -> str:
     return f"s to\n{share}\nbest,\n{value}"
 
 
-def _plus_minus(values: np.ndarray) -> str:
+def _plus_minus(study: Study, metric: str, values: np.ndarray) -> str:
     """Returns mean and half-width of its interval, and how many values are there."""
     known = values[np.isfinite(values)]
-    interval: Interval = t_interval(known)
+    interval = mean_interval(study, metric, known)
     lines = [_number(interval.mean) if known.size else "none"]
-    if np.isfinite(interval.low):
+    if interval != t_interval(known) and np.isfinite(interval.low):
+        low, high = (_number(end, WIDTH - 2) for end in interval[1:])
+        lines += [f"[{low},", f" {high}]"]
+    elif np.isfinite(interval.low):
         lines.append(f"±{_number((interval.high - interval.low) / 2, WIDTH - 1, 2)}")
     if known.size < values.size:
         lines.append(f"({known.size}/{values.size})")

@@ -22,9 +22,25 @@ from .frames import Study, first_metric, groups, runs, titled
 from .instants import Instant
 from .markup import markdown
 from .spending import protected, spending
-from .statistics import MEDIANS, interval_name, t_interval
+from .statistics import (
+    DIGITS,
+    MEDIANS,
+    Interval,
+    interval_name,
+    rounded,
+    short,
+    t_interval,
+)
 from .summary import apply_several, staleness
-from .targets import final_values, resolution, time_to_default, times_to_target
+from .targets import (
+    RANGES,
+    final_values,
+    mean_interval,
+    not_reached,
+    resolution,
+    time_to_default,
+    times_to_target,
+)
 
 SPECIAL = {
     "\\": r"\textbackslash{}",
@@ -39,9 +55,15 @@ SPECIAL = {
     "δ": r"$\delta$",
     "²": r"\textsuperscript{2}",
 }
-DIGITS = 4
-MOST = 1e6
-"""Numbers from here on, and those below its inverse, are written as powers of ten."""
+IN_MATHEMATICS = {
+    " ± ": r" \pm ",
+    " [": r" \;[",
+    "at least ": r"\geq ",
+    "at most ": r"\leq ",
+    "never": r"\mathrm{never}",
+    "no bound": r"\mathrm{no\ bound}",
+}
+"""Words on numbers, and their signs."""
 COMMENT = 86
 """Letters of a line of a comment."""
 LONG, WIDTH = 30, 14
@@ -58,6 +80,7 @@ class Cell(NamedTuple):
         known: Replicates that have a value, or that reached the target.
         replicates: All replicates.
         symmetric: Whether the interval is written as a half-width.
+        after: What a median that was not reached is not before.
     """
 
     estimate: float
@@ -66,6 +89,7 @@ class Cell(NamedTuple):
     known: int
     replicates: int
     symmetric: bool
+    after: float = math.inf
 
 
 def results(study: Study, at: Sequence[float] = ()) -> pd.DataFrame:
@@ -92,19 +116,22 @@ def results(study: Study, at: Sequence[float] = ()) -> pd.DataFrame:
     columns: dict[str, list[Any]] = {"group": list(known)}
     finals = final_values(study, metric).groupby("group")["value"]
     columns[f"final {style.in_words(metric)}"] = [
-        _mean(finals.get_group(group)) for group in known
+        _mean(study, metric, finals.get_group(group)) for group in known
     ]
     for of, when in _instants(study, at):
         table = instants.means_at(study, of, when.value, when.counted)
         of_group: Any = table.set_index("group")
+        values = instants.values_at(study, of, when.value, when.counted)
+        of_runs = values.groupby("group")["value"]
         columns[f"{style.in_words(of)} after {when}"] = [
-            _cell(of_group.loc[group], symmetric=True) for group in known
+            _within(study, of, _cell(of_group.loc[group]), of_runs.get_group(group))
+            for group in known
         ]
     target, reached = time_to_default(study)
     times: Any = reached.set_index("group")
     goal = f"{style.in_words(target.metric)} {target.value:.3g}"
     columns[f"s to {goal if target.is_known else 'target'}"] = [
-        _cell(times.loc[group], symmetric=False) for group in known
+        _cell(times.loc[group]) for group in known
     ]
     stale = staleness(study).reindex(known)
     columns["staleness"] = stale["mean"].tolist()
@@ -196,9 +223,10 @@ def caption(study: Study, at: Sequence[float] = ()) -> str:
     earlier = "".join(f" {words}." for words in dict.fromkeys(seen) if words)
     return (
         f"{titled(study.manifest)}. Final: mean of the last tenth of evaluations, ± "
-        f"95 % t-interval. Times: median{interval}{known and f', {known}'}. In "
-        f"parentheses: replicates that count, where not all do. Staleness in commits; "
-        f"MB up and down.{earlier}{_of_privacy(study)}{_unfinished(study)}"
+        f"95 % t-interval, or {RANGES}. "
+        f"Times: median{interval}{known and f', {known}'}. In parentheses: replicates "
+        f"that count, where not all do. Staleness in commits; MB up and down.{earlier}"
+        f"{_of_privacy(study)}{_unfinished(study)}"
         f"{_stopped_early(study)}"
     )
 
@@ -263,16 +291,28 @@ def _of_privacy(study: Study) -> str:
     return f" ε is that of the client that spent most, by {words}."
 
 
-def _cell(row: pd.Series, *, symmetric: bool) -> Cell:
-    """Returns a row of estimate, low, high, and two numbers of replicates."""
-    estimate, low, high, known, replicates = map(float, row)
-    return Cell(estimate, low, high, int(known), int(replicates), symmetric)
+def _cell(row: pd.Series) -> Cell:
+    """Returns a median, or a mean with its t-interval, and how many runs it is of.
+
+    Args:
+        row: Estimate, low, high, two numbers of replicates; of a median what it is not
+            before.
+    """
+    estimate, low, high, known, replicates, *after = map(float, row)
+    symmetric = not after
+    return Cell(estimate, low, high, int(known), int(replicates), symmetric, *after)
 
 
-def _mean(values: pd.Series) -> Cell:
+def _mean(study: Study, metric: str, values: pd.Series) -> Cell:
     there = values.dropna().to_numpy(np.float64)
-    mean, low, high = t_interval(there)
-    return Cell(mean, low, high, there.size, len(values), symmetric=True)
+    found = mean_interval(study, metric, there)
+    symmetric = np.isnan(found.low) or found == t_interval(there)
+    return Cell(*found, there.size, len(values), bool(symmetric))
+
+
+def _within(study: Study, metric: str, cell: Cell, values: pd.Series) -> Cell:
+    """Returns a mean whose interval does not leave what its metric can be."""
+    return cell if np.isnan(cell.low) else _mean(study, metric, values)
 
 
 def _shape(column: pd.Series) -> str:
@@ -300,57 +340,35 @@ def _row(cells: Sequence[object]) -> str:
 
 def _in_words(cell: object) -> object:
     if isinstance(cell, Cell):
-        return _told(cell, " ± ", "never", "∞") + _counted(cell)
-    return _short(cell) if isinstance(cell, float) else cell
+        return _told(cell) + _counted(cell)
+    return short(cell) if isinstance(cell, float) else cell
 
 
 def _in_latex(cell: object) -> str:
     if isinstance(cell, Cell):
-        told = _told(cell, r" \pm ", r"\mathrm{never}", r"\infty")
-        told = told.replace(" [", r" \;[")
+        told = _told(cell)
+        for words, signs in IN_MATHEMATICS.items():
+            told = told.replace(words, signs)
         return f"${told}${_counted(cell)}"
     return _escaped(str(_in_words(cell)))
 
 
-def _told(cell: Cell, plus_minus: str, never: str, infinity: str) -> str:
-    """Returns estimate and interval, in words or in mathematics.
-
-    All three have the decimals that two digits of the interval's half-width need.
-    """
+def _told(cell: Cell) -> str:
+    """Returns estimate and interval, all with the same decimals."""
     mean, low, high = cell.estimate, cell.low, cell.high
     if np.isinf(mean):
-        return never
+        return not_reached(cell.after)
     if np.isnan(mean):
         return "-"
-    if np.isnan(low):
-        return _short(mean)
-    half = (high - low) / 2 if np.isfinite(high) else mean - low
-    told = (
-        infinity if np.isinf(value) else _rounded(value, half)
-        for value in (mean, half if cell.symmetric else low, high)
-    )
-    text, first, last = told
-    return text + (f"{plus_minus}{first}" if cell.symmetric else f" [{first}, {last}]")
-
-
-def _rounded(value: float, half: float) -> str:
-    """Returns a number with the decimals that two digits of a half-width need."""
-    if not 0 < half < MOST or half < 1 / MOST or abs(value) >= MOST:
-        return _short(value)
-    return f"{value:.{max(0, 1 - math.floor(math.log10(half)))}f}"
+    if cell.symmetric and not np.isnan(low):
+        half = (high - low) / 2
+        return f"{rounded(mean, half)} ± {rounded(half, half)}"
+    return str(Interval(mean, low, high))
 
 
 def _counted(cell: Cell) -> str:
     """Returns how many replicates there are, where some are missing."""
     return f" ({cell.known}/{cell.replicates})" * (cell.known < cell.replicates)
-
-
-def _short(value: float) -> str:
-    """Returns a number to four digits, and without a power of ten below a million."""
-    if np.isnan(value):
-        return ""
-    whole = 10**DIGITS <= abs(value) < MOST
-    return f"{value:.0f}" if whole else f"{value:.{DIGITS}g}"
 
 
 def _escaped(text: str) -> str:

@@ -18,7 +18,14 @@ from .frames import (
     runs,
 )
 from .phases import evaluations_by
-from .statistics import first_reached, median_time
+from .statistics import (
+    Interval,
+    first_reached,
+    interval_within,
+    median_after,
+    median_time,
+    short,
+)
 
 FINAL = 0.1
 """The final value of a run is the mean of its last tenth of evaluations."""
@@ -84,6 +91,22 @@ def final_bounds(study: Study, metric: str) -> pd.DataFrame:
         StudyError: The metric was not evaluated.
     """
     return or_worse(study, metric, final_values(study, metric), lost(study, metric))
+
+
+def mean_interval(study: Study, metric: str, values: np.ndarray) -> Interval:
+    """Returns a mean with `interval_within` what its metric can be.
+
+    Args:
+        study: Study, finished or not.
+        metric: Column of the table `evaluations`.
+        values: Values of the metric, which are known.
+    """
+    bounds = described(study, metric).bounds or (-math.inf, math.inf)
+    return interval_within(values, *bounds)
+
+
+RANGES = "the range of replicates in brackets where that leaves what the metric can be"
+"""Words on intervals of `mean_interval`."""
 
 
 def or_worse(
@@ -328,9 +351,9 @@ def time_to_target(
 
     Returns:
         Columns group, median (of the first evaluation at which half of the replicates
-        had arrived), low, high (as `statistics.median_interval`, in its unit; infinite
-        where fewer than half of the replicates reached it, NaN where there is nothing
-        to count), reached, replicates.
+        had arrived; infinite where half or more did not), low, high (as
+        `statistics.median_interval`, in its unit; NaN where there is nothing to count),
+        reached, replicates, and `after`, which the median is not before.
 
     Raises:
         StudyError: The metric was not evaluated.
@@ -340,9 +363,20 @@ def time_to_target(
     for group in groups(study):
         mine = times.loc[times["group"] == group]
         ends = mine[["low", "high"]].dropna().to_numpy(np.float64).T
-        rows.append((group, *median_time(*ends), int(mine["reached"].sum()), len(mine)))
-    columns = pd.Index(["group", "median", "low", "high", "reached", "replicates"])
-    return pd.DataFrame(rows, columns=columns)
+        counts = int(mine["reached"].sum()), len(mine)
+        rows.append((group, *median_time(*ends), *counts, median_after(ends[0])))
+    columns = ["group", "median", "low", "high", "reached", "replicates", "after"]
+    return pd.DataFrame(rows, columns=pd.Index(columns))
+
+
+def not_reached(after: float, unit: str = "") -> str:
+    """Returns what is known of a median that half or more of the replicates lack.
+
+    Args:
+        after: Time that it is not before; not finite if it never will be.
+        unit: Unit of the time, with a space before it.
+    """
+    return f"> {short(after)}{unit}" if math.isfinite(after) else "never"
 
 
 def time_to_default(study: Study) -> tuple[MetricTarget, pd.DataFrame]:
@@ -356,7 +390,7 @@ def time_to_default(study: Study) -> tuple[MetricTarget, pd.DataFrame]:
     counts = runs(study).groupby("group", sort=False).size()
     never = {"median": math.inf, "low": math.nan, "high": math.nan, "reached": 0}
     frame = pd.DataFrame({"group": counts.index, **never})
-    return target, frame.assign(replicates=counts.to_numpy())
+    return target, frame.assign(replicates=counts.to_numpy(), after=math.inf)
 
 
 _NOTHING = (np.zeros(0), np.zeros(0))

@@ -229,11 +229,11 @@ def _chance(p: Any) -> str:
 
 
 def _tally(claimed: pd.DataFrame) -> pd.DataFrame:
-    """Returns how many claims hold, do not hold and are undecided, by origin."""
+    """Returns how many claims have each verdict, by origin."""
     table = pd.crosstab(claimed["origin"], claimed["here"])
     table = table.reindex(
         index=ORIGINS,
-        columns=[*experiments.VERDICTS, power.INTERVAL, claims.UNDECIDABLE],
+        columns=[*experiments.VERDICTS, power.INTERVAL],
         fill_value=0,
     )
     return table.reset_index()
@@ -258,12 +258,12 @@ def experiments_page() -> str:
         "(ADP), a statement on privacy that does not hold (PRIV), or a comparison of\n"
         "papers (X). Counted are sentences of the paper, each once, at the paper's\n"
         "setting and with content ([rule](judging.md#what-is-counted)). Other claims\n"
-        "(hold/do not hold/undecided): sentences not at the paper's *setting*, those\n"
-        "that hold without *content*, *variants* of a sentence, and claims of the\n"
-        "specification, our own, and identities (equal by algebra). A row that has\n"
-        "nothing but these is *apart*. Where a row has no claim, a *test* or a\n"
-        "generated *table* shows it. What is *not run* has no results yet.\n"
-        "Every claim with its numbers: [reproduction.md](reproduction.md).\n\n"
+        "(hold/do not hold/undecided/not decidable): sentences not at the paper's\n"
+        "*setting*, those that hold without *content*, *variants* of a sentence, and\n"
+        "claims of the specification, our own, and identities (equal by algebra). A\n"
+        "row that has nothing but these is *apart*. Where a row has no claim, a\n"
+        "*test* or a generated *table* shows it. What is *not run* has no results\n"
+        "yet. Every claim with its numbers: [reproduction.md](reproduction.md).\n\n"
         f"{markdown(experiments.by_paper(listed))}\n\n"
         f"{table}\n\n"
         f"Other studies: {experiments.from_pages(experiments.others(listed))}.\n\n"

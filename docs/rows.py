@@ -21,9 +21,8 @@ ROOT = Path(__file__).resolve().parent.parent
 RESULTS = Path("docs/results")
 LISTED = Path("docs/rows.csv")
 APART = Path("docs/apart.csv")
-VERDICTS = ["holds", "does not hold", "undecided"]
-HOLDS, FAILS, OPEN = VERDICTS
-UNDECIDABLE = "not decidable"
+VERDICTS = ["holds", "does not hold", "undecided", "not decidable"]
+HOLDS, FAILS, OPEN, UNDECIDABLE = VERDICTS
 PAPER, IDENTITY = "paper", "identity"
 """Origin of the claims that are counted; those of others are listed apart."""
 COUNTED, SETTING, CONTENT, VARIANT = "counted", "setting", "content", "variant"
@@ -163,7 +162,7 @@ def sentences(rows: list[Row], root: Path = ROOT) -> pd.DataFrame:
 
     Claims that say the same, or that apart.csv joins, are one sentence. It holds if all
     of them do at all of their swept values, does not hold if one does not, and is
-    undecided otherwise.
+    undecided otherwise, or not decidable where only such are left.
 
     Args:
         rows: the experiments; a sentence that several share is one of the first.
@@ -203,7 +202,8 @@ def _together(verdicts: list[str]) -> str:
     """Returns the verdict on claims that are all to hold."""
     if FAILS in verdicts:
         return FAILS
-    return HOLDS if {*verdicts} == {HOLDS} else OPEN
+    left = {*verdicts} - {HOLDS}
+    return UNDECIDABLE if left == {UNDECIDABLE} else OPEN if left else HOLDS
 
 
 def _how(kinds: set[str], data: str, verdict: str) -> str:
@@ -294,7 +294,8 @@ def _cells(row: Row, root: Path) -> tuple[object, ...]:
     mine = judged[judged["how"] == COUNTED]
     numbers: tuple[object, ...] = tuple(_counts(mine))
     if not any(numbers):
-        numbers = (_instead(row, some=some, claimed=len(judged) > 0), "", "")
+        instead = _instead(row, some=some, claimed=len(judged) > 0)
+        numbers = (instead, *[""] * (len(VERDICTS) - 1))
     others = [
         f"{how} {_slashed(judged[judged['how'] == how])}"
         for how in (SETTING, CONTENT, VARIANT)
@@ -333,8 +334,6 @@ def _claims(row: Row, root: Path) -> pd.DataFrame:
         if not file.exists():
             continue
         found = pd.read_csv(file, keep_default_na=False)
-        # With so few replicates it is undecided, too; reproduction.md tells them apart.
-        found["verdict"] = found["verdict"].replace(UNDECIDABLE, OPEN)
         about = json.loads(file.with_name("about.json").read_text(encoding="utf-8"))
         data = about.get("dataset") or ""
         own = found.loc[[row.is_about(says) for says in found["says"]]]
@@ -348,7 +347,7 @@ def _counts(claims: pd.DataFrame) -> list[int]:
 
 
 def _slashed(claims: pd.DataFrame) -> str:
-    """Returns how many hold, do not hold and are undecided; empty if there are none."""
+    """Returns how many have each of `VERDICTS`; empty if there are no claims."""
     return "/".join(map(str, _counts(claims))) if len(claims) else ""
 
 

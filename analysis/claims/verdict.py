@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..bounds import Sample, above, below, in_words, interval
+from ..bounds import Sample, above, below, in_words, interval, side_of_median
 from ..statistics import ROUNDING, Interval
 
 HOLDS, FAILS, OPEN = "holds", "does not hold", "undecided"
@@ -100,4 +100,5 @@ def judged(
     found = interval(sample)
     if logs:
         found = Interval(*(float(end) for end in np.exp(found)))
-    return Judged(to, evidence, f"{of}: {in_words(found, n)}", found, n, why)
+    measured = f"{of}: {side_of_median(sample)}{in_words(found, n)}"
+    return Judged(to, evidence, measured, found, n, why)

@@ -32,7 +32,7 @@ def commits_over(
     """Draws the commits until runs stopped at their target against a swept number.
 
     Medians with 95 % intervals. A run that did not stop there is a hollow
-    triangle at the commits that it made; a line has a gap where fewer than half of the
+    triangle at the commits that it made; a line has a gap where half or more of the
     replicates did. Lines are those of `final_over`.
 
     Args:

@@ -276,7 +276,9 @@ def _panel(
             axes.text(column, row, f"{number:.3g}{counts}", color=color, **where)
             continue
         add_hatch(axes, column, row, facecolor=style.BLANK)
-        word = "never" if math.isinf(number) else "no value"
+        word = "no value"
+        if math.isinf(number):
+            word = "not by half" if reached else "never"
         box = {"facecolor": style.BLANK, "lw": 0, "pad": 1.5}
         axes.text(column, row, f"{word}{counts}", color="black", bbox=box, **where)
     image = axes.imshow(

@@ -69,7 +69,7 @@ def medians_over(
     """Draws medians against a swept number, a line for each variant.
 
     Lines are those of `final_over`: only replicates are pooled. A line has a gap where
-    fewer than half arrived; a hollow triangle is a replicate that did not, at the
+    half or more did not arrive; a hollow triangle is a replicate that did not, at the
     amount up to which it was looked at. Axes are logarithmic where values spread far.
 
     Args:
@@ -205,7 +205,7 @@ def _words(
     if any(not each.reached.all() for each in shown):
         share = " (k of n did)" * told
         yield f"△: one that did not arrive, at its end{share}"
-    if any(2 * each.reached.sum() < each.reached.size for each in shown):
-        yield "no median where fewer than half did"
+    if any(2 * each.reached.sum() <= each.reached.size for each in shown):
+        yield "no median where half or more did not"
     yield words
     yield words_along(drawn)

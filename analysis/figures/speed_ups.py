@@ -15,6 +15,7 @@ from ..statistics import MEDIANS, interval_name
 from ..targets import (
     MetricTarget,
     default_target,
+    not_reached,
     resolution,
     share_of_best,
     time_to_target,
@@ -81,7 +82,8 @@ def speed_up_bars(
             else:
                 bar = axes.barh(row, tip, height=0.6, fill=False, edgecolor=color)
                 bar[0].set_hatch("////")
-                label = "fewer than half" if one["reached"] else "not reached"
+                known = not_reached(one["after"], " s")
+                label = known if one["reached"] else "not reached"
             where = {"xytext": (8, 0), "textcoords": "offset points", "va": "center"}
             said = f"{label} {share}".lstrip()
             axes.annotate(said, (tip, row), fontsize=layout.small(), **where)
@@ -132,7 +134,7 @@ def _bar_words(reached: np.ndarray, highs: np.ndarray, few: int) -> list[str]:
         f"lines: its {interval_name(few)}{arrow}" if known else "",
         f"×: times as fast as the slowest, {RATIO}",
         "(k of n): replicates that reached it",
-        "" if reached.all() else "hatched: fewer than half did, to where they tried",
+        "" if reached.all() else "hatched: half or more did not, to where they tried",
     ]
 
 

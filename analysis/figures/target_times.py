@@ -44,7 +44,7 @@ def time_to_target_over(
 
     Medians with 95 % intervals. A replicate that did not reach the target
     is a hollow triangle at its end, or at the study's if it diverged or stalled; a line
-    has a gap where fewer than half of them did. Lines are those of `final_over`: only
+    has a gap where half of them or more did not. Lines are those of `final_over`: only
     replicates are pooled.
 
     Args:

@@ -23,7 +23,7 @@ from .world import imported
 NAME = "report.html"
 """Name of the page in a study's folder."""
 ENDINGS = (".html", ".htm")
-NUMBERS = re.compile(r"(?:[-+±\d.,e%/()\[\]\s]|never|none|nan|inf)*")
+NUMBERS = re.compile(r"(?:[-+±\d.,e%/>()\[\]\s]|never|none|nan|inf)*")
 
 
 class TextTable(NamedTuple):

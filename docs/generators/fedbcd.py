@@ -27,7 +27,7 @@ def exchange_table(
 
     Returns:
         Columns target, group, reached (such as `3/5`) and those of `COUNTED`, without
-        their unit; infinite where fewer than half of the replicates reached it.
+        their unit; infinite where half or more of the replicates did not reach it.
 
     Raises:
         StudyError: the metric was not evaluated.

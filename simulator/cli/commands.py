@@ -36,7 +36,7 @@ USER_ERROR = 2
 
 
 def main() -> None:
-    """Runs the command line; a user's mistake is one line and exit status 2."""
+    """Runs the command line; a user's mistake is a line and exit status 2."""
     console.accept_any_text()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, console.interrupt)
@@ -47,7 +47,8 @@ def main() -> None:
         _check_arguments(sys.argv[1:])
         status = _executed()
     except UserError as error:
-        err.say(f"stalesim: {error}", style="red")
+        for number, line in enumerate(error.lines):
+            err.say(line if number else f"stalesim: {line}", style="red")
         raise SystemExit(USER_ERROR) from None
     except KeyboardInterrupt:
         err.say("stalesim: interrupted", style="red")

@@ -1,4 +1,4 @@
-"""The errors that a user can cause: one line each, never a traceback."""
+"""The errors that a user can cause: a line each, never a traceback."""
 
 from .text import brief
 
@@ -6,12 +6,18 @@ from .text import brief
 class UserError(ValueError):
     """Something the user can put right; the command line prints it and exits 2.
 
-    The message says in one line what is wrong, where, and what to do. Of a
-    name or value that would fill the screen it has the beginning and the end.
+    Each argument says in one line what is wrong, where, and what to do: mostly one, of
+    a scenario with several mistakes one each. Of a name or value that would fill the
+    screen it has the beginning and the end.
     """
 
+    @property
+    def lines(self) -> list[str]:
+        """The message, line by line."""
+        return [brief(str(each)) for each in self.args]
+
     def __str__(self) -> str:
-        return brief(super().__str__())
+        return "\n".join(self.lines)
 
 
 class ScenarioError(UserError):

@@ -1,4 +1,4 @@
-"""Turns what is wrong with a scenario into one line that helps its author."""
+"""Turns what is wrong with a scenario into lines that help its author, one each."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, get_args, get_origin
@@ -60,13 +60,13 @@ class Mistake(NamedTuple):
     message: str
 
 
-def first_error(
+def mistakes(
     error: ValidationError,
     tree: Mapping[str, Any],
     root: type[BaseModel],
     rank: Callable[[Path], Any] = lambda path: 0,
-) -> Mistake:
-    """Returns the first mistake in the order of the file, and how many more there are.
+) -> list[Mistake]:
+    """Returns all mistakes in the order of the file, without what only follows.
 
     Args:
         error: Mistakes as pydantic reports them.
@@ -87,10 +87,18 @@ def first_error(
         place = max(map(rank, strangers)) if strangers else rank(path)
         return missing and len(path) == 1, place, missing
 
-    path = min(groups, key=order)
-    message = _message(path, groups[path], tree, root)
-    more = len(groups) - 1
-    return Mistake(path, one_line(message + (f" (and {more} more)" if more else "")))
+    return [
+        Mistake(path, one_line(_message(path, groups[path], tree, root)))
+        for path in sorted(groups, key=order)
+    ]
+
+
+def first_error(
+    error: ValidationError, tree: Mapping[str, Any], root: type[BaseModel]
+) -> Mistake:
+    """Returns the first of `mistakes`, and how many more there are."""
+    (keys, message), *more = mistakes(error, tree, root)
+    return Mistake(keys, message + (f" (and {len(more)} more)" if more else ""))
 
 
 def _path(detail: Any, tree: Any) -> Path:

@@ -2,8 +2,14 @@
 
 Memory is chosen by what it predicts: every model of `prediction` is fitted to the
 first half in time, and must predict the second better than independence does, by a
-test of the gains. The best is fitted to all; then its marginal law is, by `fitting`,
-with a test that may refuse it. What is refused leaves the values that were measured.
+test of the gains. Of a log with many clients some gain by chance: all tests of a stage
+are corrected together, so that at most `LEVEL` of logs without memory have any, and at
+most that share of the memory found is false. The best is fitted to all; then its
+marginal law is, by `fitting`, with a test that may refuse it. What is refused leaves
+the values that were measured.
+
+Source: Benjamini and Hochberg, Controlling the False Discovery Rate (Journal of the
+Royal Statistical Society B 1995).
 """
 
 from collections.abc import Iterator, Sequence
@@ -14,7 +20,16 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 from scipy import stats
 
-from .fitting import FEWEST, LEVEL, LawFit, fit_law, likeliest_quantiles, six, spread
+from .fitting import (
+    FEWEST,
+    LEVEL,
+    LawFit,
+    fit_law,
+    likeliest_quantiles,
+    six,
+    spread,
+    trend,
+)
 from .markov import of_lognormal_regimes
 from .prediction import (
     LEVELS,
@@ -110,12 +125,14 @@ class _Halved(NamedTuple):
         logs: Logarithms of its durations.
         half: Number of those that were learnt from.
         forecasts: Of each model, of all durations.
+        chances: P-values of what each of `MODELS` predicts more than independence.
         good: Models that predict more than independence, the best first.
     """
 
     logs: Float[np.ndarray, " n"]
     half: int
     forecasts: dict[str, Forecast]
+    chances: list[float]
     good: list[str]
 
     def gain(self, model: str) -> Float[np.ndarray, " m"]:
@@ -142,7 +159,7 @@ def fit_clients(
     ends = [one.start[-1] for one in every if one.start.size]
     begins = [one.start[0] for one in every if one.start.size]
     middle = (max(ends) + min(begins)) / 2 if ends else 0.0
-    halved = [_halved(one, middle, grain) for one in every]
+    halved = _chosen([_halved(one, middle, grain) for one in every])
     shared, logs = _shared(every, halved)
     if shared is not None:
         every = [
@@ -150,13 +167,10 @@ def fit_clients(
             for one, mine in zip(every, logs, strict=True)
         ]
         # With the factor, draws that are independent have predicted the most.
-        halved = [
-            found and found._replace(good=[])
-            for found in (_halved(one, middle, grain) for one in every)
-        ]
+        halved = [_halved(one, middle, grain) for one in every]
     apart = 1 if shared is None else 2
     fits = [
-        _fit(one.seconds, mine, own, grain, apart)
+        _fit(one.seconds, mine, own, grain, apart, len(every))
         for one, mine, own in zip(every, halved, measured, strict=True)
     ]
     return fits, shared
@@ -177,17 +191,32 @@ def _halved(one: Series, middle: float, grain: float) -> _Halved | None:
         "independent": IndependentModel(first).predicted(logs),
         **{name: model.predicted(logs) for name, model in models.items()},
     }
-    found = _Halved(logs, half, forecasts, [])
+    found = _Halved(logs, half, forecasts, [], [])
     regimes = models["regimes"]
     assert isinstance(regimes, RegimeModel)
-    # Two regimes may predict more by their marginal law alone, which is no memory.
+    chances = {name: _chance(found.gain(name)) for name in MODELS}
+    # Two of them may predict more by their marginal law alone, which is no memory.
     alone = regimes.predicted(logs, forgetful=True).log_density
     kept = (forecasts["regimes"].log_density - alone)[half:]
-    good = [name for name in MODELS if _is_above_zero(found.gain(name))]
-    if "regimes" in good and not _is_above_zero(kept):
-        good.remove("regimes")
-    good.sort(key=lambda name: -found.gain(name).mean())
-    return found._replace(good=good)
+    chances["regimes"] = max(chances["regimes"], _chance(kept))
+    chances["drifting"] = max(chances["drifting"], trend(logs)[1])
+    return found._replace(chances=[*chances.values()])
+
+
+def _chosen(halved: Sequence[_Halved | None]) -> list[_Halved | None]:
+    """Returns series with the models that are good, by all tests of all of them."""
+    chances = [p for one in halved if one is not None for p in one.chances]
+    if not chances:
+        return [*halved]
+    shares = iter(stats.false_discovery_control(chances).tolist())
+    found: list[_Halved | None] = []
+    for one in halved:
+        if one is not None:
+            good = [name for name in MODELS if next(shares) < LEVEL]
+            good.sort(key=lambda name, one=one: -one.gain(name).mean())
+            one = one._replace(good=good)
+        found.append(one)
+    return found
 
 
 def _fit(
@@ -196,6 +225,7 @@ def _fit(
     measured: dict[str, Any],
     grain: float,
     apart: int,
+    among: int,
 ) -> SeriesFit:
     """Fits the best model to all of a series, and a marginal law to that."""
     memory, wrapped, values = "independent", dict, seconds
@@ -225,7 +255,7 @@ def _fit(
     else:
         memory = "independent"
     if own is None:
-        own = fit_law(values, grain=grain, apart=apart)
+        own = fit_law(values, grain=grain, apart=apart, among=among)
     law = own.law if own.accepted and own.law is not None else measured
     if "drift" in own.why:
         law = {**law, "order": "replay"}  # in their order they drift as they did
@@ -374,12 +404,17 @@ def _without(
     logs: list[np.ndarray | None],
     grid: _Grid,
     gain: float,
-) -> tuple[SharedFit, list[np.ndarray | None]]:
-    """Fits the factor to all, and takes it out of each client's logarithms."""
+) -> tuple[SharedFit | None, list[np.ndarray | None]]:
+    """Fits the factor to all, and takes it out of each client's logarithms.
+
+    None where of all durations it has no share.
+    """
     z = [Smooth(one.logs).scores(one.logs) for one in mine]
     at = grid.joined
     seen = Together.of(np.concatenate(z), at, int(at.max()) + 1)
     share, correlation = fit_common(seen)
+    if share < LEAST_SHARED:  # what half of the log said, the whole does not
+        return None, logs
     found: Common = common(seen, share, correlation)
     spreads = [float(one.logs.std()) for one in mine]
     s = share**0.5 * float(np.median(spreads))
@@ -399,11 +434,16 @@ def _without(
 
 
 def _is_above_zero(gains: np.ndarray) -> bool:
-    """Whether gains are above 0 on average, by Student's test."""
+    """Whether gains are above 0 on average."""
+    return _chance(gains) < LEVEL
+
+
+def _chance(gains: np.ndarray) -> float:
+    """Returns the p-value of gains that are 0 or less on average, by Student's test."""
     if gains.size < FEWEST or np.ptp(gains) == 0:
-        return False
+        return 1.0
     found: Any = stats.ttest_1samp(gains, 0, alternative="greater")
-    return bool(found.pvalue < LEVEL)
+    return float(found.pvalue)
 
 
 def _error(quantiles: np.ndarray, values: np.ndarray) -> float:

@@ -82,6 +82,7 @@ def fit_law(
     *,
     grain: float = 0.0,
     apart: int = 1,
+    among: int = 1,
 ) -> LawFit:
     """Fits a law to values, in the order in which they were measured.
 
@@ -91,6 +92,7 @@ def fit_law(
         grain: Differences up to this are of rounding.
         apart: Number of values from each to the next that does not depend on it; only
             such are tested, and none for drift if that is more than 1.
+        among: Number of series that are tested for drift together, by Bonferroni.
     """
     n = values.size
     if censored is None:
@@ -108,7 +110,7 @@ def fit_law(
     if n < FEWEST * apart:
         why = f"{FEWEST} values that far apart are needed, got {n // apart}"
         return LawFit(None, np.nan, n, f"values depend on {apart} before; {why}")
-    if apart == 1 and (why := drift(values)):
+    if apart == 1 and (why := drift(values, LEVEL / among)):
         return LawFit(None, np.nan, n, why)
     rng = np.random.default_rng(0)
     chosen = _some(n, MOST, rng)
@@ -197,22 +199,33 @@ def spread(
     return values + rng.uniform(-0.5, 0.5, values.size)
 
 
-def drift(values: Float[np.ndarray, " n"]) -> str:
-    """Says that values rise or fall in their order; nothing if they do not."""
-    from scipy import stats
+def drift(values: Float[np.ndarray, " n"], level: float = LEVEL) -> str:
+    """Says that values rise or fall in their order; nothing if they do not.
 
-    if values.size < FEWEST or np.ptp(values) == 0:
-        return ""
-    values = values[_some(values.size, TESTED, np.random.default_rng(0))]
-    found: Any = stats.spearmanr(np.arange(values.size), values)
-    if found.pvalue >= LEVEL:
+    Args:
+        values: Values in their order.
+        level: Least p at which they do not.
+    """
+    correlation, p = trend(values)
+    if p >= level:
         return ""
     fifth = values.size // 5
     first, last = np.median(values[:fifth]), np.median(values[-fifth:])
     return (
         f"they drift, median {first:.4g} in the first fifth and {last:.4g} in the last "
-        f"(rank correlation {found.statistic:+.2f}, p = {found.pvalue:.2g})"
+        f"(rank correlation {correlation:+.2f}, p = {p:.2g})"
     )
+
+
+def trend(values: Float[np.ndarray, " n"]) -> tuple[float, float]:
+    """Returns the rank correlation of values with their order, and its p-value."""
+    from scipy import stats
+
+    if values.size < FEWEST or np.ptp(values) == 0:
+        return 0.0, 1.0
+    values = values[_some(values.size, TESTED, np.random.default_rng(0))]
+    found: Any = stats.spearmanr(np.arange(values.size), values)
+    return float(found.statistic), float(found.pvalue)
 
 
 def _variances(logs: np.ndarray) -> tuple[float, float]:

@@ -1,4 +1,4 @@
-"""Reads a scenario file, and says in one line where the first mistake in it is."""
+"""Reads a scenario file, and says of each mistake in it where it is, a line each."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from ..config.errors import ScenarioError
-from ..config.messages import first_error
+from ..config.messages import Mistake, mistakes
 from ..config.text import one_line
 from ..rollouts.scenario import RolloutScenario
 from . import dialect, overrides
@@ -23,6 +23,8 @@ LEARNING = ("problem", "algorithm")
 """Entries of which a world alone has none."""
 SAMPLES = "generation"
 """Entry that only a world of samples has."""
+MOST = 10
+"""Mistakes that are shown; more are counted."""
 AnyScenario = Scenario | WorldScenario | RolloutScenario
 """A study, or a world alone: of clients, or of samples."""
 
@@ -35,7 +37,8 @@ def read(path: str | Path, overrides: Sequence[str] = ()) -> Scenario:
         overrides: `dotted.key=value`, each replacing an entry, in this order.
 
     Raises:
-        ScenarioError: One line with the file, the line, what is wrong and the remedy.
+        ScenarioError: A line for each mistake with the file, the line, what is wrong
+            and the remedy.
     """
     text, shown = _text(path)
     return loads(text, shown, overrides)
@@ -52,7 +55,7 @@ def read_any(path: str | Path, overrides: Sequence[str] = ()) -> Any:
         ScenarioError: The same as in `read`.
     """
     text, shown = _text(path)
-    return _loads_in_one_line(text, shown, overrides, worlds=True)
+    return _loads_in_lines(text, shown, overrides, worlds=True)
 
 
 def _text(path: str | Path) -> tuple[str, str]:
@@ -92,7 +95,7 @@ def loads(text: str, name: str, overrides: Sequence[str] = ()) -> Scenario:
     Raises:
         ScenarioError: The same as in `read`.
     """
-    return _loads_in_one_line(text, name, overrides, worlds=False)
+    return _loads_in_lines(text, name, overrides, worlds=False)
 
 
 def loads_any(text: str, name: str) -> Any:
@@ -105,7 +108,7 @@ def loads_any(text: str, name: str) -> Any:
     Raises:
         ScenarioError: The same as in `read`.
     """
-    return _loads_in_one_line(text, name, (), worlds=True)
+    return _loads_in_lines(text, name, (), worlds=True)
 
 
 @contextmanager
@@ -143,23 +146,32 @@ def validated(tree: Mapping[str, Any]) -> Scenario:
     """Validates a scenario that is there as nested mappings, and not in a file.
 
     Raises:
-        ScenarioError: One line with the dotted key, what is wrong and the remedy.
+        ScenarioError: A line for each mistake with the dotted key, what is wrong and
+            the remedy.
     """
     try:
         scenario = Scenario.model_validate(tree)
     except ValidationError as error:
-        raise ScenarioError(first_error(error, tree, Scenario).message) from None
+        found = [each.message for each in mistakes(error, tree, Scenario)]
+        raise ScenarioError(*_counted(found)) from None
     check(scenario)
     return scenario
 
 
-def _loads_in_one_line(
+def _counted(lines: list[str]) -> list[str]:
+    """Returns the first lines, and one that counts the others."""
+    more = len(lines) - MOST
+    counted = [f"and {more} more mistake{'s' if more > 1 else ''}"] if more > 0 else []
+    return lines[:MOST] + counted
+
+
+def _loads_in_lines(
     text: str, name: str, overrides: Sequence[str], *, worlds: bool
 ) -> Any:
     try:
         return _loads(text, name, overrides, worlds=worlds)
     except ScenarioError as error:
-        raise ScenarioError(one_line(str(error))) from None
+        raise ScenarioError(*map(one_line, error.lines)) from None
 
 
 def _loads(text: str, name: str, changes: Sequence[str], *, worlds: bool) -> Any:
@@ -190,16 +202,19 @@ def _loads(text: str, name: str, changes: Sequence[str], *, worlds: bool) -> Any
     try:
         scenario = kind.model_validate(tree)
     except ValidationError as error:
-        keys, message = first_error(
+        found = mistakes(
             error, tree, kind, lambda keys: overrides.place_of(keys, places).rank
         )
     else:
         try:
             check(scenario)
         except VariantError as error:
-            keys, message = error.keys, str(error)
+            found = [Mistake(error.keys, str(error))]
         else:
             return scenario
-    place = overrides.place_of(keys, places)
-    remedy = overrides.remedy(keys, places)
-    raise ScenarioError(f"{place.name}: {message}{remedy}")
+    lines = [
+        f"{overrides.place_of(keys, places).name}: {message}"
+        f"{overrides.remedy(keys, places)}"
+        for keys, message in found
+    ]
+    raise ScenarioError(*_counted(lines))

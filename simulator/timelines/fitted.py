@@ -96,7 +96,8 @@ def world_of(log: ClientLog, stem: Path) -> FittedWorld:
         if stage == "idle":
             every, zeros = _pauses(every)
             pairs = zip(every, measured, strict=True)
-            whole = TogetherFit([_of_pauses(*pair) for pair in pairs], None, [])
+            pauses = [_of_pauses(*pair, len(every)) for pair in pairs]
+            whole = TogetherFit(pauses, None, [])
         else:
             zeros = [0.0] * len(every)
             factors = {"law": "empirical", "column": "factor", "order": "resample"}
@@ -276,9 +277,9 @@ def _pauses(every: list[Series]) -> tuple[list[Series], list[float]]:
     return left, [1 - float(kept.mean()) if kept.size else 1.0 for kept in some]
 
 
-def _of_pauses(one: Series, measured: dict[str, Any]) -> SeriesFit:
+def _of_pauses(one: Series, measured: dict[str, Any], among: int) -> SeriesFit:
     """Fits pauses: independent, as what is between them is not known."""
-    found = fit_law(one.seconds, grain=10.0**-DIGITS)
+    found = fit_law(one.seconds, grain=10.0**-DIGITS, among=among)
     law = found.law if found.accepted and found.law is not None else measured
     nothing: Float[np.ndarray, " n"] = np.zeros(0)
     return SeriesFit(

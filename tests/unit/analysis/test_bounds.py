@@ -53,9 +53,9 @@ def test_a_border_beyond_the_interval_is_decided(n: int) -> None:
 def test_the_interval_is_between_ends_of_what_is_known() -> None:
     sample = Sample(np.arange(6.0), np.array([1.0, 2, 3, 4, 5, INF]))
     assert bounds.interval(sample) == (3, 0, INF)  # the medians are 2.5 and 3.5
-    assert bounds.in_words(bounds.interval(sample), 6) == "3 [0, inf]"
+    assert bounds.in_words(bounds.interval(sample), 6) == "3.0 [at least 0.0]"
     few = exact(np.array([1.0, 2.0, 4.0]))
-    assert bounds.in_words(bounds.interval(few), 3) == "2 [1, 4] (range, 75 %)"
+    assert bounds.in_words(bounds.interval(few), 3) == "2.0 [1.0, 4.0] (range, 75 %)"
     assert bounds.in_words(bounds.interval(exact(np.ones(1))), 1) == "1"
 
 
@@ -92,3 +92,10 @@ def test_rounding_decides_nothing(border: float) -> None:
     assert above.for_it < 0.05 < above.against
     below = verdict.side(exact(np.full(6, border - apart)), border)
     assert below.against < 0.05 < below.for_it
+
+
+def test_a_median_of_which_half_is_open_is_said_to_be_a_bound() -> None:
+    low, high = np.array([1.0, 2, 5, 5]), np.array([2.0, 3, np.inf, np.inf])
+    assert bounds.side_of_median(bounds.Sample(low, high)) == "at least "
+    assert bounds.side_of_median(bounds.Sample(low, high).mirrored) == "at most "
+    assert bounds.side_of_median(bounds.Sample(low[:3], high[:3])) == ""

@@ -43,7 +43,7 @@ def test_faster_holds() -> None:
     assert found["replicates"] == 6
     assert found["claim"] == "a faster than b to test_accuracy 0.9"
     assert found["says"] == "figure 2"
-    numbers = f"{found['estimate']:.4g} [2, 4]"
+    numbers = f"{found['estimate']:.2f} [2.00, 4.00]"
     assert found["measured"] == f"times faster: {numbers}; reached 6/6 and 6/6"
     assert found["p"] == pytest.approx(2 * 0.5**6)
     assert found["corrected"] == found["p"]  # the only claim
@@ -95,7 +95,7 @@ def test_few_replicates_decide_nothing_however_equal_they_are(replicates: int) -
 
 def test_an_interval_of_few_says_that_it_is_a_range() -> None:
     found = _faster([2] * 5, [6] * 5)
-    assert found["measured"].startswith("times faster: 3.873 [2.5, 6] (range, 94 %)")
+    assert found["measured"].startswith("times faster: 3.9 [2.5, 6.0] (range, 94 %)")
 
 
 def test_faster_where_the_slower_does_not_arrive() -> None:
@@ -255,7 +255,7 @@ def test_slope_over_a_run(is_: float, within: float, verdict: str) -> None:
     assert found["replicates"] == 6
     said = f"a: slope of optimality_gap at most {is_:g} to {within:g}"
     assert found["claim"] == said
-    assert found["measured"] == "slope: -1 [-1.02, -0.98]"
+    assert found["measured"] == "slope: -1.000 [-1.020, -0.980]"
     assert found["why"].startswith(f"slope against {is_ + within:g}; p")
 
 
@@ -360,7 +360,7 @@ def test_monotone() -> None:
     assert found["verdict"] == "holds"
     assert found["estimate"] == pytest.approx(0.2)
     assert found["claim"] == "a: test_accuracy rises with algorithm.epsilon"
-    assert found["measured"] == "smallest rise, 0.1 to 0.5: 0.2 [0.2, 0.21]"
+    assert found["measured"] == "smallest rise, 0.1 to 0.5: 0.2000 [0.2000, 0.2100]"
 
 
 def test_monotone_but_for_a_step_down() -> None:
@@ -368,7 +368,7 @@ def test_monotone_but_for_a_step_down() -> None:
     found = _over(values, monotone="a")
     assert found["verdict"] == "does not hold"
     assert found["measured"].startswith(
-        "smallest rise, 0.1 to 0.2: -0.095 [-0.1, -0.09"
+        "smallest rise, 0.1 to 0.2: -0.0950 [-0.1000, -0.0900"
     )
     assert _over(values, monotone="a", within=0.15)["verdict"] == "holds"
 
@@ -379,7 +379,7 @@ def test_what_rises_but_for_a_step_that_is_not_known_is_undecided() -> None:
     values = {1: [0.1] * 8, 2: flat, 3: flat[::-1], 4: [0.9] * 8}
     found = _over(values, monotone="a")
     assert found["verdict"] == "undecided"
-    assert found["measured"].startswith("smallest rise, 2 to 3: 0 [-0.01, 0.01]")
+    assert found["measured"].startswith("smallest rise, 2 to 3: 0.000 [-0.010, 0.010]")
 
 
 def test_what_never_falls_by_much_need_not_rise() -> None:

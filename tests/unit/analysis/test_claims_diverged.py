@@ -166,7 +166,7 @@ def test_sweeps_over_what_diverged() -> None:
         run["stop"] = LOST if run["parameters"]["rate"] == 3 else "time"
     found = _judge(study, **claim)
     assert found["verdict"] == "does not hold"
-    assert found["measured"].startswith("smallest rise, 2 to 3: -0.7")
+    assert found["measured"].startswith("smallest rise, 2 to 3: at most -0.7")
     assert "; 9 runs diverged and are as bad as the worst, or worse" in found["why"]
     found = _judge(study, steady="a", over="rate", within=0.2)
     assert found["verdict"] == "does not hold"

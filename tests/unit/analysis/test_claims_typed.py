@@ -53,7 +53,7 @@ def test_ratio_of_commits(is_: float, within: float, verdict: str) -> None:
     assert (found["low"], found["high"]) == pytest.approx((1.9, 2.1))  # the range
     assert found["verdict"] == verdict
     assert found["claim"] == f"a against b: ratio of commits is {is_} to {within}"
-    assert found["measured"].startswith("ratio of commits: 2 [1.9, 2.1]")
+    assert found["measured"].startswith("ratio of commits: 2.00 [1.90, 2.10]")
     assert found["replicates"] == 6
 
 
@@ -96,7 +96,7 @@ def test_value(is_: float, within: float, verdict: str) -> None:
     assert (found["low"], found["high"]) == pytest.approx((0.79, 0.81))  # the range
     assert found["verdict"] == verdict
     assert found["claim"] == f"a: test_accuracy is {is_} to {within}"
-    assert found["measured"] == "test_accuracy: 0.8 [0.79, 0.81]"
+    assert found["measured"] == "test_accuracy: 0.800 [0.790, 0.810]"
 
 
 def test_value_at_each_point_of_a_sweep_and_of_too_few() -> None:

@@ -372,7 +372,7 @@ def test_intervals_of_times_are_closed_where_all_arrived() -> None:
     of_best = figures.speed_up_bars(open_one, best.metric, best.value)
     assert note_of(of_best).endswith("target: 95 % of the best group's final value")
     some = figures.speed_up_bars(Fake(), "test_accuracy", 0.8)
-    assert "; hatched: fewer than half did, to where they tried;" in note_of(some)
+    assert "; hatched: half or more did not, to where they tried;" in note_of(some)
     slow = Fake(("async", "sync"))
     table = slow.tables["evaluations"]
     table.loc[table["run"] == 0, "test_accuracy"] = 0.1

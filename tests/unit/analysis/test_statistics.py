@@ -27,7 +27,7 @@ def test_t_interval_by_hand() -> None:
     half = 0.95 / math.sqrt(2 * 0.975 * 0.025) / math.sqrt(3)
     found = statistics.t_interval(np.array([1.0, 2.0, 3.0]))
     assert found == pytest.approx((2, 2 - half, 2 + half), rel=1e-9)
-    assert str(found) == "2 [-0.4841, 4.484]"
+    assert str(found) == "2.0 [-0.5, 4.5]"
 
 
 @pytest.mark.parametrize("values", [[], [4.0], [1.0, math.nan], [1.0, math.inf]])

@@ -36,7 +36,7 @@ def test_summary() -> None:
         False,
         True,
     ]
-    assert table.loc["sync", "s to\n0.8"] == "never\n(0/5)"
+    assert table.loc["sync", "s to\n0.8"] == "> 100\n(0/5)"
     values = final_values(study, "test_accuracy").query("group == 'async'")["value"]
     mean, low, _ = t_interval(values.to_numpy())
     half = f"{mean - low:.1g}"  # ten thousandths: a digit more would not fit

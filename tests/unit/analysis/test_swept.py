@@ -231,7 +231,7 @@ def test_replicates_that_do_not_arrive_are_drawn_and_counted() -> None:
     assert [text.get_text() for text in axes.texts] == ["2 of 3", "0 of 3", "0 of 3"]
     assert labels(figure)[2] == "central"  # though it has no line
     told = str(figure.get_label())
-    assert "no median where fewer than half did" in told
+    assert "no median where half or more did not" in told
     assert "compute.b=2.0, algorithm.step_size=0.01 2 of 3" in told
     assert told.endswith(", of the others all")
     calm = Grid([("a", {"x": x}, [0.9, 0.9]) for x in (1, 2, 3)])

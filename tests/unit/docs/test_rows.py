@@ -191,13 +191,13 @@ def test_verdicts_of_an_experiment_are_counted(tmp_path: Path) -> None:
     both = ("a/one_file", "a/two_file")
     links = f"{one}, {two}"
     found = _cells(_row(scenarios=both), tmp_path)
-    assert found == [links, "digits", 2, 1, 1, "3-20", "", ""]
+    assert found == [links, "digits", 2, 1, 1, 0, "3-20", "", ""]
     found = _cells(_row(scenarios=both, claims="figure 1"), tmp_path)
-    assert found == [links, "digits", 2, 0, 1, "3-20", "", ""]
+    assert found == [links, "digits", 2, 0, 1, 0, "3-20", "", ""]
     # A part that was not run is said to be, and leaves the others' numbers.
     idle = "[idle_file](scenarios/a/idle_file.yaml) (not run)"
     found = _cells(_row(scenarios=("a/one_file", "a/idle_file")), tmp_path)
-    assert found == [f"{one}, {idle}", "digits", 1, 1, 0, "3-20", "", ""]
+    assert found == [f"{one}, {idle}", "digits", 1, 1, 0, 0, "3-20", "", ""]
     assert rows.others([_row(scenarios=both[:1])], tmp_path) == two
 
 
@@ -211,8 +211,8 @@ def test_a_line_per_paper_counts_every_claim_once(tmp_path: Path) -> None:
     tested = _row(id="PRIV-1", shown=("tests/test_a.py::test_b",))
     found = rows.by_paper([both, again, idle, tested], tmp_path)
     assert found.to_numpy().tolist() == [
-        [rows.PAPERS["VAFL"], 3, 1, 1, 1, "", 0, 0, 1],
-        [rows.PAPERS["PRIV"], 1, 0, 0, 0, "", 0, 1, 0],
+        [rows.PAPERS["VAFL"], 3, 1, 1, 1, 0, "", 0, 0, 1],
+        [rows.PAPERS["PRIV"], 1, 0, 0, 0, 0, "", 0, 1, 0],
     ]
 
 
@@ -237,6 +237,8 @@ def test_a_sentence_counts_once_at_the_papers_setting_with_content(
         "figure 2: b": ["does not hold"],
         "a bound": ["holds"],
         "another bound": ["undecided"],
+        "figure 6": ["holds", "not decidable"],
+        "figure 7": ["undecided", "not decidable"],
         "ours": ["holds"],
     }
     _study(tmp_path, "one", said)
@@ -244,11 +246,12 @@ def test_a_sentence_counts_once_at_the_papers_setting_with_content(
     _study(tmp_path, "less", {"figure 5": ["holds"]}, data="mnist5k (3, 8)")
     row = _row(id="VAFL-1", scenarios=("a/one_file", "a/two_file", "a/less_file"))
     found = rows.by_paper([row], tmp_path).to_numpy().tolist()
-    # Counted: figures 1, 2 and 4, and the bound that is undecided.
-    assert found == [[rows.PAPERS["VAFL"], 1, 1, 1, 2, "2/0/0", 1, 0, 0]]
+    # Counted: figures 1, 2, 4, 6 and 7, and the bound that is undecided.
+    assert found == [[rows.PAPERS["VAFL"], 1, 1, 1, 3, 1, "2/0/0/0", 1, 0, 0]]
     cells = _cells(row, tmp_path)
-    assert cells[2:5] == [1, 1, 2]
-    assert cells[6] == "setting 2/0/0, content 1/0/0, variant 0/1/0, own 1/0/0"
+    assert cells[2:6] == [1, 1, 3, 1]
+    said = "setting 2/0/0/0, content 1/0/0/0, variant 0/1/0/0, own 1/0/0/0"
+    assert cells[7] == said
 
 
 def test_a_line_of_another_kind_is_refused(tmp_path: Path) -> None:
@@ -263,7 +266,7 @@ def test_a_line_of_identities_counts_these(tmp_path: Path) -> None:
     file = tmp_path / rows.RESULTS / "one" / "claims.csv"
     pd.read_csv(file).assign(origin="identity").to_csv(file, index=False)
     found = rows.by_paper([_row(id="X-1", scenarios=("a/one_file",))], tmp_path)
-    assert found.to_numpy().tolist() == [[rows.PAPERS["X"], 1, 1, 0, 1, "", 0, 0, 0]]
+    assert found.to_numpy().tolist() == [[rows.PAPERS["X"], 1, 1, 0, 1, 0, "", 0, 0, 0]]
 
 
 def test_links_of_a_page_lead_where_those_of_the_readme_do() -> None:
@@ -276,9 +279,9 @@ def test_claims_that_are_not_the_papers_are_listed_apart(tmp_path: Path) -> None
     _study(tmp_path, "one", {"figure 1: a": "holds", "ours: b": "holds"})
     _study(tmp_path, "own", {"ours: a": "undecided", "ours: b": "does not hold"})
     found = _cells(_row(scenarios=("a/one_file",)), tmp_path)
-    assert found[2:] == [1, 0, 0, "3", "own 1/0/0", ""]
+    assert found[2:] == [1, 0, 0, 0, "3", "own 1/0/0/0", ""]
     found = _cells(_row(scenarios=("a/own_file",)), tmp_path)
-    assert found[2:] == ["no claim", "", "", "", "own 0/1/1", ""]
+    assert found[2:] == ["no claim", "", "", "", "", "own 0/1/1/0", ""]
 
 
 def test_experiments_without_verdicts_say_why(tmp_path: Path) -> None:
