@@ -33,6 +33,8 @@ class Interval(NamedTuple):
         text, low, high = self.rounded
         if low and high:
             return f"{text} [{low}, {high}]".lstrip()
+        if not high and self.low == 0:
+            low = ""  # as every ratio is
         told = f"at least {low}" if low else f"at most {high}" if high else "no bound"
         return f"{text} [{told}]" if text else told
 
