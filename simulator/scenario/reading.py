@@ -149,10 +149,23 @@ def validated(tree: Mapping[str, Any]) -> Scenario:
         ScenarioError: A line for each mistake with the dotted key, what is wrong and
             the remedy.
     """
+    return _validated(tree, Scenario)
+
+
+def validated_world(tree: Mapping[str, Any]) -> WorldScenario:
+    """Validates a world as `validated` does a scenario.
+
+    Raises:
+        ScenarioError: The same as in `validated`.
+    """
+    return _validated(tree, WorldScenario)
+
+
+def _validated(tree: Mapping[str, Any], kind: type[Any]) -> Any:
     try:
-        scenario = Scenario.model_validate(tree)
+        scenario = kind.model_validate(tree)
     except ValidationError as error:
-        found = [each.message for each in mistakes(error, tree, Scenario)]
+        found = [each.message for each in mistakes(error, tree, kind)]
         raise ScenarioError(*_counted(found)) from None
     check(scenario)
     return scenario

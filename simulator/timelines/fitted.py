@@ -9,7 +9,8 @@ import io
 import json
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,12 +23,13 @@ from ..config.text import shown
 from ..laws.choosing import Series, SeriesFit
 from ..laws.fitting import fit_law, six
 from ..laws.rooms import TogetherFit, fit_together
-from ..scenario import dialect
-from ..scenario.reading import read_any
+from ..scenario import dialect, overrides
+from ..scenario.reading import read_any, validated_world
 from ..scenario.study import expand
 from ..timeline import Outcome
 from ..trace import DISK, Study
 from ..trace.disk import explained, replace
+from ..trace.manifest import NAME
 from .imported import ClientLog, read_log, read_of, source_of
 from .saved import Progress, emptied, sources_of, write_held
 
@@ -203,12 +205,18 @@ def play_like(
     if _disagreeing(read).any():
         read.table.frame = read.table.frame.drop(columns="read_version")
     first = source_of(read)
-    # No entry of the log's own protocol is left in it.
-    other = dict.fromkeys(world.tree["protocol"], None) | other
-    variants = {"fitted": {}, str(name): {"protocol": other}}
-    with emptied(folder):
-        file = folder / "scenario.yaml"
-        write_world(world._replace(tree=world.tree | {"variants": variants}), file)
+    own = world.tree["protocol"]
+    other = {key: value for key, value in other.items() if value is not None}
+    if name == own["kind"]:  # another kind begins without entries of the log's own
+        other = dict.fromkeys(own, None) | other
+    tree = world.tree | {"variants": {"fitted": {}, str(name): {"protocol": other}}}
+    changed = tree
+    for change in changes:
+        changed = overrides.apply(changed, change, {})
+    validated_world(changed)
+    file = folder / "scenario.yaml"
+    with emptied(folder), _undone(folder, [file, *world.tables]):
+        write_world(world._replace(tree=tree), file)
         scenario = read_any(file, changes)
         held = inputs.collect(run.scenario for run in expand(scenario))
         with inputs.held(held):
@@ -218,6 +226,18 @@ def play_like(
             tree = scenario.model_dump(mode="json")
             every = [first, *sources]
             return write_held(folder, tree, every, told, "timeline", progress), world
+
+
+@contextmanager
+def _undone(folder: Path, files: Sequence[Path]) -> Iterator[None]:
+    """Removes files of a folder where an error leaves no timeline in it."""
+    try:
+        yield
+    except BaseException:
+        if not DISK.exists(folder / NAME):
+            for file in files:
+                DISK.remove(file)
+        raise
 
 
 def _stages(log: ClientLog) -> dict[str, list[Series]]:

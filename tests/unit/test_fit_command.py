@@ -99,6 +99,29 @@ def test_a_what_if_has_replicates(tmp_path: Path) -> None:
     assert played == [("log", 0), *both]
 
 
+def test_a_buffered_server_may_be_any_other(tmp_path: Path) -> None:
+    log = log_of(tmp_path, time=50)
+    frame = pd.read_csv(log).drop(columns="read_version")
+    frame = frame.sort_values("arrived_time")
+    frame.assign(commit=np.arange(len(frame)) // 2).to_csv(log, index=False)
+    for given, bad in (
+        (
+            {"kind": "buffered", "size": 4, "sise": 4},
+            "protocol.sise is not a known key",
+        ),
+        ({"kind": "buffered", "size": None}, "exactly one of size, window"),
+    ):
+        with pytest.raises(UserError, match=bad):
+            play_like(log, tmp_path / "like", given)
+    with pytest.raises(UserError, match="replicates"):
+        play_like(log, tmp_path / "like", "synchronous", changes=("replicates=0",))
+    assert not (tmp_path / "like").exists()
+    given = {"kind": "synchronous", "size": None}
+    study, _ = play_like(log, tmp_path / "like", given)
+    kinds = [run["protocol"] for run in study.manifest["runs"]]
+    assert kinds == ["buffered", "buffered", "synchronous"]
+
+
 def test_the_fitted_world_is_as_fast_and_stale_as_the_log(tmp_path: Path) -> None:
     log = log_of(tmp_path, time=1000)
     study, _ = play_like(log, tmp_path / "like", "synchronous")
