@@ -266,13 +266,18 @@ def close_world(
 
 def show_import(study: "Study") -> None:
     """Shows which kind of server a log of jobs was taken to be of."""
-    if study.manifest["runs"][0]["protocol"] == "synchronous":
-        out.say("Server: synchronous, by the column round; each round is one commit")
+    (run,) = study.manifest["runs"]
+    if run["protocol"] == "synchronous":
+        says = "synchronous, by the column round; each round is one commit"
+    elif run["protocol"] == "buffered":
+        size = run["scenario"]["protocol"]["size"]
+        says = f"buffered, by the column commit; a commit is of at most {size} arrivals"
     else:
-        out.say(
-            "Server: taken to be asynchronous, each applied arrival one commit; a log "
-            "of a synchronous one needs the column round"
+        says = (
+            "taken to be asynchronous, each applied arrival one commit; a log of a "
+            "synchronous one needs the column round, of a buffered one commit"
         )
+    out.say(f"Server: {says}")
 
 
 def show_fits(study: "Study") -> None:

@@ -521,13 +521,26 @@ def recorder_of(world: "Varied") -> "Callable[..., Study]":
 def _playing(
     folder: Path | None, name: str
 ) -> Iterator[tuple[Path, "Callable[[float], None]"]]:
-    """Yields the folder of what is played, and what hears how far it is."""
-    with (
-        folders.chosen_or_new(folder, f"{name}-timeline") as folder,
-        console.interruptible(folder),
-        console.progress(name) as hear,
-    ):
-        yield folder, hear
+    """Yields the folder of what is played, and what hears how far it is.
+
+    A mistake in a user's own part is a line and ends the program as a failed run does.
+    """
+    try:
+        with (
+            folders.chosen_or_new(folder, f"{name}-timeline") as folder,
+            console.interruptible(folder),
+            console.progress(name) as hear,
+        ):
+            yield folder, hear
+    except UserError:
+        raise
+    except Exception as error:
+        from ..config import functions
+
+        if not functions.users_line(error):  # a defect of this program
+            raise
+        err.say(f"stalesim: {name} failed: {functions.said(error)}", style="red")
+        raise SystemExit(FAILED) from None
 
 
 def _refuse_pictures(pictures: object) -> None:

@@ -11,6 +11,7 @@ import pickle
 import pickletools
 import re
 import sys
+import sysconfig
 import traceback
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -29,6 +30,12 @@ DRAWN = re.compile(rb"[0-9a-f]{32}")
 """Number of a packed class of a notebook, drawn in each process."""
 PACKING = ("__main__", "cloudpickle")
 """Modules that a pickle names, and takes nothing from that it does not hold."""
+NOT_USERS = (
+    str(Path(__file__).parents[1]),
+    sysconfig.get_path("stdlib"),
+    "<frozen",
+)
+"""Beginnings of the files of this program and of Python."""
 MARKED = r"^[A-Za-z_][\w.]*:[A-Za-z_][\w.@-]*$"
 FunctionName = Annotated[
     str,
@@ -228,18 +235,22 @@ def said(error: BaseException) -> str:
     """Returns an error in one line, with the last line of a user's file that it saw."""
     first = next((line for line in str(error).splitlines() if line.strip()), "")
     text = one_line(f"{type(error).__name__}: {first.strip()}"[:300])
-    frames = traceback.extract_tb(error.__traceback__)
-    own = str(Path(__file__).parents[1])
+    place = users_line(error)
+    return f"{text} ({place})" if place else text
+
+
+def users_line(error: BaseException) -> str:
+    """Returns file and line of a user's that an error saw last; "" if it saw none."""
     users = [
         frame
-        for frame in frames
+        for frame in traceback.extract_tb(error.__traceback__)
         if "site-packages" not in frame.filename
-        and not frame.filename.startswith(own)
-        and not frame.filename.startswith("<frozen")
+        and not frame.filename.startswith(NOT_USERS)
     ]
-    if not users:
-        return text
-    return f"{text} ({Path(users[-1].filename).name}:{users[-1].lineno})"
+    if users:
+        return f"{Path(users[-1].filename).name}:{users[-1].lineno}"
+    # SimPy raises what a process has raised anew, with the first error as its cause.
+    return users_line(error.__cause__) if error.__cause__ else ""
 
 
 def _known(text: str, where: str) -> HandedOver:

@@ -15,7 +15,7 @@ import pytest
 
 from stalesim.analysis import clients, figures, frames, page, staleness, timelines
 from stalesim.analysis.exporting import export
-from stalesim.simulator import studies
+from stalesim.simulator import cli, studies
 from stalesim.simulator.config.errors import DataError, ScenarioError, StudyError
 from stalesim.simulator.scenario.reading import read, read_any
 from stalesim.simulator.scenario.setting import WorldScenario
@@ -145,6 +145,21 @@ def test_mistakes_are_one_line(world: Path, tmp_path: Path) -> None:
         assert done.returncode == 2, (arguments, done.stdout, done.stderr)
         assert message in done.stderr
         assert done.stderr.count("\n") == 1, done.stderr
+
+
+def test_a_mistake_in_a_protocol_is_a_line(world: Path, tmp_path: Path) -> None:
+    template = Path(cli.__file__).parent / "templates" / "protocol" / "my_part.py"
+    text = template.read_text(encoding="utf-8").replace("(client,)", "(clint,)")
+    part = tmp_path / "mistaken.py"
+    part.write_text(text, encoding="utf-8")
+    (line,) = [n for n, row in enumerate(text.splitlines(), 1) if "clint" in row]
+    out = ("-o", tmp_path / "there", "-s", "variants={}", "-s", "protocol.kind=my_part")
+    done = stalesim("--import", part, "timeline", world, *out)
+    assert done.returncode == 1
+    assert done.stderr.startswith("stalesim: world failed: NameError: name 'clint'")
+    assert done.stderr.endswith(f" (mistaken.py:{line})\n")
+    assert done.stderr.count("\n") == 1, done.stderr
+    assert not (tmp_path / "there").exists()
 
 
 def test_a_world_is_checked_with_its_line(world: Path) -> None:
