@@ -19,8 +19,8 @@ from ..storage import limits, table
 if TYPE_CHECKING:
     import pandas as pd
 
-MOST_EXACT = 2**53
-"""Whole numbers beyond which float64 rounds them."""
+LATEST = 1e11
+"""Seconds since 1970 until the year 5138: later times are of a smaller unit."""
 SUFFIXES = (".csv", ".jsonl", ".parquet")
 
 
@@ -79,25 +79,9 @@ class LogTable:
                 f"{path}: must have a row per {row}, but has none; add some"
             )
 
-    def numbers(self, name: str, origin: int = 0) -> Float64[np.ndarray, " n"]:
-        """Returns a column as numbers, NaN where there is none.
-
-        Args:
-            name: The column.
-            origin: What is subtracted first: of whole numbers without rounding, which
-                float64 has beyond 2**53, as in nanoseconds since 1970.
-        """
-        found = self._numeric(name)
-        if found.dtype.kind in "iu":
-            found = found - origin
-            origin = 0
-        return found.astype(np.float64).to_numpy(na_value=np.nan) - origin
-
-    def origin(self, name: str) -> int:
-        """Returns the least of whole numbers that float64 would round, else 0."""
-        found = self._numeric(name)
-        large = found.dtype.kind in "iu" and found.abs().max() > MOST_EXACT
-        return int(found.min()) if large else 0
+    def numbers(self, name: str) -> Float64[np.ndarray, " n"]:
+        """Returns a column as numbers, NaN where there is none."""
+        return self._numeric(name).astype(np.float64).to_numpy(na_value=np.nan)
 
     def _numeric(self, name: str) -> "pd.Series":
         import pandas as pd
@@ -135,6 +119,20 @@ class LogTable:
         """Returns a row's number as an editor shows it: of a CSV file, its line."""
         first = 2 if self.path.suffix == ".csv" else 1
         return int(self.frame.index[row]) + first  # of rows that are left, too
+
+    def refuse_units(self, seconds: Float64[np.ndarray, " n"], name: str) -> None:
+        """Refuses times that are no seconds.
+
+        Args:
+            seconds: Times of all rows; NaN where there is none.
+            name: Their column.
+
+        Raises:
+            DataError: one is so late or early that it is of a smaller unit.
+        """
+        what = f"must have {name} in seconds, at most {LATEST:g}"
+        remedy = "divide all times by 1000, 1e6 or 1e9"
+        self.refuse(np.abs(seconds) > LATEST, what, name, remedy)
 
     def refuse_row(self, row: int, what: str, remedy: str) -> NoReturn:
         """Refuses a row.

@@ -116,6 +116,8 @@ def test_a_buffered_server_may_be_any_other(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="replicates"):
         play_like(log, tmp_path / "like", "synchronous", changes=("replicates=0",))
     assert not (tmp_path / "like").exists()
+    said = stalesim("timeline", "--import", log, "--no-plots", "-o", tmp_path / "own")
+    assert "Server: buffered, by the column commit; a commit is of at most 2" in said
     given = {"kind": "synchronous", "size": None}
     study, _ = play_like(log, tmp_path / "like", given)
     kinds = [run["protocol"] for run in study.manifest["runs"]]

@@ -36,8 +36,6 @@ NEEDED = (
 OPTIONAL = ("step_start_time", "train_version", "prompt", "machine", "outcome")
 TIMES = ("start_time", "finish_time", "step_start_time", "step_end_time")
 OUTCOMES = {fate.name.lower(): fate for fate in SampleOutcome}
-LATEST = 1e11
-"""Seconds since 1970 until the year 5138: later times are of a smaller unit."""
 GRID = 2.0**-20
 """Seconds to whose multiples times are rounded: sums of them are exact, so that what
 coincides in the log does so in its replay."""
@@ -167,9 +165,7 @@ def _numbers(log: LogTable) -> dict[str, Any]:
         what = f"must have a finite number ({unit}) as {name}"
         log.refuse(wrong, what, name, "correct or remove the row")
         if name in TIMES:
-            what = f"must have {name} in seconds, at most {LATEST:g}"
-            late = np.abs(values) > LATEST
-            log.refuse(late, what, name, "divide all times by 1000, 1e6 or 1e9")
+            log.refuse_units(values, name)
             continue
         whole = name != "tokens"
         wrong = (values < 0) | (whole & np.isfinite(values) & (values % 1 != 0))
