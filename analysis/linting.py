@@ -19,6 +19,8 @@ from ..simulator.scenario.study import Run, expand
 from ..simulator.timeline import Outcome
 from .claims.findings import points, without_numbers
 from .frames import Study
+from .frames import evaluations as evaluated
+from .statistics import median_time
 from .waste import wasted
 
 APPLIED = ("commits", "contributions", "epochs", "rounds")
@@ -293,19 +295,34 @@ def targets(compared: Compared, study: Study) -> Iterator[str]:
 
 
 def clocks(compared: Compared, study: Study) -> Iterator[str]:
-    """Yields a line where both medians lie within the time between two evaluations."""
+    """Yields a line where both medians lie within the time between two evaluations.
+
+    None where each commit was evaluated: there is no more to be seen.
+    """
     for table in _times(compared, study):
-        medians = table.groupby("group")["high"].median()
+        known = table.dropna(subset=["low", "high"])
+        medians = {
+            str(group): median_time(*mine[["low", "high"]].to_numpy(np.float64).T)[0]
+            for group, mine in known.groupby("group", sort=False)
+        }
         reached = table[table["reached"]]
         apart = float((reached["high"] - reached["low"]).median())
-        if len(medians) < 2 or not np.isfinite(medians).all():
+        if len(medians) < 2 or not np.isfinite(list(medians.values())).all():
             continue
-        difference = float(np.ptp(medians))
-        if difference < apart:
+        difference = float(np.ptp(list(medians.values())))
+        if difference < apart and _commits_apart(compared, study) > 1:
             yield (
-                f"medians of {' and '.join(map(str, medians.index))} are "
-                f"{difference:.3g} apart, evaluations {apart:.3g}: lower evaluate.every"
+                f"medians of {' and '.join(medians)} are {difference:.3g} apart, "
+                f"evaluations {apart:.3g}: evaluate more often (evaluate.every)"
             )
+
+
+def _commits_apart(compared: Compared, study: Study) -> float:
+    """Returns the median number of commits between two evaluations that see any."""
+    table = evaluated(study)
+    mine = table[table["group"].isin([compared.one.label, compared.other.label])]
+    steps = mine.groupby("run")["commits"].diff()
+    return float(steps[steps > 0].median())
 
 
 def _times(compared: Compared, study: Study) -> Iterator[pd.DataFrame]:

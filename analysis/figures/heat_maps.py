@@ -20,7 +20,6 @@ from ..frames import (
     first_metric,
     ordered,
     runs,
-    short,
     swept_axes,
     swept_columns,
 )
@@ -29,7 +28,7 @@ from ..spending import protected
 from ..targets import final_values, resolution, time_to_target, times_to_target
 from . import layout, style
 from .layout import Size
-from .lines import fixed_values, pinned, words_on_followers
+from .lines import fixed_values, is_at, pinned, words_on_followers
 from .names import plain
 from .sweeps import RATIO
 
@@ -217,7 +216,7 @@ def points(
             )
     table = runs(study)
     for key, value in fixed.items():
-        table = table.loc[table[columns[key]].isin([short(value)])]
+        table = table.loc[is_at(table[columns[key]], value)]
     x, y = (columns[key] for key in keys)
     found = table.drop_duplicates("group")[["group", "variant", x, y]]
     several_of = found.dropna(subset=[x, y])

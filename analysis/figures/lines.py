@@ -6,12 +6,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from ...simulator.config.text import shown
+from ...simulator.config.text import is_meant, shown
 from ...simulator.scenario.study import short_names
 from ...simulator.trace import StudyError
 from ..frames import (
     Study,
     follow,
+    ordered,
     runs,
     short,
     swept_columns,
@@ -85,7 +86,7 @@ def lines_over(study: Study, key: str, at: Mapping[str, Any] | None = None) -> L
     table = runs(study).drop_duplicates("group")
     for name, value in fixed.items():
         mine = table[columns[name]]
-        table = table.loc[mine.isna() | mine.isin([short(value)])]
+        table = table.loc[mine.isna() | is_at(mine, value)]
     known = table[columns[key]].dropna()
     if known.empty:
         raise StudyError(f"at must name values that are swept, got {pinned(at)}")
@@ -112,6 +113,26 @@ def lines_over(study: Study, key: str, at: Mapping[str, Any] | None = None) -> L
     rest = [name for name in others if name not in splitting]
     along = [name for name in rest if _changes(table, found, columns[name])]
     return Lines(found, along)
+
+
+def is_at(column: pd.Series, value: Any) -> pd.Series:
+    """Says which rows of a column of swept values have one of them.
+
+    Args:
+        column: Swept values, called like their key.
+        value: The value, or what labels or columns print of it.
+
+    Raises:
+        StudyError: None has.
+    """
+    found = column.map(lambda each: is_meant(short(value), each)).astype(bool)
+    if not found.any():
+        given = pinned({str(column.name): value})
+        known = ", ".join(shown(each) for each in ordered(column))
+        raise StudyError(
+            f"at must name values that are swept, got {given}; known are {known}"
+        )
+    return found
 
 
 def fixed_values(at: Any) -> dict[str, Any]:

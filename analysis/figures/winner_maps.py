@@ -1,7 +1,6 @@
 """Which of several variants wins where, over two swept keys."""
 
 import math
-import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -28,12 +27,15 @@ from .heat_maps import CELL, add_hatch, label_cells, points, readable_on
 from .layout import Size
 from .lines import pinned, words_on_followers
 from .names import plain
+from .speed_ups import target_words
 
 COLORMAP = "PuOr"
 """Colours of ratios, white where both sides are equal.
 
 Source: Brewer, ColorBrewer 2.0 (safe for colour-blind readers).
 """
+SAME = 1e-9
+"""Difference of a ratio from 1 that rounding makes of a tie."""
 CAPTIONS = {
     "^winner-": "Ratio of two variants, or the winner of several, over two swept keys: "
     "medians over pairs of replicates; hatched where the 95 % interval of a cell by "
@@ -57,9 +59,13 @@ def winner_map(
     Of two variants a cell is their ratio, above 1 where the first one is better: of
     times to a target (second over first) or, without a target, of final values. Of more
     variants its colour tells the best one, and its number is the ratio to the next best
-    one. Cells are hatched where this is not decided, and lines run between cells with
-    different winners, which for two variants is the contour of equality. Points that
-    not all variants have are left blank.
+    one. Winner, number and line are of the same ratio, the median over pairs of
+    replicates, which may be on the other side of 1 than the ratio of two medians.
+    Cells are hatched where this is not decided, and lines run between cells with
+    different winners, which for two variants is the contour of equality. A ratio of 1
+    is a tie. A cell has no winner's colour either where a bound leaves the winner open,
+    or, of more variants, where each is worse than some other ("none"). Points that not
+    all variants have are left blank.
 
     Args:
         study: Study, finished or not.
@@ -82,8 +88,9 @@ def winner_map(
     words, decided = np.full(shape, "", object), np.zeros(shape, bool)
     for row in table.itertuples(index=False):
         place = steps[1].index(row[1]), steps[0].index(row[0])
-        numbers[place], decided[place] = row.ratio, row.decided
-        words[place] = f"{row.bound}{row.ratio:.3g}" if row.winner else "unknown"
+        decided[place], words[place] = row.decided, _word(row)
+        if row.winner or _is_tie(row):
+            numbers[place] = row.ratio
         best[place] = variants.index(row.winner) if row.winner else -1
     wanted = (
         1.9 + CELL[0] * max(shape[1], 4),
@@ -97,7 +104,7 @@ def winner_map(
             image = draw_ratios(axes, numbers, decided, words)
             bar = figure.colorbar(image, ax=axes)
             label_ratios(bar, image)
-            bar.set_label("\n".join(textwrap.wrap(compared, 34)))
+            bar.set_label("Ratio")  # the note has what it is of: a bar is low
         else:
             _draw_winners(axes, best, decided, words, len(variants))
             handles = [Patch(facecolor=color) for color in style.palette()]
@@ -114,6 +121,7 @@ def winner_map(
         if target is not None:
             times = times_to_target(study, metric, target, against)
             notes.append(resolution(times, Instant(against, 0).unit))
+            notes.append(target_words(study, metric, target))
         for key, label in zip((x, y), labels, strict=True):
             notes.append(words_on_followers(study, key, label))
         layout.add_note(figure, notes)
@@ -121,9 +129,12 @@ def winner_map(
 
 
 def of_target(study: Study, variants: Sequence[str]) -> tuple[str, Figure]:
-    """Returns the name and the map of the study's target, or else of final values."""
+    """Returns the name and the map of the target that `time-to-target` is drawn to.
+
+    Where there is none, because all runs diverged, it is of final values.
+    """
     goal = default_target(study)
-    target = goal.value if goal.stated else None
+    target = goal.value if goal.is_known else None
     figure = winner_map(study, variants, goal.metric, target=target)
     return f"winner-{'-'.join(map(plain, variants))}", figure
 
@@ -149,11 +160,13 @@ def winners(
         at: As in `winner_map`.
 
     Returns:
-        The two keys; winner (empty where the ratio is not known, as where none
-        reaches the target, or all at the first evaluation); ratio, above 1 where the
-        first variant or, of more than two, the winner is better than the other or the
-        next best one, with its interval low, high and bound, as `PairedRatio`; pairs;
-        decided, whether 95 % intervals leave out 1, of the winner against all others.
+        The two keys; winner, whose ratios to all others are above 1 (empty where there
+        is none: of a tie, or where the ratio is not known, as where none reaches the
+        target, or all at the first evaluation); ratio, above 1 where the first variant
+        or, of more than two, the winner is better than the other or the next best one
+        (to which its ratio is least), with its interval low, high and bound, as
+        `PairedRatio`; pairs; decided, whether 95 % intervals leave out 1, of the
+        winner against all others.
 
     Raises:
         StudyError: Not two keys are swept, or more than these two; there is no such
@@ -203,25 +216,42 @@ def _cell(
         numbers: Ends of each replicate's number.
         falls: Whether larger numbers are better.
     """
-    medians = numbers.groupby("group")[["high", "low"]].median()
-    sign = -1 if falls else 1
-
-    def rank(name: str) -> tuple[float, ...]:
-        ends = medians.loc[group[name]].to_numpy(np.float64)
-        return tuple(float(sign * end) for end in ends)
 
     def better(name: str, than: str) -> PairedRatio:
         one, other = group[than], group[name]
         return ratio((other, one) if falls else (one, other), numbers)
 
-    first, second, *others = sorted(variants, key=rank)
-    found = better(first, second)
-    rest = [better(first, other) for other in others]
-    decided = all(one.is_decided and one.low > 1 for one in (found, *rest))
-    winner = "" if np.isnan(found.ratio) else first
-    if len(variants) == 2:
-        found = better(variants[0], variants[1])
-    return (winner, *found, decided)
+    found = {
+        name: [better(name, other) for other in variants if other != name]
+        for name in variants
+    }
+    # The least ratio is to the next best one; of a NaN nothing is known.
+    nearest = {
+        name: those[int(np.argmin([one.ratio for one in those]))]
+        for name, those in found.items()
+    }
+    # Who beats all others has the largest: the ratios of these to it are below 1.
+    best = max(variants, key=lambda name: np.nan_to_num(nearest[name].ratio))
+    wins = all(one.bound != "≤" and one.ratio > 1 + SAME for one in found[best])
+    decided = wins and all(one.is_decided for one in found[best])
+    shown = nearest[variants[0] if len(variants) == 2 else best]
+    return (best if wins else "", *shown, decided)
+
+
+def _word(row: Any) -> str:
+    """Returns the words in a cell of the map, of a row of `winners`."""
+    if _is_tie(row):
+        return "tie"
+    if row.winner or row.bound:
+        # A narrow win is not to look like a tie.
+        digits = 5 if f"{row.ratio:.3g}" == "1" else 3
+        return f"{row.bound}{row.ratio:.{digits}g}"
+    return "unknown" if np.isnan(row.ratio) else "none"
+
+
+def _is_tie(row: Any) -> bool:
+    """Says whether a row of `winners` has two best variants."""
+    return not row.bound and abs(row.ratio - 1) <= SAME
 
 
 def draw_ratios(

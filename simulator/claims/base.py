@@ -21,7 +21,7 @@ from ..config.base import Config, LocatedError, Rule
 from ..config.catalogue import AnyPart, parts
 from ..config.named import function_at
 from ..config.parts import Part
-from ..config.text import suggestion
+from ..config.text import is_meant, suggestion
 from ..metrics import Metric
 
 Origin = Literal["paper", "specification", "own", "identity"]
@@ -54,7 +54,9 @@ def is_at(parameters: Mapping[str, Any], at: Mapping[str, Sequence[Any]]) -> boo
         at: Entry of the claim. A key that the run is not swept over leaves it in.
     """
     return all(
-        parameters[key] in values for key, values in at.items() if key in parameters
+        any(is_meant(value, parameters[key]) for value in values)
+        for key, values in at.items()
+        if key in parameters
     )
 
 

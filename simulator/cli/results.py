@@ -52,7 +52,7 @@ def plot(
             "--map",
             metavar="A/B",
             help="also draw which of these variants wins where, over the two swept "
-            "keys: by the time to the study's target, or else by the first metric; "
+            "keys: by the time to the target of the figure time-to-target; "
             "two variants or more, may be repeated",
         ),
     ] = None,

@@ -7,7 +7,7 @@ marks that turn the direction of the text around them, ten thousand letters.
 import difflib
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from .words import SEARCHED, SETTINGS, plain
 
@@ -19,6 +19,9 @@ LONGEST = 200
 """Characters to which `brief` shortens."""
 NEAR = 0.6
 """Likeness from which a word is suggested: imagenet is no slip of modelnet40 (0.56)."""
+TAGS = ("kind", "law")
+"""Entries that say which part a mapping is."""
+_COMMAS = re.compile(r",(?= )")
 _ENDLESS = re.compile(r"(?<![^\s(])'[^']{201,}'|\S{401,}")
 """A long quotation, or a word that is longer than paths are."""
 
@@ -57,6 +60,31 @@ def shown(value: object) -> str:
         return "nothing"
     text = str(value).lower() if isinstance(value, bool) else repr(value)
     return text if len(text) <= QUOTED else f"{text[: QUOTED - 3]}..."
+
+
+def printed(value: object) -> str:
+    """Returns a swept value as labels print it: a law by its name and parameters."""
+    if not isinstance(value, Mapping):
+        return str(value)
+    kept = {key: each for key, each in value.items() if key not in TAGS}
+    rest = " ".join(f"{key}={printed(each)}" for key, each in kept.items())
+    name = value.get("kind", value.get("law", ""))
+    return f"{name}({rest})" if rest else str(name)
+
+
+def is_meant(given: object, value: object) -> bool:
+    """Says whether a value is given by itself, or by what is printed of it.
+
+    Labels have no commas between the parameters of a law, columns have some.
+
+    Args:
+        given: What a user wrote.
+        value: A swept value, or what a column has of it.
+    """
+    if given == value:
+        return True
+    worded = isinstance(given, str) and isinstance(value, str | Mapping)
+    return worded and _COMMAS.sub("", str(given)) == _COMMAS.sub("", printed(value))
 
 
 def brief(message: str) -> str:

@@ -1,11 +1,11 @@
 """What claims are about: variants and swept values that a study has."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ..claims import Claim
 from ..config.base import LocatedError
-from ..config.text import shown, suggestion
+from ..config.text import is_meant, printed, shown, suggestion
 
 Swept = dict[str, dict[str, list[Any]]]
 """Values of each swept key, by the names that claims know variants by."""
@@ -62,9 +62,14 @@ def _check_at(
         )
     for value in values:
         for known in taken:
-            if value not in known:
+            if not any(is_meant(value, each) for each in known):
                 raise LocatedError(
                     f"claims.{index}.at.{key} must be of the values that are swept, "
-                    f"got {shown(value)}; known are {', '.join(map(shown, known))}",
+                    f"got {shown(value)}; known are {', '.join(map(_told, known))}",
                     (*place, key),
                 )
+
+
+def _told(value: object) -> str:
+    """Returns a value as a claim may write it."""
+    return printed(value) if isinstance(value, Mapping) else shown(value)

@@ -8,7 +8,7 @@ from pydantic import ValidationError
 
 from ..config.base import LocatedError
 from ..config.messages import first_error
-from ..config.text import shown, suggestion
+from ..config.text import TAGS, printed, shown, suggestion
 from ..data.parts import OF_REPLICATE
 from . import claimed, grid
 from .dialect import Keys
@@ -17,7 +17,6 @@ from .setting import Varied
 
 BASE = "base"
 """Name of the only variant of a scenario without variants."""
-TAGS = ("kind", "law")
 MOST_RUNS = 20_000
 """Most runs of a study: each takes 3 kB in its manifest, which is read as a whole."""
 OF_STUDY = (
@@ -53,7 +52,7 @@ class Run(NamedTuple):
         """Variant and swept values, for tables and figures."""
         names = short_names(tuple(self.parameters))
         values = [
-            f"{names[key]}={_brief(value)}" for key, value in self.parameters.items()
+            f"{names[key]}={printed(value)}" for key, value in self.parameters.items()
         ]
         return ", ".join([self.variant, *values])
 
@@ -233,14 +232,6 @@ def short_names(keys: tuple[str, ...]) -> dict[str, str]:
 def _is_same(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
     """Says whether a mapping names no other kind or law than the one it meets."""
     return all(new[tag] == old.get(tag) for tag in TAGS if tag in new)
-
-
-def _brief(value: Any) -> str:
-    if not isinstance(value, Mapping):
-        return str(value)
-    rest = " ".join(f"{k}={_brief(v)}" for k, v in value.items() if k not in TAGS)
-    name = value.get("kind", value.get("law", ""))
-    return f"{name}({rest})" if rest else str(name)
 
 
 def _check_study_wide(scenario: Varied) -> None:

@@ -15,6 +15,7 @@ from stalesim.analysis import style
 from stalesim.analysis.figures import report, sweeps
 from stalesim.analysis.figures.lines import lines_over
 from stalesim.analysis.frames import follow
+from stalesim.simulator.claims.base import is_at
 from stalesim.simulator.trace import StudyError
 from tests.unit.analysis.studies import Grid
 
@@ -87,6 +88,19 @@ def test_the_other_key_can_be_fixed() -> None:
     assert other.axes[0].get_xlabel() == "Step size"
 
 
+def test_a_value_is_fixed_by_what_is_printed_of_it() -> None:
+    law = {"law": "lognorm", "scale": 0.3, "s": 1}
+    laws = law, law | {"s": 2}
+    cells = [("base", {"law": each, "x": x}, [0.5]) for each in laws for x in (1, 2)]
+    study = Grid(cells)
+    label, column = "lognorm(scale=0.3 s=2)", "lognorm(scale=0.3, s=2)"
+    for value in (label, column, laws[1]):
+        (line,) = lines_over(study, "x", {"law": value}).lines
+        assert len(line.groups) == 2
+        assert all("'s': 2" in group for group in line.groups)
+        assert [is_at({"law": each}, {"law": [value]}) for each in laws] == [0, 1]
+
+
 def test_every_group_is_in_one_line() -> None:
     study = Grid(
         [
@@ -131,7 +145,7 @@ def test_what_cannot_be_drawn_is_said_in_one_line() -> None:
     study = two_keys()
     with pytest.raises(StudyError, match="w is not swept; known are clients"):
         sweeps.final_over(study, "w")
-    with pytest.raises(StudyError, match=r"at must name values .*step_size = 7"):
+    with pytest.raises(StudyError, match=r"at .*step_size = 7; known are 0.01, 0.1"):
         sweeps.final_over(study, "clients.compute.b", at={"algorithm.step_size": 7})
     laws = Grid([("base", {"law": {"law": law}}, [0.5]) for law in ("expon", "norm")])
     with pytest.raises(StudyError, match=r"law must be swept over .* got expon"):

@@ -6,7 +6,8 @@ import statistics
 import numpy as np
 import pytest
 
-from stalesim.analysis.figures.winner_maps import winner_map, winners
+from stalesim.analysis.figures.winner_maps import of_target, winner_map, winners
+from stalesim.analysis.targets import default_target
 from stalesim.simulator.trace import StudyError
 from tests.unit.analysis.studies import Grid
 
@@ -29,6 +30,11 @@ def _study(replicates: int = 6) -> Grid:
             if (name, q, n) != ("b", 2, 8)
         ]
     )
+
+
+def _everywhere(finals: dict[str, list[float]]) -> Grid:
+    points = [{"q": q, "n": n} for q in SPEEDS for n in SIZES]
+    return Grid([(name, at, finals[name]) for name in finals for at in points])
 
 
 def test_ratios_are_those_of_loops_over_replicates() -> None:
@@ -69,11 +75,53 @@ def test_cells_of_the_map() -> None:
     }
     hatched = [patch for patch in axes.patches if patch.get_hatch()]
     assert len(hatched) == (~table["decided"]).sum()
-    assert bar.get_ylabel() == "Final test accuracy, a over b"
+    assert bar.get_ylabel() == "Ratio"
+    assert "Final test accuracy, a over b: medians of" in axes.figure.get_supxlabel()
     (borders,) = axes.collections
     assert len(borders.get_segments()) == 1  # of (1, 4) and (1, 8)
     figure = winner_map(_study(), ["a", "b", "c"])
     assert [t.get_text() for t in figure.legends[0].get_texts()] == ["a", "b", "c"]
+
+
+def test_winner_number_and_line_are_of_the_same_pairs() -> None:
+    # At q = 1 the ratio of medians (0.5 to 0.35) is above 1, that of pairs below it.
+    table = {
+        ("a", 1): [0.1, 0.3, 0.5, 0.6, 0.7],
+        ("b", 1): [0.15, 0.35, 0.4, 0.65, 0.3],
+        ("a", 2): [0.5, 0.6, 0.4, 0.5, 0.6],
+        ("b", 2): [0.4, 0.6, 0.4, 0.5, 0.7],
+    }
+    cells = [(x, {"q": q, "n": n}, v) for (x, q), v in table.items() for n in SIZES]
+    study = Grid(cells)
+    found = winners(study, ["a", "b"]).set_index(["q", "n"])
+    assert found.loc[(1, 4), "winner"] == "b"
+    assert found.loc[(1, 4), "ratio"] == pytest.approx(0.6 / 0.65)
+    assert found.loc[(2, 4), ["winner", "ratio"]].tolist() == ["", 1.0]
+    axes = winner_map(study, ["a", "b"]).axes[0]
+    assert {text.get_text() for text in axes.texts} == {"0.923", "tie"}
+
+
+def test_nobody_wins_who_is_beaten() -> None:
+    final = {"a": [0.3, 0.2, 0.1], "b": [0.2, 0.1, 0.3], "c": [0.1, 0.3, 0.2]}
+    axes = winner_map(_everywhere(final), list(final)).axes[0]
+    assert {text.get_text() for text in axes.texts} == {"none"}
+
+
+def test_a_bound_alone_colours_nothing() -> None:
+    # b is seen until the end alone, which leaves open whether a is faster.
+    ends = {"a": [0.9, 0.9, 0.9, 0.1, 0.1, 0.1], "b": [0.1] * 3 + [0.9] * 3}
+    table = winners(_everywhere(ends), ["a", "b"], target=0.8)
+    assert set(table["winner"]) == {""}
+
+
+def test_the_map_of_the_command_has_the_target_of_time_to_target() -> None:
+    study = _study()
+    name, figure = of_target(study, ["a", "b"])
+    assert name == "winner-a-b"
+    goal = f"≥ {default_target(study).value:.4g}"
+    words = figure.get_supxlabel()
+    assert goal in words
+    assert "95 % of the best" in words
 
 
 def test_what_is_not_there_is_said() -> None:
