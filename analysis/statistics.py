@@ -166,6 +166,8 @@ def first_reached(
     return float(times[first - 1]) if first else 0.0, float(times[first])
 
 
+MIDDLE = "of an even number of replicates the lower of the middle two"
+"""What the median of some times is, as legends say it."""
 MEDIANS = (
     "each time is known to lie between two evaluations, and the interval is from the "
     "earlier one of one replicate to the later one of another (exact binomial ranks); "

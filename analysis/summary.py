@@ -21,7 +21,7 @@ from .frames import (
 )
 from .spending import Spent, protected, spending, swept
 from .staleness import exact, measured
-from .statistics import t_interval
+from .statistics import MIDDLE, t_interval
 from .targets import (
     RANGES,
     MetricTarget,
@@ -126,8 +126,9 @@ def notes(study: Study) -> list[str]:
     if not target.is_known:
         goal, named = "a target, of which there is none: all runs diverged", "target"
     to_target = (
-        f"virtual seconds to {goal}, seen at evaluations {_period(study)}; median (>: "
-        f"half or more had not reached it by then), how many replicates reached it"
+        f"virtual seconds to {goal}, seen at evaluations {_period(study)}; median "
+        f"({MIDDLE}; >: half or more had not reached it by then), how many replicates "
+        f"reached it"
     )
     final = "mean of the last tenth of a run's evaluations, ± 95 % t-interval over"
     final += f" replicates, or {RANGES}"

@@ -25,6 +25,7 @@ from .spending import protected, spending
 from .statistics import (
     DIGITS,
     MEDIANS,
+    MIDDLE,
     Interval,
     interval_name,
     rounded,
@@ -224,9 +225,9 @@ def caption(study: Study, at: Sequence[float] = ()) -> str:
     return (
         f"{titled(study.manifest)}. Final: mean of the last tenth of evaluations, ± "
         f"95 % t-interval, or {RANGES}. "
-        f"Times: median{interval}{known and f', {known}'}. In parentheses: replicates "
-        f"that count, where not all do. Staleness in commits; MB up and down.{earlier}"
-        f"{_of_privacy(study)}{_unfinished(study)}"
+        f"Times: median{interval}{known and f', {known}'}; {MIDDLE}. In parentheses: "
+        f"replicates that count, where not all do. Staleness in commits; MB up and "
+        f"down.{earlier}{_of_privacy(study)}{_unfinished(study)}"
         f"{_stopped_early(study)}"
     )
 

@@ -11,6 +11,8 @@ from .verdict import Judged, judged, side
 
 LEAST_PART = 100.0
 """Times as close as evaluations are that they are advised to be, at most."""
+WHOLE = ("commits", "rounds")
+"""Counts of which `evaluate.every` takes whole numbers alone."""
 
 
 def ratio_to_target(
@@ -50,7 +52,7 @@ def ratio_to_target(
         late = [name for name, k in ((other, did_slow), (one, did_fast)) if k < n]
         why += f"; {' and '.join(late)} did not always reach the target"
     if min(evidence) > (1 - LEVEL) / 2:
-        why += _resolution(both, sample, border, counted)
+        why += resolution(both, sample, border, counted)
     found = judged(to, words, sample, evidence, why, logs=True)
     if not n:
         return found
@@ -58,7 +60,7 @@ def ratio_to_target(
     return found._replace(measured=f"{found.measured}; {reached}")
 
 
-def _resolution(both: Sample, ratios: Sample, border: float, counted: str) -> str:
+def resolution(both: Sample, ratios: Sample, border: float, counted: str) -> str:
     """Returns how far apart evaluations leave ratios open, and which would decide.
 
     Those of half of the ratios would: a period that leaves a ratio open by less than
@@ -87,7 +89,13 @@ def _resolution(both: Sample, ratios: Sample, border: float, counted: str) -> st
     middles = (both.low + both.high)[mine] / 2
     away = np.abs(np.log(middles[:, 0] / middles[:, 1]) - border)
     needed = float(np.median(away / (1 / middles).sum(axis=1)))
-    if needed < apart / LEAST_PART:
+    from ...simulator.scenario.scenario import Every  # which imports this to be read
+
+    if needed < apart / LEAST_PART or counted not in Every.model_fields:
         return said
+    if needed < 1 and counted in WHOLE:
+        return f"{said}; evaluate.every of {{{counted}: 1}} is the finest"
     digit = 10.0 ** np.floor(np.log10(needed))
-    return f"{said}; evaluate.every of {np.floor(needed / digit) * digit:g} may decide"
+    period = float(f"{np.floor(needed / digit) * digit:.1g}")
+    written = np.format_float_positional(period, trim="-")  # YAML reads no 2e-05
+    return f"{said}; evaluate.every of {{{counted}: {written}}} may decide"

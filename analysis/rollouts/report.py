@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from ..frames import Study, swept_columns
-from .tables import closing, compared, fitted
+from .tables import closing, compared, fitted, has_closed_forms
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 CAPTIONS = {
     "staleness": "How stale trained samples and tokens were",
-    "swept": "Staleness, with its closed form, seconds per step, and what is lost, by "
-    "what is swept",
+    "swept": "Staleness, with its closed form where it holds, seconds per step, "
+    "and what is lost, by what is swept",
     "best_split": "Seconds per step and staleness, by the machines that generate",
 }
 """Captions of the figures, by name."""
@@ -53,7 +53,9 @@ def tables(study: Study) -> Iterator[tuple[str, pd.DataFrame]]:
     name = study.manifest["name"]
     if "fits" in study.manifest:
         yield f"{name}: what was fitted", fitted(study)
-    title = f"{name}: staleness in versions (closed form)"
+    title = f"{name}: staleness in versions"
+    if has_closed_forms(study):
+        title += " (closed form)"
     runs = study.manifest["runs"]
     left = {run["workload"]["exempt"] for run in runs if "workload" in run} - {""}
     if left:

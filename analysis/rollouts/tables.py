@@ -99,6 +99,12 @@ def closing(study: Study) -> pd.DataFrame:
     return table
 
 
+def has_closed_forms(study: Study) -> bool:
+    """Says whether a closed form stands in the closing table."""
+    shown = [f"predicted_{key}" for key in COLUMNS]
+    return bool(compared(study).filter(shown).notna().any(axis=None))
+
+
 def fitted(study: Study) -> pd.DataFrame:
     """Returns the laws that were fitted to a log of samples, a row for each."""
     return pd.DataFrame(

@@ -1,8 +1,9 @@
 """What claims are about: variants and swept values that a study has."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from .. import metrics
 from ..claims import Claim
 from ..config.base import LocatedError
 from ..config.text import is_meant, printed, shown, suggestion
@@ -11,8 +12,15 @@ Swept = dict[str, dict[str, list[Any]]]
 """Values of each swept key, by the names that claims know variants by."""
 
 
-def check(claims: Iterable[Claim], swept: Swept) -> None:
-    """Refuses claims about unknown variants, or over what is not swept.
+def check(
+    claims: Iterable[Claim], swept: Swept, evaluated: Mapping[str, Iterable[str]]
+) -> None:
+    """Refuses claims about unknown variants, or what these do not sweep or evaluate.
+
+    Args:
+        claims: Claims of a scenario.
+        swept: Values of swept keys, by the names of variants.
+        evaluated: Metrics that are evaluated, by the same names.
 
     Raises:
         LocatedError: naming the entry of the claim.
@@ -28,6 +36,9 @@ def check(claims: Iterable[Claim], swept: Swept) -> None:
                         ("claims", index, key),
                     )
                 about.append(swept[name])
+        _check_sides(claim, index)
+        for name in (name for names in claim.variants().values() for name in names):
+            _check_metrics(claim, tuple(evaluated[name]), index)
         over = claim.swept_key
         unswept = [keys for keys in about if over is not None and over not in keys]
         if unswept:
@@ -38,6 +49,43 @@ def check(claims: Iterable[Claim], swept: Swept) -> None:
             )
         for key, values in claim.at.items():
             _check_at(key, values, about, index)
+
+
+def _check_metrics(claim: Claim, evaluated: tuple[str, ...], index: int) -> None:
+    """Refuses a claim on a metric that a variant does not evaluate."""
+    for place, metric in _metrics(claim):
+        if metric in evaluated:
+            continue
+        known = metrics.find(metric) is not None
+        raise LocatedError(
+            f"{'.'.join(map(str, ('claims', index, *place)))} must name a metric of "
+            f"evaluate.metrics ({', '.join(evaluated)}), got {metric!r}; "
+            f"{'add it there' if known else suggestion(metric, evaluated)}",
+            ("claims", index, *place),
+        )
+
+
+def _metrics(claim: Claim) -> Iterator[tuple[tuple[str, ...], str]]:
+    """Yields the metrics that a claim needs, and where it names them."""
+    for place, metric, _ in claim.targets():
+        if place[-1] == metric:  # else it is that of an entry
+            yield place, metric
+    for entry in ("metric", "of"):
+        named = getattr(claim, entry, None)
+        if isinstance(named, str) and named not in metrics.QUANTITIES:
+            yield (entry,), named
+
+
+def _check_sides(claim: Claim, index: int) -> None:
+    """Refuses a claim that compares a variant with itself."""
+    sides = claim.variants()
+    for name in sides.pop("than", ()):
+        if any(name in names for names in sides.values()):
+            raise LocatedError(
+                f"claims.{index}.than must be another variant than that of "
+                f"{claim.kind}, got {name!r} for both; change one",
+                ("claims", index, "than"),
+            )
 
 
 def _check_at(

@@ -105,7 +105,8 @@ def expand(scenario: Varied) -> list[Run]:
                 mine = _divided(resolved, seed)
                 runs.append(Run(len(runs), variant, values, replicate, seed, mine))
     try:
-        claimed.check(getattr(scenario, "claims", ()), _swept(runs))
+        if claims := getattr(scenario, "claims", ()):
+            claimed.check(claims, _swept(runs), _evaluated(runs))
     except LocatedError as error:
         raise VariantError(str(error), error.keys) from None
     return runs
@@ -340,6 +341,16 @@ def _swept(runs: list[Run]) -> claimed.Swept:
                 if value not in (found := of_name.setdefault(key, [])):
                     found.append(value)
     return swept
+
+
+def _evaluated(runs: list[Run]) -> dict[str, dict[str, None]]:
+    """Returns the metrics that variants evaluate, by their names and labels."""
+    found: dict[str, dict[str, None]] = {}
+    for run in runs:
+        names = dict.fromkeys(run.scenario.evaluate.metrics)
+        for of_name in (run.variant, run.label):
+            found.setdefault(of_name, {}).update(names)
+    return found
 
 
 def _resolved(

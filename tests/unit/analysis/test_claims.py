@@ -1,12 +1,18 @@
 import math
+import re
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+import yaml
 
 from stalesim.analysis import claims
+from stalesim.analysis.bounds import Sample, contrast, logarithm
+from stalesim.analysis.claims.final_values import DIFFERENCE
+from stalesim.analysis.claims.speed import resolution
 from stalesim.analysis.frames import Study
+from stalesim.simulator.scenario.scenario import Every
 from tests.unit.analysis.studies import (
     Curves,
     Decays,
@@ -82,7 +88,29 @@ def test_a_difference_within_the_grid_is_undecided() -> None:
         in (found["why"])
     )
     # The middles are 0.5 and 1.5 s: 3 times, so 0.69 / (1 / 0.5 + 1 / 1.5) s suffice.
-    assert "; evaluate.every of 0.2 may decide; p" in found["why"]
+    assert "; evaluate.every of {time: 0.2} may decide; p" in found["why"]
+
+
+@pytest.mark.parametrize(
+    ("counted", "apart", "advice"),
+    [
+        ("joules", 36.2, ""),
+        ("rounds", 1.0, "; evaluate.every of {rounds: 1} is the finest"),
+        ("commits", 1e6, "; evaluate.every of {commits: 200000} may decide"),
+        ("epochs", 1e-4, "; evaluate.every of {epochs: 0.00002} may decide"),
+    ],
+)
+def test_the_advice_is_a_period_that_evaluate_takes(
+    counted: str, apart: float, advice: str
+) -> None:
+    """As is checked by taking it: joules are no unit, and commits are whole."""
+    low, high = np.tile([apart, 0], (20, 1)), np.tile([2 * apart, apart], (20, 1))
+    both = Sample(low, high)
+    said = resolution(both, contrast(logarithm(both), DIFFERENCE), 0.4, counted)
+    _, _, found = said.partition("leave 1 to inf")
+    assert found == advice
+    for written in re.findall(r"{.*}", found):
+        assert Every.model_validate(yaml.safe_load(written))
 
 
 @pytest.mark.parametrize("replicates", [2, 5])

@@ -11,8 +11,9 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
-from stalesim.analysis import tables
+from stalesim.analysis import summary, tables
 from stalesim.analysis.frames import UNFINISHED
+from stalesim.analysis.statistics import MIDDLE
 from stalesim.simulator import trace
 from stalesim.simulator.cli import printing, results, tabulating
 from stalesim.simulator.cli.commands import app
@@ -57,7 +58,8 @@ def test_words_say_what_is_missing() -> None:
 
 def test_captions_say_how_closely_times_are_known() -> None:
     said = "Times: median [range (75 % interval)], resolution 1 s (between evaluations)"
-    assert said in tables.caption(curves())
+    assert f"{said}; {MIDDLE}." in tables.caption(curves())
+    assert any(MIDDLE in note for note in summary.notes(curves()))
     assert "After" not in tables.caption(curves())
     earlier = "up and down. After 1.5 s: as evaluated at 1 s."
     assert earlier in tables.caption(curves(), [1.5])

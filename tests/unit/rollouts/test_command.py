@@ -104,6 +104,18 @@ def test_closed_forms_are_left_out_above_rho_one() -> None:
     assert np.isnan(list(above.values())).all()
 
 
+def test_titles_speak_of_closed_forms_that_stand_there(tmp_path: Path) -> None:
+    file = tmp_path / "small.yaml"
+    file.write_text(WORLD, encoding="utf-8")
+    study = record_rollouts(read_any(file, ["record=summary"]), tmp_path / "out")
+    for rho, is_shown in ((0.9, True), (2.9, False)):
+        for run in study.manifest["runs"]:
+            run["workload"]["rho"] = rho
+        ((title, table),) = report.tables(study)
+        assert title.endswith("(closed form)") is is_shown
+        assert table["staleness"].str.contains("(", regex=False).any() == is_shown
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [

@@ -583,6 +583,27 @@ BAD = {
         "claims.0.close",
         ["got 'asinc'; did you mean 'async'?"],
     ),
+    "a claim on a metric that is not known": (
+        CLAIM,
+        "{faster: async, than: sync, to: {accuracy: 0.8}, says: x}",
+        26,
+        "claims.0.to.accuracy",
+        ["(test_accuracy, test_loss), got 'accuracy'; did you mean 'test_accuracy'?"],
+    ),
+    "a claim on a metric that is not evaluated": (
+        CLAIM,
+        "{ratio: async, than: sync, of: objective, is: 1, within: 1, says: x}",
+        26,
+        "claims.0.of",
+        ["(test_accuracy, test_loss), got 'objective'; add it there"],
+    ),
+    "a claim on a variant and itself": (
+        "than: sync",
+        "than: async",
+        26,
+        "claims.0.than",
+        ["must be another variant than that of close, got 'async' for both"],
+    ),
     "typo in a claim": (
         "close: async",
         "clsoe: async",
