@@ -249,7 +249,7 @@ def users_line(error: BaseException) -> str:
     ]
     if users:
         return f"{Path(users[-1].filename).name}:{users[-1].lineno}"
-    # SimPy raises what a process has raised anew, with the first error as its cause.
+    # SimPy raises a copy of what a process has raised, with that as its cause.
     return users_line(error.__cause__) if error.__cause__ else ""
 
 

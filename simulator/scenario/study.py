@@ -189,7 +189,7 @@ def merge(
         elif (
             isinstance(value, Mapping)
             and isinstance(old, Mapping)
-            and _is_same(old, value)
+            and is_same(old, value)
         ):
             merged[key] = merge(old, value, nulls_remove=nulls_remove)
         else:
@@ -230,7 +230,7 @@ def short_names(keys: tuple[str, ...]) -> dict[str, str]:
     return names
 
 
-def _is_same(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
+def is_same(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
     """Says whether a mapping names no other kind or law than the one it meets."""
     return all(new[tag] == old.get(tag) for tag in TAGS if tag in new)
 
@@ -326,7 +326,7 @@ def _replaced(tree: Mapping[str, Any], changes: Mapping[str, Any]) -> Iterator[K
     """Yields the places in a tree whose values `merge` would replace."""
     for key in sorted(tree.keys() & changes.keys()):
         old, new = tree[key], changes[key]
-        if isinstance(old, Mapping) and isinstance(new, Mapping) and _is_same(old, new):
+        if isinstance(old, Mapping) and isinstance(new, Mapping) and is_same(old, new):
             yield from ((key, *rest) for rest in _replaced(old, new))
         else:
             yield (key,)

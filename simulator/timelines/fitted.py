@@ -25,7 +25,7 @@ from ..laws.fitting import fit_law, six
 from ..laws.rooms import TogetherFit, fit_together
 from ..scenario import dialect, overrides
 from ..scenario.reading import read_any, validated_world
-from ..scenario.study import expand
+from ..scenario.study import expand, is_same
 from ..timeline import Outcome
 from ..trace import DISK, Study
 from ..trace.disk import explained, replace
@@ -207,7 +207,7 @@ def play_like(
     first = source_of(read)
     own = world.tree["protocol"]
     other = {key: value for key, value in other.items() if value is not None}
-    if name == own["kind"]:  # another kind begins without entries of the log's own
+    if is_same(own, other):  # another kind begins without entries of the log's own
         other = dict.fromkeys(own, None) | other
     tree = world.tree | {"variants": {"fitted": {}, str(name): {"protocol": other}}}
     changed = tree
