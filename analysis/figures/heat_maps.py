@@ -215,8 +215,10 @@ def points(
                 f"{key} is not swept; known are {', '.join(columns) or 'none'}"
             )
     table = runs(study)
+    kept = np.ones(len(table), bool)
     for key, value in fixed.items():
-        table = table.loc[is_at(table[columns[key]], value)]
+        kept &= is_at(table[columns[key]], value).to_numpy()
+    table = table.loc[kept]
     x, y = (columns[key] for key in keys)
     found = table.drop_duplicates("group")[["group", "variant", x, y]]
     several_of = found.dropna(subset=[x, y])

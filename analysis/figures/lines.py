@@ -84,9 +84,11 @@ def lines_over(study: Study, key: str, at: Mapping[str, Any] | None = None) -> L
             keys = ", ".join(columns) or "none"
             raise StudyError(f"{name} is not swept; known are {keys}")
     table = runs(study).drop_duplicates("group")
+    kept = np.ones(len(table), bool)
     for name, value in fixed.items():
         mine = table[columns[name]]
-        table = table.loc[mine.isna() | is_at(mine, value)]
+        kept &= (mine.isna() | is_at(mine, value)).to_numpy()
+    table = table.loc[kept]
     known = table[columns[key]].dropna()
     if known.empty:
         raise StudyError(f"at must name values that are swept, got {pinned(at)}")

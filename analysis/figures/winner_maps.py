@@ -63,9 +63,9 @@ def winner_map(
     replicates, which may be on the other side of 1 than the ratio of two medians.
     Cells are hatched where this is not decided, and lines run between cells with
     different winners, which for two variants is the contour of equality. A ratio of 1
-    is a tie. A cell has no winner's colour either where a bound leaves the winner open,
-    or, of more variants, where each is worse than some other ("none"). Points that not
-    all variants have are left blank.
+    is a tie. A cell has no winner's colour either where a bound leaves the winner
+    unknown, or, of more variants, where each is worse than some other ("none"). Points
+    that not all variants have are left blank.
 
     Args:
         study: Study, finished or not.
@@ -242,16 +242,16 @@ def _word(row: Any) -> str:
     """Returns the words in a cell of the map, of a row of `winners`."""
     if _is_tie(row):
         return "tie"
-    if row.winner or row.bound:
+    if row.winner:
         # A narrow win is not to look like a tie.
         digits = 5 if f"{row.ratio:.3g}" == "1" else 3
         return f"{row.bound}{row.ratio:.{digits}g}"
-    return "unknown" if np.isnan(row.ratio) else "none"
+    return "unknown" if row.bound or np.isnan(row.ratio) else "none"
 
 
 def _is_tie(row: Any) -> bool:
     """Says whether a row of `winners` has two best variants."""
-    return not row.bound and abs(row.ratio - 1) <= SAME
+    return not (row.winner or row.bound) and abs(row.ratio - 1) <= SAME
 
 
 def draw_ratios(

@@ -107,11 +107,14 @@ def test_nobody_wins_who_is_beaten() -> None:
     assert {text.get_text() for text in axes.texts} == {"none"}
 
 
-def test_a_bound_alone_colours_nothing() -> None:
-    # b is seen until the end alone, which leaves open whether a is faster.
-    ends = {"a": [0.9, 0.9, 0.9, 0.1, 0.1, 0.1], "b": [0.1] * 3 + [0.9] * 3}
-    table = winners(_everywhere(ends), ["a", "b"], target=0.8)
-    assert set(table["winner"]) == {""}
+def test_a_bound_alone_has_no_winner() -> None:
+    # a is there between 1 s and 2 s, b at 2 s or later: the ratio is 1 or more.
+    study = _everywhere({"a": [0.9] * 6, "b": [0.1] * 6})
+    seen = study.tables["evaluations"]
+    seen.loc[seen["time"] == 1, "test_accuracy"] = 0.1
+    table = winners(study, ["a", "b"], target=0.8)
+    cells = set(zip(table["winner"], table["ratio"], table["bound"], strict=True))
+    assert cells == {("", 1.0, "≥")}
 
 
 def test_the_map_of_the_command_has_the_target_of_time_to_target() -> None:
