@@ -478,7 +478,8 @@ def _gain(gain: pd.DataFrame) -> Figure:
         panel.axhline(1, c="k", lw=0.6)
         panel.set_yscale("log")
         panel.yaxis.set_major_formatter("{x:g}")
-        panel.yaxis.set_minor_formatter("{x:g}")
+        panel.yaxis.set_minor_formatter("")
+        panel.set_yticks((0.5, 1, 2, 4, 8))
         panel.set_title(f"{n} clients, noise {noise:g}", fontsize=7)
     for panel in axes[-1]:
         panel.set_xticks(range(len(costs)), [f"{cost:g}" for cost in costs])
