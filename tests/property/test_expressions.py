@@ -124,11 +124,14 @@ def test_any_text_is_a_number_or_a_mistake_told_in_one_line(text: str) -> None:
 @example("a: &x [*x]")
 @example("? {a: b}\n: c")
 @example("!!binary a")
-def test_any_text_is_a_scenario_or_a_mistake_told_in_one_line(text: str) -> None:
+def test_any_text_is_a_scenario_or_mistakes_of_a_line_each(text: str) -> None:
     with pytest.raises(ScenarioError) as caught:
         loads(text, "f")
-    assert str(caught.value).isprintable()
-    assert str(caught.value).startswith("f:")
+    lines = caught.value.lines
+    assert str(caught.value).split("\n") == lines
+    assert all(line.isprintable() for line in lines)
+    assert all(line.startswith("f:") for line in lines[:10])
+    assert len(lines) <= 11
 
 
 keys = st.text(max_size=8)

@@ -69,7 +69,8 @@ def test_times_as_fast_are_those_of_a_claim() -> None:
     for (_, claim), name in zip(
         evaluate(study).iterrows(), ("a", "never"), strict=True
     ):
-        assert f"faster: {found.loc[name, 'ratio']:.4g} [" in claim["measured"]
+        assert claim["estimate"] == pytest.approx(found.loc[name, "ratio"])
+        assert f"{found.loc[name, 'ratio']:.1f} [" in claim["measured"]
 
 
 @pytest.mark.parametrize(("replicates", "every"), [(6, 0.5), (10, 0.05), (10, 2.0)])

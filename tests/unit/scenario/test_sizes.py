@@ -25,6 +25,7 @@ from stalesim.simulator.config.catalogue import KINDS, own
 from stalesim.simulator.config.errors import ScenarioError, UserError
 from stalesim.simulator.config.files import NESTED
 from stalesim.simulator.config.messages import first_error
+from stalesim.simulator.config.parts import tag
 from stalesim.simulator.privacy.calibration import calibration
 from stalesim.simulator.scenario.reading import loads, validated
 from stalesim.simulator.scenario.scenario import Scenario
@@ -269,7 +270,6 @@ PINNED = (
     "compressed",
     "compressed buffered",
     "asgd asynchronous",
-    "easgd",
 )
 """Pinned runs that have entries of their own."""
 TREES: dict[str, dict[str, Any]] = {
@@ -469,7 +469,6 @@ TREES: dict[str, dict[str, Any]] = {
     ),
 }
 TREES |= {name: CASES[name] for name in PINNED}
-"""Scenarios that together have every entry that may be a whole number."""
 BIG_MODELS = (
     "mlp",
     "dense",
@@ -514,6 +513,16 @@ def numbers(kind: type[Config]) -> list[str]:
     """Returns the entries of a class that may be whole numbers."""
     fields = kind.model_fields.items()
     return [name for name, field in fields if int in types(field.annotation)]
+
+
+TREES |= {
+    tag(part): CASES[tag(part)]
+    for part in own("algorithms")
+    if tag(part) in CASES
+    and any(owner(part, n)[0] == part.__name__ for n in numbers(part))
+}
+"""Scenarios that together have every entry that may be a whole number; algorithms with
+one of their own, of which nothing more need be said, come by themselves."""
 
 
 def leaves(value: Any, keys: Keys) -> Iterator[Keys]:
