@@ -247,12 +247,15 @@ def test_enemies_of_a_smaller_share_are_among_those_of_a_larger(seed: int) -> No
 def stage(config: dict[str, Any]) -> Any:
     """Returns the function of vectors that a robust aggregation is."""
     tree = merge(BASE, {"protocol": ROUNDS, "algorithm": chain(by=config)})
-    part = prepared(tree).scenario.algorithm.stages[-2]
-    made: Any = own_stage(part)
+    run = prepared(tree)
+    made: Any = own_stage(run.scenario.algorithm.stages[-2])
     there = jnp.ones(7, bool)
-    return lambda vectors: np.asarray(
-        made(vectors, there, made.start(None, vectors[0]))[0]
-    )
+
+    def aggregate(vectors: np.ndarray) -> np.ndarray:
+        sent = jnp.asarray(vectors)
+        return np.asarray(made(sent, there, made.start(run.problem, sent[0]))[0])
+
+    return aggregate
 
 
 VECTORS = np.random.default_rng(3).normal(size=(7, 4))
