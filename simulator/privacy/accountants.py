@@ -17,9 +17,9 @@ theorem2    the same of all clients' releases, as if      as lemma2           ne
 ==========  ============================================  ==================  =========
 
 One accountant serves one client (M-16): each counts its own releases, sent or lost
-on the way; nothing is claimed for the chance that it releases at all. Results depend on how
-often each kind of release occurred, not on their order, and are cached by that, so
-that clients with equal counts share the work. One new result costs microseconds in
+on the way; nothing is claimed for the chance that it releases at all. Results depend
+on how often each kind of release occurred, not on their order, and are cached by that,
+so that clients with equal counts share the work. One new result costs microseconds in
 closed form; 0.4 ms by RDP, after 0.1 s for each kind of Poisson-sampled and 0.5 s for
 each kind of uniformly sampled release; 10 ms to 1 s by PLD, more beyond 100,000.
 """
