@@ -181,6 +181,8 @@ def prepare(forms: Sequence[str]) -> None:
 
 def show_failures(study: "Study") -> bool:
     """Shows the runs that failed, and why; returns whether any did."""
+    from ..config import plugins
+
     runs = study.manifest["runs"]
     failed = [run for run in runs if run["stop"] == "failed"]
     if not failed:
@@ -194,7 +196,7 @@ def show_failures(study: "Study") -> bool:
         err.say(f"stalesim: {names[0]}{others} failed: {reason}", style="red")
     err.say(
         f"stalesim: {len(failed)} of {len(runs)} runs failed; the others are in "
-        f"{study.folder}; stalesim resume {study.folder} tries these again",
+        f"{study.folder}; {plugins.command('resume', study.folder)} tries these again",
         style="red",
     )
     return True

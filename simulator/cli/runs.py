@@ -190,10 +190,12 @@ def run(
             folder = folder or folders.usual(config.name)
             overwriting.clear(folder)
         if begin and folder is not None:
+            from ..config import plugins
             from ..studies import takers
 
             takers.begin(config, folder)
-            out.say(f"The plan is in {folder}; to execute it: stalesim work {folder}")
+            work = plugins.command("work", folder)
+            out.say(f"The plan is in {folder}; to execute it: {work}")
             return
         if folder is None:
             folder, is_there = folders.of_study(config, looked=until_decided)
@@ -306,12 +308,14 @@ def _simulate(
 ) -> None:
     from ...analysis import racing
     from .. import studies
+    from ..config import plugins
 
+    remedy = f"; continue with {plugins.command('resume', folder)}"
     simulate = partial(studies.simulate, until_decided=until_decided, most=most)
     if config.compare is not None and config.compare.found is None:
         simulate = partial(studies.compare, judge=racing)
     with (
-        console.interruptible(folder, f"; continue with stalesim resume {folder}"),
+        console.interruptible(folder, remedy),
         _tracked(folder, track),
         console.progress(config.name) as hear,
     ):

@@ -21,9 +21,10 @@ def search(
 ) -> None:
     """Starts or continues a search; shows its table and its best point."""
     from ...analysis import racing
+    from ..config import plugins
     from ..studies import tuning
 
-    remedy = f"; continue with stalesim resume {folder}"
+    remedy = f"; continue with {plugins.command('resume', folder)}"
     with console.interruptible(folder, remedy), console.progress(config.name) as hear:
         found = tuning.tune(
             config,

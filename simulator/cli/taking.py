@@ -52,14 +52,15 @@ def work(
     at any time; one that is killed is taken over after a minute. It returns when
     nothing is left, or when the next batch would take longer than there is time.
     """
+    from ..config import plugins
     from ..studies import takers
     from ..studies.running import scenario_of, where_started
     from ..trace import load
 
     for_s = None if for_ is None else float(seconds(for_))
     with where_started(folder):
-        scenario = scenario_of(folder)
-        remedy = f"; continue with stalesim work {folder}"
+        scenario = scenario_of(folder, "work")
+        remedy = f"; continue with {plugins.command('work', folder)}"
         with (
             console.interruptible(folder, remedy),
             console.progress(scenario.name) as hear,
@@ -93,14 +94,18 @@ def slurm(
 
     For GPUs, memory or an account add lines of #SBATCH, as your cluster asks for them.
     """
-    from ..trace import load
+    from ..config import plugins
+    from ..studies.running import scenario_of, where_started
 
     all_s = seconds(time)
     if all_s <= 2 * SPARE_S:
         raise UserError(f"--time must be > {2 * SPARE_S}s, got {time}; give more")
-    name = re.sub(r"[^A-Za-z0-9_.-]+", "-", load(folder).manifest["name"])
     minutes, rest = divmod(all_s, 60)
-    command = [sys.executable, "-m", "stalesim", "work", str(folder.resolve())]
+    with where_started(folder):
+        scenario = scenario_of(folder, "slurm")
+    name = re.sub(r"[^A-Za-z0-9_.-]+", "-", scenario.name)
+    given, study = plugins.options(), str(folder.resolve())
+    command = [sys.executable, "-m", "stalesim", *given, "work", study]
     for line in (
         "#!/bin/sh",
         f"#SBATCH --job-name={name}",
@@ -124,6 +129,7 @@ def merge(
     ],
 ) -> None:
     """Takes runs that have ended in other folders of one study into the first."""
+    from ..config import plugins
     from ..studies.merging import merge as merged
     from ..studies.running import where_started
 
@@ -131,5 +137,6 @@ def merge(
         study = merged(folder, *others)
     runs = study.manifest["runs"]
     ended = sum(run["stop"] != "incomplete" for run in runs)
-    left = "" if study.complete else f"; stalesim resume {folder} runs what is left"
+    resume = plugins.command("resume", folder)
+    left = "" if study.complete else f"; {resume} runs what is left"
     out.say(f"{ended} of {counted(len(runs), 'run')} of {folder} have ended{left}")

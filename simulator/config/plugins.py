@@ -9,6 +9,7 @@ the processes of a study find the same ones.
 import contextlib
 import os
 import re
+import shlex
 import sys
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -133,6 +134,20 @@ def named() -> list[str]:
     """Returns the modules that the environment names, each once."""
     given = os.environ.get(VARIABLE, "").split(os.pathsep)
     return list(dict.fromkeys(name for name in given if name))
+
+
+def command(name: str, folder: Path) -> str:
+    """Returns a command for a study, with the modules that this process has imported."""
+    return " ".join(["stalesim", *map(shlex.quote, options()), name, str(folder)])
+
+
+def options() -> list[str]:
+    """Returns the options of the program that import what this process has imported."""
+    given: list[str] = []
+    for name in named():
+        file = source(name).file  # of a package, its folder
+        given += ["--import", file if file.endswith(".py") else name]
+    return given
 
 
 def are_there(kinds: Iterable[str]) -> bool:

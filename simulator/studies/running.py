@@ -234,8 +234,12 @@ def where_started(folder: str | Path) -> Iterator[None]:
         yield
 
 
-def scenario_of(folder: str | Path) -> Scenario:
+def scenario_of(folder: str | Path, command: str = "resume") -> Scenario:
     """Returns the scenario of a study in a folder.
+
+    Args:
+        folder: That of the study.
+        command: Command that asks, for the message where a user's module is missing.
 
     Raises:
         StudyError: there is none, or a timeline without numerics.
@@ -256,7 +260,7 @@ def scenario_of(folder: str | Path) -> Scenario:
         needed = " ".join(f"--import {one_line(str(file))}" for file in files)
         raise StudyError(
             f"{folder}: the study has parts of a user's own, which must be there: "
-            f"stalesim {needed} resume {folder} (without them: {error})"
+            f"stalesim {needed} {command} {folder} (without them: {error})"
         ) from None
     given, here = Path(getattr(scenario.problem.data, "path", "")), Path(folder) / DATA
     moved = given.name == DATA and not given.is_file() and here.is_file()

@@ -227,6 +227,23 @@ def test_a_script_for_slurm(whole: Study) -> None:
     assert lines[-1].endswith(f"-m stalesim work {whole.folder} --for 3540s")
 
 
+@pytest.mark.costly
+def test_commands_for_a_study_import_parts_of_ones_own(tmp_path: Path) -> None:
+    def of(*command: str) -> str:
+        asked = [sys.executable, "-m", "stalesim", *command]
+        return subprocess.run(
+            asked, cwd=tmp_path, check=True, text=True, capture_output=True
+        ).stdout
+
+    of("new", "algorithm", "mine")
+    part, study = tmp_path / "mine.py", ["mine.yaml", "-o", "s"]
+    begun = of("--import", "mine.py", "run", *study, "--begin")
+    assert begun.endswith(f"stalesim --import {part} work s\n")
+    script = of("--import", "mine.py", "slurm", "s")
+    subprocess.run(["sh", "-c", script], cwd="/", check=True)
+    assert load(tmp_path / "s").complete
+
+
 @pytest.mark.parametrize("text", ["", "50", "m", "-1m", "0m", "1.5h", "1y", "9" * 9])
 def test_a_wall_time_is_a_number_and_a_unit(text: str) -> None:
     from stalesim.simulator.cli.taking import seconds
