@@ -143,7 +143,10 @@ def notes(study: Study) -> list[str]:
         f"commits (MB): new versions by the end and, in brackets, {megabytes}",
     ]
     if apply_several(study):
-        found.append("contributions: updates of clients that commits used")
+        found.append(
+            "contributions: updates of clients that the server took; a buffer that is "
+            "not full at the end is counted, too"
+        )
     found += _words_on_megabytes(study)
     found += _words_on_privacy(study)
     if costs := taken_by_end(study):

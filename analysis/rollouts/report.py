@@ -57,6 +57,10 @@ def tables(study: Study) -> Iterator[tuple[str, pd.DataFrame]]:
     if has_closed_forms(study):
         title += " (closed form)"
     runs = study.manifest["runs"]
+    replicates = 1 + max(run["replicate"] for run in runs)
+    if replicates > 1:
+        title += f", means of {replicates} replicates"
+    title += "; dropped, wasted, idle: shares of samples, of tokens, of time"
     left = {run["workload"]["exempt"] for run in runs if "workload" in run} - {""}
     if left:
         title += f"; no closed form where {', or '.join(sorted(left))}"

@@ -73,11 +73,12 @@ def show_sizes(sizes: "Sequence[ModelSize]") -> None:
             f"{n:,}" for n in sorted({min(size.flops), max(size.flops)})
         )
         server = f" (the server's {size.server_flops:,})" if size.server_flops else ""
+        whose = f" of {', '.join(size.variants)}" if len(sizes) > 1 else ""
         out.say(
-            f"model {size.model}: {counted(size.num_weights, 'weight')}; a job uploads "
-            f"{size.upload_bytes:,} bytes, downloads {size.download_bytes:,} and uses "
-            f"at most {counted(size.samples, 'sample')}, each with a gradient of "
-            f"{flops} operations{server}"
+            f"model {size.model}{whose}: {counted(size.num_weights, 'weight')}; a job "
+            f"uploads {size.upload_bytes:,} bytes, downloads {size.download_bytes:,} "
+            f"and uses at most {counted(size.samples, 'sample')}, each with a gradient "
+            f"of {flops} operations{server}"
         )
 
 
@@ -249,11 +250,13 @@ def close_world(
         err.print(f"Measuring {contributions:,} contributions ...", highlight=False)
     for title, frame in report.tables(seen):
         show_table(title, frame)
-    for run in study.manifest["runs"]:
+    runs = study.manifest["runs"]
+    which = " (replicate 0)" if any(run["replicate"] for run in runs) else ""
+    for run in runs:
         if run["replicate"] == 0:
             out.say(
-                f"{_named(run['label'])}: {run['commits']} commits of "
-                f"{run['contributions']} contributions in "
+                f"{_named(run['label'])}{which}: {counted(run['commits'], 'commit')}, "
+                f"{counted(run['contributions'], 'contribution')} in "
                 f"{run['virtual_s']:.4g} virtual s; {run['stop_reason']}"
             )
     if forms:

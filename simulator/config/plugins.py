@@ -137,7 +137,7 @@ def named() -> list[str]:
 
 
 def command(name: str, folder: Path) -> str:
-    """Returns a command for a study, with the modules that this process has imported."""
+    """Returns a command for a study, which imports what this process has imported."""
     return " ".join(["stalesim", *map(shlex.quote, options()), name, str(folder)])
 
 

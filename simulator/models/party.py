@@ -61,7 +61,10 @@ class PartyNetwork(NamedTuple):
     def init(self, key: Key[Array, ""], num_features: int) -> Float[Array, "*P"]:
         """Returns the weights at the start, of a network as wide as the party."""
         if not hasattr(self.network, "features"):
-            return self.network.init(key, num_features // self.views)
+            # Logits that are added up start at zero; from there the ReLU of a network
+            # that takes them would never leave zero.
+            init = getattr(self.network, "init_sent", self.network.init)
+            return init(key, num_features // self.views)
         own = dict(self.narrow).get(num_features)
         if own is None:
             return self.network.init(key)

@@ -18,6 +18,7 @@ class ModelSize(NamedTuple):
         samples: Samples of a job; of the longest one, where clients differ.
         flops: Operations of the gradient of one sample, of all clients or each party.
         server_flops: The same of the server; 0 where rows are divided.
+        variants: Those that have it.
     """
 
     data: str
@@ -29,6 +30,7 @@ class ModelSize(NamedTuple):
     samples: int
     flops: tuple[int, ...]
     server_flops: int
+    variants: tuple[str, ...] = ()
 
 
 def sizes(tasks: list[Task]) -> list[ModelSize]:
@@ -42,9 +44,11 @@ def sizes(tasks: list[Task]) -> list[ModelSize]:
     from .planning import structure
 
     found: dict[str, ModelSize] = {}
+    whose: dict[str, list[str]] = {}
     for task in tasks:
         scenario = task.runs[0].scenario
         shape = structure(scenario)
+        whose.setdefault(shape, []).extend(run.variant for run in task.runs)
         if shape in found:
             continue
         with inputs.held(task.inputs):
@@ -62,4 +66,10 @@ def sizes(tasks: list[Task]) -> list[ModelSize]:
             counted.clients,
             counted.server,
         )
-    return list(dict.fromkeys(found.values()))
+    of: dict[ModelSize, list[str]] = {}
+    for shape, size in found.items():
+        of.setdefault(size, []).extend(whose[shape])
+    return [
+        size._replace(variants=tuple(dict.fromkeys(names)))
+        for size, names in of.items()
+    ]

@@ -174,7 +174,9 @@ COLUMNS: dict[str, dict[str, TraceColumn]] = {
         "run": _RUN,
         "time": TraceColumn("float64", "virtual s", "when the model was evaluated"),
         "commits": TraceColumn("int64", "commits", "made so far"),
-        "contributions": TraceColumn("int64", "", "applied so far"),
+        "contributions": TraceColumn(
+            "int64", "", "that the server took so far; a buffer not yet full is counted"
+        ),
         "epochs": TraceColumn("float64", "epochs", "passes over the data so far"),
         "upload_bytes": TraceColumn("int64", "bytes", "arrived at the server so far"),
         "download_bytes": TraceColumn("int64", "bytes", "sent to clients so far"),

@@ -1,11 +1,13 @@
 """Linear models. Weights are `[outputs, features]`: twice as fast as the transpose."""
 
+import math
 from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Key
 
+from ..flat import drawn
 from .part import Linear
 
 ALIGNED = 16
@@ -29,6 +31,16 @@ class LinearEmbedding(NamedTuple):
         """Returns zeros."""
         del key, num_features
         return jnp.zeros((self.num_outputs, self.num_features))
+
+    def init_sent(self, key: Key[Array, ""], num_features: int) -> Float[Array, "C P"]:
+        """Draws all as in PyTorch, for outputs that a server's network takes.
+
+        The law is uniform within ±1/sqrt(columns that the party holds).
+        """
+        held = np.arange(self.num_features) < num_features
+        shape = (self.num_outputs, self.num_features)
+        limit = np.where(held, 1 / math.sqrt(num_features), 0.0)
+        return drawn(key, [shape], [limit]).reshape(shape)
 
     def apply(
         self, weights: Float[Array, "C P"], x: Float[Array, "S P"]

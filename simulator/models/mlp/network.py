@@ -54,9 +54,16 @@ class MlpNetwork(NamedTuple):
         The law is uniform within ±1/sqrt(inputs of a unit). The sum over any
         number of parties therefore starts at zero, as with linear models.
         """
+        return self._drawn(key, num_features, 0.0)
+
+    def init_sent(self, key: Key[Array, ""], num_features: int) -> Float[Array, " P"]:
+        """Draws all layers as in PyTorch, for outputs that a server's network takes."""
+        return self._drawn(key, num_features, 1 / math.sqrt(self.hidden))
+
+    def _drawn(self, key: Key[Array, ""], num_features: int, last: float) -> Array:
         first = 1 / math.sqrt(num_features)
         held = np.arange(self.num_features) < num_features
-        limits = [np.where(held, first, 0.0), first, 0.0]
+        limits = [np.where(held, first, 0.0), first, last]
         return drawn(key, self.shapes, limits[: len(self.shapes)])
 
     def apply(

@@ -68,9 +68,17 @@ class ViewCnnNetwork(LayeredNetwork):
         The law is uniform within ±1/sqrt(inputs of a unit).
         """
         del num_features
+        return drawn(key, self.shapes, [*self._limits[:-1], 0.0])
+
+    def init_sent(self, key: Key[Array, ""], num_features: int) -> Float[Array, " P"]:
+        """Draws all layers as in PyTorch, for outputs that a server's network takes."""
+        del num_features
+        return drawn(key, self.shapes, self._limits)
+
+    @property
+    def _limits(self) -> list[float]:
         fans = [math.prod(shape[1:]) for shape in self.shapes[::2]]
-        limits = [1 / math.sqrt(fans[part // 2]) for part in range(len(self.shapes))]
-        return drawn(key, self.shapes, [*limits[:-1], 0.0])
+        return [1 / math.sqrt(fans[part // 2]) for part in range(len(self.shapes))]
 
     def _outputs(
         self,

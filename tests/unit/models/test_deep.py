@@ -73,6 +73,21 @@ def test_every_model_serves_a_party_with_views(name: str) -> None:
         assert (h >= 0).all()
 
 
+@pytest.mark.parametrize("name", ["linear", "mlp", "view_cnn"])
+def test_what_is_sent_to_a_network_does_not_start_at_zero(name: str) -> None:
+    """Zeros, good for logits that are added up, would never leave a ReLU."""
+    columns, party = MODELS[name][1], party_of(name)
+    x = jnp.abs(some(4, columns))
+    for key in (0, 1):
+        h = party.apply(jnp.asarray(party.init(jax.random.key(key), columns), float), x)
+        assert (h != 0).all()
+        assert jnp.abs(h).max() < 5
+    narrow = party_network(Mlp(hidden=5), [6, 2], width=3, views=1, last=True)
+    first = split(narrow.init(jax.random.key(0), 2), narrow.network.shapes)[0]
+    assert first[:, :2].all()
+    assert not first[:, 2:].any()
+
+
 @pytest.mark.parametrize("name", [name for name in MODELS if name != "cifar_net"])
 def test_noise_of_zero_changes_nothing_and_all_layers_have_some(name: str) -> None:
     model, columns = MODELS[name]
