@@ -24,6 +24,9 @@ begin small on a plateau.
 """
 FAR_OF_BATCH = 1e6
 """The same for losses of single batches, which are noisy."""
+FIRST = 10
+"""Batches whose largest loss is where they began: the loss that a policy's gradient is
+of lies about zero, and one of them says nothing of its scale."""
 SURE = 0.95
 """Level of the bound on the chance of divergence."""
 MOST_NAMED = 3
@@ -140,7 +143,14 @@ def _ends(study: Study) -> _Ends:
         return _Ends(name, nothing, far, unsound)
     known = table.loc[np.isfinite(table[metric].to_numpy(np.float64))]
     ends = known.groupby("run")[metric].agg(["first", "last"]).astype(np.float64)
+    if metric == "loss":
+        ends["first"] = known.groupby("run")[metric].agg(_begun)
     return _Ends(name, ends, far, unsound)
+
+
+def _begun(losses: pd.Series) -> float:
+    """Returns the largest loss among the first batches of a run."""
+    return float(losses.iloc[: max(1, min(FIRST, len(losses) // 2))].abs().max())
 
 
 def _factors(ends: _Ends) -> pd.Series:

@@ -14,8 +14,8 @@ from ..simulator.scenario import tuning
 from ..simulator.scenario.tuning import Objective, Tune
 from ..simulator.trace import StudyError
 from .frames import Study, described, evaluations, metric_of, runs
-from .statistics import Interval, first_reached, held, t_interval
-from .targets import final, lost
+from .statistics import Interval, first_reached, held, interval_within
+from .targets import final, lost, mean_interval
 
 ERROR = 0.05
 """Chance that the best of the trials is given up, at most."""
@@ -233,7 +233,8 @@ class Best(NamedTuple):
     Attributes:
         parameters: Values of the entries that were searched.
         value: Mean of the metric and its 95 % t-interval, over replicates that no trial
-            was chosen by; NaN bounds for fewer than two, or where one diverged.
+            was chosen by, or their range where that leaves what the metric can be; NaN
+            bounds for fewer than two, or where one diverged.
         fresh: Number of these replicates.
         diverged: How many of them diverged, or never reached the target.
     """
@@ -268,11 +269,12 @@ def best(study: Study) -> Best:
         if tuning.name(run["parameters"]) == name
     )
     sound = fresh[np.isfinite(fresh)]
-    mean, low, high = t_interval(sound)
-    if _falls(study, sought(study)):
-        mean, low, high = -mean, -high, -low
+    objective = sought(study)
+    values = -sound if _falls(study, objective) else sound
+    if objective.target is None:
+        interval = mean_interval(study, objective.metric, values)
+    else:
+        interval = interval_within(values, 0, np.inf)
     if sound.size < fresh.size:
-        low = high = float("nan")
-    return Best(
-        parameters, Interval(mean, low, high), fresh.size, fresh.size - sound.size
-    )
+        interval = interval._replace(low=float("nan"), high=float("nan"))
+    return Best(parameters, interval, fresh.size, fresh.size - sound.size)

@@ -1,13 +1,14 @@
-"""The files of a capsule: scenario, results, digests, code of plug-ins, figures."""
+"""The files of a capsule: scenario, results, digests, code of its author, figures."""
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from pandas.api.types import is_numeric_dtype
 
+from ...simulator.config.functions import MEMORY, digest_of
 from ...simulator.config.study_names import RULE, is_name
 from ...simulator.config.text import shown
 from ...simulator.trace import StudyError, is_world
@@ -110,11 +111,21 @@ def _results(study: Study) -> list[PackedFile]:
 def _carried(manifest: Mapping[str, Any]) -> dict[str, tuple[str, str]]:
     """Returns file and digest of the modules whose code a capsule holds.
 
-    They are plug-ins, and what these import, each if it is a single file.
+    They are plug-ins, modules of functions that a scenario names, such as models, and
+    what these import, each if it is a single file. The digest is "" where the file does
+    not hold what was executed.
     """
     found: dict[str, tuple[str, str]] = {}
     for name, told in (manifest.get("modules") or {}).items():
         found |= {name: (told["file"], told["sha256"])} | told.get("imports", {})
+    for name, told in (manifest.get("inputs") or {}).items():
+        module, marked, function = name.partition(":")
+        file, imports = Path(told.get("at", "")), told.get("imports", {})
+        if not marked or module == MEMORY or file.name != f"{module}.py":
+            continue
+        now = hashlib.sha256(file.read_bytes()).hexdigest() if file.is_file() else ""
+        same = digest_of(now, function, imports) == told["sha256"]
+        found |= {module: (str(file), now if same else "")} | imports
     return {name: told for name, told in found.items() if name.isidentifier()}
 
 
@@ -123,7 +134,7 @@ def _modules(manifest: Mapping[str, Any]) -> Iterator[PackedFile]:
         path = Path(file)
         entry = None
         if path.is_file():
-            about = f"code of the plug-in {name}"
+            about = f"code of {name}"
             entry = PackedFile(f"{MODULES}/{name}.py", path.read_bytes(), about)
         if entry is None or entry.sha256 != sha256:
             raise StudyError(
@@ -131,6 +142,24 @@ def _modules(manifest: Mapping[str, Any]) -> Iterator[PackedFile]:
                 f"{'has changed' if entry else 'is gone'}; put it back"
             )
         yield entry
+
+
+def left_out(
+    manifest: Mapping[str, Any], packed: Collection[str]
+) -> dict[str, dict[str, Any]]:
+    """Returns what a study read and its capsule lacks, by name.
+
+    Args:
+        manifest: Manifest of the study.
+        packed: Paths of the capsule's files.
+    """
+    inputs: dict[str, dict[str, Any]] = manifest.get("inputs") or {}
+    code = {path.removeprefix(f"{MODULES}/").removesuffix(".py") for path in packed}
+    return {
+        name: told
+        for name, told in inputs.items()
+        if ":" not in name or name.partition(":")[0] not in code
+    }
 
 
 def _figures(folder: Path) -> Iterator[PackedFile]:
@@ -151,7 +180,7 @@ def readme(manifest: Mapping[str, Any], found: list[PackedFile]) -> PackedFile:
     listed = "\n".join(f"- `{entry.path}`: {entry.about}" for entry in found)
     inputs = "\n".join(
         f"- `{name}` (SHA-256 {told['sha256']})"
-        for name, told in (manifest.get("inputs") or {}).items()
+        for name, told in left_out(manifest, [entry.path for entry in found]).items()
     )
     needed = (
         f"\nIt reads files that are not part of it:\n\n{inputs}\n" if inputs else ""

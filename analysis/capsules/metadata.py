@@ -10,7 +10,7 @@ from typing import Any
 
 from ...simulator.config.catalogue import parts
 from ...simulator.config.parts import tag
-from .contents import PackedFile
+from .contents import PackedFile, left_out
 
 NAME = "ro-crate-metadata.json"
 SPECIFICATION = "https://w3id.org/ro/crate/1.1"
@@ -33,7 +33,7 @@ def describe(
         entries: Files of the capsule.
         licence: SPDX identifier of the licence of scenario and results, if stated.
     """
-    data = _data(manifest)
+    data = _data(manifest, entries)
     software = _software(manifest)
     results = [{"@id": e.path} for e in entries if e.path.startswith("results/")]
     command = " ".join(map(str, manifest.get("command", ["not told"])))
@@ -117,7 +117,9 @@ def _software(manifest: Mapping[str, Any]) -> list[dict[str, Any]]:
     ]
 
 
-def _data(manifest: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _data(
+    manifest: Mapping[str, Any], entries: Sequence[PackedFile]
+) -> list[dict[str, Any]]:
     """Returns the data sets and files that the study read, none of which is inside."""
     kinds = {_kind(run) for run in manifest["runs"]}
     known = {tag(part): getattr(part, "published", None) for part in parts("data")}
@@ -139,7 +141,8 @@ def _data(manifest: Mapping[str, Any]) -> list[dict[str, Any]]:
         else:
             one["description"] = "Data of the user's own, generated, or of a library"
         found.append(one)
-    for number, (name, told) in enumerate((manifest.get("inputs") or {}).items()):
+    read = left_out(manifest, [entry.path for entry in entries])
+    for number, (name, told) in enumerate(read.items()):
         found.append(
             {
                 "@id": f"#input-{number}",

@@ -6,7 +6,7 @@ import re
 import zipfile
 import zlib
 from collections.abc import Mapping, Sequence
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
 import pandas as pd
@@ -66,8 +66,20 @@ class Capsule(NamedTuple):
 
     @property
     def modules(self) -> list[str]:
-        """Paths of the code of plug-ins."""
+        """Paths of the user's own code."""
         return [name for name in self.files if name.startswith(f"{contents.MODULES}/")]
+
+    @property
+    def named(self) -> list[str]:
+        """Paths of the code that the study names; the rest is imported by it."""
+        names = {*self.manifest.get("modules", {})}
+        names |= {name.partition(":")[0] for name in self.manifest.get("inputs", {})}
+        return [name for name in self.modules if PurePosixPath(name).stem in names]
+
+    @property
+    def left_out(self) -> list[str]:
+        """Names of what the study read and the capsule does not hold."""
+        return [*contents.left_out(self.manifest, self.files)]
 
 
 def read(path: str | Path) -> Capsule:

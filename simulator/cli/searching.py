@@ -1,5 +1,6 @@
 """A search as the terminal shows it: its progress, its table, what it has found."""
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -49,7 +50,9 @@ def _told(found: Any, best: Any, sought: str) -> str:
     if best.diverged:
         sure = f"; {best.diverged} of its {best.fresh} new replicates missed"
     elif low == low:
-        sure = f" (95 % from {low:.4g} to {high:.4g}, {best.fresh} new replicates)"
+        even = math.isclose(best.value.mean - low, high - best.value.mean, rel_tol=1e-6)
+        what = "95 %" if even else "range"  # of what cannot be so low or high
+        sure = f" ({what} from {low:.4g} to {high:.4g}, {best.fresh} new replicates)"
     else:
         sure = " (one new replicate: nothing can be said of chance)"
     saved = found.all_runs - found.runs or "none"

@@ -58,7 +58,7 @@ def capsule(
     """Packs a study into one file (an RO-Crate) that others can repeat.
 
     It holds the scenario, results, verdicts, digests of all traces, versions, figures
-    and the code of plug-ins; of data their names, licences and checksums, not the data.
+    and code of your own; of data their names, licences and checksums, not the data.
     """
     from ...analysis import capsules
     from .. import trace
@@ -72,7 +72,11 @@ def capsule(
             "Left out: commit, command, folders; figures that are PDF or have no "
             "caption. Not known, so not searched for: institute, project, co-authors"
         )
-    out.say(f"To repeat it: stalesim rerun {path}")
+    packed = capsules.read(path)
+    code = " --run-code" if packed.modules else ""
+    out.say(f"To repeat it: stalesim rerun {path}{code}")
+    if packed.left_out:
+        out.say(f"Read by it, and not inside: {', '.join(packed.left_out)}")
     if licence is None:
         out.say("It states no licence of scenario and results; --licence states one")
 
@@ -90,7 +94,7 @@ def rerun(
     run_code: Annotated[
         bool,
         typer.Option(
-            "--run-code", help="execute the code of plug-ins that is in the capsule"
+            "--run-code", help="execute the code of its author that is in the capsule"
         ),
     ] = False,
 ) -> None:
@@ -128,7 +132,7 @@ def rerun(
 
 
 def _register(packed: "Capsule", folder: Path) -> None:
-    """Writes the code of plug-ins next to the study's folder, and imports it."""
+    """Writes the packed code next to the study's folder, and imports it."""
     if not packed.modules:
         return
     from ..config import catalogue
@@ -140,7 +144,7 @@ def _register(packed: "Capsule", folder: Path) -> None:
         path = place / Path(name).name
         place.mkdir(parents=True, exist_ok=True)
         path.write_bytes(packed.files[name])
-        if Path(name).stem in packed.manifest.get("modules", {}):
+        if name in packed.named:
             paths.append(path)  # their imports are in the same folder
     device.before_import()
     catalogue.register(*paths)

@@ -156,8 +156,19 @@ def content(text: str, where: str) -> Content:
     resolve(text, where)
     source = plugins.source(module)
     size = Path(source.file).stat().st_size if Path(source.file).is_file() else 0
-    digest = _sha256(f"{source.sha256}:{name}".encode(), *_digests(source.imports))
+    digest = digest_of(source.sha256, name, source.imports)
     return Content(source.file, digest, size, source.imports, source.libraries)
+
+
+def digest_of(sha256: str, name: str, imports: Mapping[str, tuple[str, str]]) -> str:
+    """Returns the digest of what a module has under a name, as in `Content`.
+
+    Args:
+        sha256: Digest of the module's file.
+        name: What is named in it.
+        imports: As in `Content`.
+    """
+    return _sha256(f"{sha256}:{name}".encode(), *_digests(imports))
 
 
 def hand_over(name: str, given: Any) -> str:

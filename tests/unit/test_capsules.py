@@ -14,13 +14,14 @@ from typer.testing import CliRunner
 
 from stalesim.analysis import capsules
 from stalesim.analysis.capsules import digests
+from stalesim.simulator import studies
 from stalesim.simulator.cli.commands import app
 from stalesim.simulator.config.errors import UserError
-from stalesim.simulator.scenario.reading import loads_any
+from stalesim.simulator.scenario.reading import loads, loads_any
 from stalesim.simulator.timelines.imported import import_log
 from stalesim.simulator.timelines.saved import record
 from stalesim.simulator.trace import StudyError, load
-from tests.runs import tiny_study
+from tests.runs import TINY, tiny_study
 
 REST = """\
 question: does it repeat?
@@ -334,6 +335,30 @@ def test_what_a_plugin_imports_is_packed_as_well(folder: Path, tmp_path: Path) -
     study.manifest["modules"] = {"plugin": entry}
     found = capsules.read(capsules.write(study, tmp_path / "a.zip"))
     assert found.modules == ["modules/plugin.py", "modules/helper.py"]
+
+
+@pytest.mark.costly
+def test_a_loss_of_ones_own_is_packed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("scale_of_mine.py").write_text("SCALE = 0.5\n")
+    file = Path("loss_of_mine.py")
+    file.write_text(
+        "from scale_of_mine import SCALE\n"
+        "def scaled(outputs, targets):\n"
+        "    return SCALE * (outputs[:, 0] - targets) ** 2\n"
+    )
+    named = TINY.replace("  partition", "  loss: 'loss_of_mine:scaled'\n  partition")
+    rest = "stop: {commits: 20}\nevaluate: {every: {commits: 10}}\n"
+    study = studies.simulate(loads(named + rest, "tiny.yaml"), tmp_path / "study")
+    found = capsules.read(capsules.write(study, tmp_path / "a.zip"))
+    assert found.modules == ["modules/loss_of_mine.py", "modules/scale_of_mine.py"]
+    assert found.named == found.modules[:1]
+    assert found.left_out == []
+    file.write_text("# another\n")
+    with pytest.raises(StudyError, match="has changed; put it back"):
+        capsules.write(study, tmp_path / "b.zip")
 
 
 def test_a_file_not_named_in_the_metadata_is_not_read(

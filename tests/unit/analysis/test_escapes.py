@@ -53,6 +53,10 @@ def test_where_no_loss_was_evaluated_that_of_the_batches_counts() -> None:
         }
     )
     assert escapes(study).to_dict() == {0: 3e7}
+    # A policy's loss lies about zero: one of them is no scale.
+    about = np.float32([4e-9, -0.03, 0.05, 0.02, -0.04, 0.05])
+    study.tables["commits"] = study.tables["commits"].assign(run=0, loss=about)
+    assert escapes(study).empty
 
 
 def test_the_closing_table_says_so_and_diverged_runs_say_it_themselves() -> None:
