@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from ..simulator.scenario.tuning import objective
 from ..simulator.trace import StudyError
 from .frames import (
     Study,
@@ -220,15 +221,18 @@ def default_target(study: Study) -> MetricTarget:
     Where all runs diverged and none is stated there is no such value: it is NaN, which
     nothing reaches.
 
-    The scenario's own target, else that of its first claim that has one, else the
-    final value that is 95 % of the best group's mean (or, of a loss, that value over
-    0.95; below zero the other way round). Targets in a metric that was not evaluated
-    are passed over.
+    The scenario's own target, else that of its first claim that has one, else that
+    which `tune` or `compare` searches by, else the final value that is 95 % of the best
+    group's mean (or, of a loss, that value over 0.95; below zero the other way round).
+    Targets in a metric that was not evaluated are passed over.
     """
     scenario = study.manifest["scenario"]
     evaluated = scenario["evaluate"]["metrics"]
     stated = [scenario["stop"].get("target")]
     stated += [claim.get("to") for claim in scenario.get("claims", [])]
+    for searched in filter(None, (scenario.get("tune"), scenario.get("compare"))):
+        aim = objective(searched["objective"])
+        stated.append({} if aim.target is None else {aim.metric: aim.target})
     for target in stated:
         for metric, value in (target or {}).items():
             if metric in evaluated:
