@@ -12,7 +12,7 @@ from typing import Any
 import yaml
 
 from stalesim.simulator.config.errors import UserError
-from stalesim.simulator.scenario.reading import read_any
+from stalesim.simulator.scenario.reading import MOST, read_any
 from stalesim.simulator.scenario.scenario import Scenario
 from stalesim.simulator.scenario.study import expand
 from stalesim.simulator.studies import planned, simulate
@@ -132,9 +132,9 @@ def _read(name: str, path: Path) -> Case:
             else:
                 expand(scenario)
     except UserError as error:
-        text = str(error)
-        if "\n" in text or len(text) > LONGEST or needed not in text:
-            return Case(name, UGLY, f"{len(text)} characters: {text[:200]!r}")
+        lines = str(error).split("\n")[:MOST]  # a mistake each; the next counts
+        if any(len(line) > LONGEST or needed not in line for line in lines):
+            return Case(name, UGLY, f"{len(lines)} lines: {lines[0][:200]!r}")
         return Case(name, REFUSED)
     except Slow:
         return Case(name, UGLY, f"more than {READ_S:g} s of processor time")
