@@ -8,7 +8,7 @@ import pandas as pd
 
 from ..simulator.config.text import counted
 from ..simulator.trace import is_summary
-from .frames import Study, evaluations, runs
+from .frames import Study, described, evaluations, first_metric, runs
 
 FAR = {
     "test_loss": 10.0,
@@ -24,6 +24,8 @@ begin small on a plateau.
 """
 FAR_OF_BATCH = 1e6
 """The same for losses of single batches, which are noisy."""
+LEARNT = 0.05
+"""Least part of what a share of right answers can rise by that counts as learning."""
 FIRST = 10
 """Batches whose largest loss is where they began: the loss that a policy's gradient is
 of lies about zero, and one of them says nothing of its scale."""
@@ -65,9 +67,10 @@ def escapes(study: Study) -> pd.Series:
 
 
 def warnings(study: Study) -> Iterator[str]:
-    """Yields a line on runs that diverged, and one on losses that left their scale.
+    """Yields a line on runs that diverged, on losses that left their scale, on no gain.
 
-    Each names a run with its numbers, the worst one, and says how many there are.
+    The first two name a run with its numbers, the worst one, and say how many there
+    are.
 
     Args:
         study: Study with at least one run that has ended.
@@ -83,6 +86,7 @@ def warnings(study: Study) -> Iterator[str]:
             f"{_named(first)} diverged{when}: its loss is no finite number"
             f"{_others(lost, table)}; a smaller step size may keep it"
         )
+    yield from _unlearnt(study)
     factors = _factors(ends).drop(lost.index, errors="ignore")
     if len(factors):
         run: Any = factors.idxmax()
@@ -91,6 +95,26 @@ def warnings(study: Study) -> Iterator[str]:
             f"{_named(table.loc[run])} left the scale of its loss: {ends.name} began "
             f"at {first:.4g} and ended at {last:.4g}, {factors[run]:.3g} times as high"
             f"{_others(factors, table)}; a smaller step size may keep it"
+        )
+
+
+def _unlearnt(study: Study) -> Iterator[str]:
+    """Yields a line where no group's share, such as an accuracy, rose above its start.
+
+    A target that is 95 % of the best final value is no target then.
+    """
+    metric, table = first_metric(study.manifest), evaluations(study)
+    known = described(study, metric)
+    if metric not in table or not known.higher_is_better or known.bounds != (0, 1):
+        return
+    ends = table.groupby(["group", "run"])[metric].agg(["first", "last"])
+    means = ends.groupby("group").mean()
+    first, last = means.loc[(means["last"] - means["first"]).idxmax()]
+    if last - first < LEARNT * (1 - first):
+        yield (
+            f"nothing was learnt: {metric} began at {first:.3g} and ended at "
+            f"{last:.3g} in the best group; take another step size, less noise or a "
+            f"longer run"
         )
 
 

@@ -99,3 +99,15 @@ def test_a_run_says_at_its_end_what_left_its_scale(
     printing.close(study, ())
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("stalesim: warning: a (replicate 0) left the scale of its")
+
+
+def test_a_share_that_did_not_rise_is_said() -> None:
+    study = study_of([0.1, 0.1, 0.1])
+    table = study.tables["evaluations"]
+    for last, says in ((0.12, True), (0.6, False)):
+        table["test_accuracy"] = np.where(table["time"] == 0, 0.1, last)
+        (said,) = [line for line in warnings(study) if "learnt" in line] or [""]
+        assert (
+            said.startswith("nothing was learnt: test_accuracy began at 0.1 and en")
+            is says
+        )
