@@ -24,7 +24,7 @@ begin small on a plateau.
 """
 FAR_OF_BATCH = 1e6
 """The same for losses of single batches, which are noisy."""
-LEARNT = 0.05
+LEARNED = 0.05
 """Least part of what a share of right answers can rise by that counts as learning."""
 FIRST = 10
 """Batches whose largest loss is where they began: the loss that a policy's gradient is
@@ -86,7 +86,7 @@ def warnings(study: Study) -> Iterator[str]:
             f"{_named(first)} diverged{when}: its loss is no finite number"
             f"{_others(lost, table)}; a smaller step size may keep it"
         )
-    yield from _unlearnt(study)
+    yield from _unlearned(study)
     factors = _factors(ends).drop(lost.index, errors="ignore")
     if len(factors):
         run: Any = factors.idxmax()
@@ -98,7 +98,7 @@ def warnings(study: Study) -> Iterator[str]:
         )
 
 
-def _unlearnt(study: Study) -> Iterator[str]:
+def _unlearned(study: Study) -> Iterator[str]:
     """Yields a line where no group's share, such as an accuracy, rose above its start.
 
     A target that is 95 % of the best final value is no target then.
@@ -110,9 +110,9 @@ def _unlearnt(study: Study) -> Iterator[str]:
     ends = table.groupby(["group", "run"])[metric].agg(["first", "last"])
     means = ends.groupby("group").mean()
     first, last = means.loc[(means["last"] - means["first"]).idxmax()]
-    if last - first < LEARNT * (1 - first):
+    if last - first < LEARNED * (1 - first):
         yield (
-            f"nothing was learnt: {metric} began at {first:.3g} and ended at "
+            f"nothing was learned: {metric} began at {first:.3g} and ended at "
             f"{last:.3g} in the best group; take another step size, less noise or a "
             f"longer run"
         )

@@ -106,8 +106,8 @@ def test_a_share_that_did_not_rise_is_said() -> None:
     table = study.tables["evaluations"]
     for last, says in ((0.12, True), (0.6, False)):
         table["test_accuracy"] = np.where(table["time"] == 0, 0.1, last)
-        (said,) = [line for line in warnings(study) if "learnt" in line] or [""]
+        (said,) = [line for line in warnings(study) if "learned" in line] or [""]
         assert (
-            said.startswith("nothing was learnt: test_accuracy began at 0.1 and en")
+            said.startswith("nothing was learned: test_accuracy began at 0.1 and en")
             is says
         )
