@@ -109,7 +109,8 @@ def _unlearned(study: Study) -> Iterator[str]:
         return
     ends = table.groupby(["group", "run"])[metric].agg(["first", "last"])
     means = ends.groupby("group").mean()
-    first, last = means.loc[(means["last"] - means["first"]).idxmax()]
+    best: Any = (means["last"] - means["first"]).idxmax()
+    first, last = means.loc[best]
     if last - first < LEARNED * (1 - first):
         yield (
             f"nothing was learned: {metric} began at {first:.3g} and ended at "
