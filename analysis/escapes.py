@@ -109,7 +109,10 @@ def _unlearned(study: Study) -> Iterator[str]:
         return
     ends = table.groupby(["group", "run"])[metric].agg(["first", "last"])
     means = ends.groupby("group").mean()
-    best: Any = (means["last"] - means["first"]).idxmax()
+    gains = (means["last"] - means["first"]).dropna()
+    if gains.empty:
+        return
+    best: Any = gains.idxmax()
     first, last = means.loc[best]
     if last - first < LEARNED * (1 - first):
         yield (

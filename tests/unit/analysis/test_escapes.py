@@ -111,3 +111,5 @@ def test_a_share_that_did_not_rise_is_said() -> None:
             said.startswith("nothing was learned: test_accuracy began at 0.1 and en")
             is says
         )
+    table["test_accuracy"] = np.nan
+    assert not list(warnings(study))
