@@ -28,8 +28,6 @@ from typing import Any, NamedTuple
 from stalesim.simulator.engine import device
 
 device.before_import()
-# Or this process would take the memory that those of `repeats` need.
-os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
 
 import jax
 import jax.numpy as jnp
@@ -69,7 +67,7 @@ class Size(NamedTuple):
         network: Network of gossip, for CIFAR-10.
         batch: Its batch.
         workers: Its workers.
-        convolutions: Network of waves.
+        convolutions: Network of all else.
     """
 
     rows: int = 4096
@@ -118,12 +116,12 @@ def setting(model: dict[str, Any], rows: int, **changes: Any) -> Scenario:
     return Scenario.model_validate(tree | changes)
 
 
-def gossip(size: Size) -> Scenario:
+def gossip(size: Size, network: dict[str, Any]) -> Scenario:
     """Returns A(DP)2SGD's setting: a network for CIFAR-10, gossip."""
     problem = {
         "data": {"kind": "cifar10"},
         "partition": {"kind": "iid", "clients": size.workers},
-        "model": size.network,
+        "model": network,
     }
     return setting(
         {},
@@ -176,8 +174,8 @@ class BlockRows:
         return self.held
 
     def loss(self) -> np.ndarray:
-        """Returns the losses of the buffer's rows."""
-        return np.asarray(self.held[1]["loss"])
+        """Returns the losses of the buffer's rows, without places beyond them."""
+        return np.asarray(self.held[1]["loss"])[..., : self.length]
 
 
 def micros(rows: BlockRows) -> float:
@@ -245,7 +243,7 @@ def together(size: Size) -> tuple[Row, list[Row]]:
 
 def networks(size: Size) -> tuple[Row, list[Row]]:
     """Gossip, ms a step: rows, the same by hand; gradients in turn and together."""
-    run = prepared(gossip(size))
+    run = prepared(gossip(size, size.network))
     commits = 2 * size.workers
     engine = best(BlockRows([run])) / commits * 1e3
     hand = by_hand(run, commits, size.batch) / commits * 1e3
@@ -326,7 +324,7 @@ def products(size: Size) -> tuple[Row, list[Row]]:
     found: list[Row] = []
     for name, config in (
         ("SGD, 784-128-64-10", setting(DENSE, size.rows)),
-        ("network of gossip", gossip(size)),
+        ("network of gossip", gossip(size, size.convolutions)),
     ):
         exact = None
         for precision in ("highest", "tensorfloat32", "bfloat16"):
@@ -421,7 +419,7 @@ def child(size: Size) -> None:
     found = {}
     for name, config in (
         ("SGD, 784-128-64-10", setting(DENSE, size.rows)),
-        ("network of gossip", gossip(size)),
+        ("network of gossip", gossip(size, size.convolutions)),
     ):
         rows = BlockRows([prepared(config)])
         rows()

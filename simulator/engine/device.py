@@ -38,6 +38,13 @@ def before_import() -> None:
     """
     os.environ.setdefault(NUM_THREADS, "1")
     os.environ["XLA_FLAGS"] = with_flags(os.environ.get("XLA_FLAGS", ""))
+    if has_gpu():  # or the first process of a study takes most of its memory
+        os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
+
+
+def has_gpu() -> bool:
+    """Says whether Linux has a GPU here, before JAX looks for one."""
+    return any(path.exists() for path in GPUS)
 
 
 def with_flags(flags: str) -> str:
@@ -48,7 +55,7 @@ def with_flags(flags: str) -> str:
     }
     if _version() >= SUMS_OF_YNNPACK:  # others end at a flag that they do not know
         needed["xla_cpu_experimental_ynn_fusion_type"] = SUMS_OF_XLA
-    if any(path.exists() for path in GPUS):  # all versions that we admit know these
+    if has_gpu():  # all versions that we admit know these
         needed["xla_gpu_deterministic_ops"] = SAME_AGAIN
         needed["xla_gpu_autotune_level"] = UNTUNED
     missing = [flag for name, flag in needed.items() if name not in flags]

@@ -94,6 +94,25 @@ def test_a_gpu_computes_the_same_again(
     assert subprocess.run(command, env=known, check=True, capture_output=True).stdout
 
 
+def test_processes_share_the_memory_of_a_gpu(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By default the first one would take three quarters of it, and others fail."""
+    name = "XLA_PYTHON_CLIENT_PREALLOCATE"
+    for flag in ("XLA_FLAGS", device.NUM_THREADS, name):
+        monkeypatch.setenv(flag, "")  # what follows is undone
+    monkeypatch.delenv(name)
+    monkeypatch.setattr(device, "GPUS", (tmp_path / "none",))
+    device.before_import()
+    assert name not in os.environ
+    monkeypatch.setattr(device, "GPUS", (tmp_path,))
+    device.before_import()
+    assert os.environ[name] == "false"
+    monkeypatch.setenv(name, "true")  # the user's
+    device.before_import()
+    assert os.environ[name] == "true"
+
+
 def test_the_flag_of_sums_is_for_versions_that_know_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
