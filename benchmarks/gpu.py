@@ -398,7 +398,7 @@ def kernels_a_turn(rows: BlockRows) -> Counter[str]:
 
 def repeats(size: Size) -> tuple[Row, list[Row]]:
     """The same rows in processes of their own, with and without deterministic flags."""
-    free = "--xla_gpu_deterministic_ops=false --xla_gpu_autotune_level=4"
+    free = "--xla_gpu_deterministic_ops=false"
     found: list[Row] = []
     for name, flags in (("as runs have it", ""), ("free", free)):
         command = [sys.executable, __file__, "--child", json.dumps(size)]

@@ -18,9 +18,10 @@ SUMS_OF_YNNPACK = (0, 10, 2)
 """First version of jaxlib whose sums are YNNPACK's."""
 
 SAME_AGAIN = "--xla_gpu_deterministic_ops=true"
-"""Repeats of a run end alike on a GPU, to the bit."""
-UNTUNED = "--xla_gpu_autotune_level=0"
-"""Else products are by whichever of a GPU's programs was fastest when it was tried."""
+"""Repeats of a run end alike on a GPU, to the bit: XLA then takes the first of its
+programs that will do, not whichever was fastest when it was tried. To switch the choice
+off (`xla_gpu_autotune_level=0`) as well makes convolutions 38 times as slow:
+docs/performance.md."""
 GPUS = (Path("/dev/nvidiactl"), Path("/dev/kfd"), Path("/dev/dxg"))
 """Devices by which Linux has GPUs of NVIDIA, of AMD, and of Windows around it."""
 
@@ -57,7 +58,6 @@ def with_flags(flags: str) -> str:
         needed["xla_cpu_experimental_ynn_fusion_type"] = SUMS_OF_XLA
     if has_gpu():  # all versions that we admit know these
         needed["xla_gpu_deterministic_ops"] = SAME_AGAIN
-        needed["xla_gpu_autotune_level"] = UNTUNED
     missing = [flag for name, flag in needed.items() if name not in flags]
     return " ".join([*flags.split(), *missing])
 

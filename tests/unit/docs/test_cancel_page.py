@@ -93,4 +93,30 @@ def test_the_page_has_what_is_there_and_names_the_rest(tmp_path: Path) -> None:
     pd.DataFrame(values).to_csv(study / "values.csv", index=False)
     (row,) = page.gains_of_networks(page.networks(tmp_path)).to_dict("records")
     assert row["discards over cancels"] == "3.00 [3.00, 3.00]"
-    assert row["ASGD over averages and cancels"] == "inf [inf, inf]"
+    assert row["ASGD over averages and cancels"] == "the first never"
+
+
+@pytest.mark.parametrize(
+    ("found", "text"),
+    [
+        ((1.5, 1.2, 1.9), "1.50 [1.20, 1.90]"),
+        ((1.5, 1.2, math.inf), "1.50 [at least 1.20]"),
+        ((1.5, 0.0, 1.9), "1.50 [at most 1.90]"),
+        ((math.inf, 1.2, math.inf), "[at least 1.20]"),
+        ((0.0, 0.0, math.inf), "[no bound]"),
+        ((0.0, 0.0, 0.0), "the second never"),
+    ],
+)
+def test_a_ratio_says_which_of_its_ends_are_known(
+    found: tuple[float, float, float], text: str
+) -> None:
+    assert page.ratio(*found) == text
+
+
+def test_pairs_that_never_arrived_say_nothing() -> None:
+    slow, fast = np.array([4.0, np.inf, 8.0]), np.array([2.0, np.inf, 4.0])
+    names = ("ASGD", "discards", "averages")
+    own = dict.fromkeys(names, slow) | {"cancels at 0": fast}
+    own["averages and cancels at 0"] = fast
+    (row,) = page.gains_of_networks({"MLP": own}).to_dict("records")
+    assert row["discards over cancels"] == "2.00 [2.00, 2.00]"
