@@ -13,8 +13,11 @@ STRETCH_S = 2.0
 """Real seconds that a kind of run is looked at, once its program is compiled."""
 MOST_KINDS = 4
 """Kinds of runs that are looked at; the others are taken to be like their mean."""
-ROWS = 64
-"""Rows of a buffer meanwhile, so that the first ones end soon."""
+FEW, ROWS = 8, 64
+"""Rows of a buffer meanwhile, so that the first ones end soon; few where they take so
+long that what a buffer costs itself does not count."""
+SLOW_S = 0.1
+"""Real seconds of such a buffer of few rows."""
 
 
 class TimeEstimate(NamedTuple):
@@ -42,6 +45,10 @@ class _Speed(NamedTuple):
 
 class _EnoughError(Exception):
     """The stretch is long enough."""
+
+
+class _TooFastError(Exception):
+    """Buffers of few rows end too soon to be timed."""
 
 
 class _Nowhere(Writer):
@@ -89,6 +96,13 @@ def estimate(tasks: list[Task], jobs: int) -> TimeEstimate | None:
 
 def _measured(task: Task) -> _Speed | None:
     """Executes the beginning of a task; returns how long all of it will take."""
+    try:
+        return _stretch(task, FEW)
+    except _TooFastError:
+        return _stretch(task, ROWS)
+
+
+def _stretch(task: Task, rows: int) -> _Speed | None:
     from .. import inputs, simulation
 
     moments: list[tuple[float, float]] = []
@@ -96,11 +110,16 @@ def _measured(task: Task) -> _Speed | None:
 
     def progress(fraction: float, _: int) -> None:
         moments.append((time.perf_counter(), fraction))
-        at_once = len(moments) - len(task.runs)
-        if at_once > 0 and moments[-1][0] - moments[0][0] > STRETCH_S:
+        if len(moments) <= len(task.runs):
+            return
+        before, spent = (at - moments[0][0] for at, _ in moments[-2:])
+        # Evaluations of one buffer are all counted at its end: that one took as long.
+        if rows < ROWS and before < SLOW_S <= spent < before + SLOW_S:
+            raise _TooFastError
+        if spent > STRETCH_S:
             raise _EnoughError
 
-    runs = tuple(_in_small_buffers(run) for run in task.runs)
+    runs = tuple(_in_small_buffers(run, rows) for run in task.runs)
     with inputs.held(task.inputs):
         prepared = simulation.prepare_together(runs, task.batches)
         try:
@@ -127,7 +146,7 @@ def _extrapolated(opened: float, moments: list[tuple[float, float]]) -> _Speed |
     return _Speed(start - opened, (1 - done) / rate)
 
 
-def _in_small_buffers(run: Any) -> Any:
+def _in_small_buffers(run: Any, rows: int) -> Any:
     engine = run.scenario.engine
-    small = engine.model_copy(update={"chunk": min(engine.chunk, ROWS)})
+    small = engine.model_copy(update={"chunk": min(engine.chunk, rows)})
     return run._replace(scenario=run.scenario.model_copy(update={"engine": small}))

@@ -1,10 +1,16 @@
 """The time that a study will take, as a dry run says it."""
 
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 from typer.testing import CliRunner
 
+from stalesim.simulator import simulation
 from stalesim.simulator.cli.commands import app
 from stalesim.simulator.scenario.scenario import Scenario
+from stalesim.simulator.simulation import Prepared
 from stalesim.simulator.studies import executors, planned, timing
 from stalesim.simulator.studies.planning import Task
 from tests.support import VAFL
@@ -45,6 +51,39 @@ def test_a_short_run_is_measured_as_a_whole() -> None:
     found = timing.estimate(tasks, 1)
     assert found is not None
     assert 0 < found.seconds < 120
+
+
+@pytest.mark.parametrize(("row_s", "looks"), [(0.5, [8]), (0.0001, [8, 64])])
+def test_slow_rows_are_looked_at_in_smaller_buffers(
+    row_s: float, looks: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By 64 rows at a time a convolutional network was looked at for eight minutes."""
+    now, found = [0.0], []
+
+    def executed(
+        prepared: list[Prepared], *others: Any, progress: Callable[[float, int], None]
+    ) -> None:
+        """Counts the evaluations of a buffer, one a row, at its end."""
+        del others
+        chunk = prepared[0].run.scenario.engine.chunk
+        found.append(chunk)
+        for buffer in range(100_000 // chunk):
+            now[0] += row_s * chunk
+            for _ in prepared if buffer == 0 else ():
+                progress(0.0, 0)  # the start of each run, which was compiled before
+            for row in range(chunk):
+                progress((buffer * chunk + row + 1) / 100_000, 0)
+
+    clock = SimpleNamespace(perf_counter=lambda: now[0])
+    monkeypatch.setattr(timing, "time", clock)
+    monkeypatch.setattr(
+        simulation, "execute", lambda *given: executed(*given[:3], progress=given[3])
+    )
+    _, tasks = planned(Scenario.model_validate(VAFL))
+    speed = timing._measured(tasks[0])
+    assert speed is not None
+    assert found == looks
+    assert speed.rest == pytest.approx(row_s * 100_000, rel=0.15)
 
 
 def test_a_dry_run_executes_nothing_unless_an_estimate_is_asked_for(
