@@ -41,14 +41,11 @@ from stalesim.simulator.algorithms import client_work
 from stalesim.simulator.engine.execute import Program, null_events, put
 from stalesim.simulator.engine.execute import _run as run_rows
 from stalesim.simulator.engine.waves import Waves
-from stalesim.simulator.engine.waves import _run as run_waves
 from stalesim.simulator.scenario.scenario import Scenario
 from stalesim.simulator.scenario.study import Run
 from stalesim.simulator.simulation import Prepared
 
 REPEATS = 3
-WIDTH = 12
-"""Commits of a wave of 100 clients with equal exponential times, on average."""
 LINEAR: dict[str, Any] = {"kind": "linear"}
 DENSE: dict[str, Any] = {"kind": "dense", "hidden": [128, 64]}
 CNN: dict[str, Any] = {"kind": "deep_cnn", "channels": [32, 32, 64, 64]}
@@ -296,7 +293,7 @@ def batching(run: Prepared, batch: int) -> tuple[float, float]:
 
 
 def in_waves(size: Size) -> tuple[Row, list[Row]]:
-    """A convolutional network of 16 clients in waves, both ways, on some devices."""
+    """A convolutional network of 16 clients in waves, on some devices."""
     problem = {
         "data": {"kind": "cifar10"},
         "partition": {"kind": "iid", "clients": 16},
@@ -308,14 +305,11 @@ def in_waves(size: Size) -> tuple[Row, list[Row]]:
     found: list[Row] = [("rows", micros(alone), 0.0)]
     kernel: Any = run.kernel
     for count in range(1, len(jax.local_devices()) + 1):
-        for at_once in (False, True):
-            some = jax.local_devices()[:count]
-            waves = Waves(kernel, run.problem, some, at_once=at_once)
-            both = BlockRows([run], waves)
-            each = micros(both)
-            differs = float(np.abs(both.loss() - alone.loss()).max())
-            how = "at once" if at_once else "in turn"
-            found.append((f"waves {how}, devices: {count}", each, differs))
+        waves = Waves(kernel, run.problem, jax.local_devices()[:count])
+        both = BlockRows([run], waves)
+        each = micros(both)
+        differs = float(np.abs(both.loss() - alone.loss()).max())
+        found.append((f"waves, devices: {count}", each, differs))
     return ("", "us a row", "largest difference of a loss"), found
 
 
@@ -355,34 +349,23 @@ def blocks(size: Size) -> tuple[Row, list[Row]]:
 
 
 def kernels(size: Size) -> tuple[Row, list[Row]]:
-    """What the compiled loop starts a row, or a wave of 12; on a CPU a proxy."""
+    """What the compiled loop starts a row; on a CPU a proxy."""
     found: list[Row] = []
     for name, model in (("784-10", LINEAR), ("784-128-64-10", DENSE)):
         run = prepared(setting(model, min(size.rows, 256)))
-        kernel: Any = run.kernel
-        alone = kernels_a_turn(BlockRows([run]))
-        waves = Waves(kernel, run.problem, jax.local_devices()[:1], at_once=True)
-        wave = kernels_a_turn(BlockRows([run], waves))
-        for what, counts, commits in (("rows", alone, 1), ("waves", wave, WIDTH)):
-            each = ", ".join(f"{kind} {count}" for kind, count in counts.most_common())
-            a_commit = counts.total() / commits
-            fewer = alone.total() / a_commit
-            found.append((name, what, counts.total(), a_commit, fewer, each))
-    head = ("SGD", "", "kernels a turn", "a commit", "times fewer", "of which")
-    return head, found
+        counts = kernels_a_row(BlockRows([run]))
+        each = ", ".join(f"{kind} {count}" for kind, count in counts.most_common())
+        found.append((name, counts.total(), each))
+    return ("SGD", "kernels a row", "of which"), found
 
 
-def kernels_a_turn(rows: BlockRows) -> Counter[str]:
+def kernels_a_row(rows: BlockRows) -> Counter[str]:
     """Returns how many instructions of each kind a turn of the compiled loop starts."""
     (carry, infos), program = rows.held, rows.program
     bounds = np.int32(0), np.int32(rows.length)
     given = carry, rows.events, *bounds, infos
-    if isinstance(program, Waves):
-        of_waves = {"mesh": program._mesh, "at_once": program._at_once}
-        lowered = run_waves.lower(*program._copies, *given, **of_waves)
-    else:
-        both = {"batched": False, "shared": True}
-        lowered = run_rows.lower(program.kernel, program.problem, *given, **both)
+    both = {"batched": False, "shared": True}
+    lowered = run_rows.lower(program.kernel, program.problem, *given, **both)
     text = lowered.compile().as_text()
     assert text is not None
     computations = {

@@ -95,8 +95,7 @@ def main(names: list[str]) -> None:
         kernel: Any = run.kernel
         ways = {
             "rows": Program(kernel, run.problem),
-            "waves": Waves(kernel, run.problem, devices, at_once=False),
-            "waves at once": Waves(kernel, run.problem, devices, at_once=True),
+            "waves": Waves(kernel, run.problem, devices),
         }
         if joined := simulation._joined([run], "compiled"):
             ways["one gradient"] = Program(*joined, run.problem)

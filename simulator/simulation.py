@@ -365,7 +365,6 @@ def execute(
             **result.finish(),
             "mode": mode,
             "devices": program.num_devices,
-            "at_once": program.num_at_once,
             "joint": bool(_joined(runs, mode)),
             "batch": len(runs),
             "elapsed_s": elapsed,

@@ -192,23 +192,6 @@ class Divided(Kernel):
             sent: What its workers send, from `contribute`.
         """
 
-    def apply_together(
-        self, problem: Any, state: Any, events: Event, sent: Any
-    ) -> tuple[Any, Info] | None:
-        """Returns the state after the rows of a wave, and diagnostics `[T]`.
-
-        None, as by default, where rows have to be applied one after the other, since a
-        step is more than a move that its row alone determines.
-
-        Args:
-            problem: The problem.
-            state: State after `opened` of the first row.
-            events: The rows, arrays `[T, ...]`, and NULL rows after them.
-            sent: What their workers send, arrays `[T, W, ...]`; of NULL rows anything.
-        """
-        del problem, state, events, sent
-        return None
-
     def step(self, problem: Any, state: Any, event: Event) -> tuple[Any, Info]:
         """Returns the state after a row, and diagnostics."""
         state = self.opened(problem, state, event)

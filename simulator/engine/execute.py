@@ -144,11 +144,6 @@ class Program:
         """Devices that share the work."""
         return 1
 
-    @property
-    def num_at_once(self) -> int:
-        """Jobs of a wave that a device computes by one product."""
-        return 1
-
     def start(self, keys: Key[Array, "*R"], num_registers: int) -> Carry:
         """Returns the carry before the first row, of one run or of all."""
         return _start(

@@ -2,11 +2,11 @@
 
 In a wave (`simulator.waves`) no row reads what another has written. Its work, the
 gradients, is divided among the devices, each job on one of them; then every device
-applies all contributions, in the order of the rows. A CPU computes its jobs one after
-the other, each as if it were alone (`in_turn`); other devices theirs by one product,
-whose last digits differ (`at_once`). Results do not depend on which device computes
-what; a program for several may be fused otherwise than one for one, by which a
-transformer's last digits differ.
+applies all contributions, in the order of the rows. A device computes its jobs one
+after the other, each as if it were alone: by one product they took longer, on a CPU and
+on a GPU (docs/performance.md). Results do not depend on which device computes what; a
+program for several may be fused otherwise than one for one, by which a transformer's
+last digits differ.
 """
 
 from functools import partial
@@ -20,10 +20,13 @@ from jaxtyping import Array, Int
 
 from .. import waves
 from ..algorithms.base import Divided, Event, Info
-from .at_once import PLACES, waves_at_once
-from .execute import Carry, Program, null_events
-from .in_turn import AXIS, waves_in_turn
+from .execute import Carry, Program, checked, row_of, settled
 
+AXIS = "device"
+"""Axis of the devices that share the work of a wave."""
+JOBS_OF_DEVICE = 4
+"""Most jobs of a wave for each device, beyond which it is cut: room for all messages of
+the longest wave would be copied between devices at each of them."""
 COPIED = PartitionSpec()
 
 
@@ -34,23 +37,10 @@ class Waves(Program):
         kernel: Kernel of the run.
         problem: Problem on the device.
         devices: Devices on which jobs are computed; each holds all data and registers.
-        at_once: Whether a device computes its jobs by one product, and applies rows
-            at once whose steps need nothing of each other; by default where it is no
-            CPU, for which it would ask for few and large kernels in vain.
     """
 
-    def __init__(
-        self,
-        kernel: Divided,
-        problem: Any,
-        devices: list[Any],
-        *,
-        at_once: bool | None = None,
-    ) -> None:
+    def __init__(self, kernel: Divided, problem: Any, devices: list[Any]) -> None:
         super().__init__(kernel, problem)
-        on_cpu = devices[0].platform == "cpu"
-        self._at_once = not on_cpu if at_once is None else at_once
-        self._beyond = PLACES * len(devices) if self._at_once else 0
         self._mesh = Mesh(np.array(devices), (AXIS,))
         self._copies = self._copied((kernel, problem))
         self._keeps_clients = False
@@ -59,11 +49,6 @@ class Waves(Program):
     def num_devices(self) -> int:
         """Devices that share the work of waves."""
         return self._mesh.size
-
-    @property
-    def num_at_once(self) -> int:
-        """Jobs that a device computes by one product."""
-        return PLACES if self._at_once else 1
 
     def start(self, keys: Any, num_registers: int) -> Carry:
         """Returns the carry before the first row."""
@@ -76,20 +61,11 @@ class Waves(Program):
         """Returns a buffer of rows on the devices, with the ends of its waves."""
         columns: Any = events.worker, events.read_slot, events.keep_slot
         ends = waves.ends(*columns, keeps_clients=self._keeps_clients)
-        if self._beyond:
-            width, samples = events.worker.shape[1], events.samples.shape[1:]
-            beyond = null_events(self._beyond, width, (samples[0], samples[1]))
-            events = jax.tree.map(lambda *both: np.concatenate(both), events, beyond)
         return self._copied((events, ends))
 
     def infos(self, carry: Carry, events: Event) -> Info:
         """Returns empty diagnostics for a buffer of rows."""
-        infos = super().infos(_of_first(carry), events)
-        beyond = [(0, self._beyond)]
-        infos = {
-            k: jnp.pad(v, beyond + [(0, 0)] * (v.ndim - 1)) for k, v in infos.items()
-        }
-        return self._copied(infos)
+        return self._copied(super().infos(_of_first(carry), events))
 
     def run(
         self, carry: Carry, events: Any, first: int, last: int, infos: Info
@@ -100,7 +76,7 @@ class Waves(Program):
         jax.block_until_ready((carry, infos))
         return _run(
             *self._copies, self._copied(carry), events, *bounds, infos,
-            mesh=self._mesh, at_once=self._at_once,
+            mesh=self._mesh,
         )  # fmt: skip
 
     def reveal(
@@ -123,7 +99,7 @@ def _of_first(tree: Any) -> Any:
     return jax.tree.map(lambda leaf: leaf.addressable_data(0), tree)
 
 
-@partial(jax.jit, static_argnames=("mesh", "at_once"), donate_argnums=(2, 6))
+@partial(jax.jit, static_argnames=("mesh",), donate_argnums=(2, 6))
 def _run(
     kernel: Divided,
     problem: Any,
@@ -134,14 +110,126 @@ def _run(
     infos: Info,
     *,
     mesh: Mesh,
-    at_once: bool,
 ) -> tuple[Carry, Info]:
-    way = waves_at_once if at_once else waves_in_turn
     on_each = jax.shard_map(
-        partial(way, num_devices=mesh.size),
+        partial(_in_turn, num_devices=mesh.size),
         mesh=mesh,
         in_specs=COPIED,
         out_specs=COPIED,
         check_vma=False,  # it does not see that all devices apply the same
     )
     return on_each(kernel, problem, carry, loaded, first, last, infos)
+
+
+def _in_turn(
+    kernel: Divided,
+    problem: Any,
+    carry: Carry,
+    loaded: tuple[Event, Int[Array, " T"]],
+    first: Int[Array, ""],
+    last: Int[Array, ""],
+    infos: Info,
+    *,
+    num_devices: int,
+) -> tuple[Carry, Info]:
+    """Executes rows on one of some devices, with the others.
+
+    Args:
+        kernel: Kernel of the run.
+        problem: The problem.
+        carry: Carry before the rows.
+        loaded: A buffer of rows, and the ends of its waves.
+        first: First row to execute.
+        last: First row after those.
+        infos: Diagnostics of the buffer's rows so far.
+        num_devices: Devices that share the work.
+    """
+    (events, ends), width = loaded, loaded[0].worker.shape[1]
+    me = jax.lax.axis_index(AXIS)
+    rows = max(1, JOBS_OF_DEVICE * num_devices // width)
+    places = -(-rows * width // num_devices)
+    carry = settled(kernel, carry, batched=False)
+
+    def work(state: Any, job: Int[Array, ""], at: Int[Array, ""]) -> Any:
+        """Returns what one job of a wave sends."""
+        event = _alone(row_of(events, at + job // width), job % width)
+        sent = kernel.contribute(problem, state, event)
+        return jax.tree.map(lambda leaf: leaf[0], sent)
+
+    def wave(carried: Any) -> Any:
+        at, carry, infos, held = carried
+        end = jnp.minimum(jnp.minimum(ends[at], at + rows), last)
+        opened = kernel.opened(problem, carry.state, row_of(events, at))
+
+        def place(number: Int[Array, ""], held: Any) -> Any:
+            sent = work(opened, number * num_devices + me, at)
+            return jax.tree.map(lambda held, one: held.at[number].set(one), held, sent)
+
+        jobs = (end - at) * width
+        held = jax.lax.fori_loop(0, (jobs - me - 1) // num_devices + 1, place, held)
+        sent = jax.tree.map(lambda leaf: jax.lax.all_gather(leaf, AXIS), held)
+        after = _applied(kernel, problem, carry, events, infos, sent, at, end)
+        return end, *after, held
+
+    zero = jnp.int32(0)
+    like = jax.eval_shape(work, carry.state, zero, zero)
+    held = jax.tree.map(lambda leaf: jnp.zeros((places, *leaf.shape), leaf.dtype), like)
+    started = (first, carry, infos, held)
+    _, carry, infos, _ = jax.lax.while_loop(lambda c: c[0] < last, wave, started)
+    return carry, infos
+
+
+def _applied(
+    kernel: Divided,
+    problem: Any,
+    carry: Carry,
+    events: Event,
+    infos: Info,
+    sent: Any,
+    at: Int[Array, ""],
+    end: Int[Array, ""],
+) -> tuple[Carry, Info]:
+    """Applies the contributions of a wave row by row.
+
+    Args:
+        kernel: Kernel of the run.
+        problem: The problem.
+        carry: Carry before the wave.
+        events: The buffer's rows.
+        infos: Its diagnostics so far.
+        sent: What the wave's jobs send, arrays `[devices, J, ...]`: job j is that of
+            device j modulo their number.
+        at: First row of the wave.
+        end: First row after it.
+    """
+    num_devices, width = jax.tree.leaves(sent)[0].shape[0], events.worker.shape[1]
+
+    def commit(row: Int[Array, ""], carried: tuple[Carry, Info]) -> tuple[Carry, Info]:
+        carry, infos = carried
+        job = (row - at) * width + jnp.arange(width, dtype=jnp.int32)
+        mine = jax.tree.map(
+            lambda leaf: leaf[job % num_devices, job // num_devices], sent
+        )
+        event = row_of(events, row)
+        opened = kernel.opened(problem, carry.state, event)
+        state, info = kernel.apply(problem, opened, event, mine)
+        infos = {k: infos[k].at[row].set(v) for k, v in info.items()}
+        return checked(kernel, carry, state, event), infos
+
+    return jax.lax.fori_loop(at, end, commit, (carry, infos))
+
+
+def _alone(event: Event, place: Int[Array, ""]) -> Event:
+    """Returns a row with one of its workers alone."""
+
+    def one(column: Array) -> Array:
+        return jax.lax.dynamic_slice_in_dim(column, place, 1)
+
+    own = event.samples.shape[0] > 1
+    return event._replace(
+        worker=one(event.worker),
+        job=one(event.job),
+        staleness=one(event.staleness),
+        read_slot=one(event.read_slot),
+        samples=one(event.samples) if own else event.samples,
+    )

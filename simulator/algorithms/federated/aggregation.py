@@ -15,11 +15,6 @@ class AtOnce(ChainStage):
     """The weighted mean of a row's contributions, which is applied at once."""
 
     @property
-    def of_row_alone(self) -> bool:
-        """Whether what it hands on needs neither the model nor former rows: yes."""
-        return True
-
-    @property
     def takes_sums(self) -> bool:
         """Whether it needs of a row's messages their weighted sum alone: yes."""
         return True

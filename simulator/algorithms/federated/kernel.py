@@ -20,13 +20,11 @@ from ..client_work import Work
 from ..optimizers import rule as optimizing
 from ..step_rules import Schedule, Steps
 from . import joint
-from .server import Stepping, moved_by_all
 from .stages import (
     ChainStage,
     ClientJob,
     Contributions,
     ServerRow,
-    Step,
     StepStage,
     mean_of,
 )
@@ -247,38 +245,6 @@ class Chain(Divided, Probeable):
         if "norms" in self.asks:
             info[f"{ANSWER}norms"] = jax.vmap(norm)(message)
         return ChainState(weights, state.registers, state.key, *after), info
-
-    def apply_together(
-        self, problem: HorizontalProblem, state: ChainState, events: Event, sent: Sent
-    ) -> tuple[ChainState, Info] | None:
-        """Adds up the steps of rows that need neither the model nor each other.
-
-        Each is computed independently of the others; the models between them are sums,
-        in the order of the rows, and each is written where its readers look for it.
-        """
-        server, stages = self.server, (self.weighing, self.server)
-        others = self.attacks or self.received
-        alone = all(stage.of_row_alone for stage in stages) and not others
-        if (
-            not alone
-            or problem.model.num_statistics
-            or not isinstance(server, Stepping)
-        ):
-            return None
-
-        def step_of(event: Event, sent: Sent) -> tuple[Step, Info]:
-            row, arrived, _ = self._arrived(problem, state, event, sent)
-            step, _, _, made = server.step(row, arrived, state.server)
-            return step, _measured(event, arrived, sent) | made
-
-        steps, info = jax.vmap(step_of)(events, sent)
-        weights, before = moved_by_all(state.weights, steps)
-        registers = client_work.keep(state.registers, before, events)
-        workers = events.worker.reshape(-1)
-        own = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), sent.clients)
-        clients = optimizing.written(state.clients, workers, own)
-        after = state._replace(weights=weights, registers=registers, clients=clients)
-        return after, info
 
     def evaluate(
         self, problem: HorizontalProblem, state: ChainState, metrics: tuple[str, ...]

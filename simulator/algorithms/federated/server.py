@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
@@ -59,22 +58,10 @@ class Stepping(StepStage):
             weights = stage.ahead(weights, own, step_size)
         return weights
 
-    @property
-    def of_row_alone(self) -> bool:
-        """Whether `step` is, so that rows differ by moves that are added up."""
-        return self.aggregation.of_row_alone and not self.adjusted
-
     def __call__(
         self, row: ServerRow, contributions: Contributions, state: Any
     ) -> tuple[Float[Array, "..."], Any, Info]:
         """Returns the model after the step, if it is made."""
-        step, statistics, after, info = self.step(row, contributions, state)
-        return moved(row.weights, step, statistics), after, info
-
-    def step(
-        self, row: ServerRow, contributions: Contributions, state: Any
-    ) -> tuple[Step, Float[Array, " Q"] | None, Any, Info]:
-        """Returns the step, and running statistics of a model that keeps some."""
         found, first, info = self.aggregation(row, contributions, state[0])
         direction, statistics, count = found.direction, None, row.num_statistics
         if count:  # statistics are means, not steps
@@ -85,37 +72,7 @@ class Stepping(StepStage):
         for stage, own in zip(self.adjusted, state[1:], strict=True):
             step, own = stage(row, step, own)
             after.append(own)
-        return step, statistics, tuple(after), info | {"step_size": step.rate}
-
-
-def moved(
-    weights: Float[Array, "..."], step: Step, statistics: Float[Array, " Q"] | None
-) -> Float[Array, "..."]:
-    """Returns the model after a step, if it is made."""
-    after = placed(weights - step.step_size * step.direction, statistics, jnp.int32(1))
-    return jnp.where(step.applies, after, weights)
-
-
-def moved_by_all(
-    weights: Float[Array, "..."], steps: Step
-) -> tuple[Float[Array, "..."], Float[Array, "T ..."]]:
-    """Returns the model after some steps, and the models before each of them.
-
-    Running sums in one kernel, each added up from the first step to the last, so that
-    a sum has the digits of steps made one by one.
-
-    Args:
-        weights: Model before the first step.
-        steps: Steps, arrays `[T, ...]`.
-    """
-    number = steps.applies.size
-    of_each = (number, *(1,) * weights.ndim)
-    sizes, applies = steps.step_size.reshape(of_each), steps.applies.reshape(of_each)
-    moves = jnp.where(applies, -sizes * steps.direction, 0)
-    terms = jnp.concatenate([weights[None], moves[:-1]])
-    past = [(number - 1, 0), *[(0, 0)] * weights.ndim]
-    zero = jnp.zeros((), terms.dtype)
-    before = jax.lax.reduce_window(
-        terms, zero, jax.lax.add, of_each, (1,) * terms.ndim, past
-    )
-    return before[-1] + moves[-1], before
+        moved = row.weights - step.step_size * step.direction
+        moved = placed(moved, statistics, jnp.int32(1))
+        weights = jnp.where(step.applies, moved, row.weights)
+        return weights, tuple(after), info | {"step_size": step.rate}

@@ -176,14 +176,6 @@ class ChainStage(eqx.Module):
         return False
 
     @property
-    def of_row_alone(self) -> bool:
-        """Whether what it hands on needs neither the model nor what was before a row.
-
-        Then it has no state, and rows may go through it side by side.
-        """
-        return False
-
-    @property
     def takes_sums(self) -> bool:
         """Whether it needs of a row's messages their weighted sum alone.
 

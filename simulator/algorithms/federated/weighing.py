@@ -28,11 +28,6 @@ class Weighing(ChainStage):
     rule: type[StalenessWeight] = eqx.field(static=True)
     counts: bool = eqx.field(static=True)
 
-    @property
-    def of_row_alone(self) -> bool:
-        """Whether nothing is counted, and no distance from the model measured."""
-        return not self.counts and not self.rule.measures
-
     def start(self, problem: HorizontalProblem, weights: Float[Array, "..."]) -> Any:
         """Returns the count of each client's contributions, if they are counted."""
         del weights

@@ -130,7 +130,7 @@ def calls_of_rows(plan: Prepared) -> set[str]:
     return lowered(program) | lowered(evaluation)
 
 
-def calls_of_waves(plan: Prepared, *, at_once: bool) -> set[str]:
+def calls_of_waves(plan: Prepared) -> set[str]:
     """Returns the calls by name in waves on one device."""
     carry, events, infos = begun(plan)
     kernel: Any = plan.kernel
@@ -138,7 +138,7 @@ def calls_of_waves(plan: Prepared, *, at_once: bool) -> set[str]:
     loaded = events, np.full(ROWS, ROWS, np.int32)
     bounds = np.int32(0), np.int32(ROWS)
     traced = waves._run.trace(
-        kernel, plan.problem, carry, loaded, *bounds, infos, mesh=mesh, at_once=at_once
+        kernel, plan.problem, carry, loaded, *bounds, infos, mesh=mesh
     )
     return lowered(traced)
 
@@ -154,8 +154,7 @@ def test_rows_of_an_algorithm_lower_for_gpus_and_tpus(kind: str) -> None:
     plan = prepare(Run(0, "base", {}, 0, 1, config))
     assert calls_of_rows(plan) == set()
     if config.algorithm.divided:
-        for at_once in (False, True):
-            assert calls_of_waves(plan, at_once=at_once) == set()
+        assert calls_of_waves(plan) == set()
 
 
 @pytest.mark.parametrize("half", [False, True], ids=["float32", "bfloat16"])

@@ -141,8 +141,8 @@ def test_waves_are_rows_to_the_bit_on_any_number_of_devices(
     rows, _ = execute([prepared(*WAVES[family])])
     plan = prepared(*changes)
     waves, ends = execute([plan], "waves")
-    ways = ends[0]["mode"], ends[0]["devices"], ends[0]["at_once"]
-    assert ways == ("waves", 2, 1)  # on a CPU one after the other
+    devices = 2 if jax.default_backend() == "cpu" else len(jax.local_devices())
+    assert (ends[0]["mode"], ends[0]["devices"]) == ("waves", devices)
     for name in (*measured(family), "test_loss"):
         table = "evaluations" if name == "test_loss" else "commits"
         expected = rows.column(table, name)
@@ -157,36 +157,13 @@ def test_waves_are_rows_to_the_bit_on_any_number_of_devices(
     )
 
 
-@pytest.mark.parametrize("devices", [1, 2])
-@pytest.mark.parametrize("family", WAVES)
-def test_waves_at_once_are_rows(family: str, devices: int) -> None:
-    """As on a GPU, in buffers whose waves are cut at their ends and evaluations."""
-    every = {"evaluate": {"every": {"commits": 7}}}
-    changes = (*WAVES[family], DOUBLE, every, {"engine": {"chunk": 64}})
-    with jax.enable_x64(True):
-        rows, _ = execute([prepared(*changes)])
-        plan = prepared(*changes)
-        kernel: Any = plan.kernel
-        some = jax.local_devices()[:devices]
-        program = Waves(kernel, plan.problem, some, at_once=True)
-        records = [r for r in simulation._runner([plan], program).records() if r]
-    assert program.num_at_once == 16
-    for name in measured(family):
-        found = np.concatenate([r.infos[name] for r in records])
-        # Columns are written as float32.
-        np.testing.assert_allclose(found, rows.column("commits", name), 1e-6)
-    found = [e[2]["test_loss"] for r in records for e in r.evaluations]
-    np.testing.assert_allclose(found, rows.column("evaluations", "test_loss"), 1e-9)
-
-
-@pytest.mark.parametrize("at_once", [False, True])
-def test_waves_continue_from_what_was_kept(*, at_once: bool) -> None:
+def test_waves_continue_from_what_was_kept() -> None:
     plan = prepared(SGD, {"engine": {"mode": "waves", "chunk": 64}})
     kernel: Any = plan.kernel
 
     def runner() -> Runner:
         some = jax.local_devices()
-        program = Waves(kernel, plan.problem, some, at_once=at_once)
+        program = Waves(kernel, plan.problem, some)
         return simulation._runner([plan], program)
 
     whole, first, second = list(runner().records()), runner(), runner()
@@ -242,7 +219,8 @@ def test_blocks_of_rows_are_rows_to_the_bit(family: str) -> None:
     events = execution.null_events(64, run.timeline.width, run.samples)
     execution.put(events, 0, feed.next(64))
     program = execution.Program(run.kernel, run.problem)
-    assert program._block == 1  # here, on a CPU
+    on_cpu = jax.default_backend() == "cpu"
+    assert program._block == (1 if on_cpu else execution.BLOCK)
 
     def executed(block: int, first: int, last: int) -> list[np.ndarray]:
         program._block = block
