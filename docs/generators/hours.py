@@ -71,6 +71,11 @@ class Studied(NamedTuple):
         return self.about.get("replicates", 0)
 
     @property
+    def on_gpu(self) -> bool:
+        """Whether what there is of it was run on a GPU."""
+        return self.about.get("environment", {}).get("backend") == "gpu"
+
+    @property
     def link(self) -> str:
         """Its name, which leads to its file."""
         return f"[{self.scenario}](../scenarios/{self.scenario}.yaml)"
@@ -156,6 +161,8 @@ def cost(scenario: str, *, as_it_is: bool) -> Estimated:
 def spent(study: Studied) -> tuple[str, float]:
     """Returns the processor hours of a study, in words and as a number."""
     estimate = of_file(study)
+    if study.on_gpu:
+        return f"{_known(study.about[RECORDED] / 3600)} of a GPU", 0.0
     if not study.about or math.isnan(estimate.minutes):
         return (NOT_RECORDED if study.about else NOT_RUN), 0.0
     hours = estimate.minutes * study.replicates / 60
@@ -164,8 +171,11 @@ def spent(study: Studied) -> tuple[str, float]:
 
 
 def of_file(study: Studied) -> Estimated:
-    """Returns what a study takes as its file is: as recorded, or an estimate."""
-    if RECORDED in study.about:
+    """Returns what a study takes as its file is: as recorded, or an estimate.
+
+    Of a core: what a GPU took is no measure of that.
+    """
+    if RECORDED in study.about and not study.on_gpu:
         return Estimated(study.about[RECORDED] / 60 / study.replicates, "")
     return cost(study.scenario, as_it_is=True)
 
@@ -193,6 +203,8 @@ def offers() -> pd.DataFrame:
     lines = []
     for study in studies():
         open_ = study.claims[study.claims["open"] & study.claims["needed"].notna()]
+        if study.kept:  # as many as there are have not decided it
+            open_ = open_[open_["needed"] > study.replicates]
         asked = open_["needed"].astype(int)
         if not len(asked):
             continue

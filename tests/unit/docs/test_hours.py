@@ -47,3 +47,22 @@ def test_recorded_seconds_are_taken_before_an_estimate() -> None:
     one = _study("a", [6])
     one.about["elapsed_s"] = 5400
     assert hours.spent(one) == ("1.50", 1.5)
+
+
+def test_a_gpu_is_no_core(monkeypatch: pytest.MonkeyPatch) -> None:
+    one = _study("a", [6])
+    one.about.update(elapsed_s=1800, environment={"backend": "gpu"})
+    costs = {"a": [hours.Estimated(40, "")]}
+    monkeypatch.setattr(hours, "costs", lambda: costs)
+    assert hours.spent(one) == ("0.50 of a GPU", 0.0)
+    assert hours.of_file(one).minutes == 40
+
+
+def test_replicates_that_are_there_are_not_offered(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its power says eight, but ten have left the claim undecided."""
+    kept = _study("a", [8, 20], replicates=10)._replace(kept=True)
+    monkeypatch.setattr(hours, "studies", lambda: [kept])
+    monkeypatch.setattr(hours, "costs", dict)
+    assert hours.offers()[["to", "claims"]].to_numpy().tolist() == [[20, 1]]
