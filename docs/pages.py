@@ -202,17 +202,24 @@ def words() -> str:
 
 
 def sentences() -> str:
-    """Returns the published sentences that were drawn, and what became of them."""
+    """Returns how many sentences of each draw were supported, and what others said."""
     from stalesim.analysis.markup import literal
 
     with (ROOT / "docs" / "sentences.csv").open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
-    found = Counter(row["verdict"] for row in rows)
+    drawn: dict[str, Counter[str]] = {}
+    for row in rows:
+        drawn.setdefault(row["commit"], Counter())[row["verdict"]] += 1
+    counts = (
+        f"at {commit} {', '.join(f'{n} {word}' for word, n in sorted(found.items()))}"
+        for commit, found in drawn.items()
+    )
+    others = [row for row in rows if row["verdict"] != "supported"]
     lines = [
-        f"Of {len(rows)}: {', '.join(f'{n} {word}' for word, n in found.items())}.\n",
+        f"Of each draw's forty: {'; '.join(counts)}. Not supported were:\n",
         f"| {' | '.join(rows[0])} |",
         f"|{' --- |' * len(rows[0])}",
-        *(f"| {' | '.join(map(literal, row.values()))} |" for row in rows),
+        *(f"| {' | '.join(map(literal, row.values()))} |" for row in others),
     ]
     return "\n".join(lines)
 
