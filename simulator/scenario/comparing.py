@@ -216,7 +216,8 @@ def _moved(searched: Range, old: float, steps: float) -> float | int:
 
 def same(one: Point, other: Point) -> bool:
     """Says whether two points are one, but for the rounding of their values."""
-    return all(_same(each, other[key]) for key, each in one.items())
+    alike = one.keys() == other.keys()
+    return alike and all(_same(each, other[key]) for key, each in one.items())
 
 
 def _same(one: Any, other: Any) -> bool:

@@ -223,6 +223,7 @@ class _Search:
 
     def end(self) -> Scenario:
         """Tries what there is to try; returns the scenario with its choices."""
+        self._refuse_other_grids()
         study: Study | None = None
         while any(self._next.values()):
             for name, points in self._next.items():
@@ -244,6 +245,22 @@ class _Search:
             )
         found = {name: self._choice(name) for name in self._tried}
         return validated(comparing.at_best(self._config, found).model_dump(mode="json"))
+
+    def _refuse_other_grids(self) -> None:
+        """Refuses a folder whose first trials are not of this comparison's grids.
+
+        Raises:
+            StudyError: They are of others, which `end` would find after all trials.
+        """
+        folder = self._path / TUNING
+        known = _points(load(folder)) if (folder / NAME).exists() else {}
+        for name, grid in self._next.items():
+            first = known.get(name, [])[: len(grid)]
+            if not all(any(comparing.same(one, at) for at in grid) for one in first):
+                raise StudyError(
+                    f"{folder}: must have the trials of this comparison alone, but "
+                    f"{name} was tried on another grid; choose another folder by --out"
+                )
 
     def judging(self, config: Scenario) -> Progress:
         """Returns what hears of the runs that judge."""
@@ -358,13 +375,14 @@ class _Search:
         if not keys:
             return
         shown = ", ".join(f"{key}={best[key]}" for key in keys)
-        remedy = "raise compare.budget, or move the grid"
+        now = f"and repeat it with --out {self._path}"
+        remedy = f"raise compare.budget {now}, or move the grid"
         if ends:
-            remedy = "add values to its list beyond it, or write a range"
+            remedy = f"add values to its list beyond it {now}, or write a range"
         raise StudyError(
             f"{self._path}: {name} must be judged at its best, but after "
             f"{counted(len(self._tried[name]), 'trial')} the best, {shown}, is at a "
-            f"border of what was tried; {remedy}, and repeat it with --out {self._path}"
+            f"border of what was tried; {remedy} and choose another folder"
         )
 
     def _choice(self, name: str) -> Choice:

@@ -164,8 +164,25 @@ def test_trials_of_another_comparison_are_not_taken_over(
         comparing.compare(config(), tmp_path / "a", judge=racing)
     monkeypatch.setattr(running, "simulate", Played())
     finer = config(over={"algorithm.step_size": {**RANGE, "num": 2}})
-    with pytest.raises(StudyError, match="more were tried before"):
+    with pytest.raises(StudyError, match="left was tried on another grid"):
         comparing.compare(finer, tmp_path / "a", judge=racing)
+    less = config(budget={"trials": 3})
+    with pytest.raises(StudyError, match="at a border of what was tried"):
+        comparing.compare(less, tmp_path / "a", judge=racing)
+
+
+def test_a_moved_grid_is_refused_before_its_trials(
+    tmp_path: Path, played: Played
+) -> None:
+    said = rf"raise compare.budget and repeat it with --out {tmp_path / 'a'}, or move"
+    with pytest.raises(StudyError, match=said):
+        comparing.compare(config(budget={"trials": 5}), tmp_path / "a", judge=racing)
+    before = len(played.calls)
+    for key in ("algorithm.step_size", "algorithm.batch"):
+        moved = config(over={key: {**RANGE, "from": 1, "to": 100, "num": 2}})
+        with pytest.raises(StudyError, match="left was tried on another grid; choose"):
+            comparing.compare(moved, tmp_path / "a", judge=racing)
+    assert len(played.calls) == before
 
 
 @pytest.mark.parametrize("kill_at", [1, 2, 3, 4, 5])
