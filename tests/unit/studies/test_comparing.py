@@ -171,6 +171,19 @@ def test_trials_of_another_comparison_are_not_taken_over(
         comparing.compare(less, tmp_path / "a", judge=racing)
 
 
+def test_a_shorter_list_does_not_take_over_longer_ones_trials(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def listed(*steps: float) -> Scenario:
+        return config(over={"algorithm.step_size": [*steps]})
+
+    monkeypatch.setattr(running, "simulate", Played(kill_at=2))  # nothing was judged
+    with pytest.raises(KeyboardInterrupt):
+        comparing.compare(listed(0.05, 0.1, 4, 8), tmp_path / "a", judge=racing)
+    with pytest.raises(StudyError, match="more were tried before"):
+        comparing.compare(listed(0.05, 0.1), tmp_path / "a", judge=racing)
+
+
 def test_a_moved_grid_is_refused_before_its_trials(
     tmp_path: Path, played: Played
 ) -> None:
