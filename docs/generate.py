@@ -48,7 +48,7 @@ from generators import (
 )
 from generators.formulas import markdown
 from printed import SPECIFIED, TABLES
-from stalesim.analysis import claims, summary, timelines
+from stalesim.analysis import choices, claims, summary, timelines
 from stalesim.analysis.claims.measured import measure
 from stalesim.analysis.frames import Study
 from stalesim.analysis.markup import literal
@@ -96,6 +96,8 @@ def take_in(study: Study) -> None:
     attacked = Path(study.folder) / "attack"
     if (attacked / "recovered.csv").exists():
         take_in_attack(attacked, folder)
+    if scenario.get("compare"):
+        choices.table(study).to_csv(folder / "choices.csv", index=False)
     if manifest["name"] in TABLES:
         with_paper(study).to_csv(
             folder / "exchanges.csv", index=False, float_format="%.4g"
