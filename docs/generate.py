@@ -55,6 +55,7 @@ from stalesim.analysis.markup import literal
 from stalesim.analysis.targets import final_values, time_to_target
 from stalesim.simulator.claims import ORIGINS
 from stalesim.simulator.config import catalogue
+from stalesim.simulator.studies.paths import TUNING
 from stalesim.simulator.trace import is_world, load
 
 ROOT = experiments.ROOT
@@ -90,14 +91,15 @@ def take_in(study: Study) -> None:
         **({"looks": scenario["looks"]} if scenario.get("looks") else {}),
         "dataset": manifest["runs"][0]["dataset"],
         "environment": manifest["environment"],
-        "elapsed_s": round(sum(run["elapsed_s"] for run in manifest["runs"])),
+        "elapsed_s": _seconds(manifest),
     }
+    if scenario.get("compare"):
+        choices.table(study).to_csv(folder / "choices.csv", index=False)
+        about["tuning_s"] = _seconds(load(Path(study.folder) / TUNING).manifest)
     (folder / "about.json").write_text(json.dumps(about, indent=1) + "\n")
     attacked = Path(study.folder) / "attack"
     if (attacked / "recovered.csv").exists():
         take_in_attack(attacked, folder)
-    if scenario.get("compare"):
-        choices.table(study).to_csv(folder / "choices.csv", index=False)
     if manifest["name"] in TABLES:
         with_paper(study).to_csv(
             folder / "exchanges.csv", index=False, float_format="%.4g"
@@ -106,6 +108,11 @@ def take_in(study: Study) -> None:
         first_screen.draw(study, ROOT / "docs" / "figures")
     if manifest["name"] == CALIBRATION:
         calibration(study).to_csv(folder / "calibration.csv", index=False)
+
+
+def _seconds(manifest: dict[str, Any]) -> int:
+    """Returns how long the runs of a study took, each in one process, seconds."""
+    return round(sum(run["elapsed_s"] for run in manifest["runs"]))
 
 
 def take_in_attack(attacked: Path, folder: Path) -> None:

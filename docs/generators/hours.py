@@ -26,7 +26,9 @@ OF_RUN = "run"
 BUDGET = 10
 """Processor hours of the list of what is next."""
 RECORDED = "elapsed_s"
-"""Entry of about.json: seconds of all runs, each in one process."""
+"""Entry of about.json: seconds of all runs that are judged, each in one process."""
+SEARCHED = "tuning_s"
+"""Entry of about.json: seconds of all trials of a comparison, likewise."""
 NOT_RECORDED, NOT_RUN = "not recorded", "not run"
 PART = re.compile(r"-standin|5k\b")
 """What the names of data have that are not the whole of the real set."""
@@ -56,6 +58,7 @@ class Studied(NamedTuple):
             (whether it is undecided), needed (replicates that may decide it; nan where
             nothing is known to).
         deciding: least replicates that can decide a claim of its largest family.
+        compares: whether its values are searched by trials before it is judged.
     """
 
     scenario: str
@@ -64,6 +67,7 @@ class Studied(NamedTuple):
     kept: bool
     claims: pd.DataFrame
     deciding: int
+    compares: bool
 
     @property
     def replicates(self) -> int:
@@ -74,6 +78,11 @@ class Studied(NamedTuple):
     def on_gpu(self) -> bool:
         """Whether what there is of it was run on a GPU."""
         return self.about.get("environment", {}).get("backend") == "gpu"
+
+    @property
+    def search_unknown(self) -> bool:
+        """Whether its hours are without those of its trials, which were not kept."""
+        return RECORDED in self.about and self.compares and SEARCHED not in self.about
 
     @property
     def link(self) -> str:
@@ -123,7 +132,10 @@ def _studied(
         keys = claims.assign(study=folder.name)[power.KEY]
         said = [needed.get(key) for key in keys.itertuples(index=False, name=None)]
         claims["needed"] = pd.to_numeric(pd.Series(said, dtype=object), "coerce")
-    return Studied(scenario, rows, about, kept, claims, max(enough, default=0))
+    compares = "\ncompare:" in path.read_text(encoding="utf-8")
+    return Studied(
+        scenario, rows, about, kept, claims, max(enough, default=0), compares
+    )
 
 
 @cache
@@ -165,9 +177,15 @@ def spent(study: Studied) -> tuple[str, float]:
         return f"{_known(study.about[RECORDED] / 3600)} of a GPU", 0.0
     if not study.about or math.isnan(estimate.minutes):
         return (NOT_RECORDED if study.about else NOT_RUN), 0.0
-    hours = estimate.minutes * study.replicates / 60
+    hours = hours_of(study, estimate, study.replicates)
     about = "" if RECORDED in study.about else "about "
     return f"{about}{_known(hours)}", hours
+
+
+def hours_of(study: Studied, estimate: Estimated, replicates: int) -> float:
+    """Returns the hours of some replicates, and of the trials that are known."""
+    trials = 0 if study.on_gpu else study.about.get(SEARCHED, 0)
+    return estimate.minutes * replicates / 60 + trials / 3600
 
 
 def of_file(study: Studied) -> Estimated:
@@ -213,7 +231,7 @@ def offers() -> pd.DataFrame:
         own = mine["origin"] == experiments.PAPER
         of = sum((study.scenario, says) in counted for says in mine.loc[own, "says"])
         estimate = of_file(study)
-        hours = estimate.minutes * to / 60
+        hours = hours_of(study, estimate, to)
         line = study.link, study.rows, study.replicates, spent(study)[0], to
         lines.append((*line, len(mine), of, hours, estimate.reading))
     columns = ["study", "rows", "replicates", "spent", "to", "claims", "counted"]
@@ -253,8 +271,15 @@ def hours() -> str:
         f"{markdown(shown)}\n\n"
         f"The studies of which the hours are known or estimated took {_known(total)} "
         f"in all. Not recorded, and nothing to decide within {power.MOST} "
-        f"replicates: {', '.join(without)}."
+        f"replicates: {', '.join(without)}.{_searches()}"
     )
+
+
+def _searches() -> str:
+    names = [one.link for one in studies() if one.search_unknown]
+    if not names:
+        return ""
+    return f" Without their trials, whose times were not kept: {', '.join(names)}."
 
 
 def lacking() -> str:

@@ -13,7 +13,7 @@ def _study(name: str, needed: list[float], replicates: int = 3) -> hours.Studied
         origin="paper", says="a", open=True
     )
     about = {"replicates": replicates, "dataset": "mnist5k"}
-    return hours.Studied(name, "A-1", about, False, claims, 8)
+    return hours.Studied(name, "A-1", about, False, claims, 8, False)
 
 
 def test_the_most_claims_for_an_hour_come_first(
@@ -47,6 +47,16 @@ def test_recorded_seconds_are_taken_before_an_estimate() -> None:
     one = _study("a", [6])
     one.about["elapsed_s"] = 5400
     assert hours.spent(one) == ("1.50", 1.5)
+
+
+def test_trials_count_once_and_their_lack_is_said() -> None:
+    one = _study("a", [6])._replace(compares=True)
+    one.about.update(elapsed_s=5400)
+    assert one.search_unknown
+    one.about.update(tuning_s=3600)
+    assert hours.spent(one) == ("2.50", 2.5)
+    assert hours.hours_of(one, hours.of_file(one), 6) == 4
+    assert not one.search_unknown
 
 
 def test_a_gpu_is_no_core(monkeypatch: pytest.MonkeyPatch) -> None:
