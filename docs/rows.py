@@ -267,13 +267,20 @@ def on_own_data(rows: list[Row], root: Path = ROOT) -> str:
     ours = judged["data"].str.startswith("synthetic")
     parts = judged["data"].str.contains(SUBSTITUTE)
     theirs = judged[(judged["how"] != SETTING) & ~parts & ~ours]
-    kinds = {_model(root / f"scenarios/{name}.yaml") for name in theirs["scenario"]}
-    deep = ", ".join(sorted(kinds - {"linear"})) or "none"
+    kinds = pd.Series(
+        [_model(root / f"scenarios/{name}.yaml") for name in theirs["scenario"]],
+        theirs.index,
+        dtype=object,
+    )
+    deep = theirs[kinds != "linear"]
+    decided = deep["verdict"].isin([HOLDS, FAILS]).sum()
+    names = ", ".join(sorted({*kinds[deep.index]}))
     return (
         f"{len(judged)} sentences of the four papers were judged: {len(theirs)} on the "
         f"paper's own data at its size, {int(ours.sum())} of theory on synthetic data, "
-        "the others on less.\nThe former are of logistic regression and SVMs; deep "
-        f"models that are decided on a paper's own data: {deep}."
+        f"the others on less.\nOf the former {len(theirs) - len(deep)} are of logistic "
+        f"regression and SVMs, {len(deep)} of deep models"
+        f"{f' ({names}; {decided} decided)' if len(deep) else ''}."
     )
 
 
