@@ -54,7 +54,10 @@ def machine() -> str:
     info = Path("/proc/cpuinfo")
     if info.exists():
         lines = info.read_text(encoding="utf-8").splitlines()
-        cpu = next((line.split(":")[1] for line in lines if "model name" in line), cpu)
+        said = {key.strip(): text for key, _, text in (x.partition(":") for x in lines)}
+        # Machines of one name differ in it, and XLA compiles for what there is.
+        widest = "AVX-512" if "avx512f" in said.get("flags", "") else "no AVX-512"
+        cpu = f"{said.get('model name', cpu).strip()}, {widest}"
     libraries = [f"{name} {version(name)}" for name in LIBRARIES]
     return ", ".join([cpu.strip(), platform.python_version(), *libraries])
 
