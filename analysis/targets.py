@@ -326,14 +326,18 @@ def resolution(times: pd.DataFrame, unit: str = "s") -> str:
 def commits_to_stop(study: Study) -> pd.DataFrame:
     """Returns each run's commits until it stopped at its target.
 
-    Columns as in `times_to_target`: it was there between its last two evaluations.
+    Columns as in `times_to_target`. An evaluation that ended a run says that it was
+    there since the one before; a mean over commits (`stop.windowed`) ends a run between
+    evaluations, with the very commit.
     """
     table, seen = runs(study), evaluations(study)
     commits = table["commits"].astype(np.float64)
-    earlier = seen["commits"] < seen["run"].map(table.set_index("run")["commits"])
-    before = seen.loc[earlier].groupby("run")["commits"].max()
+    end = seen["run"].map(table.set_index("run")["commits"])
+    earlier = seen.loc[seen["commits"] < end].groupby("run")["commits"].max()
+    before = table["run"].map(earlier)
+    evaluated = table["run"].isin(seen.loc[seen["commits"] == end, "run"])
     reached = table["stop"] == "target"
-    low = commits.where(~reached, table["run"].map(before).fillna(0.0))
+    low = commits.mask(reached & evaluated, before.fillna(0.0))
     return table[["group", "replicate"]].assign(
         time=commits,
         reached=reached,

@@ -459,11 +459,14 @@ def test_fewer_commits() -> None:
     study = Curves({"a": [arrives(1)] * 6, "b": [arrives(1)] * 6})
     for run in study.manifest["runs"]:
         slow = run["variant"] == "b"
-        run |= {"commits": 1000 + run["replicate"] if slow else 10, "stop": "target"}
+        run |= {"commits": 1001 + run["replicate"] if slow else 13, "stop": "target"}
     found = _judge(study, fewer="a", than="b", by_at_least=2)
     assert found["verdict"] == "holds"
-    # The slower was last evaluated at 100 commits before it got there.
-    assert (found["low"], found["high"]) == (pytest.approx(10), math.inf)
+    # They ended between evaluations: by a mean over commits, which is exact.
+    assert (found["low"], found["high"]) == (
+        pytest.approx(77),
+        pytest.approx(1006 / 13),
+    )
     assert found["claim"] == "a in fewer commits than b to the target, 2 times"
     for run in study.manifest["runs"]:
         if run["variant"] == "b":
@@ -471,6 +474,19 @@ def test_fewer_commits() -> None:
     found = _judge(study, fewer="a", than="b", by_at_least=10)
     assert found["verdict"] == "holds"
     assert "; b did not always reach the target" in found["why"]
+
+
+def test_an_evaluation_that_ends_a_run_knows_it_up_to_the_one_before() -> None:
+    study = Curves({"a": [arrives(1)] * 6, "b": [arrives(1)] * 6})
+    last = study.tables["evaluations"].groupby("run")["commits"].nlargest(2)
+    for run in study.manifest["runs"]:
+        before, end = sorted(last[run["run"]])
+        run |= {"commits": end, "stop": "target"}
+    found = _judge(study, fewer="a", than="b")
+    assert (found["low"], found["high"]) == (
+        pytest.approx(before / end),
+        pytest.approx(end / before),
+    )
 
 
 def test_what_is_not_swept_is_compared_at_every_point() -> None:
