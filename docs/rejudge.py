@@ -3,9 +3,6 @@
 python docs/rejudge.py
 
 Of most studies the numbers of their runs are kept (`values.csv`), and these are judged.
-Times to a target that were kept before it was known that evaluations only bound them
-get the period of the scenario's evaluations as their width, and runs that diverged the
-bound that they are.
 
 Of a study that was taken in before there was such a file, means and t-intervals of
 differences are kept (`intervals.csv`). They tell mean and spread of a sample, and these
@@ -27,7 +24,6 @@ import scipy.stats
 
 import rows as experiments
 from stalesim.analysis.claims import Finding, ReplicatePlan, judge
-from stalesim.analysis.claims import measured as measuring
 from stalesim.analysis.claims.findings import (
     corrected,
     points,
@@ -35,11 +31,8 @@ from stalesim.analysis.claims.findings import (
     without_numbers,
 )
 from stalesim.analysis.claims.measured import Measured, read_csv
-from stalesim.analysis.targets import HOPELESS
 from stalesim.simulator.claims import Claim
-from stalesim.simulator.metrics import find
 from stalesim.simulator.scenario.reading import read
-from stalesim.simulator.scenario.study import expand
 
 ROOT = experiments.ROOT
 RESULTS = ROOT / experiments.RESULTS
@@ -56,7 +49,6 @@ def main() -> int:
         path = ROOT / experiments.file_of(folder.name)
         scenario = read(path)
         if (folder / "values.csv").exists():
-            with_bounds(folder / "values.csv", scenario)
             found = again(folder, claims_of(scenario))
         else:
             found = kept(folder, scenario, path)
@@ -76,41 +68,6 @@ def again(folder: Path, claims: list[Claim]) -> pd.DataFrame:
     about = json.loads((folder / "about.json").read_text(encoding="utf-8"))
     plan = ReplicatePlan(about["replicates"], tuple(about.get("looks", ())))
     return judge(read_csv(folder / "values.csv"), claims, plan)
-
-
-def with_bounds(path: Path, scenario: Any) -> None:
-    """Writes into a table of values what single numbers in it are bounds of."""
-    table = pd.read_csv(path, dtype=str, keep_default_na=False)
-    every = {run.label: run.scenario.evaluate.every for run in expand(scenario)}
-    for name in {*map(str, table)} - {*measuring.OF_RUN}:
-        table[name] = [
-            _bounded(cell, name, stop, every.get(group))
-            for cell, stop, group in zip(
-                table[name], table["stop"], table["group"], strict=True
-            )
-        ]
-    table.to_csv(path, index=False)
-
-
-def _bounded(cell: str, quantity: str, stop: str, every: Any) -> str:
-    """Returns a cell with what is known of its number; one that says it stays."""
-    counted, is_time, _ = quantity.partition(" to ")
-    if is_time and cell.startswith(">=") and stop in HOPELESS:
-        return measuring.cell_of(math.inf, math.inf)
-    if not cell or ".." in cell or cell[0] in "<>":
-        return cell
-    value = float(cell)
-    if is_time and 0 < value < math.inf:
-        period = getattr(every, counted, None)
-        steps = math.ceil(value / period - 1e-9) - 1 if period else 0
-        before = period * steps if period else -math.inf
-        return measuring.cell_of(before, value)
-    kind, _, of = quantity.partition(" ")
-    metric = find(of.partition(" at ")[0]) if kind == "final" else find(kind)
-    if stop == "diverged" and metric is not None and value == metric.worst:
-        ends = (-math.inf, value) if metric.higher_is_better else (value, math.inf)
-        return measuring.cell_of(*ends)
-    return cell
 
 
 def kept(folder: Path, scenario: Any, path: Path) -> pd.DataFrame:

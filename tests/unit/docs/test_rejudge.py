@@ -2,7 +2,6 @@
 
 import json
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -93,28 +92,6 @@ def test_order_statistics_lie_within_what_mean_and_spread_allow() -> None:
     )
     assert ends.low[2] == pytest.approx(0)
     assert ends.high[3] == pytest.approx(1)
-
-
-@pytest.mark.parametrize(
-    ("cell", "quantity", "stop", "expected"),
-    [
-        ("33.0", "time to test_accuracy 0.9", "time", "30.0..33.0"),
-        ("50.0", "time to test_accuracy 0.9", "time", "48.0..50.0"),  # at its end
-        ("33.0", "bytes to test_accuracy 0.9", "time", "<=33.0"),  # not known
-        ("0.0", "time to test_accuracy 0.9", "time", "0.0"),
-        (">=60.0", "time to test_accuracy 0.9", "time", ">=60.0"),
-        (">=60.0", "time to test_accuracy 0.9", "diverged", "inf"),
-        ("30.0..33.0", "time to test_accuracy 0.9", "time", "30.0..33.0"),
-        ("0.0", "final test_accuracy", "diverged", "<=0.0"),
-        ("0.5", "final test_accuracy", "time", "0.5"),
-        ("", "final test_accuracy", "time", ""),
-    ],
-)
-def test_numbers_of_before_are_kept_as_what_is_known(
-    cell: str, quantity: str, stop: str, expected: str
-) -> None:
-    every = SimpleNamespace(time=3.0)
-    assert rejudge._bounded(cell, quantity, stop, every) == expected
 
 
 RESULTS = sorted(path.parent for path in rejudge.RESULTS.glob("*/claims.csv"))
