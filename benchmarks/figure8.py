@@ -40,14 +40,22 @@ ACTED_OUT = ("asgd", "audp-tuned", "mapa")
 SCALE = 0.1
 """Real seconds of one of the scenario."""
 SEEDS = 2
+FIRST = (
+    "stop.commits=3000",
+    "evaluate.every.commits=150",
+    "algorithm.sigma=30",
+    "variants.audp-tuned.algorithm.clip_bound=15",
+)
+"""What processes can do in an hour, and the constants that the scenario had then."""
 EVERY_S = 2.0
 
 
 def sets(kept: tuple[str, ...], clients: int) -> list[str]:
     """Returns options that keep some variants, and fix the number of edges."""
     entries = [
-        *("sweep={}", "claims=[]", f"replicates={SEEDS}"),
+        *("sweep={}", "claims=[]", f"replicates={SEEDS}", *FIRST),
         f"problem.partition.clients={clients}",
+        *(f"variants.{name}.algorithm.sigma=30" for name in kept if name != "mapa"),
         *(f"variants.{name}=null" for name in VARIANTS if name not in kept),
     ]
     return [word for entry in entries for word in ("--set", entry)]
