@@ -249,11 +249,8 @@ def _tally(claimed: pd.DataFrame) -> pd.DataFrame:
 
 
 def readme_summary() -> str:
-    """Returns the README's summary, a line per paper."""
-    listed = experiments.read(ROOT / experiments.LISTED)
-    return (
-        f"{markdown(experiments.by_paper(listed))}\n\n{experiments.on_own_data(listed)}"
-    )
+    """Returns the README's summary."""
+    return experiments.on_own_data(experiments.read(ROOT / experiments.LISTED))
 
 
 def experiments_page() -> str:
@@ -265,14 +262,15 @@ def experiments_page() -> str:
         f"# Every experiment, row by row\n\n{NOTE}\n"
         "A row is a figure, table or theorem of VAFL, MAPA, FedBCD (BCD) or A(DP)²SGD\n"
         "(ADP), a statement on privacy that does not hold (PRIV), or a comparison of\n"
-        "papers (X). Counted are sentences of the paper, each once, at the paper's\n"
-        "setting and with content ([rule](judging.md#what-is-counted)). Other claims\n"
-        "(hold/do not hold/undecided/not decidable): sentences not at the paper's\n"
+        "papers (X). Counted are sentences of the paper, once a panel, at the\n"
+        "paper's setting and with content ([rule](judging.md#what-is-counted)). Other\n"
+        "claims (hold/do not hold/undecided/not decidable): sentences not at that\n"
         "*setting*, those that hold without *content*, *variants* of a sentence, and\n"
         "claims of the specification, our own, and identities (equal by algebra). A\n"
         "row that has nothing but these is *apart*. Where a row has no claim, a\n"
         "*test* or a generated *table* shows it. What is *not run* has no results\n"
         "yet. Every claim with its numbers: [reproduction.md](reproduction.md).\n\n"
+        f"{experiments.on_own_data(listed)}\n\n"
         f"{markdown(experiments.by_paper(listed))}\n\n"
         f"{table}\n\n"
         f"Other studies: {experiments.from_pages(experiments.others(listed))}.\n\n"

@@ -261,26 +261,41 @@ def by_paper(rows: list[Row], root: Path = ROOT) -> pd.DataFrame:
 
 
 def on_own_data(rows: list[Row], root: Path = ROOT) -> str:
-    """Returns how many of the papers' sentences were judged on what, in words."""
+    """Returns what was judged on the papers' own data, and how it came out, in words.
+
+    What a paper says of several panels is one verdict each: the text after the colon of
+    what a claim says is the sentence.
+    """
     judged = sentences(rows, root)
     judged = judged[judged["how"] != VARIANT]
     ours = judged["data"].str.startswith("synthetic")
     parts = judged["data"].str.contains(SUBSTITUTE)
     theirs = judged[(judged["how"] != SETTING) & ~parts & ~ours]
-    kinds = pd.Series(
-        [_model(root / f"scenarios/{name}.yaml") for name in theirs["scenario"]],
-        theirs.index,
-        dtype=object,
+    said = theirs["says"].str.partition(": ")[2]
+    families = theirs["row"].str.partition("-")[0].value_counts()
+    papers = ("MAPA", "VAFL", "BCD", "ADP")
+    shares = [
+        f"{families.get(name, 'none')} {'of' if n else 'are of'} "
+        f"{PAPERS[name].split(' (')[0]}"
+        for n, name in enumerate(papers)
+    ]
+    holds, fails, undecided, untried = _counts(theirs)
+    empty = int((theirs["how"] == CONTENT).sum())
+    deep = sum(
+        _model(root / f"scenarios/{name}.yaml") != "linear"
+        for name in theirs["scenario"]
     )
-    deep = theirs[kinds != "linear"]
-    decided = deep["verdict"].isin([HOLDS, FAILS]).sum()
-    names = ", ".join(sorted({*kinds[deep.index]}))
+    others = judged.drop(theirs.index)
+    few = _counts(others)[-1]
     return (
-        f"{len(judged)} sentences of the four papers were judged: {len(theirs)} on the "
-        f"paper's own data at its size, {int(ours.sum())} of theory on synthetic data, "
-        f"the others on less.\nOf the former {len(theirs) - len(deep)} are of logistic "
-        f"regression and SVMs, {len(deep)} of deep models"
-        f"{f' ({names}; {decided} decided)' if len(deep) else ''}."
+        f"On a paper's own data at its size {len(theirs)} verdicts are in: {holds} "
+        f"hold ({empty} of them without content),\n{fails} do not hold, "
+        f"{undecided + untried} are undecided. A sentence has a verdict for each panel "
+        f"that it is said of:\n{said.nunique()} different sentences make the "
+        f"{len(theirs)}. {', '.join(shares)};\n"
+        f"{deep} are of CNNs, the others of logistic regression and SVMs.\n"
+        f"{len(others)} more are of theory on synthetic data, of stand-ins or of "
+        f"smaller sizes; {few} of them have too few replicates to be judged."
     )
 
 
