@@ -1,4 +1,4 @@
-"""The page of the study of cancelling: shares that add up, and costs that are found."""
+"""The page of the study of cancelling: factors that multiply, costs that are found."""
 
 import itertools
 import math
@@ -36,21 +36,20 @@ FOUND = {
 }
 
 
-def test_rights_share_the_whole_gain() -> None:
-    found = page.gains(rows(FOUND)).set_index("cost")
-    # Without a bound 8; with one 4; cancelling as well 2; averaging as well 1.
-    assert found["all"].round(9).tolist() == [8, 2]
-    parts = found[list(page.RIGHTS)].prod(axis=1)
-    np.testing.assert_allclose(parts, found["all"])
-    # Averaging adds a factor of 2 to both others: a third of it is each one's.
-    assert found.loc[0.0, "average"] == pytest.approx(2 ** (1 / 3))
-    assert found.loc[1.0, list(page.RIGHTS)].tolist() == pytest.approx([1, 2, 1])
+def test_what_rights_add_in_turn_multiplies_to_all() -> None:
+    (found,) = page.steps_to_the_best(rows(FOUND)).to_dict("records")
+    # ASGD 8; with a bound 4; cancelling as well 2; averaging as well 1.
+    assert (found["times"], found["clients"], found["noise"]) == ("exponential", 16, 4)
+    turns = ("a bound that discards", "cancelling as well", "averaging as well")
+    assert [found[each] for each in turns] == [2, 2, 2]
+    assert found["all"] == 8
 
 
-def test_effects_of_one_factor_are_all_of_the_variance() -> None:
-    batch = np.broadcast_to(np.arange(3.0), (2, 4, 3))
-    found = page.effects(batch)
-    assert [round(found[name], 9) for name in page.FACTORS] == [0, 0, 1]
+def test_the_page_begins_with_its_premise(tmp_path: Path) -> None:
+    (tmp_path / page.NAME).mkdir()
+    rows(FOUND).to_csv(tmp_path / page.NAME / "16-exponential-1.csv")
+    first = page.document("", tmp_path).split("\n\n")[1]
+    assert "begun again with a new draw" in first.replace("\n", " ")
 
 
 def test_cancelling_stops_paying_between_two_costs() -> None:
