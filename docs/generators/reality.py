@@ -48,6 +48,7 @@ def document(root: Path) -> str:
         markdown(_floor(by)),
         "\n### Ways of predicting\n",
         markdown(pd.DataFrame(ways).set_index("way").T.rename_axis("").reset_index()),
+        _told_apart(predicted, by),
         f"\n### Each row, by `{FIT}`\n",
         markdown(_rows(fitted, real)),
         "\n" + figure8.tables(folder),
@@ -83,6 +84,18 @@ def _floor(by: Any) -> pd.DataFrame:
             "largest": f"{found.max():.1%}",
         }
         for said, found in apart.items()
+    )
+
+
+def _told_apart(predicted: pd.DataFrame, by: Any) -> str:
+    """Returns in how many rows repetitions could tell the fit from constants."""
+    throughput = predicted.pivot_table("contributions_per_s", "row", "way")
+    real = by["contributions_per_s"]
+    floor = ((real.max() - real.min()) / real.mean()).mean()
+    apart = (throughput[FIT] / throughput["constant mean"] - 1).abs() > 3 * floor
+    return (
+        "\nThe fit and constants foretell throughputs that differ by more than three\n"
+        f"times what repetitions do in {apart.sum()} of {len(apart)} rows.\n"
     )
 
 
