@@ -1,4 +1,4 @@
-"""The two findings of the observatory: the bias of ASGD, and MindFlayer's loss."""
+"""The two findings of the observatory: the bias of ASGD, and when MindFlayer wins."""
 
 import math
 import tempfile
@@ -85,21 +85,27 @@ def ends() -> pd.DataFrame:
     return pd.DataFrame(rows).assign(mean=mean, weighted=weighted)
 
 
-SHAPE, TRIALS, ROUNDS, SEEDS = 1.1, 4, 200, 10
-NUMBERS = (1, 2, 3, 5, 10, 30)
+SHAPE, ROUNDS, SEEDS = 1.1, 200, 10
+CELLS = (
+    *((1, 2), (2, 4), (3, 6), (5, 10), (10, 20), (30, 60)),
+    *((5, 20), (5, 40), (5, 80), (5, 160)),
+    *((10, 10), (10, 40), (10, 80), (10, 160), (10, 400)),
+)
+"""Clients and mean batches: by clients at two each, then by batches."""
 
 
-def seconds_per_gradient(clients: int, seed: int) -> tuple[float, float]:
-    """Returns MindFlayer's and Rennala's seconds a gradient at the same batch.
+def seconds_per_gradient(clients: int, batch: int, seed: int) -> tuple[float, float]:
+    """Returns MindFlayer's and Rennala's seconds a gradient at the same mean batch.
 
-    A gradient takes 1 s and a Lomax time; trials are given up after 1 s and its median.
+    A gradient takes 1 s and a Lomax time; trials are given up after 1 s and its median,
+    so that half of them contribute.
     """
     allotted = 1 + 2 ** (1 / SHAPE) - 1
     laws = {"compute": {"law": "lomax", "c": SHAPE, "loc": 1}}
     found = []
     for protocol in (
-        Collect(quota=TRIALS, allotted=allotted),
-        Collect(count=max(1, TRIALS * clients // 2), late="stop"),
+        Collect(quota=2 * batch // clients, allotted=allotted),
+        Collect(count=batch, late="stop"),
     ):
         plan = SimulatedTimeline(
             Clients.model_validate(laws),
@@ -117,17 +123,17 @@ def seconds_per_gradient(clients: int, seed: int) -> tuple[float, float]:
 
 
 def mindflayer() -> pd.DataFrame:
-    """Returns seconds a gradient of both by the number of clients, with 95 % intervals.
+    """Returns seconds a gradient of both by clients and batch, with 95 % intervals.
 
     The ratio is Rennala's over MindFlayer's in pairs, a mean of logarithms.
     """
     rows = []
-    for clients in NUMBERS:
-        pairs = np.array([seconds_per_gradient(clients, s) for s in range(SEEDS)])
+    for cell in sorted(CELLS):
+        pairs = np.array([seconds_per_gradient(*cell, s) for s in range(SEEDS)])
         logs = np.log(pairs[:, 1] / pairs[:, 0])
         half = stats.t.ppf(0.975, SEEDS - 1) * logs.std(ddof=1) / SEEDS**0.5
         ratio, low, high = np.exp([logs.mean(), logs.mean() - half, logs.mean() + half])
         means = pairs.mean(axis=0)
-        rows.append((clients, means[0], means[1], ratio, low, high))
-    columns = ["clients", "MindFlayer", "Rennala", "ratio", "low", "high"]
+        rows.append((*cell, means[0], means[1], ratio, low, high))
+    columns = ["clients", "batch", "MindFlayer", "Rennala", "ratio", "low", "high"]
     return pd.DataFrame(rows, columns=columns)
