@@ -112,8 +112,8 @@ def document(note: str, results: Path) -> str:
         "rest, Rennala stops late jobs. Both draw a new time for what they begin\n"
         "again. `ratio` is Rennala's over MindFlayer's with its 95 % interval\n"
         "(10 pairs of seeds): MindFlayer is better above 1. The batch decides:\n"
-        "ten clients lose up to a batch of 40 and win from 80 on. One law and one rule\n"
-        "for giving up: no statement about others.\n\n"
+        "ten clients lose up to a batch of 40 and win from 80 on. One law and one\n"
+        "rule for giving up: no statement about others.\n\n"
         f"{markdown(tables['mindflayer'].round(3))}\n\n{RETRACTED}"
     )
 
