@@ -87,37 +87,6 @@ FEATURES = {
 }
 """Where what issue 18 asked for stands; what it shares with others is left out."""
 
-LEAST = "client_accuracy_min"
-EXAMPLES = (
-    ("law", "an ageing Weibull", "0", "laws.markov:Markov", "markov"),
-    ("law", "a usual one and its alias", "2", "laws.usual:", "weibull_min"),
-    ("protocol", "asynchronous with a quorum", "1", "protocols.routed:Routed", ""),
-    ("protocol", "a tree", "3", "protocols.spanning_tree:SpanningTree", ""),
-    ("row kind", "partial all-reduce", "14", "timeline:REFRESH", "REFRESH"),
-    ("row kind", "shadow commits", "14", "timeline:AVERAGE_ALL", "AVERAGE_ALL"),
-    ("algorithm", "FedNova", "3", "algorithms.elastic:Easgd", "easgd"),
-    ("weight", "of staleness", "3", "algorithms.federated.weights:", "distance"),
-    ("model", "a mixer", "0", "models.view_cnn:ViewCnn", "view_cnn"),
-    ("model", "one for sequences", "1", "models.transformer:Transformer", ""),
-    ("data set", "Adult", "0", "data.credit:Credit", "credit"),
-    ("data set", "a new form of file", "1", "data.physionet2012:PhysioNet2012", ""),
-    ("metric", "calibration error", "2", "learning.metrics.loss:", "test_perplexity"),
-    ("metric", "recall by client", "10", "learning.metrics.fairness:", LEAST),
-    ("claim", "twice as stale", "1", "claims.no_worse_mean:NoWorseMean", ""),
-    ("claim", "with a new aggregate", "2", "claims.critical:Critical", ""),
-    ("step-size rule", "", "2", "algorithms.step_rules:WarmupStep", "warmup"),
-    ("graph", "", "2", "protocols.graphs:ErdosRenyi", "erdos_renyi"),
-    ("slowdown", "", "4", "world.slowdowns:RandomSlowdown", ""),
-    ("partition", "", "4", "partitions.strips:Strips", "strips"),
-    ("loss", "", "11", "losses:TAYLOR", "taylor"),
-    ("accountant", "", "5", "privacy:THEOREM2", "theorem2"),
-)
-"""Parts that the review of 69711d0 added on paper, each with one of ours as its like.
-
-Kind, example, other files that it had to touch, and the like: where it is at home, its
-class, and its name.
-"""
-CATALOGUE = "simulator/config/catalogue.py"
 STAYS = {"columns": (38, 16, 25, 30), "rows": (40, 21, 38, 35)}
 """Most stays in files, by the way in which the data are divided.
 
@@ -188,47 +157,6 @@ def natures() -> dict[str, int]:
     return dict(found)
 
 
-def touched(home: str, name: str) -> list[str]:
-    """Returns files of the product that name a part, besides its own and the catalogue.
-
-    By an import of its class, or by its name in quotes. Left out are short names for
-    imports (`__init__`); of a kind of rows, who writes it and who steps on it, which a
-    protocol and an algorithm with one have of their own.
-
-    Args:
-        home: Its module or package in `simulator` or `analysis`, and its class.
-        name: Its name; none to look for its class alone.
-    """
-    module, own = home.split(":")
-    inside = [
-        f"{root}/{module.replace('.', '/')}" for root in ("simulator", "analysis")
-    ]
-    inside += [*WRITERS, *KINDS] if module == "timeline" else []
-    found = []
-    for path in files("simulator", "analysis"):
-        place = str(path.relative_to(ROOT))
-        if place.startswith((*inside, CATALOGUE)) or path.stem == "__init__":
-            continue
-        text = path.read_text()
-        if own not in text and not (name and f'"{name}"' in text):
-            continue  # as most: to parse all files takes seconds
-        for node in ast.walk(ast.parse(text)):
-            match node:
-                case ast.ImportFrom(names=names) if own in {
-                    each.name for each in names
-                }:
-                    pass
-                case ast.Constant(value=str(said)) if name and said == name:
-                    pass
-                case ast.Attribute(value=ast.Name(id="Kind"), attr=attr) if attr == own:
-                    pass
-                case _:
-                    continue
-            found.append(place)
-            break
-    return found
-
-
 def to_open() -> int:
     """Returns the files in which an asynchronous commit is played and computed."""
     page = (ROOT / "docs/life-of-a-commit.md").read_text("utf-8")
@@ -237,7 +165,7 @@ def to_open() -> int:
 
 
 def measured() -> str:
-    """Returns the tables of docs/design.md that are read from the source."""
+    """Returns the table of docs/design.md that is read from the source."""
     with (ROOT / "pyproject.toml").open("rb") as file:
         needed = tomllib.load(file)["project"]["dependencies"]
     kinds = natures()
@@ -263,13 +191,6 @@ def measured() -> str:
     ]
     text = "| | review | now |\n| --- | --- | --- |\n"
     text += "".join(f"| {what} | {then} | {now} |\n" for what, then, now in rows)
-    text += "\n| part | example | review | a like of ours | now | which |\n"
-    text += "| --- | --- | --- | --- | --- | --- |\n"
-    for kind, example, then, home, name in EXAMPLES:
-        places = touched(home, name)
-        which = ", ".join(f"`{place}`" for place in places)
-        like = f"`{name or home.split(':')[1]}`"
-        text += f"| {kind} | {example} | {then} | {like} | {len(places)} | {which} |\n"
     return text
 
 
@@ -446,7 +367,7 @@ def _of_part(node: ast.AST) -> bool:
 def private_words() -> list[str]:
     """Returns where words stand that docs/style.md refuses."""
     found = []
-    kept = ("results", "mutants.md", "style.md", "house.py")
+    kept = ("results", "style.md", "house.py")
     texts = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *files(*PRODUCT)]
     texts += sorted((ROOT / "docs").rglob("*.md"))
     for path in texts:

@@ -291,7 +291,7 @@ def on_own_data(rows: list[Row], root: Path = ROOT) -> str:
         f"On a paper's own data at its size {len(theirs)} verdicts are in: {holds} "
         f"hold ({empty} of them without content),\n{fails} do not hold, "
         f"{undecided + untried} are undecided. A sentence has a verdict for each panel "
-        f"that it is said of:\n{said.nunique()} different sentences make the "
+        f"that it covers:\n{said.nunique()} different sentences make the "
         f"{len(theirs)}. {', '.join(shares)};\n"
         f"{deep} are of CNNs, the others of logistic regression and SVMs.\n"
         f"{len(others)} more are of theory on synthetic data, of stand-ins or of "

@@ -44,13 +44,13 @@ NAMED: dict[str, str] = {
 }
 """Methods of the literature; each has the R and m that suit it best."""
 HEAD = """\
-**Every result here rests on one premise: a cancelled job is begun again with a new
-draw of its time**, and at no cost where none is named. With exponential or heavier
-times a new draw is a gain by itself. Where the job that is begun again is as long as
-the one that was cancelled, cancelling loses. An independent check of 27 November
-2026, which is not a kept result, had an event loop of its own and 20 seeds: 16
-clients, spread 1, noise 4, no cost. The gain of cancelling was 0.91 [range 0.52,
-1.00] with exponential times (1.84 below) and 0.74 with Lomax 1.5 (2.82 below).
+**Every result here rests on one premise: a cancelled job restarts with a new draw of
+its time**, and at no cost where none is named. With exponential or heavier times a
+new draw is a gain by itself. Where the restarted job is as long as the cancelled one,
+cancelling loses. An independent check of 27 November 2026, which is not a kept
+result, had an event loop of its own and 20 seeds: 16 clients, spread 1, noise 4, no
+cost. The gain of cancelling was 0.91 [range 0.52, 1.00] with exponential times (1.84
+below) and 0.74 with Lomax 1.5 (2.82 below).
 
 m-synchronous SGD may cancel late jobs, asynchronous SGD as a rule may not; the one
 averages, the other tolerates staleness. Which of these rights makes the difference?
@@ -102,7 +102,7 @@ OF_NETWORKS = """\
 ## Networks
 
 [A scenario](../scenarios/studies/cancel_networks.yaml): R = m = n / 4, which was not
-tuned, a new draw of its time for every job that is begun again, one
+tuned, a new draw of its time for every restarted job, one
 grid of learning rates for all, tuned by other seeds than those shown. Medians of
 virtual seconds until the target, by the evaluation that finds it (*not by half*: half
 of the runs, or more, did not reach it); *at* a number: the cost of a cancelled job, in

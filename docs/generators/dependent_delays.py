@@ -278,7 +278,7 @@ def _findings(times: pd.DataFrame, worlds: pd.DataFrame) -> str:
   reason was not tested.
 - **Both**: {listed(100, 0.5)}.
 - **Best protocol against best rounds**, which may stop late jobs: {of(bests)}.
-  Steps are tuned; R, m, t, batches and buffers are fixed. A stopped job is begun again
+  Steps are tuned; R, m, t, batches and buffers are fixed. A stopped job restarts
   with a new draw of its time, at no cost. Half of the variance common, no memory,
   multiplies this ratio by
   {fairly(0, 0.5)}.

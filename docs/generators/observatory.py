@@ -62,8 +62,8 @@ A reviewer repeated 18 cells with stops on both sides and one grid of 44 steps
 (exponential and Lomax(1.5) times, three spreads, three noises, three seeds). Time of
 rounds over time of asynchrony: 0.99 to 1.03, where 0.19 to 0.81 had been published
 (the reviewer's programs and tables are not part of this repository).
-What wins is the stop, and not the round: in these worlds it costs nothing, and what is
-begun again has a new draw of its time.
+What wins is the stop, and not the round: in these worlds it costs nothing, and the
+next job has a new draw of its time.
 """
 
 
@@ -109,8 +109,8 @@ def document(note: str, results: Path) -> str:
         "## MindFlayer against Rennala, by clients and batch\n\n"
         "Seconds for a gradient at the same mean batch, where one takes 1 s and a\n"
         "Lomax(1.1) time; MindFlayer gives trials up after 1 s and the median of the\n"
-        "rest, Rennala stops late jobs. Both draw a new time for what they begin\n"
-        "again. `ratio` is Rennala's over MindFlayer's with its 95 % interval\n"
+        "rest, Rennala stops late jobs. Both draw a new time for the next\n"
+        "job. `ratio` is Rennala's over MindFlayer's with its 95 % interval\n"
         "(10 pairs of seeds): MindFlayer is better above 1. The batch decides:\n"
         "ten clients lose up to a batch of 40 and win from 80 on. One law and one\n"
         "rule for giving up: no statement about others.\n\n"

@@ -49,7 +49,7 @@ def test_the_page_begins_with_its_premise(tmp_path: Path) -> None:
     (tmp_path / page.NAME).mkdir()
     rows(FOUND).to_csv(tmp_path / page.NAME / "16-exponential-1.csv")
     first = page.document("", tmp_path).split("\n\n")[1]
-    assert "begun again with a new draw" in first.replace("\n", " ")
+    assert "restarts with a new draw" in first.replace("\n", " ")
 
 
 def test_cancelling_stops_paying_between_two_costs() -> None:

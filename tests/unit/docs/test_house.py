@@ -73,34 +73,6 @@ def test_public_names_are_the_field_s(
     assert names == ["standing", "Heard", "fate", "told", "asked"]
 
 
-@pytest.mark.parametrize("example", house.EXAMPLES, ids=lambda each: each[3])
-def test_a_new_part_touches_few_other_files(example: tuple[str, ...]) -> None:
-    """A like of each example of the review is named by its own files alone."""
-    _, _, _, home, name = example
-    few = 2 if home in ("losses:TAYLOR", "laws.usual:") else 0
-    found = house.touched(home, name)
-    assert len(found) <= few, found
-
-
-def test_who_names_a_part_is_seen(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(house, "ROOT", tmp_path)
-    (tmp_path / "simulator" / "laws").mkdir(parents=True)
-    (tmp_path / "analysis").mkdir()
-    for path, text in {
-        "simulator/laws/markov.py": "class Markov: kind = 'markov'",
-        "simulator/setting.py": "from .laws.markov import Markov",
-        "analysis/page.py": 'known = ("markov",)',
-        "analysis/rows.py": "applied = Kind.REFRESH",
-        "simulator/other.py": "from .laws.markov import Walk",
-    }.items():
-        (tmp_path / path).write_text(text)
-    named = house.touched("laws.markov:Markov", "markov")
-    assert named == ["simulator/setting.py", "analysis/page.py"]
-    assert house.touched("timeline:REFRESH", "") == ["analysis/rows.py"]
-
-
 def test_lines_are_counted_by_their_nature(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
