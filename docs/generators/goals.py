@@ -32,6 +32,10 @@ else; it may have been missed, and later releases may have it. None of these pro
 was run for this page. The files are [below](#where-it-is), ours in the last column. If
 a cell is wrong, correct `docs/goals.yaml`.
 
+Not in the table are simulators of other questions that were held against real systems
+as well: FedDES (time of federated runs), RLSim and Frontier (clusters for language
+models). By their papers they come within 2 to 5 % of throughput.
+
 To train on real devices, use one of the others: stalesim is a simulator.
 """
 
