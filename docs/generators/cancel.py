@@ -50,11 +50,11 @@ new draw is a gain by itself. Where the restarted job is as long as the cancelle
 cancelling gains nothing or loses.
 
 Two checks of 27 November 2026 kept the time of a cancelled job (16 clients, spread 1,
-no cost; not kept results). This program, changed by one line, had gains of 0.86
-[0.57, 1.48], 0.96 [0.75, 0.99] and 1.00 at noise 0.25, 4 and 64 with exponential
-times (2.48, 1.84 and 1.14 below), and 1.11 [0.82, 1.54], 0.89 [0.70, 1.00] and 1.00
-with Lomax 1.5 (3.51, 2.82 and 2.42). An event loop of its own, with 20 seeds, had
-0.91 [range 0.52, 1.00] and 0.74 at noise 4.
+no cost; not kept results). This program, changed to use a cancelled job's number
+again, had gains of 0.86 [0.57, 1.48], 0.96 [0.75, 0.99] and 1.00 at noise 0.25, 4 and
+64 with exponential times (2.48, 1.84 and 1.14 below), and 1.11 [0.82, 1.54], 0.89
+[0.70, 1.00] and 1.00 with Lomax 1.5 (3.51, 2.82 and 2.42). An event loop of its own,
+with 20 seeds, had 0.91 [range 0.52, 1.00] and 0.74 at noise 4.
 
 m-synchronous SGD may cancel late jobs, asynchronous SGD as a rule may not; the one
 averages, the other tolerates staleness. Which of these rights makes the difference?
