@@ -6,6 +6,7 @@ import numpy as np
 from jaxtyping import Float, Int
 from pydantic import Field
 
+from ...rounding import SLACK
 from .base import Choose, Preference, PreferringPool
 
 
@@ -78,5 +79,5 @@ class Flad(Preference):
         # One who stands in is below the least of those who are behind.
         share = (behind.max() - losses) / width if width else losses < behind.min()
         fewer = (most - min(self.least_steps, most)) * np.minimum(share, 1)
-        steps = np.floor(most - fewer)
+        steps = np.floor(most - fewer + SLACK)
         return np.where(np.isfinite(losses), steps, most).astype(int)
