@@ -97,6 +97,15 @@ def test_every_scipy_law_can_be_drawn() -> None:
     np.testing.assert_allclose(expected, MIDDLES[::100], atol=1e-6)
 
 
+def test_no_law_of_ours_has_a_name_of_scipys() -> None:
+    """It would take the place of SciPy's law in every scenario, without a word."""
+    from stalesim.simulator.config.catalogue import parts
+
+    ours = {part.model_fields["law"].default for part in parts("laws")}
+    assert ours
+    assert not {name for name in ours if hasattr(scipy.stats, name)}
+
+
 def test_parameters_differ_by_client() -> None:
     law = _law(Scipy(law="poisson", parameters={"mu": "2*m"}, scale="1/(2*M)"), 4)
     means = [_draw(law, 40_000, client).mean() for client in range(4)]
