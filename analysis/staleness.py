@@ -9,9 +9,10 @@ import pandas as pd
 from . import facts
 from .clients import GROUP, groups
 from .frames import Study, joined
+from .laws import ScenarioWorld
 from .theory import (
+    activation_from_rates,
     embedding_age_law,
-    embedding_refresh,
     exponential_staleness_law,
 )
 
@@ -25,13 +26,6 @@ BEYOND = 1e-6
 """Probability beyond the last age at which a law is given."""
 WEIGHTS = {"contribution": "num_applied", "embedding": "uses"}
 """How often a client's staleness of a quantity counts: a column of `measured`."""
-NO_MATTER = (
-    *("name", "source", "question", "seed", "replicates", "problem", "stop"),
-    *("protocol", "algorithm"),
-    *("evaluate", "engine", "variants", "sweep", "claims", "looks", "record"),
-)
-"""Entries of a scenario that do not decide when contributions arrive, or whose parts
-say themselves what is known."""
 
 
 def histogram(
@@ -163,10 +157,11 @@ def exact(table: pd.DataFrame, quantity: str | None = None) -> tuple[float, floa
 def staleness_law(study: Study, group: str) -> Law | None:
     """Returns the law of each client's staleness in a group, where one is known.
 
-    It is where clients restart at once and all compute for times of one exponential
-    law: then every commit is any client's with the same chance, whatever was before. A
-    contribution's staleness is geometric from 0; the age of a stored embedding is
-    geometric from 1, if each upload refreshes those of all samples.
+    It is where clients restart at once and each computes for times of an exponential
+    law of its own: then every commit is client k's with the chance p_k, its rate over
+    the sum of all rates, whatever was before. A contribution's staleness is geometric
+    from 0, P(s) = p_k (1 - p_k)^s; the age of a stored embedding is geometric from 1,
+    if each upload refreshes those of all samples.
 
     Args:
         study: Study, finished or not.
@@ -182,19 +177,26 @@ def staleness_law(study: Study, group: str) -> Law | None:
     of_group = [run for run in study.manifest["runs"] if run["label"] == group]
     table = joined(study, "staleness")
     table = table.loc[table["group"] == group]
-    table = table.loc[table["quantity"] == default_quantity(table)]
+    quantity = default_quantity(table)
+    table = table.loc[table["quantity"] == quantity]
     steady = set(table.loc[~table["start"], "run"])
-    if not steady or steady != set(table["run"]) or not _is_memoryless(of_group[0]):
+    if not steady or steady != set(table["run"]):
         return None
-    rates = np.ones(table["client"].nunique())
-    if default_quantity(table) == "contribution":
-        law: Any = exponential_staleness_law(rates, 0)
-    elif facts.of(of_group[0], "refreshes_all"):
-        law = embedding_age_law(float(embedding_refresh(rates / rates.sum())[0]))
-    else:
+    rates = _rates(of_group[0])
+    if rates is None or not rates.size:
         return None
-    ages = np.arange(law.support()[0], law.ppf(1 - BEYOND) + 1)
-    return lambda client: (ages, law.pmf(ages))
+    if quantity != "contribution" and not facts.of(of_group[0], "refreshes_all"):
+        return None
+
+    def law(client: int) -> tuple[np.ndarray, np.ndarray]:
+        if quantity == "contribution":
+            own = exponential_staleness_law(rates, client - 1)
+        else:
+            own = embedding_age_law(float(activation_from_rates(rates)[client - 1]))
+        ages = np.arange(own.support()[0], own.ppf(1 - BEYOND) + 1)
+        return ages, own.pmf(ages)
+
+    return law
 
 
 def stale_groups(study: Study) -> set[str]:
@@ -242,33 +244,16 @@ def quantile(frame: pd.DataFrame, part: float) -> float:
     return low + float(np.ceil(missing / count * (high - low))) - 1
 
 
-def _is_memoryless(entry: dict[str, Any]) -> bool:
-    """Says whether clients do nothing but compute, for times of one exponential law."""
-    decisive = {
-        k: v for k, v in entry.get("scenario", {}).items() if k not in NO_MATTER
-    }
-    others = dict(decisive.pop("clients", None) or {})
-    compute = others.pop("compute", None) or {}
-    others.pop("number", None)
-    if others.get("compute_per") == "job":
-        del others["compute_per"]
-    scale = compute.get("scale", 1)
-    return (
-        "memoryless" in (facts.of(entry, "closed_forms") or ())
-        and others.get("compute_by") is None
-        and compute.get("law") == "expon"
-        and isinstance(scale, int | float)
-        and _is_nothing([compute.get("loc"), compute.get("shift")])
-        and _is_nothing([*others.values(), *decisive.values()])
-    )
-
-
-def _is_nothing(entry: Any) -> bool:
-    """Says whether an entry of a scenario is left out, or zero, or holds only such."""
-    inner = entry.values() if isinstance(entry, dict) else entry
-    if isinstance(entry, dict | list | tuple):
-        return all(_is_nothing(part) for part in inner)
-    return entry is None or entry == 0
+def _rates(entry: dict[str, Any]) -> np.ndarray | None:
+    """Returns the clients' rates, where they only compute, for exponential times."""
+    known = facts.of(entry, "closed_forms") or ()
+    scenario = entry.get("scenario")
+    if "memoryless" not in known or not scenario or entry.get("overhead_s"):
+        return None
+    try:
+        return ScenarioWorld(scenario, entry["num_clients"], {}).rates()
+    except ValueError:  # they do more, or their times have another law
+        return None
 
 
 def _summed(table: pd.DataFrame, quantity: str) -> pd.DataFrame:
