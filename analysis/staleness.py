@@ -6,9 +6,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from ..simulator.timeline import NO_COMMIT
 from . import facts
 from .clients import GROUP, groups
-from .frames import Study, joined
+from .frames import Study, check_groups, joined
 from .laws import ScenarioWorld
 from .theory import (
     activation_from_rates,
@@ -50,12 +51,16 @@ def histogram(
 
     Returns:
         Columns low, high (bins of commits, half open), count, density (per commit).
+
+    Raises:
+        ValueError: There is no such group, client or quantity.
+        StudyError: The study is a timeline of which statistics alone were kept.
     """
-    table = joined(study, "staleness")
-    table = table.loc[table["group"] == group]
+    table = binned(study, group)
     if client is not None:
+        _check_clients(study, group, client)
         table = table.loc[table["client"].isin(np.atleast_1d(client))]
-    quantity = quantity or default_quantity(table)
+    quantity = _known(quantity) or default_quantity(table)
     return _summed(table.loc[~table["start"]] if steady else table, quantity)
 
 
@@ -69,10 +74,13 @@ def by_client(study: Study, group: str, quantity: str | None = None) -> pd.DataF
 
     Returns:
         Columns client, count, mean, 50 %, 95 % (commits); `clients` has the maxima.
+
+    Raises:
+        ValueError: There is no such group or quantity.
+        StudyError: The study is a timeline of which statistics alone were kept.
     """
-    table, who = joined(study, "staleness"), measured(study)
-    table = table.loc[table["group"] == group]
-    quantity = quantity or default_quantity(table)
+    table, who = binned(study, group), measured(study)
+    quantity = _known(quantity) or default_quantity(table)
     rows = []
     for client, mine in table.loc[table["quantity"] == quantity].groupby("client"):
         frame = _summed(mine, quantity)
@@ -97,8 +105,13 @@ def by_client_group(study: Study, quantity: str | None = None) -> pd.DataFrame:
         95 % (of histograms, which also have what a buffer still held at the end; within
         a bin of several integers as if evenly filled), max (commits). Groups of runs
         whose scenario does not divide its clients are left out.
+
+    Raises:
+        ValueError: There is no such quantity.
+        StudyError: The study is a timeline of which statistics alone were kept.
     """
-    stale, who = joined(study, "staleness"), measured(study)
+    quantity = _known(quantity)
+    stale, who = binned(study), measured(study)
     columns = ["group", "clients", "count", "mean", *PARTS_SHOWN, "max"]
     rows: list[tuple[Any, ...]] = []
     if GROUP not in who:
@@ -119,6 +132,64 @@ def by_client_group(study: Study, quantity: str | None = None) -> pd.DataFrame:
             average, largest = exact(own, what)
             rows.append((group, name, count, average, *places, largest))
     return pd.DataFrame(rows, columns=pd.Index(columns))
+
+
+def binned(study: Study, group: str | None = None) -> pd.DataFrame:
+    """Returns the table `staleness` with the columns of runs; a timeline's by its jobs.
+
+    Args:
+        study: Study, finished or not.
+        group: Group of runs; by default all.
+
+    Raises:
+        ValueError: There is no such group.
+        StudyError: The study is a timeline of which statistics alone were kept.
+    """
+    if group is not None:
+        check_groups(study, group)
+    table = joined(study, "staleness")
+    if study.manifest.get("kind") == "timeline":
+        table = _of_jobs(study)
+    return table if group is None else table.loc[table["group"] == group]
+
+
+def _of_jobs(study: Study) -> pd.DataFrame:
+    """Returns a row for each job that was applied, as the table `staleness` has bins.
+
+    The start of a run lasts until every client has had a contribution applied.
+    """
+    jobs = joined(study, "jobs")
+    jobs = jobs.loc[jobs["staleness"].notna()]
+    low = jobs["staleness"].astype(np.int64)
+    first = jobs.groupby(["run", "client"])["commit"].min()
+    over = first.groupby("run").max()
+    present = first.groupby("run").size()
+    everyone = {run["run"]: run["num_clients"] for run in study.manifest["runs"]}
+    over[present < present.index.map(everyone)] = NO_COMMIT
+    start = jobs["commit"] <= jobs["run"].map(over)
+    return jobs.assign(
+        quantity="contribution", start=start, low=low, high=low + 1, count=1
+    )
+
+
+def _known(quantity: str | None) -> str | None:
+    """Returns a quantity unchanged, or refuses it."""
+    if quantity is not None and quantity not in WEIGHTS:
+        raise ValueError(
+            f"quantity must be one of {', '.join(WEIGHTS)}, got {quantity!r}"
+        )
+    return quantity
+
+
+def _check_clients(study: Study, group: str, client: int | Sequence[int]) -> None:
+    table = joined(study, "clients")
+    known = table.loc[table["group"] == group, "client"]
+    for number in np.atleast_1d(client):
+        if not (known == number).any():
+            raise ValueError(
+                f"client must be from 1 to {known.max()} in group {group!r}, got "
+                f"{number}"
+            )
 
 
 def measured(study: Study) -> pd.DataFrame:
@@ -172,11 +243,14 @@ def staleness_law(study: Study, group: str) -> Law | None:
         that `histogram` shows by default, after the start; None where another law
         holds, none is known, or the start of a run was not over.
 
+    Raises:
+        ValueError: There is no such group.
+        StudyError: The study is a timeline of which statistics alone were kept.
+
     Source: VAFL, equation 3 (V-07).
     """
+    table = binned(study, group)
     of_group = [run for run in study.manifest["runs"] if run["label"] == group]
-    table = joined(study, "staleness")
-    table = table.loc[table["group"] == group]
     quantity = default_quantity(table)
     table = table.loc[table["quantity"] == quantity]
     steady = set(table.loc[~table["start"], "run"])
@@ -202,7 +276,7 @@ def staleness_law(study: Study, group: str) -> Law | None:
 def stale_groups(study: Study) -> set[str]:
     """Returns the groups in which anything was stale, unlike in synchronous rounds."""
     found = set()
-    for group, table in joined(study, "staleness").groupby("group"):
+    for group, table in binned(study).groupby("group"):
         own = table.loc[table["quantity"] == default_quantity(table)]
         if (own["high"] > 1).any():
             found.add(str(group))

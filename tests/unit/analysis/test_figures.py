@@ -292,7 +292,8 @@ def test_staleness_law_where_more_is_set_to_nothing() -> None:
     clients = EXPONENTIAL["clients"] | {"number": 4, "compute_per": "job", "join": 0}
     study = _told(clients=clients, server={"service": None})
     assert staleness.staleness_law(study, "async") is not None
-    assert staleness.staleness_law(study, "unknown") is None
+    with pytest.raises(ValueError, match="no group 'unknown'; known are async"):
+        staleness.staleness_law(study, "unknown")
     # The start of one of the runs was not over, so that it has no steady state.
     table = study.tables["staleness"]
     study.tables["staleness"] = table.assign(start=table["run"] == 2)
