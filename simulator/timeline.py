@@ -66,6 +66,9 @@ class Kind(IntEnum):
     """Nothing: fills a batch's shorter runs."""
     SEND = 6, Effect(samples=False, first_sender=1, one_way=True)
     MERGE = 7, Effect(samples=False, first_sender=2, one_way=True)
+    READ = 8, Effect(samples=False, first_sender=1)
+    """A job of which nothing comes, whose client has got the model: for algorithms that
+    remember what clients have."""
 
     def __new__(cls, value: int, effect: Effect) -> "Kind":
         """Returns the member of a number, with its effect."""

@@ -17,7 +17,7 @@ from ..algorithms.base import Divided, Event, Info
 from ..algorithms.client_work import Work
 from ..config.errors import ScenarioError
 from ..learning.own_work import OwnWork
-from ..timeline import NO_WORKER
+from ..timeline import NO_WORKER, Kind
 from .execute import Carry, Program, checked, row_of, settled
 
 
@@ -100,7 +100,7 @@ class Host(Program):
         for place, (worker, job) in enumerate(
             zip(event.worker, event.job, strict=True)
         ):
-            if worker == NO_WORKER:
+            if worker == NO_WORKER or event.kind == Kind.READ:
                 continue
             samples: Any = event.samples[place if len(event.samples) > 1 else 0]
             message, info = self._work.make(
