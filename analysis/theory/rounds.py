@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Float, Int
 
-from ...simulator.rounding import SLACK
+from ...simulator.config.expressions import SLACK
 
 Numbers = int | float | Sequence[int | float] | np.ndarray
 

@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Float, Float64, Int, Shaped
 
 from ..config.errors import ScenarioError
-from ..rounding import up
+from ..config.expressions import up
 from .base import DIVISION, ORDER, Dataset, Field, Grouping, features_type, generator
 from .classes import Samples, select
 from .parts import Data

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Int
 
-from ..rounding import up
+from ..config.expressions import up
 from ..scenario.amounts import check_evaluations
 from ..setup import RunSetup
 from ..timeline import (

@@ -6,8 +6,8 @@ from pydantic import Field, model_validator
 
 from ..config.base import LocatedError, younger
 from ..config.catalogue import AnyPart
+from ..config.expressions import up
 from ..recorders.recorder import Recorder
-from ..rounding import up
 from ..world.answers import Asking
 from ..world.cycle import Cycle
 from ..world.world import World

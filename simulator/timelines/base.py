@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from ..config.expressions import up
 from ..config.stop import Stop
 from ..laws.base import Population
 from ..protocols.base import Cadence, Protocol
-from ..rounding import up
 from ..streams import Purpose, Streams
 from ..timeline import Chunk, JobSteps, StopReason
 from ..trace import Categorical

@@ -21,6 +21,7 @@ from ..scenario.setting import Recording
 from ..scenario.study import Run
 from ..storage import files
 from ..timeline import (
+    FAILS,
     NO_COMMIT,
     NO_WORKER,
     Chunk,
@@ -266,13 +267,13 @@ def _check_reads(study: Study, entry: dict[str, Any], folder: str) -> None:
     number = int(entry["run"])
     kinds = study.arrow("rows", number)["kind"].to_pylist()
     jobs = study.arrow("jobs", number)
-    ends, begun = (jobs[name].to_pylist() for name in ("outcome", "begun_time"))
+    ends, starts = (jobs[name].to_pylist() for name in ("outcome", "begun_time"))
     failed = {o.name for o in Outcome} - {"APPLIED", "BUFFERED", "IN_FLIGHT"}
     vain = sum(
         end in failed and when is not None and np.isfinite(when)
-        for end, when in zip(ends, begun, strict=True)
+        for end, when in zip(ends, starts, strict=True)
     )
-    if vain != kinds.count(Kind.READ.name):
+    if vain != sum(kind in FAILS for kind in kinds):
         raise ScenarioError(
             f"timeline.replay must have a row of every model that clients got where "
             f"algorithm.chain has a stage of what is read, but {folder} has none of "

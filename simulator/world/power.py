@@ -7,9 +7,9 @@ from math import inf
 import numpy as np
 
 from ..config.errors import DataError
+from ..config.expressions import SLACK, up
 from ..laws.base import Population
 from ..laws.parameters import ClientValues
-from ..rounding import SLACK, up
 from ..storage import files, table
 from .clients import Power, table_mistake
 

@@ -6,7 +6,7 @@ Source: Li, Yang, Ren and Zhao, eq. 10-12, 15 and 16, Algorithm 1, Table II.
 import math
 from typing import NamedTuple
 
-from ...rounding import up
+from ...config.expressions import up
 from .part import Asgd, Audp, Csgd, EdgeCloud, Mapa
 
 FOREVER = 2**31 - 1

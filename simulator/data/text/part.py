@@ -9,7 +9,7 @@ from pydantic import Field
 
 from ...config.base import FilePath
 from ...config.errors import DataError, ScenarioError
-from ...rounding import up
+from ...config.expressions import up
 from ...storage import files, limits
 from ...storage.published import Published
 from .. import names

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from ...rounding import up
+from ...config.expressions import up
 from .base import Deadline, Watch
 
 

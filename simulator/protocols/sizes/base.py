@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from ...rounding import up
+from ...config.expressions import up
 from ...world.answers import Answers, Asking
 
 Count = Annotated[int, Field(ge=1)]

@@ -6,7 +6,7 @@ from math import inf
 import numpy as np
 from jaxtyping import Bool
 
-from ...rounding import up
+from ...config.expressions import up
 from .events import START, Events
 from .job_arrays import JobArrays
 from .registers import LATER

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 from pydantic import Field
 
 from ...config.errors import ScenarioError
-from ...rounding import up
+from ...config.expressions import up
 from ...timeline import JobSteps
 from .base import LocalStepsRule
 

@@ -6,7 +6,7 @@ import numpy as np
 from jaxtyping import Float, Int
 from pydantic import Field
 
-from ...rounding import SLACK
+from ...config.expressions import SLACK
 from .base import Choose, Preference, PreferringPool
 
 

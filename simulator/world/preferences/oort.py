@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Float, Int
 from pydantic import Field
 
-from ...rounding import down
+from ...config.expressions import down
 from .base import Choose, Preference, PreferringPool
 
 Share = Annotated[float, Field(ge=0, le=1)]
