@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from ..simulator.trace import StudyError
-from .frames import Study, described, evaluations, metric_of, runs
+from .frames import Study, check_groups, described, evaluations, metric_of, runs
 from .phases import evaluations_by
 from .statistics import held, log_log_slope, t_interval
 from .targets import lost, or_worse, worst_value
@@ -62,6 +62,7 @@ def mean_curves(
         ValueError: There is no such group.
         StudyError: There is no such column, or nothing is counted in a group.
     """
+    check_groups(study, *among)
     table = evaluations_by(study, against)
     table = table.assign(x=metric_of(table, against), y=metric_of(table, metric))
     ends = runs(study)
@@ -74,9 +75,6 @@ def _mean(
 ) -> pd.DataFrame:
     """Returns the curve of a group from evaluations with columns x and y."""
     mine = table.loc[table["group"] == group]
-    if mine.empty:
-        known = ", ".join(dict.fromkeys(table["group"]))
-        raise ValueError(f"the study has no group {group!r}; known are {known}")
     mine = mine.loc[np.isfinite(mine["x"].to_numpy(np.float64))]
     if mine.empty:
         raise StudyError(f"the runs of {group} have no {against} to be counted")
@@ -119,8 +117,10 @@ def area_under_curve(
         bounds low, high.
 
     Raises:
+        ValueError: There is no such group.
         StudyError: There is no such column.
     """
+    check_groups(study, *(among or ()))
     table = evaluations_by(study, against)
     table = table.assign(x=metric_of(table, against), y=metric_of(table, metric))
     known = np.isfinite(table[["x", "y"]].to_numpy(np.float64)).all(axis=1)

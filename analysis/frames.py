@@ -212,6 +212,20 @@ def groups(study: Study) -> list[str]:
     return list(dict.fromkeys(runs(study)["group"]))
 
 
+def check_groups(study: Study, *names: str) -> None:
+    """Refuses names of groups that a study has not.
+
+    Raises:
+        ValueError: There is no such group; the message has the known ones.
+    """
+    known = list(dict.fromkeys(run["label"] for run in study.manifest["runs"]))
+    for name in names:
+        if name not in known:
+            raise ValueError(
+                f"the study has no group {name!r}; known are {', '.join(known)}"
+            )
+
+
 def evaluations(study: Study) -> pd.DataFrame:
     """Returns all evaluations, each with the columns of its run.
 

@@ -11,7 +11,7 @@ import pandas as pd
 
 from . import bounds
 from .curves import area_under_curve
-from .frames import Study, groups
+from .frames import Study, check_groups, groups
 from .statistics import LEVEL, confidence, t_interval
 from .targets import (
     default_target,
@@ -87,11 +87,8 @@ def against(
         ValueError: There is no such group.
         StudyError: There is no such column.
     """
+    check_groups(study, baseline)
     known = groups(study)
-    if baseline not in known:
-        raise ValueError(
-            f"the study has no group {baseline!r}; known are {', '.join(known)}"
-        )
     if target is None and (stated := default_target(study)).metric == metric:
         target = stated.value
     finals = for_means(study, metric, final_bounds(study, metric))

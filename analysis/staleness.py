@@ -6,12 +6,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from ..simulator.timeline import NO_COMMIT
 from . import facts
 from .clients import GROUP, groups
-from .frames import Study, joined
+from .frames import Study, check_groups, joined
+from .laws import ScenarioWorld
 from .theory import (
+    activation_from_rates,
     embedding_age_law,
-    embedding_refresh,
     exponential_staleness_law,
 )
 
@@ -25,13 +27,6 @@ BEYOND = 1e-6
 """Probability beyond the last age at which a law is given."""
 WEIGHTS = {"contribution": "num_applied", "embedding": "uses"}
 """How often a client's staleness of a quantity counts: a column of `measured`."""
-NO_MATTER = (
-    *("name", "source", "question", "seed", "replicates", "problem", "stop"),
-    *("protocol", "algorithm"),
-    *("evaluate", "engine", "variants", "sweep", "claims", "looks", "record"),
-)
-"""Entries of a scenario that do not decide when contributions arrive, or whose parts
-say themselves what is known."""
 
 
 def histogram(
@@ -56,12 +51,16 @@ def histogram(
 
     Returns:
         Columns low, high (bins of commits, half open), count, density (per commit).
+
+    Raises:
+        ValueError: There is no such group, client or quantity.
+        StudyError: The study is a timeline of which statistics alone were kept.
     """
-    table = joined(study, "staleness")
-    table = table.loc[table["group"] == group]
+    table = binned(study, group)
     if client is not None:
+        _check_clients(study, group, client)
         table = table.loc[table["client"].isin(np.atleast_1d(client))]
-    quantity = quantity or default_quantity(table)
+    quantity = _known(quantity) or default_quantity(table)
     return _summed(table.loc[~table["start"]] if steady else table, quantity)
 
 
@@ -75,10 +74,13 @@ def by_client(study: Study, group: str, quantity: str | None = None) -> pd.DataF
 
     Returns:
         Columns client, count, mean, 50 %, 95 % (commits); `clients` has the maxima.
+
+    Raises:
+        ValueError: There is no such group or quantity.
+        StudyError: The study is a timeline of which statistics alone were kept.
     """
-    table, who = joined(study, "staleness"), measured(study)
-    table = table.loc[table["group"] == group]
-    quantity = quantity or default_quantity(table)
+    table, who = binned(study, group), measured(study)
+    quantity = _known(quantity) or default_quantity(table)
     rows = []
     for client, mine in table.loc[table["quantity"] == quantity].groupby("client"):
         frame = _summed(mine, quantity)
@@ -103,8 +105,13 @@ def by_client_group(study: Study, quantity: str | None = None) -> pd.DataFrame:
         95 % (of histograms, which also have what a buffer still held at the end; within
         a bin of several integers as if evenly filled), max (commits). Groups of runs
         whose scenario does not divide its clients are left out.
+
+    Raises:
+        ValueError: There is no such quantity.
+        StudyError: The study is a timeline of which statistics alone were kept.
     """
-    stale, who = joined(study, "staleness"), measured(study)
+    quantity = _known(quantity)
+    stale, who = binned(study), measured(study)
     columns = ["group", "clients", "count", "mean", *PARTS_SHOWN, "max"]
     rows: list[tuple[Any, ...]] = []
     if GROUP not in who:
@@ -125,6 +132,64 @@ def by_client_group(study: Study, quantity: str | None = None) -> pd.DataFrame:
             average, largest = exact(own, what)
             rows.append((group, name, count, average, *places, largest))
     return pd.DataFrame(rows, columns=pd.Index(columns))
+
+
+def binned(study: Study, group: str | None = None) -> pd.DataFrame:
+    """Returns the table `staleness` with the columns of runs; a timeline's by its jobs.
+
+    Args:
+        study: Study, finished or not.
+        group: Group of runs; by default all.
+
+    Raises:
+        ValueError: There is no such group.
+        StudyError: The study is a timeline of which statistics alone were kept.
+    """
+    if group is not None:
+        check_groups(study, group)
+    table = joined(study, "staleness")
+    if study.manifest.get("kind") == "timeline":
+        table = _of_jobs(study)
+    return table if group is None else table.loc[table["group"] == group]
+
+
+def _of_jobs(study: Study) -> pd.DataFrame:
+    """Returns a row for each job that was applied, as the table `staleness` has bins.
+
+    The start of a run lasts until every client has had a contribution applied.
+    """
+    jobs = joined(study, "jobs")
+    jobs = jobs.loc[jobs["staleness"].notna()]
+    low = jobs["staleness"].astype(np.int64)
+    first = jobs.groupby(["run", "client"])["commit"].min()
+    over = first.groupby("run").max()
+    present = first.groupby("run").size()
+    everyone = {run["run"]: run["num_clients"] for run in study.manifest["runs"]}
+    over[present < present.index.map(everyone)] = NO_COMMIT
+    start = jobs["commit"] <= jobs["run"].map(over)
+    return jobs.assign(
+        quantity="contribution", start=start, low=low, high=low + 1, count=1
+    )
+
+
+def _known(quantity: str | None) -> str | None:
+    """Returns a quantity unchanged, or refuses it."""
+    if quantity is not None and quantity not in WEIGHTS:
+        raise ValueError(
+            f"quantity must be one of {', '.join(WEIGHTS)}, got {quantity!r}"
+        )
+    return quantity
+
+
+def _check_clients(study: Study, group: str, client: int | Sequence[int]) -> None:
+    table = joined(study, "clients")
+    known = table.loc[table["group"] == group, "client"]
+    for number in np.atleast_1d(client):
+        if not (known == number).any():
+            raise ValueError(
+                f"client must be from 1 to {known.max()} in group {group!r}, got "
+                f"{number}"
+            )
 
 
 def measured(study: Study) -> pd.DataFrame:
@@ -163,10 +228,11 @@ def exact(table: pd.DataFrame, quantity: str | None = None) -> tuple[float, floa
 def staleness_law(study: Study, group: str) -> Law | None:
     """Returns the law of each client's staleness in a group, where one is known.
 
-    It is where clients restart at once and all compute for times of one exponential
-    law: then every commit is any client's with the same chance, whatever was before. A
-    contribution's staleness is geometric from 0; the age of a stored embedding is
-    geometric from 1, if each upload refreshes those of all samples.
+    It is where clients restart at once and each computes for times of an exponential
+    law of its own: then every commit is client k's with the chance p_k, its rate over
+    the sum of all rates, whatever was before. A contribution's staleness is geometric
+    from 0, P(s) = p_k (1 - p_k)^s; the age of a stored embedding is geometric from 1,
+    if each upload refreshes those of all samples.
 
     Args:
         study: Study, finished or not.
@@ -177,30 +243,40 @@ def staleness_law(study: Study, group: str) -> Law | None:
         that `histogram` shows by default, after the start; None where another law
         holds, none is known, or the start of a run was not over.
 
+    Raises:
+        ValueError: There is no such group.
+        StudyError: The study is a timeline of which statistics alone were kept.
+
     Source: VAFL, equation 3 (V-07).
     """
+    table = binned(study, group)
     of_group = [run for run in study.manifest["runs"] if run["label"] == group]
-    table = joined(study, "staleness")
-    table = table.loc[table["group"] == group]
-    table = table.loc[table["quantity"] == default_quantity(table)]
+    quantity = default_quantity(table)
+    table = table.loc[table["quantity"] == quantity]
     steady = set(table.loc[~table["start"], "run"])
-    if not steady or steady != set(table["run"]) or not _is_memoryless(of_group[0]):
+    if not steady or steady != set(table["run"]):
         return None
-    rates = np.ones(table["client"].nunique())
-    if default_quantity(table) == "contribution":
-        law: Any = exponential_staleness_law(rates, 0)
-    elif facts.of(of_group[0], "refreshes_all"):
-        law = embedding_age_law(float(embedding_refresh(rates / rates.sum())[0]))
-    else:
+    rates = _rates(of_group[0])
+    if rates is None or not rates.size:
         return None
-    ages = np.arange(law.support()[0], law.ppf(1 - BEYOND) + 1)
-    return lambda client: (ages, law.pmf(ages))
+    if quantity != "contribution" and not facts.of(of_group[0], "refreshes_all"):
+        return None
+
+    def law(client: int) -> tuple[np.ndarray, np.ndarray]:
+        if quantity == "contribution":
+            own = exponential_staleness_law(rates, client - 1)
+        else:
+            own = embedding_age_law(float(activation_from_rates(rates)[client - 1]))
+        ages = np.arange(own.support()[0], own.ppf(1 - BEYOND) + 1)
+        return ages, own.pmf(ages)
+
+    return law
 
 
 def stale_groups(study: Study) -> set[str]:
     """Returns the groups in which anything was stale, unlike in synchronous rounds."""
     found = set()
-    for group, table in joined(study, "staleness").groupby("group"):
+    for group, table in binned(study).groupby("group"):
         own = table.loc[table["quantity"] == default_quantity(table)]
         if (own["high"] > 1).any():
             found.add(str(group))
@@ -242,33 +318,16 @@ def quantile(frame: pd.DataFrame, part: float) -> float:
     return low + float(np.ceil(missing / count * (high - low))) - 1
 
 
-def _is_memoryless(entry: dict[str, Any]) -> bool:
-    """Says whether clients do nothing but compute, for times of one exponential law."""
-    decisive = {
-        k: v for k, v in entry.get("scenario", {}).items() if k not in NO_MATTER
-    }
-    others = dict(decisive.pop("clients", None) or {})
-    compute = others.pop("compute", None) or {}
-    others.pop("number", None)
-    if others.get("compute_per") == "job":
-        del others["compute_per"]
-    scale = compute.get("scale", 1)
-    return (
-        "memoryless" in (facts.of(entry, "closed_forms") or ())
-        and others.get("compute_by") is None
-        and compute.get("law") == "expon"
-        and isinstance(scale, int | float)
-        and _is_nothing([compute.get("loc"), compute.get("shift")])
-        and _is_nothing([*others.values(), *decisive.values()])
-    )
-
-
-def _is_nothing(entry: Any) -> bool:
-    """Says whether an entry of a scenario is left out, or zero, or holds only such."""
-    inner = entry.values() if isinstance(entry, dict) else entry
-    if isinstance(entry, dict | list | tuple):
-        return all(_is_nothing(part) for part in inner)
-    return entry is None or entry == 0
+def _rates(entry: dict[str, Any]) -> np.ndarray | None:
+    """Returns the clients' rates, where they only compute, for exponential times."""
+    known = facts.of(entry, "closed_forms") or ()
+    scenario = entry.get("scenario")
+    if "memoryless" not in known or not scenario or entry.get("overhead_s"):
+        return None
+    try:
+        return ScenarioWorld(scenario, entry["num_clients"], {}).rates()
+    except ValueError:  # they do more, or their times have another law
+        return None
 
 
 def _summed(table: pd.DataFrame, quantity: str) -> pd.DataFrame:

@@ -182,11 +182,12 @@ def fits() -> str:
     from stalesim.simulator.config.catalogue import parts
     from stalesim.simulator.config.parts import tag
 
-    protocols = [tag(part) for part in parts("protocols")]
+    protocols = {tag(part): {tag(part), part.like} for part in parts("protocols")}
     lines = [f"| algorithm | data | {' | '.join(protocols)} |"]
     lines += ["| --- " * (2 + len(protocols)) + "|"]
     for part in parts("algorithms"):
-        fit = ("yes" if name in part.protocols else "" for name in protocols)
+        fits = (names & {*part.protocols} for names in protocols.values())
+        fit = ("yes" if each else "" for each in fits)
         lines.append(f"| `{tag(part)}` | {part.family} | {' | '.join(fit)} |")
     return "\n".join(lines)
 

@@ -164,10 +164,10 @@ class Metric(NamedPart):
         takes: `OUTPUTS`: the function gets outputs and targets of the test rows, both
             with an axis of rows first; a single output of a row has no axis. `MODEL`:
             it gets the problem, the model and the outputs, of our own models of shape
-            `[C, N_test]`; of `Models.ALL_WORKERS` the problem and the models, with the
-            axis of workers first; of `Models.PERTURBED` the problem, the model, the
-            noise and its key; of `Models.TRIGGERED` the problem, the model and the
-            pattern.
+            `[C, N_test]`; of `Models.ALL_WORKERS` the problem, the models, with the
+            axis of workers first, and the average model; of `Models.PERTURBED` the
+            problem, the model, the noise and its key; of `Models.TRIGGERED` the
+            problem, the model and the pattern.
         label: Label in figures, to which the unit is added; by default from the name.
         unit: Unit of the column; empty if there is none, `OF_LOSS` if it is the loss's.
         higher_is_better: Whether learning raises the metric, or lowers it.

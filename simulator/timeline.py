@@ -41,6 +41,7 @@ class Effect(NamedTuple):
         mixes_all: Whether it mixes the models of all workers and names none.
         one_way: Whether a model goes from its second worker to its first, by way of a
             register.
+        fails: Whether it is of a job of which nothing comes.
     """
 
     commits: Any = False
@@ -50,6 +51,7 @@ class Effect(NamedTuple):
     pairs: Any = False
     mixes_all: Any = False
     one_way: Any = False
+    fails: Any = False
 
 
 class Kind(IntEnum):
@@ -66,6 +68,9 @@ class Kind(IntEnum):
     """Nothing: fills a batch's shorter runs."""
     SEND = 6, Effect(samples=False, first_sender=1, one_way=True)
     MERGE = 7, Effect(samples=False, first_sender=2, one_way=True)
+    READ = 8, Effect(samples=False, first_sender=1, fails=True)
+    """A job of which nothing comes, whose client has got the model: for algorithms that
+    remember what clients have."""
 
     def __new__(cls, value: int, effect: Effect) -> "Kind":
         """Returns the member of a number, with its effect."""
@@ -78,11 +83,12 @@ _EFFECTS = Effect(*map(np.array, zip(*(kind.effect for kind in Kind), strict=Tru
 """Column of each property, by the number of a kind."""
 KINDS = tuple(kind.name for kind in Kind)
 """Names of the kinds, by their numbers, as tables have them."""
-COMMITS, PAIRS = (
+COMMITS, PAIRS, FAILS = (
     [kind.name for kind in Kind if getattr(kind.effect, name)]
-    for name in ("commits", "pairs")
+    for name in ("commits", "pairs", "fails")
 )
-"""Names of the kinds of rows that make a version, and of those that average pairs."""
+"""Names of the kinds of rows that make a version, of those that average pairs, and of
+those of jobs of which nothing comes."""
 
 
 def effects(kind: Int[np.ndarray, " T"]) -> Effect:

@@ -12,7 +12,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
 from .. import clients, staleness
-from ..frames import Study, groups, joined, runs
+from ..frames import Study, groups, runs
 from . import facets, layout, style
 from .names import plain
 
@@ -64,10 +64,9 @@ def staleness_histogram(
             state; drawn over the bars, which then leave out the start of each run.
 
     Raises:
-        ValueError: Nothing was measured in such a group.
+        ValueError: There is no such group, or nothing was measured in it.
     """
-    table = joined(study, "staleness")
-    table = table[table["group"] == group]
+    table = staleness.binned(study, group)
     if table.empty:
         raise ValueError(f"the study has no staleness of a group {group!r}")
     embeddings = (table["quantity"] == "embedding").any()

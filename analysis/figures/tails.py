@@ -10,7 +10,7 @@ from matplotlib.ticker import StrMethodFormatter
 
 from ...simulator.trace import StudyError
 from ..clients import GROUP, groups
-from ..frames import Study, joined
+from ..frames import Study, check_groups, joined
 from ..frames import groups as groups_of_runs
 from ..staleness import histogram, stale_groups
 from . import facets, layout, style
@@ -49,8 +49,10 @@ def staleness_tails(
             panels need.
 
     Raises:
+        ValueError: There is no such group.
         StudyError: Nothing was stale in any of the groups.
     """
+    check_groups(study, *(among or ()))
     known, stale = list(among or groups_of_runs(study)), stale_groups(study)
     shown = [group for group in known if group in stale]
     if not shown:

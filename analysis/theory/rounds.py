@@ -11,6 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Float, Int
 
+from ...simulator.config.expressions import SLACK
+
 Numbers = int | float | Sequence[int | float] | np.ndarray
 
 TAIL = 1e-17
@@ -66,7 +68,9 @@ class Lattice(NamedTuple):
         return self.shift + self.scale * np.arange(low, high + 1)
 
     def _steps(self, x: Numbers) -> Float[np.ndarray, "..."]:
-        return np.floor((np.asarray(x) - self.shift) / self.scale)
+        steps = (np.asarray(x) - self.shift) / self.scale
+        # The quotient of one of its values may be rounded to below a whole number.
+        return np.floor(steps + SLACK * np.maximum(1, np.abs(steps)))
 
 
 def expected_order_statistic(

@@ -14,14 +14,14 @@ import numpy as np
 from jaxtyping import Float
 
 from .. import theory
-from ..theory import queues
-from .laws import (
+from ..laws import (
     InfiniteMeanError,
     ScenarioWorld,
     column,
     distinct,
     laws,
 )
+from ..theory import queues
 
 LINKS = ("upload", "download")
 BEYOND = 1e-6

@@ -106,7 +106,12 @@ class View:
         return found
 
     def entry(self, group: str) -> dict[str, Any]:
-        """Returns the manifest's entry of the first run of a group."""
+        """Returns the manifest's entry of the first run of a group.
+
+        Raises:
+            ValueError: There is no such group.
+        """
+        frames.check_groups(self.study, group)
         return next(run for run in self.manifest["runs"] if run["label"] == group)
 
     def who(self, group: str) -> pd.DataFrame:

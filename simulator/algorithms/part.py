@@ -85,6 +85,8 @@ class Algorithm(Part):
     """Whether the objective may be that of transfer learning."""
     pushes: ClassVar[bool] = False
     """Whether models are shared out as in push-sum, which directed graphs need."""
+    remembers_reads: ClassVar[bool] = False
+    """Whether it remembers what each client has got, also of jobs that fail."""
     divided: ClassVar[bool] = False
     """Whether its kernel is `base.Divided`, so that rows may be executed in waves."""
     asks: ClassVar[tuple[str, ...]] = ("metrics",)

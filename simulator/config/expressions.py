@@ -15,6 +15,10 @@ from typing import Any
 
 from .errors import ScenarioError
 
+SLACK = 1e-12
+"""Part of a number, at least of 1: more than some products and quotients of floats
+lose. `12 * 84 / 120 / 0.7` is 12, and 12.000000000000002 as floats, of which the next
+whole number is 13."""
 Number = Fraction | float
 
 LARGEST = 10**30
@@ -233,3 +237,25 @@ def _bounded(value: Any) -> Number:
 
 def _exact(value: int | float) -> Fraction:
     return Fraction(repr(value)) if isinstance(value, float) else Fraction(value)
+
+
+def up(value: float) -> int:
+    """Returns the least integer that is no less than a number, but for rounding.
+
+    It may be a little below the number.
+    """
+    near = round(value)
+    return near if _is_near(value, near) else math.ceil(value)
+
+
+def down(value: float) -> int:
+    """Returns the largest integer that is no more than a number, but for rounding.
+
+    It may be a little above the number.
+    """
+    near = round(value)
+    return near if _is_near(value, near) else math.floor(value)
+
+
+def _is_near(value: float, near: int) -> bool:
+    return abs(value - near) <= SLACK * max(1.0, abs(value))

@@ -6,7 +6,8 @@ from typing import Any, NamedTuple, get_args, get_origin
 from pydantic import BaseModel, ValidationError
 
 from .base import LocatedError, Rule
-from .catalogue import KINDS, AnyName, AnyPart
+from .catalogue import AnyName, AnyPart
+from .errors import UserError
 from .plugins import IMPORTED
 from .text import nearest, one_line, shown, suggestion
 
@@ -88,7 +89,7 @@ def mistakes(
         return missing and len(path) == 1, place, missing
 
     return [
-        Mistake(path, one_line(_message(path, groups[path], tree, root)))
+        Mistake(path, one_line(_message(path, groups, tree, root)))
         for path in sorted(groups, key=order)
     ]
 
@@ -147,9 +148,12 @@ def _strangers(path: Path, groups: Mapping[Path, list[Any]]) -> list[Path]:
 
 
 def _message(
-    path: Path, details: list[Any], tree: Mapping[str, Any], root: type[BaseModel]
+    path: Path,
+    groups: Mapping[Path, list[Any]],
+    tree: Mapping[str, Any],
+    root: type[BaseModel],
 ) -> str:
-    key = ".".join(map(str, path))
+    key, details = ".".join(map(str, path)), groups[path]
     detail = _telling(details)
     if detail is None:
         says = _says_at(path, tree, root)
@@ -161,7 +165,7 @@ def _message(
         return f"{key} must be {rule}, got {shown(details[0]['input'])}; {remedy}"
     kind, value, context = detail["type"], detail["input"], detail.get("ctx", {})
     if kind == "extra_forbidden":
-        return _stranger(path, tree, root)
+        return _stranger(path, groups, tree, root)
     if kind == "missing":
         return f"{key} is missing; add it{_hint(path, tree, root)}"
     if kind == "union_tag_not_found":
@@ -170,13 +174,15 @@ def _message(
         got = context["tag"]
         known = _kinds(path[:-1], tree, root)
         remedy = suggestion(got, known)
-        if nearest(got, known) is None and _has_own(path[:-1]):
+        if nearest(got, known) is None and _has_own(path[:-1], tree, root):
             remedy += f", and yours after {IMPORTED}"
         return f"{key} must be a known one, got {shown(got)}; {remedy}"
     if kind == "literal_error":
         words = [str(word) for word in _words_at(path, tree, root)]
         near = nearest(value, words)
         remedy = "take one of them" if near is None else f"did you mean {near!r}?"
+        if near is None and _has_own(path, tree, root):
+            remedy += f", or yours after {IMPORTED}"
         return f"{key} must be one of {', '.join(words)}, got {shown(value)}; {remedy}"
     if kind == "value_error":
         return _of_validator(path, detail)
@@ -223,18 +229,55 @@ def _of_validator(path: Path, detail: Any) -> str:
     return f"{key}{joint}{said}" if key else said
 
 
-def _stranger(path: Path, tree: Mapping[str, Any], root: type[BaseModel]) -> str:
+def _stranger(
+    path: Path,
+    groups: Mapping[Path, list[Any]],
+    tree: Mapping[str, Any],
+    root: type[BaseModel],
+) -> str:
     key, name = ".".join(map(str, path)), str(path[-1])
     chosen, possible = _models_at(path[:-1], tree, root)
     known = {field for model in chosen for field in model.model_fields}
     owners = [_name(m) for m in possible if name in m.model_fields and m not in chosen]
     if owners and len(chosen) == 1 and nearest(name, known) is None:
         tag = _tag(chosen[0])
+        owners = [one for one in owners if _mends(path, tag, one, groups, tree, root)]
+        choice = f", or choose {tag} {' or '.join(owners)}, which has it"
         return (
-            f"{key} is not a key of {tag} {_name(chosen[0])!r}; remove it, or choose "
-            f"{tag} {' or '.join(owners)}, which has it"
+            f"{key} is not a key of {tag} {_name(chosen[0])!r}; remove it"
+            f"{choice if owners else ''}"
         )
     return f"{key} is not a known key; {suggestion(name, known)}"
+
+
+def _mends(
+    path: Path,
+    tag: str,
+    name: str,
+    groups: Mapping[Path, list[Any]],
+    tree: Mapping[str, Any],
+    root: type[BaseModel],
+) -> bool:
+    """Says whether another kind in its place leaves other mistakes alone."""
+    changed = _replaced(tree, (*path[:-1], tag), name)
+    try:
+        root.model_validate(changed)
+    except ValidationError as error:
+        details = error.errors(include_url=False)
+        return {_path(detail, changed) for detail in details} <= {*groups} - {path}
+    except UserError:
+        return False
+    return True
+
+
+def _replaced(tree: Any, path: Path, value: Any) -> Any:
+    """Returns a copy of a tree with another value at a path."""
+    if not path:
+        return value
+    key, *rest = path
+    made = list(tree) if isinstance(key, int) else dict(tree)
+    made[key] = _replaced(made[key], tuple(rest), value) if rest else value
+    return made
 
 
 def _hint(path: Path, tree: Mapping[str, Any], root: type[BaseModel]) -> str:
@@ -281,10 +324,23 @@ def _kinds(path: Path, tree: Mapping[str, Any], root: type[BaseModel]) -> list[s
     return [_name(m) for m in _models_at(path, tree, root)[1] if _tag(m) == "kind"]
 
 
-def _has_own(path: Path) -> bool:
-    """Says whether users may add kinds of their own to the entry at a path."""
-    key = str(path[-1]) if path else ""
-    return key in KINDS or f"{key}s" in KINDS
+def _has_own(path: Path, tree: Mapping[str, Any], root: type[BaseModel]) -> bool:
+    """Says whether users may add kinds or names of their own to the entry at a path."""
+    while path and isinstance(path[-1], int):
+        path = path[:-1]
+    if not path:
+        return False
+    models = _models_at(path[:-1], tree, root)[0]
+    fields = (model.model_fields.get(str(path[-1])) for model in models)
+    found = [(field.annotation, field.metadata) for field in fields if field]
+    return _is_extensible(found)
+
+
+def _is_extensible(annotation: Any) -> bool:
+    """Says whether all parts or records of a kind stand somewhere in an annotation."""
+    listed = isinstance(annotation, tuple | list)
+    inner = annotation if listed else get_args(annotation)
+    return isinstance(annotation, AnyPart | AnyName) or any(map(_is_extensible, inner))
 
 
 def _tag(model: type[BaseModel]) -> str:

@@ -5,13 +5,13 @@ and a limit counts rows of the chosen ones. The data set's own `split_seed` deci
 of it, the same for every run unless it follows the replicate.
 """
 
-import math
 from typing import Any
 
 import numpy as np
 from jaxtyping import Float, Float64, Int, Shaped
 
 from ..config.errors import ScenarioError
+from ..config.expressions import up
 from .base import DIVISION, ORDER, Dataset, Field, Grouping, features_type, generator
 from .classes import Samples, select
 from .parts import Data
@@ -39,7 +39,7 @@ def divide(
     """
     unique, group = np.unique(groups, return_inverse=True)
     # The tolerance keeps 0.1 * 30 = 3.0000000000000004 from becoming four rows.
-    num_test = math.ceil(config.test_fraction * unique.size - 1e-9)
+    num_test = up(config.test_fraction * unique.size)
     if num_test >= unique.size:
         raise ScenarioError(
             f"problem.data.test_fraction must leave some of the {unique.size} {what} "

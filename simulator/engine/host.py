@@ -17,7 +17,7 @@ from ..algorithms.base import Divided, Event, Info
 from ..algorithms.client_work import Work
 from ..config.errors import ScenarioError
 from ..learning.own_work import OwnWork
-from ..timeline import NO_WORKER
+from ..timeline import NO_WORKER, effects
 from .execute import Carry, Program, checked, row_of, settled
 
 
@@ -94,13 +94,13 @@ class Host(Program):
         Raises:
             ScenarioError: As `OwnWork.make`.
         """
-        losses = np.zeros(len(read), read.dtype)
+        losses, works = np.zeros(len(read), read.dtype), effects(event.kind).samples
         messages = np.zeros_like(read)
         found: list[dict[str, float]] = []
         for place, (worker, job) in enumerate(
             zip(event.worker, event.job, strict=True)
         ):
-            if worker == NO_WORKER:
+            if worker == NO_WORKER or not works:
                 continue
             samples: Any = event.samples[place if len(event.samples) > 1 else 0]
             message, info = self._work.make(

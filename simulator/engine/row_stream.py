@@ -3,12 +3,12 @@
 from collections import deque
 from collections.abc import Iterator
 from fractions import Fraction
-from math import ceil
 from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Int
 
+from ..config.expressions import up
 from ..scenario.amounts import check_evaluations
 from ..setup import RunSetup
 from ..timeline import (
@@ -223,7 +223,7 @@ class RowStream:
             counts, goal = commits, in_commits * self._next_point
         else:
             epochs = (every.epochs or 1) * self._next_point
-            goal = ceil(epochs * self._timeline.workload.contributions_per_epoch)
+            goal = up(epochs * self._timeline.workload.contributions_per_epoch)
             counts = contributions
         row = int(np.searchsorted(counts, goal, side="left")) + 1
         return (row, float(rows.time[row - 1])) if row <= size else None

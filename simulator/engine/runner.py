@@ -225,7 +225,8 @@ class Runner:
                 [np.arange(p.at, p.at + p.piece.rows.time.size) for p in pieces]
             )
             worker = np.concatenate([p.piece.rows.worker for p in pieces])
-            there = worker != NO_WORKER
+            kinds = np.concatenate([p.piece.rows.kind for p in pieces])
+            there = (worker != NO_WORKER) & effects(kinds).contributes[:, None]
             values = {
                 name.removeprefix(ANSWER): np.asarray(column)[at][there]
                 for name, column in buffer.infos.items()

@@ -186,6 +186,8 @@ class Optimal(_OfPure):
 class Rdp(Accountant):
     """Renyi differential privacy, at dp-accounting's default orders.
 
+    At each order a drawn release costs at most what all samples cost.
+
     Source: Mironov (2017); for `Pure`, the divergence of randomised response (Table
     II); sampled Gaussians by Mironov, Talwar and Zhang (2019, Poisson) and Wang, Balle
     and Kasiviswanathan (2019, uniform); to epsilon by Canonne, Kamath and Steinke
@@ -241,7 +243,7 @@ class Gdp(Accountant):
     """Gaussian differential privacy, of which `gdp` holds the formulas.
 
     Exact at sampling ratio 1. Below it is a central-limit value that can lie under the
-    true epsilon, and `formal` says so.
+    true epsilon, and `formal` says so; or the value at ratio 1 where that is smaller.
 
     Source: Dong, Roth and Su (2019), Corollaries 2.13, 3.3 and 5.4.
     """

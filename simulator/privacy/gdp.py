@@ -10,9 +10,10 @@ gdp_poisson    p^2 (e^(1/z^2) - 1): every sample joins with probability p
 gdp_linear     p^2 / z^2: the paper's rule, which under-noises
 =============  =================================================================
 
-At sampling ratio p = 1 every form is 1 / z^2, the exact composition of Gaussians. Below
-1 the first two are central-limit approximations (they can lie below the exact level)
-and the third is the limit of both for large z.
+At sampling ratio p = 1 every form is 1 / z^2, the exact composition of Gaussians, which
+bounds every ratio. Below 1 the first two are central-limit approximations (they can lie
+below the exact level), or 1 / z^2 where that is smaller, and the third is the limit of
+both for large z.
 
 Source: Dong, Roth and Su, Gaussian Differential Privacy (2019), sections 2, 3 and 5;
 VAFL, Theorem 6, with the constants of V-18 and V-19.
@@ -93,7 +94,7 @@ def increments(
         if form == "gdp_linear" or sampling_ratio == 1:
             return np.asarray(np.square(sampling_ratio * x))
         unit = _uniform(x) if form == "gdp_uniform" else scipy.special.expm1(x * x)
-        return np.asarray(sampling_ratio**2 * unit)
+        return np.asarray(np.minimum(sampling_ratio**2 * unit, np.square(x)))
 
 
 def level(multipliers: Numbers, sampling_ratio: float, form: Form) -> float:
@@ -144,10 +145,11 @@ def noise_multiplier(
     ratio = mu / (sampling_ratio * math.sqrt(releases))
     if form == "gdp_linear" or sampling_ratio == 1 or ratio < np.finfo(float).eps / 4:
         return 1 / ratio
+    whole = math.sqrt(releases) / mu
     target = 2 * math.log(ratio)
     highest = math.sqrt(np.logaddexp(0, target))
     if form == "gdp_poisson":
-        return 1 / highest
+        return min(1 / highest, whole)
     # expm1(x^2) <= unit <= 2 expm1(x^2), so Poisson's inverses bracket the root.
     lowest = math.sqrt(np.logaddexp(0, target - math.log(2)))
     x = _root(
@@ -155,7 +157,7 @@ def noise_multiplier(
         lowest * (1 - 1e-12),
         highest * (1 + 1e-12),
     )
-    return 1 / x
+    return min(1 / x, whole)
 
 
 def delta_at(mu: float, epsilon: float) -> float:

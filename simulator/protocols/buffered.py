@@ -1,12 +1,12 @@
 """Buffered: contributions gather in the server's buffer and are applied together."""
 
-from math import ceil
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
 from ..config.base import LocatedError, younger
 from ..config.catalogue import AnyPart
+from ..config.expressions import up
 from ..recorders.recorder import Recorder
 from ..world.answers import Asking
 from ..world.cycle import Cycle
@@ -154,7 +154,7 @@ class Buffered(Protocol):
             cycle.again(client)
 
         def end_window(length: float) -> None:
-            left = max(ceil(env.now / length) * length - env.now, 0)
+            left = max(up(env.now / length) * length - env.now, 0)
             world.call_last(left, lambda _: recorder.commit(env.now, ()), 0)
 
         cycle = Cycle(world, read, arrive, recorder.lose)

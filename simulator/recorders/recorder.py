@@ -75,6 +75,8 @@ class Recorder:
         self._free: list[int] = []
         self._buffered: list[tuple[Any, ...]] = []
         self._held: list[tuple[Any, ...]] = []
+        self.notes_reads = False
+        """Whether a job of which nothing comes has a row, if its client got a model."""
 
     @property
     def turns(self) -> int:
@@ -225,6 +227,10 @@ class Recorder:
         self._job_times += (read_time, started, computed, sent, arrived, NEVER)
         job = self._job[worker]
         self._jobs += (worker, job, 0, read_version, NO_COMMIT, outcome, uploads)
+        if self.notes_reads and started is not NEVER:
+            self._settle()  # before the register that this job has read may be free
+            self._work += (worker, job, read_version, self._read_slot[worker])
+            self._add_row_without_version(Kind.READ, time, 1)
         self._leave(worker)
 
     def read_time(self, worker: int) -> Any:

@@ -363,10 +363,13 @@ class Scenario(BaseScenario):
             if given:
                 what = f", got {', '.join(own)}" if given is own else ""
                 name = ".".join(map(str, keys))
+                # By default fed_async has one.
+                zero = keys[-1] == "proximal"
                 raise LocatedError(
-                    f"{name} must be left out with problem.work, whose "
-                    f"function makes the gradients{what}; remove it, or do the same in "
-                    f"the function",
+                    f"{name} must be {'0' if zero else 'left out'} with problem.work, "
+                    f"whose function makes the gradients{what}; "
+                    f"{'write 0' if zero else 'remove it'}, or do the same in the "
+                    f"function",
                     keys,
                 )
 

@@ -64,8 +64,9 @@ def simulate(
 
     Runs that are in the folder already are not repeated, so that a study which was
     interrupted is continued, and one that has more replicates, variants or points than
-    before is extended. A run that fails leaves the others alone; its `stop` is then
-    `failed`, with a `stop_reason`.
+    before is extended. Objects that are handed over are known by their content: two
+    functions of equal code and equal captured values are one. A run that fails leaves
+    the others alone; its `stop` is then `failed`, with a `stop_reason`.
 
     Args:
         scenario: Scenario to simulate.

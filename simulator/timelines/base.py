@@ -5,12 +5,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
-from math import ceil, lcm, nan
+from math import lcm, nan
 from operator import itemgetter
 from typing import Any
 
 import numpy as np
 
+from ..config.expressions import up
 from ..config.stop import Stop
 from ..laws.base import Population
 from ..protocols.base import Cadence, Protocol
@@ -163,7 +164,7 @@ class RunTimeline(ABC):
         """
         stop, cadence = self.stop, self.cadence
         each = self.workload.contributions_per_epoch
-        epochs = ceil(stop.epochs * each) if stop.epochs else FOREVER
+        epochs = up(stop.epochs * each) if stop.epochs else FOREVER
         turns = {
             StopReason.COMMITS: stop.commits or FOREVER,
             StopReason.ROUNDS: (stop.rounds or FOREVER) * cadence.turns_per_round,

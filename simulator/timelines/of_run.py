@@ -124,6 +124,7 @@ def set_up(run: Run) -> RunSetup:
     if scenario.computes_flops:
         workload = replace(workload, flops=learned.numerics.work.clients)
     batch = sampler.batch if algorithm.uploads_batch else None
+    notes_reads = algorithm.remembers_reads
     simulated = _kind(protocol)(
         clients=None if protocol.pooled else scenario.clients,
         protocol=protocol,
@@ -137,13 +138,15 @@ def set_up(run: Run) -> RunSetup:
         server=scenario.server,
         quota=_quota(scenario, shape, shared),
         work=_work(scenario, shared, sampler),
+        notes_reads=notes_reads,
         player=scenario.player,
         answer_log=_answer_log(scenario),
         job_steps=None if scenario.replays else _job_steps(scenario, sampler.steps),
     )
     played: RunTimeline = simulated
     if scenario.timeline is not None and scenario.timeline.replay is not None:
-        played = replayed(simulated, scenario.timeline, run)
+        recording = scenario.timeline
+        played = replayed(simulated, recording, run, notes_reads=notes_reads)
     if played.job_steps is not None:
         sampler = _of_own_steps(scenario, counts, sampler, played.job_steps)
         # An epoch is of samples, and how many a job will have is not known.

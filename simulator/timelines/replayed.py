@@ -21,6 +21,7 @@ from ..scenario.setting import Recording
 from ..scenario.study import Run
 from ..storage import files
 from ..timeline import (
+    FAILS,
     NO_COMMIT,
     NO_WORKER,
     Chunk,
@@ -209,13 +210,16 @@ class RecordedTimeline(RunTimeline):
         return rows, _under_way(jobs, over, commits), reason
 
 
-def replayed(planned: RunTimeline, config: Recording, run: Run) -> RecordedTimeline:
+def replayed(
+    planned: RunTimeline, config: Recording, run: Run, *, notes_reads: bool = False
+) -> RecordedTimeline:
     """Returns the recorded timeline of a run.
 
     Args:
         planned: Timeline that would be simulated otherwise.
         config: Place of the recording.
         run: Run of a study.
+        notes_reads: Whether jobs of which nothing comes need rows.
 
     Raises:
         ScenarioError: the recording holds no such run, or does not fit the scenario.
@@ -235,6 +239,8 @@ def replayed(planned: RunTimeline, config: Recording, run: Run) -> RecordedTimel
                 f"timeline.replay must fit the scenario, whose {what} are {wanted}, "
                 f"but {config.replay} was recorded with {recorded}; change one of them"
             )
+    if notes_reads:
+        _check_reads(study, entry, config.replay)
     # After the end of a recording nothing is known: a scenario that would continue by
     # another rule ends there, and says so.
     stop, outlasted = planned.stop, False
@@ -254,6 +260,26 @@ def replayed(planned: RunTimeline, config: Recording, run: Run) -> RecordedTimel
         entry=entry,
         outlasted=outlasted,
     )
+
+
+def _check_reads(study: Study, entry: dict[str, Any], folder: str) -> None:
+    """Refuses recordings that do not say where clients of failed jobs got a model."""
+    number = int(entry["run"])
+    kinds = study.arrow("rows", number)["kind"].to_pylist()
+    jobs = study.arrow("jobs", number)
+    ends, starts = (jobs[name].to_pylist() for name in ("outcome", "begun_time"))
+    failed = {o.name for o in Outcome} - {"APPLIED", "BUFFERED", "IN_FLIGHT"}
+    vain = sum(
+        end in failed and when is not None and np.isfinite(when)
+        for end, when in zip(ends, starts, strict=True)
+    )
+    if vain != sum(kind in FAILS for kind in kinds):
+        raise ScenarioError(
+            f"timeline.replay must have a row of every model that clients got where "
+            f"algorithm.chain has a stage of what is read, but {folder} has none of "
+            f"{vain} jobs that were not applied; simulate the timeline, or remove the "
+            f"stage"
+        )
 
 
 def _given(stop: Stop) -> dict[str, Any]:

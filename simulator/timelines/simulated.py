@@ -46,6 +46,8 @@ class SimulatedTimeline(RunTimeline):
         server: Resources that all clients share.
         quota: Messages that may be sent before the run ends, if that is limited.
         work: What multiplies the computing time of a job, by its samples.
+        notes_reads: Whether jobs of which nothing comes have rows, for an algorithm
+            that remembers what clients have got.
         player: `simpy` plays every world event by event; else those in which nothing
             feeds back on who acts when are made by arrays, to the same tables.
     """
@@ -56,6 +58,7 @@ class SimulatedTimeline(RunTimeline):
     server: Server = field(default_factory=Server)
     quota: Quota | None = None
     work: DrawnWork | None = None
+    notes_reads: bool = False
     player: Literal["fastest", "simpy"] = "fastest"
 
     def _digest(self) -> str:
@@ -73,6 +76,8 @@ class SimulatedTimeline(RunTimeline):
             parts["quota"] = self.quota.digested
         if self.work is not None:
             parts["work"] = self.work.digest
+        if self.notes_reads:
+            parts["reads"] = "noted"
         if self.answer_log is not None:
             parts["answers"] = self.answer_log.of
         parts["files"] = [
@@ -97,6 +102,8 @@ class SimulatedTimeline(RunTimeline):
     @cached_property
     def feedback(self) -> str:
         """Why SimPy plays it, mostly what feeds back on who acts when; or nothing."""
+        if self.notes_reads:
+            return "a memory of what clients have got"
         return feedback(
             self.protocol,
             self.clients,
@@ -198,6 +205,7 @@ class SimulatedTimeline(RunTimeline):
         """
         protocol, world = self.protocol, self._new_world()
         recorder = protocol.recorder(world, self.width, self._batch, self.num_samples)
+        recorder.notes_reads = self.notes_reads
         world.job_of = recorder.current_job
         world.staleness_of = recorder.staleness
         self._limit_time(world)

@@ -2,11 +2,12 @@
 
 from bisect import bisect_right
 from collections.abc import Sequence
-from math import ceil, inf
+from math import inf
 
 import numpy as np
 
 from ..config.errors import DataError
+from ..config.expressions import SLACK, up
 from ..laws.base import Population
 from ..laws.parameters import ClientValues
 from ..storage import files, table
@@ -42,16 +43,17 @@ class PowerTable:
             work: Seconds that it would take at a power of 1.
         """
         passed, left, time = 0.0, work, start
+        slack = SLACK * work  # what ends with its interval must not wait for the next
         if work <= 0:
             return 0.0
         if self._period is not None:
             # Some work of the last turn is left: it may end before a time of power 0.
-            time, turns = start % self._period, ceil(work / self._whole) - 1
+            time, turns = start % self._period, up(work / self._whole) - 1
             passed, left = turns * self._period, work - turns * self._whole
         at = bisect_right(self._times, time) - 1
         while True:
             value, rest = self._values[at], self._ends[at] - time
-            if value > 0 and value * rest >= left:
+            if value > 0 and value * rest >= left - slack:
                 return passed + left / value
             passed, left = passed + rest, left - value * rest
             at = (at + 1) % len(self._times)

@@ -91,10 +91,14 @@ def flad_steps(losses: dict[int, float], client: int, least: int, most: int) -> 
     """FLAD (2024), with losses for scores: local steps of one client, not rounded."""
     mean = sum(losses.values()) / len(losses) if losses else 0.0
     behind = [loss for loss in losses.values() if loss >= mean]
-    if client not in losses or len(set(behind)) < 2:
+    if client not in losses:
+        return most
+    if losses[client] < min(behind):  # stands in
+        return least
+    if len(set(behind)) < 2:
         return most
     share = (max(behind) - losses[client]) / (max(behind) - min(behind))
-    return most - (most - least) * min(share, 1)
+    return most - (most - least) * share
 
 
 def flad(

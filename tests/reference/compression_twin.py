@@ -3,12 +3,13 @@
 Two clients of different speeds and slow links; one server, asynchronous or in rounds.
 Written from QSGD (2017, section 3.1), Sparsified SGD with Memory (2018, Algorithm 1),
 Error Feedback Fixes SignSGD (2019, Algorithm 1), PowerSGD (2019, Algorithms 1 and 2),
-EF21 (2021, Algorithm 2) and EF21-BC, not from the program.
+EF21 (2021, Algorithm 2) and EF21-BC, not from the program. What a client sends too late
+is rejected: it takes its memory of that message back, and has the model that it got.
 """
 
 import heapq
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import floor, log2
 from typing import Any
 
@@ -73,6 +74,8 @@ class Client:
     up: Side
     down: Side
     message: Any = None
+    version: int = 0
+    before: Any = None
     errors: tuple[float, float] = (0.0, 0.0)
 
 
@@ -84,11 +87,13 @@ class Found:
         times: Seconds.
         models: Models after them.
         errors: Means over a commit's clients of |C(x) - x|^2 / |x|^2, down and up.
+        rejected: Contributions that were rejected.
     """
 
     times: list[float] = field(default_factory=list)
     models: list[np.ndarray] = field(default_factory=list)
     errors: list[np.ndarray] = field(default_factory=list)
+    rejected: int = 0
 
 
 def bits(compressor: Compressor | None, m: int, n: int) -> int:
@@ -159,8 +164,17 @@ def compressed(
     return made.reshape(x.shape)
 
 
-def played(method: Method, world: World, protocol: str, commits: int) -> Found:
-    """Plays the loop until some commits are made."""
+def played(
+    method: Method,
+    world: World,
+    protocol: str,
+    commits: int,
+    bound: float = float("inf"),
+) -> Found:
+    """Plays the loop until some commits are made.
+
+    Contributions that are staler than a bound, in commits, are rejected.
+    """
     m, n = world.start.shape
     size, found, x = m * n, Found(), world.start.copy()
     down_s, up_s = (
@@ -174,6 +188,7 @@ def played(method: Method, world: World, protocol: str, commits: int) -> Found:
     def work(i: int) -> float:
         """Takes a client from its read to its upload; returns how long that takes."""
         client = clients[i]
+        client.version, client.before = len(found.times), replace(client.up)
         up, down, job = client.up, client.down, client.up.jobs
         at, error_down = x, 0.0
         if method.down is not None:
@@ -226,7 +241,11 @@ def played(method: Method, world: World, protocol: str, commits: int) -> Found:
     heapq.heapify(arrivals)
     while len(found.times) < commits:
         time, i = heapq.heappop(arrivals)
-        commit(time, [i])
+        if len(found.times) - clients[i].version > bound:
+            clients[i].up = replace(clients[i].before, jobs=clients[i].up.jobs)
+            found.rejected += 1
+        else:
+            commit(time, [i])
         heapq.heappush(arrivals, (time + work(i), i))
     return found
 

@@ -302,6 +302,15 @@ def start(w0: np.ndarray, num_workers: int) -> np.ndarray:
     return np.tile(np.asarray(w0, dtype=np.float64), (num_workers, 1))
 
 
+def consensus_of(pushed: Pushed) -> np.ndarray:
+    """(1/K) sum_k |z_k - theta|^2 [R] from theta, the mean of the numerators x.
+
+    Source: Assran et al. (2019), whose theorems bound it.
+    """
+    theta = pushed.x.mean(axis=1, keepdims=True)
+    return ((pushed.z - theta) ** 2).sum(axis=2).mean(axis=1)
+
+
 def summary(history: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """theta [U, d] and (1/K) sum_k |w_k - theta|^2 [U] of models [U, K, d]."""
     theta = history.mean(axis=1)

@@ -134,7 +134,7 @@ def test_flad_gives_fewer_steps_where_clients_are_asked_one_by_one(
             expected.append(math.floor(chosen))
     assert found == expected
     assert len(found) > 60
-    assert len({*found}) >= 4
+    assert len({*found}) >= 3  # least, most, and between
 
 
 def by_staleness(size: int, stale: list[int], *_: Any) -> int:

@@ -1,12 +1,17 @@
 """Compressed messages in either direction against a twin with its own loop."""
 
+from pathlib import Path
 from typing import Any
 
 import jax
 import numpy as np
 import pytest
 
+from stalesim.simulator.config.errors import ScenarioError
 from stalesim.simulator.keys import key_of
+from stalesim.simulator.scenario.setting import WorldScenario
+from stalesim.simulator.timeline import Kind, Outcome
+from stalesim.simulator.timelines.saved import record
 from tests.reference import compression_twin as twin
 from tests.reference.compression_twin import Method
 from tests.runs import execute, prepared
@@ -103,6 +108,11 @@ def world(run: Any) -> twin.World:
     )
 
 
+def codes(memory: Any, table: str, name: str) -> np.ndarray:
+    """Returns a column of words as numbers, of the only run."""
+    return np.concatenate([piece[name].codes for piece in memory.tables[table]])
+
+
 def objectives(run: Any, models: list[np.ndarray]) -> np.ndarray:
     x, y = np.asarray(run.problem.x, float), np.asarray(run.problem.y)
     found = []
@@ -146,6 +156,47 @@ def test_times_models_and_errors_are_those_of_the_twin(
         np.testing.assert_allclose(errors, down, rtol=1e-5, atol=1e-12)
 
 
+@pytest.mark.parametrize("mode", ["compiled", "stepwise"])
+@pytest.mark.parametrize(
+    "case",
+    [
+        "top_k, both",
+        pytest.param("signs down", marks=pytest.mark.slow),
+        pytest.param("low_rank, both", marks=pytest.mark.slow),
+        pytest.param("qsgd, both", marks=pytest.mark.slow),
+    ],
+)
+def test_a_client_whose_job_is_rejected_has_the_model_that_it_got(
+    case: str, mode: str
+) -> None:
+    method, bound, commits = METHODS[case], 1, 60
+    changed = tree(method, "asynchronous")
+    changed["protocol"]["staleness_bound"] = bound
+    changed["stop"]["commits"], changed["engine"]["mode"] = commits, mode
+    with jax.enable_x64(True):
+        run = prepared(changed, seed=SEED)
+        memory, _ = execute([run])
+        found = twin.played(method, world(run), "asynchronous", commits, bound)
+    outcomes = codes(memory, "jobs", "outcome")
+    assert found.rejected >= 3
+    assert (outcomes == Outcome.REJECTED).sum() == found.rejected
+    kinds = codes(memory, "commits", "kind")
+    applied = kinds == Kind.COMMIT
+    assert (kinds == Kind.READ).sum() == found.rejected
+    np.testing.assert_allclose(
+        memory.column("commits", "time")[applied], found.times, rtol=1e-12
+    )
+    wanted = objectives(run, [world(run).start, *found.models])
+    np.testing.assert_allclose(
+        memory.column("evaluations", "objective"), wanted, rtol=1e-9
+    )
+    down, up = np.array(found.errors).T
+    for name, errors in (("broadcast_error", down), ("compression_error", up)):
+        own = memory.column("commits", name)
+        np.testing.assert_allclose(own[applied], errors, rtol=1e-5, atol=1e-12)
+    assert np.isnan(memory.column("commits", "loss")[~applied]).all()
+
+
 @pytest.mark.parametrize("case", ["top_k, ef21", "signs down"])
 def test_bytes_are_in_jobs_and_take_their_time(case: str) -> None:
     method = METHODS[case]
@@ -187,3 +238,59 @@ def test_models_of_which_clients_step_are_those_that_they_got() -> None:
     np.testing.assert_allclose(
         memory.column("evaluations", "objective"), wanted, rtol=1e-9
     )
+
+
+STOPS: dict[str, dict[str, Any]] = {
+    "rejected": {"protocol": {"kind": "asynchronous", "staleness_bound": 1}},
+    "stopped": {
+        "protocol": {"kind": "asynchronous", "staleness_bound": 1, "beyond": "stop"}
+    },
+    "a round's": {"protocol": {"kind": "synchronous", "wait_for": 1, "late": "stop"}},
+    "lost": {"clients": {"loss": {"chance": 0.4, "timeout": 1, "retries": 0}}},
+    "crashed": {
+        "clients": {
+            "crashes": {
+                "after": {"law": "expon", "scale": 9},
+                "down": {"law": "constant", "value": 2},
+            }
+        }
+    },
+}
+
+
+@pytest.mark.parametrize("case", STOPS)
+def test_a_memory_moves_where_a_model_had_arrived(case: str) -> None:
+    """Each job of which nothing comes has a row, if its client has got the model."""
+    changed = tree(METHODS["top_k, both"], "asynchronous")
+    for key, value in STOPS[case].items():
+        changed[key] = value if key == "protocol" else changed[key] | value
+    changed["stop"]["commits"] = 60
+    memory, _ = execute([prepared(changed, seed=SEED)])
+    outcomes = codes(memory, "jobs", "outcome")
+    vain = ~np.isin(outcomes, (Outcome.APPLIED, Outcome.BUFFERED, Outcome.IN_FLIGHT))
+    got = vain & np.isfinite(memory.column("jobs", "begun_time"))
+    reads = codes(memory, "commits", "kind") == Kind.READ
+    assert reads.sum() == got.sum() > 0
+    mine = memory.column("commits", "client")[reads]
+    assert sorted(mine) == sorted(memory.column("jobs", "client")[got])
+    assert np.isfinite(memory.column("commits", "broadcast_error")[reads]).all()
+
+
+def test_a_recording_without_such_rows_is_refused(tmp_path: Path) -> None:
+    changed = tree(METHODS["top_k, both"], "asynchronous")
+    changed["stop"]["commits"] = 60
+    own = {key: changed[key] for key in ("clients", "stop")}
+    for bound, words in ((None, ""), (1, r"but .* has none of \d+ jobs")):
+        protocol = {"kind": "asynchronous", "staleness_bound": bound}
+        number = {"clients": own["clients"] | {"number": 2}}
+        name = {"name": f"bound-{bound}", "protocol": protocol}
+        world = WorldScenario.model_validate(own | number | name)
+        folder = tmp_path / f"{bound}"
+        record(world, folder)
+        changed["protocol"] = protocol
+        changed["timeline"] = {"replay": str(folder)}
+        if not words:
+            execute([prepared(changed, seed=SEED)])
+            continue
+        with pytest.raises(ScenarioError, match=words):
+            prepared(changed, seed=SEED)

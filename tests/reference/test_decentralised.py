@@ -3,6 +3,7 @@
 from itertools import product
 from typing import Any
 
+import jax
 import numpy as np
 import pytest
 
@@ -188,7 +189,7 @@ def test_neighbours_are_d_psgd(
     else:  # doubly stochastic shares: y stays 1
         every = [mixing] * len(rounds)
         pushed = twin.stochastic_gradient_push(begun, every, rounds, *method_of(plan))
-        models, consensus = pushed.z, twin.summary(pushed.z)[1]
+        models, consensus = pushed.z, twin.consensus_of(pushed)
     (found,) = ran([plan])
     assert_agree(found, models[-1], last_of_rounds(rows, consensus))
 
@@ -206,8 +207,12 @@ def test_sgp_agrees_with_the_twin(graph: str, world: str) -> None:
     args = world_of(plan)[0], mixing, rounds, *method_of(plan)
     expected = twin.stochastic_gradient_push(*args)
     (found,) = ran([plan])
-    consensus = twin.summary(expected.z)[1]
+    consensus = twin.consensus_of(expected)
     assert_agree(found, expected.x[-1], last_of_rounds(rows, consensus))
+    with jax.enable_x64(True):
+        names = ("consensus_distance",)
+        evaluated = plan.kernel.evaluate(plan.problem, found.state, names)
+    np.testing.assert_allclose(evaluated["consensus_distance"], consensus[-1], 1e-9)
     np.testing.assert_allclose(found.state.shares, expected.y[-1], 1e-12)
     np.testing.assert_allclose(flat(found.state.registers), expected.z[-1], *NEAR)
     assert (np.ptp(expected.y[-1]) > 0.1) == (graph == "arcs")

@@ -8,13 +8,15 @@ bound every difference, unless a comment says otherwise.
 from dataclasses import replace
 from functools import cache
 from math import prod, sqrt
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import scipy.stats
 
-from stalesim.analysis import theory
+import stalesim
+from stalesim.analysis import staleness, theory
 from stalesim.simulator.laws.constant import Constant
 from stalesim.simulator.laws.distributions import Scipy
 from stalesim.simulator.protocols import (
@@ -478,3 +480,43 @@ def test_stragglers_average_out_over_the_steps_of_a_round(steps: int) -> None:
     expected = (theory.expected_maximum([scipy.stats.gamma(steps)], [16]) + 1) / steps
     assert expected == pytest.approx({10: 1.734, 100: 1.194}[steps], abs=1e-3)
     agrees(np.diff(rows.time, prepend=0) / steps, expected)
+
+
+@pytest.mark.slow
+def test_staleness_of_clients_whose_rates_differ_follows_their_laws(
+    tmp_path: Path,
+) -> None:
+    """As the figure of each client draws them: cumulative shares at all bins.
+
+    A client's jobs have independent staleness: each commit is anybody's by the same
+    chances, whatever was before. By the inequality of Dvoretzky, Kiefer and Wolfowitz
+    (with Massart's constant) a share is off by more than d with a chance of
+    2 exp(-2 n d^2) at most: 1e-6 of all five clients together.
+    """
+    tree = {
+        "name": "unequal",
+        "problem": {
+            "data": {"kind": "digits", "limit": 100},
+            "partition": {"kind": "iid", "clients": 5},
+        },
+        "clients": {"compute": {"law": "expon", "scale": "1/m"}},
+        "protocol": {"kind": "asynchronous"},
+        "algorithm": {"kind": "sgd", "step_size": 0.01, "batch": 1},
+        "stop": {"commits": 30_000},
+        "evaluate": {"every": {"commits": 10_000}},
+    }
+    study = stalesim.simulate(tree, tmp_path / "unequal")
+    (group,) = {run["label"] for run in study.manifest["runs"]}
+    law = staleness.staleness_law(study, group)
+    assert law is not None
+    for client in range(1, 6):
+        found = staleness.histogram(study, group, client, steady=True)
+        ages, chances = law(client)
+        count = found["count"].sum()
+        assert count > 1_000 * client
+        shares = found["count"].cumsum() / count
+        below = [chances[ages < high].sum() for high in found["high"]]
+        bound = np.sqrt(np.log(2 * 5 / 1e-6) / (2 * count))
+        assert np.abs(shares - below).max() < bound
+        equal = [1 - 0.8**high for high in found["high"]]  # as if all had one rate
+        assert (np.abs(shares - equal).max() > bound) == (client != 3)

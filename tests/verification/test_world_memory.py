@@ -15,7 +15,7 @@ from pydantic import TypeAdapter, ValidationError
 from scipy.special import ndtri
 
 from stalesim.analysis import theory
-from stalesim.analysis.timelines.laws import laws
+from stalesim.analysis.laws import laws
 from stalesim.simulator.config.base import LocatedError
 from stalesim.simulator.config.errors import ScenarioError
 from stalesim.simulator.config.stop import Stop

@@ -262,6 +262,9 @@ class DecentralisedSgd(Probeable):
         if state.spread is None:
             return state, change.info
         distance = state.spread.total / self.num_workers
+        if state.shares is not None:
+            apart = state.spread.centre - self.read_out(state)
+            distance += jnp.vdot(apart, apart)
         return state, {**change.info, DISTANCE: distance}
 
     def refreshed(self, state: DecentralisedState) -> DecentralisedState:
@@ -290,7 +293,8 @@ class DecentralisedSgd(Probeable):
         }
         found = problem.evaluate(self.read_out(state), of[Models.READ_OUT])
         for name in of[Models.ALL_WORKERS]:
-            found[name] = metric(name).function()(problem, self._held(state))
+            compute = metric(name).function()
+            found[name] = compute(problem, self._held(state), self.read_out(state))
         if each := of[Models.EACH_WORKER]:
             found |= jax.lax.map(
                 lambda model: problem.evaluate(model, each), self._held(state)
@@ -538,11 +542,17 @@ def _kept(
 
 
 def consensus_distance(
-    problem: HorizontalProblem, models: Float[Array, "K ..."]
+    problem: HorizontalProblem,
+    models: Float[Array, "K ..."],
+    average: Float[Array, "..."],
 ) -> Float[Array, ""]:
-    """Returns the mean squared distance of workers' models from their mean."""
+    """Returns the mean squared distance of workers' models from the average model.
+
+    In push-sum that is the mean of the numerators, and not of the models.
+    """
     del problem
-    return _exact(models).total / len(models)
+    apart = models - average[None]
+    return jnp.vdot(apart, apart) / len(models)
 
 
 def _exact(held: Float[Array, "K ..."]) -> Spread:

@@ -5,6 +5,6 @@ from ...metrics import Metric, Models
 CONSENSUS_DISTANCE = Metric(
     "consensus_distance",
     "stalesim.simulator.algorithms.decentralised.kernel:consensus_distance",
-    meaning="mean squared distance of workers' models from their mean",
+    meaning="mean squared distance of workers' models from the average model",
     models=Models.ALL_WORKERS,
 )

@@ -86,6 +86,7 @@ class Augmentation(Config):
 
 
 class _Merging(Decentralised):
+    protocols: ClassVar[tuple[str, ...]] = ("gossip", "push_gossip")
     merge: Literal["mean", "age", "replace", "cached"] = "mean"
     """How two models merge: their mean; or by weights in proportion to their ages, the
     steps that have gone into them, and then both have the age of the older one; or

@@ -6,6 +6,7 @@ Source: Li, Yang, Ren and Zhao, eq. 10-12, 15 and 16, Algorithm 1, Table II.
 import math
 from typing import NamedTuple
 
+from ...config.expressions import up
 from .part import Asgd, Audp, Csgd, EdgeCloud, Mapa
 
 FOREVER = 2**31 - 1
@@ -69,7 +70,7 @@ def stages(config: EdgeCloud, batch: int, num_clients: int, size: int) -> list[S
         divisor = max(8 * total / (longest * reduced**2), 1.0)
         smooth = config.smoothness
         length = 4 * divisor**2 * smooth * longest**2 * config.gap / total
-        last = min(last + max(1, math.ceil(length)), FOREVER)
+        last = min(last + max(1, up(length)), FOREVER)
         curvature = 2 * divisor * smooth * longest
         found.append(Stage(last, sensitivity, curvature, 0.0, 0.0))
         if config.stage_rule == "theta":

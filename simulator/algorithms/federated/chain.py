@@ -290,6 +290,11 @@ class Chained(Algorithm):
         raise NotImplementedError
 
     @property
+    def remembers_reads(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """Whether some stage is of what is read."""
+        return any(isinstance(stage, ReadPart) for stage in self.stages)
+
+    @property
     def local_rule(self) -> StepSize:
         """Step size of the clients' own steps."""
         return self.step_size

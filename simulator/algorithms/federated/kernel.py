@@ -5,6 +5,7 @@ contributions applied one by one (`aggregation.AtOnce`) and nothing optional.
 """
 
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -14,6 +15,7 @@ from jaxtyping import Array, Float, Key
 
 from ...learning.horizontal import HorizontalProblem
 from ...metrics import Models, metric
+from ...timeline import NO_WORKER, Kind
 from .. import client_work
 from ..base import ANSWER, Divided, Event, Info, Probeable, norm
 from ..client_work import Work
@@ -21,6 +23,7 @@ from ..optimizers import rule as optimizing
 from ..step_rules import Schedule, Steps
 from . import joint
 from .stages import (
+    BROADCAST_ERROR,
     ChainStage,
     ClientJob,
     Contributions,
@@ -237,13 +240,31 @@ class Chain(Divided, Probeable):
         message = arrived.message  # as the server gets it
         arrived, received = _through(self.received, row, arrived, state.received)
         weights, server, made = self.server(row, arrived, state.server)
-        clients = optimizing.written(state.clients, event.worker, sent.clients)
+        first, worked, fails = len(self.reads), event.worker, event.kind == Kind.READ
+        if self.reads:  # of a job of which nothing comes the client has got the model
+            worked = jnp.where(fails, NO_WORKER, worked)
+            before = state.attacks, state.received, state.weighing, state.server
+            weights, (attacks, received, counts, server) = jax.tree.map(
+                partial(jnp.where, fails),
+                (state.weights, before),
+                (weights, (attacks, received, counts, server)),
+            )
+        clients = (
+            *optimizing.written(
+                state.clients[:first], event.worker, sent.clients[:first]
+            ),
+            *optimizing.written(state.clients[first:], worked, sent.clients[first:]),
+        )
         after = clients, attacks, received, counts, server
         info = _measured(event, arrived, sent) | arrived.info | made
         if "losses" in self.asks:
             info[f"{ANSWER}losses"] = sent.loss
         if "norms" in self.asks:
             info[f"{ANSWER}norms"] = jax.vmap(norm)(message)
+        if self.reads:
+            got = {name: info[name] for name in info if name == BROADCAST_ERROR}
+            nothing = {k: jnp.where(fails, jnp.nan, v) for k, v in info.items()}
+            info = nothing | got
         return ChainState(weights, state.registers, state.key, *after), info
 
     def evaluate(

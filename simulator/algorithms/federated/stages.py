@@ -31,6 +31,9 @@ from .. import client_work
 from ..base import Event, Info
 from .chain import StagePart
 
+BROADCAST_ERROR = "broadcast_error"
+"""Diagnostic of what is read, which a job has of which nothing comes as well."""
+
 
 class ClientJob(NamedTuple):
     """What a client works on.

@@ -1,6 +1,5 @@
 """A text as a data set: blocks of its characters, and the character after each."""
 
-import math
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal
 
@@ -10,6 +9,7 @@ from pydantic import Field
 
 from ...config.base import FilePath
 from ...config.errors import DataError, ScenarioError
+from ...config.expressions import up
 from ...storage import files, limits
 from ...storage.published import Published
 from .. import names
@@ -55,7 +55,7 @@ class Text(TokenRows):
         name, text = (NAME, shipped()) if self.path is None else _own(self.path)
         tokens, num_tokens = numbered(text)
         # The tolerance keeps 0.1 * 30 = 3.0000000000000004 from becoming four.
-        num_test = math.ceil(self.test_fraction * tokens.size - 1e-9)
+        num_test = up(self.test_fraction * tokens.size)
         parts = tokens[: tokens.size - num_test], tokens[tokens.size - num_test :]
         shorter = min(part.size for part in parts)
         if shorter <= self.block:

@@ -1,11 +1,12 @@
 """A deadline at a quantile of recent responses."""
 
 from collections import deque
-from math import ceil, inf
+from math import inf
 from typing import Annotated, Literal
 
 from pydantic import Field
 
+from ...config.expressions import up
 from .base import Deadline, Watch
 
 
@@ -40,7 +41,7 @@ class _Recent(Watch):
         found = sorted(self._responses)
         if not found:
             return None
-        quantile = found[ceil(self._config.share * len(found)) - 1]
+        quantile = found[up(self._config.share * len(found)) - 1]
         return None if quantile == inf else self._config.factor * quantile
 
     def arrived(self, seconds: float) -> None:

@@ -34,7 +34,6 @@ class PushGossip(Protocol):
     """
 
     kind: Literal["push_gossip"] = "push_gossip"
-    like: ClassVar[str] = "gossip"
     has_server: ClassVar[bool] = False
     averages: ClassVar[bool] = True
     own_registers: ClassVar[bool] = True

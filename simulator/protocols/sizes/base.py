@@ -1,11 +1,12 @@
 """What a rule of the buffer's size knows of a run, and what it decides."""
 
 from abc import ABC, abstractmethod
-from math import ceil, isfinite
+from math import isfinite
 from typing import Annotated, Any
 
 from pydantic import Field
 
+from ...config.expressions import up
 from ...world.answers import Answers, Asking
 
 Count = Annotated[int, Field(ge=1)]
@@ -61,5 +62,5 @@ class BufferSize(Asking):
         """Returns the size that is wanted, rounded up, within its bounds."""
         if wanted != wanted:
             return size
-        whole = ceil(wanted) if isfinite(wanted) else self.most
+        whole = up(wanted) if isfinite(wanted) else self.most
         return min(max(whole, self.least), self.most)

@@ -1,4 +1,8 @@
-"""What a run of samples comes to: staleness, speed, waste, and bias of lengths."""
+"""What a run of samples comes to: staleness, speed, waste, and bias of lengths.
+
+Staleness and seconds per step leave out the start of a run. Shares and mean lengths are
+of the whole run, as its costs are.
+"""
 
 from math import inf
 from typing import NamedTuple
@@ -12,7 +16,7 @@ from .options import RolloutOptions
 from .record import NO_STEP, Rollouts, SampleOutcome
 
 START = 0.2
-"""Fraction of the steps that is the start of a run, and not measured."""
+"""Fraction of the steps that is the start of a run."""
 GROUPS = 20_000
 """Groups by whose lengths a law is known where it has no closed form."""
 QUANTILES = (0.5, 0.9, 0.99)
@@ -84,7 +88,7 @@ def _exempt(world: RolloutOptions) -> str:
 
 
 def measured(world: RolloutOptions, seed: int, found: Rollouts) -> dict[str, float]:
-    """Returns what a run comes to, after its start.
+    """Returns what a run comes to.
 
     Args:
         world: Options of the world.
@@ -103,7 +107,7 @@ def measured(world: RolloutOptions, seed: int, found: Rollouts) -> dict[str, flo
 def measures(
     found: Rollouts, slots: int, each: int, drawn: Float[np.ndarray, " n"]
 ) -> dict[str, float]:
-    """Returns what a record comes to, after its start.
+    """Returns what a record comes to.
 
     Args:
         found: The record.

@@ -1,11 +1,12 @@
 """Which arrivals are applied, and when a buffer is, one after the other."""
 
 from bisect import bisect_right
-from math import ceil, inf
+from math import inf
 
 import numpy as np
 from jaxtyping import Bool
 
+from ...config.expressions import up
 from .events import START, Events
 from .job_arrays import JobArrays
 from .registers import LATER
@@ -65,7 +66,7 @@ def window_ends(
             if place == len(arrivals):
                 break
             now = arrivals[place]
-            window = now + max(ceil(now / length) * length - now, 0)
+            window = now + max(up(now / length) * length - now, 0)
         if window > until:
             break
         ended.append(window)

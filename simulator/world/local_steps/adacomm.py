@@ -1,12 +1,13 @@
 """AdaComm: fewer local steps as the objective falls."""
 
 from fractions import Fraction
-from math import ceil, sqrt
+from math import sqrt
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from pydantic import Field
 
 from ...config.errors import ScenarioError
+from ...config.expressions import up
 from ...timeline import JobSteps
 from .base import LocalStepsRule
 
@@ -84,9 +85,9 @@ class _Falling:
 
     def _change(self, number: int) -> None:
         share = min(self._objective() / self._first, 1.0)
-        tau = ceil(sqrt(share) * self._steps.most) if share >= 0 else self._tau
+        tau = up(sqrt(share) * self._steps.most) if share >= 0 else self._tau
         if tau >= self._tau:
-            tau = ceil(self._config.factor * self._tau)
+            tau = up(self._config.factor * self._tau)
         self._tau = max(tau, 1)
         self._steps.change(self._tau)
         self._plan(number + 1)

@@ -6,6 +6,7 @@ import numpy as np
 from jaxtyping import Float, Int
 from pydantic import Field
 
+from ...config.expressions import SLACK
 from .base import Choose, Preference, PreferringPool
 
 
@@ -50,7 +51,8 @@ class Flad(Preference):
             if not free.size:
                 return []
             known = losses[np.isfinite(losses)]
-            mean = known.mean() if known.size else -np.inf
+            # The mean of equal losses may be rounded to above all of them.
+            mean = min(known.mean(), known.max()) if known.size else -np.inf
             mine = np.nan_to_num(losses[free], nan=np.inf)
             order = np.argsort(-mine, kind="stable")
             there = max(int((mine >= mean).sum()), 1)
@@ -71,9 +73,11 @@ class Flad(Preference):
     ) -> Int[np.ndarray, " N"]:
         """Returns the local steps of clients who are selected, by who is behind."""
         assert self.least_steps is not None
-        if behind.size < 2 or behind.max() == behind.min():
+        if not behind.size:
             return np.full(losses.size, most)
-        share = (behind.max() - losses) / (behind.max() - behind.min())
+        width = behind.max() - behind.min()
+        # One who stands in is below the least of those who are behind.
+        share = (behind.max() - losses) / width if width else losses < behind.min()
         fewer = (most - min(self.least_steps, most)) * np.minimum(share, 1)
-        steps = np.floor(most - fewer)
+        steps = np.floor(most - fewer + SLACK)
         return np.where(np.isfinite(losses), steps, most).astype(int)

@@ -7,6 +7,7 @@ import numpy as np
 from jaxtyping import Float, Int
 from pydantic import Field
 
+from ...config.expressions import down
 from .base import Choose, Preference, PreferringPool
 
 Share = Annotated[float, Field(ge=0, le=1)]
@@ -100,7 +101,7 @@ class _Choosing:
     def _utilities(self, tried: Int[np.ndarray, " N"]) -> Float[np.ndarray, " N"]:
         config, answers = self._config, self._pool.answers
         worth = self._pool.samples[tried] * answers.losses[tried]
-        place = min(int(worth.size * config.clip), worth.size - 1)
+        place = min(down(worth.size * config.clip), worth.size - 1)
         clip, low = np.sort(worth)[place], 0.999 * worth.min()
         found = (np.minimum(worth, clip) - low) / max(worth.max() - low, SMALLEST)
         found += np.sqrt(0.1 * log(self._choices) / self._given[tried])

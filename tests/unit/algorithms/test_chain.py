@@ -337,7 +337,7 @@ BAD = {
         "{kind: local_work, clip_bound: 1}, " + REST,
         (
             ".0.clip_bound is not a key of kind 'local_work'; remove it, or choose "
-            "kind clipped_work or clip, which has it"
+            "kind clipped_work, which has it"
         ),
     ),
     "noise of unknown sensitivity": (

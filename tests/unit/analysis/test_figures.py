@@ -225,7 +225,7 @@ def _told(quantity: str = "embedding", **changes: Any) -> Fake:
     if tree["algorithm"]["kind"] == "vafl":
         facts |= Vafl(**tree["algorithm"], step_size=0.1, batch=2).described()
     for run in study.manifest["runs"]:
-        run |= {"scenario": tree, "facts": facts}
+        run |= {"scenario": tree, "facts": facts, "num_clients": 4}
     return study
 
 
@@ -239,6 +239,34 @@ def test_staleness_law_of_exponential_clients(quantity: str, first: int) -> None
     assert 1 - chances.sum() < 1e-6
 
 
+GROUPS = {
+    "fast": {"number": 1, "compute": {"law": "expon", "scale": 0.25}},
+    "slow": {"number": 3, "compute": {"law": "expon", "scale": "1/m"}},
+}
+
+
+@pytest.mark.parametrize(("quantity", "first"), [("embedding", 1), ("contribution", 0)])
+@pytest.mark.parametrize(
+    ("clients", "rates"),
+    [
+        ({"compute": {"law": "expon", "scale": [1, 2, 4, 8]}}, [8, 4, 2, 1]),
+        ({"compute": {"law": "expon", "scale": "1/m"}}, [1, 2, 3, 4]),
+        ({"groups": GROUPS}, [4, 1, 2, 3]),
+    ],
+)
+def test_staleness_laws_of_exponential_clients_that_differ(
+    clients: Any, rates: list[int], quantity: str, first: int
+) -> None:
+    law = staleness.staleness_law(_told(quantity, clients=clients), "async")
+    assert law is not None
+    for client, rate in enumerate(rates, start=1):
+        ages, chances = law(client)
+        p = rate / sum(rates)
+        np.testing.assert_allclose(chances, p * (1 - p) ** (ages - first))
+        assert ages[0] == first
+        assert 1 - chances.sum() < 1e-6
+
+
 @pytest.mark.parametrize(
     "changes",
     [
@@ -246,8 +274,8 @@ def test_staleness_law_of_exponential_clients(quantity: str, first: int) -> None
         {"protocol": {"kind": "asynchronous", "staleness_bound": 5}},
         {"clients": None},
         {"clients": {"compute": {"law": "poisson", "mu": 2}}},
-        {"clients": {"compute": {"law": "expon", "scale": [1, 2, 3, 4]}}},
-        {"clients": {"compute": {"law": "expon", "scale": "m"}}},
+        {"clients": {"compute": {"law": "expon", "scale": {"law": "expon"}}}},
+        {"clients": EXPONENTIAL["clients"] | {"power": {"path": "power.csv"}}},
         {"clients": {"compute": {"law": "expon", "shift": 0.1}}},
         {"clients": EXPONENTIAL["clients"] | {"idle": {"law": "expon"}}},
         {"clients": EXPONENTIAL["clients"] | {"upload": {"latency": {"law": "expon"}}}},
@@ -264,7 +292,8 @@ def test_staleness_law_where_more_is_set_to_nothing() -> None:
     clients = EXPONENTIAL["clients"] | {"number": 4, "compute_per": "job", "join": 0}
     study = _told(clients=clients, server={"service": None})
     assert staleness.staleness_law(study, "async") is not None
-    assert staleness.staleness_law(study, "unknown") is None
+    with pytest.raises(ValueError, match="no group 'unknown'; known are async"):
+        staleness.staleness_law(study, "unknown")
     # The start of one of the runs was not over, so that it has no steady state.
     table = study.tables["staleness"]
     study.tables["staleness"] = table.assign(start=table["run"] == 2)

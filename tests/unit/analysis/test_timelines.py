@@ -12,9 +12,9 @@ from matplotlib.figure import Figure
 
 from stalesim.analysis import frames, timelines
 from stalesim.analysis.figures import gantt
+from stalesim.analysis.laws import laws
 from stalesim.analysis.theory import gossip
 from stalesim.analysis.timelines import chrome, comparison, drawing
-from stalesim.analysis.timelines.laws import laws
 from stalesim.analysis.timelines.start import end_of_start
 from stalesim.analysis.timelines.theory import closed_forms
 from stalesim.analysis.timelines.view import view

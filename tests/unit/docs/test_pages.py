@@ -157,6 +157,49 @@ def test_every_column_command_and_closed_form_is_listed() -> None:
     assert "VAFL, equation 3 and Assumption 5; V-07." in theory
 
 
+LIKE: dict[str, dict[str, Any]] = {
+    "push_gossip": {"protocol": {"kind": "push_gossip"}},
+    "spanning_tree": {
+        "protocol": {
+            "kind": "spanning_tree",
+            "graph": {"kind": "ring"},
+            "harmonic_mean": 1,
+        }
+    },
+}
+
+
+@pytest.mark.parametrize("protocol", sorted(LIKE))
+def test_what_fits_a_protocol_that_is_like_another_is_accepted(protocol: str) -> None:
+    head, _, *rows = (
+        [cell.strip(" `") for cell in line.strip("|").split("|")]
+        for line in pages.GENERATED["fits"]().splitlines()
+    )
+    said = {row[0]: row[head.index(protocol)] == "yes" for row in rows}
+    assert any(said.values())
+    for algorithm in ("sgd", "malenia", "psgd", "adp2sgd", "sgp"):
+        tree: dict[str, Any] = {
+            "name": "fits",
+            "problem": {
+                "data": {"kind": "digits"},
+                "partition": {"kind": "iid", "clients": 4},
+            },
+            "clients": {"compute": {"law": "expon"}},
+            "algorithm": {"kind": algorithm, "step_size": 0.1, "batch": 4},
+            "stop": {"commits": 5},
+            "evaluate": {"every": {"commits": 1}},
+        } | LIKE[protocol]
+        if protocol == "push_gossip":
+            tree["clients"]["idle"] = {"law": "constant", "value": 1}
+        if algorithm == "adp2sgd":
+            tree["algorithm"]["noise"] = {"sigma": 1}
+        expected = nullcontext()
+        if not said[algorithm]:
+            expected = pytest.raises(ValueError, match=r"protocol\.kind must be one of")
+        with expected:
+            Scenario.model_validate(tree)
+
+
 def test_links_to_files_that_are_no_pages_become_their_names() -> None:
     text = "see [notes](../notebooks/a.ipynb#x) and [b](b.md)"
     found = pages.on_page_markdown(text, page_of("fedbcd.md"))

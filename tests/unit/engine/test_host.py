@@ -277,7 +277,7 @@ def test_a_run_whose_loss_is_lost_on_the_way_has_diverged() -> None:
         ),
         (
             {"algorithm": {"kind": "fed_async", **STEP, "local_steps": 2}},
-            "algorithm.proximal must be left out with problem.work",
+            "algorithm.proximal must be 0 with problem.work",
         ),
         (
             {"algorithm": chained({"kind": "label_flip", "share": 0.2})},

@@ -239,6 +239,78 @@ def test_uniform_sampling_is_the_librarys() -> None:
     assert found < _epsilon(Rdp, (300, Gaussian(2.0)))
 
 
+def _of_all_rows(multiplier: float, count: int) -> float:
+    """Plain Gaussian noise by Mironov's alpha / (2 z^2), and CKS's conversion."""
+    orders = np.concatenate(
+        [np.arange(11, 110) / 10, np.arange(11, 64), 2.0 ** np.arange(6, 11)]
+    )
+    found = count * orders / (2 * multiplier**2) + np.log1p(-1 / orders)
+    return float((found - np.log(DELTA * orders) / (orders - 1)).min())
+
+
+@pytest.mark.parametrize(("multiplier", "count"), [(3.0, 25), (6.0, 1_000)])
+def test_no_share_costs_more_than_all_rows(multiplier: float, count: int) -> None:
+    import dp_accounting as dpa
+
+    whole = _of_all_rows(multiplier, count)
+    # orders other than the library's may find a little less or more
+    assert _epsilon(Rdp, (count, Gaussian(multiplier))) == pytest.approx(
+        whole, rel=5e-3
+    )
+    shares = (4, 10, 18, 22, 30, 35, 36)
+    found = [_epsilon(Rdp, (count, Gaussian(multiplier, rows / 36))) for rows in shares]
+    assert found == sorted(found)
+    assert max(found) == found[-2] == found[-1] <= whole * 1.005
+    for rows, epsilon in zip(shares[:2], found[:2], strict=True):
+        event = dpa.SampledWithoutReplacementDpEvent(
+            36, rows, dpa.GaussianDpEvent(multiplier)
+        )
+        theirs = dpa.rdp.RdpAccountant(
+            neighboring_relation=dpa.NeighboringRelation.REPLACE_ONE
+        ).compose(event, count)
+        assert epsilon == pytest.approx(theirs.get_epsilon(DELTA), rel=1e-9)
+
+
+@pytest.mark.parametrize("kind", [Rdp, Pld, Gdp], ids=lambda kind: kind.NAME)
+@pytest.mark.parametrize("sampling", ["uniform", "poisson"])
+@pytest.mark.parametrize("share", [0.05, 0.6, 0.97])
+def test_a_draw_never_costs_more_than_none(
+    kind: type[Accountant], sampling: Any, share: float
+) -> None:
+    if kind is Pld and sampling == "uniform":
+        return  # it has no distribution
+    for multiplier, count in ((0.7, 1), (3.0, 25)):
+        whole = _epsilon(kind, (count, Gaussian(multiplier)))
+        drawn = _epsilon(kind, (count, Gaussian(multiplier, share, sampling)))
+        assert drawn <= whole + 1e-9
+
+
+@of_pure
+@pytest.mark.parametrize("share", [0.05, 0.6, 0.999])
+def test_a_draw_of_laplace_noise_costs_no_more_than_none(
+    kind: type[Accountant], share: float
+) -> None:
+    whole = _epsilon(kind, (50, Laplace(0.3)))
+    drawn = _epsilon(kind, (50, Laplace(0.3, share)))
+    assert drawn <= whole + 1e-9
+    both = _epsilon(kind, (25, Laplace(0.3, share)), (25, Laplace(0.3, share / 2)))
+    assert both <= drawn + 1e-9
+
+
+def test_noise_and_budgets_of_nearly_all_rows_are_those_of_all() -> None:
+    # 35 of 36 rows, 25 messages: the draw alone asks for 5.888
+    drawn = functools.partial(Gaussian, sampling_ratio=35 / 36)
+    found = calibrate(8.0, DELTA, 25, Rdp(), drawn)
+    assert found == pytest.approx(calibrate(8.0, DELTA, 25, Rdp()), rel=2e-6)
+    assert _of_all_rows(found, 25) == pytest.approx(8, rel=5e-3)
+    budgets = [
+        releases_within(8.0, DELTA, Gaussian(3.0, rows / 36), Rdp())
+        for rows in (30, 35, 36)
+    ]
+    assert budgets == [22, 22, 22]
+    assert _of_all_rows(3.0, 22) <= 8.0 < _of_all_rows(3.0, 23)
+
+
 def test_loss_distributions_refuse_uniform_sampling() -> None:
     with pytest.raises(UserError, match=r"uniformly sampled.*use rdp"):
         Pld().release(1, Gaussian(1.0, 0.1, "uniform"))

@@ -84,7 +84,7 @@ def test_the_uniform_form_beside_them(releases: int, mu: float, uniform: float) 
 @pytest.mark.parametrize("form", SUBSAMPLED)
 @pytest.mark.parametrize("z", [0.25, 1.9999, 2.0, 2.0001, 1e9])
 def test_increments_do_not_cancel(form: gdp.Form, z: float) -> None:
-    p = 0.25
+    p = 1e-4
     assert float(gdp.increments(z, p, form)) == pytest.approx(
         p * p * _unit(z, form), rel=1e-13
     )
@@ -145,7 +145,21 @@ def test_the_linear_rule_asks_for_the_least_noise() -> None:
             gdp.noise_multiplier(float(mu), 100, 0.05, form)
             for form in ("gdp_linear", "gdp_poisson", "gdp_uniform")
         )
-        assert linear < poisson < uniform
+        whole = gdp.noise_multiplier(float(mu), 100, 1.0, "gdp_uniform")
+        assert linear < poisson <= uniform <= whole * (1 + 1e-12)
+        # of much noise, where the central limit is below the whole's exact level
+        assert poisson < uniform or uniform == pytest.approx(whole, rel=1e-12)
+
+
+@pytest.mark.parametrize("form", SUBSAMPLED)
+def test_no_draw_costs_more_than_all_rows(form: gdp.Form) -> None:
+    z = np.geomspace(0.2, 100, 60)
+    for p in (1e-4, 0.1, 0.5, 0.97):
+        found = gdp.increments(z, p, form)
+        central = np.array([p * p * _unit(one, form) for one in z])
+        np.testing.assert_allclose(found, np.minimum(central, z**-2.0), rtol=1e-12)
+    # the central limit alone asks for more than the root of 25 messages over mu
+    assert gdp.noise_multiplier(1.0, 25, 0.9999, form) == 5.0
 
 
 def test_the_uniform_form_lies_between_once_and_twice_the_poisson_form() -> None:

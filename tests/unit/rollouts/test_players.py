@@ -381,3 +381,26 @@ def test_measures_of_a_world_by_hand() -> None:
     assert told["slots_idle"] == pytest.approx(0)
     assert told["tokens_trained"] == 10 / 4
     assert math.isnan(told["seconds_per_step"]) or told["seconds_per_step"] == 3
+
+
+def test_staleness_leaves_the_start_out_and_shares_do_not() -> None:
+    """As docs/rollouts.md and a report say, by the record alone."""
+    world = made(
+        generation={"slots": 16, "group": 4, "tokens": {"law": "lognorm", "s": 1}},
+        queue={"max_age": 2, "dropped": "again"},
+        trainer={"samples": 16, "step": {"law": "constant", "value": 2}},
+        stop={"steps": 50},
+    )
+    found = play(world, 3)
+    told, samples = measured(world, 3, found), found.samples
+    trained = samples["outcome"] == SampleOutcome.TRAINED
+    late = trained & (samples["step"] > 10)
+    assert late.sum() < trained.sum()
+    age = samples["step"] - 1 - samples["start_version"]
+    assert told["staleness_mean"] == pytest.approx(age[late].mean())
+    assert told["tokens_trained"] == pytest.approx(samples["tokens"][trained].mean())
+    assert told["samples_trained"] == trained.sum()
+    ends = found.steps["end_time"]
+    assert told["seconds_per_step"] == pytest.approx((ends[-1] - ends[10]) / 39)
+    busy = (np.fmin(ends, found.end_time) - found.steps["start_time"]).sum()
+    assert told["trainer_idle"] == pytest.approx(1 - busy / found.end_time)

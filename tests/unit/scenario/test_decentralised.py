@@ -233,7 +233,7 @@ BAD: dict[str, tuple[tuple[Change, ...], str, str]] = {
     "gossip with a server": (
         (PSGD, ASYNCHRONOUS),
         "6: protocol.kind",
-        "must be one of gossip for the algorithm 'psgd', got 'asynchronous'; change",
+        "must be one of gossip, push_gossip for the algorithm 'psgd', got 'asynch",
     ),
     "a server without one": (
         (SGD,),

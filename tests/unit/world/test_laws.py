@@ -97,6 +97,17 @@ def test_every_scipy_law_can_be_drawn() -> None:
     np.testing.assert_allclose(expected, MIDDLES[::100], atol=1e-6)
 
 
+def test_no_law_of_ours_has_a_name_of_scipys() -> None:
+    """It would take the place of SciPy's law in every scenario, without a word."""
+    from stalesim.simulator.config.catalogue import parts
+
+    fields = (part.model_fields.get("law") for part in parts("laws"))
+    names = (field.default for field in fields if field is not None)
+    ours = {name for name in names if isinstance(name, str)}
+    assert ours
+    assert not {name for name in ours if hasattr(scipy.stats, name)}
+
+
 def test_parameters_differ_by_client() -> None:
     law = _law(Scipy(law="poisson", parameters={"mu": "2*m"}, scale="1/(2*M)"), 4)
     means = [_draw(law, 40_000, client).mean() for client in range(4)]

@@ -1,10 +1,14 @@
 """Who is selected where hardly anybody can be."""
 
+from types import SimpleNamespace
+from typing import Any
+
 import numpy as np
 import pytest
 
 from stalesim.simulator.streams import Streams
 from stalesim.simulator.world.clients import Selection
+from stalesim.simulator.world.preferences.flad import Flad
 from stalesim.simulator.world.selection import Pool
 
 N = 100_000
@@ -51,3 +55,32 @@ def test_everybody_is_selected_as_often_as_the_weights_say() -> None:
     share = np.arange(1, n + 1) / 10
     # Five standard deviations of a binomial share.
     assert (abs(counts / times - share) < 5 * np.sqrt(share / times)).all()
+
+
+@pytest.mark.parametrize(
+    ("losses", "free", "steps"),
+    [
+        # the mean is 0.95: the only one behind is busy
+        ([2.0, 0.5, 0.6, 0.7], [1, 2, 3], {3: 2}),
+        # so are two who are equally far behind
+        ([2.0, 2.0, 0.5, 0.6, 0.7], [2, 3, 4], {4: 2}),
+        ([2.0, 1.9, 0.6, 0.7], [2, 3], {3: 2}),
+        # who is behind alone, or as far as all, is the worst
+        ([2.0, 0.5, 0.6, 0.7], [0, 1], {0: 6}),
+        ([2.0, 2.0, 0.5, 0.6], [0, 1, 2], {0: 6, 1: 6}),
+        ([0.1, 0.1, 0.1], [0, 2], {0: 6, 2: 6}),
+        ([2.0, np.nan, 0.6, 0.7], [1, 2], {1: 6}),
+    ],
+)
+def test_flad_gives_a_stand_in_the_least_steps(
+    losses: list[float], free: list[int], steps: dict[int, int]
+) -> None:
+    given: dict[int, int] = {}
+    pool: Any = SimpleNamespace(
+        free=lambda now: free,
+        answers=SimpleNamespace(losses=np.array(losses)),
+        most_steps=6,
+        give_steps=given.update,
+    )
+    assert sorted(Flad(least_steps=2).make(pool)(9, 0.0)) == sorted(steps)
+    assert given == steps

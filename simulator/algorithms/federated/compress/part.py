@@ -102,8 +102,8 @@ class Compress(Compression, SendPart):
     `none` sends C(g). `ef` sends C(g + e) and keeps as e what that leaves of g + e, to
     be sent later. `ef21` sends C(g - h), by which client and server both move h, and h
     is what counts as sent. Memories start at zero, and know nothing of a job whose
-    message is lost or rejected. They are in gradients, so that a step size multiplies
-    old errors as it does new gradients.
+    message is lost or rejected: the client takes it back. They are in gradients, so
+    that a step size multiplies old errors as it does new gradients.
 
     Source: Seide et al., 1-Bit Stochastic Gradient Descent (2014), and Karimireddy et
     al., Error Feedback Fixes SignSGD (2019), Algorithm 1 (`ef`); Richtarik, Sokolov and
@@ -137,7 +137,9 @@ class Broadcast(Compression, ReadPart):
     The server knows what each client has, h, and sends C(x - h), by which both move h;
     the client works at h. It begins with the model's start. In rounds of all clients
     this is EF21's bidirectional form; where clients read when they like, h is a model
-    for each.
+    for each. h moves with every model that arrives at a client, also of a job that is
+    rejected, stopped or lost later. Of a job that ends before its model has arrived,
+    both sides keep h.
 
     Source: Fatkhullin et al., EF21 with Bells & Whistles (2021), EF21-BC.
     """

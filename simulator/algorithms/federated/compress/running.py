@@ -13,7 +13,7 @@ from ....models.shapes import Shapes
 from ....setup import RunSetup
 from ...base import summed
 from ...client_work import OF_SERVER, Work
-from ..stages import ChainStage, ClientJob
+from ..stages import BROADCAST_ERROR, ChainStage, ClientJob
 from .part import Broadcast, Compress, Compression, Compressor, Feedback
 
 OF_MESSAGES, OF_MODELS = OF_SERVER - 1, OF_SERVER - 2
@@ -120,7 +120,7 @@ class CompressedModels(Compressing):
         """Returns the job at the model that the client has got, and that model."""
         given = job.problem.narrowed(job.read)
         read, state, error = self.compressed(given, state, job, OF_MODELS)
-        info = job.info | {"broadcast_error": error}
+        info = job.info | {BROADCAST_ERROR: error}
         return job._replace(read=read, info=info), state
 
 

@@ -20,7 +20,8 @@ class Sparse(Compressor):
     """Common base: k of the n numbers are sent."""
 
     keep: Keep
-    """k: numbers that are sent, or below 1 their share of all, at least one number."""
+    """k: numbers that are sent, or below 1 their share of all, rounded to the nearest
+    whole number and at least 1: 0.1 of 72 is 7."""
 
     def count(self, size: int) -> int:
         """Returns k."""

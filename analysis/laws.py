@@ -11,10 +11,10 @@ import numpy as np
 from jaxtyping import Float
 from pydantic import TypeAdapter
 
-from ...simulator.config.expressions import depends_on_client, evaluate, per_client
-from ...simulator.laws import AnyLaw, Law
-from ...simulator.laws.distributions import is_discrete
-from ..theory import Lattice
+from ..simulator.config.expressions import depends_on_client, evaluate, per_client
+from ..simulator.laws import AnyLaw, Law
+from ..simulator.laws.distributions import is_discrete
+from .theory import Lattice
 
 LOSING = ("availability", "leave", "crashes", "loss", "join")
 """Entries by which a client is away, or its jobs are lost."""

@@ -1,0 +1,109 @@
+"""Staleness in Python: of studies and recorded timelines; unknown names are refused."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+import stalesim
+from stalesim.analysis import staleness, timelines
+from stalesim.simulator.cli import app
+from stalesim.simulator.config.errors import StudyError
+
+TREE = """\
+name: stale
+problem: {data: {kind: digits, limit: 100}, partition: {kind: iid, clients: 4}}
+clients:
+  groups:
+    slow: {number: 1, compute: {law: expon}}
+    fast: {number: 3, compute: {law: expon, scale: "1/(m+1)"}}
+protocol: {kind: asynchronous}
+algorithm: {kind: sgd, step_size: 0.1, batch: 4}
+stop: {commits: 120}
+evaluate: {every: {commits: 60}}
+replicates: 2
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("stale")
+    (folder / "stale.yaml").write_text(TREE, encoding="utf-8")
+    for command, name in (("run", "run"), ("timeline", "timeline")):
+        given = [
+            command,
+            str(folder / "stale.yaml"),
+            "--no-plots",
+            "-o",
+            str(folder / name),
+        ]
+        assert CliRunner().invoke(app, given).exit_code == 0
+    summary = [*given[:3], "--summary", "-o", str(folder / "summary")]
+    assert CliRunner().invoke(app, summary).exit_code == 0
+    return folder
+
+
+LOOKS: list[Callable[[Any], pd.DataFrame]] = [
+    lambda study: staleness.by_client(study, "base"),
+    lambda study: staleness.by_client_group(study),
+    lambda study: staleness.histogram(study, "base", 2)[["low", "high", "count"]],
+    lambda study: staleness.histogram(study, "base", steady=True)[["low", "count"]],
+]
+
+
+@pytest.mark.parametrize("look", LOOKS)
+def test_a_timeline_is_as_stale_as_its_study(folder: Path, look: Any) -> None:
+    study, timeline = (stalesim.load(folder / name) for name in ("run", "timeline"))
+    found = look(timeline)
+    assert len(found)
+    pd.testing.assert_frame_equal(found, look(study), check_dtype=False)
+    with pytest.raises(StudyError, match="record: summary"):
+        look(stalesim.load(folder / "summary"))
+
+
+def test_a_timeline_has_the_laws_of_its_clients(folder: Path) -> None:
+    timeline = stalesim.load(folder / "timeline")
+    law = staleness.staleness_law(timeline, "base")
+    assert law is not None
+    assert len(stalesim.staleness_histogram(timeline, "base", law).axes) == 4
+
+
+UNKNOWN: dict[str, tuple[Callable[[Any], Any], str]] = {
+    "by_client": (lambda s: staleness.by_client(s, "x"), "no group 'x'; known are"),
+    "histogram": (lambda s: staleness.histogram(s, "x"), "no group 'x'; known are"),
+    "law": (lambda s: staleness.staleness_law(s, "x"), "no group 'x'; known are"),
+    "figure": (lambda s: stalesim.staleness_histogram(s, "x"), "no group 'x'"),
+    "tails": (lambda s: stalesim.staleness_tails(s, ["x"]), "no group 'x'; known"),
+    "client": (
+        lambda s: staleness.histogram(s, "base", 5),
+        "client must be from 1 to 4 in group 'base', got 5",
+    ),
+    "quantity": (
+        lambda s: staleness.by_client_group(s, "age"),
+        "quantity must be one of contribution, embedding, got 'age'",
+    ),
+}
+OF_LEARNING: dict[str, tuple[Callable[[Any], Any], str]] = {
+    "curve": (lambda s: stalesim.mean_curve(s, "x"), "no group 'x'; known are base"),
+    "area": (lambda s: stalesim.area_under_curve(s, among=["x"]), "no group 'x'"),
+    "paired": (lambda s: stalesim.paired.against(s, "x"), "no group 'x'"),
+}
+
+
+@pytest.mark.parametrize("name", ["run", "timeline"])
+@pytest.mark.parametrize("case", [*UNKNOWN, *OF_LEARNING])
+def test_what_a_study_has_not_is_refused(folder: Path, name: str, case: str) -> None:
+    if name == "timeline" and case in OF_LEARNING:
+        return
+    look, words = (UNKNOWN | OF_LEARNING)[case]
+    with pytest.raises(ValueError, match=words):
+        look(stalesim.load(folder / name))
+
+
+def test_a_view_refuses_unknown_groups(folder: Path) -> None:
+    view = timelines.view.view(stalesim.load(folder / "timeline"))
+    with pytest.raises(ValueError, match="no group 'x'; known are base"):
+        view.entry("x")

@@ -1,0 +1,155 @@
+"""What a message advises is accepted, for every kind that it can be about."""
+
+import copy
+import re
+from typing import Any
+
+import pytest
+
+from stalesim.simulator.config.catalogue import parts
+from stalesim.simulator.config.errors import ScenarioError
+from stalesim.simulator.config.parts import tag
+from stalesim.simulator.config.plugins import IMPORTED
+from stalesim.simulator.scenario.reading import validated
+
+CHAIN = [{"kind": kind} for kind in ("local_work", "weigh", "mean", "step")]
+TREE: dict[str, Any] = {
+    "name": "advice",
+    "problem": {
+        "data": {"kind": "digits"},
+        "partition": {"kind": "iid", "clients": 4},
+    },
+    "clients": {"compute": {"law": "expon"}, "selection": {"in_flight": 2}},
+    "protocol": {"kind": "asynchronous"},
+    "algorithm": {"kind": "sgd", "step_size": 0.1, "batch": 4},
+    "stop": {"commits": 20},
+    "evaluate": {"every": {"commits": 10}},
+}
+PROTOCOLS: list[dict[str, Any]] = [
+    {"kind": "asynchronous"},
+    {"kind": "synchronous"},
+    {"kind": "buffered", "size": 3},
+    {"kind": "collect", "count": 4},
+    {"kind": "t_synchronous", "t": 2},
+    {"kind": "cyclic"},
+]
+VALUES: dict[str, Any] = {"late": "stop", "beyond": "wait", "grace": 1.0, "window": 1.0}
+"""Values of keys of protocols that are no small number."""
+ADVICE = re.compile(r"or choose (?:kind|law) ([\w ]+), which has it")
+
+
+def refusal(tree: dict[str, Any]) -> str:
+    with pytest.raises(ScenarioError) as caught:
+        validated(tree)
+    return str(caught.value)
+
+
+def changed(path: tuple[Any, ...], value: Any) -> dict[str, Any]:
+    tree = copy.deepcopy(TREE)
+    place: Any = tree
+    for key in path[:-1]:
+        place = place[key]
+    place[path[-1]] = value
+    return tree
+
+
+@pytest.mark.parametrize("selects", [True, False])
+def test_kinds_that_a_refused_key_is_sent_to_have_it(selects: bool) -> None:
+    """As the scenario stands: with the other kind alone, nothing else is refused."""
+    keys = {
+        name: {
+            str(tag(part)) for part in parts("protocols") if name in part.model_fields
+        }
+        for part in parts("protocols")
+        for name in part.model_fields
+    }
+    del keys["kind"]
+    advised = 0
+    for protocol in PROTOCOLS:
+        for key, owners in keys.items():
+            if protocol["kind"] in owners:
+                continue
+            tree = changed(("protocol",), protocol | {key: VALUES.get(key, 3)})
+            if not selects:
+                del tree["clients"]["selection"]
+            said = refusal(tree)
+            if not selects and not said.startswith("protocol."):
+                continue
+            found = ADVICE.search(said)
+            for kind in found[1].split(" or ") if found else ():
+                tree["protocol"]["kind"] = kind
+                validated(tree)
+                advised += 1
+    assert advised
+
+
+def test_a_bounded_buffer_is_not_sent_to_what_refuses_selection() -> None:
+    buffer = {"kind": "buffered", "size": 3, "staleness_bound": 10}
+    said = refusal(changed(("protocol",), buffer))
+    assert said == (
+        "protocol.staleness_bound is not a key of kind 'buffered'; remove it"
+    )
+
+
+OWN: dict[str, tuple[tuple[Any, ...], Any]] = {
+    "protocol": (("protocol", "kind"), "xyzzy"),
+    "algorithm": (("algorithm", "kind"), "xyzzy"),
+    "partition": (("problem", "partition", "kind"), "xyzzy"),
+    "data": (("problem", "data", "kind"), "xyzzy"),
+    "model": (("problem", "model"), {"kind": "xyzzy"}),
+    "slowdown": (("clients", "slowdowns"), [{"kind": "xyzzy"}]),
+    "availability": (("clients", "availability"), {"kind": "xyzzy"}),
+    "law": (("clients", "compute", "law"), "xyzzy"),
+    "stage": (
+        ("algorithm",),
+        TREE["algorithm"] | {"kind": "chained", "chain": [{"kind": "xyzzy"}, *CHAIN]},
+    ),
+    "weight": (
+        ("algorithm",),
+        {
+            "kind": "chained",
+            "step_size": 0.1,
+            "batch": 4,
+            "chain": [
+                CHAIN[0],
+                {"kind": "weigh", "weight": {"kind": "xyzzy"}},
+                *CHAIN[2:],
+            ],
+        },
+    ),
+    "compressor": (
+        ("algorithm",),
+        {
+            "kind": "chained",
+            "step_size": 0.1,
+            "batch": 4,
+            "chain": [
+                CHAIN[0],
+                {"kind": "compress", "compressor": {"kind": "xyzzy"}},
+                *CHAIN[1:],
+            ],
+        },
+    ),
+    "metric": (("evaluate", "metrics"), ["xyzzy"]),
+}
+
+
+@pytest.mark.parametrize("what", OWN)
+def test_an_unknown_part_may_be_one_s_own(what: str) -> None:
+    said = refusal(changed(*OWN[what]))
+    assert "xyzzy" in said
+    assert IMPORTED in said
+
+
+@pytest.mark.parametrize("written", [{}, {"proximal": 0.1}])
+def test_fed_async_runs_on_one_s_own_work_as_its_message_says(
+    written: dict[str, float],
+) -> None:
+    mine = {"kind": "fed_async", "step_size": 0.1, "local_steps": 5, "batch": 4}
+    tree = changed(("algorithm",), mine | written)
+    tree["problem"]["work"] = "tests.own_work:linear"
+    said = refusal(tree)
+    assert said.startswith("algorithm.proximal must be 0 with problem.work")
+    assert "; write 0, or do the same in the function" in said
+    tree["algorithm"]["proximal"] = 0
+    validated(tree)
