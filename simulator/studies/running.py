@@ -26,7 +26,7 @@ from ..scenario.tuning import refuse_untuned
 from ..storage import files, limits
 from ..trace import DISK, Disk, Study, StudyWarning, is_world, live, load
 from ..trace.disk import explained, locked, replace
-from . import executors, in_memory, notebook, planning, staged
+from . import executors, in_memory, notebook, origins, planning, staged
 from .entries import OPEN
 from .executors import Workers
 from .paths import CHECKPOINTS, DATA, LOCKS
@@ -122,6 +122,7 @@ def simulate(
         scenario_from(scenario), model, loss, server, given
     )
     refuse_untuned(scenario)
+    executors.reach(scheduler)
     path = Path(folder or tempfile.mkdtemp(prefix="stalesim-"))
     refuse_others(path)  # before a lock is put there
     progress = progress or notebook.bar(scenario.name)
@@ -383,7 +384,12 @@ def of_session(
 ) -> list[Task]:
     """Returns tasks as they may be executed in the session of a study."""
     session = folder.manifest["session"]
-    here = {"inputs": folder.inputs, "checkpoint_s": checkpoint_s, "session": session}
+    here = {
+        "inputs": folder.inputs,
+        "checkpoint_s": checkpoint_s,
+        "session": session,
+        "program": origins.programs(folder.inputs),
+    }
     return [task._replace(**here) for task in tasks]
 
 

@@ -109,6 +109,7 @@ def tune(
             wrong, or a run failed.
     """
     config = planned(scenario, over, objective, trials, variant)
+    executors.reach(scheduler)
     path = Path(folder or tempfile.mkdtemp(prefix="stalesim-"))
     workers = partial(
         executors.workers, jobs=planning.processes(jobs), scheduler=scheduler

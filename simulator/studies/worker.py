@@ -16,6 +16,7 @@ from ..trace import DISK, Disk, Writer, journal, live
 from ..trace.disk import explained, replace
 from ..trace.parts import remove_parts
 from ..trace.study import journal_of
+from . import origins
 from .checkpoints import TaskCheckpoint
 from .entries import Done, Ends
 from .paths import LOCKS, done_of, task_name
@@ -54,8 +55,10 @@ def work(
 
     Raises:
         StudyError: the disk is full, the folder cannot be written, or the session
-            that planned the task is over.
+            that planned the task is over, or this process has another program.
     """
+    if task.program is not None:
+        origins.check_worker(task.program)
     with _one_at_a_time, contextlib.ExitStack() as held:
         with explained(folder):
             disk.make(folder / LOCKS)

@@ -1,6 +1,5 @@
 """Studies over several real processes: killed, resumed, two at once, on a cluster."""
 
-import json
 import os
 import re
 import signal
@@ -248,9 +247,7 @@ def test_a_scheduler_that_is_not_there_is_one_line(tmp_path: Path) -> None:
         with pytest.raises(UserError, match="must be the address of a running") as no:
             studies.simulate(TREE, tmp_path / "s", scheduler="tcp://127.0.0.1:9")
     assert "\n" not in str(no.value)
-    # What was planned is there, and can be resumed without a cluster.
-    manifest = json.loads((tmp_path / "s" / "manifest.json").read_text())
-    assert len(manifest["runs"]) == 8
+    assert not (tmp_path / "s").exists()  # nothing was begun
 
 
 def test_processes_do_not_outlive_the_one_that_started_them(tmp_path: Path) -> None:
