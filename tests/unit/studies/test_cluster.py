@@ -5,9 +5,8 @@ import shutil
 import socket
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -219,18 +218,6 @@ def quick(topic: str, index: int, task: Task, folder: Path) -> Any:
     return Done({run.number: {"stop": "commits"} for run in task.runs}, {})
 
 
-def interrupted(cluster: Any, folder: Path) -> dict[int, Any]:
-    """Returns the ends of runs whose worker goes once the first of them has ended."""
-    ends: dict[int, Any] = {}
-    workers = executors.Cluster(cluster.scheduler_address)
-    for done in executors.execute(begun(folder), folder, workers):
-        if not ends:
-            cluster.scale(0)
-            threading.Timer(2, cluster.scale, [1]).start()
-        ends |= done.ends
-    return ends
-
-
 @pytest.mark.slow
 def test_a_study_waits_for_workers_and_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -240,11 +227,22 @@ def test_a_study_waits_for_workers_and_says_so(
     monkeypatch.setattr(executors, "_work_on_cluster", quick)
     monkeypatch.setattr(executors, "LOOK_S", 0.2)
     monkeypatch.setattr(executors, "RESTART_S", 0.2)
-    with distributed.LocalCluster(
-        n_workers=0, threads_per_worker=1, processes=True, dashboard_address=":0"
-    ) as cluster:
-        threading.Timer(1, cluster.scale, [1]).start()
-        with pytest.warns(StudyWarning, match="has no workers; the study wa") as said:
-            ends = interrupted(cluster, tmp_path / "s")
+    said: list[str] = []
+    made: list[Any] = []
+    ends: dict[int, Any] = {}
+    with scheduler() as (at, _), ExitStack() as stack:
+
+        def warn(message: str, category: Any = None, **_: Any) -> None:
+            if category is StudyWarning:
+                said.append(message)
+                made.append(stack.enter_context(process("worker", at, *WORDS)))
+
+        monkeypatch.setattr(executors.warnings, "warn", warn)
+        folder = tmp_path / "s"
+        for done in executors.execute(begun(folder), folder, executors.Cluster(at)):
+            ends |= done.ends
+            if len(ends) == 1:
+                made[0].kill()
     assert len(ends) == 4
-    assert len([each for each in said if "has no workers" in str(each.message)]) == 2
+    waits = f"{at} has no workers; the study waits until one is started, by `dask"
+    assert [each.startswith(waits) for each in said] == [True, True]
