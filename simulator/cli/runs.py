@@ -162,7 +162,7 @@ def run(
         first = comparing.first_trials(config) if comparison else config
         if dry_run:
             from ..studies import memory, planned, sizes, staged
-            from ..studies.executors import reach
+            from ..studies.cluster import reach
 
             reach(scheduler)
             if until_decided:
@@ -183,7 +183,7 @@ def run(
             return
         if overwrite:
             from ..studies import overwriting, planned
-            from ..studies.executors import reach
+            from ..studies.cluster import reach
 
             planned(first)  # what cannot be run replaces nothing
             reach(scheduler)

@@ -26,7 +26,7 @@ from ..scenario.study import VariantError, expand
 from ..trace import Study, load
 from ..trace.disk import locked
 from ..trace.manifest import NAME
-from . import executors, planning, running
+from . import cluster, executors, planning, running
 from .entries import OPEN
 from .progress import Progress, Stages, silent
 from .proposals import Proposals, waves
@@ -109,7 +109,7 @@ def tune(
             wrong, or a run failed.
     """
     config = planned(scenario, over, objective, trials, variant)
-    executors.reach(scheduler)
+    cluster.reach(scheduler)
     path = Path(folder or tempfile.mkdtemp(prefix="stalesim-"))
     workers = partial(
         executors.workers, jobs=planning.processes(jobs), scheduler=scheduler

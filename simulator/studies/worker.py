@@ -30,7 +30,7 @@ TIMELINES = ".timelines"
 
 Progress = Callable[[TaskProgress], None]
 """Called with how far a task is."""
-_one_at_a_time = threading.Lock()
+ONE_AT_A_TIME = threading.Lock()
 """A cluster's worker may have several threads; they execute one task at a time."""
 
 
@@ -59,17 +59,14 @@ def work(
     """
     if task.program is not None:
         origins.check_worker(task.program)
-    with _one_at_a_time, contextlib.ExitStack() as held:
+    with ONE_AT_A_TIME, contextlib.ExitStack() as held:
         with explained(folder):
             disk.make(folder / LOCKS)
             # A process of a study that was killed may still be at this task.
             lock = disk.lock(folder / LOCKS / task_name(task.number), wait=True)
             held.enter_context(lock)
             if not disk.exists(journal_of(folder, task.session)):
-                raise StudyError(
-                    f"{folder}: must be written by the process that runs the study, "
-                    f"but that has ended or another one continues it"
-                )
+                raise is_over(folder)
         done = done_of(folder, task.session, task.number)
         known = journal.read(disk, done, {})
         if known.ends:  # by another process, while this one waited for the lock
@@ -77,6 +74,14 @@ def work(
         found = attempt(task, folder, progress, disk)
         leave(found, task, folder, disk)
         return found
+
+
+def is_over(folder: Path) -> StudyError:
+    """Returns why nothing more is done for a session of a study."""
+    return StudyError(
+        f"{folder}: must be written by the process that runs the study, but that has "
+        f"ended or another one continues it"
+    )
 
 
 def leave(found: Done, task: Task, folder: Path, disk: Disk) -> None:

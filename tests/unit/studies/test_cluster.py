@@ -16,7 +16,7 @@ from stalesim import simulator
 from stalesim.simulator import studies
 from stalesim.simulator.config.errors import StudyError, UserError
 from stalesim.simulator.scenario.reading import validated
-from stalesim.simulator.studies import executors, origins, running, worker
+from stalesim.simulator.studies import cluster, executors, origins, running, worker
 from stalesim.simulator.studies.planning import Task
 from stalesim.simulator.studies.progress import StudyProgress
 from stalesim.simulator.trace import DISK, StudyWarning, load
@@ -155,15 +155,15 @@ def test_a_task_that_kills_its_worker_takes_no_other_with_it(
     folder = tmp_path / "s"
     tasks = begun(folder)
     monkeypatch.setattr(dying, "__module__", "__main__")  # is sent as it stands here
-    monkeypatch.setattr(executors, "_work_on_cluster", dying)
+    monkeypatch.setattr(cluster, "_work_on_cluster", dying)
     ends: dict[int, Any] = {}
     with (
         dask.config.set({"distributed.scheduler.allowed-failures": 0}),
         distributed.LocalCluster(
             n_workers=1, threads_per_worker=1, processes=True, dashboard_address=":0"
-        ) as cluster,
+        ) as here,
     ):
-        workers = executors.Cluster(cluster.scheduler_address)
+        workers = cluster.Cluster(here.scheduler_address)
         for done in executors.execute(tasks, folder, workers):
             ends |= done.ends
     failed = {run: end["stop_reason"] for run, end in ends.items() if len(end) > 1}
@@ -200,11 +200,11 @@ def test_a_scheduler_without_the_package_is_one_line(tmp_path: Path) -> None:
 def test_an_address_of_no_scheduler_is_one_line(
     address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(executors, "CONNECT_S", 0.5)
+    monkeypatch.setattr(cluster, "CONNECT_S", 0.5)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         at = address.replace("silent", f"tcp://127.0.0.1:{silent.getsockname()[1]}")
         with pytest.raises(UserError, match="must be the address of a running") as no:
-            executors.reach(at)
+            cluster.reach(at)
     assert "\n" not in str(no.value)
 
 
@@ -224,9 +224,9 @@ def test_a_study_waits_for_workers_and_says_so(
 ) -> None:
     """None is there at the start, and the first is gone once it has begun."""
     monkeypatch.setattr(quick, "__module__", "__main__")  # is sent as it stands here
-    monkeypatch.setattr(executors, "_work_on_cluster", quick)
-    monkeypatch.setattr(executors, "LOOK_S", 0.2)
-    monkeypatch.setattr(executors, "RESTART_S", 0.2)
+    monkeypatch.setattr(cluster, "_work_on_cluster", quick)
+    monkeypatch.setattr(cluster, "LOOK_S", 0.2)
+    monkeypatch.setattr(cluster, "RESTART_S", 0.2)
     said: list[str] = []
     made: list[Any] = []
     ends: dict[int, Any] = {}
@@ -237,9 +237,9 @@ def test_a_study_waits_for_workers_and_says_so(
                 said.append(message)
                 made.append(stack.enter_context(process("worker", at, *WORDS)))
 
-        monkeypatch.setattr(executors.warnings, "warn", warn)
+        monkeypatch.setattr(cluster.warnings, "warn", warn)
         folder = tmp_path / "s"
-        for done in executors.execute(begun(folder), folder, executors.Cluster(at)):
+        for done in executors.execute(begun(folder), folder, cluster.Cluster(at)):
             ends |= done.ends
             if len(ends) == 1:
                 made[0].kill()

@@ -18,7 +18,7 @@ from stalesim.simulator import studies
 from stalesim.simulator.config.errors import StudyError, UserError
 from stalesim.simulator.config.progress import counted_runs
 from stalesim.simulator.scenario.reading import validated
-from stalesim.simulator.studies import executors
+from stalesim.simulator.studies import cluster, executors
 from stalesim.simulator.studies.planning import Task
 from stalesim.simulator.studies.progress import StudyProgress
 from stalesim.simulator.trace import load
@@ -243,7 +243,7 @@ def test_a_cluster_of_processes_gives_the_same_study(
 def test_a_scheduler_that_is_not_there_is_one_line(tmp_path: Path) -> None:
     pytest.importorskip("distributed")
     with pytest.MonkeyPatch.context() as context:
-        context.setattr(executors, "CONNECT_S", 0.5)
+        context.setattr(cluster, "CONNECT_S", 0.5)
         with pytest.raises(UserError, match="must be the address of a running") as no:
             studies.simulate(TREE, tmp_path / "s", scheduler="tcp://127.0.0.1:9")
     assert "\n" not in str(no.value)
