@@ -16,9 +16,16 @@ from stalesim.simulator.config.errors import StudyError, UserError
 from stalesim.simulator.scenario.reading import validated
 from stalesim.simulator.studies import merging, takers
 from stalesim.simulator.studies.claims import Claims, Pace
-from stalesim.simulator.studies.paths import CLAIMS, LOCKS, claims_of, task_name
+from stalesim.simulator.studies.paths import (
+    CHECKPOINTS,
+    CLAIMS,
+    LOCKS,
+    claims_of,
+    task_name,
+)
 from stalesim.simulator.studies.study_folder import AGAIN
 from stalesim.simulator.trace import COLUMNS, DISK, Study, load
+from stalesim.simulator.trace.live import LIVE
 from tests.unit.studies import fake_study
 from tests.unit.studies.play_takers import Taker, TakersPlay, history
 from tests.unit.studies.test_spread import TREE, wait_for
@@ -271,10 +278,27 @@ def test_folders_of_one_study_are_merged(whole: Study, tmp_path: Path) -> None:
     assert len(load(two).manifest["runs"]) == 4
 
 
+def test_a_merge_that_ends_a_study_leaves_nothing_of_killed_takers(
+    whole: Study, tmp_path: Path
+) -> None:
+    folder = tmp_path / "s"
+    takers.begin(validated(SMALL), folder)
+    takers.take(validated(SMALL), folder, for_s=1e-9)
+    for name in (LOCKS, LIVE, CHECKPOINTS):
+        (folder / name).mkdir(exist_ok=True)
+        (folder / name / "left").write_text("")
+    assert merging.merge(folder, whole.folder).complete
+    there = [{path.name for path in each.iterdir()} for each in (folder, whole.folder)]
+    assert there[0] == there[1]
+
+
 def test_another_study_is_not_merged(whole: Study, tmp_path: Path) -> None:
     other = studies.simulate(validated(SMALL | {"seed": 2}), tmp_path / "other")
-    with pytest.raises(StudyError, match="must be new or empty, or hold this very"):
+    with pytest.raises(
+        StudyError, match=r"or hold this very .*; leave .*out$"
+    ) as error:
         merging.merge(other.folder, whole.folder)
+    assert "--" not in str(error.value)
     assert load(other.folder).complete
 
 
