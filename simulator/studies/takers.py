@@ -262,6 +262,8 @@ def take_one(
     with ONE_AT_A_TIME, contextlib.ExitStack() as held:
         alone, beaten = False, False
         while True:
+            if not disk.exists(place):
+                raise is_over(folder)
             with explained(folder), contextlib.suppress(LockedError):
                 disk.make(folder / LOCKS)
                 if not alone and not beaten:
@@ -270,8 +272,6 @@ def take_one(
             known = journal.read(disk, done_of(folder, task.session, task.number), {})
             if known.ends:  # by another process, while this one waited
                 return Done(*known)
-            if not disk.exists(place):
-                raise is_over(folder)
             there, claim = claims.look().get(name, {}), None
             if alone:  # who claims it is dead, as the lock is free
                 for number in (number for number, left in there.items() if not left):

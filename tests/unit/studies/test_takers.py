@@ -199,6 +199,7 @@ def test_who_takes_a_task_of_a_cluster_does_not_wait_for_a_stopped_worker(
 ) -> None:
     folder = tmp_path / "s"
     takers.begin(validated(SMALL), folder)
+    [task, *_] = takers._tasks(validated(SMALL), folder, DISK, None).values()
     call = [sys.executable, "-c", ONE, str(folder)]
     with subprocess.Popen([*call, "stops"]) as stopped:
         try:
@@ -214,6 +215,9 @@ def test_who_takes_a_task_of_a_cluster_does_not_wait_for_a_stopped_worker(
     assert kept == (done.read_bytes(), [*sorted(folder.glob("*/part-*"))])
     takers.take(validated(SMALL), folder)
     assert_same(load(folder), whole)
+    with pytest.raises(StudyError, match="must be written by the process that runs"):
+        takers.take_one(task, folder, lambda _: None)
+    assert not (folder / LOCKS).exists()
 
 
 @pytest.mark.slow
