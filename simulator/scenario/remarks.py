@@ -14,7 +14,7 @@ UNITS = {
 }
 """Units of periods of evaluation and of ends of runs, by their keys."""
 MOST = 20
-"""Most remarks that are told one by one: thousands of variants may have one each."""
+"""Most remarks in full: thousands of variants may have one each."""
 TOGETHER = (
     "engine.mode is batched, which on a CPU takes longer than one run after the other "
     "where runs have timelines of their own: leave it out unless they are to run as on "

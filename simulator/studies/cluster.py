@@ -1,11 +1,11 @@
-"""The workers of a Dask cluster, as processes that execute tasks."""
+"""The workers of a Dask cluster, and the choice among all who execute tasks."""
 
 import contextlib
 import threading
 import time
 import uuid
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import CancelledError
 from pathlib import Path
 from typing import Any
@@ -15,8 +15,17 @@ from ..config.extras import extra
 from ..config.text import one_line, shortened
 from ..trace import DISK, StudyWarning
 from ..trace.disk import explained
+from .claimed import take_one
 from .entries import Done
-from .executors import STARTED, OnProgress, WorkerDiedError
+from .executors import (
+    STARTED,
+    Here,
+    OnProgress,
+    Processes,
+    WorkerDiedError,
+    Workers,
+    nothing,
+)
 from .origins import other_program, refused
 from .paths import claims_of
 from .planning import Task
@@ -29,7 +38,7 @@ CONNECT_S = 20
 POLL_S = 0.1
 """Real seconds from one look at what has ended to the next."""
 RESTART_S = 5.0
-"""Real seconds that a cluster may be without workers before it is said."""
+"""Real seconds that a cluster may be without workers before the study warns."""
 LOOK_S = 10.0
 """Real seconds from one look at whether there are workers to the next."""
 
@@ -102,8 +111,6 @@ def _work_on_cluster(topic: str, index: int, task: Task, folder: Path) -> Done:
     """Executes a task on a worker of a cluster, which tells now and then how far."""
     from distributed import get_worker
 
-    from .takers import take_one  # which imports `running`, which imports this
-
     worker, last = get_worker(), [time.monotonic()]
 
     def report(now: TaskProgress) -> None:
@@ -159,7 +166,7 @@ def reach(scheduler: str | None) -> None:
         scheduler: Address, if there is one.
 
     Raises:
-        UserError: as of `connected`.
+        UserError: Dask is not installed, or the scheduler cannot be reached.
     """
     if scheduler is not None:
         with connected(scheduler):
@@ -230,3 +237,22 @@ def _check_workers(client: Any, folder: Path, program: Any) -> None:
 def _unfit(folder: Path, program: dict[str, str | None] | None) -> tuple[bool, str]:
     """Says whether this worker sees a study, and how its program differs."""
     return (folder / "manifest.json").exists(), other_program(program or {})
+
+
+def workers(
+    tasks: list[Task],
+    jobs: int,
+    scheduler: str | None,
+    meanwhile: Callable[[], None] = nothing,
+) -> Workers:
+    """Returns the executor of some tasks.
+
+    Args:
+        tasks: Tasks of a study.
+        jobs: Number of processes on this machine.
+        scheduler: Address of a Dask scheduler, whose workers are used instead.
+        meanwhile: Called in this process while others of this machine are at work.
+    """
+    if scheduler is not None:
+        return Cluster(scheduler)
+    return Here() if min(jobs, len(tasks)) <= 1 else Processes(jobs, meanwhile)

@@ -15,13 +15,12 @@ from ..trace import DISK, Disk
 from .entries import Done
 from .planning import Task
 from .progress import AtWork, Progress, StudyProgress, TaskProgress, silent
-from .worker import failed, work
+from .worker import KILLED, failed, work
 
 OnProgress = Callable[[int, TaskProgress], None]
 """Called with a task and how far it is."""
 STARTED = 1e-9
 """Fraction of a task that was started and has not done anything yet."""
-KILLED = "its process was killed, perhaps because memory ran out"
 
 
 class WorkerDiedError(Exception):
@@ -158,7 +157,7 @@ def _alone(
     return found
 
 
-def _nothing() -> None:
+def nothing() -> None:
     """Does nothing."""
 
 
@@ -192,7 +191,7 @@ class Processes:
         meanwhile: Called once they are at work, in this one, which else only waits.
     """
 
-    def __init__(self, jobs: int, meanwhile: Callable[[], None] = _nothing) -> None:
+    def __init__(self, jobs: int, meanwhile: Callable[[], None] = nothing) -> None:
         self._jobs, self._meanwhile = jobs, meanwhile
 
     def execute(
@@ -271,24 +270,3 @@ class _Watch:
         self._over.set()
         self._thread.join()
         self._done = None
-
-
-def workers(
-    tasks: list[Task],
-    jobs: int,
-    scheduler: str | None,
-    meanwhile: Callable[[], None] = _nothing,
-) -> Workers:
-    """Returns the executor of some tasks.
-
-    Args:
-        tasks: Tasks of a study.
-        jobs: Number of processes on this machine.
-        scheduler: Address of a Dask scheduler, whose workers are used instead.
-        meanwhile: Called in this process while others of this machine are at work.
-    """
-    if scheduler is not None:
-        from .cluster import Cluster
-
-        return Cluster(scheduler)
-    return Here() if min(jobs, len(tasks)) <= 1 else Processes(jobs, meanwhile)

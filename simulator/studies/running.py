@@ -127,7 +127,7 @@ def simulate(
     refuse_others(path)  # before a lock is put there
     progress = progress or notebook.bar(scenario.name)
     workers = partial(
-        executors.workers,
+        cluster.workers,
         jobs=planning.processes(jobs),
         scheduler=scheduler,
         meanwhile=meanwhile,

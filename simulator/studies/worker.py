@@ -28,6 +28,8 @@ FAILURES = "failures"
 TIMELINES = ".timelines"
 """Folder, in that of a study, of timelines that its runs share while it is run."""
 
+KILLED = "its process was killed, perhaps because memory ran out"
+
 Progress = Callable[[TaskProgress], None]
 """Called with how far a task is."""
 ONE_AT_A_TIME = threading.Lock()

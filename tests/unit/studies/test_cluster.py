@@ -1,5 +1,6 @@
 """Dask clusters that go wrong: other programs, deaths, silence, nobody there."""
 
+import json
 import os
 import shutil
 import socket
@@ -20,6 +21,7 @@ from stalesim.simulator.studies import cluster, executors, origins, running, wor
 from stalesim.simulator.studies.planning import Task
 from stalesim.simulator.studies.progress import StudyProgress
 from stalesim.simulator.trace import DISK, StudyWarning, load
+from tests.unit.studies.test_spread import wait_for
 
 distributed = pytest.importorskip("distributed")
 TREE: dict[str, Any] = {
@@ -42,11 +44,6 @@ sys.path = [p for p in sys.path if not p.endswith({root!r})]
 """
 
 
-def port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as found:
-        return found.getsockname()[1]
-
-
 @contextmanager
 def process(kind: str, *words: object, before: str = "", **env: str) -> Iterator[Any]:
     """A scheduler or a worker as a process of its own."""
@@ -65,11 +62,14 @@ def process(kind: str, *words: object, before: str = "", **env: str) -> Iterator
 
 
 @contextmanager
-def scheduler(before: str = "") -> Iterator[tuple[str, Any]]:
-    at = port()
-    words = ("--host", "127.0.0.1", "--port", at, "--no-dashboard")
-    with process("scheduler", *words, before=before) as made:
-        yield f"tcp://127.0.0.1:{at}", made
+def scheduler(folder: Path, before: str = "") -> Iterator[tuple[str, Any]]:
+    """A scheduler that answers, and its address."""
+    file = folder / "scheduler.json"
+    words = ("--host", "127.0.0.1", "--port", 0, "--no-dashboard")
+    with process("scheduler", *words, "--scheduler-file", file, before=before) as made:
+        # To connect until it listens may, within a machine, connect a port with itself.
+        wait_for(lambda: file.exists() and file.read_text().endswith("}"))
+        yield json.loads(file.read_text())["address"], made
 
 
 def edited(folder: Path) -> Path:
@@ -99,7 +99,7 @@ WORDS = ("--nthreads", 1, "--no-nanny", "--no-dashboard")
 @pytest.mark.slow
 def test_a_worker_of_another_program_executes_nothing(tmp_path: Path) -> None:
     other, folder = edited(tmp_path), tmp_path / "s"
-    with scheduler() as (at, _), process("worker", at, *WORDS):
+    with scheduler(tmp_path) as (at, _), process("worker", at, *WORDS):
         with (
             distributed.Client(at, timeout=60) as client,
             process("worker", at, *WORDS, PYTHONPATH=str(other)),
@@ -173,7 +173,7 @@ def test_a_task_that_kills_its_worker_takes_no_other_with_it(
 
 @pytest.mark.slow
 def test_a_scheduler_that_ends_is_one_line(tmp_path: Path) -> None:
-    with scheduler() as (at, made), process("worker", at, *WORDS):
+    with scheduler(tmp_path) as (at, made), process("worker", at, *WORDS):
 
         def hear(now: StudyProgress) -> None:
             made.kill()
@@ -188,7 +188,7 @@ def test_a_scheduler_that_ends_is_one_line(tmp_path: Path) -> None:
 
 def test_a_scheduler_without_the_package_is_one_line(tmp_path: Path) -> None:
     before = APART.format(root=str(HERE.parent))
-    with scheduler(before) as (at, _), process("worker", at, *WORDS):
+    with scheduler(tmp_path, before) as (at, _), process("worker", at, *WORDS):
         with distributed.Client(at, timeout=60) as client:
             client.wait_for_workers(1, timeout=60)
         with pytest.raises(UserError, match=r"must have .* named 'stalesim'") as no:
@@ -230,7 +230,7 @@ def test_a_study_waits_for_workers_and_says_so(
     said: list[str] = []
     made: list[Any] = []
     ends: dict[int, Any] = {}
-    with scheduler() as (at, _), ExitStack() as stack:
+    with scheduler(tmp_path) as (at, _), ExitStack() as stack:
 
         def warn(message: str, category: Any = None, **_: Any) -> None:
             if category is StudyWarning:

@@ -14,7 +14,7 @@ from stalesim.simulator import studies
 from stalesim.simulator.cli.commands import app
 from stalesim.simulator.config.errors import StudyError, UserError
 from stalesim.simulator.scenario.reading import validated
-from stalesim.simulator.studies import merging, takers
+from stalesim.simulator.studies import claimed, merging, takers
 from stalesim.simulator.studies.claims import Claims, Pace
 from stalesim.simulator.studies.paths import (
     CHECKPOINTS,
@@ -173,7 +173,7 @@ def test_takers_that_are_killed_and_stopped(whole: Study, tmp_path: Path) -> Non
 ONE = """
 import os, signal, sys
 from pathlib import Path
-from stalesim.simulator.studies import running, takers
+from stalesim.simulator.studies import claimed, running, takers
 from stalesim.simulator.studies.claims import Pace
 from stalesim.simulator.trace import DISK
 folder, stops = Path(sys.argv[1]), sys.argv[2] == "stops"
@@ -183,7 +183,7 @@ def tell(now):
     if stops:
         stops = False
         os.kill(os.getpid(), signal.SIGSTOP)  # with the task's lock in its hands
-takers.take_one(task, folder, tell, Pace(0.05, 1.0))
+claimed.take_one(task, folder, tell, Pace(0.05, 1.0))
 """
 
 
@@ -216,7 +216,7 @@ def test_who_takes_a_task_of_a_cluster_does_not_wait_for_a_stopped_worker(
     takers.take(validated(SMALL), folder)
     assert_same(load(folder), whole)
     with pytest.raises(StudyError, match="must be written by the process that runs"):
-        takers.take_one(task, folder, lambda _: None)
+        claimed.take_one(task, folder, lambda _: None)
     assert not (folder / LOCKS).exists()
 
 
@@ -228,7 +228,7 @@ def test_who_takes_a_task_of_a_cluster_does_not_wait_for_a_dead_worker(
     takers.begin(validated(SMALL), folder)
     [task, *_] = takers._tasks(validated(SMALL), folder, DISK, None).values()
     (claims_of(folder, 1) / f"{task_name(task.number)}.1").mkdir()
-    done = takers.take_one(task, folder, lambda _: None, Pace(1.0, 1e9))
+    done = claimed.take_one(task, folder, lambda _: None, Pace(1.0, 1e9))
     assert {end["stop"] for end in done.ends.values()} == {"commits"}
     takers.take(validated(SMALL), folder)
     assert_same(load(folder), whole)
