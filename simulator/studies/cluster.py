@@ -1,12 +1,12 @@
 """The workers of a Dask cluster, and the choice among all who execute tasks."""
 
+import asyncio
 import contextlib
-import threading
 import time
 import uuid
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import CancelledError
+from concurrent.futures import CancelledError, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -138,25 +138,35 @@ def connected(scheduler: str) -> Any:
         UserError: Dask is not installed, or the scheduler cannot be reached.
     """
     distributed = extra("distributed", "dask", "--scheduler")
-    found: list[Any] = []
-
-    def connect() -> None:
-        try:
-            found.append(distributed.Client(scheduler, timeout=CONNECT_S))
-        except Exception as error:
-            found.append(error)
-
-    # Dask waits without end for what accepts a connection and says nothing.
-    thread = threading.Thread(target=connect, daemon=True)
-    thread.start()
-    thread.join(CONNECT_S + 1)
-    client = found[0] if found else TimeoutError(f"no answer in {CONNECT_S} s")
-    if isinstance(client, Exception):
+    try:
+        # In a thread, as a notebook has a loop of its own in this one.
+        with ThreadPoolExecutor(1) as thread:
+            thread.submit(asyncio.run, _answers(scheduler)).result()
+        return distributed.Client(scheduler, timeout=CONNECT_S)
+    except Exception as error:
+        why = one_line(str(error)) or f"no answer in {CONNECT_S} s"
         raise UserError(
             f"--scheduler must be the address of a running Dask scheduler, got "
-            f"{scheduler!r} ({one_line(str(client))}); start one by `dask scheduler`"
+            f"{scheduler!r} ({why}); start one by `dask scheduler`"
         ) from None
-    return client
+
+
+async def _answers(scheduler: str) -> None:
+    """Shakes hands with a scheduler.
+
+    A client waits without end for what accepts a connection and says nothing, and what
+    is left of one that could not be made may stop the next.
+
+    Raises:
+        Exception: it does not answer.
+    """
+    from distributed import Security
+    from distributed.comm import connect
+
+    how = Security().get_connection_args("client")
+    hands = connect(scheduler, timeout=CONNECT_S, **how)
+    comm = await asyncio.wait_for(hands, CONNECT_S + 1)
+    await comm.close()
 
 
 def reach(scheduler: str | None) -> None:
