@@ -162,11 +162,9 @@ def run(
         first = comparing.first_trials(config) if comparison else config
         if dry_run:
             from ..studies import memory, planned, sizes, staged
-            from ..studies.executors import connected
+            from ..studies.cluster import reach
 
-            if scheduler is not None:
-                with connected(scheduler):
-                    pass
+            reach(scheduler)
             if until_decided:
                 *_, first = staged.stages(config, folder, most)
             runs, tasks = planned(first)
@@ -185,8 +183,10 @@ def run(
             return
         if overwrite:
             from ..studies import overwriting, planned
+            from ..studies.cluster import reach
 
             planned(first)  # what cannot be run replaces nothing
+            reach(scheduler)
             folder = folder or folders.usual(config.name)
             overwriting.clear(folder)
         if begin and folder is not None:

@@ -13,6 +13,8 @@ UNITS = {
     "epochs": "epochs",
 }
 """Units of periods of evaluation and of ends of runs, by their keys."""
+MOST = 20
+"""Most remarks in full: thousands of variants may have one each."""
 TOGETHER = (
     "engine.mode is batched, which on a CPU takes longer than one run after the other "
     "where runs have timelines of their own: leave it out unless they are to run as on "
@@ -58,7 +60,8 @@ def remarks(scenario: Scenario) -> list[str]:
                     f"a claim on {run.variant} looks at {counted} {at:g}, but its runs "
                     f"end at {end:g}: it cannot be decided"
                 ] = None
-    return list(found)
+    more = len(found) - MOST
+    return [*found][:MOST] + ([f"{more:,} more remarks like these"] if more > 0 else [])
 
 
 def _by_number(scenario: Scenario) -> Iterator[str]:
@@ -81,16 +84,20 @@ def _by_number(scenario: Scenario) -> Iterator[str]:
 
 
 def _alike(runs: list[Run]) -> Iterator[str]:
-    """Yields a line on each variant that is the same as one before it."""
+    """Yields a line on the variants that are the same as one before them."""
     first = {run.variant: run for run in reversed(runs)}
     known: dict[str, str] = {}
+    pairs = []
     for variant in dict.fromkeys(run.variant for run in runs):
         other = known.setdefault(first[variant].scenario.model_dump_json(), variant)
         if other != variant:
-            yield (
-                f"variants {other} and {variant} are the same: what only one of them "
-                f"says holds in the other by default"
-            )
+            pairs.append((other, variant))
+    for other, variant in pairs[:1]:
+        more = f"; so are {len(pairs) - 1:,} more pairs" if len(pairs) > 1 else ""
+        yield (
+            f"variants {other} and {variant} are the same: what only one of them "
+            f"says holds in the other by default{more}"
+        )
 
 
 def _instants(scenario: Scenario, variant: str) -> Iterator[tuple[str, float]]:

@@ -7,8 +7,9 @@ import numpy as np
 from pydantic import ValidationError
 
 from ..config.base import LocatedError
+from ..config.errors import ScenarioError
 from ..config.messages import first_error
-from ..config.text import TAGS, printed, shown, suggestion
+from ..config.text import LONGEST, TAGS, printed, shortened, shown, suggestion
 from ..data.parts import OF_REPLICATE
 from . import claimed, grid
 from .dialect import Keys
@@ -19,6 +20,8 @@ BASE = "base"
 """Name of the only variant of a scenario without variants."""
 MOST_RUNS = 20_000
 """Most runs of a study: each takes 3 kB in its manifest, which is read as a whole."""
+DEEPEST = 100
+"""Most parts of a dotted key: no entry of a scenario lies as deep."""
 OF_STUDY = (
     *("name", "seed", "replicates", "record"),
     *("variants", "sweep", "claims", "looks", "tune", "compare"),
@@ -204,7 +207,15 @@ def replace(
 
     In particular a `kind` that is replaced alone leaves the entries next to it. An
     entry of a list is known by its position, from 0.
+
+    Raises:
+        ScenarioError: the entry lies deeper than any does.
     """
+    if len(keys) > DEEPEST:
+        key = shortened(".".join(map(str, keys)), LONGEST)
+        raise ScenarioError(
+            f"{key} must have at most {DEEPEST} parts, got {len(keys):,}; shorten it"
+        )
     head, *rest = keys
     if not rest:
         return merge(tree, {str(head): value}, nulls_remove=nulls_remove)

@@ -1,35 +1,26 @@
-"""Takes tasks to processes: this one, others on this machine, or a Dask cluster."""
+"""Takes tasks to processes: this one, others on this machine, or a `cluster`."""
 
 import tempfile
 import threading
-import time
-import uuid
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import as_completed
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
-from ..config.errors import UserError
-from ..config.extras import extra
 from ..engine import processes
 from ..trace import DISK, Disk
 from .entries import Done
 from .planning import Task
 from .progress import AtWork, Progress, StudyProgress, TaskProgress, silent
-from .worker import failed, work
+from .worker import KILLED, failed, work
 
 OnProgress = Callable[[int, TaskProgress], None]
 """Called with a task and how far it is."""
 STARTED = 1e-9
 """Fraction of a task that was started and has not done anything yet."""
-KILLED = "its process was killed, perhaps because memory ran out"
-REPORT_S = 1.0
-"""Real seconds from one message of a cluster's task on how far it is to the next."""
-CONNECT_S = 20
-"""Real seconds to wait for a scheduler."""
 
 
 class WorkerDiedError(Exception):
@@ -166,7 +157,7 @@ def _alone(
     return found
 
 
-def _nothing() -> None:
+def nothing() -> None:
     """Does nothing."""
 
 
@@ -200,7 +191,7 @@ class Processes:
         meanwhile: Called once they are at work, in this one, which else only waits.
     """
 
-    def __init__(self, jobs: int, meanwhile: Callable[[], None] = _nothing) -> None:
+    def __init__(self, jobs: int, meanwhile: Callable[[], None] = nothing) -> None:
         self._jobs, self._meanwhile = jobs, meanwhile
 
     def execute(
@@ -279,124 +270,3 @@ class _Watch:
         self._over.set()
         self._thread.join()
         self._done = None
-
-
-class Cluster:
-    """The workers of a Dask cluster, which share the study's folder.
-
-    Args:
-        scheduler: Address of the scheduler.
-    """
-
-    def __init__(self, scheduler: str) -> None:
-        self._scheduler = scheduler
-
-    def execute(
-        self, tasks: Mapping[int, Task], folder: Path, report: OnProgress
-    ) -> Iterator[tuple[int, Done]]:
-        """Yields the result of each task as it ends.
-
-        A task whose worker was killed was tried on others by the scheduler.
-
-        Raises:
-            UserError: Dask is not installed, the scheduler cannot be reached, has no
-                workers, or they do not see the folder.
-        """
-        with connected(self._scheduler) as client:
-            from distributed import as_completed
-            from distributed.scheduler import KilledWorker
-
-            folder = folder.resolve()
-            _check_workers(client, folder, self._scheduler)
-            topic = f"stalesim-{uuid.uuid4()}"
-            client.subscribe_topic(topic, lambda event: _report_worker(event, report))
-            futures: dict[Any, int] = {
-                client.submit(
-                    _work_on_cluster,
-                    *(topic, index, task, folder),
-                    key=f"{folder}-{task.number}",
-                ): index
-                for index, task in tasks.items()
-            }
-            for future in as_completed(futures):
-                index = futures[future]
-                try:
-                    found = future.result()
-                except KilledWorker:
-                    found = failed(tasks[index], folder, KILLED)
-                yield index, found
-
-
-def _work_on_cluster(topic: str, index: int, task: Task, folder: Path) -> Done:
-    """Executes a task on a worker of a cluster, which tells now and then how far."""
-    from distributed import get_worker
-
-    worker, last = get_worker(), [time.monotonic()]
-
-    def report(now: TaskProgress) -> None:
-        if time.monotonic() - last[0] >= REPORT_S:
-            last[0] = time.monotonic()
-            worker.log_event(topic, [index, *now])
-
-    worker.log_event(topic, [index, STARTED, 0])
-    return work(task, folder, report)
-
-
-def _report_worker(event: Any, report: OnProgress) -> None:
-    """Takes what a worker of a cluster has told: a time, and the message."""
-    _, (index, fraction, commits) = event
-    report(index, TaskProgress(max(float(fraction), STARTED), int(commits)))
-
-
-def connected(scheduler: str) -> Any:
-    """Returns a client of a Dask cluster, to be used in a `with` statement.
-
-    Args:
-        scheduler: Address of the scheduler.
-
-    Raises:
-        UserError: Dask is not installed, or the scheduler cannot be reached.
-    """
-    distributed = extra("distributed", "dask", "--scheduler")
-    try:
-        return distributed.Client(scheduler, timeout=CONNECT_S)
-    except (OSError, TimeoutError, ValueError) as error:
-        raise UserError(
-            f"--scheduler must be the address of a running Dask scheduler, got "
-            f"{scheduler!r} ({error}); start one by `dask scheduler`"
-        ) from None
-
-
-def _check_workers(client: Any, folder: Path, scheduler: str) -> None:
-    """Refuses a cluster without workers, or whose workers have other file systems."""
-    seen = client.run(Path.exists, folder / "manifest.json")
-    if not seen:
-        raise UserError(
-            f"--scheduler must have workers, got {scheduler!r} with none; start some "
-            f"by `dask worker {scheduler} --nthreads 1`"
-        )
-    blind = [worker for worker, sees in seen.items() if not sees]
-    if blind:
-        raise UserError(
-            f"{folder}: must be seen by all workers, but {blind[0]} does not; choose a "
-            f"folder on a file system that they share by --out"
-        )
-
-
-def workers(
-    tasks: list[Task],
-    jobs: int,
-    scheduler: str | None,
-    meanwhile: Callable[[], None] = _nothing,
-) -> Workers:
-    """Returns the executor of some tasks.
-
-    Args:
-        tasks: Tasks of a study.
-        jobs: Number of processes on this machine.
-        scheduler: Address of a Dask scheduler, whose workers are used instead.
-        meanwhile: Called in this process while others of this machine are at work.
-    """
-    if scheduler is not None:
-        return Cluster(scheduler)
-    return Here() if min(jobs, len(tasks)) <= 1 else Processes(jobs, meanwhile)

@@ -1,6 +1,7 @@
 """Joins folders of one study, whose runs were made in several places."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -8,13 +9,14 @@ import pyarrow as pa
 
 from .. import inputs
 from ..config.errors import StudyError
-from ..trace import COLUMNS, DISK, Disk, Study, load, parts
+from ..trace import COLUMNS, DISK, Disk, Study, live, load, parts
 from ..trace.disk import locked
 from . import running
 from .entries import OPEN, UNFINISHED, Done, known_by
-from .paths import task_name
+from .paths import CHECKPOINTS, LOCKS, task_name
 from .planning import Task
 from .study_folder import StudyFolder
+from .worker import TIMELINES
 
 
 def merge(folder: Path, *others: Path, disk: Disk = DISK) -> Study:
@@ -38,12 +40,14 @@ def merge(folder: Path, *others: Path, disk: Disk = DISK) -> Study:
     whole = max([load(folder, disk), *sources], key=lambda s: len(s.manifest["runs"]))
     scenario = running.scenario_of(whole.folder)
     for other in others:  # all are looked at before anything is written
-        _numbered(StudyFolder(other, disk), running.expand(scenario))
+        with _advised(f"leave {other} out"):
+            _numbered(StudyFolder(other, disk), running.expand(scenario))
     with locked(folder, disk):
         mine = load(folder, disk)
         for source in sources:
             _compare(mine, source)
-        study, tasks = running.started(scenario, folder, disk)
+        with _advised(f"merge into another folder than {folder}"):
+            study, tasks = running.started(scenario, folder, disk)
         open_ = {run["run"]: run for run in study.manifest["runs"]}
         for task in tasks:
             for source in sources:
@@ -52,8 +56,23 @@ def merge(folder: Path, *others: Path, disk: Disk = DISK) -> Study:
                     break
         runs = study.manifest["runs"]
         if not any(run["stop"] in OPEN for run in runs):
-            return study.end()
+            whole = study.end()
+            for name in (CHECKPOINTS, LOCKS, TIMELINES, live.LIVE):
+                study.clear(name)  # what takers have left that were killed
+            return whole
     return load(folder, disk)
+
+
+@contextmanager
+def _advised(remedy: str) -> Iterator[None]:
+    """Puts another remedy in place of options that `merge` has not."""
+    try:
+        yield
+    except StudyError as error:
+        what, _, usual = str(error).rpartition("; ")
+        if "--out" not in usual:
+            raise
+        raise StudyError(f"{what}; {remedy}") from None
 
 
 def _numbered(folder: StudyFolder, runs: list[Any]) -> None:

@@ -6,7 +6,9 @@ have ended, before anything is executed. Modules, this program and the libraries
 code, which can change numbers; they count where something is still to be executed.
 """
 
-from collections.abc import Sequence
+import os
+import socket
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +17,7 @@ from ..config.errors import StudyError
 from ..engine.device import products
 from ..inputs import Inputs
 from ..storage import files
-from ..trace import provenance
+from ..trace import program, provenance
 
 LIBRARIES = (
     "jax",
@@ -162,6 +164,52 @@ def check_program(folder: Path, manifest: dict[str, Any], read: Inputs) -> None:
             f"of simulator/ has changed (its digest was {number}, is {now.get(CODE)}); "
             f"{back}, or {ELSEWHERE}"
         )
+
+
+def programs(read: Inputs) -> dict[str, str | None]:
+    """Returns what tells apart the programs by which processes execute runs.
+
+    Args:
+        read: Files and modules that the runs read.
+    """
+    return program((*LIBRARIES, *read.libraries))
+
+
+def other_program(planned: Mapping[str, str | None]) -> str:
+    """Returns how the program of this process differs from another one's; "" if not.
+
+    Args:
+        planned: What `programs` has returned in the process that planned the runs.
+    """
+    here = program(tuple(name for name in planned if name != CODE))
+    for name, was in planned.items():
+        if here[name] != was:
+            what = "the digest of its simulator/" if name == CODE else f"its {name}"
+            return f"{what} is {here[name]}, not {was}"
+    return ""
+
+
+def check_worker(planned: Mapping[str, str | None]) -> None:
+    """Refuses to execute runs by another program than the one that planned them.
+
+    Raises:
+        StudyError: one line with the first that differs and the remedy.
+    """
+    if other := other_program(planned):
+        raise refused(f"{socket.gethostname()}, process {os.getpid()}", other)
+
+
+def refused(worker: str, other: str) -> StudyError:
+    """Returns why a worker must not execute runs.
+
+    Args:
+        worker: Its address.
+        other: How its program differs.
+    """
+    return StudyError(
+        f"worker {worker}: must have the program that planned the runs, but {other}; "
+        f"start it again with that program, then resume the study"
+    )
 
 
 def of_this_program(also: Sequence[str] = ()) -> dict[str, Any]:

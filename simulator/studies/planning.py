@@ -32,6 +32,8 @@ class Task(NamedTuple):
             never.
         inputs: Files and modules that the study's runs read.
         batches: Batches of a job that its program has room for, at least.
+        program: Libraries and code by which alone it may be executed, as
+            `origins.programs` has them; None for any.
     """
 
     mode: str
@@ -42,6 +44,7 @@ class Task(NamedTuple):
     checkpoint_s: float | None = None
     inputs: Inputs | None = None
     batches: int = 0
+    program: dict[str, str | None] | None = None
 
 
 def structure(scenario: Scenario) -> str:

@@ -26,10 +26,10 @@ from ..scenario.tuning import refuse_untuned
 from ..storage import files, limits
 from ..trace import DISK, Disk, Study, StudyWarning, is_world, live, load
 from ..trace.disk import explained, locked, replace
-from . import executors, in_memory, notebook, planning, staged
+from . import cluster, executors, in_memory, notebook, origins, planning, staged
 from .entries import OPEN
 from .executors import Workers
-from .paths import CHECKPOINTS, DATA, LOCKS
+from .paths import CHECKPOINTS, DATA, LOCKS, claims_of
 from .planning import Task
 from .progress import Progress, Stages, StudyProgress, silent
 from .study_folder import StudyFolder, refuse_others
@@ -123,11 +123,12 @@ def simulate(
         scenario_from(scenario), model, loss, server, given
     )
     refuse_untuned(scenario)
+    cluster.reach(scheduler)
     path = Path(folder or tempfile.mkdtemp(prefix="stalesim-"))
     refuse_others(path)  # before a lock is put there
     progress = progress or notebook.bar(scenario.name)
     workers = partial(
-        executors.workers,
+        cluster.workers,
         jobs=planning.processes(jobs),
         scheduler=scheduler,
         meanwhile=meanwhile,
@@ -318,7 +319,8 @@ def run(
     """
     folder, tasks = started(scenario, path, disk, checkpoint_s=checkpoint_s)
     tasks = planning.keeping(tasks)
-    beacon = live.Beacon(path, folder.manifest["session"])
+    session = folder.manifest["session"]
+    beacon = live.Beacon(path, session)
     whole = len(folder.manifest["runs"])
     before = whole - sum(len(task.runs) for task in tasks)
 
@@ -339,6 +341,7 @@ def run(
     folder.clear(CHECKPOINTS)
     study = folder.end()
     # Not before: a process that was given up may still live, and ask what is done.
+    folder.clear(claims_of(path, session).name)
     folder.clear(LOCKS)
     return study
 
@@ -384,7 +387,12 @@ def of_session(
 ) -> list[Task]:
     """Returns tasks as they may be executed in the session of a study."""
     session = folder.manifest["session"]
-    here = {"inputs": folder.inputs, "checkpoint_s": checkpoint_s, "session": session}
+    here = {
+        "inputs": folder.inputs,
+        "checkpoint_s": checkpoint_s,
+        "session": session,
+        "program": origins.programs(folder.inputs),
+    }
     return [task._replace(**here) for task in tasks]
 
 

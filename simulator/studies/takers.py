@@ -18,18 +18,16 @@ from ..trace.disk import BusyError, explained, locked
 from ..trace.manifest import read_manifest
 from ..trace.study import TAKERS
 from . import executors, planning, running, staged
+from .claimed import execute
 from .claims import LOST, OVER, PACE, Claimed, Claims, Heart, LostError, Pace, heart
 from .entries import OPEN, UNFINISHED
-from .paths import CHECKPOINTS, LOCKS, checkpoint_of, claims_of, done_of, task_name
+from .paths import CHECKPOINTS, LOCKS, claims_of, done_of, task_name
 from .planning import Task
 from .progress import AtWork, Progress, StudyProgress, TaskProgress, silent
 from .study_folder import StudyFolder, refuse_others
-from .worker import attempt, failed, leave
 
 END = "end"
 """Name of the claim under which the study is ended, once all tasks have."""
-MOST_CLAIMS = 20
-"""Claims of a task after which it counts as the killer of its takers."""
 
 
 class TakenRuns(NamedTuple):
@@ -129,7 +127,7 @@ def take(
                             _end(path, session, claim, disk)
                         else:
                             tell = _teller(tasks, {*left}, name, hear)
-                            done = _execute(tasks[name], path, claim, tell, disk)
+                            done = execute(tasks[name], path, claim, tell, disk)
                             runs, ended = runs + done, OVER
                             a_run_s = max(a_run_s, (clock() - since) / max(done, 1))
                 except (StudyError, LostError):
@@ -204,33 +202,6 @@ def _teller(
         progress(StudyProgress(part, ended, of_all, label, now.commits, at_work))
 
     return tell
-
-
-def _execute(
-    task: Task,
-    path: Path,
-    claim: Path,
-    progress: Callable[[TaskProgress], None],
-    disk: Disk,
-) -> int:
-    """Executes a task that is claimed, and leaves its result.
-
-    Returns:
-        Its runs; 0 if another taker had ended it before it was claimed.
-    """
-    if disk.exists(done_of(path, task.session, task.number)):
-        return 0
-    mine = Claimed(disk, claim)
-    if int(claim.suffix[1:]) > MOST_CLAIMS:
-        found = failed(task, path, executors.KILLED, mine)
-    else:
-        found = attempt(task, path, progress, mine)
-    with explained(path):
-        disk.make(path / LOCKS)
-    leave(found, task, path, mine)
-    with explained(path):
-        mine.remove(checkpoint_of(path, task.number))
-    return len(task.runs)
 
 
 def _end(path: Path, session: int, claim: Path, disk: Disk) -> None:

@@ -26,7 +26,7 @@ from ..scenario.study import VariantError, expand
 from ..trace import Study, load
 from ..trace.disk import locked
 from ..trace.manifest import NAME
-from . import executors, planning, running
+from . import cluster, planning, running
 from .entries import OPEN
 from .progress import Progress, Stages, silent
 from .proposals import Proposals, waves
@@ -109,9 +109,10 @@ def tune(
             wrong, or a run failed.
     """
     config = planned(scenario, over, objective, trials, variant)
+    cluster.reach(scheduler)
     path = Path(folder or tempfile.mkdtemp(prefix="stalesim-"))
     workers = partial(
-        executors.workers, jobs=planning.processes(jobs), scheduler=scheduler
+        cluster.workers, jobs=planning.processes(jobs), scheduler=scheduler
     )
     execute = partial(
         running.run, path=path, workers=workers, checkpoint_s=checkpoint_s

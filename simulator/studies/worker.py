@@ -16,6 +16,7 @@ from ..trace import DISK, Disk, Writer, journal, live
 from ..trace.disk import explained, replace
 from ..trace.parts import remove_parts
 from ..trace.study import journal_of
+from . import origins
 from .checkpoints import TaskCheckpoint
 from .entries import Done, Ends
 from .paths import LOCKS, done_of, task_name
@@ -27,9 +28,11 @@ FAILURES = "failures"
 TIMELINES = ".timelines"
 """Folder, in that of a study, of timelines that its runs share while it is run."""
 
+KILLED = "its process was killed, perhaps because memory ran out"
+
 Progress = Callable[[TaskProgress], None]
 """Called with how far a task is."""
-_one_at_a_time = threading.Lock()
+ONE_AT_A_TIME = threading.Lock()
 """A cluster's worker may have several threads; they execute one task at a time."""
 
 
@@ -54,19 +57,18 @@ def work(
 
     Raises:
         StudyError: the disk is full, the folder cannot be written, or the session
-            that planned the task is over.
+            that planned the task is over, or this process has another program.
     """
-    with _one_at_a_time, contextlib.ExitStack() as held:
+    if task.program is not None:
+        origins.check_worker(task.program)
+    with ONE_AT_A_TIME, contextlib.ExitStack() as held:
         with explained(folder):
             disk.make(folder / LOCKS)
             # A process of a study that was killed may still be at this task.
             lock = disk.lock(folder / LOCKS / task_name(task.number), wait=True)
             held.enter_context(lock)
             if not disk.exists(journal_of(folder, task.session)):
-                raise StudyError(
-                    f"{folder}: must be written by the process that runs the study, "
-                    f"but that has ended or another one continues it"
-                )
+                raise is_over(folder)
         done = done_of(folder, task.session, task.number)
         known = journal.read(disk, done, {})
         if known.ends:  # by another process, while this one waited for the lock
@@ -74,6 +76,14 @@ def work(
         found = attempt(task, folder, progress, disk)
         leave(found, task, folder, disk)
         return found
+
+
+def is_over(folder: Path) -> StudyError:
+    """Returns why nothing more is done for a session of a study."""
+    return StudyError(
+        f"{folder}: must be written by the process that runs the study, but that has "
+        f"ended or another one continues it"
+    )
 
 
 def leave(found: Done, task: Task, folder: Path, disk: Disk) -> None:

@@ -4,6 +4,7 @@ Its standard input says who it is, and the end of that is its own.
 Nothing large is imported where it only sleeps.
 """
 
+import contextlib
 import ctypes
 import json
 import os
@@ -20,9 +21,15 @@ from .wire import Envelope, Session, WireError
 
 CONNECT_S = 30.0
 """Real seconds in which a server must answer."""
+AGAIN_S = 0.2
+"""Real seconds until a client whose connection was closed tries again."""
 PIECE = 2**18
 DIE_WITH_PARENT = 1
 """Linux's `PR_SET_PDEATHSIG`."""
+
+
+class GoneError(WireError):
+    """The other side has closed a connection."""
 
 
 class Channel(Protocol):
@@ -89,7 +96,7 @@ class TcpChannel:
                 return None
             data = self._socket.recv(PIECE)
             if not data:
-                raise WireError("the server has gone")
+                raise GoneError("the server has gone")
             self._arrived += self.session.open(data)
         return self._arrived.pop(0)
 
@@ -115,6 +122,38 @@ def greet(line: Any, secret: bytes, client: int) -> Envelope:
     return _answer(line)  # by which the server proves that it knows the secret
 
 
+def joined(
+    address: tuple[str, int], most: int, secret: bytes, client: int
+) -> tuple[TcpChannel, Envelope]:
+    """Joins a run over TCP; returns the conversation, and what the server says first.
+
+    A server closes a connection for another one where too many have not joined, so that
+    a client tries again.
+
+    Args:
+        address: Host and port of the server.
+        most: Most bytes of a message.
+        secret: Secret of the run.
+        client: Number of the client, from 0.
+
+    Raises:
+        OSError, WireError: There is no server, or it refuses the client.
+    """
+    end = time.monotonic() + CONNECT_S
+    while True:
+        try:
+            with contextlib.ExitStack() as failed:
+                line = TcpChannel(address, most)
+                failed.callback(line.close)
+                welcome = greet(line, secret, client)
+                failed.pop_all()
+            return line, welcome
+        except (OSError, GoneError):
+            if time.monotonic() > end:
+                raise
+            time.sleep(AGAIN_S)
+
+
 def _joined(joining: dict[str, Any]) -> tuple[Channel, Envelope]:
     """Returns a conversation with the server, and what that says first.
 
@@ -123,8 +162,7 @@ def _joined(joining: dict[str, Any]) -> tuple[Channel, Envelope]:
     """
     secret, client = bytes.fromhex(joining["secret"]), joining["client"]
     if "broker" not in joining:
-        line = TcpChannel(tuple(joining["address"]), joining["most"])
-        return line, greet(line, secret, client)
+        return joined(tuple(joining["address"]), joining["most"], secret, client)
     from .mqtt import MqttChannel
 
     broker, run, most = joining["broker"], joining["run"], joining["most"]

@@ -189,10 +189,11 @@ class TcpChannels:
     def _accept(self) -> None:
         with contextlib.suppress(OSError):
             found, _ = self._listener.accept()
-            strangers = sum(not peer.reception.joined for peer in self._peers)
-            if strangers >= STRANGERS:
-                found.close()
-                return
+            strangers = [peer for peer in self._peers if not peer.reception.joined]
+            if len(strangers) >= STRANGERS:
+                # Clients knock at once, and try again: who is silent longest goes.
+                silent = [peer for peer in strangers if peer.reception.guest is None]
+                self._leave((silent or strangers)[0], [], "others want its place")
             found.setblocking(False)
             found.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             self._peers.append(_Peer(found, self._reception()))
@@ -286,6 +287,13 @@ class ClientProcesses:
     def ended(self) -> list[int]:
         """Returns the clients whose processes have ended."""
         return [c for c, found in self._running.items() if found.poll() is not None]
+
+    def end_of(self, client: int) -> str:
+        """Says how the process of a client has ended."""
+        status = self._running[client].poll()
+        if status is not None and status < 0:
+            return f"was killed by signal {-status}"
+        return f"has ended with status {status}"
 
     def runs(self, client: int) -> bool:
         """Says whether the process of a client runs."""

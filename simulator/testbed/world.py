@@ -100,10 +100,15 @@ class RealWorld(World):
                 self._hear(client, message)
             if clock.interrupted():
                 raise KeyboardInterrupt
-            ended = self._processes.ended()
-            if ended or time.monotonic() > end:
-                missing = {*range(self.num_clients)} - self._there
-                who = min(ended or missing) + 1
+            if ended := self._processes.ended():
+                who = min(ended)
+                raise UserError(
+                    f"client {who + 1} must live until all are ready, but its process "
+                    f"{self._processes.end_of(who)}; see what it says above, if it "
+                    f"does, and start the testbed again"
+                )
+            if time.monotonic() > end:
+                who = min({*range(self.num_clients)} - self._there) + 1
                 raise UserError(
                     f"client {who} must be ready within {START_S:g} seconds, but is "
                     f"not; see what it says above, or take fewer clients"

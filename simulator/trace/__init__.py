@@ -12,7 +12,7 @@ from ..config.errors import DamageError, StudyError
 from .columns import COLUMNS, TraceColumn
 from .disk import DISK, Disk
 from .journal import Files, StudyWarning
-from .manifest import MACHINE, is_world, provenance, write_manifest
+from .manifest import MACHINE, is_world, program, provenance, write_manifest
 from .measured import metric_of_study
 from .numbering import inward
 from .study import LEFT_OUT, Study, is_summary, load
@@ -37,6 +37,7 @@ __all__ = [
     "is_world",
     "load",
     "metric_of_study",
+    "program",
     "provenance",
     "write_manifest",
 ]

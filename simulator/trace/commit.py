@@ -11,8 +11,10 @@ PACKAGE = Path(__file__).resolve().parents[1]
 """Folder of the simulator."""
 PARTS = ("simulator", "analysis", "pyproject.toml")
 """Files of the program in its repository."""
-KINDS, APART = {".py", ".bz2"}, {"cli", "front"}
-"""Endings of code, and of data that come with it; folders that have no part in it."""
+KINDS = {".py", ".bz2", ".gz"}
+"""Endings of code, and of data that come with it."""
+APART = {"cli", "testbed"}
+"""Folders that no run of a study can import; nothing else may import them."""
 TIMEOUT_S = 10
 
 
@@ -51,7 +53,8 @@ def of_program() -> Commit:
 def code() -> str:
     """Returns the SHA-256 of the files of this package that numbers pass through.
 
-    They count by name and content; the command line does not, through which none pass.
+    They count by name and content. What no run of a study can import does not, so that
+    an unfinished study continues after a change of the command line or the testbed.
     It tells programs apart that have no repository, such as two wheels of one version.
     """
     return _code(PACKAGE)

@@ -8,6 +8,7 @@ import os
 import platform
 import sys
 from collections.abc import Mapping
+from functools import cache
 from importlib.metadata import packages_distributions, version
 from pathlib import Path
 from typing import Annotated, Any, Literal, NotRequired
@@ -236,14 +237,23 @@ def provenance(libraries: tuple[str, ...], **also: str) -> dict[str, Any]:
             "platform": platform.platform(),
             "cores": os.cpu_count(),
             **also,
-            **{name: _version(name) for name in libraries},
-            "code": code()[:CODE],
+            **program(libraries),
         },
         "command": [Path(sys.argv[0]).name, *sys.argv[1:]],
         "started": dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),
     }
 
 
+def program(libraries: tuple[str, ...]) -> dict[str, str | None]:
+    """Returns the versions of libraries, and the digest of this program's own code.
+
+    Args:
+        libraries: Distributions, or installed modules.
+    """
+    return {**{name: _version(name) for name in libraries}, "code": code()[:CODE]}
+
+
+@cache
 def _version(name: str) -> str | None:
     """Returns the version of a distribution, or of the one that has a module."""
     with contextlib.suppress(ModuleNotFoundError):

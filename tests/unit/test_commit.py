@@ -1,11 +1,13 @@
 """Which state of the program made a study."""
 
+import ast
 import os
 import subprocess
 from pathlib import Path
 
 import pytest
 
+from stalesim import simulator
 from stalesim.simulator.trace import commit
 from stalesim.simulator.trace.commit import of_program
 
@@ -108,10 +110,52 @@ def test_the_code_is_known_by_the_names_and_contents_of_its_files(
     assert digest() in known
 
 
-def test_no_number_passes_through_the_command_line(package: Path) -> None:
+@pytest.mark.parametrize("place", ["cli/run.py", "testbed/mqtt.py"])
+def test_what_no_run_can_import_does_not_count(package: Path, place: str) -> None:
     before = digest()
-    (package / "cli").mkdir()
-    (package / "cli" / "run.py").write_text("a = 1")
+    (package / place).parent.mkdir()
+    (package / place).write_text("# a comment")
     assert digest() == before
-    (package / "text.bz2").write_bytes(b"data")
-    assert digest() != before, "data that comes with the package"
+
+
+@pytest.mark.parametrize(
+    "place",
+    ["laws/constant.py", "engine/host.py", "front/torch.py", "text.bz2", "a.gz"],
+)
+def test_what_a_run_can_reach_counts(package: Path, place: str) -> None:
+    before = digest()
+    (package / place).parent.mkdir(exist_ok=True)
+    (package / place).write_text("# a comment")
+    assert digest() != before
+
+
+def imported(path: Path) -> set[str]:
+    """Returns the modules that a file of this program names: imports, and texts."""
+    package = ("stalesim", *path.relative_to(HERE.parent).with_suffix("").parts)
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            above = ".".join(package[: -node.level]) if node.level else ""
+            module = ".".join(filter(None, (above, node.module)))
+            found |= {module, *(f"{module}.{alias.name}" for alias in node.names)}
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            found.add(node.value.partition(":")[0])
+    return found
+
+
+HERE = Path(simulator.__file__).parent
+
+
+def test_no_run_can_import_what_does_not_count() -> None:
+    apart = tuple(f"stalesim.simulator.{name}" for name in commit.APART)
+    ways = {
+        (path.relative_to(HERE).as_posix(), name)
+        for path in HERE.rglob("*.py")
+        if path.relative_to(HERE).parts[0] not in commit.APART
+        for name in imported(path)
+        if f"{name}.".startswith(tuple(f"{each}." for each in apart))
+    }
+    # `python -m stalesim` begins the command line, and nothing imports a `__main__`.
+    assert {path for path, _ in ways} == {"front/__main__.py"}

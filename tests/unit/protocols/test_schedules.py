@@ -12,7 +12,6 @@ from stalesim.simulator.protocols import Buffered, Collect, Synchronous, TSynchr
 from stalesim.simulator.protocols.base import Protocol
 from stalesim.simulator.protocols.schedules import CountSchedule
 from stalesim.simulator.scenario.study import Run
-from stalesim.simulator.simulation import check
 from stalesim.simulator.timeline import NO_COMMIT
 from stalesim.simulator.world.clients import Clients
 from tests.support import SGD, everything, played, scenario
@@ -88,7 +87,10 @@ def test_what_is_no_schedule_is_refused(entry: dict, problem: str) -> None:
         CountSchedule.model_validate(entry)
 
 
+@pytest.mark.slow
 def test_step_sizes_by_epochs_are_refused_where_commits_change_in_size() -> None:
+    from stalesim.simulator.simulation import check  # which imports JAX
+
     changing = {"values": [1, 3], "commits": [4]}
     rule = {"kind": "piecewise", "values": [0.1, 0.01], "epochs": [2]}
     changes = {

@@ -37,6 +37,15 @@ def test_a_number_is_replaced_and_read_as_yaml() -> None:
     assert overridden("seed=2", "seed=3").seed == 3
 
 
+@pytest.mark.parametrize(
+    "override", ["{}=1", "problem.{}=1", "sweep.problem.{}=[1, 2]", "variants.one.{}=1"]
+)
+def test_a_key_of_thousands_of_parts_is_one_line(override: str) -> None:
+    with pytest.raises(ScenarioError, match=r"at most 100 parts, got 5,00\d") as error:
+        overridden(override.format(".".join("a" * 5000)))
+    assert "\n" not in str(error.value)
+
+
 def test_a_mapping_is_merged() -> None:
     stop = overridden("stop={commits: 5}").stop
     assert (stop.commits, stop.time) == (5, 10)

@@ -38,6 +38,21 @@ def test_variants_that_are_the_same_are_remarked() -> None:
     assert said in remarks(loads(other + swept, "x.yaml"))
 
 
+def test_many_variants_that_are_the_same_are_one_remark() -> None:
+    text = TEXT.replace("time: 50", "time: 5")
+    same = ", ".join(f"v{i}: {{}}" for i in range(50))
+    (said,) = remarks(loads(f"{text}variants: {{{same}}}\n", "x.yaml"))
+    assert said.startswith("variants v0 and v1 are the same: ")
+    assert said.endswith("; so are 48 more pairs")
+
+
+def test_remarks_on_many_variants_are_counted() -> None:
+    late = ", ".join(f"v{i}: {{stop: {{time: {i + 1}}}}}" for i in range(40))
+    said = remarks(loads(f"{TEXT}variants: {{{late}}}\n", "x.yaml"))
+    assert len(said) == 21
+    assert said[-1] == "20 more remarks like these"
+
+
 @pytest.mark.parametrize(
     "line",
     [

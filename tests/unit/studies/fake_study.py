@@ -111,7 +111,7 @@ def fake(patch: pytest.MonkeyPatch) -> None:
     )
     patch.setattr(running, "expand", lambda scenario: RUNS)
     # Here several processes of a play live in one thread.
-    patch.setattr(worker, "_one_at_a_time", contextlib.nullcontext())
+    patch.setattr(worker, "ONE_AT_A_TIME", contextlib.nullcontext())
     patch.setattr(entries, "content", lambda run: contents[run.seed, run.label])
     patch.setattr(origins, "of_this_program", lambda also=(): made)
 

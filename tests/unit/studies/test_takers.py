@@ -14,11 +14,18 @@ from stalesim.simulator import studies
 from stalesim.simulator.cli.commands import app
 from stalesim.simulator.config.errors import StudyError, UserError
 from stalesim.simulator.scenario.reading import validated
-from stalesim.simulator.studies import merging, takers
+from stalesim.simulator.studies import claimed, merging, takers
 from stalesim.simulator.studies.claims import Claims, Pace
-from stalesim.simulator.studies.paths import CLAIMS, claims_of
+from stalesim.simulator.studies.paths import (
+    CHECKPOINTS,
+    CLAIMS,
+    LOCKS,
+    claims_of,
+    task_name,
+)
 from stalesim.simulator.studies.study_folder import AGAIN
 from stalesim.simulator.trace import COLUMNS, DISK, Study, load
+from stalesim.simulator.trace.live import LIVE
 from tests.unit.studies import fake_study
 from tests.unit.studies.play_takers import Taker, TakersPlay, history
 from tests.unit.studies.test_spread import TREE, wait_for
@@ -163,6 +170,70 @@ def test_takers_that_are_killed_and_stopped(whole: Study, tmp_path: Path) -> Non
     assert_same(load(folder), whole)
 
 
+ONE = """
+import os, signal, sys
+from pathlib import Path
+from stalesim.simulator.studies import claimed, running, takers
+from stalesim.simulator.studies.claims import Pace
+from stalesim.simulator.trace import DISK
+folder, stops = Path(sys.argv[1]), sys.argv[2] == "stops"
+[task, *_] = takers._tasks(running.scenario_of(folder), folder, DISK, None).values()
+def tell(now):
+    global stops
+    if stops:
+        stops = False
+        os.kill(os.getpid(), signal.SIGSTOP)  # with the task's lock in its hands
+claimed.take_one(task, folder, tell, Pace(0.05, 1.0))
+"""
+
+
+def is_stopped(process: subprocess.Popen[bytes]) -> bool:
+    status = Path(f"/proc/{process.pid}/stat").read_text()
+    return status.rpartition(")")[2].split()[0] == "T"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("then", [signal.SIGCONT, signal.SIGKILL])
+def test_who_takes_a_task_of_a_cluster_does_not_wait_for_a_stopped_worker(
+    whole: Study, tmp_path: Path, then: signal.Signals
+) -> None:
+    folder = tmp_path / "s"
+    takers.begin(validated(SMALL), folder)
+    [task, *_] = takers._tasks(validated(SMALL), folder, DISK, None).values()
+    call = [sys.executable, "-c", ONE, str(folder)]
+    with subprocess.Popen([*call, "stops"]) as stopped:
+        try:
+            wait_for(lambda: is_stopped(stopped))
+            subprocess.run([*call, "goes on"], check=True, timeout=120)
+            [done] = (folder / LOCKS).glob("*.done")
+            kept = done.read_bytes(), [*sorted(folder.glob("*/part-*"))]
+        finally:
+            stopped.send_signal(signal.SIGCONT)
+            stopped.send_signal(then)
+        assert stopped.wait(120) == (0 if then == signal.SIGCONT else -then)
+    # It wakes after it was taken over, and changes nothing.
+    assert kept == (done.read_bytes(), [*sorted(folder.glob("*/part-*"))])
+    takers.take(validated(SMALL), folder)
+    assert_same(load(folder), whole)
+    with pytest.raises(StudyError, match="must be written by the process that runs"):
+        claimed.take_one(task, folder, lambda _: None)
+    assert not (folder / LOCKS).exists()
+
+
+@pytest.mark.slow
+def test_who_takes_a_task_of_a_cluster_does_not_wait_for_a_dead_worker(
+    whole: Study, tmp_path: Path
+) -> None:
+    folder = tmp_path / "s"
+    takers.begin(validated(SMALL), folder)
+    [task, *_] = takers._tasks(validated(SMALL), folder, DISK, None).values()
+    (claims_of(folder, 1) / f"{task_name(task.number)}.1").mkdir()
+    done = claimed.take_one(task, folder, lambda _: None, Pace(1.0, 1e9))
+    assert {end["stop"] for end in done.ends.values()} == {"commits"}
+    takers.take(validated(SMALL), folder)
+    assert_same(load(folder), whole)
+
+
 def test_who_was_taken_over_can_change_nothing(tmp_path: Path) -> None:
     from stalesim.simulator.studies.claims import LOST, Claimed
 
@@ -211,10 +282,27 @@ def test_folders_of_one_study_are_merged(whole: Study, tmp_path: Path) -> None:
     assert len(load(two).manifest["runs"]) == 4
 
 
+def test_a_merge_that_ends_a_study_leaves_nothing_of_killed_takers(
+    whole: Study, tmp_path: Path
+) -> None:
+    folder = tmp_path / "s"
+    takers.begin(validated(SMALL), folder)
+    takers.take(validated(SMALL), folder, for_s=1e-9)
+    for name in (LOCKS, LIVE, CHECKPOINTS):
+        (folder / name).mkdir(exist_ok=True)
+        (folder / name / "left").write_text("")
+    assert merging.merge(folder, whole.folder).complete
+    there = [{path.name for path in each.iterdir()} for each in (folder, whole.folder)]
+    assert there[0] == there[1]
+
+
 def test_another_study_is_not_merged(whole: Study, tmp_path: Path) -> None:
     other = studies.simulate(validated(SMALL | {"seed": 2}), tmp_path / "other")
-    with pytest.raises(StudyError, match="must be new or empty, or hold this very"):
+    with pytest.raises(
+        StudyError, match=r"or hold this very .*; leave .*out$"
+    ) as error:
         merging.merge(other.folder, whole.folder)
+    assert "--" not in str(error.value)
     assert load(other.folder).complete
 
 

@@ -1,5 +1,6 @@
 """What goes wrong on a testbed: the run continues, and its log has all of it."""
 
+import signal
 import socket
 import sys
 import threading
@@ -12,6 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from stalesim.simulator.config.errors import UserError
 from stalesim.simulator.scenario.setting import WorldScenario
 from stalesim.simulator.testbed import fleet
 from stalesim.simulator.testbed.client import TcpChannel, greet
@@ -197,3 +199,20 @@ def test_strangers_change_nothing_of_a_run(tmp_path: Path) -> None:
     assert set(log["client"]) == {1, 2, 3}
     assert any(b"no message of a testbed" in answer for answer in answers)
     assert 1 <= len(lines) <= fleet.LINES
+
+
+def test_a_client_that_dies_before_all_are_ready_is_named_with_its_cause(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was said to be late by 300 seconds, after three."""
+    start = fleet.ClientProcesses.start
+
+    def dying(self: fleet.ClientProcesses, client: int) -> None:
+        start(self, client)
+        if client == 1:
+            self.signal(client, signal.SIGKILL)
+
+    monkeypatch.setattr(fleet.ClientProcesses, "start", dying)
+    world = WorldScenario.model_validate(TREE)
+    with pytest.raises(UserError, match=r"client 2 must live .* killed by signal 9;"):
+        act_out(world, tmp_path / "bed", Options())

@@ -1,5 +1,6 @@
 """Frames of a testbed, and what one hears who does not belong to the run."""
 
+import contextlib
 import socket
 import threading
 import time
@@ -9,8 +10,13 @@ from contextlib import contextmanager
 import pytest
 
 from stalesim.simulator.testbed import wire
-from stalesim.simulator.testbed.client import TcpChannel, greet
-from stalesim.simulator.testbed.fleet import Received, Reception, TcpChannels
+from stalesim.simulator.testbed.client import TcpChannel, greet, joined
+from stalesim.simulator.testbed.fleet import (
+    STRANGERS,
+    Received,
+    Reception,
+    TcpChannels,
+)
 from stalesim.simulator.testbed.wire import HEAD, MAGIC, Session, WireError
 
 SECRET = b"s" * 32
@@ -142,3 +148,46 @@ def test_a_client_of_another_secret_hears_that() -> None:
         while client.is_alive():
             lines.poll(0.01)
         assert joining
+
+
+@pytest.mark.parametrize("number", [STRANGERS + 6, 200])
+def test_silent_strangers_keep_no_client_out(number: int) -> None:
+    """They had all places, and clients that came later were closed and gave up."""
+    with server([]) as lines, contextlib.ExitStack() as strangers:
+        address, here = tuple(lines.joining["address"]), []
+        for _ in range(number):
+            strangers.enter_context(socket.create_connection(address))
+            lines.poll(0)
+
+        def come() -> None:
+            line, welcome = joined(address, 1000, SECRET, 0)
+            here.append(welcome.header["type"])
+            line.close()
+
+        client = threading.Thread(target=come)
+        client.start()
+        while client.is_alive():
+            for who, message in lines.poll(0.01):
+                if message.header["type"] == "here":
+                    lines.send(who, {"type": "welcome"})
+        assert here == ["welcome"]
+
+
+def test_a_client_that_was_closed_before_it_joined_tries_again() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        tried: list[int] = []
+
+        def close() -> None:
+            for number in range(3):
+                listener.accept()[0].close()
+                tried.append(number)
+            guest, _ = listener.accept()
+            guest.sendall(Session(0).seal({"type": "refused", "why": "we are full"}))
+            guest.close()
+
+        thread = threading.Thread(target=close)
+        thread.start()
+        with pytest.raises(WireError, match="the server refuses it: we are full"):
+            joined(listener.getsockname(), 1000, SECRET, 0)
+        thread.join()
+    assert tried == [0, 1, 2]
