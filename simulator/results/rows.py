@@ -4,9 +4,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+from jaxtyping import Int
 
 from ..engine.records import Record
-from ..timeline import KINDS, NO_COMMIT, NO_WORKER, Jobs, effects, staleness
+from ..timeline import KINDS, NO_COMMIT, NO_WORKER, Jobs, Rows, effects, staleness
 from ..trace import Categorical, Writer
 
 
@@ -16,6 +17,7 @@ class CommitTable:
     A COMMIT says how many contributions it applies and how stale they are. Of those
     that had gathered before only the jobs say which commit has applied them, and these
     come with the end of a chunk: rows wait for that as soon as anything has gathered.
+    A record may end in the middle of a later chunk, whose rows wait for its own end.
 
     Args:
         run: Number of the run in its study.
@@ -62,15 +64,28 @@ class CommitTable:
             self._commits = np.concatenate([self._commits, commit])
             self._ages = np.concatenate([self._ages, age])
 
-    def write(self) -> None:
-        """Writes the rows that have waited."""
-        for columns in self._rows:
-            if self._gathers:
-                self._summarise(columns)
-            kind = Categorical(columns["kind"], KINDS)
-            assert self._writer is not None
-            self._writer.append("commits", columns | {"kind": kind})
-        self._rows = []
+    def write(self, rows: Rows | None = None) -> None:
+        """Writes rows that have waited.
+
+        Args:
+            rows: Rows of the chunk whose jobs have just come; None if all have.
+        """
+        waiting, self._rows = self._rows, []
+        last = NO_COMMIT if rows is None else _commits(rows).max(initial=0)
+        for columns in waiting:
+            due = int(np.searchsorted(columns["commit"], last, "right"))
+            if due:
+                self._write({name: values[:due] for name, values in columns.items()})
+            if due < columns["commit"].size:
+                rest = {name: values[due:] for name, values in columns.items()}
+                self._rows.append(rest)
+
+    def _write(self, columns: dict[str, Any]) -> None:
+        if self._gathers:
+            self._summarise(columns)
+        kind = Categorical(columns["kind"], KINDS)
+        assert self._writer is not None
+        self._writer.append("commits", columns | {"kind": kind})
 
     def _summarise(self, columns: dict[str, Any]) -> None:
         """Puts into each COMMIT what all of its contributions come to."""
@@ -88,6 +103,11 @@ class CommitTable:
         columns["staleness_max"][made] = largest
         later = self._commits > columns["commit"].max()
         self._commits, self._ages = self._commits[later], self._ages[later]
+
+
+def _commits(rows: Rows) -> Int[np.ndarray, " T"]:
+    """Returns the version after each row."""
+    return rows.version + effects(rows.kind).commits
 
 
 def _columns(run: int, record: Record, at_once: int) -> dict[str, Any]:
@@ -109,7 +129,7 @@ def _columns(run: int, record: Record, at_once: int) -> dict[str, Any]:
     mean = age.sum(axis=1) / np.maximum(count, 1)
     columns = {
         "run": np.full(rows.time.size, run, np.int32),
-        "commit": rows.version + effect.commits,
+        "commit": _commits(rows),
         "time": rows.time,
         "kind": rows.kind,
         "round": rows.round,

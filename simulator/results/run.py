@@ -105,13 +105,14 @@ class Results:
             self._writer.append("probes", columns)
         for chunk in record.chunks:
             self._jobs.add(chunk)
+            self._commits.write(chunk.rows)
         if record.stop is not None:
             self.stop = record.stop
             if record.stop is StopReason.DIVERGED:
                 self.diverged_at = int(record.rows.version[-1]) + 1
             if record.early:
                 self._end_early(record)
-        if record.chunks or record.stop is not None:
+        if record.stop is not None:
             self._commits.write()
         self.fraction = 1.0 if self.stop else self._progress(self._last)
         self.commits = self._last.commits
