@@ -30,6 +30,7 @@ class CommitTable:
         self._gathers = False
         self._rows: list[dict[str, Any]] = []
         self._commits, self._ages = np.zeros((2, 0), np.int64)
+        self._last = 0  # commit that is written
 
     def state(self) -> dict[str, Any]:
         """Returns what the rest of a run adds to."""
@@ -37,12 +38,14 @@ class CommitTable:
             "gathers": self._gathers,
             "rows": self._rows,
             "applied": [self._commits, self._ages],
+            "last": self._last,
         }
 
     def restore(self, state: dict[str, Any]) -> None:
         """Takes up what `state` has returned."""
         self._gathers, self._rows = state["gathers"], state["rows"]
         self._commits, self._ages = state["applied"]
+        self._last = state["last"]
 
     def add(self, record: Record) -> None:
         """Takes up the rows of a record."""
@@ -56,13 +59,18 @@ class CommitTable:
             self.write()
 
     def apply(self, jobs: Jobs) -> None:
-        """Takes up the jobs of a chunk, some of which were applied."""
-        if self._gathers:
-            own = (jobs.commit != NO_COMMIT) & (jobs.refresh == 0)
-            commit = jobs.commit[own]
-            age = staleness(commit - 1, jobs.read_version[own], self._at_once)
-            self._commits = np.concatenate([self._commits, commit])
-            self._ages = np.concatenate([self._ages, age])
+        """Takes up the jobs of a chunk, some of which were applied.
+
+        Its last job may be one of the next chunk's first row.
+        """
+        if self._writer is None:
+            return
+        own = (jobs.commit != NO_COMMIT) & (jobs.refresh == 0)
+        own &= jobs.commit > self._last
+        commit = jobs.commit[own]
+        age = staleness(commit - 1, jobs.read_version[own], self._at_once)
+        self._commits = np.concatenate([self._commits, commit])
+        self._ages = np.concatenate([self._ages, age])
 
     def write(self, rows: Rows | None = None) -> None:
         """Writes rows that have waited.
@@ -86,12 +94,14 @@ class CommitTable:
         kind = Categorical(columns["kind"], KINDS)
         assert self._writer is not None
         self._writer.append("commits", columns | {"kind": kind})
+        self._last = int(columns["commit"].max())
+        later = self._commits > self._last
+        self._commits, self._ages = self._commits[later], self._ages[later]
 
     def _summarise(self, columns: dict[str, Any]) -> None:
         """Puts into each COMMIT what all of its contributions come to."""
         made = effects(columns["kind"]).commits
         commit = columns["commit"][made]
-        # What had been applied before anything gathered is written already.
         mine = np.isin(self._commits, commit)
         place, ages = np.searchsorted(commit, self._commits[mine]), self._ages[mine]
         count = np.bincount(place, minlength=commit.size)
@@ -101,8 +111,6 @@ class CommitTable:
         columns["num_contributions"][made] = count
         columns["staleness_mean"][made] = total / np.maximum(count, 1)
         columns["staleness_max"][made] = largest
-        later = self._commits > columns["commit"].max()
-        self._commits, self._ages = self._commits[later], self._ages[later]
 
 
 def _commits(rows: Rows) -> Int[np.ndarray, " T"]:
