@@ -159,12 +159,18 @@ COLUMNS: dict[str, dict[str, TraceColumn]] = {
         "commit": TraceColumn(
             "int64", "commits", "version that it is part of, or `timeline.NO_COMMIT`"
         ),
-        "upload_bytes": TraceColumn("int64", "bytes", "sent to the server"),
-        "download_bytes": TraceColumn("int64", "bytes", "sent to the client"),
+        "upload_bytes": TraceColumn(
+            "int64", "bytes", "sent to the server, whatever becomes of the job"
+        ),
+        "download_bytes": TraceColumn(
+            "int64", "bytes", "received by the client, whatever becomes of the job"
+        ),
         "upload_messages": TraceColumn(
             "int32", "messages", "sent to the server, repeats included"
         ),
-        "download_messages": TraceColumn("int32", "messages", "sent to the client"),
+        "download_messages": TraceColumn(
+            "int32", "messages", "received by the client: 0 before `begun_time`"
+        ),
         "outcome": TraceColumn("string", "", "APPLIED, IN_FLIGHT, LOST, ..."),
         "local_steps": TraceColumn(
             "int32", "steps", "its own; where they change alone"
@@ -178,12 +184,17 @@ COLUMNS: dict[str, dict[str, TraceColumn]] = {
             "int64", "", "that the server took so far; a buffer not yet full is counted"
         ),
         "epochs": TraceColumn("float64", "epochs", "passes over the data so far"),
-        "upload_bytes": TraceColumn("int64", "bytes", "arrived at the server so far"),
-        "download_bytes": TraceColumn("int64", "bytes", "sent to clients so far"),
+        "upload_bytes": TraceColumn(
+            "int64",
+            "bytes",
+            "of the contributions so far, and of further uploads; `jobs` has those of "
+            "discarded, lost and waiting work",
+        ),
+        "download_bytes": TraceColumn("int64", "bytes", "of the contributions so far"),
         "rounds": TraceColumn(
             "float64", "rounds", "completed so far, where there are any"
         ),
-        "messages": TraceColumn("int64", "messages", "sent so far that carry anything"),
+        "messages": TraceColumn("int64", "messages", "of those bytes, up and down"),
         # every further column is a metric:
         **{m.name: TraceColumn("float64", m.unit, m.meaning) for m in metrics.own()},
     },

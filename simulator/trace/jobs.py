@@ -1,9 +1,10 @@
 """The tables `jobs` and `incidents`, of runs and of recorded timelines alike; and back.
 
 The two differ in one thing, what counts as a message. In a run, messages are traffic:
-those that weigh anything, of downloads those that were received, each as often as its
-protocol sends it for a job. In a recorded timeline they say how often the client itself
-sent and asked, for a replay gives them other weights and another protocol.
+those that weigh anything, of downloads those that had arrived before the job began,
+each as often as its protocol sends it for a job. In a recorded timeline they say how
+often the client itself sent and asked, for a replay gives them other weights and
+another protocol.
 """
 
 from typing import Any, NamedTuple
@@ -50,7 +51,7 @@ def traffic(
         upload_bytes: Bytes of one upload, >= 0.
         download_bytes: Bytes of one download, >= 0.
     """
-    fetched = (jobs.outcome != Outcome.IN_FLIGHT) & (jobs.refresh == 0)
+    fetched = ~np.isnan(jobs.begun_time) & (jobs.refresh == 0)
     up, down = per_job[jobs.client].T
     return MessageCounts(
         jobs.uploads * up * (upload_bytes > 0), fetched * down * (download_bytes > 0)
