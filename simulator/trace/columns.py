@@ -3,18 +3,21 @@
 from typing import NamedTuple
 
 from .. import metrics
+from ..timeline import NO_COMMIT, NO_SLOT, NO_WORKER
 
 
 class TraceColumn(NamedTuple):
     """One column of a table: its type, its unit (`""` if none) and its meaning.
 
-    Numbers of clients, parties and workers are `numbered`: `numbering` says how.
+    Numbers of clients, parties and workers are `numbered`: `numbering` says how. A
+    column may have a number that stands for none in its files, `none`.
     """
 
     dtype: str
     unit: str
     meaning: str
     numbered: bool = False
+    none: int | None = None
 
 
 _RUN = TraceColumn("int32", "", "run of the study; `runs` of the manifest says which")
@@ -157,7 +160,10 @@ COLUMNS: dict[str, dict[str, TraceColumn]] = {
         ),
         "read_version": TraceColumn("int64", "commits", "version that it read"),
         "commit": TraceColumn(
-            "int64", "commits", "version that it is part of, or `timeline.NO_COMMIT`"
+            "int64",
+            "commits",
+            "version that it is part of; missing (in files 2**63 - 1) if not applied",
+            none=NO_COMMIT,
         ),
         "upload_bytes": TraceColumn(
             "int64", "bytes", "sent to the server, whatever becomes of the job"
@@ -376,12 +382,25 @@ COLUMNS: dict[str, dict[str, TraceColumn]] = {
         "worker": TraceColumn(
             "int32", "", "worker that takes part, from 1; or null", numbered=True
         ),
-        "job": TraceColumn("int32", "", "which of its jobs"),
+        "job": TraceColumn(
+            "int32",
+            "",
+            "which of its jobs; missing (in files, as in the next three, 2**31 - 1) "
+            "where no worker takes part",
+            none=NO_WORKER,
+        ),
         "version": TraceColumn("int64", "commits", "commits before the row"),
-        "read_version": TraceColumn("int64", "commits", "version that the worker read"),
-        "read_slot": TraceColumn("int32", "", "register that holds what it read"),
+        "read_version": TraceColumn(
+            "int64", "commits", "version that the worker read, or missing", none=NO_SLOT
+        ),
+        "read_slot": TraceColumn(
+            "int32", "", "register that holds what it read, or missing", none=NO_SLOT
+        ),
         "write_slot": TraceColumn(
-            "int32", "", "register of the new version, or `timeline.NO_SLOT`"
+            "int32",
+            "",
+            "register of the new version; missing if nobody reads it",
+            none=NO_SLOT,
         ),
         "peer": TraceColumn(
             "int32", "", "gossip partner, from 1; else null", numbered=True
