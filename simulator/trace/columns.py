@@ -174,9 +174,7 @@ COLUMNS: dict[str, dict[str, TraceColumn]] = {
         "upload_messages": TraceColumn(
             "int32", "messages", "sent to the server, repeats included"
         ),
-        "download_messages": TraceColumn(
-            "int32", "messages", "received by the client: 0 before `begun_time`"
-        ),
+        "download_messages": TraceColumn("int32", "messages", "received by the client"),
         "outcome": TraceColumn("string", "", "APPLIED, IN_FLIGHT, LOST, ..."),
         "local_steps": TraceColumn(
             "int32", "steps", "its own; where they change alone"

@@ -42,6 +42,8 @@ def traffic(
     per_job: Int[np.ndarray, "K 2"],
     upload_bytes: int,
     download_bytes: int,
+    *,
+    by_round: bool = False,
 ) -> MessageCounts:
     """Counts the messages of a run's jobs that carry anything.
 
@@ -50,8 +52,13 @@ def traffic(
         per_job: Uploads and downloads of a job of each client, by its protocol.
         upload_bytes: Bytes of one upload, >= 0.
         download_bytes: Bytes of one download, >= 0.
+        by_round: Whether downloads are replies of a round, which come before its end;
+            else they come before the job begins.
     """
-    fetched = ~np.isnan(jobs.begun_time) & (jobs.refresh == 0)
+    fetched = ~np.isnan(jobs.begun_time)
+    if by_round:
+        fetched = jobs.outcome != Outcome.IN_FLIGHT
+    fetched &= jobs.refresh == 0
     up, down = per_job[jobs.client].T
     return MessageCounts(
         jobs.uploads * up * (upload_bytes > 0), fetched * down * (download_bytes > 0)
