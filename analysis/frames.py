@@ -278,8 +278,9 @@ def jobs(study: Study) -> pd.DataFrame:
     }
     several: Any = {run: number for run, number in at_once.items() if number != 1}
     made: Any = table["run"].map(several).fillna(1).astype("int64") if several else 1
-    age = staleness(table["commit"] - 1, table["read_version"], made)
-    return table.assign(staleness=age.where(table["commit"] != NO_COMMIT))
+    commit = table["commit"].fillna(NO_COMMIT).astype("int64")
+    age = staleness(commit - 1, table["read_version"], made)
+    return table.assign(staleness=age.where(commit != NO_COMMIT))
 
 
 def joined(study: Study, table: str) -> pd.DataFrame:

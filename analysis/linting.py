@@ -23,8 +23,12 @@ from .frames import evaluations as evaluated
 from .statistics import median_time
 from .waste import wasted
 
-APPLIED = ("commits", "contributions", "epochs", "rounds")
-"""Counts in which work that the server discards does not appear."""
+APPLIED = (
+    *("commits", "contributions", "epochs", "rounds"),
+    *("messages", "bytes", "upload_bytes", "download_bytes"),
+)
+"""Counts in which work that the server discards does not appear: in evaluations, bytes
+are those of contributions that it took."""
 DISCARDED = (Outcome.REJECTED, Outcome.STOPPED)
 """Ends of jobs that the server does not want."""
 NUMBER = re.compile(r"\d+(?:\.\d+)?(?:e-?\d+)?")
@@ -262,7 +266,7 @@ def stopped_jobs(compared: Compared) -> Iterator[str]:
         who = compared.names[0 if one else 1]
         yield (
             f"{who} alone stops jobs, which {compared.counted} do not count: count "
-            f"time or bytes, and show stalesim.wasted"
+            f"time, and show stalesim.wasted"
         )
 
 
@@ -278,7 +282,7 @@ def discards(compared: Compared, study: Study) -> Iterator[str]:
     if one or other:
         yield (
             f"{_differ(compared, 'discarded work', f'{one:.3g} %', f'{other:.3g} %')}"
-            f", which {compared.counted} do not count: count time or bytes, and show "
+            f", which {compared.counted} do not count: count time, and show "
             f"stalesim.wasted"
         )
 

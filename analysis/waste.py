@@ -3,8 +3,9 @@
 import numpy as np
 import pandas as pd
 
-from ..simulator.expenses import ENDS
+from ..simulator.expenses import ends
 from ..simulator.timeline import Outcome
+from ..simulator.trace.jobs import incidents_of, jobs_of
 from .frames import Study, runs
 
 NOT_WASTED = (Outcome.APPLIED, Outcome.BUFFERED, Outcome.IN_FLIGHT)
@@ -19,8 +20,9 @@ def wasted(study: Study) -> pd.DataFrame:
 
     Returns:
         By run and outcome, for those that occur: `group`, `replicate`, `jobs`;
-        `seconds`, virtual, from the beginning of a job to its end; `share`, of all
-        seconds that clients have worked for ended jobs; `upload_bytes`,
+        `seconds`, virtual, from the beginning of a job to its end, NaN where the end of
+        a job is unknown, as in some logs; `share`, of all seconds that clients have
+        worked for ended jobs; `upload_bytes`,
         `download_bytes`; `samples`, those of the gradients that the jobs were to take,
         finished or not, NaN for runs that an earlier version has made.
     """
@@ -28,13 +30,13 @@ def wasted(study: Study) -> pd.DataFrame:
     table["seconds"] = table["ended"] - table["begun_time"].fillna(table["read_time"])
     table = table.loc[table["outcome"] != Outcome.IN_FLIGHT.name]
     table["samples"] = _samples(study, table)
-    whole = table.groupby("run")["seconds"].sum()
+    whole = table.groupby("run")["seconds"].agg(_sum)
     gone = table.loc[~table["outcome"].isin([o.name for o in NOT_WASTED])]
     found = (
         gone.groupby(["run", "outcome"], observed=True)
         .agg(
             jobs=("job", "size"),
-            seconds=("seconds", "sum"),
+            seconds=("seconds", _sum),
             upload_bytes=("upload_bytes", "sum"),
             download_bytes=("download_bytes", "sum"),
             samples=("samples", lambda each: each.sum(min_count=1)),
@@ -64,25 +66,17 @@ def _samples(study: Study, jobs: pd.DataFrame) -> pd.Series:
 
 
 def _with_ends(study: Study) -> pd.DataFrame:
-    """Returns the jobs with the time at which each ended.
+    """Returns the jobs with the time at which each ended, as `expenses.ends` has it."""
+    table = study.table("jobs")
+    table["outcome"] = table["outcome"].astype(str)
+    table["ended"] = np.nan
+    for run, mine in table.groupby("run").groups.items():
+        jobs = jobs_of(study, int(run))
+        order = np.lexsort((jobs.job, jobs.client))  # that of the table
+        table.loc[mine, "ended"] = ends(jobs, incidents_of(study, int(run)))[order]
+    return table
 
-    A job that arrived ended then; another one with the incident of its client that
-    comes in the same place.
-    """
-    jobs = study.table("jobs")
-    jobs["outcome"] = jobs["outcome"].astype(str)
-    jobs["ended"] = jobs["arrived_time"]
-    incidents = study.table("incidents")
-    incidents["incident"] = incidents["incident"].astype(str)
-    for outcome, incident in ENDS.items():
-        mine = jobs.loc[jobs["outcome"] == outcome.name].sort_values(
-            ["run", "client", "job"]
-        )
-        when = incidents.loc[incidents["incident"] == incident.name]
-        when = when.sort_values(["run", "client", "time"], kind="stable")
-        keys = ["run", "client"]
-        left = mine.assign(place=mine.groupby(keys).cumcount())[[*keys, "place"]]
-        right = when.assign(place=when.groupby(keys).cumcount())
-        times = left.reset_index().merge(right, on=[*keys, "place"], how="left")
-        jobs.loc[times["index"], "ended"] = times["time"].to_numpy()
-    return jobs
+
+def _sum(seconds: pd.Series) -> float:
+    """Returns a sum, NaN if a part of it is unknown."""
+    return float(seconds.sum(skipna=False))

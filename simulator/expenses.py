@@ -47,9 +47,10 @@ def ends(jobs: Jobs, incidents: Incidents) -> Float[np.ndarray, " J"]:
     """Returns when each job had arrived, or came to nothing; NaN of one under way.
 
     A job that did not arrive ended with the incident of its client that comes in the
-    same place.
+    same place. One that was rejected before it was sent ended when it had computed.
     """
-    ended = jobs.arrived_time.copy()
+    unsent = np.isnan(jobs.arrived_time) & (jobs.outcome == Outcome.REJECTED)
+    ended = np.where(unsent, jobs.computed_time, jobs.arrived_time)
     for outcome, incident in ENDS.items():
         mine = np.flatnonzero(jobs.outcome == outcome)
         mine = mine[np.lexsort((jobs.job[mine], jobs.client[mine]))]
@@ -177,15 +178,16 @@ class _Group:
             yield _during("idle", idle, np.minimum(self._each(join), there), there)
             client, start, end = _united(busy)
             yield _during("idle", -idle[client], start, end)
-        jobs, done = self._jobs, np.flatnonzero(self._ended <= self._until)
-        client = jobs.client[done]
-        counts = {
-            "upload_message": jobs.uploads[done],
-            "download_message": jobs.refresh[done] == 0,
+        jobs = self._jobs
+        messages = {
+            "upload_message": (jobs.sent_time, jobs.uploads),
+            "download_message": (jobs.begun_time, jobs.refresh == 0),
         }
-        for name in filter(rates.__contains__, counts):
-            each = self._each(rates[name])[client] * counts[name]
-            yield name, self._ended[done], np.zeros(done.size), each
+        for name in filter(rates.__contains__, messages):
+            times, counts = messages[name]
+            some = times <= self._until  # which NaN is not
+            each = self._each(rates[name])[jobs.client] * counts
+            yield name, times[some], np.zeros(int(some.sum())), each[some]
 
     def carbon(self, times: Moments) -> Moments:
         """Returns the grams of its joules up to some moments."""

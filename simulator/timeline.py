@@ -131,7 +131,7 @@ class Incident(IntEnum):
     LEFT = 2
     """It does not come back."""
     RESENT = 3
-    """Its message was lost and sent again; `messages` counts the repeats."""
+    """Its message has arrived after repeats; `messages` counts them."""
     GAVE_UP = 4
     """No repeat of its message arrived; a job that it was of is lost."""
     DUPLICATE = 5
@@ -329,9 +329,9 @@ def staleness(version: Any, read_version: Any, at_once: int = 1) -> Any:
             that none makes another one staler; 1 elsewhere.
 
     Returns:
-        Commits, >= 0, of the shape of both.
+        Commits, >= 0, of the shape of both. What was read within the round is of it.
     """
-    return version - version % at_once - read_version
+    return np.maximum(version - version % at_once - read_version, 0)
 
 
 def check(rows: Rows, num_registers: int) -> None:

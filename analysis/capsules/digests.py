@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from ...simulator.trace import COLUMNS
 from ..frames import Study, runs
 
 
@@ -38,7 +39,9 @@ def of_runs(study: Study) -> pd.DataFrame:
 def _add(digest: Any, name: str, rows: pd.DataFrame) -> None:
     """Adds rows of a table, column by column; the number of the run is left out."""
     for column in sorted(set(map(str, rows.columns)) - {"run"}):
-        values = rows[column]
+        values, of = rows[column], COLUMNS[name].get(column)
+        if of is not None and of.none is not None:
+            values = values.fillna(of.none).astype(of.dtype)  # as in the files
         digest.update(f"{name}.{column}:{len(values)}:".encode())
         if pd.api.types.is_numeric_dtype(values) or pd.api.types.is_bool_dtype(values):
             numbers = values.to_numpy()

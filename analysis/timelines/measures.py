@@ -344,7 +344,8 @@ class _Columns(dict[str, np.ndarray]):
             found = self["begun_time"] - self["read_time"]
         else:
             whole = name in ("client", "commit")
-            found = self._jobs[name].to_numpy(np.int64 if whole else np.float64)
+            kind, none = (np.int64, 0) if whole else (np.float64, np.nan)
+            found = self._jobs[name].to_numpy(kind, na_value=none)
         self[name] = found
         return found
 

@@ -41,7 +41,7 @@ class Stop(Config):
     epochs: Annotated[float, Field(gt=0)] | None = None
     """Passes over the training data, of all clients together."""
     bytes: Count | None = None
-    """Bytes that were sent, up and down."""
+    """Bytes of contributions, up and down, as in the table `evaluations`."""
     joules: Annotated[float, Field(gt=0)] | None = younger(None)
     """Energy that all clients have drawn, by `clients.watts`."""
     price: Annotated[float, Field(gt=0)] | None = younger(None)

@@ -218,11 +218,11 @@ class Recorder:
         if outcome == Outcome.REJECTED:
             self._world.note(time, worker, Incident.REJECTED)
         else:
-            arrived = NEVER
+            arrived, uploads = NEVER, self._world.sends_so_far(worker)
             if started > time:
                 started = NEVER
             if computed > time:
-                computed, sent, uploads = NEVER, NEVER, 0
+                computed, sent = NEVER, NEVER
         read_version = self._read_version[worker]
         self._job_times += (read_time, started, computed, sent, arrived, NEVER)
         job = self._job[worker]

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from ..engine.records import Record
-from ..timeline import NO_SAMPLE, NO_WORKER, effects, staleness
+from ..timeline import NO_COMMIT, NO_SAMPLE, NO_WORKER, Jobs, effects, staleness
 from ..trace import Categorical
 
 FINE_BINS = 64
@@ -78,14 +78,23 @@ class Staleness:
         num_clients: who contribute.
         num_parties: whose embeddings are used, whoever takes part in rows.
         at_once: as of `timeline.staleness`.
+        gathers: Whether contributions gather for a commit. Which one has applied them
+            only the jobs say; else the rows do, sooner.
 
     Attributes:
-        contributions: commits between a client's read and its contribution.
+        contributions: commits between a client's read and the commit that applied it.
         embeddings: commits since the upload of what is used; None where nothing is.
     """
 
-    def __init__(self, num_clients: int, num_parties: int, at_once: int = 1) -> None:
-        self._at_once = at_once
+    def __init__(
+        self,
+        num_clients: int,
+        num_parties: int,
+        at_once: int = 1,
+        *,
+        gathers: bool = False,
+    ) -> None:
+        self._at_once, self._gathers = at_once, gathers
         self.contributions = Ages(num_clients)
         self.embeddings: Ages | None = None
         self._num_parties = num_parties
@@ -107,6 +116,8 @@ class Staleness:
 
     def add(self, record: Record) -> None:
         """Adds the ages of a record's commits."""
+        if self._gathers:
+            return
         rows = record.rows
         commits = effects(rows.kind).contributes
         row, column = np.nonzero((rows.worker != NO_WORKER) & commits[:, None])
@@ -118,11 +129,22 @@ class Staleness:
         age = staleness(rows.version[row], read_version, self._at_once)
         self.contributions.add(client, age, start[row])
 
+    def apply(self, jobs: Jobs) -> None:
+        """Adds the ages of jobs that were applied, where contributions gather."""
+        if not self._gathers:
+            return
+        own = np.flatnonzero((jobs.commit != NO_COMMIT) & (jobs.refresh == 0))
+        own = own[np.argsort(jobs.commit[own], kind="stable")]
+        client, commit = jobs.client[own], jobs.commit[own]
+        start = commit < self._first_after_start(commit, client)
+        age = staleness(commit - 1, jobs.read_version[own], self._at_once)
+        self.contributions.add(client, age, start)
+
     def _first_after_start(self, row: np.ndarray, client: np.ndarray) -> float:
-        """Returns the first of a record's rows that is not of the start.
+        """Returns the first of some rows, or commits, that is not of the start.
 
         Args:
-            row: of each contribution, ascending.
+            row: of each contribution, or its commit, ascending.
             client: that made it.
         """
         if not self._silent.any():

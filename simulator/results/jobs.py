@@ -87,7 +87,8 @@ class JobTables:
             return
         workload = self._played.workload
         sizes = workload.upload_bytes, workload.download_bytes
-        counts = traffic(jobs, self._per_job, *sizes)
+        by_round = self._played.protocol.batch_per_round
+        counts = traffic(jobs, self._per_job, *sizes, by_round=by_round)
         given = self._played.job_steps
         self._writer.append("jobs", job_columns(self._run, jobs, counts, *sizes, given))
 

@@ -4,9 +4,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+from jaxtyping import Int
 
 from ..engine.records import Record
-from ..timeline import KINDS, NO_COMMIT, NO_WORKER, Jobs, effects, staleness
+from ..timeline import KINDS, NO_COMMIT, NO_WORKER, Jobs, Rows, effects, staleness
 from ..trace import Categorical, Writer
 
 
@@ -16,6 +17,7 @@ class CommitTable:
     A COMMIT says how many contributions it applies and how stale they are. Of those
     that had gathered before only the jobs say which commit has applied them, and these
     come with the end of a chunk: rows wait for that as soon as anything has gathered.
+    A record may end in the middle of a later chunk, whose rows wait for its own end.
 
     Args:
         run: Number of the run in its study.
@@ -28,6 +30,7 @@ class CommitTable:
         self._gathers = False
         self._rows: list[dict[str, Any]] = []
         self._commits, self._ages = np.zeros((2, 0), np.int64)
+        self._last = 0  # commit that is written
 
     def state(self) -> dict[str, Any]:
         """Returns what the rest of a run adds to."""
@@ -35,12 +38,14 @@ class CommitTable:
             "gathers": self._gathers,
             "rows": self._rows,
             "applied": [self._commits, self._ages],
+            "last": self._last,
         }
 
     def restore(self, state: dict[str, Any]) -> None:
         """Takes up what `state` has returned."""
         self._gathers, self._rows = state["gathers"], state["rows"]
         self._commits, self._ages = state["applied"]
+        self._last = state["last"]
 
     def add(self, record: Record) -> None:
         """Takes up the rows of a record."""
@@ -54,29 +59,49 @@ class CommitTable:
             self.write()
 
     def apply(self, jobs: Jobs) -> None:
-        """Takes up the jobs of a chunk, some of which were applied."""
-        if self._gathers:
-            own = (jobs.commit != NO_COMMIT) & (jobs.refresh == 0)
-            commit = jobs.commit[own]
-            age = staleness(commit - 1, jobs.read_version[own], self._at_once)
-            self._commits = np.concatenate([self._commits, commit])
-            self._ages = np.concatenate([self._ages, age])
+        """Takes up the jobs of a chunk, some of which were applied.
 
-    def write(self) -> None:
-        """Writes the rows that have waited."""
-        for columns in self._rows:
-            if self._gathers:
-                self._summarise(columns)
-            kind = Categorical(columns["kind"], KINDS)
-            assert self._writer is not None
-            self._writer.append("commits", columns | {"kind": kind})
-        self._rows = []
+        Its last job may be one of the next chunk's first row.
+        """
+        if self._writer is None:
+            return
+        own = (jobs.commit != NO_COMMIT) & (jobs.refresh == 0)
+        own &= jobs.commit > self._last
+        commit = jobs.commit[own]
+        age = staleness(commit - 1, jobs.read_version[own], self._at_once)
+        self._commits = np.concatenate([self._commits, commit])
+        self._ages = np.concatenate([self._ages, age])
+
+    def write(self, rows: Rows | None = None) -> None:
+        """Writes rows that have waited.
+
+        Args:
+            rows: Rows of the chunk whose jobs have just come; None if all have.
+        """
+        waiting, self._rows = self._rows, []
+        last = NO_COMMIT if rows is None else _commits(rows).max(initial=0)
+        for columns in waiting:
+            due = int(np.searchsorted(columns["commit"], last, "right"))
+            if due:
+                self._write({name: values[:due] for name, values in columns.items()})
+            if due < columns["commit"].size:
+                rest = {name: values[due:] for name, values in columns.items()}
+                self._rows.append(rest)
+
+    def _write(self, columns: dict[str, Any]) -> None:
+        if self._gathers:
+            self._summarise(columns)
+        kind = Categorical(columns["kind"], KINDS)
+        assert self._writer is not None
+        self._writer.append("commits", columns | {"kind": kind})
+        self._last = int(columns["commit"].max())
+        later = self._commits > self._last
+        self._commits, self._ages = self._commits[later], self._ages[later]
 
     def _summarise(self, columns: dict[str, Any]) -> None:
         """Puts into each COMMIT what all of its contributions come to."""
         made = effects(columns["kind"]).commits
         commit = columns["commit"][made]
-        # What had been applied before anything gathered is written already.
         mine = np.isin(self._commits, commit)
         place, ages = np.searchsorted(commit, self._commits[mine]), self._ages[mine]
         count = np.bincount(place, minlength=commit.size)
@@ -86,8 +111,11 @@ class CommitTable:
         columns["num_contributions"][made] = count
         columns["staleness_mean"][made] = total / np.maximum(count, 1)
         columns["staleness_max"][made] = largest
-        later = self._commits > columns["commit"].max()
-        self._commits, self._ages = self._commits[later], self._ages[later]
+
+
+def _commits(rows: Rows) -> Int[np.ndarray, " T"]:
+    """Returns the version after each row."""
+    return rows.version + effects(rows.kind).commits
 
 
 def _columns(run: int, record: Record, at_once: int) -> dict[str, Any]:
@@ -109,7 +137,7 @@ def _columns(run: int, record: Record, at_once: int) -> dict[str, Any]:
     mean = age.sum(axis=1) / np.maximum(count, 1)
     columns = {
         "run": np.full(rows.time.size, run, np.int32),
-        "commit": rows.version + effect.commits,
+        "commit": _commits(rows),
         "time": rows.time,
         "kind": rows.kind,
         "round": rows.round,

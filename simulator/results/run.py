@@ -9,7 +9,7 @@ from ..engine.records import Metrics, Record
 from ..engine.row_stream import EvaluationPoint
 from ..metrics import Each, metric
 from ..setup import RunSetup
-from ..timeline import StopReason
+from ..timeline import NO_WORKER, Jobs, StopReason, effects
 from ..timelines.tables import row_columns
 from ..trace import Categorical, Writer
 from . import rows
@@ -48,16 +48,19 @@ class Results:
         self.diverged_at: int | None = None
         self._last = START
         at_once = played.cadence.commits_at_once
-        self._staleness = Staleness(played.num_clients, scenario.num_clients, at_once)
+        self._staleness = Staleness(
+            played.num_clients,
+            scenario.num_clients,
+            at_once,
+            gathers=played.protocol.gathers,
+        )
         whole = writer if scenario.record == "everything" else None
         self._commits = rows.CommitTable(run, whole, at_once)
         self._privacy = PrivacyTables(setup, writer)
         # No one can record it without the numerics.
         self._recorded = whole if played.answer_log is not None else None
-        self._num_rows = 0
-        self._jobs = JobTables(
-            run, played, whole, self._privacy.send, self._commits.apply
-        )
+        self._num_rows = self._contributions = 0
+        self._jobs = JobTables(run, played, whole, self._privacy.send, self._apply)
 
     def state(self) -> dict[str, Any]:
         """Returns what the rest of the run adds to: arrays, numbers and words."""
@@ -70,6 +73,7 @@ class Results:
             "jobs": self._jobs.state(),
             "commits": self._commits.state(),
             "num_rows": self._num_rows,
+            "contributions": self._contributions,
         }
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -84,8 +88,13 @@ class Results:
         self._jobs.restore(state["jobs"])
         self._commits.restore(state["commits"])
         self._num_rows = state.get("num_rows", 0)
+        self._contributions = state["contributions"]
         self.fraction = 1.0 if self.stop else self._progress(self._last)
         self.commits = self._last.commits
+
+    def _apply(self, jobs: Jobs) -> None:
+        self._commits.apply(jobs)
+        self._staleness.apply(jobs)
 
     def pass_by(self, point: EvaluationPoint) -> None:
         """Takes note of an evaluation that is done; its record comes later."""
@@ -100,18 +109,22 @@ class Results:
             columns = row_columns(self._run, record.rows, self._num_rows)
             self._recorded.append("rows", columns)
         self._num_rows += record.rows.time.size
+        contributes = effects(record.rows.kind).contributes
+        taken = record.rows.worker[contributes] != NO_WORKER
+        self._contributions += int(taken.sum())
         self._add_evaluations(record)
         for columns in rows.probes(self._run, record):
             self._writer.append("probes", columns)
         for chunk in record.chunks:
             self._jobs.add(chunk)
+            self._commits.write(chunk.rows)
         if record.stop is not None:
             self.stop = record.stop
             if record.stop is StopReason.DIVERGED:
                 self.diverged_at = int(record.rows.version[-1]) + 1
             if record.early:
                 self._end_early(record)
-        if record.chunks or record.stop is not None:
+        if record.stop is not None:
             self._commits.write()
         self.fraction = 1.0 if self.stop else self._progress(self._last)
         self.commits = self._last.commits
@@ -149,7 +162,7 @@ class Results:
             self._last = self._last._replace(
                 time=float(record.rows.time[-1]),
                 commits=int(record.rows.version[-1]) + 1,
-                contributions=int(self._staleness.contributions.count.sum()),
+                contributions=self._contributions,
             )
 
     def _add_evaluation(self, point: EvaluationPoint, metrics: Metrics) -> None:

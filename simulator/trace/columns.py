@@ -3,18 +3,21 @@
 from typing import NamedTuple
 
 from .. import metrics
+from ..timeline import NO_COMMIT, NO_SLOT, NO_WORKER
 
 
 class TraceColumn(NamedTuple):
     """One column of a table: its type, its unit (`""` if none) and its meaning.
 
-    Numbers of clients, parties and workers are `numbered`: `numbering` says how.
+    Numbers of clients, parties and workers are `numbered`: `numbering` says how. A
+    column may have a number that stands for none in its files, `none`.
     """
 
     dtype: str
     unit: str
     meaning: str
     numbered: bool = False
+    none: int | None = None
 
 
 _RUN = TraceColumn("int32", "", "run of the study; `runs` of the manifest says which")
@@ -157,14 +160,21 @@ COLUMNS: dict[str, dict[str, TraceColumn]] = {
         ),
         "read_version": TraceColumn("int64", "commits", "version that it read"),
         "commit": TraceColumn(
-            "int64", "commits", "version that it is part of, or `timeline.NO_COMMIT`"
+            "int64",
+            "commits",
+            "version that it is part of; missing (in files 2**63 - 1) if not applied",
+            none=NO_COMMIT,
         ),
-        "upload_bytes": TraceColumn("int64", "bytes", "sent to the server"),
-        "download_bytes": TraceColumn("int64", "bytes", "sent to the client"),
+        "upload_bytes": TraceColumn(
+            "int64", "bytes", "sent to the server, whatever becomes of the job"
+        ),
+        "download_bytes": TraceColumn(
+            "int64", "bytes", "received by the client, whatever becomes of the job"
+        ),
         "upload_messages": TraceColumn(
             "int32", "messages", "sent to the server, repeats included"
         ),
-        "download_messages": TraceColumn("int32", "messages", "sent to the client"),
+        "download_messages": TraceColumn("int32", "messages", "received by the client"),
         "outcome": TraceColumn("string", "", "APPLIED, IN_FLIGHT, LOST, ..."),
         "local_steps": TraceColumn(
             "int32", "steps", "its own; where they change alone"
@@ -178,12 +188,17 @@ COLUMNS: dict[str, dict[str, TraceColumn]] = {
             "int64", "", "that the server took so far; a buffer not yet full is counted"
         ),
         "epochs": TraceColumn("float64", "epochs", "passes over the data so far"),
-        "upload_bytes": TraceColumn("int64", "bytes", "arrived at the server so far"),
-        "download_bytes": TraceColumn("int64", "bytes", "sent to clients so far"),
+        "upload_bytes": TraceColumn(
+            "int64",
+            "bytes",
+            "of the contributions so far, and of further uploads; `jobs` has those of "
+            "discarded, lost and waiting work",
+        ),
+        "download_bytes": TraceColumn("int64", "bytes", "of the contributions so far"),
         "rounds": TraceColumn(
             "float64", "rounds", "completed so far, where there are any"
         ),
-        "messages": TraceColumn("int64", "messages", "sent so far that carry anything"),
+        "messages": TraceColumn("int64", "messages", "of those bytes, up and down"),
         # every further column is a metric:
         **{m.name: TraceColumn("float64", m.unit, m.meaning) for m in metrics.own()},
     },
@@ -365,12 +380,25 @@ COLUMNS: dict[str, dict[str, TraceColumn]] = {
         "worker": TraceColumn(
             "int32", "", "worker that takes part, from 1; or null", numbered=True
         ),
-        "job": TraceColumn("int32", "", "which of its jobs"),
+        "job": TraceColumn(
+            "int32",
+            "",
+            "which of its jobs; missing (in files, as in the next three, 2**31 - 1) "
+            "where no worker takes part",
+            none=NO_WORKER,
+        ),
         "version": TraceColumn("int64", "commits", "commits before the row"),
-        "read_version": TraceColumn("int64", "commits", "version that the worker read"),
-        "read_slot": TraceColumn("int32", "", "register that holds what it read"),
+        "read_version": TraceColumn(
+            "int64", "commits", "version that the worker read, or missing", none=NO_SLOT
+        ),
+        "read_slot": TraceColumn(
+            "int32", "", "register that holds what it read, or missing", none=NO_SLOT
+        ),
         "write_slot": TraceColumn(
-            "int32", "", "register of the new version, or `timeline.NO_SLOT`"
+            "int32",
+            "",
+            "register of the new version; missing if nobody reads it",
+            none=NO_SLOT,
         ),
         "peer": TraceColumn(
             "int32", "", "gossip partner, from 1; else null", numbered=True

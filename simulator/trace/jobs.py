@@ -1,9 +1,10 @@
 """The tables `jobs` and `incidents`, of runs and of recorded timelines alike; and back.
 
 The two differ in one thing, what counts as a message. In a run, messages are traffic:
-those that weigh anything, of downloads those that were received, each as often as its
-protocol sends it for a job. In a recorded timeline they say how often the client itself
-sent and asked, for a replay gives them other weights and another protocol.
+those that weigh anything, of downloads those that had arrived before the job began,
+each as often as its protocol sends it for a job. In a recorded timeline they say how
+often the client itself sent and asked, for a replay gives them other weights and
+another protocol.
 """
 
 from typing import Any, NamedTuple
@@ -41,6 +42,8 @@ def traffic(
     per_job: Int[np.ndarray, "K 2"],
     upload_bytes: int,
     download_bytes: int,
+    *,
+    by_round: bool = False,
 ) -> MessageCounts:
     """Counts the messages of a run's jobs that carry anything.
 
@@ -49,8 +52,13 @@ def traffic(
         per_job: Uploads and downloads of a job of each client, by its protocol.
         upload_bytes: Bytes of one upload, >= 0.
         download_bytes: Bytes of one download, >= 0.
+        by_round: Whether downloads are replies of a round, which come before its end;
+            else they come before the job begins.
     """
-    fetched = (jobs.outcome != Outcome.IN_FLIGHT) & (jobs.refresh == 0)
+    fetched = ~np.isnan(jobs.begun_time)
+    if by_round:
+        fetched = jobs.outcome != Outcome.IN_FLIGHT
+    fetched &= jobs.refresh == 0
     up, down = per_job[jobs.client].T
     return MessageCounts(
         jobs.uploads * up * (upload_bytes > 0), fetched * down * (download_bytes > 0)

@@ -61,6 +61,9 @@ class Study:
     def table(self, name: str, columns: list[str] | None = None) -> "pd.DataFrame":
         """Returns one table: the rows of all runs that have ended.
 
+        Whole numbers that may be missing, such as the commit of a job, are pandas'
+        `Int64` or `Int32`, with `<NA>` for none.
+
         Args:
             name: a key of `COLUMNS`.
             columns: Some of its columns, those that it is sorted by among them; by
@@ -87,7 +90,12 @@ class Study:
                 for field in found.schema
             ]
         )
-        return found.cast(plain).to_pandas()
+        frame = found.cast(plain).to_pandas()
+        for column, of in COLUMNS[name].items():
+            if of.none is not None and column in frame:
+                numbers = frame[column].astype(of.dtype.capitalize())
+                frame[column] = numbers.mask(numbers == of.none)
+        return frame
 
     def arrow(
         self, name: str, run: int | None = None, columns: list[str] | None = None

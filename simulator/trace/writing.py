@@ -126,7 +126,8 @@ def _concatenate(table: str, column: str, pieces: list[dict]) -> "pa.Array":
     import pyarrow as pa
 
     further = TraceColumn(FURTHER.get(table, "float32"), "", "")
-    dtype, *_, numbered = COLUMNS[table].get(column, further)
+    of = COLUMNS[table].get(column, further)
+    dtype, numbered = of.dtype, of.numbered
     arrays = []
     for piece in pieces:
         size = len(piece["run"])

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 from ..streams import Purpose
 from ..timeline import NO_WORKER, Incident, Outcome
-from .faults import Sending
 from .selection import Pool
 
 if TYPE_CHECKING:
@@ -54,6 +53,8 @@ class Cycle:
         self._read = read if world.job_steps is None else self._giving(read)
         self._arrive = arrive if world.limit is None else self._limiting(arrive)
         self._lost, self._left = lost, left
+        self._repeats: dict[int, tuple[int, bool]] = {}
+        """Of clients whose message is about to arrive: repeats, and whether twice."""
         self._in_flight = 0
         self._asked = False
         self._pool: Pool | None = world.pool if selects else None
@@ -73,7 +74,8 @@ class Cycle:
         compute = world.stage(Purpose.COMPUTE, self._arrive)
         snapshot = self._plain_snapshot(compute) if plain else self._work
         self._snapshot = _gated(snapshot, admit) if admit else snapshot
-        self._ask = world.stage(Purpose.READ, self._snapshot)
+        then = self._snapshot if plain else self._answered
+        self._ask = world.stage(Purpose.READ, then)
         self.begin: Then = (
             world.stage(Purpose.IDLE, self._ask) if plain else self._begin
         )
@@ -198,6 +200,14 @@ class Cycle:
         else:
             self._world.call_at(time, self._ask, client)
 
+    def _answered(self, client: int) -> None:
+        """Takes the snapshot, unless the client has left while it was asking."""
+        now = self._env.now
+        if self._world.present_since(client, now) == inf:
+            self._appear(client, now)
+        else:
+            self._snapshot(client)
+
     def _work(self, client: int) -> None:
         """Takes the snapshot, and works out what becomes of the job."""
         world = self._world
@@ -243,14 +253,16 @@ class Cycle:
         if world.message_budget is not None:
             self._count(client, computed, gone)
         if gone <= end:
-            if sending and gone > computed:
+            if sending and gone >= computed:
                 sends = min(sends, 1 + int((gone - computed) / sending.timeout))
             world.timing[client] = (started, computed, computed, inf, sends)
             world.call_at(gone, self._crash, client)
             return
         world.timing[client] = (started, computed, computed, end, sends)
-        if sending:
-            self._note_repeats(client, computed, sending)
+        if sending and not lost:
+            self._repeats[client] = sending.sends - sending.twice - 1, sending.twice
+            if not self._guards:
+                self._note_repeats(client, end)
         then = self._give_up if lost else self._arrive
         if self._guards and not lost:
             then = self._finish if world.upload_link is None else self._share
@@ -276,6 +288,7 @@ class Cycle:
     def _finish(self, client: int) -> None:
         *before, _, sends = self._world.timing[client]
         self._world.timing[client] = (*before, self._env.now, sends)
+        self._note_repeats(client, self._env.now)
         self._end(client)
         self._arrive(client)
 
@@ -307,13 +320,13 @@ class Cycle:
             self._under_way[client] = 0
             self._serial[client] += 1
 
-    def _note_repeats(self, client: int, sent: float, sending: Sending) -> None:
-        world = self._world
-        repeats = sending.sends - sending.twice - 1
-        if repeats and not sending.lost:
-            world.note(sent, client, Incident.RESENT, repeats)
-        if sending.twice:
-            world.note(sent, client, Incident.DUPLICATE, 1)
+    def _note_repeats(self, client: int, arrived: float) -> None:
+        """Notes the repeats of a message that arrives: others have come to nothing."""
+        repeats, twice = self._repeats.pop(client, (0, False))
+        if repeats:
+            self._world.note(arrived, client, Incident.RESENT, repeats)
+        if twice:
+            self._world.note(arrived, client, Incident.DUPLICATE, 1)
 
     def _crash(self, client: int) -> None:
         world, now = self._world, self._env.now

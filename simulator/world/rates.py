@@ -30,9 +30,9 @@ class Rates(Config):
     download: Quantity | None = None
     """A second in which a message to it is under way; by default as idling."""
     upload_byte: Quantity | None = None
-    """A byte that it sends, counted when its job has arrived or come to nothing."""
+    """A byte that it sends; a message, its repeats included, counts when it is sent."""
     download_byte: Quantity | None = None
-    """A byte that it gets, counted then, too."""
+    """A byte that it gets; a message counts when it has arrived."""
 
     @property
     def given(self) -> dict[str, Any]:

@@ -108,8 +108,9 @@ def slowly(clients: dict[str, Any], jobs: Jobs, incidents: Incidents, until: flo
             watts = watts[client] if isinstance(watts, list) else watts
             joules += watts * (stop - start)
             everyone[client].append((start, stop))
-        if end <= until:
+        if jobs.sent_time[j] <= until:
             joules += 1e-3 * 1000 * jobs.uploads[j]
+        if jobs.begun_time[j] <= until:
             price += 1e-4 * 2000
     for m, busy in enumerate(everyone, 1):
         join = m if "join" in clients else 0

@@ -7,12 +7,14 @@ import numpy as np
 import pytest
 
 from stalesim.simulator.config.stop import Stop
+from stalesim.simulator.laws.constant import Constant
 from stalesim.simulator.laws.distributions import Scipy
 from stalesim.simulator.protocols import Asynchronous
 from stalesim.simulator.results import ages, jobs
 from stalesim.simulator.results.jobs import JobTables
+from stalesim.simulator.timeline import Incident, Outcome, staleness
 from stalesim.simulator.timelines.simulated import SimulatedTimeline
-from stalesim.simulator.world.clients import Clients, Crashes
+from stalesim.simulator.world.clients import Clients, Crashes, Server
 from stalesim.simulator.world.workload import Workload
 from tests.property.whole import whole
 from tests.support import Memory
@@ -70,11 +72,50 @@ def test_a_message_of_no_bytes_is_none(up: int, down: int) -> None:
     assert sent.sum() == (whole_jobs.uploads.sum() if up else 0)
     ended = memory.tables["jobs"]
     outcomes = np.concatenate([piece["outcome"].codes for piece in ended])
-    assert fetched.sum() == ((outcomes != 5).sum() if down else 0)
+    assert fetched.sum() == (len(outcomes) if down else 0)  # nothing is on its way
     np.testing.assert_array_equal(memory.column("jobs", "upload_bytes"), up * sent)
     np.testing.assert_array_equal(
         memory.column("jobs", "download_bytes"), down * fetched
     )
+
+
+@pytest.mark.parametrize("shared", [None, 50.0])
+def test_repeats_are_noted_of_messages_that_arrive(shared: float | None) -> None:
+    """Those of jobs that crashed, or had not arrived at the end, never came about."""
+    loss = {"chance": 0.6, "timeout": 0.4, "retries": 3, "duplicates": 0.5}
+    crashes = {"after": EXPON, "down": EXPON}
+    upload = {"latency": {"law": "expon", "scale": 0.2}}
+    told = {"compute": EXPON, "crashes": crashes, "loss": loss, "upload": upload}
+    clients, server = Clients.model_validate(told), Server(upload_bandwidth=shared)
+    world = clients, Asynchronous(), 5, 1, Stop(time=60), Workload(4, 4, 5)
+    found = whole(SimulatedTimeline(*world, server))
+    jobs, incidents = found.jobs, found.incidents
+    arrived, outcome = ~np.isnan(jobs.arrived_time), jobs.outcome
+
+    def messages(*kinds: Incident) -> int:
+        return int(incidents.messages[np.isin(incidents.incident, kinds)].sum())
+
+    assert (outcome == Outcome.CRASHED).sum() > 20
+    repeats = int((jobs.uploads[arrived] - 1).sum())
+    assert messages(Incident.RESENT, Incident.DUPLICATE) == repeats > 20
+    assert messages(Incident.GAVE_UP) == jobs.uploads[outcome == Outcome.LOST].sum()
+
+
+def test_a_client_that_leaves_while_it_asks_reads_no_more() -> None:
+    asks, works = Constant(value=3), Constant(value=1)
+    clients = Clients(read=asks, compute=works, leave=10)
+    world = clients, Asynchronous(), 2, 1, Stop(time=60), Workload(4, 4, 5)
+    found = whole(SimulatedTimeline(*world))
+    # It asks at 0, 4 and 8, and has left when the third answer comes, at 11.
+    assert found.jobs.read_time.tolist() == [3, 7, 3, 7]
+    assert found.incidents.incident.tolist() == [Incident.LEFT, Incident.LEFT]
+    assert found.incidents.time.tolist() == [11, 11]
+
+
+def test_what_is_read_within_a_round_is_not_stale() -> None:
+    """A worker that idles first reads after others of its round have committed."""
+    assert staleness(22, 17, at_once=8) == 0
+    assert staleness(22, 11, at_once=8) == 5
 
 
 def test_staleness_is_counted_exactly_and_then_in_eighths_of_an_octave() -> None:

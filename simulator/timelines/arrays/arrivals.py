@@ -216,9 +216,9 @@ class ArrivalsPlayer:
         """Returns what went wrong in a block, up to its end or the run's."""
         found = [ends.ended_badly(self._world, own, accepted)]
         if work.sends is not None:
-            is_sent = (work.computed > self._since) & (work.computed <= now)
-            sent = work.at(is_sent & (work.read_version != NOT_READ))
-            found.append(ends.repeated(self._world, sent))
+            arrives = (work.end > self._since) & (work.end <= now)
+            arrived = work.at(arrives & (work.read_version != NOT_READ))
+            found.append(ends.repeated(self._world, arrived))
         if work.noted is not None:
             # It follows from the end of the client's job before, if there was one.
             first = np.concatenate([[True], work.client[1:] != work.client[:-1]])

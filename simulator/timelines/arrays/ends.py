@@ -116,18 +116,18 @@ def ended_badly(
     return tuple(np.concatenate(columns) for columns in zip(*parts, strict=True))
 
 
-def repeated(world: World, sent: JobArrays) -> Notes:
-    """Returns the incidents of messages that were sent again, or arrived twice."""
-    assert sent.sends is not None
-    assert sent.twice is not None
-    arrives = np.asarray(sent.outcome) == Outcome.APPLIED
-    repeats = sent.sends - sent.twice - 1
-    resent, twice = arrives & (repeats > 0), arrives & sent.twice
+def repeated(world: World, work: JobArrays) -> Notes:
+    """Returns the incidents of arrivals that were sent again, or came twice."""
+    assert work.sends is not None
+    assert work.twice is not None
+    arrives = np.asarray(work.outcome) == Outcome.APPLIED
+    repeats = work.sends - work.twice - 1
+    resent, twice = arrives & (repeats > 0), arrives & work.twice
     parts = (
-        _noted(world, own, own.computed, what, number)
+        _noted(world, own, own.end, what, number)
         for own, what, number in (
-            (sent.at(resent), Incident.RESENT, repeats[resent]),
-            (sent.at(twice), Incident.DUPLICATE, 1),
+            (work.at(resent), Incident.RESENT, repeats[resent]),
+            (work.at(twice), Incident.DUPLICATE, 1),
         )
     )
     return tuple(np.concatenate(columns) for columns in zip(*parts, strict=True))

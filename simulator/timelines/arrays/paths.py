@@ -339,7 +339,7 @@ class Paths:
         for group, loss in enumerate(self._losses):
             if loss is not None:
                 mine = crashed & (self._world.group_of[clients] == group)
-                mine = np.flatnonzero(mine & (gone > computed))
+                mine = np.flatnonzero(mine & (gone >= computed))
                 since = (gone[mine] - computed[mine]) / loss.timeout
                 sends[mine] = np.minimum(sends[mine], 1 + since.astype(np.int64))
 

@@ -1,11 +1,14 @@
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from stalesim import analysis
 from stalesim.analysis import frames
+from stalesim.simulator.scenario.setting import WorldScenario
+from stalesim.simulator.timelines.saved import record
 from stalesim.simulator.trace import COLUMNS, StudyError
 from tests.unit.analysis.studies import Curves, Fake, arrives, empty, run_of
 
@@ -71,3 +74,23 @@ def test_public_names_come_when_they_are_used() -> None:
         "assert not {'pandas', 'matplotlib'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_numbers_of_nothing_are_missing_and_not_large(tmp_path: Path) -> None:
+    """Jobs that were not applied had the commit 9223372036854775807."""
+    clients = {"number": 4, "compute": {"law": "constant", "value": "m"}}
+    gossip = {"kind": "gossip", "average": "all"}
+    for protocol in ({"kind": "collect", "count": 2}, gossip):
+        world = {"name": "w", "stop": {"time": 9.5}, "clients": clients}
+        scenario = WorldScenario.model_validate(world | {"protocol": protocol})
+        study = record(scenario, tmp_path / str(protocol["kind"]))
+        for name in study.files:
+            table = study.table(name)
+            for column in table.select_dtypes("number"):
+                assert not (table[column] >= 2**31 - 1).any(), (name, column)
+        jobs = study.table("jobs")
+        assert jobs["commit"].dtype == "Int64"
+        applied = jobs["outcome"] == "APPLIED"
+        assert 0 < applied.sum() < len(jobs)
+        assert (jobs["commit"].notna() == applied).all()
+        assert (frames.jobs(study)["staleness"].notna() == applied).all()

@@ -92,3 +92,31 @@ def test_a_run_notes_the_samples_of_each_client_s_job() -> None:
 def test_nothing_is_wasted_where_everything_is_applied() -> None:
     study = simulate(TREE | {"protocol": {"kind": "asynchronous"}})
     assert wasted(study).empty
+
+
+@pytest.mark.parametrize(
+    ("late", "seconds", "share"), [("reject", 24, 0.3), ("stop", 10, 0.125)]
+)
+def test_jobs_that_were_rejected_before_they_were_sent(late, seconds, share) -> None:
+    """In a tree they never arrive; their seconds were counted as none."""
+    tree = {
+        **TREE,
+        "problem": SGD["problem"] | {"partition": {"kind": "iid", "clients": 4}},
+        "clients": {"compute": {"law": "constant", "value": 1}},
+        "stop": {"time": 20},
+    }
+    protocol = {"kind": "spanning_tree", "graph": {"kind": "ring"}, "pivot": 4}
+    study = simulate(tree | {"protocol": protocol | {"count": 7, "late": late}})
+    (row,) = wasted(study).to_dict("records")
+    assert (row["seconds"], row["share"]) == (seconds, share)
+
+
+def test_a_job_of_unknown_end_makes_the_sum_unknown(tmp_path: Path) -> None:
+    clients = {"number": 2, "compute": {"law": "constant", "value": [1, 1.5]}}
+    protocol = {"kind": "collect", "count": 2, "late": "stop"}
+    world = {"name": "w", "stop": {"time": 8}, "clients": clients, "protocol": protocol}
+    study = record(WorldScenario.model_validate(world), tmp_path)
+    assert wasted(study)["seconds"].notna().all()
+    study.files.pop("incidents")
+    study.manifest["runs"][0]["rows"].pop("incidents")
+    assert wasted(study)["seconds"].isna().all()
