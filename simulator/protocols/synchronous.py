@@ -15,7 +15,7 @@ from ..world.cycle import Cycle
 from ..world.world import World
 from .base import Cadence, Protocol, refuse_more_than
 from .free import LockStep
-from .schedules import Scheduled, most, now
+from .schedules import Scheduled, fewest, most, now
 
 
 class Synchronous(Protocol):
@@ -61,6 +61,12 @@ class Synchronous(Protocol):
                 ("late",),
             )
         return self
+
+    def least_clients(self, num_clients: int, *, selected: bool) -> int:
+        """Returns those that a round waits for, unless it gives them up."""
+        if selected or self.deadline or self.deadline_by or self.timeout:
+            return 1
+        return num_clients if self.wait_for is None else fewest(self.wait_for)
 
     @property
     def stops_jobs(self) -> bool:

@@ -10,6 +10,7 @@ from ..engine.row_stream import EvaluationPoint
 from ..metrics import Each, metric
 from ..setup import RunSetup
 from ..timeline import StopReason
+from ..timelines.standstill import Ending
 from ..timelines.tables import row_columns
 from ..trace import Categorical, Writer
 from . import rows
@@ -55,6 +56,7 @@ class Results:
         # No one can record it without the numerics.
         self._recorded = whole if played.answer_log is not None else None
         self._num_rows = 0
+        self._ending = Ending(played.num_clients, played.least_clients)
         self._jobs = JobTables(
             run, played, whole, self._privacy.send, self._commits.apply
         )
@@ -70,6 +72,7 @@ class Results:
             "jobs": self._jobs.state(),
             "commits": self._commits.state(),
             "num_rows": self._num_rows,
+            "ending": self._ending.state(),
         }
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -84,6 +87,7 @@ class Results:
         self._jobs.restore(state["jobs"])
         self._commits.restore(state["commits"])
         self._num_rows = state.get("num_rows", 0)
+        self._ending.restore(state.get("ending", self._ending.state()))
         self.fraction = 1.0 if self.stop else self._progress(self._last)
         self.commits = self._last.commits
 
@@ -105,6 +109,7 @@ class Results:
             self._writer.append("probes", columns)
         for chunk in record.chunks:
             self._jobs.add(chunk)
+            self._ending.add(chunk)
         if record.stop is not None:
             self.stop = record.stop
             if record.stop is StopReason.DIVERGED:
@@ -124,7 +129,7 @@ class Results:
         self._privacy.finish()
         stop = self.stop or StopReason.INTERRUPTED
         return {
-            "stop_reason": stop.value,
+            "stop_reason": self._ending.words(stop),
             "stop": stop.name.lower(),
             "diverged_at_commit": self.diverged_at,
             "commits": self._last.commits,

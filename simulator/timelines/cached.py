@@ -66,9 +66,9 @@ def _write(path: Path, chunk: Chunk) -> bool:
         for part in PARTS
         for name, values in getattr(chunk, part)._asdict().items()
     }
-    stop = chunk.stop.name if chunk.stop else ""
+    stop, still = chunk.stop.name if chunk.stop else "", chunk.still
     try:
-        np.savez(path, stop=stop, **arrays)
+        np.savez(path, stop=stop, still=still, **arrays)
     except OSError:
         return False
     return True
@@ -82,7 +82,7 @@ def _read(place: Path) -> Iterator[Chunk]:
                 part: kind(*(arrays[f"{part}.{name}"] for name in kind._fields))
                 for part, kind in PARTS.items()
             }
-            stop = str(arrays["stop"])
-        yield Chunk(**parts, stop=StopReason[stop] if stop else None)
+            stop, still = str(arrays["stop"]), bool(arrays["still"])
+        yield Chunk(**parts, stop=StopReason[stop] if stop else None, still=still)
         if stop:
             return

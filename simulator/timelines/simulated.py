@@ -5,6 +5,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from math import inf
 from operator import itemgetter
 from typing import Any, Literal
 
@@ -235,7 +236,8 @@ class SimulatedTimeline(RunTimeline):
             check(rows, registers or self.num_registers)
             now = float(world.seconds([world.env.now])[0])
             incidents = world.incidents(now, final=reason is not None)
-            yield Chunk(rows, jobs, reason, incidents, now if asked else None)
+            still = reason is StopReason.TIME and world.env.peek() == inf
+            yield Chunk(rows, jobs, reason, incidents, now if asked else None, still)
             if self.answer_log is not None and world.answers is not None:
                 world.answers.take(jobs)
                 if asked is not None:

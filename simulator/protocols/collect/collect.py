@@ -173,6 +173,15 @@ class Collect(GatheringRounds):
         """Returns the fewest contributions that end a round, where a number does."""
         return fewest(self.count) if self.count else self.most_gathered(num_clients)
 
+    def least_clients(self, num_clients: int, *, selected: bool) -> int:
+        """Returns those that a round waits for, where each contributes once or more."""
+        del selected
+        if self.quota is not None:
+            return sum(own > 0 for own in self._quotas(num_clients))
+        if self.count is not None and not self.repeats:
+            return fewest(self.count)
+        return 1 if self.harmonic_mean is None else num_clients
+
     def check_setting(self, clients: Clients | None, server: Server, n: int) -> None:
         """Refuses more clients than there are, and quotas of none."""
         del server

@@ -326,7 +326,8 @@ def test_an_interval_keeps_no_run_going(arrivals: Any, tmp_path: Path) -> None:
     changes = {"clients": clients, "protocol": {"kind": "asynchronous"}}
     tree = merge(STEPS, changes | {"stop": {"commits": 9999}})
     study = studies.simulate(validated(tree), tmp_path / "left")
-    assert study.manifest["runs"][0]["stop_reason"] == StopReason.STALLED.value
+    assert study.manifest["runs"][0]["stop"] == "stalled"
+    assert "0 of 3 clients are left" in study.manifest["runs"][0]["stop_reason"]
     assert study.table("commits")["time"].max() <= 100
 
 
