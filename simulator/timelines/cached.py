@@ -66,9 +66,10 @@ def _write(path: Path, chunk: Chunk) -> bool:
         for part in PARTS
         for name, values in getattr(chunk, part)._asdict().items()
     }
-    stop, still = chunk.stop.name if chunk.stop else "", chunk.still
+    stop = chunk.stop.name if chunk.stop else ""
+    end = {"still": chunk.still, "gone": chunk.gone}
     try:
-        np.savez(path, stop=stop, still=still, **arrays)
+        np.savez(path, stop=stop, **end, **arrays)
     except OSError:
         return False
     return True
@@ -82,7 +83,9 @@ def _read(place: Path) -> Iterator[Chunk]:
                 part: kind(*(arrays[f"{part}.{name}"] for name in kind._fields))
                 for part, kind in PARTS.items()
             }
-            stop, still = str(arrays["stop"]), bool(arrays["still"])
-        yield Chunk(**parts, stop=StopReason[stop] if stop else None, still=still)
+            stop = str(arrays["stop"])
+            still, gone = bool(arrays["still"]), int(arrays["gone"])
+        reason = StopReason[stop] if stop else None
+        yield Chunk(**parts, stop=reason, still=still, gone=gone)
         if stop:
             return

@@ -18,7 +18,8 @@ class Ending:
 
     def __init__(self, num_clients: int, least: int) -> None:
         self._num_clients, self._least = num_clients, least
-        self._last, self._gone, self._still = 0.0, set[int](), False
+        self._last, self._gone = 0.0, set[int]()
+        self._still, self._known = False, 0
 
     def add(self, chunk: Chunk) -> None:
         """Takes up the next chunk."""
@@ -27,11 +28,11 @@ class Ending:
             self._last = float(made[-1])
         left = chunk.incidents.incident == Incident.LEFT
         self._gone.update(chunk.incidents.client[left].tolist())
-        self._still = chunk.still
+        self._still, self._known = chunk.still, chunk.gone
 
     def words(self, stop: StopReason) -> str:
         """Returns why the run ended."""
-        here = self._num_clients - len(self._gone)
+        here = self._num_clients - max(len(self._gone), self._known)
         lacks, stalled = here < self._least, self._still or stop is StopReason.STALLED
         if not (lacks or stalled) or stop not in (*TIMED, StopReason.STALLED):
             return stop.value
