@@ -8,15 +8,21 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
+from jaxtyping import Float
 
 from ..simulator.scenario.study import Run, printed
+from ..simulator.timeline import COMMITS
 from ..simulator.timelines.standstill import SINCE
+from ..simulator.trace import is_world
+from .frames import Study
 from .timelines.laws import InfiniteMeanError, column, laws
 
 UNSETTLED = (
     "has no finite mean, so that averages over time, and their intervals, do not "
     "settle; bound it by law: truncated, or take a shorter tail"
 )
+EQUAL = 1e-9
+"""Part of a round's length that rounding may add."""
 MOST = 6
 """Most lines of a closing table."""
 ALIKE = 0.01
@@ -27,12 +33,13 @@ PLACE = ("scale", "shift")
 """Parameters by which a law is moved and stretched."""
 
 
-def notes(manifest: Mapping[str, Any]) -> list[str]:
-    """Returns a line on each law without a mean, and on each kind of run that stalled.
+def notes(study: Study) -> list[str]:
+    """Returns lines on laws without a mean, overdue rounds, and runs that stood still.
 
     Args:
-        manifest: Of a study or a world.
+        study: Study or world, with at least one run that has ended.
     """
+    manifest = study.manifest
     found: dict[str, None] = {}
     for run in manifest["runs"]:
         number = run.get("num_clients", 1)
@@ -40,9 +47,39 @@ def notes(manifest: Mapping[str, Any]) -> list[str]:
         if run.get("stop_reason", "").startswith(SINCE):
             found[f"{run['label']} stood still: {run['stop_reason']}"] = None
     lines = [f"sweep.{key}: {line}" for key, line in unequal_means(manifest["runs"])]
-    lines += found
+    lines += [*found, *overdue(study)]
     more = [f"... and {len(lines) - MOST} more such runs"] if lines[MOST:] else []
     return lines[:MOST] + more
+
+
+def overdue(study: Study) -> Iterator[str]:
+    """Yields a line on each group of which rounds were longer than their deadline."""
+    late: dict[tuple[str, float], list[int]] = {}
+    for run in study.manifest["runs"]:
+        protocol = (run.get("scenario") or {}).get("protocol") or {}
+        limit = protocol.get("deadline") or protocol.get("seconds")
+        if limit is None or run["scenario"].get("record") == "summary":
+            continue
+        took = np.diff(_commits(study, run["run"]), prepend=0.0)
+        counts = late.setdefault((run["label"], limit), [0, 0])
+        counts[0] += int((took > limit * (1 + EQUAL)).sum())
+        counts[1] += took.size
+    for (group, limit), (longer, number) in late.items():
+        if longer:
+            yield (
+                f"{group}: {longer} of {number} rounds were longer than their "
+                f"{limit:g} s, as nothing had arrived by then"
+            )
+
+
+def _commits(study: Study, run: int) -> Float[np.ndarray, " C"]:
+    """Returns the times of a run's commits."""
+    if not is_world(study.manifest):
+        table = study.table("commits")
+        return table.loc[table["run"] == run, "time"].to_numpy(np.float64)
+    rows = study.table("rows")
+    made = rows["kind"].isin(COMMITS) & (rows["place"] == 0) & (rows["run"] == run)
+    return rows.loc[made, "time"].to_numpy(np.float64)
 
 
 def without_mean(scenario: Mapping[str, Any], num_clients: int) -> Iterator[str]:

@@ -156,7 +156,7 @@ def notes(study: Study) -> list[str]:
         STOP,
         chance(study),
     ]
-    found += doubts.notes(study.manifest)
+    found += doubts.notes(study)
     named = ((run.get("dataset"), run.get("scaling")) for run in study.manifest["runs"])
     found += words_on_data(named)
     if len(escapes(study)):

@@ -259,7 +259,7 @@ def close_world(
                 f"{counted(run['contributions'], 'contribution')} in "
                 f"{run['virtual_s']:.4g} virtual s; {run['stop_reason']}"
             )
-    for note in doubts.notes(study.manifest):
+    for note in doubts.notes(study):
         out.print(note, style="dim")
     if forms:
         if contributions > MANY:

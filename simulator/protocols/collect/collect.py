@@ -75,7 +75,7 @@ class Collect(GatheringRounds):
     """Trials of each client, all of which end a round."""
     seconds: Annotated[float, Field(gt=0)] | None = None
     """Virtual seconds after which a round ends, where anything has arrived; else it
-    ends with the first arrival."""
+    ends with all that arrive at the instant of the first arrival."""
     allotment: Allotment | None = younger(None)
     """Jobs of a round, all of which end it, allotted for each round."""
     repeats: bool = True

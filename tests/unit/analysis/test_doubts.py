@@ -154,3 +154,23 @@ def test_a_sweep_over_laws_of_unequal_means_is_told() -> None:
     assert key == "clients.compute"
     assert "expon 1 s, lognorm(s=1.5) 3.08 s" in line
     assert told(equal) == []
+
+
+def test_the_closing_table_counts_overdue_rounds_and_stopped_jobs(
+    tmp_path: Any,
+) -> None:
+    compute = {"law": "constant", "value": [5, 5, 5, 7]}
+    tree = {
+        "name": "late",
+        "clients": {"number": 4, "compute": compute},
+        "protocol": {"kind": "synchronous", "deadline": 2, "late": "stop"},
+        "stop": {"time": 100},
+    }
+    file = tmp_path / "late.yaml"
+    file.write_text(yaml.safe_dump(tree))
+    command = ["timeline", str(file), "-o", str(tmp_path / "out"), "--no-plots"]
+    told = " ".join(CliRunner().invoke(app, command).output.split())
+    assert "20 of 20 rounds were longer than their 2 s, as nothing had arrived" in told
+    # Of four jobs a round, that of client 4 is stopped.
+    assert "crashed stopped" in told
+    assert "base 0.75 0 0 0 0.25 0 0" in told
