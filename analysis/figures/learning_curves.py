@@ -227,7 +227,11 @@ def _content(study: Study, known: list[str]) -> str:
     """Returns how much a commit applies, where that differs between groups."""
     last = evaluations(study).groupby("run").last()
     ends = last.loc[last["commits"] > 0]
-    each = (ends["contributions"] / ends["commits"]).groupby(ends["group"]).mean()
+    whole = ends["contributions"] // ends["commits"]
+    left = ends["contributions"] % ends["commits"]
+    # What is left of equal commits is in a buffer that is not full at the end.
+    applied = whole.where(left < whole, ends["contributions"] / ends["commits"])
+    each = applied.groupby(ends["group"]).mean()
     of = [float(each[group]) for group in known if group in each.index]
     if len(of) < 2 or max(of) <= 1.01 * min(of):
         return ""
