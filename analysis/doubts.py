@@ -23,6 +23,8 @@ UNSETTLED = (
 )
 EQUAL = 1e-9
 """Part of a round's length that rounding may add."""
+MANY_JOBS = 1e9
+"""Jobs that take longer than an hour."""
 MOST = 6
 """Most lines of a closing table."""
 ALIKE = 0.01
@@ -168,6 +170,29 @@ def unequal_means(runs: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, str]
             told = ", ".join(f"{law} {each:.4g} s" for law, each in means.items())
             says = f"laws of unequal means are compared ({told}): take laws of equal "
             yield key, f"{says}mean, or else you compare means"
+
+
+def endless(runs: Iterable[Run]) -> Iterator[str]:
+    """Yields a line where all runs together have more jobs than can be played."""
+    jobs = 0.0
+    for run in runs:
+        scenario = run.scenario
+        counts = scenario.stop.model_dump(exclude={"time"}, exclude_none=True)
+        if scenario.clients is None or scenario.stop.time is None or counts:
+            continue
+        most = scenario.clients.selection and scenario.clients.selection.in_flight
+        for _, size, part in scenario.clients.behaviours(scenario.num_clients):
+            stages = [part.compute, part.idle]
+            laws_ = [each.model_dump(mode="json") for each in stages if each]
+            means = [mean(law, size) for law in laws_]
+            took = sum(each for each in means if each is not None)
+            if None not in means and took:
+                jobs += min(size, most or size) * scenario.stop.time / took
+    if jobs > MANY_JOBS:
+        yield (
+            f"about {jobs:.2g} jobs come until stop.time, which takes an hour or more: "
+            f"take a shorter time, or end by contributions"
+        )
 
 
 def unreachable(run: Run) -> Iterator[str]:

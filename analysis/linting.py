@@ -136,6 +136,8 @@ def of_worlds(runs: Sequence[Run]) -> Iterator[tuple[str, Keys]]:
             yield text, tuple(key.split("."))
         for text in doubts.unreachable(run):
             yield text, ("protocol",)
+    for text in doubts.endless(runs):
+        yield text, ("stop", "time")
     for key, text in doubts.unequal_means(entries):
         yield text, ("sweep", key)
 

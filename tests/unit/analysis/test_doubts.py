@@ -174,3 +174,24 @@ def test_the_closing_table_counts_overdue_rounds_and_stopped_jobs(
     # Of four jobs a round, that of client 4 is stopped.
     assert "crashed stopped" in told
     assert "base 0.75 0 0 0 0.25 0 0" in told
+
+
+def test_more_jobs_than_can_be_played_are_told_before(tmp_path: Any) -> None:
+    compute = {"law": "expon", "scale": 1e-9}
+    tree = {
+        "name": "endless",
+        "clients": {"number": 6, "compute": compute},
+        "protocol": {"kind": "asynchronous"},
+        "stop": {"time": 1},
+    }
+    file = tmp_path / "endless.yaml"
+
+    def linted() -> Any:
+        file.write_text(yaml.safe_dump(tree))
+        return CliRunner().invoke(app, ["lint", str(file)])
+
+    assert "about 6e+09 jobs come until stop.time" in linted().output
+    tree["stop"] = {"time": 1, "contributions": 500}
+    assert linted().exit_code == 0
+    tree["stop"] = {"time": 0.01}
+    assert linted().exit_code == 0
