@@ -13,6 +13,7 @@ from pydantic import TypeAdapter
 
 from ..simulator.config.expressions import depends_on_client, evaluate, per_client
 from ..simulator.laws import AnyLaw, Law
+from ..simulator.laws.discrete import check_short
 from ..simulator.laws.distributions import is_discrete
 from .theory import Lattice
 
@@ -67,10 +68,12 @@ class Laws(NamedTuple):
 
         Raises:
             InfiniteMeanError: It is not finite.
+            ValueError: It is a sum over too many values.
         """
         if self.family is None:
             found = self.loc
         elif is_discrete(self.family):
+            check_short(self.family, *self.shapes.values())
             mean = self.family.mean(**self.shapes, loc=self.loc)
             found = self.shift + self.scale * mean
         else:

@@ -1,5 +1,7 @@
 """What makes a comparison unfair, or its result an artefact: checks of scenarios.
 
+Worlds alone are checked as well (`doubts`): for laws without a mean, and empty rounds.
+
 Each check is a function of two groups that are compared, and a line of `CHECKS` or, if
 it needs results, of `CHECKS_OF_RESULTS`. It yields what is wrong and what to do.
 """
@@ -15,8 +17,10 @@ import pandas as pd
 from ..simulator.claims import Claim
 from ..simulator.scenario.dialect import Keys
 from ..simulator.scenario.scenario import Scenario
+from ..simulator.scenario.setting import BaseScenario
 from ..simulator.scenario.study import Run, expand
 from ..simulator.timeline import Outcome
+from . import doubts
 from .claims.findings import points, without_numbers
 from .frames import Study
 from .frames import evaluations as evaluated
@@ -91,13 +95,13 @@ class LintFinding(NamedTuple):
 
 
 def findings(scenario: Scenario, study: Study | None = None) -> list[LintFinding]:
-    """Returns what is wrong with the comparisons of a scenario, each thing once.
+    """Returns what is wrong with a scenario and its comparisons, each thing once.
 
     Args:
         scenario: Valid scenario.
         study: Its results, if there are any.
     """
-    found: dict[str, Keys] = {}
+    found = dict(of_worlds(expand(scenario.model_copy(update={"replicates": 1}))))
     for compared in comparisons(scenario):
         for check in CHECKS:
             for line in check(compared):
@@ -108,6 +112,38 @@ def findings(scenario: Scenario, study: Study | None = None) -> list[LintFinding
             for line in check_results(compared, study):
                 found.setdefault(line, compared.keys)
     return [LintFinding(keys, line) for line, keys in found.items()]
+
+
+def of_world(scenario: BaseScenario) -> list[LintFinding]:
+    """Returns what is doubtful of a scenario without numerics."""
+    found = dict(of_worlds(expand(scenario.model_copy(update={"replicates": 1}))))
+    return [LintFinding(keys, line) for line, keys in found.items()]
+
+
+def of_worlds(runs: Sequence[Run]) -> Iterator[tuple[str, Keys]]:
+    """Yields what is doubtful of the worlds of runs, with the entry that says it.
+
+    Args:
+        runs: Runs of a scenario with or without numerics.
+    """
+    entries = [
+        {
+            "parameters": run.parameters,
+            "scenario": run.scenario.model_dump(mode="json"),
+            "num_clients": run.scenario.num_clients,
+        }
+        for run in runs
+    ]
+    for run, entry in zip(runs, entries, strict=True):
+        for line in doubts.without_mean(entry["scenario"], entry["num_clients"]):
+            key, text = line.split(": ", 1)
+            yield text, tuple(key.split("."))
+        for text in doubts.unreachable(run):
+            yield text, ("protocol",)
+    for text in doubts.endless(runs):
+        yield text, ("stop", "time")
+    for key, text in doubts.unequal_means(entries):
+        yield text, ("sweep", key)
 
 
 def comparisons(scenario: Scenario) -> Iterator[Compared]:

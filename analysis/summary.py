@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from ..simulator.config.text import ranges
-from . import racing
+from . import doubts, racing
 from .escapes import chance, escapes
 from .expenses import taken_by_end
 from .frames import (
@@ -156,6 +156,7 @@ def notes(study: Study) -> list[str]:
         STOP,
         chance(study),
     ]
+    found += doubts.notes(study)
     named = ((run.get("dataset"), run.get("scaling")) for run in study.manifest["runs"])
     found += words_on_data(named)
     if len(escapes(study)):

@@ -222,7 +222,8 @@ def _during(name: str, rate: Moments, start: Moments, end: Moments) -> Change:
 
 
 def _flow(changes: Sequence[Change]) -> Flow:
-    columns = zip(*(change[1:] for change in changes), strict=True)
+    nothing = (np.zeros(0),) * 3  # where every rate is 0
+    columns = zip(nothing, *(change[1:] for change in changes), strict=True)
     times, rates, amounts = (np.concatenate([[0.0], *each]) for each in columns)
     order = np.argsort(times, kind="stable")
     times, rate = times[order], np.cumsum(rates[order])

@@ -261,7 +261,9 @@ NO_INCIDENTS = Incidents(np.zeros(0), *(np.zeros(0, np.int32) for _ in range(3))
 class Chunk(NamedTuple):
     """Successive rows and the jobs that ended in them.
 
-    `stop` is set on the last chunk of a run alone; `question` is the time, virtual
+    `stop` is set on the last chunk of a run alone, `still` where nothing could happen
+    after it; `gone` counts clients that never come again, where that is known;
+    `question` is the time, virtual
     seconds, at which a world asks what all rows came to so far (`world.answers`).
     """
 
@@ -270,6 +272,8 @@ class Chunk(NamedTuple):
     stop: StopReason | None
     incidents: Incidents = NO_INCIDENTS
     question: float | None = None
+    still: bool = False
+    gone: int = 0
 
 
 class JobSteps:

@@ -7,6 +7,7 @@ import json
 import re
 import socket
 import subprocess
+import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any
@@ -23,13 +24,17 @@ COMMON = ("root", "user", "admin", "ubuntu", "runner", "localhost", "/root", "/t
 """Names of users, hosts and folders that are no one's."""
 SHORTEST = 3
 """Letters of the shortest name that is searched for."""
+LONG = 5
+"""Letters from which on a person's name is found inside of words as well."""
+PERSON = ("the user's", "git's user.")
+"""Beginnings of what names a person."""
+ESCAPED = re.compile(r"\\u([0-9a-fA-F]{4})|\\x([0-9a-fA-F]{2})")
+"""A letter beyond ASCII as JSON and YAML write it."""
 PATTERNS = {
     "an e-mail address": r"[\w.+-]+@[a-z0-9-]+(?:\.[a-z0-9-]+)*\.[a-z]{2,}\b",
     "a user's folder": r"(?:/home/|/Users/|\\Users\\+)[\w.-]+",
 }
 KEYS = r"^(user\.(name|email)|remote\..*\.url)$"
-HOME = re.compile(r"~[\w.-]*[/\\]")
-"""Beginning of a path in a user's home folder."""
 REPOSITORY = re.compile(r"[:/]([^/:]+/[^/]+?)(?:\.git)?/?$")
 HOME = re.compile(r"~[\w.-]*[/\\]")
 """Beginning of a path in someone's home folder."""
@@ -103,7 +108,8 @@ def check(entries: Sequence[PackedFile], names: Mapping[str, str]) -> None:
         more = f" and {counted(len(found) - 1, 'line')} more" if found[1:] else ""
         raise StudyError(
             f"{place}{more}: must not name its author, got {shown(text)}, {what}; "
-            f"change it where it comes from and run the study again, or --allow it"
+            f"change it where it comes from and run the study again, or --allow "
+            f"{shown(text)} if it is no one's"
         )
 
 
@@ -121,9 +127,9 @@ def identities(study: Study, allowed: Sequence[str] = ()) -> dict[str, str]:
     folders = {str(Path.cwd()), str(study.folder.absolute())}
     folders |= {*filter(None, [study.manifest.get("working_folder")])}
     found = dict.fromkeys(folders, "a folder of the study")
-    found |= dict.fromkeys(
-        [str(Path.home()), *Path.home().parts[2:]], "the home folder"
-    )
+    home = Path.home()
+    found[str(home)] = "the home folder"
+    found |= dict.fromkeys(home.parts[2:], f"a part of the home folder {home}")
     with contextlib.suppress(OSError, KeyError, ImportError):
         user = getpass.getuser()
         found[user] = "the user's name"
@@ -139,12 +145,35 @@ def identities(study: Study, allowed: Sequence[str] = ()) -> dict[str, str]:
                 found[value] = f"git's {key}"
                 if key.startswith("remote") and (name := REPOSITORY.search(value)):
                     found[name[1]] = f"git's {key}"
+    words = {word for key in _keys(study.manifest) for word in key.split("_")}
+    for name, what in [*found.items()]:
+        if what.startswith(PERSON):
+            parts = [part for part in _parts(name) if part.lower() not in words]
+            found = dict.fromkeys(parts, f"{what}, a part of it") | found
     left = {*COMMON, *(each.lower() for each in allowed)}
     return {
         text: what
         for text, what in found.items()
         if len(text) >= SHORTEST and text.lower() not in left
     }
+
+
+def _parts(name: str) -> list[str]:
+    """Returns the parts of a person's name, or what an e-mail address begins with."""
+    local, at, _ = name.partition("@")
+    if at:
+        return [local] if len(local) >= LONG else []
+    # Words that are no names, such as of a robot, are mostly small.
+    return [part for part in re.split(r"[\s._-]+", name) if part[:1].isupper()]
+
+
+def _keys(tree: Any) -> Iterator[str]:
+    """Yields the keys of a manifest, such as `seed`, that may be a name elsewhere."""
+    for inner in tree.values() if isinstance(tree, Mapping) else tree:
+        if isinstance(inner, Mapping | list):
+            yield from _keys(inner)
+    if isinstance(tree, Mapping):
+        yield from map(str, tree)
 
 
 def _renamed(tree: Any, names: dict[str, str]) -> Any:
@@ -175,12 +204,26 @@ def _picture(entry: PackedFile) -> bytes:
 
 def _patterns(names: Mapping[str, str]) -> Iterator[tuple[str, re.Pattern[str]]]:
     for text, what in names.items():
-        # As it is, and as JSON and YAML write letters beyond ASCII and backslashes.
-        forms = {text, json.dumps(text)[1:-1], ascii(text)[1:-1]}
+        # As it is, and as JSON and YAML write backslashes.
+        forms = {_plain(form) for form in (text, json.dumps(text)[1:-1])}
         either = "|".join(map(re.escape, sorted(forms)))
-        yield what, re.compile(rf"(?<![^\W_])(?:{either})(?![^\W_])", re.IGNORECASE)
+        near = r"[^\W_]"  # a letter or a digit
+        if what.startswith(PERSON) and len(text) >= LONG:
+            near = r"(?!)"
+        elif not re.fullmatch("[0-9a-f]+", text.lower()):  # which digests hold
+            near = r"[^\W\d_]"
+        yield what, re.compile(rf"(?<!{near})(?:{either})(?!{near})", re.IGNORECASE)
     for what, text in PATTERNS.items():
         yield what, re.compile(text, re.IGNORECASE)
+
+
+def _plain(text: str) -> str:
+    """Returns a text without accents, escapes and characters that no one sees."""
+    if text.isascii() and "\\" not in text:
+        return text
+    text = ESCAPED.sub(lambda code: chr(int(code[1] or code[2], 16)), text)
+    parts = unicodedata.normalize("NFKD", text)
+    return "".join(c for c in parts if unicodedata.category(c) not in ("Mn", "Cf"))
 
 
 def _found(
@@ -190,8 +233,9 @@ def _found(
     is_text = not entry.content.startswith(PNG)
     text = entry.content.decode(errors="replace") if is_text else ""
     for number, line in enumerate([entry.path, *text.splitlines()]):
+        plain = _plain(line)
         for what, pattern in patterns:
-            if match := pattern.search(line):
+            if match := pattern.search(plain):
                 yield (
                     f"{entry.path}" + f", line {number}" * bool(number),
                     what,

@@ -224,14 +224,18 @@ def _bands(counts: set[int], cut: str) -> str:
 
 
 def _content(study: Study, known: list[str]) -> str:
-    """Returns how much arrives per commit, where that differs between groups."""
+    """Returns how much a commit applies, where that differs between groups."""
     last = evaluations(study).groupby("run").last()
     ends = last.loc[last["commits"] > 0]
-    each = (ends["contributions"] / ends["commits"]).groupby(ends["group"]).mean()
+    whole = ends["contributions"] // ends["commits"]
+    left = ends["contributions"] % ends["commits"]
+    # What is left of equal commits is in a buffer that is not full at the end.
+    applied = whole.where(left < whole, ends["contributions"] / ends["commits"])
+    each = applied.groupby(ends["group"]).mean()
     of = [float(each[group]) for group in known if group in each.index]
     if len(of) < 2 or max(of) <= 1.01 * min(of):
         return ""
-    return f"{min(of):.3g} to {max(of):.3g} contributions arrive per commit, by group"
+    return f"a commit applies {min(of):.3g} to {max(of):.3g} contributions, by group"
 
 
 def _references(study: Study, against: str) -> set[str]:

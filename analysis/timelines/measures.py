@@ -25,7 +25,7 @@ QUANTILES = (0.5, 0.9, 0.99)
 """Quantiles of staleness, next to its mean and maximum."""
 OF_CLIENTS = (0.1, 0.5, 0.9)
 """Quantiles over clients."""
-ENDS = ("APPLIED", "REJECTED", "LOST", "CRASHED")
+ENDS = ("APPLIED", "REJECTED", "LOST", "CRASHED", "STOPPED")
 """Outcomes of jobs that have ended."""
 
 
@@ -103,8 +103,8 @@ def by_run(jobs: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
     Returns:
         Columns run, group, start_s, commits_per_s, contributions_per_s,
         staleness_mean, staleness_50, staleness_90, staleness_99, staleness_max,
-        applied, rejected, lost, crashed (shares of the jobs that ended), waiting_mean
-        (s), queue_length, queued_mean (s), and those of `parallelism`.
+        applied, rejected, lost, crashed, stopped (shares of the jobs that ended),
+        waiting_mean (s), queue_length, queued_mean (s), and those of `parallelism`.
     """
     rows = []
     for run, mine in _each(jobs, runs):

@@ -45,6 +45,7 @@ ENDS = {
     "rejected": "rejected",
     "lost": "lost",
     "crashed": "crashed",
+    "stopped": "stopped",
     "waiting_mean": "wait (s)",
     "queue_length": "at server",
     "queued_mean": QUEUED,
@@ -90,7 +91,8 @@ def tables(study: Study | View) -> Iterator[tuple[str, pd.DataFrame]]:
     title = f"{name}: shares of jobs; waiting after the start"
     entries = seen.manifest["runs"]
     queues = any(facts.of(entry, "queues_jobs") for entry in entries)
-    columns = {c: t for c, t in ENDS.items() if queues or t != QUEUED}
+    used = {QUEUED: queues, "stopped": bool(measured["stopped"].any())}
+    columns = {c: t for c, t in ENDS.items() if used.get(t, True)}
     yield title, _cells(measured, of_runs, columns)
     if measured["waves"].notna().any():
         title = f"{name}: waves, each of jobs that can be computed at once"
@@ -212,9 +214,9 @@ CAPTIONS = {
 OUTPUTS = (
     "Commits and contributions per virtual second; staleness of contributions in "
     "commits (those between a client's read and the commit of its work); shares of "
-    "jobs that were applied, rejected, lost or crashed; waiting; use of each client; "
-    "waves, each of jobs of which none has read what another is part of, and their "
-    "width, the jobs of a wave. "
+    "jobs that were applied, rejected, lost, crashed or stopped; waiting; use of each "
+    "client; waves, each of jobs of which none has read what another is part of, and "
+    "their width, the jobs of a wave. "
     "Means over replicates; in brackets the closed form of the steady state, where one "
     "is known. Speed, staleness, waiting and use are measured after the start of each "
     "run, that is when the jobs that first filled the system have ended, or over all "

@@ -23,17 +23,20 @@ def lint(
         ),
     ],
 ) -> None:
-    """Warns of unfair comparisons: a line each, with the place and the remedy.
+    """Warns of unfair comparisons and doubtful worlds: a line each, with the remedy.
 
     Variants, or both sides of a claim, that differ in more than their names say: in
     batches, samples a commit, evaluations, tuning; discarded work that is not counted,
-    targets that were never reached, evaluations too rare for the difference.
+    targets that were never reached, evaluations too rare for the difference. Of every
+    world: laws without a mean, sweeps over laws of unequal means, and rounds that wait
+    for clients that have left.
     Exits with 1 if anything was found.
     """
     from ...analysis import linting
     from .. import trace
     from ..scenario.reading import place, read_any
     from ..scenario.scenario import Scenario
+    from ..scenario.setting import BaseScenario
     from ..studies.running import scenario_of, where_started
 
     found = 0
@@ -46,9 +49,13 @@ def lint(
         else:
             with where_started(path):
                 scenario = scenario_of(path)
-        if not isinstance(scenario, Scenario):  # a world alone has no claims
+        if isinstance(scenario, Scenario):
+            lines = linting.findings(scenario, study)
+        elif isinstance(scenario, BaseScenario):
+            lines = linting.of_world(scenario)
+        else:  # of samples: there are no clients
             continue
-        for keys, text in linting.findings(scenario, study):
+        for keys, text in lines:
             where = str(path) if study is not None else place(path, keys)
             out.say(f"{where}: {'.'.join(map(str, keys))}: {text}")
             found += 1

@@ -241,7 +241,7 @@ def close_world(
         chrome: File for trace events, if any.
         forms: Formats of its figures; none are drawn in none.
     """
-    from ...analysis import timelines, worlds
+    from ...analysis import doubts, timelines, worlds
 
     report = worlds.report_of(study.manifest)
     seen = report.view(study)
@@ -259,6 +259,8 @@ def close_world(
                 f"{counted(run['contributions'], 'contribution')} in "
                 f"{run['virtual_s']:.4g} virtual s; {run['stop_reason']}"
             )
+    for note in doubts.notes(study):
+        out.print(note, style="dim")
     if forms:
         if contributions > MANY:
             err.print("Drawing ...")

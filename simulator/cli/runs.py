@@ -454,7 +454,10 @@ def timeline(
         printing.show_import(study)
         printing.close_world(study, gantt, chrome, forms)
     elif scenario is not None:
+        from ...analysis import doubts
         from ..scenario.reading import read_any
+        from ..scenario.setting import BaseScenario
+        from ..scenario.study import expand
 
         asked = [*(set_ or ()), *(["record=summary"] if summary else [])]
         config = read_any(scenario, asked)
@@ -465,6 +468,9 @@ def timeline(
                 "--gantt and --chrome need every job, but the scenario says record: "
                 "summary; leave them out, or record everything"
             )
+        if isinstance(config, BaseScenario):
+            for line in doubts.endless(expand(config)):
+                err.print(f"Note: {line}", style="yellow")
         with _playing(folder, config.name) as (folder, hear):
             study = recorder_of(config)(config, folder, hear)
         printing.close_world(study, gantt, chrome, forms)

@@ -1,6 +1,7 @@
 """The user's own tables: columns by name are features, a target, or groups of rows."""
 
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
@@ -71,7 +72,7 @@ class Tabular(Data, ABC):
                 "numbers, not both or neither; change one of them"
             )
         used = [*self._targets, *(self.features or ()), *(self.groups or ())]
-        twice = [name for name in used if used.count(name) > 1]
+        twice = [name for name, count in Counter(used).items() if count > 1]
         if twice:
             raise ValueError(
                 "must use a column once, as a feature, a target or a group, got "
@@ -124,9 +125,10 @@ class Tabular(Data, ABC):
 
     def _features(self, table: Columns) -> tuple[str, ...]:
         """Returns the names of the features, and refuses columns that are not there."""
+        there = set(table.names)
         for key in ("label", "target", "features", "groups"):
             for name in _names(getattr(self, key)) or ():
-                if name not in table.names:
+                if name not in there:
                     raise DataError(
                         f"problem.data.{key} must be a column of {table.path}, got "
                         f"{name!r}; {names.hint(name, table.names)}"
@@ -171,8 +173,9 @@ def _no_classes(path: Path) -> str:
 
 def _refuse_missing(table: Columns, wanted: tuple[str, ...]) -> None:
     """Refuses test rows without a column of the training rows."""
+    there = set(table.names)
     for name in wanted:
-        if name not in table.names:
+        if name not in there:
             raise DataError(
                 f"{table.path} must have the column {name!r} of the training rows, got "
                 f"none; {names.hint(name, table.names)}"

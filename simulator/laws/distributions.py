@@ -1,7 +1,7 @@
 """Any distribution of `scipy.stats`, by its name.
 
 Draws are quantiles. SciPy's few laws without a quantile function in closed form are
-inverted numerically, which takes about a millisecond a draw.
+inverted numerically, which takes about a millisecond a draw, of some much longer.
 """
 
 from fractions import Fraction
@@ -25,6 +25,7 @@ from ..config.expressions import Number
 from ..config.parts import OPEN, tag
 from ..config.plugins import IMPORTED
 from ..config.text import nearest, shown, suggestion
+from . import discrete
 from .base import ClosedForm, Draws, Durations, Law, Population, Who
 from .parameters import (
     LONGEST_S,
@@ -52,6 +53,8 @@ USUAL_NAMES = {
     "weibull": "weibull_min",
 }
 """SciPy's names of laws that are usually named otherwise."""
+RARE = 1e-9
+"""Chance of a draw that cannot be made, up to which a law is accepted."""
 
 
 def _flat_schema(schema: dict[str, Any]) -> None:
@@ -291,15 +294,23 @@ def _check_row(known: Any, values: dict[str, Number], name: str, who: str) -> bo
             f"{who}; see scipy.stats.{law} for its parameters' ranges",
             keys(name),
         )
-    discrete = is_discrete(known)
+    steps = is_discrete(known)
     # In fractions, where 0.3 - 0.1 - 0.2 is zero.
     standing: Any = low if np.isinf(low) else type(loc)(low)
-    least = shift + (scale * (loc + standing) if discrete else loc + scale * standing)
+    least = shift + (scale * (loc + standing) if steps else loc + scale * standing)
     if least < 0:
         raise LocatedError(
             f"{name} must be a law of durations >= 0, got {law!r} that reaches down "
             f"to {float(least):g} s {who}; shift it, or take a law of positive values "
             f"such as lognorm, gamma or truncnorm",
+            keys(name),
+        )
+    beyond = low + discrete.REACH
+    if high > beyond and discrete.adds_up(known) and known.sf(beyond, *floats) > RARE:
+        raise LocatedError(
+            f"{name} must be a law whose draws lie within {discrete.REACH:,} steps, "
+            f"got {law!r} {who}, which draws beyond with a chance of "
+            f"{known.sf(beyond, *floats):.2g}; {discrete.remedy(known)}",
             keys(name),
         )
     return bool(least > 0 or known.sf(low, *floats) > 0)
@@ -346,26 +357,36 @@ class ScipySampler:
         """Draws durations; raises ScenarioError if one is negative or not finite."""
         who = draws.who
         standard = self.quantile(draws.uniform, who)
-        if tick is not None:
-            scale = self._scale.ticks(who, tick)
-            values = self._least.ticks(who, tick) + scale * standard.astype(np.int64)
-        else:
-            values = self.place(standard, who)
-        wrong = ~(np.isfinite(values) & (values >= 0))
+        values = self.place(standard, who)
+        longest = np.inf if tick is None else min(LONGEST_S, float(2**62 * tick))
+        wrong = ~(np.isfinite(values) & (values >= 0) & (values <= longest))
         if wrong.any():
             at = int(wrong.argmax())
             client = who if isinstance(who, int) else int(who[at])
             raise ScenarioError(
-                f"law {self._name!r} must give finite durations >= 0, gave "
-                f"{values[at]} to client {self._first + client + 1}; shift it, or "
-                f"choose a law of positive values"
+                f"law {self._name!r} must give finite durations >= 0 that a clock "
+                f"counts, gave {values[at]:.6g} s to client "
+                f"{self._first + client + 1}; shift it, or choose a law of positive "
+                f"values and larger units of time"
             )
-        return values
+        if tick is None:
+            return values
+        scale = self._scale.ticks(who, tick)
+        return self._least.ticks(who, tick) + scale * standard.astype(np.int64)
 
     def quantile(self, uniform: Float[np.ndarray, " n"], who: Who) -> np.ndarray:
         """Returns the standard law's quantiles, neither scaled nor shifted."""
         shapes = [column.of(who) for column in self._shapes]
-        return self._distribution.ppf(uniform, *shapes)
+        law = self._distribution
+        if discrete.is_searched(law):
+            return discrete.ppf(law, uniform, *shapes)
+        try:
+            return law.ppf(uniform, *shapes)
+        except (ArithmeticError, RuntimeError, ValueError) as error:
+            raise ScenarioError(
+                f"law {self._name!r} must have quantiles that SciPy finds, but "
+                f"{str(error).splitlines()[0]}; change its shape parameters"
+            ) from None
 
     def probability(self, seconds: float, who: Who, *, below: bool) -> Any:
         """Returns the chance of at most (`below`: less than) this many seconds."""
@@ -376,7 +397,7 @@ class ScipySampler:
         else:
             at = (seconds - shift) / scale - loc
             at = np.ceil(at - 1e-9) - 1 if below else np.floor(at + 1e-9)
-        return self._distribution.cdf(at, *shapes)
+        return discrete.cdf(self._distribution, at, *shapes)
 
     def place(self, standard: np.ndarray, who: Who) -> np.ndarray:
         """Scales and shifts values of the standard law, to seconds."""

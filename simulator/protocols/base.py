@@ -127,6 +127,16 @@ class Protocol(Asking):
         """Returns the fewest contributions that make a commit: by default the most."""
         return self.most_gathered(num_clients)
 
+    def least_clients(self, num_clients: int, *, selected: bool) -> int:
+        """Returns how many clients there must be for a further commit.
+
+        Args:
+            num_clients: K.
+            selected: Whether rounds ask none but some of those who are there.
+        """
+        del num_clients, selected
+        return 1
+
     @property
     def stops_jobs(self) -> bool:
         """Whether it stops jobs that are under way."""

@@ -27,6 +27,11 @@ class Phases(GatheringRounds):
         waits = "contributions at the server, until there is one of each client"
         return super().described(num_clients) | {"queues": [waits]}
 
+    def least_clients(self, num_clients: int, *, selected: bool) -> int:
+        """Returns all clients, each of which a round waits for."""
+        del selected
+        return num_clients
+
     def cadence(self, num_clients: int, in_flight: int) -> Cadence:
         """Returns how rows come: as many commits a round as there are clients."""
         n = num_clients

@@ -60,6 +60,11 @@ class Rounds(Protocol):
             return times * (num_parties - 1), 0
         return (0, 0) if party == num_parties - 1 else (times, 1)
 
+    def least_clients(self, num_clients: int, *, selected: bool) -> int:
+        """Returns all parties, each of which a round waits for."""
+        del selected
+        return num_clients
+
     def messages_per_job(self, num_clients: int) -> Int[np.ndarray, "K 2"]:
         """Returns how many embeddings and replies a job of each party has."""
         n = num_clients

@@ -15,7 +15,7 @@ from ..world.cycle import Cycle
 from ..world.world import World
 from .base import Cadence, Protocol, refuse_more_than
 from .free import LockStep
-from .schedules import Scheduled, most, now
+from .schedules import Scheduled, fewest, most, now
 
 
 class Synchronous(Protocol):
@@ -32,7 +32,9 @@ class Synchronous(Protocol):
     timed: ClassVar[tuple[str, ...]] = ("deadline", "deadline_by", "timeout")
     common_batch: ClassVar[bool] = True
     deadline: Annotated[float, Field(gt=0)] | None = None
-    """Virtual seconds after which a round ends with those who have arrived."""
+    """Virtual seconds after which a round ends with those who have arrived. It never
+    ends an empty round, which then lasts until the first arrival; all that arrive at
+    that instant count."""
     deadline_by: Annotated[Any, AnyPart("deadlines")] | None = younger(None)
     """Rule by which the deadline follows from arrivals, in place of `deadline`."""
     wait_for: Scheduled | None = None
@@ -61,6 +63,12 @@ class Synchronous(Protocol):
                 ("late",),
             )
         return self
+
+    def least_clients(self, num_clients: int, *, selected: bool) -> int:
+        """Returns those that a round waits for, unless it gives them up."""
+        if selected or self.deadline or self.deadline_by or self.timeout:
+            return 1
+        return num_clients if self.wait_for is None else fewest(self.wait_for)
 
     @property
     def stops_jobs(self) -> bool:
@@ -124,7 +132,8 @@ class Synchronous(Protocol):
 
         A round asks everyone, or as many as the scenario's selection has in flight, and
         ends when `wait_for` of them, or all that the server has not given up, have
-        arrived; or at its deadline with those who have, though never with none. Who
+        arrived; or at its deadline with those who have, though never with none: an
+        overdue round ends after the instant of its first arrival, with all of it. Who
         is late is stopped, or rejected on arrival, and may then be asked again. A
         client whose job is lost begins it again as soon as it is back; one that has
         left is waited for until the timeout.
@@ -171,7 +180,7 @@ class _Rounds:
         self._began = self._env.now
         self._asked.update(dict.fromkeys(asked, self._began))
         if self._config.deadline is not None and asked:
-            self._world.call(self._config.deadline, self._deadline, self._round)
+            self._world.call_last(self._config.deadline, self._deadline, self._round)
         if self._watch is not None and asked:
             self._end_after(self._watch.begin())
         for client in asked:
@@ -224,6 +233,8 @@ class _Rounds:
         self._arrived.append(client)
         if self._watch is not None:
             self._end_after(self._watch.arrived(took))
+        if self._overdue:
+            self._end_after(0)
         self._end_if_complete()
 
     def _end_after(self, seconds: float | None) -> None:
@@ -246,14 +257,15 @@ class _Rounds:
     def _deadline(self, round_: int) -> None:
         if round_ == self._round:
             self._overdue = True
-            self._end_if_complete()
+            if self._arrived:
+                self._commit()
 
     def _end_if_complete(self) -> None:
         wanted, arrived = self._config.wait_for, len(self._arrived)
         enough = wanted is not None and arrived >= now(
             wanted, self._world, self._recorder
         )
-        if self._arrived and (enough or self._overdue or not self._open):
+        if self._arrived and (enough or not self._open):
             self._commit()
 
     def _commit(self) -> None:

@@ -8,7 +8,7 @@ from ..world.clients import Clients, Server
 from ..world.cycle import Cycle
 from ..world.world import World
 from .base import Cadence, Protocol, refuse_more_than
-from .schedules import Scheduled, most, now
+from .schedules import Scheduled, fewest, most, now
 
 
 class TSynchronous(Protocol):
@@ -30,6 +30,11 @@ class TSynchronous(Protocol):
             "queues": [f"clients that have arrived wait until {enough} have"],
             "closed_forms": {"earliest": {"t": self.t}} if is_number else {},
         }
+
+    def least_clients(self, num_clients: int, *, selected: bool) -> int:
+        """Returns the arrivals that a commit waits for."""
+        del num_clients, selected
+        return fewest(self.t)
 
     def cadence(self, num_clients: int, in_flight: int) -> Cadence:
         """Returns how rows come: `t` clients each."""

@@ -10,6 +10,7 @@ from ..engine.row_stream import EvaluationPoint
 from ..metrics import Each, metric
 from ..setup import RunSetup
 from ..timeline import NO_WORKER, Jobs, StopReason, effects
+from ..timelines.standstill import Ending
 from ..timelines.tables import row_columns
 from ..trace import Categorical, Writer
 from . import rows
@@ -60,6 +61,7 @@ class Results:
         # No one can record it without the numerics.
         self._recorded = whole if played.answer_log is not None else None
         self._num_rows = self._contributions = 0
+        self._ending = Ending(played.num_clients, played.least_clients)
         self._jobs = JobTables(run, played, whole, self._privacy.send, self._apply)
 
     def state(self) -> dict[str, Any]:
@@ -74,6 +76,7 @@ class Results:
             "commits": self._commits.state(),
             "num_rows": self._num_rows,
             "contributions": self._contributions,
+            "ending": self._ending.state(),
         }
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -89,6 +92,7 @@ class Results:
         self._commits.restore(state["commits"])
         self._num_rows = state.get("num_rows", 0)
         self._contributions = state["contributions"]
+        self._ending.restore(state["ending"])
         self.fraction = 1.0 if self.stop else self._progress(self._last)
         self.commits = self._last.commits
 
@@ -118,13 +122,13 @@ class Results:
         for chunk in record.chunks:
             self._jobs.add(chunk)
             self._commits.write(chunk.rows)
+            self._ending.add(chunk)
         if record.stop is not None:
             self.stop = record.stop
             if record.stop is StopReason.DIVERGED:
                 self.diverged_at = int(record.rows.version[-1]) + 1
             if record.early:
                 self._end_early(record)
-        if record.stop is not None:
             self._commits.write()
         self.fraction = 1.0 if self.stop else self._progress(self._last)
         self.commits = self._last.commits
@@ -137,7 +141,7 @@ class Results:
         self._privacy.finish()
         stop = self.stop or StopReason.INTERRUPTED
         return {
-            "stop_reason": stop.value,
+            "stop_reason": self._ending.words(stop),
             "stop": stop.name.lower(),
             "diverged_at_commit": self.diverged_at,
             "commits": self._last.commits,

@@ -101,12 +101,7 @@ class ArrowColumns(Columns):
 
     def __init__(self, path: Path, cells: "pa.Table") -> None:
         super().__init__(path, tuple(cells.column_names))
-        twice = {name for name in self.names if self.names.count(name) > 1}
-        if twice:
-            raise DataError(
-                f"{path} must name every column differently, got {min(twice)!r} twice; "
-                "rename one of them"
-            )
+        table.refuse_repeated(path, self.names)
         if not cells.num_rows:
             raise DataError(f"{path} must hold rows, got none; write it again")
         self._cells = cells

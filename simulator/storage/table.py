@@ -2,6 +2,7 @@
 
 import csv
 import io
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -52,9 +53,10 @@ def read(path: Path, header: int = 0) -> Table:
             f"{path} must hold {limits.shown(limits.MOST_TEXT)} of text at most, got "
             f"{limits.shown(len(content))}; save it as npz, or take fewer rows"
         )
+    # Line by line, as the text of one cell may be as large as the file.
+    text = io.TextIOWrapper(io.BytesIO(content), "utf-8-sig", newline="")
     try:
-        text = content.decode("utf-8-sig")
-        reader = csv.reader(io.StringIO(text, newline=""))
+        reader = csv.reader(text)
         numbered = [(row, reader.line_num) for row in reader if row]
     except (UnicodeDecodeError, csv.Error) as error:
         raise DataError(
@@ -67,12 +69,7 @@ def read(path: Path, header: int = 0) -> Table:
             f"got {len(numbered)} rows; check that it is whole"
         )
     columns = tuple(name.strip() for name in numbered[header][0])
-    twice = {name for name in columns if columns.count(name) > 1}
-    if twice:
-        raise DataError(
-            f"{path} must name every column differently, got {min(twice)!r} twice; "
-            "rename one of them"
-        )
+    refuse_repeated(path, columns)
     rows, lines = map(list, zip(*numbered[header + 1 :], strict=True))
     for row, line in zip(rows, lines, strict=True):
         if len(row) != len(columns):
@@ -81,6 +78,20 @@ def read(path: Path, header: int = 0) -> Table:
                 f"in line {line}; check that it is whole"
             )
     return Table(path, columns, rows, lines)
+
+
+def refuse_repeated(path: Path, columns: Sequence[str]) -> None:
+    """Refuses two columns of one name.
+
+    Raises:
+        DataError: naming one of them.
+    """
+    twice = [name for name, count in Counter(columns).items() if count > 1]
+    if twice:
+        raise DataError(
+            f"{path} must name every column differently, got {min(twice)!r} twice; "
+            "rename one of them"
+        )
 
 
 def column(table: Table, name: str) -> list[str]:
@@ -102,7 +113,8 @@ def numbers(table: Table, columns: tuple[str, ...]) -> Float64[np.ndarray, "N P"
     Raises:
         DataError: a cell that is no finite number, with its column and line.
     """
-    indices = [table.columns.index(name) for name in columns]
+    place = {name: index for index, name in enumerate(table.columns)}
+    indices = [place[name] for name in columns]
     cells = [[row[index] for index in indices] for row in table.rows]
     try:
         values = np.array(cells, dtype=np.float64)

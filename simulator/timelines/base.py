@@ -96,6 +96,12 @@ class RunTimeline(ABC):
         most = selection.in_flight if selection else self.num_clients
         return min(most, self.num_clients)
 
+    @property
+    def least_clients(self) -> int:
+        """Clients that there must be for a further commit."""
+        selected = self.clients is not None and self.clients.selection is not None
+        return self.protocol.least_clients(self.num_clients, selected=selected)
+
     def _cadence(self) -> Cadence:
         return self.protocol.cadence(self.num_clients, self.in_flight)
 

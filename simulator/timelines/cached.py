@@ -67,8 +67,9 @@ def _write(path: Path, chunk: Chunk) -> bool:
         for name, values in getattr(chunk, part)._asdict().items()
     }
     stop = chunk.stop.name if chunk.stop else ""
+    end = {"still": chunk.still, "gone": chunk.gone}
     try:
-        np.savez(path, stop=stop, **arrays)
+        np.savez(path, stop=stop, **end, **arrays)
     except OSError:
         return False
     return True
@@ -83,6 +84,8 @@ def _read(place: Path) -> Iterator[Chunk]:
                 for part, kind in PARTS.items()
             }
             stop = str(arrays["stop"])
-        yield Chunk(**parts, stop=StopReason[stop] if stop else None)
+            still, gone = bool(arrays["still"]), int(arrays["gone"])
+        reason = StopReason[stop] if stop else None
+        yield Chunk(**parts, stop=reason, still=still, gone=gone)
         if stop:
             return

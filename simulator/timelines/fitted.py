@@ -18,7 +18,7 @@ import numpy as np
 from jaxtyping import Float
 
 from .. import inputs
-from ..config.errors import UserError
+from ..config.errors import DataError, UserError
 from ..config.text import shown
 from ..laws.choosing import Series, SeriesFit
 from ..laws.fitting import fit_law, six
@@ -33,6 +33,8 @@ from ..trace.manifest import NAME
 from .imported import ClientLog, read_log, read_of, source_of
 from .saved import Progress, emptied, sources_of, write_held
 
+MOST_CLIENTS = 10_000
+"""Clients of a log that is fitted: each is a group, which takes some milliseconds."""
 DIGITS = 9
 """Decimals of seconds to which differences of times are rounded."""
 ENTRIES = {
@@ -86,7 +88,17 @@ def world_of(log: ClientLog, stem: Path) -> FittedWorld:
     Args:
         log: The log.
         stem: Beginning of the names of files that the scenario reads.
+
+    Raises:
+        DataError: The log has too many clients for a group of each.
     """
+    number = len(log.labels)
+    if number > MOST_CLIENTS:
+        raise DataError(
+            f"{log.path}: must have at most {MOST_CLIENTS:,} clients to be fitted, as "
+            f"each becomes a group of the scenario, got {number:,}; take a sample of "
+            f"them"
+        )
     groups = {name: {"number": 1} for name in _names(log.labels)}
     fits: list[StageFit] = []
     remarks, tables, slowdowns, rooms = _remarks(log), {}, [], []
@@ -253,11 +265,10 @@ def _stages(log: ClientLog) -> dict[str, list[Series]]:
         bounds = {"download": ("read_time", "begun_time"), **bounds}
     if "computed_time" in frame or "sent_time" in frame:
         bounds["upload"] = "sent_time", "arrived_time"
-    orders = [
-        mine[np.argsort(times["read_time"][mine], kind="stable")]
-        for mine in (np.flatnonzero((log.client == i) & ended)
-                     for i in range(len(log.labels)))
-    ]  # fmt: skip
+    kept = np.flatnonzero(ended)
+    kept = kept[np.lexsort((times["read_time"][kept], log.client[kept]))]
+    own = np.arange(1, len(log.labels))
+    orders = np.split(kept, np.searchsorted(log.client[kept], own))
     found = {
         stage: [
             Series(

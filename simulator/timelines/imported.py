@@ -25,7 +25,7 @@ A table of durations alone has `seconds` in place of all times: a client's jobs 
 each other in the order of the file or, with `round`, begin when the round before ended.
 """
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -101,6 +101,10 @@ def read_log(log: str | Path, columns: Mapping[str, str] | None = None) -> Clien
     """
     path = Path(log)
     table = LogTable(path, columns)
+    if "client" in table.frame:
+        nested = table.frame["client"].map(lambda name: not isinstance(name, Hashable))
+        what = "must have a number or a name as client"
+        table.refuse(nested, what, "client", "write one of its entries")
     repeats = _timed(table)
     table.check_columns(NEEDED, OPTIONAL, "job")
     frame = _checked(table)

@@ -110,7 +110,8 @@ class LogTable:
         if wrong.any():
             row = int(wrong.argmax())
             value = self.frame[name].iloc[row]
-            value = value.item() if isinstance(value, np.generic) else value
+            if isinstance(value, np.generic | np.ndarray):
+                value = value.tolist()
             empty = value is None or value != value  # NaN
             got = "an empty cell" if empty else shown(value)
             self.refuse_row(row, f"{what}, got {got}", remedy)

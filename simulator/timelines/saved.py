@@ -39,6 +39,7 @@ from ..waves import CriticalPath
 from ..world.workload import Workload
 from .base import RunTimeline
 from .of_run import timeline
+from .standstill import Ending
 from .tables import Statistics, Tables, WholeRecord
 
 PAIRS = 65_536
@@ -78,6 +79,7 @@ class TimelineSource(NamedTuple):
         horizon: Virtual seconds at which the run ends at the latest, or None.
         names: Columns of the table `clients` that name each client.
         job_steps: Local steps of each job, where they change.
+        least: Clients without which there is no further commit.
     """
 
     entry: dict[str, Any]
@@ -86,6 +88,7 @@ class TimelineSource(NamedTuple):
     horizon: float | None = None
     names: Mapping[str, Categorical] = {}
     job_steps: JobSteps | None = None
+    least: int = 1
 
     def write(self, writer: Writer, *, whole: bool) -> Iterator[float]:
         """Writes the timeline; yields its fraction, and completes its entry."""
@@ -348,6 +351,7 @@ def _source(run: Run, timeline: RunTimeline) -> TimelineSource:
         timeline.horizon,
         timeline.names,
         timeline.job_steps,
+        timeline.least_clients,
     )
 
 
@@ -356,11 +360,14 @@ def _take_up(
 ) -> Iterator[float]:
     """Goes through a timeline; yields its fraction, and says at last how it ended."""
     commits, contributions, last = 0, 0, 0.0
-    reason, path = StopReason.INTERRUPTED, CriticalPath(source.entry["num_clients"])
+    number = source.entry["num_clients"]
+    reason, path = StopReason.INTERRUPTED, CriticalPath(number)
+    ending = Ending(number, source.least)
     goal = source.entry.get("scenario", {}).get("stop", {}).get("commits")
     for chunk in source.chunks():
         tables.add(chunk)
         path.add(chunk)
+        ending.add(chunk)
         rows = chunk.rows
         present = rows.worker != NO_WORKER
         effect = effects(rows.kind)
@@ -374,7 +381,7 @@ def _take_up(
     at_horizon = reason in TIMED and source.horizon is not None
     ends.update(
         stop=reason.name.lower(),
-        stop_reason=reason.value,
+        stop_reason=ending.words(reason),
         commits=commits,
         contributions=contributions,
         jobs=path.jobs,

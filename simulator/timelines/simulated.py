@@ -5,6 +5,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from math import inf
 from operator import itemgetter
 from typing import Any, Literal
 
@@ -131,7 +132,7 @@ class SimulatedTimeline(RunTimeline):
             return spending.ended(self._unlimited, self.spent, num_rows)
         if self.made_by != "arrays":
             return self._played(num_rows)
-        return chunks(self._blocks(), num_rows)
+        return self._arranged(num_rows)
 
     @cached_property
     def spent(self) -> tuple[float, StopReason] | None:
@@ -152,6 +153,12 @@ class SimulatedTimeline(RunTimeline):
     def horizon(self) -> float | None:
         """Moment at which it ends at the latest, virtual seconds, if that is known."""
         return self.stop.time if self.spent is None else self.spent[0]
+
+    def _arranged(self, num_rows: int) -> Iterator[Chunk]:
+        """Yields the chunks of a world without feedback: it stalls when all leave."""
+        for chunk in chunks(self._blocks(), num_rows):
+            stalled = chunk.stop is StopReason.STALLED
+            yield chunk._replace(gone=self.num_clients) if stalled else chunk
 
     def _blocks(self) -> Iterator[Block]:
         """Yields the timeline of a world without feedback, by arrays."""
@@ -243,7 +250,10 @@ class SimulatedTimeline(RunTimeline):
             check(rows, registers or self.num_registers)
             now = float(world.seconds([world.env.now])[0])
             incidents = world.incidents(now, final=reason is not None)
-            yield Chunk(rows, jobs, reason, incidents, now if asked else None)
+            still = reason is StopReason.TIME and world.env.peek() == inf
+            gone = world.gone() if still or reason is StopReason.STALLED else 0
+            question = now if asked else None
+            yield Chunk(rows, jobs, reason, incidents, question, still, gone)
             if self.answer_log is not None and world.answers is not None:
                 world.answers.take(jobs)
                 if asked is not None:

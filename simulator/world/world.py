@@ -418,6 +418,15 @@ class World:
         seconds = time if self.tick is None else self.seconds([time])[0]
         self._incidents.append((float(seconds), client, what, count))
 
+    def gone(self) -> int:
+        """Counts the clients that never come again, or are known to leave later."""
+        later = {c for _, c, what, _ in self._incidents if what is Incident.LEFT}
+        now = self.env.now
+        return sum(
+            client in later or self.present_since(client, now) == inf
+            for client in range(self.num_clients)
+        )
+
     def incidents(self, until: float, *, final: bool = True) -> Incidents:
         """Hands over the incidents up to a time in virtual seconds, in order.
 

@@ -195,6 +195,17 @@ def test_carbon_of_a_kilowatt_by_hand() -> None:
     np.testing.assert_allclose(grams, [100, 600, 650], rtol=1e-12)
 
 
+@pytest.mark.parametrize("rates", [{"idle": 0}, {"idle": 0, "compute": 0}])
+def test_clients_of_no_rate_take_nothing(rates: dict[str, int]) -> None:
+    taken = {"watts": rates, "carbon": {"grams": [100, 500]}}
+    clients = {"number": 2, "compute": EXPON, **taken}
+    tree = WORLD | {"clients": clients, "stop": {"time": 9}}
+    found = Expenses(*_first(of_timeline(WorldScenario.model_validate(tree))), 9.0)
+    times = np.array([0.0, 4.5, 9.0])
+    for spent in ("joules", "carbon_g"):
+        assert found.up_to(spent, times).tolist() == [0, 0, 0]
+
+
 def test_asynchronous_clients_draw_watts_by_their_utilisation() -> None:
     """Renewal: of each cycle a client computes 1 s and idles 3 s on average."""
     laws = {"idle": EXPON | {"scale": 3}, "compute": EXPON, "number": 20}

@@ -164,7 +164,7 @@ def test_what_cannot_be_removed_is_refused(
     said = r"line \d+ and \d+ lines? more: must not name its author, got"
     with pytest.raises(StudyError, match=said) as caught:
         capsules.write(study, tmp_path / "blind.zip", anonymous=True)
-    assert "--allow it" in str(caught.value)
+    assert "or --allow '" in str(caught.value)
     assert not (tmp_path / "blind.zip").exists()
     if what in ("user", "host"):
         allowed = [HIDDEN[what].upper()]
@@ -212,7 +212,7 @@ def test_a_name_within_a_word_is_none() -> None:
         anonymous.check([entry], {"ann": "a name"})
 
     check("an annual channel")
-    for text in ("by Ann.", "ann_notes", "(ANN)"):
+    for text in ("by Ann.", "ann_notes", "(ANN)", "ann2", "7ann"):
         with pytest.raises(StudyError, match="a name"):
             check(text)
 
@@ -221,3 +221,41 @@ def test_files_of_one_name_are_refused(study: Study, tmp_path: Path) -> None:
     study.manifest["scenario"]["other"] = "/elsewhere/times.csv"
     with pytest.raises(StudyError, match="must have different names, got /"):
         capsules.write(study, tmp_path / "blind.zip", anonymous=True)
+
+
+NAMES = {
+    "jqpublic": "the user's name",
+    "Jane Quöne": "the user's full name",
+    "abe": "a part of the home folder /home/abe",
+}
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ("variant jqpublic2", "the user's name"),
+        ("myjqpublicrun", "the user's name"),
+        ("jqp\u200bublic", "the user's name"),
+        (json.dumps("j\u00adqpublic\ufeff"), "the user's name"),
+        ("as quöne has shown", "the user's full name, a part of it"),
+        ("as Quone has shown", "the user's full name, a part of it"),
+        (json.dumps("Quo\u0308ne"), "the user's full name, a part of it"),
+        ("by JANE, 2026", "the user's full name, a part of it"),
+        ("abe-me", "a part of the home folder /home/abe"),
+        ("3abe7f and janet, as the public has it", None),
+    ],
+)
+def test_names_are_found_in_words_in_parts_and_with_what_no_one_sees(
+    text: str, what: str | None
+) -> None:
+    names = dict(NAMES)
+    for name, whose in NAMES.items():
+        if whose.startswith(anonymous.PERSON):
+            parts = anonymous._parts(name)
+            names |= dict.fromkeys(parts, f"{whose}, a part of it")
+    entry = capsules.contents.PackedFile("a.txt", text.encode(), "")
+    if what is None:
+        anonymous.check([entry], names)
+        return
+    with pytest.raises(StudyError, match=f"got .*, {what}; "):
+        anonymous.check([entry], names)

@@ -245,3 +245,16 @@ def test_rounds_of_any_durations_follow_each_other(tmp_path: Path) -> None:
     frame.rename(columns={"value": "seconds"}).to_csv(path, index_label="round")
     log = read_log(path)
     assert log.times["arrived_time"].max() == pytest.approx(times.max(axis=1).sum())
+
+
+def test_more_clients_than_can_be_groups_are_refused(tmp_path: Path) -> None:
+    path, number = tmp_path / "log.csv", 10_001
+    lines = [f"{client},0,{client}" for client in range(1, number + 1)]
+    path.write_text("\n".join(["client,read_time,arrived_time", *lines]) + "\n")
+    for make in (
+        lambda: play_like(path, tmp_path / "like", "synchronous"),
+        lambda: world_of(read_log(path), tmp_path / "fitted"),
+    ):
+        with pytest.raises(UserError, match=r"at most 10,000 clients .* got 10,001"):
+            make()
+    assert [file.name for file in tmp_path.iterdir()] == ["log.csv"]

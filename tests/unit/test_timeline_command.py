@@ -537,6 +537,15 @@ LONG = "9" * 400
             f'{{"client": 1, "read_time": 0, "arrived_time": {LONG}}}',
             "column arrived_time must have numbers of at most 64 bits",
         ),
+        *(
+            (
+                "a.jsonl",
+                f'{{"client": 1, {times}}}\n{{"client": {name}, {times}}}',
+                "line 2: must have a number or a name as client, got",
+            )
+            for name in ("[1]", '{"a": 1}', "[]")
+            for times in ('"read_time": 0, "arrived_time": 1', '"seconds": 1')
+        ),
         (
             "a.csv",
             "client,read_time,arrived_time\n1,1700000000.0,1700000000001",

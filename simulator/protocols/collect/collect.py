@@ -75,7 +75,7 @@ class Collect(GatheringRounds):
     """Trials of each client, all of which end a round."""
     seconds: Annotated[float, Field(gt=0)] | None = None
     """Virtual seconds after which a round ends, where anything has arrived; else it
-    ends with the first arrival."""
+    ends with all that arrive at the instant of the first arrival."""
     allotment: Allotment | None = younger(None)
     """Jobs of a round, all of which end it, allotted for each round."""
     repeats: bool = True
@@ -172,6 +172,15 @@ class Collect(GatheringRounds):
     def fewest_gathered(self, num_clients: int) -> int | None:
         """Returns the fewest contributions that end a round, where a number does."""
         return fewest(self.count) if self.count else self.most_gathered(num_clients)
+
+    def least_clients(self, num_clients: int, *, selected: bool) -> int:
+        """Returns those that a round waits for, where each contributes once or more."""
+        del selected
+        if self.quota is not None:
+            return sum(own > 0 for own in self._quotas(num_clients))
+        if self.count is not None and not self.repeats:
+            return fewest(self.count)
+        return 1 if self.harmonic_mean is None else num_clients
 
     def check_setting(self, clients: Clients | None, server: Server, n: int) -> None:
         """Refuses more clients than there are, and quotas of none."""

@@ -79,13 +79,15 @@ class Gathering:
         if not self._in_round(client):
             recorder.lose(client, Outcome.REJECTED)
             self._next(client, again=True)
-        elif self._plan.enough.tried(client, arrived=True) or self._overdue:
+        elif self._plan.enough.tried(client, arrived=True):
             recorder.commit(now, (client,), self._round)
             self._waiting.add(client)
             self._end_round()
         else:
             recorder.contribute(now, client, self._round)
-            self._next(client, again=self._plan.repeats)
+            if self._overdue:  # all of this instant count, and wait for the next round
+                self._world.call_last(0, self._time_is_up, self._round)
+            self._next(client, again=self._plan.repeats and not self._overdue)
 
     def _in_round(self, client: int) -> bool:
         """Whether a client's job belongs to this round.

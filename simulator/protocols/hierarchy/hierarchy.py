@@ -77,6 +77,17 @@ class Hierarchy(GatheringRounds):
         """The hierarchies from the cloud down: this one, and those within."""
         return [self, *(self.within.levels if self.within else ())]
 
+    def least_clients(self, num_clients: int, *, selected: bool) -> int:
+        """Returns those without which each edge, or the cloud, waits for ever."""
+        del selected
+        of_edges = [len(own) for own in self.members(num_clients)]
+        least = [1 if self.levels[-1].edge == "asynchronous" else n for n in of_edges]
+        for level in reversed(self.levels):
+            gathered = np.reshape(least, (-1, level.edges))
+            waits = level.cloud == "synchronous"
+            least = (gathered.sum(axis=1) if waits else gathered.min(axis=1)).tolist()
+        return int(least[0])
+
     def members(self, num_clients: int) -> list[list[int]]:
         """Returns the clients of each edge of the lowest level."""
         parts = [np.arange(num_clients)]

@@ -1,6 +1,9 @@
 """Columns of text and of Arrow tables: what is read, and what is refused."""
 
 import io
+import subprocess
+import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -169,3 +172,43 @@ def test_pictures_that_are_none(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(DataError, match="must not unpack to so much, got"):
         columns(a=[large, large]).numbers("a")
     assert not pictures.is_packed(pa.string())
+
+
+def test_time_grows_with_the_number_of_columns_and_not_its_square(
+    tmp_path: Path,
+) -> None:
+    number = 40_000
+    names = [f"g{i}" for i in range(number)]
+    row = ",".join(map(str, range(number)))
+    path = tmp_path / "wide.csv"
+    path.write_text(f"{','.join(names)}\n{row}\n{row}\n")
+    start = time.process_time()
+    text = TextColumns(path)
+    cells = text.several(names)
+    arrow = ArrowColumns(path, pa.table({name: [1.0] for name in names}))
+    # Comparing each name with all others takes over a minute, this a second.
+    assert time.process_time() - start < 20
+    assert cells["g39999"].tolist() == [39999, 39999]
+    assert len(arrow.names) == number
+
+
+def test_a_large_cell_is_refused_without_many_copies_of_it(tmp_path: Path) -> None:
+    path = tmp_path / "large.csv"
+    size = 64 << 20
+    path.write_bytes(b"a,b\n1," + b"x" * size + b"\n")
+    code = (
+        "import resource, sys, pathlib\n"
+        "from stalesim.simulator.storage import table\n"
+        "used = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024\n"
+        "before = used()\n"
+        "try:\n"
+        "    table.read(pathlib.Path(sys.argv[1]))\n"
+        "except ValueError as error:\n"
+        "    print(used() - before, error)\n"
+    )
+    command = [sys.executable, "-c", code, str(path)]
+    out = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    taken, says = out.split(" ", 1)
+    assert "must be comma-separated text" in says
+    # The file, the text of its line, and that line while it grows.
+    assert int(taken) < 5 * size

@@ -16,7 +16,7 @@ from stalesim.simulator.scenario.study import Run, expand, merge
 from stalesim.simulator.simulation import check, prepare
 from stalesim.simulator.studies.planning import plan
 from stalesim.simulator.testbed.world import refuse
-from stalesim.simulator.timeline import NO_COMMIT, StopReason
+from stalesim.simulator.timeline import NO_COMMIT
 from stalesim.simulator.timelines.of_run import set_up
 from stalesim.simulator.timelines.saved import record
 from stalesim.simulator.world.answers import AnswerLog, Answers
@@ -326,7 +326,8 @@ def test_an_interval_keeps_no_run_going(arrivals: Any, tmp_path: Path) -> None:
     changes = {"clients": clients, "protocol": {"kind": "asynchronous"}}
     tree = merge(STEPS, changes | {"stop": {"commits": 9999}})
     study = studies.simulate(validated(tree), tmp_path / "left")
-    assert study.manifest["runs"][0]["stop_reason"] == StopReason.STALLED.value
+    assert study.manifest["runs"][0]["stop"] == "stalled"
+    assert "0 of 5 clients are left" in study.manifest["runs"][0]["stop_reason"]
     assert study.table("commits")["time"].max() <= 100
 
 

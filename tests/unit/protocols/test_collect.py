@@ -260,6 +260,8 @@ def test_a_clock_ends_a_round_but_never_without_a_contribution() -> None:
     slow = Clients(compute=Constant(value=5))
     rows, *_ = everything(played(Collect(seconds=2.0), slow, 2, rounds=2))
     assert rows.time[rows.kind == Kind.COMMIT].tolist() == [5, 10]
+    # Both arrive at that instant, and both count.
+    assert workers(rows) == [(0,), (1,), (), (0,), (1,), ()]
 
 
 def test_only_the_fastest_are_asked() -> None:

@@ -92,6 +92,24 @@ def test_late_responses_count_when_they_arrive() -> None:
     assert [(row != NO_WORKER).sum() for row in rows.worker] == [3, 2, 2, 2, 2, 2]
 
 
+@pytest.mark.parametrize("late", ["stop", "reject"])
+@pytest.mark.parametrize("seconds", [2, 5, 7])
+def test_all_of_the_instant_that_ends_an_overdue_round_count(
+    seconds: float, late: str
+) -> None:
+    protocol = Synchronous.model_validate({"deadline": seconds, "late": late})
+    law = {"law": "constant", "value": [5, 5, 5, 8]}
+    clients = Clients.model_validate({"compute": law, "number": 4})
+    rows, jobs, _ = everything(played(protocol, clients, 4, time=40))
+    there = [{w for w in row if w != NO_WORKER} for row in rows.worker.tolist()]
+    # No job takes 2 s: those of 5 s end each round together, whoever comes first.
+    assert all({0, 1, 2} <= each for each in there)
+    length = max(seconds, 5)
+    np.testing.assert_allclose(rows.time, np.arange(1, 40 // length + 1) * length)
+    on_time = jobs.outcome[jobs.client < 3]
+    assert set(on_time.tolist()) == {Outcome.APPLIED, Outcome.IN_FLIGHT}
+
+
 def test_two_deadlines_are_refused() -> None:
     tree = {"deadline": 2.0, "deadline_by": {"kind": "spread", "quorum": 2}}
     with pytest.raises(ValueError, match="deadline_by must be left out with deadline"):

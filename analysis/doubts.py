@@ -1,0 +1,223 @@
+"""What is doubtful of a world before it is played: laws without a mean, empty rounds.
+
+Worlds come as the plain dictionaries of a manifest.
+"""
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from ..simulator.scenario.study import Run, printed
+from ..simulator.timeline import COMMITS
+from ..simulator.timelines.standstill import SINCE
+from ..simulator.trace import is_world
+from .frames import Study
+from .timelines.laws import InfiniteMeanError, column, laws
+
+UNSETTLED = (
+    "has no finite mean, so that averages over time, and their intervals, do not "
+    "settle; bound it by law: truncated, or take a shorter tail"
+)
+EQUAL = 1e-9
+"""Part of a round's length that rounding may add."""
+MANY_JOBS = 1e9
+"""Jobs that take longer than an hour."""
+MOST = 6
+"""Most lines of a closing table."""
+ALIKE = 0.01
+"""Part by which means may differ that are called equal."""
+
+
+PLACE = ("scale", "shift")
+"""Parameters by which a law is moved and stretched."""
+
+
+def notes(study: Study) -> list[str]:
+    """Returns lines on laws without a mean, overdue rounds, and runs that stood still.
+
+    Args:
+        study: Study or world, with at least one run that has ended.
+    """
+    manifest = study.manifest
+    found: dict[str, None] = {}
+    for run in manifest["runs"]:
+        number = run.get("num_clients", 1)
+        found |= dict.fromkeys(without_mean(run.get("scenario") or {}, number))
+        if run.get("stop_reason", "").startswith(SINCE):
+            found[f"{run['label']} stood still: {run['stop_reason']}"] = None
+    lines = [f"sweep.{key}: {line}" for key, line in unequal_means(manifest["runs"])]
+    lines += [*found, *overdue(study)]
+    more = [f"... and {len(lines) - MOST} more such runs"] if lines[MOST:] else []
+    return lines[:MOST] + more
+
+
+def overdue(study: Study) -> Iterator[str]:
+    """Yields a line on each group of which rounds were longer than their deadline."""
+    late: dict[tuple[str, float], list[int]] = {}
+    for run in study.manifest["runs"]:
+        protocol = (run.get("scenario") or {}).get("protocol") or {}
+        limit = protocol.get("deadline") or protocol.get("seconds")
+        if limit is None or run["scenario"].get("record") == "summary":
+            continue
+        took = np.diff(_commits(study, run["run"]), prepend=0.0)
+        counts = late.setdefault((run["label"], limit), [0, 0])
+        counts[0] += int((took > limit * (1 + EQUAL)).sum())
+        counts[1] += took.size
+    for (group, limit), (longer, number) in late.items():
+        if longer:
+            yield (
+                f"{group}: {longer} of {number} rounds were longer than their "
+                f"{limit:g} s, as nothing had arrived by then"
+            )
+
+
+def _commits(study: Study, run: int) -> Float[np.ndarray, " C"]:
+    """Returns the times of a run's commits."""
+    if not is_world(study.manifest):
+        table = study.table("commits")
+        return table.loc[table["run"] == run, "time"].to_numpy(np.float64)
+    rows = study.table("rows")
+    made = rows["kind"].isin(COMMITS) & (rows["place"] == 0) & (rows["run"] == run)
+    return rows.loc[made, "time"].to_numpy(np.float64)
+
+
+def without_mean(scenario: Mapping[str, Any], num_clients: int) -> Iterator[str]:
+    """Yields a line on each law of durations that has no finite mean.
+
+    Args:
+        scenario: Scenario of one run, from its manifest.
+        num_clients: K.
+    """
+    clients = scenario.get("clients") or {}
+    groups = clients.get("groups") or {}
+    parts = [("clients", {**clients, "groups": {}}, num_clients)]
+    parts += [(f"clients.groups.{n}", g, g["number"]) for n, g in groups.items()]
+    parts += [(key, scenario.get(key), num_clients) for key in ("server", "protocol")]
+    for place, part, number in parts:
+        for key, law in _laws(place, part):
+            if mean(law, number) == math.inf:
+                yield f"{key}: the law {law['law']!r} {UNSETTLED}"
+
+
+def _laws(key: str, part: Any) -> Iterator[tuple[str, dict[str, Any]]]:
+    if not isinstance(part, Mapping):
+        return
+    if isinstance(part.get("law"), str):
+        yield key, dict(part)
+        return
+    for name, inner in part.items():
+        yield from _laws(f"{key}.{name}", inner)
+
+
+def mean(law: Mapping[str, Any], number: int) -> float | None:
+    """Returns the mean of a law over some clients, seconds; None if it is not known.
+
+    Args:
+        law: Entry of a law in a scenario.
+        number: Number of clients.
+
+    Returns:
+        Infinite where a client's law has no finite mean.
+    """
+    try:
+        if law["law"] == "mixture":
+            means = [mean(each, number) for each in law["of"]]
+            pairs = [p for p in zip(law["weights"], means, strict=True) if p[0]]
+            if any(each is None for _, each in pairs):
+                return math.inf if math.inf in means else None
+            total = sum(weight for weight, _ in pairs)
+            return sum(weight * (each or 0) for weight, each in pairs) / total
+        if law["law"] == "markov":  # all states are seen again and again
+            means = [mean(each, number) for each in law["of"]]
+            return math.inf if math.inf in means else None
+        if law["law"] in ("scaled", "drifting"):
+            inner = mean(law["of"], number)
+            if inner in (None, math.inf) or law["law"] == "drifting":
+                return inner if inner == math.inf else None
+            scale, shift = (column(law[name], number, name) for name in PLACE)
+            return float(np.mean(scale * inner + shift))
+        return float(laws(dict(law), number).mean().mean())
+    except InfiniteMeanError:
+        return math.inf
+    except ValueError:  # no closed form is known
+        return None
+
+
+def unequal_means(runs: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
+    """Yields the swept entries whose laws differ in their means as well, and a line.
+
+    Args:
+        runs: Entries of runs in a manifest.
+    """
+    swept: dict[str, dict[str, float]] = {}
+    for run in runs:
+        for key, law in run.get("parameters", {}).items():
+            if not (isinstance(law, Mapping) and isinstance(law.get("law"), str)):
+                continue
+            entry: Any = run.get("scenario")
+            for name in key.split("."):
+                entry = entry.get(name) if isinstance(entry, Mapping) else None
+            known = isinstance(entry, Mapping) and "law" in entry
+            found = mean(entry, run["num_clients"]) if known else None
+            if found is not None:
+                swept.setdefault(key, {})[printed(law)] = found
+    for key, means in swept.items():
+        known = [each for each in means.values() if each < math.inf]
+        if known and max(known) > (1 + ALIKE) * min(known):
+            told = ", ".join(f"{law} {each:.4g} s" for law, each in means.items())
+            says = f"laws of unequal means are compared ({told}): take laws of equal "
+            yield key, f"{says}mean, or else you compare means"
+
+
+def endless(runs: Iterable[Run]) -> Iterator[str]:
+    """Yields a line where all runs together have more jobs than can be played."""
+    jobs = 0.0
+    for run in runs:
+        scenario = run.scenario
+        counts = scenario.stop.model_dump(exclude={"time"}, exclude_none=True)
+        if scenario.clients is None or scenario.stop.time is None or counts:
+            continue
+        most = scenario.clients.selection and scenario.clients.selection.in_flight
+        for _, size, part in scenario.clients.behaviours(scenario.num_clients):
+            stages = [part.compute, part.idle]
+            laws_ = [each.model_dump(mode="json") for each in stages if each]
+            means = [mean(law, size) for law in laws_]
+            took = sum(each for each in means if each is not None)
+            if None not in means and took:
+                jobs += min(size, most or size) * scenario.stop.time / took
+    if jobs > MANY_JOBS:
+        yield (
+            f"about {jobs:.2g} jobs come until stop.time, which takes an hour or more: "
+            f"take a shorter time, or end by contributions"
+        )
+
+
+def unreachable(run: Run) -> Iterator[str]:
+    """Yields a line where leaving clients leave fewer than rounds wait for."""
+    scenario = run.scenario
+    clients, number = scenario.clients, scenario.num_clients
+    if clients is None:
+        return
+    selected = clients.selection is not None
+    least = scenario.protocol.least_clients(number, selected=selected)
+    until = scenario.stop.time or math.inf
+    leave = np.full(number, math.inf)
+    for first, size, part in clients.behaviours(number):
+        if part.leave is None:
+            continue
+        try:
+            leave[first : first + size] = column(part.leave, size, "leave")
+        except ValueError:  # each client draws it
+            return
+    here = int((leave >= until).sum())
+    if here >= least:
+        return
+    since = np.sort(leave)[number - least]
+    yield (
+        f"{scenario.protocol.kind} waits for {least} of {number} clients, but fewer "
+        f"are left from {since:g} s on, and no commit comes: ask for fewer, or let "
+        f"the server give clients up"
+    )
