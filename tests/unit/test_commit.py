@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from stalesim import simulator
 from stalesim.simulator.trace import commit
 from stalesim.simulator.trace.commit import of_program
 
@@ -145,7 +144,7 @@ def imported(path: Path) -> set[str]:
     return found
 
 
-HERE = Path(simulator.__file__).parent
+HERE = commit.PACKAGE
 
 
 def test_no_run_can_import_what_does_not_count() -> None:
