@@ -130,7 +130,8 @@ def test_what_a_run_can_reach_counts(package: Path, place: str) -> None:
 
 def imported(path: Path) -> set[str]:
     """Returns the modules that a file of this program names: imports, and texts."""
-    package = ("stalesim", *path.relative_to(HERE.parent).with_suffix("").parts)
+    above = commit.__name__.partition(".")[0]
+    package = (above, *path.relative_to(HERE.parent).with_suffix("").parts)
     found = set()
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
