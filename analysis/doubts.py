@@ -15,7 +15,7 @@ from ..simulator.timeline import COMMITS
 from ..simulator.timelines.standstill import SINCE
 from ..simulator.trace import is_world
 from .frames import Study
-from .timelines.laws import InfiniteMeanError, column, laws
+from .laws import InfiniteMeanError, column, laws
 
 UNSETTLED = (
     "has no finite mean, so that averages over time, and their intervals, do not "

@@ -163,7 +163,7 @@ def _parts(name: str) -> list[str]:
     local, at, _ = name.partition("@")
     if at:
         return [local] if len(local) >= LONG else []
-    # Words that are no names, such as of a robot, are mostly small.
+    # Words that are no names, such as those of a robot, rarely have a capital.
     return [part for part in re.split(r"[\s._-]+", name) if part[:1].isupper()]
 
 

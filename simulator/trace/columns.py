@@ -397,7 +397,7 @@ COLUMNS: dict[str, dict[str, TraceColumn]] = {
         "write_slot": TraceColumn(
             "int32",
             "",
-            "register of the new version; missing if nobody reads it",
+            "register of the new version; missing if no job reads it",
             none=NO_SLOT,
         ),
         "peer": TraceColumn(

@@ -3,5 +3,4 @@
 python -m tests.mutants map [TESTFILE...]       # which test runs which line
 python -m tests.mutants run --number 400        # a random sample, resumable
 python -m tests.mutants run --again survived    # the survivors once more
-python -m tests.mutants page                    # writes docs/mutants.md
 """

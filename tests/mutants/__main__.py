@@ -15,17 +15,12 @@ def main() -> None:
     run.add_argument("--again", choices=("survived",), help="run these once more")
     run.add_argument("--control", type=int, default=0, help="unchanged sources to run")
     run.add_argument("--part", default="1/1", help="1/2 and 2/2 share the work")
-    commands.add_parser("page", help="write docs/mutants.md")
     options = parser.parse_args()
     if options.command == "map":
         covering.make(options.files)
-    elif options.command == "run":
+    else:
         first, of = map(int, options.part.split("/"))
         running.run(options.number, options.again, options.control, (first, of))
-    else:
-        from tests.mutants import page
-
-        page.write()
 
 
 main()
