@@ -275,7 +275,7 @@ def _replaced(tree: Any, path: Path, value: Any) -> Any:
     if not path:
         return value
     key, *rest = path
-    made = list(tree) if isinstance(key, int) else dict(tree)
+    made: Any = list(tree) if isinstance(key, int) else dict(tree)
     made[key] = _replaced(made[key], tuple(rest), value) if rest else value
     return made
 

@@ -17,7 +17,7 @@ from ..algorithms.base import Divided, Event, Info
 from ..algorithms.client_work import Work
 from ..config.errors import ScenarioError
 from ..learning.own_work import OwnWork
-from ..timeline import NO_WORKER, effects
+from ..timeline import NO_WORKER
 from .execute import Carry, Program, checked, row_of, settled
 
 
@@ -94,13 +94,13 @@ class Host(Program):
         Raises:
             ScenarioError: As `OwnWork.make`.
         """
-        losses, works = np.zeros(len(read), read.dtype), effects(event.kind).samples
+        losses = np.zeros(len(read), read.dtype)
         messages = np.zeros_like(read)
         found: list[dict[str, float]] = []
         for place, (worker, job) in enumerate(
             zip(event.worker, event.job, strict=True)
         ):
-            if worker == NO_WORKER or not works:
+            if worker == NO_WORKER:
                 continue
             samples: Any = event.samples[place if len(event.samples) > 1 else 0]
             message, info = self._work.make(

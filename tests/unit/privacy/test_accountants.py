@@ -248,7 +248,10 @@ def _of_all_rows(multiplier: float, count: int) -> float:
     return float((found - np.log(DELTA * orders) / (orders - 1)).min())
 
 
-@pytest.mark.parametrize(("multiplier", "count"), [(3.0, 25), (6.0, 1_000)])
+@pytest.mark.parametrize(
+    ("multiplier", "count"),
+    [(3.0, 25), pytest.param(6.0, 1_000, marks=pytest.mark.slow)],
+)
 def test_no_share_costs_more_than_all_rows(multiplier: float, count: int) -> None:
     import dp_accounting as dpa
 
@@ -257,7 +260,7 @@ def test_no_share_costs_more_than_all_rows(multiplier: float, count: int) -> Non
     assert _epsilon(Rdp, (count, Gaussian(multiplier))) == pytest.approx(
         whole, rel=5e-3
     )
-    shares = (4, 10, 18, 22, 30, 35, 36)
+    shares = (4, 10, 22, 35, 36)
     found = [_epsilon(Rdp, (count, Gaussian(multiplier, rows / 36))) for rows in shares]
     assert found == sorted(found)
     assert max(found) == found[-2] == found[-1] <= whole * 1.005
@@ -297,6 +300,7 @@ def test_a_draw_of_laplace_noise_costs_no_more_than_none(
     assert both <= drawn + 1e-9
 
 
+@pytest.mark.slow
 def test_noise_and_budgets_of_nearly_all_rows_are_those_of_all() -> None:
     # 35 of 36 rows, 25 messages: the draw alone asks for 5.888
     drawn = functools.partial(Gaussian, sampling_ratio=35 / 36)
