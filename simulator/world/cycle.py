@@ -203,7 +203,7 @@ class Cycle:
     def _answered(self, client: int) -> None:
         """Takes the snapshot, unless the client has left while it was asking."""
         now = self._env.now
-        if self._world.present_since(client, now) == inf:
+        if self._world.has_left(client, now):
             self._appear(client, now)
         else:
             self._snapshot(client)

@@ -406,6 +406,11 @@ class World:
             time = latest
         raise restless(client, time, time)
 
+    def has_left(self, client: int, time: float) -> bool:
+        """Returns whether a client has left for ever; asks nothing of later times."""
+        membership = self.groups[self.group_of[client]].membership
+        return membership is not None and membership.until(client, time) <= time
+
     def present_until(self, client: int, time: float) -> float:
         """Returns when a present client loses the job that it has started."""
         if not self._vanish:

@@ -66,7 +66,7 @@ def feedback(
     behaviours = [each for _, _, each in clients.behaviours(num_clients)]
     if any(behaviour.power is not None for behaviour in behaviours):
         return "computing power that changes over time"
-    if any(each.read is not None and _may_leave(each) for each in behaviours):
+    if any(each.read is not None and each.leave is not None for each in behaviours):
         return "clients that may leave while they ask"
     slow = any(slow.of_moments for slow in clients.slowdowns)
     away = any(map(_comes_and_goes, behaviours))
@@ -80,10 +80,6 @@ def feedback(
     elif (slow or away) and num_clients < MANY:
         return f"fewer than {MANY} clients that are away or slow at times"
     return ""
-
-
-def _may_leave(behaviour: Behaviour) -> bool:
-    return behaviour.leave is not None or behaviour.availability is not None
 
 
 def _comes_and_goes(behaviour: Behaviour) -> bool:
