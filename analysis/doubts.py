@@ -11,8 +11,7 @@ import numpy as np
 from jaxtyping import Float
 
 from ..simulator.scenario.study import Run, printed
-from ..simulator.timeline import COMMITS
-from ..simulator.timelines.standstill import SINCE
+from ..simulator.timeline import COMMITS, SINCE
 from ..simulator.trace import is_world
 from .frames import Study
 from .laws import InfiniteMeanError, column, laws

@@ -70,10 +70,10 @@ def _with_ends(study: Study) -> pd.DataFrame:
     table = study.table("jobs")
     table["outcome"] = table["outcome"].astype(str)
     table["ended"] = np.nan
-    for run, mine in table.groupby("run").groups.items():
-        jobs = jobs_of(study, int(run))
+    for run in table["run"].unique().tolist():
+        mine, jobs = table["run"] == run, jobs_of(study, run)
         order = np.lexsort((jobs.job, jobs.client))  # that of the table
-        table.loc[mine, "ended"] = ends(jobs, incidents_of(study, int(run)))[order]
+        table.loc[mine, "ended"] = ends(jobs, incidents_of(study, run))[order]
     return table
 
 

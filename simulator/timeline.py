@@ -165,6 +165,8 @@ class StopReason(Enum):
     INTERRUPTED = "the run was interrupted"
 
 
+SINCE = "no commit came after"
+"""Beginning of the words on a run that had stood still."""
 TIMED = (StopReason.TIME, StopReason.JOULES, StopReason.PRICE, StopReason.RECORDING)
 """Ends at a moment, and not with a row."""
 

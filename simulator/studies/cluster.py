@@ -161,7 +161,7 @@ async def _answers(scheduler: str) -> None:
         Exception: it does not answer.
     """
     from distributed import Security
-    from distributed.comm import connect
+    from distributed.comm.core import connect
 
     how = Security().get_connection_args("client")
     hands = connect(scheduler, timeout=CONNECT_S, **how)

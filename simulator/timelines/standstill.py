@@ -2,10 +2,7 @@
 
 from typing import Any
 
-from ..timeline import TIMED, Chunk, Incident, StopReason, effects
-
-SINCE = "no commit came after"
-"""Beginning of the words on a run that had stood still."""
+from ..timeline import SINCE, TIMED, Chunk, Incident, StopReason, effects
 
 
 class Ending:
