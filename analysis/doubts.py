@@ -38,14 +38,16 @@ def notes(study: Study) -> list[str]:
         study: Study or world, with at least one run that has ended.
     """
     runs = study.manifest["runs"]
+    groups = {run["label"]: run for run in runs}.values()  # replicates have one world
     found: dict[str, None] = {}
-    for run in runs:
+    for run in groups:
         number = run.get("num_clients", 1)
         for key, line in without_mean(run.get("scenario") or {}, number):
             found[f"{key}: {line}"] = None
+    for run in runs:
         if run.get("stop_reason", "").startswith(SINCE):
             found[f"{run['label']} stood still: {run['stop_reason']}"] = None
-    lines = [f"sweep.{key}: {line}" for key, line in unequal_means(runs)]
+    lines = [f"sweep.{key}: {line}" for key, line in unequal_means(groups)]
     lines += [*found, *overdue(study)]
     more = [f"... and {len(lines) - MOST} more such lines"] if lines[MOST:] else []
     return lines[:MOST] + more
