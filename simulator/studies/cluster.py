@@ -24,7 +24,6 @@ from .executors import (
     Processes,
     WorkerDiedError,
     Workers,
-    nothing,
 )
 from .paths import claims_of
 from .planning import Task
@@ -241,7 +240,7 @@ def workers(
     tasks: list[Task],
     jobs: int,
     scheduler: str | None,
-    meanwhile: Callable[[], None] = nothing,
+    meanwhile: Callable[[], object] = lambda: None,
 ) -> Workers:
     """Returns the executor of some tasks.
 
