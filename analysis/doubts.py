@@ -8,7 +8,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float
 
 from ..simulator.scenario.study import Run, printed
 from ..simulator.timeline import COMMITS, SINCE
@@ -28,10 +27,8 @@ MOST = 6
 """Most lines of a closing table."""
 ALIKE = 0.01
 """Part by which means may differ that are called equal."""
-
-
-PLACE = ("scale", "shift")
-"""Parameters by which a law is moved and stretched."""
+COMPOSED = ("mixture", "markov", "scaled", "drifting")
+"""Laws whose mean is infinite where that of a law within is."""
 
 
 def notes(study: Study) -> list[str]:
@@ -40,31 +37,43 @@ def notes(study: Study) -> list[str]:
     Args:
         study: Study or world, with at least one run that has ended.
     """
-    manifest = study.manifest
+    runs = study.manifest["runs"]
+    groups = {run["label"]: run for run in runs}.values()  # replicates have one world
     found: dict[str, None] = {}
-    for run in manifest["runs"]:
+    for run in groups:
         number = run.get("num_clients", 1)
-        found |= dict.fromkeys(without_mean(run.get("scenario") or {}, number))
+        for key, line in without_mean(run.get("scenario") or {}, number):
+            found[f"{key}: {line}"] = None
+    for run in runs:
         if run.get("stop_reason", "").startswith(SINCE):
             found[f"{run['label']} stood still: {run['stop_reason']}"] = None
-    lines = [f"sweep.{key}: {line}" for key, line in unequal_means(manifest["runs"])]
+    lines = [f"sweep.{key}: {line}" for key, line in unequal_means(groups)]
     lines += [*found, *overdue(study)]
-    more = [f"... and {len(lines) - MOST} more such runs"] if lines[MOST:] else []
+    more = [f"... and {len(lines) - MOST} more such lines"] if lines[MOST:] else []
     return lines[:MOST] + more
 
 
 def overdue(study: Study) -> Iterator[str]:
     """Yields a line on each group of which rounds were longer than their deadline."""
-    late: dict[tuple[str, float], list[int]] = {}
+    limits: dict[int, tuple[str, float]] = {}
     for run in study.manifest["runs"]:
-        protocol = (run.get("scenario") or {}).get("protocol") or {}
+        scenario = run.get("scenario") or {}
+        protocol = scenario.get("protocol") or {}
         limit = protocol.get("deadline") or protocol.get("seconds")
-        if limit is None or run["scenario"].get("record") == "summary":
-            continue
-        took = np.diff(_commits(study, run["run"]), prepend=0.0)
-        counts = late.setdefault((run["label"], limit), [0, 0])
-        counts[0] += int((took > limit * (1 + EQUAL)).sum())
-        counts[1] += took.size
+        if limit is not None and scenario.get("record") != "summary":
+            limits[run["run"]] = run["label"], limit
+    if not limits:
+        return
+    rows = study.table("rows" if is_world(study.manifest) else "commits")
+    made = rows["kind"].isin(COMMITS) & rows["run"].isin(limits)
+    if "place" in rows:  # a row of the timeline for each of its workers
+        made &= rows["place"] == 0
+    late: dict[tuple[str, float], list[int]] = {}
+    for number, times in rows.loc[made].groupby("run")["time"]:
+        group, limit = limits[int(str(number))]
+        counts = late.setdefault((group, limit), [0, 0])
+        counts[0] += int((np.diff(times, prepend=0.0) > limit * (1 + EQUAL)).sum())
+        counts[1] += times.size
     for (group, limit), (longer, number) in late.items():
         if longer:
             yield (
@@ -73,18 +82,10 @@ def overdue(study: Study) -> Iterator[str]:
             )
 
 
-def _commits(study: Study, run: int) -> Float[np.ndarray, " C"]:
-    """Returns the times of a run's commits."""
-    if not is_world(study.manifest):
-        table = study.table("commits")
-        return table.loc[table["run"] == run, "time"].to_numpy(np.float64)
-    rows = study.table("rows")
-    made = rows["kind"].isin(COMMITS) & (rows["place"] == 0) & (rows["run"] == run)
-    return rows.loc[made, "time"].to_numpy(np.float64)
-
-
-def without_mean(scenario: Mapping[str, Any], num_clients: int) -> Iterator[str]:
-    """Yields a line on each law of durations that has no finite mean.
+def without_mean(
+    scenario: Mapping[str, Any], num_clients: int
+) -> Iterator[tuple[str, str]]:
+    """Yields the entries of laws of durations that have no finite mean, and a line.
 
     Args:
         scenario: Scenario of one run, from its manifest.
@@ -98,51 +99,48 @@ def without_mean(scenario: Mapping[str, Any], num_clients: int) -> Iterator[str]
     for place, part, number in parts:
         for key, law in _laws(place, part):
             if mean(law, number) == math.inf:
-                yield f"{key}: the law {law['law']!r} {UNSETTLED}"
+                yield key, f"the law {law['law']!r} {UNSETTLED}"
 
 
-def _laws(key: str, part: Any) -> Iterator[tuple[str, dict[str, Any]]]:
+def _laws(key: str, part: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
     if not isinstance(part, Mapping):
         return
     if isinstance(part.get("law"), str):
-        yield key, dict(part)
+        yield key, part
         return
     for name, inner in part.items():
         yield from _laws(f"{key}.{name}", inner)
 
 
-def mean(law: Mapping[str, Any], number: int) -> float | None:
-    """Returns the mean of a law over some clients, seconds; None if it is not known.
+def mean(law: Mapping[str, Any], number: int) -> float:
+    """Returns the mean of a law over some clients, seconds.
 
     Args:
         law: Entry of a law in a scenario.
         number: Number of clients.
 
     Returns:
-        Infinite where a client's law has no finite mean.
+        Infinite where a client's law has no finite mean; NaN where it is not known.
     """
+    kind, inner = law["law"], law.get("of")
     try:
-        if law["law"] == "mixture":
-            means = [mean(each, number) for each in law["of"]]
-            pairs = [p for p in zip(law["weights"], means, strict=True) if p[0]]
-            if any(each is None for _, each in pairs):
-                return math.inf if math.inf in means else None
-            total = sum(weight for weight, _ in pairs)
-            return sum(weight * (each or 0) for weight, each in pairs) / total
-        if law["law"] == "markov":  # all states are seen again and again
-            means = [mean(each, number) for each in law["of"]]
-            return math.inf if math.inf in means else None
-        if law["law"] in ("scaled", "drifting"):
-            inner = mean(law["of"], number)
-            if inner in (None, math.inf) or law["law"] == "drifting":
-                return inner if inner == math.inf else None
-            scale, shift = (column(law[name], number, name) for name in PLACE)
-            return float(np.mean(scale * inner + shift))
-        return float(laws(dict(law), number).mean().mean())
+        if kind not in COMPOSED:
+            return float(laws(dict(law), number).mean().mean())
+        within = [inner] if isinstance(inner, Mapping) else inner or []
+        weights = np.array(law.get("weights") or [1.0] * len(within))
+        means = np.array([mean(each, number) for each in within])[weights > 0]
+        if np.isinf(means).any():
+            return math.inf
+        if kind == "mixture":
+            return float(np.average(means, weights=weights[weights > 0]))
+        if kind == "scaled":
+            scale, shift = (column(law[k], number, k) for k in ("scale", "shift"))
+            return float(np.mean(scale * means + shift))
     except InfiniteMeanError:
         return math.inf
     except ValueError:  # no closed form is known
-        return None
+        pass
+    return math.nan
 
 
 def unequal_means(runs: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
@@ -154,21 +152,19 @@ def unequal_means(runs: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, str]
     swept: dict[str, dict[str, float]] = {}
     for run in runs:
         for key, law in run.get("parameters", {}).items():
-            if not (isinstance(law, Mapping) and isinstance(law.get("law"), str)):
+            if not (isinstance(law, Mapping) and "law" in law):
                 continue
             entry: Any = run.get("scenario")
             for name in key.split("."):
                 entry = entry.get(name) if isinstance(entry, Mapping) else None
-            known = isinstance(entry, Mapping) and "law" in entry
-            found = mean(entry, run["num_clients"]) if known else None
-            if found is not None:
+            if entry and not math.isnan(found := mean(entry, run["num_clients"])):
                 swept.setdefault(key, {})[printed(law)] = found
     for key, means in swept.items():
         known = [each for each in means.values() if each < math.inf]
         if known and max(known) > (1 + ALIKE) * min(known):
             told = ", ".join(f"{law} {each:.4g} s" for law, each in means.items())
-            says = f"laws of unequal means are compared ({told}): take laws of equal "
-            yield key, f"{says}mean, or else you compare means"
+            line = f"laws of unequal means are compared ({told}): take laws of equal "
+            yield key, line + "mean, or else you compare means"
 
 
 def endless(runs: Iterable[Run]) -> Iterator[str]:
@@ -181,11 +177,9 @@ def endless(runs: Iterable[Run]) -> Iterator[str]:
             continue
         most = scenario.clients.selection and scenario.clients.selection.in_flight
         for _, size, part in scenario.clients.behaviours(scenario.num_clients):
-            stages = [part.compute, part.idle]
-            laws_ = [each.model_dump(mode="json") for each in stages if each]
-            means = [mean(law, size) for law in laws_]
-            took = sum(each for each in means if each is not None)
-            if None not in means and took:
+            stages = [each for each in (part.compute, part.idle) if each]
+            took = sum(mean(each.model_dump(mode="json"), size) for each in stages)
+            if took > 0:  # which NaN is not
                 jobs += min(size, most or size) * scenario.stop.time / took
     if jobs > MANY_JOBS:
         yield (

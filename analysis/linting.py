@@ -94,15 +94,15 @@ class LintFinding(NamedTuple):
     text: str
 
 
-def findings(scenario: Scenario, study: Study | None = None) -> list[LintFinding]:
+def findings(scenario: BaseScenario, study: Study | None = None) -> list[LintFinding]:
     """Returns what is wrong with a scenario and its comparisons, each thing once.
 
     Args:
-        scenario: Valid scenario.
+        scenario: Valid scenario, with or without numerics.
         study: Its results, if there are any.
     """
-    found = dict(of_worlds(expand(scenario.model_copy(update={"replicates": 1}))))
-    for compared in comparisons(scenario):
+    found = dict(_of_worlds(expand(scenario.model_copy(update={"replicates": 1}))))
+    for compared in comparisons(scenario) if isinstance(scenario, Scenario) else ():
         for check in CHECKS:
             for line in check(compared):
                 found.setdefault(line, compared.keys)
@@ -114,18 +114,8 @@ def findings(scenario: Scenario, study: Study | None = None) -> list[LintFinding
     return [LintFinding(keys, line) for line, keys in found.items()]
 
 
-def of_world(scenario: BaseScenario) -> list[LintFinding]:
-    """Returns what is doubtful of a scenario without numerics."""
-    found = dict(of_worlds(expand(scenario.model_copy(update={"replicates": 1}))))
-    return [LintFinding(keys, line) for line, keys in found.items()]
-
-
-def of_worlds(runs: Sequence[Run]) -> Iterator[tuple[str, Keys]]:
-    """Yields what is doubtful of the worlds of runs, with the entry that says it.
-
-    Args:
-        runs: Runs of a scenario with or without numerics.
-    """
+def _of_worlds(runs: Sequence[Run]) -> Iterator[tuple[str, Keys]]:
+    """Yields what is doubtful of the worlds of runs, with the entry that says it."""
     entries = [
         {
             "parameters": run.parameters,
@@ -135,8 +125,7 @@ def of_worlds(runs: Sequence[Run]) -> Iterator[tuple[str, Keys]]:
         for run in runs
     ]
     for run, entry in zip(runs, entries, strict=True):
-        for line in doubts.without_mean(entry["scenario"], entry["num_clients"]):
-            key, text = line.split(": ", 1)
+        for key, text in doubts.without_mean(entry["scenario"], entry["num_clients"]):
             yield text, tuple(key.split("."))
         for text in doubts.unreachable(run):
             yield text, ("protocol",)

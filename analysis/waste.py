@@ -69,12 +69,17 @@ def _with_ends(study: Study) -> pd.DataFrame:
     """Returns the jobs with the time at which each ended, as `expenses.ends` has it."""
     table = study.table("jobs")
     table["outcome"] = table["outcome"].astype(str)
-    table["ended"] = np.nan
-    for run in table["run"].unique().tolist():
-        mine, jobs = table["run"] == run, jobs_of(study, run)
-        order = np.lexsort((jobs.job, jobs.client))  # that of the table
-        table.loc[mine, "ended"] = ends(jobs, incidents_of(study, run))[order]
-    return table
+    jobs, incidents = jobs_of(study), incidents_of(study)
+    most = 1 + max(each.client.max(initial=0) for each in (jobs, incidents))
+    own, other = (
+        study.arrow(name)["run"].to_numpy().astype(np.int64) * most
+        for name in ("jobs", "incidents")
+    )
+    # A client has another number in each run.
+    jobs = jobs._replace(client=own + jobs.client)
+    ended = ends(jobs, incidents._replace(client=other + incidents.client))
+    # The table is sorted by run, client and job.
+    return table.assign(ended=ended[np.lexsort((jobs.job, jobs.client))])
 
 
 def _sum(seconds: pd.Series) -> float:

@@ -263,9 +263,8 @@ NO_INCIDENTS = Incidents(np.zeros(0), *(np.zeros(0, np.int32) for _ in range(3))
 class Chunk(NamedTuple):
     """Successive rows and the jobs that ended in them.
 
-    `stop` is set on the last chunk of a run alone, `still` where nothing could happen
-    after it; `gone` counts clients that never come again, where that is known;
-    `question` is the time, virtual
+    `stop` is set on the last chunk of a run alone; where nothing could happen after it,
+    `gone` counts the clients that never come again; `question` is the time, virtual
     seconds, at which a world asks what all rows came to so far (`world.answers`).
     """
 
@@ -274,8 +273,7 @@ class Chunk(NamedTuple):
     stop: StopReason | None
     incidents: Incidents = NO_INCIDENTS
     question: float | None = None
-    still: bool = False
-    gone: int = 0
+    gone: int | None = None
 
 
 class JobSteps:

@@ -34,6 +34,8 @@ PATTERNS = {
     "an e-mail address": r"[\w.+-]+@[a-z0-9-]+(?:\.[a-z0-9-]+)*\.[a-z]{2,}\b",
     "a user's folder": r"(?:/home/|/Users/|\\Users\\+)[\w.-]+",
 }
+OWN = ("variants", "groups")
+"""Entries whose keys are names that the author has given."""
 KEYS = r"^(user\.(name|email)|remote\..*\.url)$"
 REPOSITORY = re.compile(r"[:/]([^/:]+/[^/]+?)(?:\.git)?/?$")
 HOME = re.compile(r"~[\w.-]*[/\\]")
@@ -167,13 +169,16 @@ def _parts(name: str) -> list[str]:
     return [part for part in re.split(r"[\s._-]+", name) if part[:1].isupper()]
 
 
-def _keys(tree: Any) -> Iterator[str]:
+def _keys(tree: Any, within: str = "") -> Iterator[str]:
     """Yields the keys of a manifest, such as `seed`, that may be a name elsewhere."""
-    for inner in tree.values() if isinstance(tree, Mapping) else tree:
-        if isinstance(inner, Mapping | list):
-            yield from _keys(inner)
     if isinstance(tree, Mapping):
-        yield from map(str, tree)
+        if within not in OWN:
+            yield from map(str, tree)
+        for key, inner in tree.items():
+            yield from _keys(inner, str(key))
+    elif isinstance(tree, list):
+        for inner in tree:
+            yield from _keys(inner)
 
 
 def _renamed(tree: Any, names: dict[str, str]) -> Any:

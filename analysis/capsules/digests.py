@@ -40,10 +40,8 @@ def _add(digest: Any, name: str, rows: pd.DataFrame) -> None:
     """Adds rows of a table, column by column; the number of the run is left out."""
     for column in sorted(set(map(str, rows.columns)) - {"run"}):
         values, of = rows[column], COLUMNS[name].get(column)
-        if of is not None and of.none is not None:
-            values = values.fillna(of.none).astype(
-                np.dtype(of.dtype)
-            )  # as in the files
+        if of is not None and of.none is not None:  # as in the files
+            values = values.fillna(of.none).astype(np.dtype(of.dtype))
         digest.update(f"{name}.{column}:{len(values)}:".encode())
         if pd.api.types.is_numeric_dtype(values) or pd.api.types.is_bool_dtype(values):
             numbers = values.to_numpy()

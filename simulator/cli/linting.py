@@ -35,7 +35,6 @@ def lint(
     from ...analysis import linting
     from .. import trace
     from ..scenario.reading import place, read_any
-    from ..scenario.scenario import Scenario
     from ..scenario.setting import BaseScenario
     from ..studies.running import scenario_of, where_started
 
@@ -49,13 +48,9 @@ def lint(
         else:
             with where_started(path):
                 scenario = scenario_of(path)
-        if isinstance(scenario, Scenario):
-            lines = linting.findings(scenario, study)
-        elif isinstance(scenario, BaseScenario):
-            lines = linting.of_world(scenario)
-        else:  # of samples: there are no clients
+        if not isinstance(scenario, BaseScenario):  # of samples: there are no clients
             continue
-        for keys, text in lines:
+        for keys, text in linting.findings(scenario, study):
             where = str(path) if study is not None else place(path, keys)
             out.say(f"{where}: {'.'.join(map(str, keys))}: {text}")
             found += 1

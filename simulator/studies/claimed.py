@@ -1,14 +1,13 @@
 """The work of one process at a task that it has claimed, as `claims` says."""
 
-import contextlib
 import time
 from collections.abc import Callable
 from pathlib import Path
 
-from ..trace import DISK, Disk, StudyError, journal
-from ..trace.disk import LockedError, explained
+from ..trace import DISK, Disk, journal
+from ..trace.disk import explained
 from . import origins
-from .claims import LOST, OVER, PACE, Claimed, Claims, LostError, Pace, heart
+from .claims import LOST, OVER, PACE, Claimed, Claims, LostError
 from .entries import Done
 from .paths import LOCKS, checkpoint_of, claims_of, done_of, task_name
 from .planning import Task
@@ -54,61 +53,47 @@ def execute(
 
 
 def take_one(
-    task: Task,
-    folder: Path,
-    progress: Callable[[TaskProgress], None],
-    pace: Pace = PACE,
-    disk: Disk = DISK,
+    task: Task, folder: Path, progress: Callable[[TaskProgress], None]
 ) -> Done:
     """Executes a task of a study that another process runs, as `worker.work` does.
 
-    A process that was at the task may be stopped, with the task's lock in its hands.
-    When it has been silent for a while, it is taken over and can change nothing.
+    A cluster gives a task to another worker when it has lost the one before. That one
+    may live, or be stopped: its claim goes, without which it can change nothing.
 
     Args:
         task: Task of a study.
         folder: Folder of the study.
         progress: Called with how far it is.
-        pace: Times of this process.
-        disk: Disk of the folder.
 
     Raises:
-        StudyError: as `worker.work`.
+        StudyError: as `worker.work`, or the task was given to another worker.
     """
-    origins.check_worker(task.program or {})
+    origins.check_worker(task.program)
     place, name = claims_of(folder, task.session), task_name(task.number)
-    claims = Claims(place, disk, time.monotonic, pace.lease_s)
-    with ONE_AT_A_TIME, contextlib.ExitStack() as held:
-        alone, beaten = False, False
-        while True:
-            if not disk.exists(place):
+    claims = Claims(place, DISK, time.monotonic, PACE.lease_s)
+    done = done_of(folder, task.session, task.number)
+    with ONE_AT_A_TIME:
+        while not (known := journal.read(DISK, done, {})).ends:
+            if not DISK.exists(place):
                 raise is_over(folder)
-            with explained(folder), contextlib.suppress(LockedError):
-                disk.make(folder / LOCKS)
-                if not alone and not beaten:
-                    held.enter_context(disk.lock(folder / LOCKS / name))
-                    alone = True
-            known = journal.read(disk, done_of(folder, task.session, task.number), {})
-            if known.ends:  # by another process, while this one waited
-                return Done(*known)
-            there, claim = claims.look().get(name, {}), None
-            if alone:  # who claims it is dead, as the lock is free
-                for number in (number for number, left in there.items() if not left):
+            with explained(folder):
+                DISK.make(folder / LOCKS)
+                # A process of a study that was killed may still be at this task.
+                with DISK.lock(folder / LOCKS / name, wait=True):
+                    pass
+            for number, left in claims.look().get(name, {}).items():
+                if not left:
                     claims.give(place / f"{name}.{number}", LOST)
-            if alone or there:  # else a process of an earlier session is at it
-                _, claim = claims.any_of([name])
-            if claim is None:
-                time.sleep(pace.beat_s)
+            _, claim = claims.any_of([name])
+            if claim is None:  # it has ended, which a file system may show later
+                time.sleep(PACE.beat_s)
                 continue
             ended = LOST
             try:
-                with heart(disk, claim, pace.beat_s):
-                    execute(task, folder, claim, progress, disk)
-                    ended = OVER
-            except (StudyError, LostError):
-                if disk.exists(claim):
-                    raise
-                held.close()  # it was taken over: this process was silent for too long
-                alone, beaten = False, True
+                execute(task, folder, claim, progress, DISK)
+                ended = OVER
+            except LostError:
+                raise is_over(folder) from None
             finally:
                 claims.give(claim, ended)
+    return Done(*known)

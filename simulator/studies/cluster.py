@@ -24,9 +24,7 @@ from .executors import (
     Processes,
     WorkerDiedError,
     Workers,
-    nothing,
 )
-from .origins import other_program, refused
 from .paths import claims_of
 from .planning import Task
 from .progress import TaskProgress
@@ -68,7 +66,7 @@ class Cluster:
             from distributed import as_completed
 
             _await_workers(client, self._scheduler)
-            _check_workers(client, folder, first.program)
+            _check_workers(client, folder)
             with explained(folder):
                 DISK.make(claims_of(folder, first.session))
             topic = f"stalesim-{uuid.uuid4()}"
@@ -223,37 +221,26 @@ def _await_workers(client: Any, scheduler: str) -> None:
     client.wait_for_workers(1)
 
 
-def _check_workers(client: Any, folder: Path, program: Any) -> None:
-    """Refuses workers that do not see the folder, or have another program.
+def _check_workers(client: Any, folder: Path) -> None:
+    """Refuses workers that do not see the folder.
 
     Raises:
-        StudyError: one line with the first worker, and what is wrong with it.
+        StudyError: one line with the first of them.
     """
-    for worker, told in client.run(_unfit, folder, program, on_error="return").items():
-        if isinstance(told, OSError):  # it has just gone
-            continue
-        if isinstance(told, Exception):
-            raise refused(worker, one_line(f"{type(told).__name__}: {told}"))
-        sees, other = told
-        if not sees:
+    seen = client.run(Path.exists, folder / "manifest.json", on_error="return")
+    for worker, sees in seen.items():
+        if sees is False:
             raise StudyError(
                 f"{folder}: must be seen by all workers, but {worker} does not; choose "
                 f"a folder on a file system that they share by --out"
             )
-        if other:
-            raise refused(worker, other)
-
-
-def _unfit(folder: Path, program: dict[str, str | None] | None) -> tuple[bool, str]:
-    """Says whether this worker sees a study, and how its program differs."""
-    return (folder / "manifest.json").exists(), other_program(program or {})
 
 
 def workers(
     tasks: list[Task],
     jobs: int,
     scheduler: str | None,
-    meanwhile: Callable[[], None] = nothing,
+    meanwhile: Callable[[], object] = lambda: None,
 ) -> Workers:
     """Returns the executor of some tasks.
 

@@ -157,10 +157,6 @@ def _alone(
     return found
 
 
-def nothing() -> None:
-    """Does nothing."""
-
-
 class Here:
     """This very process.
 
@@ -191,7 +187,9 @@ class Processes:
         meanwhile: Called once they are at work, in this one, which else only waits.
     """
 
-    def __init__(self, jobs: int, meanwhile: Callable[[], None] = nothing) -> None:
+    def __init__(
+        self, jobs: int, meanwhile: Callable[[], object] = lambda: None
+    ) -> None:
         self._jobs, self._meanwhile = jobs, meanwhile
 
     def execute(

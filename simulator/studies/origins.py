@@ -175,41 +175,25 @@ def programs(read: Inputs) -> dict[str, str | None]:
     return program((*LIBRARIES, *read.libraries))
 
 
-def other_program(planned: Mapping[str, str | None]) -> str:
-    """Returns how the program of this process differs from another one's; "" if not.
+def check_worker(planned: Mapping[str, str | None]) -> None:
+    """Refuses to execute runs by another program than the one that planned them.
 
     Args:
-        planned: What `programs` has returned in the process that planned the runs.
+        planned: What `programs` has returned there; nothing if any program may.
+
+    Raises:
+        StudyError: one line with the first that differs and the remedy.
     """
     here = program(tuple(name for name in planned if name != CODE))
     for name, was in planned.items():
         if here[name] != was:
             what = "the digest of its simulator/" if name == CODE else f"its {name}"
-            return f"{what} is {here[name]}, not {was}"
-    return ""
-
-
-def check_worker(planned: Mapping[str, str | None]) -> None:
-    """Refuses to execute runs by another program than the one that planned them.
-
-    Raises:
-        StudyError: one line with the first that differs and the remedy.
-    """
-    if other := other_program(planned):
-        raise refused(f"{socket.gethostname()}, process {os.getpid()}", other)
-
-
-def refused(worker: str, other: str) -> StudyError:
-    """Returns why a worker must not execute runs.
-
-    Args:
-        worker: Its address.
-        other: How its program differs.
-    """
-    return StudyError(
-        f"worker {worker}: must have the program that planned the runs, but {other}; "
-        f"start it again with that program, then resume the study"
-    )
+            worker = f"{socket.gethostname()}, process {os.getpid()}"
+            raise StudyError(
+                f"worker {worker}: must have the program that planned the runs, but "
+                f"{what} is {here[name]}, not {was}; start it again with that program, "
+                f"then resume the study"
+            )
 
 
 def of_this_program(also: Sequence[str] = ()) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 import json
 from collections import Counter
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from .. import inputs
@@ -33,7 +34,7 @@ class Task(NamedTuple):
         inputs: Files and modules that the study's runs read.
         batches: Batches of a job that its program has room for, at least.
         program: Libraries and code by which alone it may be executed, as
-            `origins.programs` has them; None for any.
+            `origins.programs` has them; by default any.
     """
 
     mode: str
@@ -44,7 +45,7 @@ class Task(NamedTuple):
     checkpoint_s: float | None = None
     inputs: Inputs | None = None
     batches: int = 0
-    program: dict[str, str | None] | None = None
+    program: Mapping[str, str | None] = {}
 
 
 def structure(scenario: Scenario) -> str:

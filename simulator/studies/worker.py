@@ -59,8 +59,7 @@ def work(
         StudyError: the disk is full, the folder cannot be written, or the session
             that planned the task is over, or this process has another program.
     """
-    if task.program is not None:
-        origins.check_worker(task.program)
+    origins.check_worker(task.program)
     with ONE_AT_A_TIME, contextlib.ExitStack() as held:
         with explained(folder):
             disk.make(folder / LOCKS)

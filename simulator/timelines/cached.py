@@ -67,9 +67,9 @@ def _write(path: Path, chunk: Chunk) -> bool:
         for name, values in getattr(chunk, part)._asdict().items()
     }
     stop = chunk.stop.name if chunk.stop else ""
-    end = {"still": chunk.still, "gone": chunk.gone}
+    gone = [] if chunk.gone is None else [chunk.gone]
     try:
-        np.savez(path, stop=stop, **end, **arrays)
+        np.savez(path, stop=stop, gone=gone, **arrays)
     except OSError:
         return False
     return True
@@ -84,8 +84,8 @@ def _read(place: Path) -> Iterator[Chunk]:
                 for part, kind in PARTS.items()
             }
             stop = str(arrays["stop"])
-            still, gone = bool(arrays["still"]), int(arrays["gone"])
+            gone = next(iter(arrays["gone"].tolist()), None)
         reason = StopReason[stop] if stop else None
-        yield Chunk(**parts, stop=reason, still=still, gone=gone)
+        yield Chunk(**parts, stop=reason, gone=gone)
         if stop:
             return

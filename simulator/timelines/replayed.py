@@ -38,6 +38,7 @@ from ..timeline import (
 from ..trace import Categorical, Study, load
 from ..trace.jobs import arrays, incidents_of, job_steps_of, jobs_of, numbers
 from .base import FOREVER, RunTimeline
+from .start import UNDER_WAY
 
 WIDE = ("worker", "job", "read_version", "read_slot")
 """Columns that a row has for each of its workers."""
@@ -264,16 +265,10 @@ def replayed(
 
 def _check_reads(study: Study, entry: dict[str, Any], folder: str) -> None:
     """Refuses recordings that do not say where clients of failed jobs got a model."""
-    number = int(entry["run"])
-    kinds = study.arrow("rows", number)["kind"].to_pylist()
-    jobs = study.arrow("jobs", number)
-    ends, starts = (jobs[name].to_pylist() for name in ("outcome", "begun_time"))
-    failed = {o.name for o in Outcome} - {"APPLIED", "BUFFERED", "IN_FLIGHT"}
-    vain = sum(
-        end in failed and when is not None and np.isfinite(when)
-        for end, when in zip(ends, starts, strict=True)
-    )
-    if vain != sum(kind in FAILS for kind in kinds):
+    jobs, rows = jobs_of(study, entry["run"]), study.arrow("rows", entry["run"])
+    in_vain = ~np.isin(jobs.outcome, (*UNDER_WAY, Outcome.APPLIED))
+    vain = int((in_vain & np.isfinite(jobs.begun_time)).sum())
+    if vain != np.isin(rows["kind"].to_pylist(), FAILS).sum():
         raise ScenarioError(
             f"timeline.replay must have a row of every model that clients got where "
             f"algorithm.chain has a stage of what is read, but {folder} has none of "

@@ -250,10 +250,10 @@ class SimulatedTimeline(RunTimeline):
             check(rows, registers or self.num_registers)
             now = float(world.seconds([world.env.now])[0])
             incidents = world.incidents(now, final=reason is not None)
-            still = reason is StopReason.TIME and world.env.peek() == inf
-            gone = world.gone() if still or reason is StopReason.STALLED else 0
-            question = now if asked else None
-            yield Chunk(rows, jobs, reason, incidents, question, still, gone)
+            at_rest = reason is StopReason.TIME and world.env.peek() == inf
+            stands = at_rest or reason is StopReason.STALLED
+            question, gone = now if asked else None, world.gone() if stands else None
+            yield Chunk(rows, jobs, reason, incidents, question, gone)
             if self.answer_log is not None and world.answers is not None:
                 world.answers.take(jobs)
                 if asked is not None:

@@ -16,7 +16,7 @@ class Ending:
     def __init__(self, num_clients: int, least: int) -> None:
         self._num_clients, self._least = num_clients, least
         self._last, self._gone = 0.0, set[int]()
-        self._still, self._known = False, 0
+        self._at_rest: int | None = None
 
     def add(self, chunk: Chunk) -> None:
         """Takes up the next chunk."""
@@ -25,13 +25,14 @@ class Ending:
             self._last = float(made[-1])
         left = chunk.incidents.incident == Incident.LEFT
         self._gone.update(chunk.incidents.client[left].tolist())
-        self._still, self._known = chunk.still, chunk.gone
+        self._at_rest = chunk.gone
 
     def words(self, stop: StopReason) -> str:
         """Returns why the run ended."""
-        here = self._num_clients - max(len(self._gone), self._known)
-        lacks, stalled = here < self._least, self._still or stop is StopReason.STALLED
-        if not (lacks or stalled) or stop not in (*TIMED, StopReason.STALLED):
+        here = self._num_clients - max(len(self._gone), self._at_rest or 0)
+        lacks, stalled = here < self._least, stop is StopReason.STALLED
+        rests = stalled or self._at_rest is not None
+        if not (lacks or rests) or not (stalled or stop in TIMED):
             return stop.value
         since = f"{SINCE} {self._last:.4g} s"
         left = f"{here} of {self._num_clients} clients are left"

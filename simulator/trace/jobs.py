@@ -128,7 +128,7 @@ def incident_columns(run: int, incidents: Incidents) -> dict[str, Any]:
     }
 
 
-def arrays(study: Study, table: str, run: int) -> dict[str, np.ndarray]:
+def arrays(study: Study, table: str, run: int | None) -> dict[str, np.ndarray]:
     """Returns the columns of a run's table as they were written; clients from 0.
 
     Raises:
@@ -143,8 +143,8 @@ def arrays(study: Study, table: str, run: int) -> dict[str, np.ndarray]:
     }
 
 
-def jobs_of(study: Study, run: int) -> Jobs:
-    """Returns the jobs of a run, in the order in which they ended."""
+def jobs_of(study: Study, run: int | None = None) -> Jobs:
+    """Returns the jobs of a run, or of all, in the order in which they ended."""
     columns = arrays(study, "jobs", run)
     columns["refresh"] = (columns["kind"] == "refresh").astype(np.int32)
     columns["outcome"] = numbers(columns["outcome"], Outcome)
@@ -166,8 +166,8 @@ def job_steps_of(study: Study, run: int, num_clients: int) -> JobSteps | None:
     return found
 
 
-def incidents_of(study: Study, run: int) -> Incidents:
-    """Returns the incidents of a run, in order."""
+def incidents_of(study: Study, run: int | None = None) -> Incidents:
+    """Returns the incidents of a run, or of all, in order."""
     columns = arrays(study, "incidents", run)
     columns["incident"] = numbers(columns["incident"], Incident)
     return Incidents(**{name: columns[name] for name in Incidents._fields})

@@ -223,6 +223,14 @@ def test_files_of_one_name_are_refused(study: Study, tmp_path: Path) -> None:
         capsules.write(study, tmp_path / "blind.zip", anonymous=True)
 
 
+@pytest.mark.parametrize("where", ["variants", "groups"])
+def test_a_key_of_the_author_s_own_hides_no_name(where: str, study: Study) -> None:
+    study.manifest["scenario"][where] = {"jána": {"seed": 1}}
+    assert "Jána" in anonymous.identities(study)
+    study.manifest["scenario"][where] = {"base": {"jána": 1}}
+    assert "Jána" not in anonymous.identities(study)
+
+
 NAMES = {
     "jqpublic": "the user's name",
     "Jane Quöne": "the user's full name",

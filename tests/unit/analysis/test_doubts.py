@@ -1,5 +1,6 @@
 """Worlds that stand still or whose averages do not settle, by lint and by their end."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import yaml
 from typer.testing import CliRunner
 
 from stalesim.analysis import doubts
+from stalesim.simulator import studies
 from stalesim.simulator.cli.commands import app
 from stalesim.simulator.config.catalogue import parts
 from stalesim.simulator.config.parts import tag
@@ -107,8 +109,7 @@ def test_laws_without_a_mean_are_told_wherever_they_stand() -> None:
     scaled = {"law": "scaled", "of": {"law": "halfcauchy"}, "scale": 2, "shift": 0}
     clients = {"compute": heavy, "idle": nested, "read": truncated, "restart": scaled}
     clients["upload"] = {"latency": {"law": "pareto", "b": "m/2"}}
-    lines = [*doubts.without_mean({"clients": clients}, 5)]
-    keys = [line.split(": ")[0] for line in lines]
+    keys = [key for key, _ in doubts.without_mean({"clients": clients}, 5)]
     assert keys == [
         f"clients.{name}" for name in ("compute", "idle", "restart", "upload.latency")
     ]
@@ -174,6 +175,27 @@ def test_the_closing_table_counts_overdue_rounds_and_stopped_jobs(
     # Of four jobs a round, that of client 4 is stopped.
     assert "crashed stopped" in told
     assert "base 0.75 0 0 0 0.25 0 0" in told
+
+
+def test_overdue_rounds_of_runs_are_counted_by_their_commits(tmp_path: Path) -> None:
+    """A round of five clients has a row for each contribution but the last."""
+    compute = {"law": "constant", "value": 5}
+    tree = {
+        "name": "late",
+        "seed": 1,
+        "problem": {
+            "data": {"kind": "digits"},
+            "partition": {"kind": "iid", "clients": 5},
+        },
+        "clients": {"compute": compute},
+        "protocol": {"kind": "collect", "seconds": 4},
+        "algorithm": {"kind": "sgd", "step_size": 0.1, "batch": 8},
+        "stop": {"commits": 20},
+        "evaluate": {"every": {"commits": 20}},
+    }
+    study = studies.simulate(tree, tmp_path / "s")
+    (line,) = doubts.overdue(study)
+    assert line.startswith("base: 20 of 20 rounds were longer than their 4 s")
 
 
 def test_more_jobs_than_can_be_played_are_told_before(tmp_path: Any) -> None:

@@ -49,6 +49,17 @@ def test_seconds_and_samples_of_late_jobs(late, outcome, seconds) -> None:
     assert row["share"] == pytest.approx(seconds / (8 + seconds))
 
 
+def test_runs_of_one_study_are_told_apart() -> None:
+    variants = {
+        late: {"protocol": {"kind": "collect", "count": 2, "late": late}}
+        for late in ("stop", "reject")
+    }
+    tree = TREE | {"protocol": variants["stop"]["protocol"], "variants": variants}
+    found = wasted(simulate(tree)).set_index("group")
+    assert found.loc["stop", "seconds"] == pytest.approx(8.0)
+    assert found.loc["reject", "seconds"] == pytest.approx(7.5)
+
+
 def test_samples_are_those_of_each_client_s_own_jobs(tmp_path: Path) -> None:
     """A fast client was counted with as many as the slowest one, twice too many."""
     clients = {"number": 4, "compute": {"law": "constant", "value": [3, 3, 3, 1]}}
