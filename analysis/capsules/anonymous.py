@@ -28,6 +28,8 @@ LONG = 5
 """Letters from which on a person's name is found inside of words as well."""
 PERSON = ("the user's", "git's user.")
 """Beginnings of what names a person."""
+NAMED = ("variants", "groups", "also", "found", "metrics", "inputs", "modules")
+"""Entries of a manifest below which the user has made up the keys."""
 ESCAPED = re.compile(r"\\u([0-9a-fA-F]{4})|\\x([0-9a-fA-F]{2})")
 """A letter beyond ASCII as JSON and YAML write it."""
 PATTERNS = {
@@ -169,11 +171,14 @@ def _parts(name: str) -> list[str]:
 
 def _keys(tree: Any) -> Iterator[str]:
     """Yields the keys of a manifest, such as `seed`, that may be a name elsewhere."""
-    for inner in tree.values() if isinstance(tree, Mapping) else tree:
-        if isinstance(inner, Mapping | list):
-            yield from _keys(inner)
-    if isinstance(tree, Mapping):
-        yield from map(str, tree)
+    inner = tree.items() if isinstance(tree, Mapping) else enumerate(tree)
+    for key, each in inner:
+        if isinstance(tree, Mapping):
+            yield str(key)
+        if key in NAMED and isinstance(each, Mapping):
+            each = [*each.values()]
+        if isinstance(each, Mapping | list):
+            yield from _keys(each)
 
 
 def _renamed(tree: Any, names: dict[str, str]) -> Any:
