@@ -57,10 +57,11 @@ def histogram(
         StudyError: The study is a timeline of which statistics alone were kept.
     """
     table = binned(study, group)
+    quantity = _known(quantity, table)
     if client is not None:
         _check_clients(study, group, client)
         table = table.loc[table["client"].isin(np.atleast_1d(client))]
-    quantity = _known(quantity) or default_quantity(table)
+    quantity = quantity or default_quantity(table)
     return _summed(table.loc[~table["start"]] if steady else table, quantity)
 
 
@@ -80,7 +81,7 @@ def by_client(study: Study, group: str, quantity: str | None = None) -> pd.DataF
         StudyError: The study is a timeline of which statistics alone were kept.
     """
     table, who = binned(study, group), measured(study)
-    quantity = _known(quantity) or default_quantity(table)
+    quantity = _known(quantity, table) or default_quantity(table)
     rows = []
     for client, mine in table.loc[table["quantity"] == quantity].groupby("client"):
         frame = _summed(mine, quantity)
@@ -110,8 +111,8 @@ def by_client_group(study: Study, quantity: str | None = None) -> pd.DataFrame:
         ValueError: There is no such quantity.
         StudyError: The study is a timeline of which statistics alone were kept.
     """
-    quantity = _known(quantity)
     stale, who = binned(study), measured(study)
+    quantity = _known(quantity, stale)
     columns = ["group", "clients", "count", "mean", *PARTS_SHOWN, "max"]
     rows: list[tuple[Any, ...]] = []
     if GROUP not in who:
@@ -172,11 +173,13 @@ def _of_jobs(study: Study) -> pd.DataFrame:
     )
 
 
-def _known(quantity: str | None) -> str | None:
-    """Returns a quantity unchanged, or refuses it."""
-    if quantity is not None and quantity not in WEIGHTS:
+def _known(quantity: str | None, table: pd.DataFrame) -> str | None:
+    """Returns a quantity unchanged, or refuses one that a table has not."""
+    there = {*table["quantity"]} or {*WEIGHTS}
+    if quantity is not None and quantity not in there:
+        known = [each for each in WEIGHTS if each in there]
         raise ValueError(
-            f"quantity must be one of {', '.join(WEIGHTS)}, got {quantity!r}"
+            f"quantity must be one of {', '.join(known)}, got {quantity!r}"
         )
     return quantity
 

@@ -34,8 +34,8 @@ PATTERNS = {
     "an e-mail address": r"[\w.+-]+@[a-z0-9-]+(?:\.[a-z0-9-]+)*\.[a-z]{2,}\b",
     "a user's folder": r"(?:/home/|/Users/|\\Users\\+)[\w.-]+",
 }
-OWN = ("variants", "groups")
-"""Entries whose keys are names that the author has given."""
+OWN = ("variants", "groups", "also", "found", "metrics", "inputs", "modules")
+"""Entries of a manifest below which the author has made up the keys."""
 KEYS = r"^(user\.(name|email)|remote\..*\.url)$"
 REPOSITORY = re.compile(r"[:/]([^/:]+/[^/]+?)(?:\.git)?/?$")
 HOME = re.compile(r"~[\w.-]*[/\\]")

@@ -60,8 +60,8 @@ def read(path: Path, header: int = 0) -> Table:
         numbered = [(row, reader.line_num) for row in reader if row]
     except (UnicodeDecodeError, csv.Error) as error:
         raise DataError(
-            f"{path} must be comma-separated text in UTF-8, got: {error}; save it as "
-            "such"
+            f"{path} must be comma-separated text in UTF-8, got: {error}; check its "
+            "quotes and its encoding"
         ) from error
     if len(numbered) < header + 2:
         raise DataError(

@@ -267,3 +267,18 @@ def test_names_are_found_in_words_in_parts_and_with_what_no_one_sees(
         return
     with pytest.raises(StudyError, match=f"got .*, {what}; "):
         anonymous.check([entry], names)
+
+
+def test_a_name_that_the_user_has_given_a_variant_is_searched_all_the_same(
+    place: Path, study: Study
+) -> None:
+    name = "Seed Wexley"
+    own: Any = study.manifest["scenario"]
+    own["variants"] = {"wexley": {}, "of_wexley": {"clients": {"groups": {"lab": {}}}}}
+    _git(place, "config", "user.name", name)
+    try:
+        found = anonymous.identities(study)
+    finally:
+        _git(place, "config", "user.name", HIDDEN["name"])
+    assert "Wexley" in found
+    assert "Seed" not in found  # which every manifest has as a key

@@ -83,7 +83,15 @@ UNKNOWN: dict[str, tuple[Callable[[Any], Any], str]] = {
     ),
     "quantity": (
         lambda s: staleness.by_client_group(s, "age"),
-        "quantity must be one of contribution, embedding, got 'age'",
+        "quantity must be one of contribution, got 'age'",
+    ),
+    "embeddings": (
+        lambda s: staleness.by_client_group(s, "embedding"),
+        "quantity must be one of contribution, got 'embedding'",
+    ),
+    "embeddings of clients": (
+        lambda s: staleness.by_client(s, "base", "embedding"),
+        "quantity must be one of contribution, got 'embedding'",
     ),
 }
 OF_LEARNING: dict[str, tuple[Callable[[Any], Any], str]] = {
