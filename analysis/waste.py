@@ -70,7 +70,7 @@ def _with_ends(study: Study) -> pd.DataFrame:
     table = study.table("jobs")
     table["outcome"] = table["outcome"].astype(str)
     jobs, incidents = jobs_of(study), incidents_of(study)
-    most = 1 + max(each.client.max(initial=0) for each in (jobs, incidents))
+    most = 1 + max(int(each.client.max(initial=0)) for each in (jobs, incidents))
     own, other = (
         study.arrow(name)["run"].to_numpy().astype(np.int64) * most
         for name in ("jobs", "incidents")

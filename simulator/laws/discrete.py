@@ -11,6 +11,7 @@ import numpy as np
 from jaxtyping import Float
 
 from ..config.errors import ScenarioError
+from .usual import Usual
 
 REACH = 10**6
 """Values that are added for a chance at most: more take seconds and gigabytes."""
@@ -20,6 +21,8 @@ COUNTED = 2.0**53
 
 def is_searched(known: Any) -> bool:
     """Says whether quantiles of what `distribution` returns have to be searched."""
+    if isinstance(known, Usual):  # which knows its own, without SciPy's two seconds
+        return False
     import scipy.stats
 
     generic = scipy.stats.rv_discrete
@@ -28,6 +31,8 @@ def is_searched(known: Any) -> bool:
 
 def adds_up(known: Any) -> bool:
     """Says whether chances of a law are sums over all values up to one."""
+    if isinstance(known, Usual):
+        return False
     import scipy.stats
 
     generic = scipy.stats.rv_discrete

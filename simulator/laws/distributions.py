@@ -306,7 +306,8 @@ def _check_row(known: Any, values: dict[str, Number], name: str, who: str) -> bo
             keys(name),
         )
     beyond = low + discrete.REACH
-    if high > beyond and discrete.adds_up(known) and known.sf(beyond, *floats) > RARE:
+    far = steps and high > beyond
+    if far and discrete.adds_up(known) and known.sf(beyond, *floats) > RARE:
         raise LocatedError(
             f"{name} must be a law whose draws lie within {discrete.REACH:,} steps, "
             f"got {law!r} {who}, which draws beyond with a chance of "
@@ -378,7 +379,7 @@ class ScipySampler:
         """Returns the standard law's quantiles, neither scaled nor shifted."""
         shapes = [column.of(who) for column in self._shapes]
         law = self._distribution
-        if discrete.is_searched(law):
+        if not isinstance(law, Usual) and discrete.is_searched(law):
             return discrete.ppf(law, uniform, *shapes)
         try:
             return law.ppf(uniform, *shapes)

@@ -10,7 +10,7 @@ from ..engine.row_stream import EvaluationPoint
 from ..metrics import Each, metric
 from ..setup import RunSetup
 from ..timeline import NO_WORKER, Jobs, StopReason, effects
-from ..timelines.standstill import Ending
+from ..timelines.base import Ending
 from ..timelines.tables import row_columns
 from ..trace import Categorical, Writer
 from . import rows

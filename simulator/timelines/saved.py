@@ -37,9 +37,8 @@ from ..trace.parts import compact
 from ..trace.study import journal_of, journal_session
 from ..waves import CriticalPath
 from ..world.workload import Workload
-from .base import RunTimeline
+from .base import Ending, RunTimeline
 from .of_run import timeline
-from .standstill import Ending
 from .tables import Statistics, Tables, WholeRecord
 
 PAIRS = 65_536

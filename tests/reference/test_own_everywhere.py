@@ -52,6 +52,12 @@ def linear(num_outputs: int, num_features: int) -> Any:
     return init, apply
 
 
+PUSHED = {
+    "protocol": {"kind": "push_gossip"},
+    "clients": {"idle": {"law": "constant", "value": 1}},
+}
+
+
 def pairs() -> Iterator[tuple[str, dict[str, Any]]]:
     """Yields a name and a scenario of every algorithm on every protocol."""
     of_protocol: dict[str, dict[str, Any]] = {}
@@ -64,7 +70,9 @@ def pairs() -> Iterator[tuple[str, dict[str, Any]]]:
         kind = tag(part)
         mine = [protocol for of, protocol in of_pair if of == kind]
         for protocol in dict.fromkeys((*part.protocols, *mine)):
-            other = {"protocol": of_protocol[protocol]["protocol"]}
+            other = PUSHED
+            if protocol != "push_gossip":
+                other = {"protocol": of_protocol[protocol]["protocol"]}
             usual = merge(of_pair[kind, mine[0]], other)
             case = of_pair.get((kind, protocol), usual)
             yield f"{kind} {protocol}", merge(case, EXACT)

@@ -158,4 +158,4 @@ def test_no_run_can_import_what_does_not_count() -> None:
         if f"{name}.".startswith(tuple(f"{each}." for each in apart))
     }
     # `python -m stalesim` begins the command line, and nothing imports a `__main__`.
-    assert {path for path, _ in ways} == {"front/__main__.py"}
+    assert {path for path, _ in ways} <= {"front/__main__.py"}  # elsewhere in a wheel

@@ -15,7 +15,7 @@ from stalesim.simulator.cli.commands import app
 from stalesim.simulator.config.catalogue import parts
 from stalesim.simulator.config.parts import tag
 from stalesim.simulator.timeline import SINCE, StopReason, effects
-from stalesim.simulator.timelines.standstill import Ending
+from stalesim.simulator.timelines.base import Ending
 from stalesim.simulator.world.clients import Clients
 from tests.support import played
 

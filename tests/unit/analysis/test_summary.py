@@ -169,8 +169,9 @@ def test_histogram_of_a_client_and_of_all() -> None:
     assert alone["count"].sum() == 5 * 2_000
     assert (alone["density"] * (alone["high"] - alone["low"])).sum() == pytest.approx(1)
     assert staleness.histogram(study, "async")["count"].sum() == 3 * 5 * 2_000
-    none = staleness.histogram(study, "async", quantity="contribution")
-    assert none.empty
+    with pytest.raises(ValueError, match="one of embedding, got 'contribution'"):
+        staleness.histogram(study, "async", quantity="contribution")
+    none = alone.iloc[:0]
     assert math.isnan(staleness.mean(none))
     assert math.isnan(staleness.quantile(none, 0.5))
 

@@ -159,7 +159,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "a method with a step rule of its own": (
         {"algorithm": {"kind": "mapa", "epsilon": 1, "optimizer": ADAMW}},
-        "optimizer is not a key of kind 'mapa'; remove it, or choose kind",
+        "optimizer is not a key of kind 'mapa'; remove it",
     ),
 }
 
