@@ -177,6 +177,7 @@ def test_the_closing_table_counts_overdue_rounds_and_stopped_jobs(
     assert "base 0.75 0 0 0 0.25 0 0" in told
 
 
+@pytest.mark.slow
 def test_overdue_rounds_of_runs_are_counted_by_their_commits(tmp_path: Path) -> None:
     """A round of five clients has a row for each contribution but the last."""
     compute = {"law": "constant", "value": 5}
