@@ -16,6 +16,7 @@ import io
 import json
 import sys
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -292,7 +293,7 @@ def documents() -> dict[Path, str]:
         ROOT / decisions.PAGE: decisions.document(
             NOTE, decisions.read(ROOT / decisions.LISTED), decisions.named()
         ),
-        catalogue.LISTED: _listing(),
+        **{path: _listing(texts) for path, texts in catalogue.tables().items()},
         ROOT / "docs" / "tables.md": formulas.document(NOTE),
         ROOT / "docs" / "standins.md": standins.document(ROOT),
         ROOT / "docs" / "reality.md": reality.document(ROOT),
@@ -363,11 +364,10 @@ def documents() -> dict[Path, str]:
     return found
 
 
-def _listing() -> str:
-    """Returns the table that `stalesim list` shows."""
+def _listing(texts: Iterable[str]) -> str:
+    """Returns a table of parts, as `stalesim list` reads it."""
     text = io.StringIO()
-    rows = catalogue.own_listing(*catalogue.KINDS)
-    csv.writer(text, lineterminator="\n").writerows(rows)
+    csv.writer(text, lineterminator="\n").writerows(catalogue.table(texts))
     return text.getvalue()
 
 

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from .config import functions, plugins
+from .config.attached import extras_of
 from .config.base import Config, Reads
 from .config.catalogue import registered, sources
 from .config.errors import DataError
@@ -63,6 +64,7 @@ class Inputs(NamedTuple):
         sets: names of what each data set finds by itself, by its configuration.
         modules: Modules of the plug-ins that are used, by their names.
         objects: Objects that a Python program has handed over, packed for others.
+        extras: Names of the extras that parts come from.
     """
 
     places: files.Places
@@ -70,12 +72,17 @@ class Inputs(NamedTuple):
     sets: dict[str, tuple[str, ...]]
     modules: dict[str, PluginSource]
     objects: dict[str, functions.Packed]
+    extras: frozenset[str] = frozenset()
 
     @property
     def libraries(self) -> tuple[str, ...]:
-        """Installed modules that the user's own code imports, outermost names."""
+        """Code that not all studies use: installed modules and extras (`extras.NAME`).
+
+        Of modules, the outermost names of those that the user's own code imports.
+        """
         each = [*self.named.values(), *self.modules.values()]
-        return tuple(sorted({name for one in each for name in one.libraries}))
+        modules = {name for one in each for name in one.libraries}
+        return tuple(sorted(modules | {f"extras.{name}" for name in self.extras}))
 
 
 _held: list[Inputs] = []
@@ -94,11 +101,14 @@ def collect(scenarios: Iterable[Any]) -> Inputs:
     folders = files.working_folder(), files.data_folder()
     places = files.Places(*(str(each.absolute()) for each in folders))
     found = Inputs(places, {}, {}, {}, {})
+    extras: set[str] = set()
     with files.looking_in(places):
         for scenario in {id(each): each for each in scenarios}.values():
             _add(found, scenario)
             found.modules.update(sources(parts(scenario)))
-    return found._replace(objects=functions.packed(found.named))
+            extras |= extras_of(parts(scenario))
+    packed = functions.packed(found.named)
+    return found._replace(objects=packed, extras=frozenset(extras))
 
 
 @contextmanager

@@ -5,10 +5,12 @@ import signal
 import sys
 import threading
 import warnings
+from importlib import import_module
 from typing import Annotated, Any
 
 import typer
 
+from ..config.attached import extras
 from ..config.errors import UserError
 from ..config.text import shown
 from . import console, data, linting, results, runs, sharing, taking, tools, tuning
@@ -30,6 +32,9 @@ app.add_typer(results.app)
 app.add_typer(sharing.app)
 app.add_typer(tools.app)
 app.add_typer(data.app, name="data")
+for extra in extras().values():
+    if extra.commands:
+        app.add_typer(import_module(extra.commands).app)
 
 USER_ERROR = 2
 """Exit status of a mistake of the user's."""

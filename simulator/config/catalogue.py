@@ -1,4 +1,4 @@
-"""All parts that exist: a tuple of names for each kind, and the parts of plug-ins.
+"""All parts that exist: names for each kind, parts of extras and of plug-ins.
 
 Classes are named as text, so that this module imports none of them, and any of them may
 import this one.
@@ -15,13 +15,14 @@ from pydantic import Discriminator, GetCoreSchemaHandler, Tag
 from pydantic_core import core_schema
 
 from . import plugins
+from .attached import FOLDER, extra_parts, extras
 from .base import Config
 from .errors import UserError
 from .parts import OPEN, Part, described, tag
 from .plugins import Plugin, PluginSource
 
-LISTED = Path(__file__).with_name("parts.csv")
-"""What `own_listing` returns of all kinds."""
+LISTED = "parts.csv"
+"""Table of the core's parts beside this module, and of each extra's in its folder."""
 KINDS: dict[str, tuple[str, ...]] = {
     "laws": (
         "stalesim.simulator.laws.constant:Constant",
@@ -299,7 +300,7 @@ KINDS: dict[str, tuple[str, ...]] = {
     ),
     "figures": (),
 }
-"""Every part of this package as `"module:name"`, in the order of lists. Our figures
+"""Every part of the core as `"module:name"`, in the order of lists. Our figures
 are listed by `stalesim.analysis.figures`."""
 BASES = {
     "laws": "stalesim.simulator.laws.base:Law",
@@ -332,8 +333,8 @@ BASES = {
 
 @cache
 def own(kind: str) -> tuple[Any, ...]:
-    """Returns this package's parts of a kind."""
-    return tuple(map(_named, KINDS[kind]))
+    """Returns the parts of a kind in the core and in extras."""
+    return tuple(map(_named, (*KINDS[kind], *extra_parts(kind))))
 
 
 def parts(kind: str) -> tuple[Any, ...]:
@@ -374,21 +375,42 @@ def sources(used: Iterable[Config]) -> dict[str, PluginSource]:
 def listing() -> list[list[str]]:
     """Returns kind, name, source and description of all parts there are.
 
-    Without plug-ins they are read from a table, which `docs/generate.py` writes: to
+    Without plug-ins they are read from tables, which `docs/generate.py` writes: to
     import all parts takes most of a second.
 
     Raises:
         UserError: a plug-in is not as it should be.
     """
-    if not plugins.are_there(KINDS):
-        with LISTED.open(encoding="utf-8", newline="") as file:
-            return list(csv.reader(file))
-    return [row for kind in KINDS for row in (*own_listing(kind), *_added(kind))]
+    if plugins.are_there(KINDS):
+        rows = [_line(kind, part, "stalesim") for kind in KINDS for part in own(kind)]
+        rows += [row for kind in KINDS for row in _added(kind)]
+    else:
+        rows = [row for path in tables() for row in _rows(path)]
+    order = list(KINDS)
+    return sorted(rows, key=lambda row: order.index(row[0]))
 
 
-def own_listing(*kinds: str) -> list[list[str]]:
-    """Returns the same of this package's parts of some kinds, from their classes."""
-    return [_line(kind, part, "stalesim") for kind in kinds for part in own(kind)]
+def tables() -> dict[Path, tuple[str, ...]]:
+    """Returns the tables that `listing` reads, and the parts that each must list."""
+    core = tuple(text for kind in KINDS for text in KINDS[kind])
+    found = {Path(__file__).with_name(LISTED): core}
+    for name, extra in extras().items():
+        if texts := tuple(text for kind in KINDS for text in extra.parts.get(kind, ())):
+            found[FOLDER / name / LISTED] = texts
+    return found
+
+
+def table(texts: Iterable[str]) -> list[list[str]]:
+    """Returns the rows of a table, from the classes of its parts."""
+    kinds = {
+        text: kind for kind in KINDS for text in (*KINDS[kind], *extra_parts(kind))
+    }
+    return [_line(kinds[text], _named(text), "stalesim") for text in texts]
+
+
+def _rows(path: Path) -> list[list[str]]:
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.reader(file))
 
 
 def _added(kind: str) -> list[list[str]]:

@@ -13,8 +13,8 @@ PARTS = ("simulator", "analysis", "pyproject.toml")
 """Files of the program in its repository."""
 KINDS = {".py", ".bz2", ".gz"}
 """Endings of code, and of data that come with it."""
-APART = {"cli", "testbed"}
-"""Folders that no run of a study can import; nothing else may import them."""
+APART = {"cli", "extras", "testbed"}
+"""Folders that the core never imports. Of extras, those count that a study uses."""
 TIMEOUT_S = 10
 
 
@@ -53,11 +53,16 @@ def of_program() -> Commit:
 def code() -> str:
     """Returns the SHA-256 of the files of this package that numbers pass through.
 
-    They count by name and content. What no run of a study can import does not, so that
-    an unfinished study continues after a change of the command line or the testbed.
+    They count by name and content. The command line and extras do not, so that an
+    unfinished study continues after a change of them (see `extra_code`).
     It tells programs apart that have no repository, such as two wheels of one version.
     """
     return _code(PACKAGE)
+
+
+def extra_code(name: str) -> str:
+    """Returns the SHA-256 of an extra's files; of none where it is not installed."""
+    return _code(PACKAGE / "extras" / name)
 
 
 @cache

@@ -25,7 +25,7 @@ from typing_extensions import TypedDict
 
 from ..config import json_text
 from ..config.errors import StudyError
-from .commit import code, of_program
+from .commit import code, extra_code, of_program
 from .disk import DISK, Disk, explained, replace
 
 NAME = "manifest.json"
@@ -34,6 +34,8 @@ FORMAT = 2
 files, numbers of rows, a journal per session."""
 CHECKSUM = "checksum"
 CODE = 16
+EXTRA = "extras."
+"""Begins the name of an extra among libraries."""
 """Digits of the program's own SHA-256 that are noted."""
 
 
@@ -248,14 +250,19 @@ def program(libraries: tuple[str, ...]) -> dict[str, str | None]:
     """Returns the versions of libraries, and the digest of this program's own code.
 
     Args:
-        libraries: Distributions, or installed modules.
+        libraries: Distributions, installed modules, or extras as `extras.NAME`.
     """
     return {**{name: _version(name) for name in libraries}, "code": code()[:CODE]}
 
 
 @cache
 def _version(name: str) -> str | None:
-    """Returns the version of a distribution, or of the one that has a module."""
+    """Returns the version of a distribution, or of the one that has a module.
+
+    Of an extra it is the digest of its code.
+    """
+    if name.startswith(EXTRA):
+        return extra_code(name.removeprefix(EXTRA))[:CODE]
     with contextlib.suppress(ModuleNotFoundError):
         return version(name)
     # Slow, as every installed file is looked at: for names such as sklearn alone.

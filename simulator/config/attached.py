@@ -1,0 +1,71 @@
+"""Finds the extras: a folder of `simulator/extras/` adds its parts and commands.
+
+Whoever takes a folder away takes away its parts and commands, and nothing else.
+"""
+
+import sys
+from collections.abc import Iterable, Mapping
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from .base import Config
+
+FOLDER = Path(__file__).parents[1] / "extras"
+PACKAGE = "stalesim.simulator.extras"
+
+
+class Extra(NamedTuple):
+    """What an extra adds to the program. Its package has one, named `EXTRA`.
+
+    Attributes:
+        parts: Its parts as `"module:name"`, by their kind (a key of `catalogue.KINDS`).
+        commands: Module with its commands, in a Typer program named `app`; "" for none.
+    """
+
+    parts: Mapping[str, tuple[str, ...]] = MappingProxyType({})
+    commands: str = ""
+
+
+@cache
+def extras() -> dict[str, Extra]:
+    """Returns the extras that are installed, by the name of their folder."""
+    names = sorted(path.parent.name for path in FOLDER.glob("*/__init__.py"))
+    return {name: import_module(f"{PACKAGE}.{name}").EXTRA for name in names}
+
+
+def extra_parts(kind: str) -> tuple[str, ...]:
+    """Returns the parts of a kind that extras add, as `"module:name"`."""
+    return tuple(
+        text for extra in extras().values() for text in extra.parts.get(kind, ())
+    )
+
+
+def extras_of(used: Iterable[Config]) -> set[str]:
+    """Returns the names of the extras that some parts come from."""
+    found = set()
+    for part in used:
+        for each in type(part).__mro__:
+            found.add(_extra_of(each.__module__))
+        for record in part.named_parts():
+            found.add(_home(record))
+    return found - {""}
+
+
+def _extra_of(module: str) -> str:
+    """Returns the extra that a module belongs to; "" if it belongs to none."""
+    inner = module.removeprefix(f"{PACKAGE}.")
+    return "" if inner == module else inner.partition(".")[0]
+
+
+def _home(record: Any) -> str:
+    """Returns the extra that lists a record, such as a metric; "" if none does."""
+    for name, extra in extras().items():
+        for text in (text for texts in extra.parts.values() for text in texts):
+            module, _, attribute = text.partition(":")
+            # A record that is used comes from a module that is there.
+            if getattr(sys.modules.get(module), attribute, None) is record:
+                return name
+    return ""

@@ -1,0 +1,82 @@
+"""Extras: found because their folder is there, and counted where a study uses them."""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from stalesim.simulator import extras as package
+from stalesim.simulator import inputs
+from stalesim.simulator.config import attached, catalogue
+from stalesim.simulator.trace import commit, manifest
+
+LAW = '''
+"""A law of an extra."""
+from typing import Literal
+
+from stalesim.simulator.laws.constant import Constant
+
+
+class Twice(Constant):
+    """Twice as long."""
+
+    law: Literal["twice"] = "twice"
+'''
+EXTRA = '''
+"""An extra with a law."""
+from stalesim.simulator.config.attached import Extra
+
+EXTRA = Extra(parts={"laws": (f"{__name__}.twice:Twice",)})
+'''
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The folder of an extra with a law, the only one."""
+    folder = tmp_path / "simulator" / "extras" / "slow"
+    folder.mkdir(parents=True)
+    (folder / "__init__.py").write_text(EXTRA)
+    (folder / "twice.py").write_text(LAW)
+    monkeypatch.setattr(package, "__path__", [str(folder.parent)])
+    monkeypatch.setattr(attached, "FOLDER", folder.parent)
+    monkeypatch.setattr(catalogue, "FOLDER", folder.parent)
+    monkeypatch.setattr(commit, "PACKAGE", folder.parents[1])
+    for cached in (attached.extras, catalogue.own, commit._code, manifest._version):
+        cached.cache_clear()
+    yield folder
+    for name in [
+        name for name in sys.modules if name.startswith(f"{attached.PACKAGE}.slow")
+    ]:
+        del sys.modules[name]
+    monkeypatch.undo()
+    for cached in (attached.extras, catalogue.own, commit._code, manifest._version):
+        cached.cache_clear()
+
+
+def test_a_folder_adds_its_parts(folder: Path) -> None:
+    laws = {part.__name__ for part in catalogue.own("laws")}
+    assert {"Twice", "Constant"} <= laws
+    assert folder / catalogue.LISTED in catalogue.tables()
+
+
+def test_a_study_counts_the_code_of_the_extras_that_it_uses(folder: Path) -> None:
+    (twice,) = [part for part in catalogue.own("laws") if part.__name__ == "Twice"]
+    constant = next(p for p in catalogue.own("laws") if p.__name__ == "Constant")
+    assert inputs.collect([constant(value=1)]).libraries == ()
+    used = inputs.collect([twice(value=1)]).libraries
+    assert used == ("extras.slow",)
+    before = manifest.program(used)
+    (folder / "twice.py").write_text(f"{LAW}# a comment\n")
+    commit._code.cache_clear()
+    manifest._version.cache_clear()
+    after = manifest.program(used)
+    assert after["extras.slow"] != before["extras.slow"]
+    assert after["code"] == before["code"], "no other study is refused"
+
+
+def test_the_core_counts_without_extras(folder: Path) -> None:
+    before = commit.code()
+    (folder.parents[1] / "law.py").write_text("")
+    commit._code.cache_clear()
+    assert commit.code() != before
