@@ -194,7 +194,7 @@ def fits() -> str:
 
 def words() -> str:
     """Returns what others call what has a name here."""
-    from stalesim.simulator.config.words import OTHERS
+    from stalesim.simulator.config.text import OTHERS
 
     lines = ["| here | elsewhere |", "| --- | --- |"]
     return "\n".join(

@@ -10,7 +10,7 @@ import pandas as pd
 
 from ...simulator.config.text import counted, printable
 from ...simulator.scenario import dialect
-from ...simulator.scenario.writing import without_nothing
+from ...simulator.scenario.reading import without_nothing
 from ...simulator.trace import Study, StudyError, is_world
 from .. import choices, claims, speeds, staleness, summary, worlds
 from ..figures import report as study_report

@@ -14,7 +14,7 @@ from ..world.world import World
 from .base import Cadence, Protocol
 from .free import Arrivals
 from .schedules import CountSchedule, Scheduled, fewest, most, now
-from .sizes.base import BufferSize
+from .sizes import BufferSize
 
 
 class Buffered(Protocol):

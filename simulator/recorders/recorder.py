@@ -5,23 +5,31 @@ does per event, and turned into arrays a chunk at a time.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Int
 
-from ..timeline import (
-    NO_COMMIT,
-    NO_SLOT,
-    Incident,
-    Jobs,
-    Kind,
-    Outcome,
-    Rows,
-)
+from ..timeline import NO_COMMIT, NO_SLOT, Incident, Jobs, Kind, Outcome, Rows
 from ..world.world import World
 from .arrays import JOB, NEVER, TIMES, jobs_of, rows_of
-from .reading import Reading
+
+
+class Reading(NamedTuple):
+    """What a job has read.
+
+    Attributes:
+        job: Number of the worker's job.
+        read_time: Time of its read, in the clock's unit; None without a job.
+        read_version: Version that it has read, commits.
+        read_slot: Register of that version; `NO_SLOT` where nothing can come of it.
+    """
+
+    job: int
+    read_time: Any
+    read_version: int
+    read_slot: int
+
 
 _ROW = 5  # kind, version, write_slot, round, workers
 _WORK = 4  # worker, job, read_version, read_slot

@@ -23,10 +23,9 @@ if TYPE_CHECKING:
         UserError,
     )
     from ..config.expressions import evaluate, per_client
-    from .reading import loads, read
+    from .reading import loads, read, to_yaml
     from .scenario import Scenario
     from .schema import schema
     from .study import Run, expand
-    from .writing import to_yaml
 
 __getattr__, __dir__, __all__ = attach(__name__, __file__)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..config.text import brief
-from ..scenario.writing import without_nothing
+from ..scenario.reading import without_nothing
 
 
 def difference(

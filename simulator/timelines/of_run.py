@@ -31,10 +31,9 @@ from ..scenario.study import Run
 from ..setup import RunSetup
 from ..timeline import JobSteps
 from ..world.answers import AnswerLog
-from ..world.drawn_work import DrawnWork
 from ..world.message_budget import UNLIMITED, Quota
 from ..world.speeds import median_seconds
-from ..world.workload import Workload
+from ..world.workload import DrawnWork, Workload
 from .base import RunTimeline
 from .replayed import replayed
 from .simulated import SimulatedTimeline

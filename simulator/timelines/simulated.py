@@ -18,8 +18,8 @@ from ..recorders.recorder import Batch, Recorder
 from ..timeline import NO_SLOT, Chunk, StopReason, check
 from ..world.answers import Answers
 from ..world.clients import Server
-from ..world.drawn_work import DrawnWork
 from ..world.message_budget import BudgetExhausted, MessageBudget, Quota
+from ..world.workload import DrawnWork
 from ..world.world import Question, World
 from . import spending
 from .arrays import PLAYERS

@@ -13,7 +13,7 @@ import numpy as np
 
 from ..config.errors import ScenarioError
 from ..expenses import Expenses
-from ..privacy.commits import CommitCosts
+from ..privacy.ledger import CommitCosts
 from ..timeline import NO_COMMIT, Chunk, Incidents, Jobs, StopReason
 
 if TYPE_CHECKING:

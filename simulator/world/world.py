@@ -27,15 +27,14 @@ from .clients import (
     Server,
 )
 from .delays import LARGE, StageDelays, block_size
-from .drawn_work import DrawnWork
 from .groups import ClientGroup
 from .links import Queue, SharedLink
 from .message_budget import MessageBudget
-from .preferences.base import PreferringPool
+from .preferences import PreferringPool
 from .presence import MOST_TURNS, restless
 from .selection import Pool
 from .slowdowns import Factor
-from .workload import Workload
+from .workload import DrawnWork, Workload
 
 AFTER_ARRIVALS = EventPriority(NORMAL + 1)
 """Priority of the end of a window: what arrives at that instant is still in it."""

@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 from stalesim.simulator.config.errors import ScenarioError
 from stalesim.simulator.config.expressions import check_syntax, evaluate
 from stalesim.simulator.scenario import dialect
-from stalesim.simulator.scenario.reading import loads
+from stalesim.simulator.scenario.reading import loads, to_yaml
 from stalesim.simulator.scenario.scenario import Scenario
-from stalesim.simulator.scenario.writing import to_yaml
 
 common = settings(deadline=None, derandomize=True, max_examples=200)
 

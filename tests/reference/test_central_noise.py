@@ -8,8 +8,7 @@ import scipy.stats
 from pydantic import ValidationError
 
 from stalesim.simulator.config.errors import ScenarioError, UserError
-from stalesim.simulator.privacy.commits import CommitCosts
-from stalesim.simulator.privacy.ledger import Ledger
+from stalesim.simulator.privacy.ledger import CommitCosts, Ledger
 from stalesim.simulator.privacy.parts import make
 from stalesim.simulator.privacy.releases import CLIENT, Gaussian, Guarantee
 from stalesim.simulator.privacy.secure_aggregation import SecureAggregation

@@ -17,10 +17,9 @@ from stalesim.analysis import clients, figures, frames, page, staleness, timelin
 from stalesim.analysis.exporting import export
 from stalesim.simulator import cli, studies
 from stalesim.simulator.config.errors import DataError, ScenarioError, StudyError
-from stalesim.simulator.scenario.reading import read, read_any
+from stalesim.simulator.scenario.reading import read, read_any, to_yaml
 from stalesim.simulator.scenario.setting import WorldScenario
 from stalesim.simulator.scenario.study import expand
-from stalesim.simulator.scenario.writing import to_yaml
 from stalesim.simulator.timeline import check
 from stalesim.simulator.timelines.imported import import_log
 from stalesim.simulator.timelines.of_run import timeline

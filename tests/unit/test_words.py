@@ -5,8 +5,13 @@ import pytest
 from stalesim.simulator.config.catalogue import KINDS, parts
 from stalesim.simulator.config.parts import tag
 from stalesim.simulator.config.stop import Stop
-from stalesim.simulator.config.text import nearest, suggestion
-from stalesim.simulator.config.words import COMPLETED, OTHERS, SEARCHED
+from stalesim.simulator.config.text import (
+    COMPLETED,
+    OTHERS,
+    SEARCHED,
+    nearest,
+    suggestion,
+)
 from stalesim.simulator.scenario.scenario import Scenario
 
 

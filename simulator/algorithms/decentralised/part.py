@@ -16,6 +16,7 @@ from pydantic import Field, model_validator
 from ...config.base import Config, LocatedError, younger
 from ...config.errors import ScenarioError
 from ...config.parts import tag
+from ...metrics import Metric, Models
 from ...models.parts import ModelCounts
 from ...privacy.gossip_noise import Noise
 from ...privacy.releases import SAMPLE, Calibrated, Guarantee
@@ -224,3 +225,11 @@ class Sgp(Decentralised):
     kind: Literal["sgp"] = "sgp"
     made_by: ClassVar[str] = "stalesim.simulator.algorithms.decentralised.kernel:build"
     pushes: ClassVar[bool] = True
+
+
+CONSENSUS_DISTANCE = Metric(
+    "consensus_distance",
+    "stalesim.simulator.algorithms.decentralised.kernel:consensus_distance",
+    meaning="mean squared distance of workers' models from the average model",
+    models=Models.ALL_WORKERS,
+)

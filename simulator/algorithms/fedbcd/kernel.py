@@ -19,8 +19,7 @@ from ..base import Event, Info, Kernel, broadcast_flags, norm
 from ..optimizers import rule as optimizing
 from ..optimizers.base import UpdateRule
 from ..step_rules import Schedule, Steps
-from ..vafl.ages import age_info
-from ..vafl.stores import TableStore, Upload, rows
+from ..vafl.stores import TableStore, Upload, age_info, rows
 from . import blocks
 from .blocks import PartyBlock
 

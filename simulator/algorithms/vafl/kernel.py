@@ -28,13 +28,13 @@ from ..optimizers import rule as optimizing
 from ..optimizers.base import UpdateRule
 from ..step_rules import Schedule, Steps
 from . import steps
-from .ages import age_info
 from .noise import Draw, EmbeddingNoise
 from .steps import Exchange, pull
 from .stores import (
     SnapshotStore,
     TableStore,
     Upload,
+    age_info,
     embed,
     rows,
 )

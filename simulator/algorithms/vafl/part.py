@@ -5,15 +5,10 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field, model_validator
 
 from ...config.base import Config, LocatedError, Rule, younger
+from ...metrics import Metric, Models
 from ...privacy.releases import Calibrated
 from ..optimizers.part import Optimizer, programs
-from ..part import (
-    FLOAT_BYTES,
-    Algorithm,
-    Message,
-    ProblemShape,
-    StepSize,
-)
+from ..part import FLOAT_BYTES, Algorithm, Message, ProblemShape, StepSize
 from ..step_rules import Positive
 
 Scales = Annotated[
@@ -236,3 +231,13 @@ class Vafl(Algorithm):
                 "gradient", "down", FLOAT_BYTES * shape.batch * shape.num_exchanged
             ),
         )
+
+
+SMOOTHED_GRADIENT_NORM_SQUARED = Metric(
+    "smoothed_gradient_norm_squared",
+    "stalesim.simulator.algorithms.vafl.smoothed:gradient_norm_squared",
+    meaning="squared norm of the gradient of F averaged over the noise; unbiased",
+    label="Squared norm of the smoothed gradient",
+    logarithmic=True,
+    models=Models.PERTURBED,
+)

@@ -18,8 +18,7 @@ from ..base import (
     refuse_selection,
     refuse_server,
 )
-from .recorder import HierarchyRecorder
-from .tree import EdgeTree
+from .tree import EdgeTree, HierarchyRecorder
 
 
 class Hierarchy(GatheringRounds):

@@ -5,8 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...recorders.arrays import NEVER
-from ...recorders.reading import Reading
-from ...recorders.recorder import Batch, Recorder
+from ...recorders.recorder import Batch, Reading, Recorder
 from ...world.world import World
 
 

@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ...recorders.reading import Reading
-from ...recorders.recorder import NEVER, Recorder
+from ...recorders.recorder import NEVER, Reading, Recorder
 from ...timeline import NO_COMMIT, NO_SLOT, Jobs, Outcome, Rows
 
 

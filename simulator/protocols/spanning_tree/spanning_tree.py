@@ -18,8 +18,7 @@ from ..base import (
 from ..graphs import AnyGraph
 from .nodes import tree_of
 from .recorder import TreeRecorder
-from .reducing import Reducing
-from .summing import Summing
+from .reducing import Reducing, Summing
 
 PLAYED = ("compute", "compute_per", "compute_draws", "power", "upload", "download")
 """Entries of a client that this protocol knows."""

@@ -14,9 +14,8 @@ from typing import Any
 import numpy as np
 
 from ... import inputs
-from ...scenario.reading import read_any
+from ...scenario.reading import read_any, to_yaml
 from ...scenario.study import expand
-from ...scenario.writing import to_yaml
 from ...storage import digests
 from ...timelines.saved import Progress, emptied, write_held
 from ...trace import DISK, Study

@@ -10,8 +10,8 @@ from scipy import stats
 
 from stalesim.analysis.theory.rounds import Lattice
 from stalesim.simulator.config.expressions import down, up
-from stalesim.simulator.protocols.deadlines.quantile import RecentQuantile
-from stalesim.simulator.protocols.sizes.staleness import TargetStaleness
+from stalesim.simulator.protocols.deadlines import RecentQuantile
+from stalesim.simulator.protocols.sizes import TargetStaleness
 from stalesim.simulator.timelines.arrays.scans import window_ends
 from stalesim.simulator.world.power import PowerTable
 

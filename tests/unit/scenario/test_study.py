@@ -6,7 +6,7 @@ import pytest
 
 from stalesim.simulator.config.errors import ScenarioError
 from stalesim.simulator.laws.constant import Constant
-from stalesim.simulator.scenario.reading import loads
+from stalesim.simulator.scenario.reading import loads, to_yaml
 from stalesim.simulator.scenario.scenario import Scenario
 from stalesim.simulator.scenario.study import (
     expand,
@@ -15,7 +15,6 @@ from stalesim.simulator.scenario.study import (
     replicate_seed,
     short_names,
 )
-from stalesim.simulator.scenario.writing import to_yaml
 
 TREE: dict[str, Any] = {
     "name": "study",

@@ -8,9 +8,9 @@ import pytest
 
 from stalesim.simulator import studies
 from stalesim.simulator.learning.learning import dataset
+from stalesim.simulator.scenario.reading import to_yaml
 from stalesim.simulator.scenario.scenario import Scenario
 from stalesim.simulator.scenario.study import Run, expand
-from stalesim.simulator.scenario.writing import to_yaml
 from stalesim.simulator.studies.entries import content
 from stalesim.simulator.studies.planning import keeping, plan
 

@@ -8,7 +8,7 @@ import pytest
 
 from stalesim.simulator.streams import Streams
 from stalesim.simulator.world.clients import Selection
-from stalesim.simulator.world.preferences.flad import Flad
+from stalesim.simulator.world.preferences import Flad
 from stalesim.simulator.world.selection import Pool
 
 N = 100_000

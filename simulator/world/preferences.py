@@ -1,0 +1,326 @@
+"""Selections that prefer clients by what the server has learned of them."""
+
+from abc import abstractmethod
+from collections.abc import Callable
+from math import log
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+
+import numpy as np
+from jaxtyping import Float, Int
+from pydantic import Field
+
+from ..config.expressions import SLACK, down
+from ..streams import Purpose
+from ..timeline import JobSteps
+from .answers import Answers, Asking
+from .selection import Pool
+
+if TYPE_CHECKING:
+    from .world import World
+
+
+Choose = Callable[[int, float], list[int]]
+"""Returns clients who are free: a number of them, or fewer, at a time of the clock."""
+
+
+class Preference(Asking):
+    """Which clients are selected, of those who are free: its options."""
+
+    @property
+    def varies_steps(self) -> bool:
+        """Whether it gives those who are selected fewer local steps: never."""
+        return False
+
+    @abstractmethod
+    def make(self, pool: "PreferringPool") -> Choose:
+        """Returns what chooses in one run.
+
+        Args:
+            pool: The clients, and what is known of them.
+        """
+
+
+class PreferringPool(Pool):
+    """The clients who wait to be selected; a preference chooses among them.
+
+    Args:
+        world: World of the clients; it knows the answers of the numerics.
+        prefer: The preference.
+        facts: As `Pool` takes them.
+    """
+
+    def __init__(self, world: "World", prefer: Preference, *facts: Any) -> None:
+        super().__init__(*facts)
+        self._world, self._position = world, 0
+        self._choose = prefer.make(self)
+
+    @property
+    def answers(self) -> Answers:
+        """What is known of the clients, if the preference asks."""
+        answers = self._world.answers
+        assert answers is not None
+        return answers
+
+    @property
+    def samples(self) -> Float[np.ndarray, " K"]:
+        """Samples of a job of each client."""
+        samples = np.asarray(self._world.workload.samples_per_job, float)
+        return np.broadcast_to(samples, self._world.num_clients)
+
+    @property
+    def most_steps(self) -> int:
+        """Local steps of a job, by the algorithm."""
+        return self._job_steps.most
+
+    def give_steps(self, steps: dict[int, int]) -> None:
+        """Gives the next jobs of some clients local steps, 1 to `most_steps`."""
+        for client, own in steps.items():
+            self._job_steps.next[client] = own
+
+    @property
+    def _job_steps(self) -> JobSteps:
+        found = self._world.job_steps
+        assert found is not None
+        return found
+
+    def uniforms(self, number: int) -> Float[np.ndarray, " N"]:
+        """Returns the next numbers in (0, 1) of the run's selection."""
+        first, self._position = self._position, self._position + -(-number // 4) * 4
+        return self._streams.uniforms(Purpose.SELECT, 1, first, number)
+
+    def draw(self, number: int, now: float) -> list[int]:
+        """Returns different free clients, drawn by the scenario's chances.
+
+        All who are free if these are fewer.
+        """
+        found: list[int] = []
+        while len(found) < number and (client := super().take(now)) is not None:
+            found.append(client)
+        for client in found:
+            self.give_back(client)
+        return found
+
+    def choose(self, number: int, now: float) -> list[int]:
+        """Chooses some clients, or all who are there if these are fewer."""
+        found = self._choose(number, now) if number > 0 else []
+        for client in found:
+            self.hold(client)
+        return found
+
+    def take(self, now: float) -> int | None:
+        """Chooses a client who is not under way and is there; None if none is."""
+        return next(iter(self.choose(1, now)), None)
+
+    def ready(self, then: Callable[[int], None], argument: int) -> None:
+        """Calls a function as soon as what the preference asks for is known."""
+        if self._world.answers is None:
+            then(argument)
+        else:
+            self._world.ask(then, argument)
+
+
+class PowerOfChoice(Preference):
+    """Of some candidates, those whose last loss was largest.
+
+    Candidates are drawn without replacement by the selection's chances (`by`: shares of
+    the data in the paper); at least as many as are to be chosen. A client that has not
+    worked yet counts as the largest loss of all; of equal losses the one that was drawn
+    first is taken.
+
+    Source: Cho, Wang and Joshi, Client Selection in Federated Learning: Convergence
+    Analysis and Power-of-Choice Selection Strategies (2020), the variant rpow-d, which
+    takes the losses of clients' last jobs and sends nothing for it.
+    """
+
+    kind: Literal["power_of_choice"] = "power_of_choice"
+    asks: ClassVar[tuple[str, ...]] = ("losses",)
+    candidates: Annotated[int, Field(ge=2)]
+    """d, of which the selection's number, or one in the place of another, is taken."""
+
+    def make(self, pool: PreferringPool) -> Choose:
+        """Returns what chooses in one run."""
+
+        def choose(number: int, now: float) -> list[int]:
+            drawn = pool.draw(max(self.candidates, number), now)
+            losses = pool.answers.losses[drawn]
+            losses[np.isnan(losses)] = np.inf
+            first = np.argsort(-losses, kind="stable")[:number]
+            return [drawn[place] for place in first]
+
+        return choose
+
+
+Share = Annotated[float, Field(ge=0, le=1)]
+SMALLEST = 1e-4
+"""Least range of utilities, as the authors' code has it."""
+
+
+class Oort(Preference):
+    """By utility, a share of them explored.
+
+    The utility of client i, whose last job took t_i seconds and was given out at the
+    L_i-th of R choices so far, is
+
+        ((min(U_i, c) - l) / (max U - l) + sqrt(0.1 ln R / L_i)) min(1, T / t_i)^a
+
+    with a the penalty, U_i = samples of its job times their mean loss, c the clip
+    quantile of U, and l = 0.999 min U. `cut_off` times the least utility that would be
+    chosen is enough to be a candidate; candidates are drawn without replacement by
+    their utilities. A share epsilon, falling from choice to choice, is explored:
+    clients that have not worked yet, drawn by the selection's chances.
+
+    Source: Lai et al., Oort: Efficient Federated Learning via Guided Participant
+    Selection (2021), Algorithm 1, by its authors' code (FedScale, `getTopK`). Other
+    than there, U has the mean loss of a job for the root of the mean square, T is fixed
+    (no pacer), clients that have not worked are not ranked by speed, which is not known
+    yet, none is blacklisted, and a fraction of a client is explored by chance.
+    """
+
+    kind: Literal["oort"] = "oort"
+    asks: ClassVar[tuple[str, ...]] = ("losses",)
+    seconds: Annotated[float, Field(gt=0)] | None = None
+    """T, virtual seconds from read to arrival that are not too long; by default any
+    are."""
+    penalty: Annotated[float, Field(ge=0)] = 2.0
+    """a, of those that are longer."""
+    exploration: Share = 0.9
+    """epsilon before the first choice."""
+    decay: Share = 0.98
+    """Factor of epsilon at each choice."""
+    least: Share = 0.2
+    """Smallest epsilon."""
+    clip: Share = 0.95
+    """Quantile of U beyond which it is cut."""
+    cut_off: Share = 0.95
+    """Part of the least utility to be chosen that makes a candidate."""
+
+    def make(self, pool: PreferringPool) -> Choose:
+        """Returns what chooses in one run."""
+        return _Choosing(self, pool).choose
+
+
+class _Choosing:
+    def __init__(self, config: Oort, pool: PreferringPool) -> None:
+        self._config, self._pool = config, pool
+        self._choices, self._epsilon = 0, config.exploration
+        self._given = np.ones(pool.samples.size, int)  # choice that took each client
+
+    def choose(self, number: int, now: float) -> list[int]:
+        config, pool = self._config, self._pool
+        self._choices += 1
+        self._epsilon = max(self._epsilon * config.decay, config.least)
+        free = np.array(pool.free(now), int)
+        losses = pool.answers.losses[free]
+        tried = free[np.isfinite(losses)]
+        new = free.size - tried.size
+        (chance,) = pool.uniforms(1)
+        explored = min(int(number * self._epsilon + chance), new)
+        exploited = min(number - explored, tried.size)
+        found = self._by_utility(tried, exploited).tolist() if exploited else []
+        explored = min(number - exploited, new)
+        if explored:
+            for client in tried:
+                pool.hold(client)
+            found += pool.draw(explored, now)
+            for client in tried:
+                pool.give_back(client)
+        self._given[found] = self._choices
+        return found
+
+    def _by_utility(
+        self, tried: Int[np.ndarray, " N"], number: int
+    ) -> Int[np.ndarray, " M"]:
+        """Draws some clients by their utilities, without replacement."""
+        utility = self._utilities(tried)
+        least = np.sort(utility)[-number] * self._config.cut_off
+        candidates, weights = tried[utility >= least], utility[utility >= least]
+        # The largest of ln(u) / w are drawn as if one after the other by w.
+        keys = np.log(self._pool.uniforms(candidates.size)) / np.maximum(weights, 1e-12)
+        return candidates[np.argsort(-keys, kind="stable")[:number]]
+
+    def _utilities(self, tried: Int[np.ndarray, " N"]) -> Float[np.ndarray, " N"]:
+        config, answers = self._config, self._pool.answers
+        worth = self._pool.samples[tried] * answers.losses[tried]
+        place = min(down(worth.size * config.clip), worth.size - 1)
+        clip, low = np.sort(worth)[place], 0.999 * worth.min()
+        found = (np.minimum(worth, clip) - low) / max(worth.max() - low, SMALLEST)
+        found += np.sqrt(0.1 * log(self._choices) / self._given[tried])
+        if config.seconds is not None:
+            # A job that was not applied yet has a loss, but no end.
+            took = np.nan_to_num(answers.seconds[tried])
+            late = took > config.seconds
+            found[late] *= (config.seconds / took[late]) ** config.penalty
+        return found
+
+
+class Flad(Preference):
+    """Those whose loss is no less than the mean, with local steps by their loss.
+
+    All others train no more until they are behind again. Of those who are behind, free
+    or not, the worst makes all of the algorithm's local steps and the best
+    `least_steps` of them; one between, with loss L of the least L_min to the most
+    L_max, makes
+
+        floor(most - (most - least) (L_max - L) / (L_max - L_min))
+
+    Clients that have not worked yet are selected first, with all steps. If more are
+    behind than there are places, the worst are taken; if none of the free ones is, the
+    worst of them, with `least_steps`, so that no place stays empty.
+
+    Source: Doriguzzi-Corin and Siracusa, FLAD: Adaptive Federated Learning for DDoS
+    Attack Detection (2024), by its authors' code (`flad_training.py`). Other than
+    there, a client's score is the loss of its last job, as old as that job, for the F1
+    score of the new model on validation rows of its own; `most` stays as it is, where
+    the code multiplies it by 1 less the worst score; and the server's mean is of those
+    who were selected, without the others' models, which are the server's own.
+    """
+
+    kind: Literal["flad"] = "flad"
+    asks: ClassVar[tuple[str, ...]] = ("losses",)
+    least_steps: Annotated[int, Field(ge=1)] | None = None
+    """Local steps of the best of those who are behind; by default all make as many as
+    the algorithm says."""
+
+    @property
+    def varies_steps(self) -> bool:
+        """Whether it gives those who are selected fewer local steps."""
+        return self.least_steps is not None
+
+    def make(self, pool: PreferringPool) -> Choose:
+        """Returns what chooses in one run."""
+
+        def choose(number: int, now: float) -> list[int]:
+            free, losses = np.array(pool.free(now), int), pool.answers.losses
+            if not free.size:
+                return []
+            known = losses[np.isfinite(losses)]
+            # The mean of equal losses may be rounded to above all of them.
+            mean = min(known.mean(), known.max()) if known.size else -np.inf
+            mine = np.nan_to_num(losses[free], nan=np.inf)
+            order = np.argsort(-mine, kind="stable")
+            there = max(int((mine >= mean).sum()), 1)
+            found = free[order[: min(number, there)]]
+            if self.least_steps is not None:
+                behind = known[known >= mean]
+                steps = self._steps(losses[found], behind, pool.most_steps)
+                pool.give_steps(dict(zip(found.tolist(), steps.tolist(), strict=True)))
+            return found.tolist()
+
+        return choose
+
+    def _steps(
+        self,
+        losses: Float[np.ndarray, " N"],
+        behind: Float[np.ndarray, " B"],
+        most: int,
+    ) -> Int[np.ndarray, " N"]:
+        """Returns the local steps of clients who are selected, by who is behind."""
+        assert self.least_steps is not None
+        if not behind.size:
+            return np.full(losses.size, most)
+        width = behind.max() - behind.min()
+        # One who stands in is below the least of those who are behind.
+        share = (behind.max() - losses) / width if width else losses < behind.min()
+        fewer = (most - min(self.least_steps, most)) * np.minimum(share, 1)
+        steps = np.floor(most - fewer + SLACK)
+        return np.where(np.isfinite(losses), steps, most).astype(int)
