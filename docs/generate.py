@@ -44,7 +44,6 @@ from generators import (
     optimisers,
     reality,
     refuted,
-    standins,
 )
 from generators.formulas import markdown
 from printed import SPECIFIED, TABLES
@@ -294,7 +293,6 @@ def documents() -> dict[Path, str]:
         ),
         catalogue.LISTED: _listing(),
         ROOT / "docs" / "tables.md": formulas.document(NOTE),
-        ROOT / "docs" / "standins.md": standins.document(ROOT),
         ROOT / "docs" / "reality.md": reality.document(ROOT),
         ROOT / "docs" / "dependent-delays.md": dependent_delays.document(ROOT),
         ROOT / "docs" / "external.md": external.document(ROOT),

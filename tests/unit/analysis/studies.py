@@ -26,7 +26,7 @@ def run_of(number: int, label: str, replicate: int, **more: Any) -> dict[str, An
         "protocol": protocol.kind,
         "facts": protocol.described(3),
         "stop": "time",
-        "dataset": "digits-standin",
+        "dataset": "digits-part",
         "commits": 250,
         "elapsed_s": 0.5,
     } | more

@@ -14,9 +14,9 @@ import pytest
 from pyarrow import parquet
 
 from stalesim.simulator.config.errors import DataError
+from stalesim.simulator.data import usps
 from stalesim.simulator.data.user_csv import Csv
 from stalesim.simulator.data.user_npz import Npz
-from stalesim.simulator.data.usps import part as usps
 from stalesim.simulator.storage import archive, files, limits, table
 
 MEASURED = """

@@ -12,7 +12,7 @@ from stalesim.simulator.data import outputs
 from stalesim.simulator.data.base import Field
 from stalesim.simulator.data.generated import Generated
 from stalesim.simulator.data.huggingface import HuggingFace
-from stalesim.simulator.data.mnist.part import Mnist
+from stalesim.simulator.data.mnist import Mnist
 from stalesim.simulator.data.quadratic import Quadratic
 from stalesim.simulator.data.user_csv import Csv
 from stalesim.simulator.data.user_npz import Npz
