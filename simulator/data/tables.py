@@ -14,7 +14,7 @@ from pydantic import (
     model_validator,
 )
 
-from ..config.base import Rule, younger
+from ..config.base import Rule
 from ..config.errors import DataError
 from ..storage.columns import Columns
 from . import arrays, groups, names
@@ -56,11 +56,11 @@ class Tabular(Data, ABC):
 
     label: str | None = None
     """Name of the column of classes, which are numbered in sorted order."""
-    target: Names | None = younger(None)
+    target: Names | None = None
     """In place of `label`: name of the column of numbers to predict, or of several."""
-    features: Names | None = younger(None)
+    features: Names | None = None
     """Names of the columns that a model gets; by default all others."""
-    groups: Names | None = younger(None)
+    groups: Names | None = None
     """Names of columns that are no features, but say what a row belongs to, such as a
     writer or a hospital: for the partition `natural`."""
 

@@ -8,7 +8,6 @@ from typing import ClassVar, Literal
 import numpy as np
 from jaxtyping import Float64, Int
 
-from ...config.base import younger
 from ...config.errors import DataError
 from ...storage import files, table
 from ...storage.published import Published, PublishedFile, missing
@@ -55,7 +54,7 @@ class Mimic(Data):
     kind: Literal["mimic"] = "mimic"
     published: ClassVar[Published | None] = PUBLISHED
     scale: Scale = "standard"
-    features: Literal["statistics", "hourly"] = younger("statistics")
+    features: Literal["statistics", "hourly"] = "statistics"
     """`statistics`: 714 statistics of 17 variables; `hourly`: 48 hours of 34 features,
     hour after hour."""
 

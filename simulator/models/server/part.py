@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_serializer, model_validator
 
-from ...config.base import Config, younger
+from ...config.base import Config
 from ...config.functions import FunctionName, UserFunction
 from ...config.named import function_at
 from ...data.base import Field as Input
@@ -40,7 +40,7 @@ class ServerModel(Config):
     lays all vectors end to end."""
     hidden: tuple[Count, ...] = ()
     """Units of each hidden layer; without any, one layer gives the logits."""
-    build: FunctionName | None = younger(None)
+    build: FunctionName | None = None
     """A JAX model of your own in place of `combine` and `hidden`: `"module:function"`,
     as in `problem.model.build`. Its rows are what the parties send of a sample,
     `[parties, width]`, or of several views `[parties, views, width]`."""

@@ -49,9 +49,3 @@ def test_before_the_first_measurement_there_is_the_training_rows_mean() -> None:
     rows = hourly.sequences(x, usual).reshape(2, 48, 34)
     assert rows[0, :6, HEART].tolist() == [70, 70, 70, 50, 70, 70]
     assert rows[0, :6, 17 + HEART].tolist() == [0, 0, 0, 1, 1, 0]
-
-
-def test_the_entry_is_written_only_where_it_is_not_the_usual_one() -> None:
-    assert "features" not in Mimic().model_dump()
-    assert HOURLY.model_dump()["features"] == "hourly"
-    assert Mimic.model_validate(HOURLY.model_dump()) == HOURLY

@@ -577,7 +577,6 @@ def replaced(tree: Any, keys: Keys, value: Any) -> Any:
     if first == "parameters" and first not in tree:  # they stand next to a name
         return replaced(tree, tuple(rest), value)
     copy = list(tree) if isinstance(tree, list | tuple) else dict(tree)
-    # What younger entries leave out is not there to be replaced.
     old = copy[first] if isinstance(copy, list) else copy.get(first)  # pyright: ignore
     copy[first] = replaced(old, tuple(rest), value)  # pyright: ignore
     return copy
