@@ -7,8 +7,8 @@
   files of the data folder.
 - `synthetic`: drawn tables, images and series; `synthetic_logistic`, `quadratic`: drawn
   for theory; `arithmetic`: sums as tokens; `text`: characters of a text.
-- `user_npz`, `user_csv`, `user_parquet`, `huggingface`: files of the user; `generated`:
-  a function of the user's own.
+- `user_npz`, `tables` (csv, Parquet, Hugging Face): files of the user; `generated`: a
+  function of the user's own.
 - `parts`: what all inherit from, `token_rows` of tokens; `base`: the arrays that they
   make, and their random generators.
 - `split`, `classes`, `names`: training and test rows, classes and names of columns of

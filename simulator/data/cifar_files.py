@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import UInt8
 
 from ..config.errors import DataError
-from ..storage.packed import members
+from ..storage.archive import members
 
 PIXELS = 3 * 32 * 32
 """Bytes of an image: the red, green and blue planes row by row."""

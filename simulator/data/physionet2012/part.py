@@ -8,8 +8,8 @@ import numpy as np
 from jaxtyping import Float32, Float64
 
 from ...storage import files
+from ...storage.archive import members
 from ...storage.cache import Arrays, cached_of
-from ...storage.packed import members
 from ...storage.published import Published, PublishedFile
 from ..base import Dataset
 from ..file_set import FileSet, by_role

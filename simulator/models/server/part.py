@@ -16,7 +16,7 @@ from ..shapes import Shapes, size
 Count = Annotated[int, Field(ge=1)]
 OURS = "stalesim.simulator.models.server.network:ServerNetwork"
 """Network of layers; imported when it is made, since it needs JAX."""
-OWN = "stalesim.simulator.models.server.own:own_network"
+OWN = "stalesim.simulator.models.server.network:own_network"
 """Network of a user's own."""
 
 
