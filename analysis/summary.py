@@ -1,6 +1,5 @@
 """The closing table of a study."""
 
-import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -40,14 +39,8 @@ IN_BRACKETS = WIDTH - 2
 UNLIKE = 10
 """Times as many bytes, from which on a line says of how many messages they are."""
 
-STAND_IN = re.compile(r"(mnist)5k|(.+?)(?:-hourly)?-standin")
-"""Names of data that take the place of a published set's files; that set's name."""
-WORTH = (
-    "times and staleness may be compared on them, accuracies mean nothing for the real "
-    "set (docs/standins.md)"
-)
-"""What results on a stand-in are worth."""
-
+BUNDLED = "mnist5k"
+"""Beginning of the name of data that are a part of MNIST."""
 
 STOP = "stop: what ended the runs"
 """Words on the column of that name."""
@@ -221,7 +214,7 @@ def _words_on_privacy(study: Study) -> list[str]:
 
 
 def words_on_data(named: Iterable[tuple[str | None, str | None]]) -> list[str]:
-    """Returns a line on each data set: its scale, and what it takes the place of.
+    """Returns a line on each data set: its scale, and whether it is a part of MNIST.
 
     Args:
         named: Names of data sets and words on how their features were scaled, where
@@ -230,9 +223,8 @@ def words_on_data(named: Iterable[tuple[str | None, str | None]]) -> list[str]:
     lines = []
     for name, scaling in dict.fromkeys(named):
         said = [f"data: {name}"] + [f"scale {scaling}"] * bool(scaling)
-        if match := STAND_IN.match(name or ""):
-            get = f"stalesim data get {match[1] or match[2]}"
-            said.append(f"not the published set (docs/standins.md; {get})")
+        if name and name.startswith(BUNDLED):
+            said.append("5,000 of MNIST's images (all: stalesim data get mnist)")
         lines += ["; ".join(said)] * bool(name and said[1:])
     return lines
 

@@ -45,7 +45,13 @@ KIND: dict[str, dict[str, Any]] = {
     },
     "lstm": {
         "problem": {
-            "data": {"kind": "speech"},
+            "data": {
+                "kind": "synthetic_series",
+                "labels": "frame",
+                "frames": 21,
+                "features": 260,
+                "num_classes": 64,
+            },
             "partition": {"kind": "iid", "clients": 10},
             "model": {"kind": "lstm", "layers": 1, "cells": 64, "projection": 64},
         },
@@ -53,7 +59,7 @@ KIND: dict[str, dict[str, Any]] = {
     },
     "resnet18": {
         "problem": {
-            "data": {"kind": "cifar10"},
+            "data": {"kind": "synthetic_images", "side": 32, "channels": 3},
             "partition": {"kind": "iid", "clients": 10},
             "model": {"kind": "cifar_net", "name": "resnet18", "width": 0.0625},
         },
@@ -61,7 +67,11 @@ KIND: dict[str, dict[str, Any]] = {
     },
     "fed_bcd": {
         "problem": {
-            "data": {"kind": "mimic"},
+            "data": {
+                "kind": "synthetic_table",
+                "num_samples": 20_000,
+                "views": {"a": 357, "b": 357},
+            },
             "partition": {"kind": "vertical", "parties": 2},
         },
         "protocol": {"kind": "rounds"},

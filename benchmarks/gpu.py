@@ -49,6 +49,12 @@ REPEATS = 3
 LINEAR: dict[str, Any] = {"kind": "linear"}
 DENSE: dict[str, Any] = {"kind": "dense", "hidden": [128, 64]}
 CNN: dict[str, Any] = {"kind": "deep_cnn", "channels": [32, 32, 64, 64]}
+IMAGES: dict[str, Any] = {
+    "kind": "synthetic_images",
+    "side": 32,
+    "channels": 3,
+    "num_samples": 10_000,
+}
 RESNET: dict[str, Any] = {"kind": "cifar_net", "name": "resnet18"}
 TINY: dict[str, Any] = {"kind": "deep_cnn", "channels": [4, 4]}
 STARTED = re.compile(r"\s(fusion|custom-call|dot|call|copy|[\w-]*scatter|while)\(")
@@ -114,9 +120,9 @@ def setting(model: dict[str, Any], rows: int, **changes: Any) -> Scenario:
 
 
 def gossip(size: Size, network: dict[str, Any]) -> Scenario:
-    """Returns A(DP)2SGD's setting: a network for CIFAR-10, gossip."""
+    """Returns A(DP)2SGD's setting: a network for images of 32x32 pixels, gossip."""
     problem = {
-        "data": {"kind": "cifar10"},
+        "data": IMAGES,
         "partition": {"kind": "iid", "clients": size.workers},
         "model": network,
     }
@@ -295,7 +301,7 @@ def batching(run: Prepared, batch: int) -> tuple[float, float]:
 def in_waves(size: Size) -> tuple[Row, list[Row]]:
     """A convolutional network of 16 clients in waves, on some devices."""
     problem = {
-        "data": {"kind": "cifar10"},
+        "data": IMAGES,
         "partition": {"kind": "iid", "clients": 16},
         "model": size.convolutions,
     }

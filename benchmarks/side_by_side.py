@@ -307,7 +307,11 @@ def two_parties(local_steps: int, rounds: int) -> Scenario:
         {
             "name": "benchmark",
             "problem": {
-                "data": {"kind": "mimic", "source": "standin"},
+                "data": {
+                    "kind": "synthetic_table",
+                    "num_samples": 22_000,
+                    "views": {"a": 336, "b": 378},
+                },
                 "partition": {"kind": "vertical", "parties": 2},
                 "l2": 0.001,
             },

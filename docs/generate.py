@@ -45,7 +45,6 @@ from generators import (
     optimisers,
     reality,
     refuted,
-    standins,
 )
 from generators.formulas import markdown
 from printed import SPECIFIED, TABLES
@@ -295,7 +294,6 @@ def documents() -> dict[Path, str]:
         ),
         **{path: _listing(texts) for path, texts in catalogue.tables().items()},
         ROOT / "docs" / "tables.md": formulas.document(NOTE),
-        ROOT / "docs" / "standins.md": standins.document(ROOT),
         ROOT / "docs" / "reality.md": reality.document(ROOT),
         ROOT / "docs" / "dependent-delays.md": dependent_delays.document(ROOT),
         ROOT / "docs" / "external.md": external.document(ROOT),

@@ -10,9 +10,8 @@ from jax import Array
 
 from stalesim.simulator.metrics import Metric, Takes
 from stalesim.simulator.models.cnn.part import shapes
-from stalesim.simulator.models.convolution import convolve
+from stalesim.simulator.models.convolution import convolve, pool
 from stalesim.simulator.models.flat import drawn, glorot, split
-from stalesim.simulator.models.pooling import pool
 
 
 def linear(num_outputs: int, num_features: int) -> Any:

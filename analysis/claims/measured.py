@@ -215,7 +215,7 @@ def as_written(
     claims: Iterable[Claim | Mapping[str, Any]],
     metrics: Mapping[str, Metric] | None = None,
 ) -> list[Claim]:
-    """Returns claims from the manifest of a study, or of an older one.
+    """Returns claims from the manifest of a study.
 
     Args:
         claims: Claims, also as manifests have them.
@@ -229,8 +229,6 @@ def as_written(
         if isinstance(claim, Claim):
             found.append(claim)
             continue
-        if claim.get("rises"):  # what monotone was called
-            claim = {**claim, "monotone": claim["rises"], "rises": None}
         try:
             found.append(read(claim, metrics))
         except ValidationError as error:

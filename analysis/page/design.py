@@ -141,7 +141,7 @@ def data(manifest: dict[str, Any]) -> list[Item]:
         Item("3.1", "Data sources", list(_sources(scenario, names))),
         Item("3.2", "Pre-processing", () if prepared else ("None.",), prepared),
         Item("3.3", "Input parameters", [text], rows),
-        Item("3.4", "Assumptions", world.assumptions(scenario, names)),
+        Item("3.4", "Assumptions", world.assumptions(scenario)),
     ]
 
 

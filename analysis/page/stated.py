@@ -6,8 +6,8 @@ from ...simulator.config.catalogue import parts
 from ...simulator.config.parts import tag
 from ...simulator.config.text import counted
 from ...simulator.trace import MACHINE
-from .. import claims, summary
-from ..frames import Study, data_sets
+from .. import claims
+from ..frames import Study
 from ..markup import markdown
 from ..statistics import LEVEL, MEDIANS
 from . import runs
@@ -68,12 +68,7 @@ def table_of_claims(study: Study) -> str:
 def limits(study: Study) -> list[str]:
     """Returns what weakens the study, as far as it is recorded."""
     manifest = study.manifest
-    stand_ins = [name for name in data_sets(manifest) if "-standin" in name]
     found = ["Time is virtual: delays are drawn from laws, or replayed, not measured."]
-    if stand_ins:
-        found.append(
-            f"Stand-ins took the place of data: {listed(stand_ins)}; {summary.WORTH}."
-        )
     _, complete = runs.status(manifest)
     if not complete:
         found.append("The study is not complete: some runs are missing or failed.")

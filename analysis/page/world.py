@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from .. import facts
-from ..summary import WORTH
 from .item import Rows
 from .words import entries, listed, shown
 
@@ -104,12 +103,11 @@ def _components(run: Mapping[str, Any]) -> Rows:
     ]
 
 
-def assumptions(scenario: Mapping[str, Any], data_sets: list[str]) -> list[str]:
+def assumptions(scenario: Mapping[str, Any]) -> list[str]:
     """Returns what is taken for granted, sentence by sentence.
 
     Args:
         scenario: Scenario of a manifest; its variants are left out.
-        data_sets: Data sets by the names that the runs noted.
     """
     if imported(scenario):
         return ["The log is complete, and its times are those of one clock."]
@@ -122,8 +120,6 @@ def assumptions(scenario: Mapping[str, Any], data_sets: list[str]) -> list[str]:
         found.append("The size of a message plays no part in how long it takes.")
     if clients and not _presence(clients):
         found.append("Clients are always there, and nothing is lost.")
-    if any("standin" in name for name in data_sets):
-        found.append(f"Data called NAME-standin are not the published set: {WORTH}.")
     return found
 
 

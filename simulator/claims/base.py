@@ -139,35 +139,23 @@ class Claim(Part):
     @model_validator(mode="before")
     @classmethod
     def _of_one_kind(cls, data: Any) -> Any:
-        """Takes the entries of the kind, and refuses those of other kinds.
-
-        Older manifests have the entries of all kinds, which say nothing where they are
-        null, or the default of a kind that has them.
-        """
+        """Takes the entries of the kind, and refuses those of other kinds."""
         if not isinstance(data, dict):
             return data
-        _refuse_old_words(data)
-        own = _entries(cls)
-        empty = _empty_values()
-        without = {key for key, values in empty.items() if None in values}
-        without |= {"rises", cls.named}
-        given = {
-            key: value
-            for key, value in data.items()
-            if value is not None or key not in without
-        }
+        own, known = _entries(cls), _known()
+        # Null says nothing, unless it is an entry's default.
+        nothing = known - {key for key, required in own.items() if not required}
+        given = {k: v for k, v in data.items() if v is not None or k not in nothing}
         if own.get("than") and "than" not in given:
             raise LocatedError(
                 "than is missing; add the variant to compare with", ("than",)
             )
-        for key in [key for key in given if key in empty and key not in own]:
-            if given.pop(key) not in empty[key]:
-                having = [kind.named for kind in _kinds() if key in _entries(kind)]
-                raise LocatedError(
-                    f"{key} belongs to {_listed(having)}, not to {cls.named}; remove "
-                    f"it",
-                    (key,),
-                )
+        for key in [key for key in given if key in known and key not in own]:
+            having = [kind.named for kind in _kinds() if key in _entries(kind)]
+            raise LocatedError(
+                f"{key} belongs to {_listed(having)}, not to {cls.named}; remove it",
+                (key,),
+            )
         needed = [key for key, required in own.items() if required and key != "says"]
         if cls.lacking and any(key not in given for key in needed):
             raise ValueError(f"must say {cls.lacking}")
@@ -252,19 +240,9 @@ def _entries(kind: type[Config]) -> dict[str, bool]:
     return {field.alias or name: field.is_required() for name, field in fields}
 
 
-@cache
-def _empty_values() -> dict[str, tuple[Any, ...]]:
-    """Returns the values of entries that say nothing in claims of kinds without them.
-
-    None where a kind requires the entry, else the defaults of the kinds that have it.
-    """
-    found: dict[str, tuple[Any, ...]] = {}
-    for kind in _kinds():
-        for name, field in kind.model_fields.items():
-            default = None if field.is_required() else field.get_default()
-            key = field.alias or name
-            found[key] = (*found.get(key, ()), default)
-    return {k: (None,) if None in values else values for k, values in found.items()}
+def _known() -> set[str]:
+    """Returns the entries of all kinds."""
+    return {key for kind in _kinds() for key in _entries(kind)}
 
 
 def _tag(name: str) -> str:
@@ -289,22 +267,12 @@ def _with_one_kind(data: Any) -> Any:
     given = sum(data.get(name) is not None for name in names)
     if given == 1:
         return data
-    _refuse_old_words(data)
-    known = {key for kind in _kinds() for key in _entries(kind)}
     for key in data if not given else ():
-        if key not in known and key != "rises":  # perhaps the kind, misspelt
+        if key not in _known():  # perhaps the kind, misspelt
             raise LocatedError(
-                f"{key} is not a known key; {suggestion(key, known)}", (key,)
+                f"{key} is not a known key; {suggestion(key, _known())}", (key,)
             )
     raise ValueError(f"must have exactly one of {_listed(names)}; keep one, or add one")
-
-
-def _refuse_old_words(data: Mapping[str, Any]) -> None:
-    """Refuses a word that is no longer known; older manifests have it as null."""
-    if data.get("rises") is not None:
-        raise LocatedError(
-            "rises is called monotone; write monotone in its place", ("rises",)
-        )
 
 
 def _listed(words: Sequence[str]) -> str:

@@ -11,6 +11,7 @@ from ..storage.published import (
     Published,
     checksums,
     is_published,
+    remedy,
 )
 
 
@@ -74,9 +75,7 @@ class PublishedSet(NamedTuple):
         """Returns how the set can be got, in a line; "" if nothing needs to be."""
         if not self.published.files:
             return ""
-        if self.published.downloads:
-            return f"stalesim data get {self.name}"
-        return f"{self.published.by_hand}; then put it into {self.folder}"
+        return remedy(self.name, self.published)
 
 
 class CheckedFile(NamedTuple):

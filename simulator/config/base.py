@@ -58,28 +58,6 @@ MOST_CLIENTS = 1_000_000
 NumClients = Annotated[int, Field(ge=1, le=MOST_CLIENTS)]
 
 
-def without(tree: dict[str, Any], **usual: Any) -> dict[str, Any]:
-    """Leaves out entries with their usual values: younger ones than finished studies.
-
-    A run is known by its scenario as it is written; a new entry must not change that of
-    runs that do without it.
-
-    Args:
-        tree: An entry of a scenario, as it is written.
-        usual: The values that are left out, by name.
-    """
-    missing = object()
-    return {k: v for k, v in tree.items() if usual.get(k, missing) != v}
-
-
-def younger(default: Any) -> Any:
-    """Returns a field that is written only where it differs from its default.
-
-    For entries that are younger than finished studies: see `without`.
-    """
-    return Field(default, exclude_if=lambda value: value == default)
-
-
 class LocatedError(ScenarioError):
     """A mistake in a known entry of a scenario.
 

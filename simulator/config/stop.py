@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import Field, model_validator
 
-from .base import Config, LocatedError, younger
+from .base import Config, LocatedError
 
 Count = Annotated[int, Field(ge=1)]
 Seconds = Annotated[float, Field(gt=0)]
@@ -42,9 +42,9 @@ class Stop(Config):
     """Passes over the training data, of all clients together."""
     bytes: Count | None = None
     """Bytes of contributions, up and down, as in the table `evaluations`."""
-    joules: Annotated[float, Field(gt=0)] | None = younger(None)
+    joules: Annotated[float, Field(gt=0)] | None = None
     """Energy that all clients have drawn, by `clients.watts`."""
-    price: Annotated[float, Field(gt=0)] | None = younger(None)
+    price: Annotated[float, Field(gt=0)] | None = None
     """What all clients have cost, by `clients.prices`."""
     target: dict[str, float] | None = None
     """A metric and its value, looked at in evaluations; with one of the above."""

@@ -1,13 +1,14 @@
-"""Data sets, one a file or folder: options, files, and stand-ins of what cannot ship.
+"""Data sets, one a file or folder: options, what is published of them, and reading.
 
 - `digits`, `breast_cancer`: sets that come with libraries.
-- `cifar10`, `credit`, `fashion_mnist`, `mfeat`, `mimic`, `mnist`, `nus_wide`,
-  `parkinson`, `physionet2012`, `speech`, `spoken_digits`, `usps`: folders; `part` has
-  the options and reads the user's files, `record` says what is published, `standin`
-  takes the files' place where they are absent.
-- `cifar100`: a file; `leaf`: LEAF's sets. They have no stand-ins.
-- `synthetic_logistic`: drawn; `arithmetic`: sums as tokens; `user_npz`, `user_csv`:
-  files of the user.
+- `cifar10`, `cifar100`, `credit`, `mfeat`, `mnist` (Fashion-MNIST as well), `nus_wide`,
+  `parkinson`, `usps`: files; `mimic`, `modelnet40`, `physionet2012`, `speech`,
+  `spoken_digits`: folders, whose `part` has the options; `leaf`: LEAF's sets. All read
+  files of the data folder.
+- `synthetic`: drawn tables, images and series; `synthetic_logistic`, `quadratic`: drawn
+  for theory; `arithmetic`: sums as tokens; `text`: characters of a text.
+- `user_npz`, `tables` (csv, Parquet, Hugging Face): files of the user; `generated`: a
+  function of the user's own.
 - `parts`: what all inherit from, `token_rows` of tokens; `base`: the arrays that they
   make, and their random generators.
 - `split`, `classes`, `names`: training and test rows, classes and names of columns of

@@ -88,7 +88,7 @@ class Dataset(NamedTuple):
     """A data set, divided into training and test rows, its features scaled.
 
     Attributes:
-        name: Name in tables and figures; that of a stand-in ends in `-standin`.
+        name: Name in tables and figures.
         x_train: Features of the training rows, of the type `features_type`, each row in
             one line.
         y_train: Targets: classes from 0, int32, one a row or one for each of its `L`

@@ -1,4 +1,4 @@
-"""Records of CIFAR's binary versions, from their archive or unpacked."""
+"""Records of CIFAR's binary versions, from their archives."""
 
 from pathlib import Path
 from typing import NamedTuple
@@ -7,9 +7,7 @@ import numpy as np
 from jaxtyping import UInt8
 
 from ..config.errors import DataError
-from ..storage import files
-from ..storage.packed import members
-from .file_set import Chosen
+from ..storage.archive import members
 
 PIXELS = 3 * 32 * 32
 """Bytes of an image: the red, green and blue planes row by row."""
@@ -28,33 +26,28 @@ class Records(NamedTuple):
 
 
 def records(
-    chosen: Chosen, archive: str, names: tuple[str, ...], num_labels: tuple[int, ...]
+    archive: Path, names: tuple[str, ...], num_labels: tuple[int, ...]
 ) -> list[Records]:
     """Returns the records of some files, in their order.
 
     Args:
-        chosen: The files themselves by name, or their archive.
-        archive: Name of the archive.
+        archive: Path of the archive that holds them.
         names: Names of the files.
         num_labels: Number of classes of each of a record's labels, which stand first.
 
     Raises:
-        DataError: A file is damaged, the archive lacks one, or a label is too high.
+        DataError: The archive is damaged or lacks a file, or a label is too high.
 
     Source: the CIFAR page, binary versions.
     """
-    if archive in chosen.paths:
-        path = chosen.paths[archive]
-        packed = {Path(name).name: content for name, content in members(path)}
-        absent = [name for name in names if name not in packed]
-        if absent:
-            raise DataError(
-                f"{path} must hold {absent[0]}, got {len(packed)} other files; "
-                "download it again"
-            )
-        return [_parsed(path, packed[name], num_labels) for name in names]
-    paths = [chosen.paths[name] for name in names]
-    return [_parsed(path, files.read(path), num_labels) for path in paths]
+    packed = {Path(name).name: content for name, content in members(archive)}
+    absent = [name for name in names if name not in packed]
+    if absent:
+        raise DataError(
+            f"{archive} must hold {absent[0]}, got {len(packed)} other files; "
+            "download it again"
+        )
+    return [_parsed(archive, packed[name], num_labels) for name in names]
 
 
 def _parsed(path: Path, content: bytes, num_labels: tuple[int, ...]) -> Records:
@@ -63,13 +56,13 @@ def _parsed(path: Path, content: bytes, num_labels: tuple[int, ...]) -> Records:
     if not content or len(content) % size:
         raise DataError(
             f"{path} must hold records of {size} bytes, got {len(content)} bytes; "
-            "unpack it again"
+            "download it again"
         )
     found = np.frombuffer(content, np.uint8).reshape(-1, size)
     for place, number in enumerate(num_labels):
         if (most := found[:, place].max()) >= number:
             raise DataError(
-                f"{path} must hold labels from 0 to {number - 1}, got {most}; unpack "
-                "it again"
+                f"{path} must hold labels from 0 to {number - 1}, got {most}; "
+                "download it again"
             )
     return Records(found[:, first:], found[:, :first])

@@ -1,4 +1,4 @@
-"""Files of a data set in the data folder: finding, and choosing those to read."""
+"""Files of a data set in the data folder: finding them, saying which are missing."""
 
 import re
 from collections.abc import Callable, Collection
@@ -6,91 +6,62 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ..storage import files
-from ..storage.published import Published, called, sources
+from ..storage.published import Published, called, missing, sources
 
 Roles = dict[str, Path]
 """Files by their roles, which are mostly their official names."""
 
 
-class Chosen(NamedTuple):
-    """Files that a data set is read from.
-
-    Attributes:
-        form: Format of the files, "" where none are read.
-        paths: Paths by role, of those files of the format that exist.
-    """
-
-    form: str
-    paths: Roles
-
-
 class FileSet(NamedTuple):
-    """Files that make a data set, in one or more formats.
+    """Files that make a data set.
 
     Attributes:
         name: Name of the data set, and of its folder in the data folder.
-        formats: Roles of the files of each format, in order of preference. Their names
-            are values of the entry `source` of the data set.
+        roles: Roles of the files, all of which are needed.
         find: Function that returns the files in the data folder.
-        remark: Function from a format to a further remark on missing files.
-        published: What is known of the set, if its checksums decide on its name.
+        published: What is known of the set; its checksums decide on its name.
+        remark: Function that returns a further remark on missing files.
     """
 
     name: str
-    formats: dict[str, tuple[str, ...]]
+    roles: tuple[str, ...]
     find: Callable[[], Roles]
-    remark: Callable[[str], str] = lambda _: ""
-    published: Published | None = None
+    published: Published
+    remark: Callable[[], str] = lambda: ""
 
-    def choose(self, source: str) -> Chosen:
-        """Returns the files that are read.
+    def found(self) -> Roles:
+        """Returns those of the files that exist."""
+        found = self.find()
+        return {role: found[role] for role in self.roles if role in found}
 
-        Args:
-            source: Name of a format, which is demanded; or `auto`, the first format
-                that is complete; any other source needs no files.
-        """
-        if source != "auto" and source not in self.formats:
-            return Chosen("", {})
-        found, form = self.find(), source
-        if source == "auto":
-            complete = (f for f, roles in self.formats.items() if {*roles} <= {*found})
-            form = next(complete, "")
-        roles = self.formats.get(form, ())
-        return Chosen(form, {role: found[role] for role in roles if role in found})
-
-    def complete(self, source: str) -> Chosen:
-        """Returns the files that are read, all files of their format.
+    def complete(self) -> Roles:
+        """Returns all files.
 
         Raises:
-            DataError: A format is demanded of which files are missing.
+            DataError: Files are missing.
         """
-        chosen = self.choose(source)
-        roles = self.formats.get(chosen.form, ())
-        absent = [role for role in roles if role not in chosen.paths]
+        found = self.found()
+        absent = [role for role in self.roles if role not in found]
         if absent:
-            remark = self.remark(chosen.form)
-            raise files.missing(self.name, absent, chosen.form, remark)
-        return chosen
+            raise missing(self.name, self.published, absent, self.remark())
+        return found
 
-    def called(self, chosen: Chosen) -> str:
+    def called(self, paths: Roles) -> str:
         """Returns what the set is called that is read from some files.
 
         Raises:
             DataError: A file `SOURCE` in their folder gives no name.
         """
-        if self.published is None:
-            return self.name
-        return called(self.name, self.published, chosen.paths)
+        return called(self.name, self.published, paths)
 
-    def paths(self, source: str) -> list[Path]:
-        """Returns the paths of the files that are read; none for a stand-in.
+    def paths(self) -> list[Path]:
+        """Returns the paths of the files that exist.
 
         A file `SOURCE` is one of them where it may decide on the set's name.
         """
-        paths = self.choose(source).paths
-        if self.published is None or not self.published.files:
-            return [*paths.values()]
-        return [*paths.values(), *sources(paths)]
+        paths = self.found()
+        decides = any(file.checksum or file.size for file in self.published.files)
+        return [*paths.values(), *(sources(paths) if decides else [])]
 
 
 def by_role(

@@ -88,17 +88,14 @@ class Data(Part):
         return self.split_seed
 
     def make(self) -> Dataset:
-        """Returns the data set: read, drawn, or its stand-in; divided and scaled.
+        """Returns the data set: read or drawn, divided and scaled.
 
         Raises:
-            DataError: Files are demanded and missing, or damaged.
+            DataError: Files are missing or damaged.
             ScenarioError: The limit, the test fraction or the classes do not fit.
         """
         return super().make()
 
     def located_files(self) -> Iterable[str | Path] | None:
-        """Returns the files that the set finds by itself.
-
-        None where it never looks for any, an empty list where it takes a stand-in.
-        """
+        """Returns the files that the set finds by itself; None if it looks for none."""
         return None

@@ -143,6 +143,7 @@ def divided(
     columns: tuple[str, ...],
     largest: float | None = None,
     smallest: float = 0.0,
+    frames: int = 1,
     groups: Shaped[np.ndarray, " _"] | None = None,
     views: tuple[str, ...] = (),
     fields: tuple[Field, ...] = (),
@@ -159,6 +160,7 @@ def divided(
         columns: Names of the features.
         largest: Largest possible value, as in `finished`.
         smallest: Smallest possible value, as in `finished`.
+        frames: Number of frames of a row, as in `finished`.
         groups: Group of each row, such as a subject; no group is in both halves.
         views: View of each feature, none by default.
         fields: Inputs that the features are laid out of.
@@ -183,6 +185,7 @@ def divided(
         columns=columns,
         largest=largest,
         smallest=smallest,
+        frames=frames,
         views=views,
         fields=fields,
         no_classes=no_classes,

@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 from jaxtyping import Shaped
@@ -14,9 +14,10 @@ from pydantic import (
     model_validator,
 )
 
-from ..config.base import Rule, younger
+from ..config.base import FilePath, Rule, SavedSetPath
 from ..config.errors import DataError
-from ..storage.columns import Columns
+from ..storage import arrow, files
+from ..storage.columns import Columns, TextColumns
 from . import arrays, groups, names
 from .arrays import Arrays
 from .base import Dataset
@@ -56,11 +57,11 @@ class Tabular(Data, ABC):
 
     label: str | None = None
     """Name of the column of classes, which are numbered in sorted order."""
-    target: Names | None = younger(None)
+    target: Names | None = None
     """In place of `label`: name of the column of numbers to predict, or of several."""
-    features: Names | None = younger(None)
+    features: Names | None = None
     """Names of the columns that a model gets; by default all others."""
-    groups: Names | None = younger(None)
+    groups: Names | None = None
     """Names of columns that are no features, but say what a row belongs to, such as a
     writer or a hospital: for the partition `natural`."""
 
@@ -208,3 +209,70 @@ def _numbers(table: Columns, chosen: tuple[str, ...]) -> Shaped[np.ndarray, " N 
                 f"several columns of problem.data.target, got lists; name it alone"
             )
     return np.stack(found, axis=1)
+
+
+class Csv(Tabular):
+    """The user's own table of text: one row a sample, one column the label."""
+
+    kind: Literal["csv"] = "csv"
+    path: FilePath
+    """File with the rows."""
+
+    def tables(self) -> TableSet:
+        """Reads the table.
+
+        Raises:
+            DataError: The file does not exist, or is no table.
+        """
+        path = files.located(self.path, "problem.data.path")
+        return TableSet(path.stem, TextColumns(path))
+
+
+class Parquet(Tabular):
+    """The user's own table in Parquet: numbers, lists of them, or pictures."""
+
+    kind: Literal["parquet"] = "parquet"
+    path: FilePath
+    """File with the rows."""
+
+    def tables(self) -> TableSet:
+        """Reads the table.
+
+        Raises:
+            DataError: The file does not exist, or is damaged.
+        """
+        path = files.located(self.path, "problem.data.path")
+        return TableSet(path.stem, arrow.parquet(path))
+
+
+TRAIN, TEST = "train", "test"
+"""Parts of a saved set that are read; others, such as `validation`, are left alone."""
+
+
+class HuggingFace(Tabular):
+    """A data set that Hugging Face's `datasets` saved by `save_to_disk`.
+
+    Nothing is downloaded, and the library is not needed. Of a set that is divided the
+    parts `train` and `test` are read; without a part `test`, rows are set aside.
+    """
+
+    kind: Literal["huggingface"] = "huggingface"
+    path: SavedSetPath
+    """Folder of the saved set."""
+
+    def tables(self) -> TableSet:
+        """Reads the parts of the set.
+
+        Raises:
+            DataError: The folder does not exist, holds no saved set, or is damaged.
+        """
+        folder = files.located(self.path, "problem.data.path", is_folder=True)
+        parts = arrow.splits(folder)
+        whole = parts.get("") or parts.get(TRAIN)
+        if whole is None:
+            raise DataError(
+                f"{folder} must have a part {TRAIN!r}, got {', '.join(parts)}; let "
+                "problem.data.path name the folder of one of them"
+            )
+        test = parts.get(TEST)
+        return TableSet(folder.name, arrow.saved(whole), test and arrow.saved(test))

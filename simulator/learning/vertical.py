@@ -12,8 +12,7 @@ from ..data.base import Dataset
 from ..models.base import Embedding
 from ..models.mixed import MixedEmbedding
 from ..models.party import PartyNetwork
-from ..models.server.network import ServerNetwork
-from ..models.server.own import OwnServerNetwork
+from ..models.server.network import OwnServerNetwork, ServerNetwork
 from . import losses
 from .horizontal import targets
 from .measuring import measure

@@ -4,8 +4,8 @@
   hold all columns; each serves a party, too, whose outputs it sends (`party`).
 - `mlp`, `view_cnn`: models of parties alone, which hold some columns.
 - `parts`: the base of all options; `base`: the interfaces of networks.
-- `flat_network`: what networks of one flat vector share; `shapes`, `flat`, `blockwise`,
-  `convolution`, `pooling`: pieces of several networks.
+- `flat_network`: what networks of one flat vector share; `shapes`, `flat`,
+  `convolution`: pieces of several networks.
 
 `part` modules do not import JAX. The public names are imported when they are used.
 """

@@ -7,10 +7,41 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Bool, Float, Key
 
-from .around import Around
 from .party import PartyNetwork, hidden_shapes
+from .shapes import Shapes
+
+
+@dataclass(frozen=True)
+class Around:
+    """A network in the place of another: what is asked of it, the inner one answers.
+
+    Attributes:
+        network: The inner network.
+    """
+
+    network: Any
+
+    @property
+    def num_outputs(self) -> int:
+        """Number of outputs for a sample."""
+        return self.network.num_outputs
+
+    @property
+    def num_weights(self) -> int:
+        """Length of the flat vector."""
+        return self.network.num_weights
+
+    @property
+    def shapes(self) -> Shapes:
+        """Shapes of the arrays in the vector, where the network says them."""
+        return self.network.shapes
+
+    def init(self, key: Key[Array, ""], *num_features: int) -> Float[Array, "*P"]:
+        """Returns the weights at the start."""
+        return self.network.init(key, *num_features)
+
 
 SHORT = jnp.bfloat16
 

@@ -5,7 +5,7 @@ from typing import ClassVar
 import numpy as np
 from jaxtyping import Int
 
-from ..config.base import NumClients, younger
+from ..config.base import NumClients
 from ..config.errors import ScenarioError
 from ..config.parts import Part
 from ..data.base import Dataset
@@ -29,7 +29,7 @@ class Horizontal(Part):
     family: ClassVar[str] = "horizontal"
     clients: NumClients
     """Number of clients."""
-    pairing: Pairing | None = younger(None)
+    pairing: Pairing | None = None
     """Which client has which share, by how long it computes; by default as it comes."""
 
     @property

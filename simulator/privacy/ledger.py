@@ -121,8 +121,7 @@ class Ledger:
         """Takes up what `state` has returned."""
         self._times, self._added = state["times"], state["added"]
         self._client, self._sent = state["client"], state["sent"]
-        if "costs" in state:  # older checkpoints have none, nor commits that count
-            self._costs.restore(state["costs"])
+        self._costs.restore(state["costs"])
 
     def evaluate(self, time: float) -> None:
         """Notes an evaluation, at no earlier a time than the last one."""

@@ -5,7 +5,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from ..config.base import LocatedError, younger
+from ..config.base import LocatedError
 from ..recorders.recorder import Batch, Recorder
 from ..recorders.single import SingleRecorder
 from ..timeline import Outcome
@@ -33,9 +33,9 @@ class Asynchronous(Protocol):
     """Largest staleness of a contribution, in commits (inclusive)."""
     beyond: Literal["reject", "stop", "wait"] = "reject"
     """Treatment of arrivals beyond the bound."""
-    warm_up: bool = younger(False)
+    warm_up: bool = False
     """Whether contributions gather, without a commit, until everyone has sent one."""
-    restarts: bool = younger(False)
+    restarts: bool = False
     """Whether all jobs under way are stopped, and everyone begins again, as soon as
     each client has contributed since the last time (THROTTLE's rounds)."""
 

@@ -4,7 +4,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from ..config.base import LocatedError, younger
+from ..config.base import LocatedError
 from ..config.catalogue import AnyPart
 from ..config.expressions import up
 from ..recorders.recorder import Recorder
@@ -34,11 +34,11 @@ class Buffered(Protocol):
     timed: ClassVar[tuple[str, ...]] = ("window", "grace")
     size: Scheduled | None = None
     """Contributions with which the buffer is applied."""
-    size_by: Annotated[Any, AnyPart("buffer_sizes")] | None = younger(None)
+    size_by: Annotated[Any, AnyPart("buffer_sizes")] | None = None
     """Rule by which the size changes, from `size` on."""
     window: Annotated[float, Field(gt=0)] | None = None
     """Virtual seconds after which it is applied, where anything is in it."""
-    grace: Annotated[float, Field(ge=0)] | None = younger(None)
+    grace: Annotated[float, Field(ge=0)] | None = None
     """Virtual seconds after the first arrival in the buffer after which it is applied;
     its clients wait for the new version (asynchronous DiLoCo)."""
 

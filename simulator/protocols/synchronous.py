@@ -5,7 +5,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from ..config.base import LocatedError, younger
+from ..config.base import LocatedError
 from ..config.catalogue import AnyPart
 from ..recorders.recorder import Recorder
 from ..streams import Purpose
@@ -35,11 +35,11 @@ class Synchronous(Protocol):
     """Virtual seconds after which a round ends with those who have arrived. It never
     ends an empty round, which then lasts until the first arrival; all that arrive at
     that instant count."""
-    deadline_by: Annotated[Any, AnyPart("deadlines")] | None = younger(None)
+    deadline_by: Annotated[Any, AnyPart("deadlines")] | None = None
     """Rule by which the deadline follows from arrivals, in place of `deadline`."""
     wait_for: Scheduled | None = None
     """Arrivals with which a round ends, where more are asked (over-selection)."""
-    late: Literal["stop", "reject"] | None = younger(None)
+    late: Literal["stop", "reject"] | None = None
     """Treatment of jobs under way at the end of a round. `stop`, usual with
     `clients.selection`: they are stopped at once, and their clients may be asked again
     in the next round. `reject`, usual where everyone is asked: they run to their end,

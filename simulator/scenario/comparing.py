@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import numpy as np
 from pydantic import BeforeValidator, Field, model_validator
 
-from ..config.base import Config, LocatedError, younger
+from ..config.base import Config, LocatedError
 from ..config.text import shown, suggestion
 from .grid import MOST, ZIPPED, Range, short
 from .study import replace
@@ -104,7 +104,7 @@ class Compare(Config):
     """What the tuning of each variant may cost, the same for all."""
     replicates: Annotated[int, Field(ge=1)] = 5
     """Replicates of each trial; their seeds are others than those that judge."""
-    found: dict[str, Choice] | None = younger(None)
+    found: dict[str, Choice] | None = None
     """Choices of all variants; written by `stalesim run`."""
 
     def space(self, variant: str) -> Space:

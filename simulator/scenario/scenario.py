@@ -16,7 +16,7 @@ from pydantic import (
 
 from .. import metrics
 from ..claims import AnyClaim
-from ..config.base import Config, LocatedError, younger
+from ..config.base import Config, LocatedError
 from ..config.catalogue import AnyName, AnyPart, parts
 from ..config.functions import FunctionName
 from ..config.named import NamedPart
@@ -54,7 +54,7 @@ class Problem(Config):
     """Which client has which rows or columns."""
     model: Annotated[Any, AnyPart("models")] = Linear()
     """Model that is learned."""
-    work: FunctionName | None = younger(None)
+    work: FunctionName | None = None
     """A function of your own, `"module:function"`, that makes the clients' gradients in
     any framework, in place of the model's: of weights, client, job and rows it returns
     a message and a mapping that has `loss`."""
@@ -65,14 +65,14 @@ class Problem(Config):
     `squared` is of targets that are numbers, `binary` of several zeros and ones a row.
     `"module:function"` is a function of your own: outputs and targets, rows first, to a
     loss of each row. Classes of frames or tokens count one by one."""
-    loss_unit: Annotated[str, Field(min_length=1, max_length=20)] | None = younger(None)
+    loss_unit: Annotated[str, Field(min_length=1, max_length=20)] | None = None
     """Unit of the loss in tables and figures, such as `mm²`. Likelihoods are in nats;
     other losses have none, unless one is given here."""
     reduction: Literal["mean", "sum"] = "mean"
     """How the losses of a batch combine (VAFL, V-11)."""
     l2: Annotated[float, Field(ge=0)] = 0.0
     """Coefficient a of the regulariser a/2 * |w|^2 of each client's weights (V-12)."""
-    server: ServerModel | None = younger(None)
+    server: ServerModel | None = None
     """A network at the server over what parties send; by default they send logits,
     which are added up (V-13)."""
     transfer: Transfer | None = None
@@ -163,7 +163,7 @@ class Engine(Config):
     the work of independent rows at once, on all cores that no other run takes."""
     precision: Literal["float32", "float64"] = "float32"
     """Type of all numbers of the device."""
-    compute_dtype: Literal["bfloat16"] | None = younger(None)
+    compute_dtype: Literal["bfloat16"] | None = None
     """Shorter type in which networks compute outputs and gradients, also where they are
     measured; weights, optimisers, losses and messages stay in `precision`."""
     chunk: Annotated[int, Field(ge=1)] = 4096
@@ -222,9 +222,9 @@ class Scenario(BaseScenario):
     ] = ()
     """Replicates at which its claims are judged while more are added; written by
     `stalesim run --until-decided`. With none the number of replicates was fixed."""
-    tune: tuning.Tune | None = younger(None)
+    tune: tuning.Tune | None = None
     """A search of the best values of some entries, by `stalesim tune`."""
-    compare: comparing.Compare | None = younger(None)
+    compare: comparing.Compare | None = None
     """Tunes each variant before it is judged, at an equal budget and by other seeds."""
 
     @model_validator(mode="before")

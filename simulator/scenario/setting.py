@@ -16,7 +16,6 @@ from ..config.base import (
     Config,
     LocatedError,
     RecordingPath,
-    younger,
 )
 from ..config.catalogue import AnyPart
 from ..config.parts import tag
@@ -293,7 +292,7 @@ class Job(Config):
     """Number of local steps."""
     samples: Count = 1
     """Samples of all steps together."""
-    flops: Annotated[float, Field(gt=0)] | None = younger(None)
+    flops: Annotated[float, Field(gt=0)] | None = None
     """Floating-point operations of the gradient of one sample, for `compute_per: flop`;
     where there is a problem, they are counted from its model."""
 

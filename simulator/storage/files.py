@@ -234,21 +234,3 @@ def content_md5(path: Path) -> str:
     except (OSError, EOFError, zlib.error):
         return ""
     return found.hexdigest()
-
-
-def missing(name: str, absent: list[str], source: str, extra: str = "") -> DataError:
-    """Returns the error that says which files are missing and where they belong.
-
-    Args:
-        name: Name of the data set, and of its subfolder.
-        absent: Names of the missing files.
-        source: Value of `source` that demands them.
-        extra: A further remark, "" for none.
-    """
-    noun = "is" if len(absent) == 1 else "are"
-    place = "it in" if len(absent) == 1 else "them in"
-    return DataError(
-        f"{', '.join(absent)} of {name} {noun} missing; put {place} "
-        f"{data_folder() / name} (the data folder is chosen by {FOLDER}), or take "
-        f"source: auto instead of {source}{extra}"
-    )

@@ -4,7 +4,7 @@ A set is called by its bare name only where its files are the published ones, by
 byte, as far as checksums are known.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -152,3 +152,29 @@ def sources(paths: Mapping[str, Path]) -> list[Path]:
     """Returns the files `SOURCE` in the folders of some files."""
     found = dict.fromkeys(path.with_name(SOURCE) for path in paths.values())
     return [path for path in found if path.is_file()]
+
+
+def remedy(name: str, published: Published) -> str:
+    """Returns how the files of a set can be got, in a line."""
+    if published.downloads:
+        return f"stalesim data get {name}"
+    return f"{published.by_hand}; then put it into {files.data_folder() / name}"
+
+
+def missing(
+    name: str, published: Published, absent: Sequence[str], remark: str = ""
+) -> DataError:
+    """Returns the error that says which files are missing, and how to get them.
+
+    Args:
+        name: Name of the data set.
+        published: What is known of the set.
+        absent: Names of the missing files.
+        remark: A further remark, "" for none.
+    """
+    more = f" and {len(absent) - 2} more" if len(absent) > 2 else ""
+    return DataError(
+        f"{name} must be in the data folder, {files.data_folder()} (chosen by "
+        f"{files.FOLDER}), got no {', '.join(absent[:2])}{more}; "
+        f"{remedy(name, published)}{remark}"
+    )

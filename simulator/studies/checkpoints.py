@@ -10,9 +10,8 @@ from .entries import content
 from .paths import checkpoint_of
 from .planning import Task
 
-FORMAT = 3
-"""What a state means. In 1, registers were numbered as SimPy's player does; up to 2,
-batches without shuffling were drawn otherwise, and a run would continue with others."""
+FORMAT = 1
+"""What a state means: a number that goes up when a run would continue otherwise."""
 
 
 class TaskCheckpoint:

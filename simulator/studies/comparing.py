@@ -181,9 +181,9 @@ def _begin(config: Scenario, path: Path) -> None:
         folder = StudyFolder(path)
         known = folder.manifest
         mine = config.model_dump(mode="json")["compare"]
-        judged = known.get("runs") and known["scenario"].get("compare", {})
-        others = known and "compare" not in known["scenario"]
-        if others or (judged and {**judged, "found": None} != {**mine, "found": None}):
+        held = known["scenario"].get("compare") if known else mine
+        judged = known.get("runs") and {**(held or {}), "found": None}
+        if not held or (judged and judged != {**mine, "found": None}):
             raise StudyError(
                 f"{path}: must be new, or hold this very comparison, but holds another "
                 f"study; choose another folder by --out"

@@ -77,7 +77,7 @@ def check_files(folder: Path, manifest: dict[str, Any], read: Inputs) -> None:
 
 
 def other_files(manifest: dict[str, Any], read: Inputs, scenario: Any) -> str:
-    """Returns a file that a data set no longer finds, or finds in place of a stand-in.
+    """Returns a file that a data set no longer finds, or finds now and did not then.
 
     Args:
         manifest: Manifest of the study.

@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Float
 from pydantic import Field
 
-from ..config.base import FilePath, younger
+from ..config.base import FilePath
 from ..config.errors import DataError, ScenarioError
 from ..config.parts import Part
 from ..laws.base import AnyLaw, Population, check_cycle
@@ -102,7 +102,7 @@ class Traced(Availability):
     kind: Literal["trace"] = "trace"
     path: FilePath
     """File with the intervals."""
-    period: Annotated[float, Field(gt=0)] | None = younger(None)
+    period: Annotated[float, Field(gt=0)] | None = None
     """Virtual seconds after which the file begins again, as traces of a week do; by
     default a client is gone after its last interval."""
 

@@ -13,7 +13,6 @@ from ..config.base import (
     NumClients,
     Quantity,
     Rule,
-    younger,
 )
 from ..config.catalogue import AnyPart
 from ..laws.base import AnyLaw
@@ -145,13 +144,13 @@ class Selection(Config):
     """Chances of clients: all alike, by `weights`, or one after the other."""
     weights: Quantity = 1
     """`weighted`: chances of the clients, up to a common factor."""
-    arrivals: OpenArrivals | None = younger(None)
+    arrivals: OpenArrivals | None = None
     """Starts of an open system; by default a job starts where another has ended."""
-    prefer: Annotated[Any, AnyPart("preferences")] | None = younger(None)
+    prefer: Annotated[Any, AnyPart("preferences")] | None = None
     """Which of those who are drawn so are taken; by default the first."""
-    in_flight_by: Annotated[Any, AnyPart("concurrency")] | None = younger(None)
+    in_flight_by: Annotated[Any, AnyPart("concurrency")] | None = None
     """Rule by which that number changes, from `in_flight` on; never more."""
-    refill: Count = younger(1)
+    refill: Count = 1
     """Free places, of `in_flight`, with which new jobs are given out, to all of them at
     once; with `in_flight` of them they are rounds. Source: NVIDIA FLARE 2.7,
     `min_hole_to_fill` of its `BuffDeviceManager`."""
@@ -197,18 +196,18 @@ class Behaviour(Config):
     """Unit of a draw of `compute`: a whole job, one of its local steps, one of its
     samples, or a floating-point operation of the gradients of its samples, which are
     counted from the model (`value: 1/5e9` is a rate of 5 Gflop/s)."""
-    compute_draws: Literal["each", "one"] | None = younger(None)
+    compute_draws: Literal["each", "one"] | None = None
     """Draws of a job of several steps or samples. `each`, usual for steps: each has a
     draw of its own, independent of the others, and they are added. `one`, usual for
     samples and the rule for `flop`: a single draw times their number, as if the job had
     a speed of its own."""
-    power: Power | None = younger(None)
+    power: Power | None = None
     """How fast it computes over time; by default always as the law says."""
     upload: Link | None = None
     """Way of messages to the server."""
     download: Link | None = None
     """Way of messages from the server."""
-    restart: AnyLaw | None = younger(None)
+    restart: AnyLaw | None = None
     """Law of the time from the stop of a job by the server to the next read."""
     availability: Annotated[Any, AnyPart("availability")] | None = None
     """Presence of a client, needed to start a job. A started job is finished."""
@@ -220,11 +219,11 @@ class Behaviour(Config):
     """Times at which a client loses its job and is away."""
     loss: Loss | None = None
     """Uploads that do not arrive, or twice."""
-    watts: Rates | None = younger(None)
+    watts: Rates | None = None
     """Joules that a client draws, by the second and by the byte."""
-    prices: Rates | None = younger(None)
+    prices: Rates | None = None
     """What it costs, in any currency, by the second and by the byte."""
-    carbon: Carbon | None = younger(None)
+    carbon: Carbon | None = None
     """Carbon of the electricity that it draws."""
 
     @property
@@ -262,14 +261,14 @@ class Clients(Behaviour):
             Rule("the name or the number of a column, from 0", "length"),
         ]
         | None
-    ) = younger(None)
+    ) = None
     """Column of the data, such as a length, whose mean over the rows that a job has
     drawn multiplies its computing time; with `compute_per: sample` it is their sum.
     Not with `flop`, by which all rows are equally long."""
-    local_steps_by: Annotated[Any, AnyPart("local_steps")] | None = younger(None)
+    local_steps_by: Annotated[Any, AnyPart("local_steps")] | None = None
     """Rule by which the local steps of jobs change; at most as many as the algorithm
     says, or `job.steps` in a world without one."""
-    world: WorldName | None = younger(None)
+    world: WorldName | None = None
     """A world of the theory by its name, which says how long jobs take: see
     docs/methods.md."""
 
@@ -384,7 +383,7 @@ class Server(Config):
     """Bytes per virtual second of the link that all uploads share in equal parts."""
     download_bandwidth: Annotated[float, Field(gt=0)] | None = None
     """The same for downloads."""
-    evaluation: ServerEvaluation | None = younger(None)
+    evaluation: ServerEvaluation | None = None
     """Evaluations that keep the server busy; by default they take no time."""
 
     @property

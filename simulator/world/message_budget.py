@@ -21,9 +21,8 @@ class Quota(NamedTuple):
 
     @property
     def digested(self) -> list[Any]:
-        """Returns what tells it apart; as before there were limits of all together."""
-        further = [self.in_all] * (self.in_all < UNLIMITED)
-        return [*self.each, *further, *["by commit"] * self.by_commit]
+        """Returns what tells it apart."""
+        return [*self.each, self.in_all, self.by_commit]
 
 
 class BudgetExhausted(Exception):  # noqa: N818

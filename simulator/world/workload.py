@@ -42,9 +42,8 @@ class Workload:
 
     @property
     def parts(self) -> dict[str, Any]:
-        """Numbers that a timeline's hash depends on, without those of no effect."""
-        younger = ("overhead_s", "own_steps", "own_samples", "flops")
-        return {k: v for k, v in vars(self).items() if v or k not in younger}
+        """Numbers that a timeline's hash depends on."""
+        return dict(vars(self))
 
     def amount(self, unit: Unit, client: int) -> float:
         """Returns how many units of computing time a job of a client has.

@@ -2,6 +2,7 @@
 
 Every shipped scenario is pinned by up to three of its variants and all their
 timelines, every pair of protocol and algorithm that ships in none by a small run.
+Data that are not to be had everywhere are drawn in the same shape (`DRAWN`).
 
     python -m tests.golden.pins                  # compares what is pinned
     python -m tests.golden.pins compare NAME...  # some of it
@@ -43,6 +44,29 @@ MOST = 3
 """Variants of a file that are run; the timelines of all are pinned."""
 HEAVY = ("adp2sgd/swb_full", "adp2sgd/table1_full")
 """Files that are only played: a commit of theirs takes minutes."""
+TABLE, IMAGES, SERIES = (f"synthetic_{one}" for one in ("table", "images", "series"))
+FRAMES = {"kind": SERIES, "labels": "frame", "frames": 21, "num_samples": 2600}
+DRAWN: dict[str, dict[str, Any]] = {
+    "cifar10": {"kind": IMAGES, "side": 32, "channels": 3, "num_samples": 5000},
+    "credit": {"kind": TABLE, "views": {"payments": 18, "profile": 15}}
+    | {"num_samples": 5000},
+    "fashion_mnist": {"kind": IMAGES, "side": 28, "num_samples": 5000},
+    "mfeat": {"kind": TABLE, "num_classes": 10}
+    | {"views": {"fou": 76, "fac": 216, "kar": 64, "pix": 240, "zer": 47, "mor": 6}},
+    "mimic": {"kind": TABLE, "views": {f"variable{v}": 42 for v in range(17)}},
+    "mimic hourly": {"kind": SERIES, "frames": 48, "features": 34},
+    "modelnet40": {"kind": IMAGES, "views": 12, "num_classes": 40}
+    | {"num_samples": 2500},
+    "nus_wide": {"kind": TABLE, "views": {"image": 80, "tag": 120}},
+    "parkinson": {"kind": TABLE, "views": {"block": 753}, "num_samples": 756},
+    "physionet2012 hourly": {"kind": SERIES, "frames": 48, "features": 81},
+    "speech": {**FRAMES, "features": 260, "num_classes": 64},
+    "spoken_digits": {**FRAMES, "features": 120, "num_classes": 10},
+    "usps": {"kind": IMAGES, "side": 16},
+}
+"""Drawn data in place of each set whose files must be there, and its features."""
+KEPT = ("scale", "split_seed", "test_fraction", "limit", "classes")
+"""Entries of the data that are kept where they are drawn."""
 REGISTERS = ("read_slot", "write_slot")
 """Columns that are not pinned: players may number registers otherwise."""
 LIBRARIES = ("jax", "jaxlib", "numpy", "scipy", "simpy", "equinox", "optax")
@@ -96,10 +120,19 @@ def _short(name: str) -> Iterator[tuple[str, Any, bool]]:
         tree["seed"] = run.seed
         learns = "problem" in tree and name not in HEAVY
         if "problem" in tree:
+            tree["problem"]["data"] = drawn(tree["problem"]["data"])
             tree["evaluate"]["every"] = {"commits": EVERY}
             tree["claims"] = []
         made = type(run.scenario).model_validate(tree)
         yield run.variant, made, learns and index % step == 0
+
+
+def drawn(data: dict[str, Any]) -> dict[str, Any]:
+    """Returns the entry of data that are here everywhere, in place of others."""
+    kind = " ".join([data["kind"]] + ["hourly"] * (data.get("features") == "hourly"))
+    if kind not in DRAWN:
+        return data
+    return {key: data[key] for key in KEPT if key in data} | DRAWN[kind]
 
 
 def _run(scenario: Any, *, learns: bool) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from stalesim.simulator.learning.transfer import TransferProblem
 from stalesim.simulator.learning.vertical import VerticalProblem, added
 from stalesim.simulator.models.cifar_net import layers
 from stalesim.simulator.models.cnn.network import CnnNetwork
-from stalesim.simulator.models.convolution import convolve
+from stalesim.simulator.models.convolution import convolve, pool
 from stalesim.simulator.models.deep_cnn.network import DeepCnnNetwork
 from stalesim.simulator.models.deep_cnn.part import DeepCnn
 from stalesim.simulator.models.dense.network import DenseNetwork
@@ -27,7 +27,6 @@ from stalesim.simulator.models.lstm.part import Lstm
 from stalesim.simulator.models.lstm.party import PartyLstm
 from stalesim.simulator.models.mlp.network import MlpNetwork
 from stalesim.simulator.models.party import PartyNetwork
-from stalesim.simulator.models.pooling import pool
 from stalesim.simulator.models.server.network import ServerNetwork
 from stalesim.simulator.models.server.part import ServerModel
 from stalesim.simulator.models.transformer.network import TransformerNetwork

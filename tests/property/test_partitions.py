@@ -12,7 +12,7 @@ from stalesim.simulator.learning.sampler import Sampler, Sampling
 from stalesim.simulator.partitions.column import ByColumn
 from stalesim.simulator.partitions.dirichlet import Dirichlet
 from stalesim.simulator.partitions.dirichlet_clients import DirichletClients
-from stalesim.simulator.partitions.iid import Iid
+from stalesim.simulator.partitions.even import Iid
 from stalesim.simulator.partitions.labels import Labels
 from stalesim.simulator.partitions.natural import Natural
 from stalesim.simulator.partitions.sizes import Sizes

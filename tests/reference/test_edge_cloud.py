@@ -177,14 +177,6 @@ def test_table_2s_stages_fall_faster_where_the_divisor_is_clamped() -> None:
         assert ratio == pytest.approx(expected, rel=1e-3)
 
 
-def test_new_options_leave_the_identity_of_older_runs() -> None:
-    assert "rate" not in Audp(epsilon=1.0).model_dump(mode="json")
-    assert "stage_rule" not in Mapa(epsilon=1.0).model_dump(mode="json")
-    told = Audp(epsilon=1.0, rate="equation_11").model_dump(mode="json")
-    assert told["rate"] == "equation_11"
-    assert Mapa(epsilon=1.0, stage_rule="bound").model_dump()["stage_rule"] == "bound"
-
-
 def test_a_rate_and_a_step_size_exclude_each_other() -> None:
     with pytest.raises(ValueError, match="rate must be left out with step_size"):
         Audp(epsilon=1.0, rate="equation_11", step_size=0.1)

@@ -18,8 +18,7 @@ from typer.testing import CliRunner, Result
 
 from stalesim.simulator.cli import commands, datasets, downloads
 from stalesim.simulator.config.errors import UserError
-from stalesim.simulator.data import idx
-from stalesim.simulator.data.mnist import part as mnist
+from stalesim.simulator.data import idx, mnist
 from stalesim.simulator.storage.published import SOURCE, Published, PublishedFile
 
 
@@ -123,7 +122,7 @@ def offer(root: Path, monkeypatch: pytest.MonkeyPatch) -> Offer:
     monkeypatch.setattr("pooch.core.time.sleep", lambda seconds: None)
 
     def publish(*servers: str, algorithm: str = "md5") -> Published:
-        record = mnist.PUBLISHED._replace(
+        record = idx.MNIST._replace(
             files=tuple(
                 PublishedFile(
                     name,
@@ -299,7 +298,7 @@ def test_without_pooch(
     ("name", "says"),
     [
         ("minst", "got 'minst'; did you mean 'mnist'?"),
-        ("mimic", "the data are credentialed: apply at physionet.org"),
+        ("mimic", "(vafl/physionet_lstm asks the same of open data): apply at phys"),
         ("speech", "a licence is sold at catalog.ldc.upenn.edu"),
         ("credit", "archive.ics.uci.edu/dataset/350"),
     ],

@@ -176,7 +176,7 @@ def test_data_are_listed_without_the_parts_of_other_kinds() -> None:
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     )
     modules = set(done.stdout.splitlines()[-1].split())
-    assert "stalesim.simulator.data.mnist.part" in modules
+    assert "stalesim.simulator.data.mnist" in modules
     others = {"stalesim.simulator.laws", "stalesim.simulator.protocols", "simpy"}
     assert not others & modules
 

@@ -13,7 +13,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from ...config.base import Config, LocatedError, younger
+from ...config.base import Config, LocatedError
 from ...config.errors import ScenarioError
 from ...config.parts import tag
 from ...metrics import Metric, Models
@@ -98,10 +98,10 @@ class _Merging(Decentralised):
     Learning Works (2021), section 3; Ormándi, Hegedűs and Jelasity (2013), RW; the
     caches of gossipy's `CacheNeighNode`, which merges with one of them when it sends.
     """
-    optimizer: Optimizer | None = younger(None)
+    optimizer: Optimizer | None = None
     """Each worker's own optimiser, of noisy gradients where there is noise; its moments
     are not averaged. By default plain SGD. Weight decay is `problem.l2`."""
-    augmentation: Augmentation | None = younger(None)
+    augmentation: Augmentation | None = None
     """Random changes of the images of a batch."""
 
     def check(self, problem: Any, protocol: Any) -> None:

@@ -11,7 +11,7 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 from pydantic import Field, model_validator
 
-from ...config.base import LocatedError, younger
+from ...config.base import LocatedError
 from ...config.errors import ScenarioError
 from ...privacy.releases import SAMPLE, Guarantee, Pure
 from ..part import (
@@ -212,7 +212,7 @@ class Audp(_Private):
 
     kind: Literal["audp"] = "audp"
     made_by: ClassVar[str] = "stalesim.simulator.algorithms.edge_cloud.kernel:build"
-    rate: Literal["equation_10", "equation_11"] = younger("equation_10")
+    rate: Literal["equation_10", "equation_11"] = "equation_10"
     """Step size: that of Theorem 2 and Table II, or the one of equation 11, which has
     (tau_max + 1)^2 + 1 for tau_max + 1 and by which the bound loses its log T, as
     Remark 2 needs it (M-21)."""
@@ -243,7 +243,7 @@ class Mapa(_Private):
     """Reduction ratio of the sensitivity."""
     gap: Positive = 50.0
     """f(x_1) - f(x*) in the length of a stage, eq. 15 (M-04)."""
-    stage_rule: Literal["theta", "bound"] = younger("theta")
+    stage_rule: Literal["theta", "bound"] = "theta"
     """Sensitivity after a stage (M-07): theta times that before, as in line 15 of the
     algorithm, or by Table II 2 / b times the root of the squared norm that the bound of
     Theorem 4 leaves, 2 Delta_b / (P (tau_max + 1)). They differ where P is clamped."""

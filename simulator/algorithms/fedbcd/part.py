@@ -4,7 +4,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
-from ...config.base import LocatedError, younger
+from ...config.base import LocatedError
 from ...privacy.encryption import Encryption
 from ..optimizers.part import Optimizer, programs
 from ..part import FLOAT_BYTES, Algorithm, Message, ProblemShape
@@ -39,7 +39,7 @@ class BlockDescent(Algorithm):
     transfers: ClassVar[bool] = True
     encryption: Encryption | None = None
     """Cost of encrypting the exchange, which changes no number of the model."""
-    optimizer: Optimizer | None = younger(None)
+    optimizer: Optimizer | None = None
     """Each party's own optimiser of its local steps, whose state is kept. By default
     plain SGD."""
 

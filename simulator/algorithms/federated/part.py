@@ -6,13 +6,12 @@ changes how much a contribution counts stands here; when or whether it counts is
 protocol's.
 """
 
-from collections.abc import Callable
 from functools import cached_property
 from typing import Any, Literal, TypeVar
 
-from pydantic import model_serializer, model_validator
+from pydantic import model_validator
 
-from ...config.base import LocatedError, without, younger
+from ...config.base import LocatedError
 from ...privacy.secure_aggregation import SecureAggregation
 from ..optimizers.part import ServerOptimizer, with_steps
 from ..part import StepSize
@@ -39,8 +38,6 @@ from .weights import AnyWeight, ConstantWeight
 
 NOISE = ("law", "multiplier", "budget", "secure")
 """Options of a mechanism that are those of the server's noise."""
-YOUNGER = ("local_optimizer", "weighting", "divisor", "staleness_threshold", "speeds")
-"""Options that finished studies do not have."""
 Some = TypeVar("Some", bound=StagePart)
 
 
@@ -59,10 +56,10 @@ class Mechanism(NoiseOptions):
     """C, l2 norm."""
     clip: Literal["sample", "contribution"] = "sample"
     """Object of the clipping: each sample's gradient, or all that a client sends."""
-    at: Literal["client", "server"] = younger("client")
+    at: Literal["client", "server"] = "client"
     """Who adds noise: each client to what it sends, or the server, of scale
     `multiplier` times C, to the sum of a commit of clipped contributions."""
-    secure: SecureAggregation | None = younger(None)
+    secure: SecureAggregation | None = None
     """Cost of secure aggregation, with noise of the server; by default none."""
 
     @model_validator(mode="after")
@@ -90,15 +87,6 @@ class Federated(LocalOptions, Chained):
 
     mechanism: Mechanism | None = None
     """Clipping and noise of what clients send; by default none."""
-
-    @model_serializer(mode="wrap")
-    def _as_before(self, dump: Callable[[Any], dict[str, Any]]) -> dict[str, Any]:
-        fields = type(self).model_fields
-        usual = {name: fields[name].default for name in YOUNGER if name in fields}
-        tree = without(dump(self), **usual, local_epochs=None)
-        if self.local_epochs is not None:
-            tree.pop("local_steps", None)
-        return tree
 
     def of_client(self, proximal: float | None = None) -> tuple[StagePart, ...]:
         """Returns the stages of a client: its work, and what it sends."""

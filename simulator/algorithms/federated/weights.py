@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple
 
 from pydantic import Field
 
-from ...config.base import Quantity, younger
+from ...config.base import Quantity
 from ...config.catalogue import AnyPart
 from ...config.errors import ScenarioError
 from ...config.expressions import per_client
@@ -159,7 +159,7 @@ class InverseWeight(StalenessWeight):
 
     kind: Literal["inverse"] = "inverse"
     at_most_one: ClassVar[bool] = True
-    concurrency: Annotated[int, Field(ge=1)] = younger(1)
+    concurrency: Annotated[int, Field(ge=1)] = 1
     """c."""
 
     @staticmethod

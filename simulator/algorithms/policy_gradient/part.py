@@ -6,7 +6,7 @@ import numpy as np
 from jaxtyping import Int
 from pydantic import Field, model_validator
 
-from ...config.base import LocatedError, younger
+from ...config.base import LocatedError
 from ...learning.sampler import Sampler
 from ..optimizers.part import Optimizer
 from ..part import Algorithm, Batch, Message, ProblemShape
@@ -72,7 +72,7 @@ class PolicyGradient(Algorithm):
     is that over G - 1 for a group of G, as in `torch.std` in verl."""
     optimizer: Optimizer | None = None
     """Optimiser of the trainer; by default the gradient is the direction."""
-    supervised_steps: Annotated[int, Field(ge=0)] = younger(0)
+    supervised_steps: Annotated[int, Field(ge=0)] = 0
     """Steps on right classes or answers before version 0, as in fine-tuning before
     reinforcement: Adam at 0.003 on the mean log-likelihood of 64 training rows each.
     They are the same for all policies of a seed, and take no virtual time."""

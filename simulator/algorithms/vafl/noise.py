@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float, Int, Key
 
-from ...models.blockwise import BLOCK
+from ...models.flat_network import BLOCK
 from ...models.party import embedded, hidden_shapes
 from ...privacy.noise import (
     Words,

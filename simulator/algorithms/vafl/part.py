@@ -4,7 +4,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from ...config.base import Config, LocatedError, Rule, younger
+from ...config.base import Config, LocatedError, Rule
 from ...metrics import Metric, Models
 from ...privacy.releases import Calibrated
 from ..optimizers.part import Optimizer, programs
@@ -65,7 +65,7 @@ class Perturbation(Config):
 
     std: Annotated[float, Field(ge=0)] | None = None
     """Standard deviation of the noise."""
-    hidden: HiddenNoise | None = younger(None)
+    hidden: HiddenNoise | None = None
     """Noise inside the layers before the last."""
     mu: Positive | None = None
     """Level of Gaussian differential privacy that the noise is calculated for."""
@@ -112,7 +112,7 @@ class Vafl(Algorithm):
     """V-08: a query is answered at the server model before its update, or after."""
     perturbation: Perturbation | None = None
     """Noise on the embeddings that are uploaded."""
-    optimizer: Optimizer | None = younger(None)
+    optimizer: Optimizer | None = None
     """Each party's own optimiser, and the server's of its model; their states are kept.
     By default plain SGD."""
 

@@ -91,8 +91,8 @@ class Leaf(Data, ABC):
             raise DataError(
                 f"{kind} must lie in {files.data_folder() / kind} as {TRAIN}/*.json "
                 f"and {TEST}/*.json (the data folder is chosen by {files.FOLDER}), "
-                f"got {_number(paths, TRAIN)} and {_number(paths, TEST)} files; no "
-                "stand-in: see stalesim data list"
+                f"got {_number(paths, TRAIN)} and {_number(paths, TEST)} files; see "
+                "stalesim data list"
             )
         train, test = self.halves(paths)
         num_users = len({*train.users})

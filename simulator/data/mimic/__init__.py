@@ -1,1 +1,1 @@
-"""MIMIC-III: `part`, `record`, `features` of a stay, `hourly`, and two stand-ins."""
+"""MIMIC-III: `part` (options and files), `features` (statistics), `hourly`."""

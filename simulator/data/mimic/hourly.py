@@ -3,7 +3,6 @@
 import numpy as np
 from jaxtyping import Bool, Float32, Float64
 
-from ..physionet2012.hourly import filled, measured
 from .features import VARIABLES
 
 HOURS = 48
@@ -57,3 +56,28 @@ def sequences(
     masks: Bool[np.ndarray, "N 48 17"] = measured(x)
     both = np.concatenate([filled(x, usual), masks], axis=2, dtype=np.float32)
     return both.reshape(len(x), -1)
+
+
+def filled(
+    means: Float32[np.ndarray, "N T V"], typical: Float64[np.ndarray, " V"]
+) -> Float32[np.ndarray, "N T V"]:
+    """Returns hourly means without gaps.
+
+    An hour without a measurement has the value of the last hour that had one, and
+    before the first one the typical value.
+
+    Args:
+        means: Hourly means, NaN where there are none.
+        typical: Value of each variable that nothing is known of.
+    """
+    found = means.copy()
+    found[:, 0] = np.where(np.isnan(found[:, 0]), typical, found[:, 0])
+    for hour in range(1, found.shape[1]):
+        now = found[:, hour]
+        found[:, hour] = np.where(np.isnan(now), found[:, hour - 1], now)
+    return found
+
+
+def measured(means: Float32[np.ndarray, "N T V"]) -> Bool[np.ndarray, "N T V"]:
+    """Returns the masks: whether a variable was measured in an hour."""
+    return ~np.isnan(means)

@@ -8,18 +8,14 @@ from typing import ClassVar, Literal
 import numpy as np
 from jaxtyping import Float64, Int
 
-from ...config.base import younger
 from ...config.errors import DataError
 from ...storage import files, table
-from ...storage.published import Published
+from ...storage.published import Published, PublishedFile, missing
 from ..base import Dataset
 from ..classes import Samples
 from ..parts import Data, Scale
 from ..split import finished
 from . import features, hourly
-from .hourly_standin import hourly_standin
-from .record import PUBLISHED
-from .standin import mimic_standin
 
 TRAIN = ("train/listfile.csv", "train_listfile.csv", "val_listfile.csv")
 TEST = ("test/listfile.csv", "test_listfile.csv")
@@ -33,21 +29,32 @@ HEAD = 64
 """Bytes that hold a list's header."""
 HALVES = ("train", "test")
 HOURS = 48.0
+PUBLISHED = Published(
+    origin="physionet.org/content/mimiciii (Johnson et al., 2016), by the scripts of "
+    "Harutyunyan et al. (2019)",
+    licence="PhysioNet Credentialed Health Data License 1.5.0: not to be shared",
+    files=(
+        PublishedFile("in-hospital-mortality/train/listfile.csv"),
+        PublishedFile("in-hospital-mortality/test/listfile.csv"),
+    ),
+    by_hand="the data are credentialed (vafl/physionet_lstm asks the same of open "
+    "data): apply at physionet.org/content/mimiciii (a course and a signed agreement), "
+    "then make the folder in-hospital-mortality by the scripts of "
+    "github.com/YerevaNN/mimic3-benchmarks",
+)
 
 
 class Mimic(Data):
-    """MIMIC-III, death in hospital after the first 48 hours, else its stand-in.
+    """MIMIC-III, death in hospital after the first 48 hours.
 
-    Of the statistics, columns 42 v to 42 v + 41 are those of variable v, of 17, in
-    both. The hours have the 17 variables as views.
+    Of the statistics, columns 42 v to 42 v + 41 are those of variable v, of 17. The
+    hours have the 17 variables as views.
     """
 
     kind: Literal["mimic"] = "mimic"
     published: ClassVar[Published | None] = PUBLISHED
-    source: Literal["auto", "csv", "standin"] = "auto"
-    """Files that are read, by their form; `auto` takes what is there."""
     scale: Scale = "standard"
-    features: Literal["statistics", "hourly"] = younger("statistics")
+    features: Literal["statistics", "hourly"] = "statistics"
     """`statistics`: 714 statistics of 17 variables; `hourly`: 48 hours of 34 features,
     hour after hour."""
 
@@ -68,16 +75,11 @@ class Mimic(Data):
         Source: Johnson et al., MIMIC-III (2016); Harutyunyan et al., Multitask learning
             and benchmarking with clinical time series data (2019).
         """
-        root = self._root()
+        root = find()
+        if root is None or _absent(root):
+            absent = _absent(root) if root else (TRAIN[0], TEST[0])
+            raise missing("mimic", PUBLISHED, [f"{ROOT}/{name}" for name in absent])
         hours = self.features == "hourly"
-        if root is None and self.source != "csv":
-            return hourly_standin(self) if hours else mimic_standin(self)
-        absent = [] if root is None else _absent(root)
-        if root is None or absent:
-            names = [f"{ROOT}/{name}" for name in absent or (TRAIN[0], TEST[0])]
-            raise files.missing(
-                "mimic", names, "csv", "; the public benchmark's scripts make them"
-            )
         # Both lists first: they are short, and a mistake in them is found at once.
         classes = _classes(root, TRAIN), _classes(root, TEST)
         read = hourly.means if hours else features.statistics
@@ -107,7 +109,7 @@ class Mimic(Data):
 
     def located_files(self) -> list[Path]:
         """Returns the lists of stays, and the stays that they name and that exist."""
-        root = self._root()
+        root = find()
         if root is None:
             return []
         found = []
@@ -115,13 +117,6 @@ class Mimic(Data):
             found += [root / name for name in names]
             found += [root / half / stay for stay in _classes(root, names)]
         return [path for path in found if path.is_file()]
-
-    def _root(self) -> Path | None:
-        """Returns the folder that is read, None for the stand-in."""
-        root = None if self.source == "standin" else find()
-        if self.source == "auto" and root is not None and _absent(root):
-            return None
-        return root
 
 
 def find() -> Path | None:

@@ -1,1 +1,1 @@
-"""ModelNet40 in 12 views: `part`, `renderings`, `solids`, `standin`, `record`."""
+"""ModelNet40 in 12 views: `part` (options and files), `renderings` (their format)."""

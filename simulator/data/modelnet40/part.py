@@ -3,34 +3,39 @@
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
-from ...config.base import LocatedError
-from ...storage import files
 from ...storage.cache import cached_of
-from ...storage.published import Published
+from ...storage.published import Published, PublishedFile, missing
 from ..base import Dataset
 from ..parts import Data, Scale
 from ..split import finished
-from .record import PUBLISHED
 from .renderings import (
     HALVES,
     ROOT,
+    VIEWS,
     classes,
     find,
     objects,
     read_all,
 )
-from .standin import (
-    SIDE,
-    columns,
-    modelnet40_standin,
-    of_views,
+
+PUBLISHED = Published(
+    origin="modelnet.cs.princeton.edu (Wu et al., 2015), rendered from 12 sides by "
+    "Su et al. (2018)",
+    licence="for research, as the authors of its models allow",
+    files=(  # of 148,000, the first
+        PublishedFile(
+            "modelnet40_images_new_12x/airplane/train/airplane_0001.obj.shaded_v001.png"
+        ),
+    ),
+    by_hand="download modelnet40_images_new_12x, which the authors of MVCNN publish "
+    "(supermoe.cs.umass.edu/shape_recog), and unpack it in the data folder",
 )
 
 
 class ModelNet40(Data):
-    """ModelNet40, 9,843 and 2,468 objects in 12 views, else its stand-in.
+    """ModelNet40, 9,843 and 2,468 objects in 12 views.
 
     The views are the images, `view1` to `view12`, one after the other in a row. The
     partition `views` gives whole images to parties.
@@ -39,21 +44,9 @@ class ModelNet40(Data):
     kind: Literal["modelnet40"] = "modelnet40"
     published: ClassVar[Published | None] = PUBLISHED
     scale: Scale = "unit"
-    source: Literal["auto", "png", "standin"] = "auto"
-    """Files that are read, by their form; `auto` takes what is there."""
-    side: Annotated[int, Field(ge=4, le=224)] = SIDE
+    side: Annotated[int, Field(ge=4, le=224)] = 32
     """Height and width to which images are reduced, pixels; those of the files have
-    224, those of the stand-in 32."""
-
-    @model_validator(mode="after")
-    def _divides(self) -> "ModelNet40":
-        if self.source == "standin" and SIDE % self.side:
-            raise LocatedError(
-                f"side must divide the stand-in's {SIDE} pixels, got {self.side}; take "
-                "16",
-                ("side",),
-            )
-        return self
+    224."""
 
     def make(self) -> Dataset:
         """Returns objects of 40 classes, 12 grey images each, pixels 0 to 255.
@@ -62,19 +55,16 @@ class ModelNet40(Data):
         modelnet40_images_new_12x. Classes are numbered in the order of their names.
 
         Raises:
-            DataError: Files are demanded and missing, or damaged.
-            ScenarioError: The limit is too high, or the stand-in has no such images.
+            DataError: Files are missing or damaged.
+            ScenarioError: The limit is too high.
 
         Source: Wu et al., 3D ShapeNets (2015); Su, Maji, Kalogerakis and
             Learned-Miller, Multi-view convolutional neural networks (2015).
         """
-        root = None if self.source == "standin" else find()
-        if root is None and self.source == "png":
-            names = [f"{ROOT}/CLASS/{half}" for half in HALVES]
-            raise files.missing("modelnet40", names, "png", f"; {PUBLISHED.by_hand}")
+        root = find()
         if root is None:
-            return modelnet40_standin(self, self.side)
-
+            absent = [f"{ROOT}/CLASS/{half}" for half in HALVES]
+            raise missing("modelnet40", PUBLISHED, absent)
         arrays = cached_of(
             f"modelnet40-{self.side}-1",
             self.located_files(),
@@ -93,7 +83,7 @@ class ModelNet40(Data):
 
     def located_files(self) -> list[Path]:
         """Returns the files that are read, every image."""
-        root = None if self.source == "standin" else find()
+        root = find()
         if root is None:
             return []
         return [
@@ -103,3 +93,18 @@ class ModelNet40(Data):
             for views in objects(folder / half)
             for path in views
         ]
+
+
+def columns(side: int) -> tuple[str, ...]:
+    """Returns the names of the pixels, view by view, row by row."""
+    return tuple(
+        f"view{view}_row{row}_column{column}"
+        for view in range(1, VIEWS + 1)
+        for row in range(side)
+        for column in range(side)
+    )
+
+
+def of_views(side: int) -> tuple[str, ...]:
+    """Returns the view of each pixel."""
+    return tuple(f"view{1 + pixel // side**2}" for pixel in range(VIEWS * side**2))

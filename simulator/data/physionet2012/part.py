@@ -8,24 +8,15 @@ import numpy as np
 from jaxtyping import Float32, Float64
 
 from ...storage import files
+from ...storage.archive import members
 from ...storage.cache import Arrays, cached_of
-from ...storage.packed import members
-from ...storage.published import Published
+from ...storage.published import Published, PublishedFile
 from ..base import Dataset
 from ..file_set import FileSet, by_role
+from ..mimic.hourly import filled, measured
 from ..parts import Data, Scale
 from ..split import finished
-from . import hourly as hours
-from . import standin
-from . import statistics as summary
-from .record import (
-    ALL,
-    OUTCOMES_A,
-    OUTCOMES_B,
-    PUBLISHED,
-    SET_A,
-    SET_B,
-)
+from . import features
 from .stays import (
     HOURS,
     STAY,
@@ -35,6 +26,9 @@ from .stays import (
     parse_stays,
 )
 
+SET_A, SET_B = "set-a.tar.gz", "set-b.tar.gz"
+OUTCOMES_A, OUTCOMES_B = "Outcomes-a.txt", "Outcomes-b.txt"
+ALL = "set-a-set-b-outcomes.tar.gz"
 NAME = re.compile(
     r"^(?:(set-[ab])\.(?:tar\.gz|tgz|tar|zip)|(Outcomes-[ab]\.txt)"
     r"|(set-a-set-b-outcomes)\.(?:tar\.gz|tgz|tar|zip))$"
@@ -48,6 +42,41 @@ ONCE = ("age", "gender", "height", *(f"icu_type_{kind}" for kind in range(1, ICU
 """What does not change during a stay."""
 STATIC = "static"
 """View of what does not change."""
+PAGE = "https://physionet.org/files/challenge-2012/1.0.0/"
+
+
+def _file(name: str, size: int, sha256: str) -> PublishedFile:
+    return PublishedFile(name, f"sha256:{sha256}", size, urls=(PAGE + name,))
+
+
+PUBLISHED = Published(
+    origin="physionet.org/content/challenge-2012/1.0.0 (Silva et al., 2012)",
+    licence="ODC-By 1.0",
+    files=(
+        _file(
+            SET_A,
+            6_632_372,
+            "8cb250f179cd0952b4b9ebcf8954b63d70383131670fac1cfee13deaa13ca920",
+        ),
+        _file(
+            SET_B,
+            6_652_690,
+            "b1637a2a423a8e76f8f087896cfc5fdf28f88519e1f4e874fbda69b2a64dac30",
+        ),
+        _file(
+            OUTCOMES_A,
+            79_219,
+            "2613ea60ccda29f87571a7d6b09ad130858a8ccd66325bd073365925026883c2",
+        ),
+        _file(
+            OUTCOMES_B,
+            79_149,
+            "1305f29734da374a809483229a99f33a9230aa8d4fa74b1a2d6ad788136423d5",
+        ),
+        # The same files in one archive, whose lists of outcomes have these checksums.
+        PublishedFile(ALL, "md5:85b1b2ac5757995435a42f8b9d2fd44d", 12_421_289),
+    ),
+)
 
 
 def identify(path: Path) -> str:
@@ -61,24 +90,23 @@ def identify(path: Path) -> str:
 
 FILES = FileSet(
     "physionet2012",
-    {"official": (SET_A, SET_B, OUTCOMES_A, OUTCOMES_B), "archive": (ALL,)},
+    (SET_A, SET_B, OUTCOMES_A, OUTCOMES_B),
     find=lambda: by_role(FOLDERS, NAME, identify),
-    remark=lambda _: "; stalesim data get physionet2012 downloads them",
     published=PUBLISHED,
 )
+WHOLE = FILES._replace(roles=(ALL,))
+"""The same files in one archive, which is read where some of the four are missing."""
 
 
 class PhysioNet2012(Data):
-    """PhysioNet 2012, death in hospital after 48 hours, else its stand-in.
+    """PhysioNet 2012, death in hospital after 48 hours.
 
-    The views are the 37 variables, in
-    the order of the challenge's page, and `static`, which comes last.
+    The views are the 37 variables, in the order of the challenge's page, and `static`,
+    which comes last.
     """
 
     kind: Literal["physionet2012"] = "physionet2012"
     published: ClassVar[Published | None] = PUBLISHED
-    source: Literal["auto", "official", "archive", "standin"] = "auto"
-    """Files that are read, by their form; `auto` takes what is there."""
     scale: Scale = "standard"
     features: Literal["statistics", "hourly"] = "statistics"
     """`statistics`: 1,554 statistics of 37 variables and 7 columns of what does not
@@ -108,15 +136,14 @@ class PhysioNet2012(Data):
         Source: Silva, Moody, Scott, Celi and Mark, Predicting in-hospital mortality of
             ICU patients: the PhysioNet/Computing in Cardiology Challenge 2012.
         """
-        chosen = FILES.complete(self.source)
-        name = FILES.called(chosen) if chosen.form else "physionet2012-standin"
-        train, test = _stays(chosen.paths) if chosen.form else standin.stays()
+        paths = _files().complete()
+        train, test = _stays(paths)
         y = train.died.astype(np.int32), test.died.astype(np.int32)
         build = _statistics if self.features == "statistics" else _hourly
         x_train, x_test, columns, views = build(train, test)
         return finished(
             self,
-            name,
+            FILES.called(paths),
             (x_train, y[0]),
             (x_test, y[1]),
             num_classes=2,
@@ -126,8 +153,14 @@ class PhysioNet2012(Data):
         )
 
     def located_files(self) -> list[Path]:
-        """Returns the files that are read."""
-        return FILES.paths(self.source)
+        """Returns the files that are there."""
+        return _files().paths()
+
+
+def _files() -> FileSet:
+    """Returns the four files, or the archive if that alone is complete."""
+    whole = len(FILES.found()) < len(FILES.roles) and WHOLE.found()
+    return WHOLE if whole else FILES
 
 
 Made = tuple[np.ndarray, np.ndarray, tuple[str, ...], tuple[str, ...]]
@@ -179,32 +212,32 @@ def _parse(paths: dict[str, Path]) -> Arrays:
 def _statistics(train: Stays, test: Stays) -> Made:
     """Returns the table of statistics of each stay."""
     once = _once(train, test)
-    x = [summary.statistics(train), summary.statistics(test)]
+    x = [features.statistics(train), features.statistics(test)]
     typical = _means(x[0])
     table = [
         np.concatenate([np.where(np.isnan(of), typical, of), static], axis=1)
         for of, static in zip(x, once, strict=True)
     ]
-    width = len(summary.COLUMNS) // len(VARIABLES)
+    width = len(features.COLUMNS) // len(VARIABLES)
     views = [name.lower() for name in VARIABLES for _ in range(width)]
-    columns = (*summary.COLUMNS, *ONCE)
+    columns = (*features.COLUMNS, *ONCE)
     return table[0], table[1], columns, (*views, *[STATIC] * len(ONCE))
 
 
 def _hourly(train: Stays, test: Stays) -> Made:
     """Returns the hours of each stay, one after the other."""
-    means = [hours.hourly(train), hours.hourly(test)]
+    means = [features.hourly(train), features.hourly(test)]
     typical = _means(means[0].reshape(-1, len(VARIABLES)))
     table = []
     for of, static in zip(means, _once(train, test), strict=True):
         constant = np.broadcast_to(static[:, None], (*of.shape[:2], static.shape[1]))
-        parts = (hours.filled(of, typical), hours.measured(of), constant)
+        parts = (filled(of, typical), measured(of), constant)
         table.append(
             np.concatenate(parts, axis=2, dtype=np.float32).reshape(len(of), -1)
         )
     variables = [name.lower() for name in VARIABLES]
-    features = (*variables, *(f"{name}_measured" for name in variables), *ONCE)
-    columns = tuple(f"{name}_hour_{h}" for h in range(HOURS) for name in features)
+    names = (*variables, *(f"{name}_measured" for name in variables), *ONCE)
+    columns = tuple(f"{name}_hour_{h}" for h in range(HOURS) for name in names)
     views = (*variables, *variables, *[STATIC] * len(ONCE)) * HOURS
     return table[0], table[1], columns, views
 

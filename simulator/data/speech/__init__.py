@@ -1,1 +1,1 @@
-"""Speech: `part` (options and files), `utterances`, `record`, `standin`."""
+"""Speech: `part` (options and files), `utterances`."""

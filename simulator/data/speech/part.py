@@ -1,4 +1,4 @@
-"""SWB300, or other speech, from an npz file of frames, or its stand-in."""
+"""SWB300, or other speech, from an npz file of frames."""
 
 import re
 from pathlib import Path
@@ -11,12 +11,10 @@ from pydantic import Field, model_validator
 from ...config.base import LocatedError
 from ...config.errors import DataError
 from ...storage import archive, files, table
-from ...storage.published import Published
+from ...storage.published import Published, PublishedFile
 from ..base import Dataset
 from ..file_set import FileSet, by_role
 from ..parts import Data, Scale
-from .record import PUBLISHED
-from .standin import speech_standin
 from .utterances import WIDTH, Utterances, dataset
 
 FILE = "speech.npz"
@@ -24,6 +22,13 @@ ARRAYS = ("features", "targets", "lengths")
 FOLDERS = ("speech", "swb300")
 """Plain names of folders in which a file may have any name, and of files anywhere."""
 NAME = re.compile("speech|swb", re.IGNORECASE)
+PUBLISHED = Published(
+    origin="Switchboard-1 Release 2 (LDC97S62), 300 hours of speech",
+    licence="LDC user agreement: bought, not to be shared",
+    files=(PublishedFile(FILE),),
+    by_hand="a licence is sold at catalog.ldc.upenn.edu/LDC97S62; make the features of "
+    "frames by a toolkit and save them as `data: {kind: speech}` reads them",
+)
 
 
 def identify(path: Path) -> str:
@@ -34,12 +39,15 @@ def identify(path: Path) -> str:
 
 
 FILES = FileSet(
-    "speech", {"npz": (FILE,)}, find=lambda: by_role(FOLDERS, NAME, identify)
+    "speech",
+    (FILE,),
+    find=lambda: by_role(FOLDERS, NAME, identify),
+    published=PUBLISHED,
 )
 
 
 class Speech(Data):
-    """SWB300, frames of speech with their states, else its stand-in.
+    """SWB300, frames of speech with their states.
 
     A row is a piece of an utterance: the 260 features of each of its frames, one frame
     after the other, and a class for every frame. A split keeps utterances whole.
@@ -47,8 +55,6 @@ class Speech(Data):
 
     kind: Literal["speech"] = "speech"
     published: ClassVar[Published | None] = PUBLISHED
-    source: Literal["auto", "npz", "standin"] = "auto"
-    """Files that are read, by their form; `auto` takes what is there."""
     scale: Scale = "standard"
     """Scale by the statistics of a feature in all frames."""
     frames: Annotated[int, Field(ge=1, le=10_000)] = 21
@@ -65,7 +71,7 @@ class Speech(Data):
         return self
 
     def make(self) -> Dataset:
-        """Returns pieces of utterances with a state for every frame, or the stand-in.
+        """Returns pieces of utterances with a state for every frame.
 
         The file is `speech.npz` or `swb300.npz` in the data folder, or any npz file in
         a folder of such a name. It holds these arrays, of all utterances laid end to
@@ -83,16 +89,12 @@ class Speech(Data):
         rest at an utterance's end is dropped: of n frames, n mod `frames`.
 
         Raises:
-            DataError: The file is demanded and missing, damaged, or holds something
-                else.
+            DataError: The file is missing, damaged, or holds something else.
             ScenarioError: The limit or the test fraction is too high.
 
         Source: A(DP)²SGD, section 5 (SWB300); speech in docs/decisions.md.
         """
-        form, found = FILES.complete(self.source)
-        if not form:
-            return speech_standin(self, self.frames)
-        (path,) = found.values()
+        path = FILES.complete()[FILE]
         arrays = _arrays(path)
         train = _utterances(path, arrays, "", self.frames)
         test = None
@@ -110,8 +112,8 @@ class Speech(Data):
         return dataset(self, self.frames, path.stem, train, test, num_states)
 
     def located_files(self) -> list[Path]:
-        """Returns the file that is read, if one is."""
-        return FILES.paths(self.source)
+        """Returns the file, if it is there."""
+        return FILES.paths()
 
 
 def _arrays(path: Path) -> archive.Arrays:

@@ -10,17 +10,16 @@ from pydantic import Field, model_validator
 from ...config.base import LocatedError
 from ...config.errors import DataError
 from ...storage.cache import Arrays, cached_of
-from ...storage.published import Published
+from ...storage.published import Published, PublishedFile
 from .. import names
 from ..base import Dataset
 from ..file_set import FileSet, by_role
 from ..parts import Data, Scale
 from ..speech.utterances import Utterances, dataset, deltas
-from . import standin
-from .record import ARCHIVE, PUBLISHED
 from .recordings import parse
 from .spectrum import BANDS
 
+ARCHIVE = "recordings.zip"
 NAME = re.compile(
     r"^(?:recordings|free-spoken-digit-dataset[\w.-]*)\.(?:zip|tar\.gz|tgz|tar)$"
 )
@@ -35,6 +34,16 @@ FEATURES = (
 NUM_CLASSES = 10
 NUM_TEST = 5
 """Recordings 0 to 4 of each digit and speaker are for testing."""
+PUBLISHED = Published(
+    origin="github.com/Jakobovski/free-spoken-digit-dataset, version 1.0.10",
+    licence="CC BY-SA 4.0",
+    files=(
+        # The folder of that version, zipped; of GitHub's own archive none is published.
+        PublishedFile(ARCHIVE, "md5:99845cdc7b463021c013bbd014d991d8", 16_317_530),
+    ),
+    by_hand="download the zip of version 1.0.10 from "
+    "github.com/Jakobovski/free-spoken-digit-dataset; no checksum of it is published",
+)
 
 
 def identify(path: Path) -> str:
@@ -44,15 +53,14 @@ def identify(path: Path) -> str:
 
 FILES = FileSet(
     "spoken_digits",
-    {"archive": (ARCHIVE,)},
+    (ARCHIVE,),
     find=lambda: by_role(FOLDERS, NAME, identify),
-    remark=lambda _: f"; {PUBLISHED.by_hand}",
     published=PUBLISHED,
 )
 
 
 class SpokenDigits(Data):
-    """Free Spoken Digit Dataset, frames of 3,000 recordings, else its stand-in.
+    """Free Spoken Digit Dataset, frames of 3,000 recordings.
 
     A row is a piece of a recording: the 120 features of each of its frames, one frame
     after the other, and the digit as the class of every frame, as the model `lstm`
@@ -61,8 +69,6 @@ class SpokenDigits(Data):
 
     kind: Literal["spoken_digits"] = "spoken_digits"
     published: ClassVar[Published | None] = PUBLISHED
-    source: Literal["auto", "archive", "standin"] = "auto"
-    """Files that are read, by their form; `auto` takes what is there."""
     scale: Scale = "standard"
     """Scale by the statistics of a feature in all frames."""
     frames: Annotated[int, Field(ge=1, le=10_000)] = 21
@@ -93,16 +99,14 @@ class SpokenDigits(Data):
         Features take about 3 s and are cached (20 MB).
 
         Raises:
-            DataError: The file is demanded and missing, or damaged.
+            DataError: The file is missing or damaged.
             ScenarioError: The limit or the number of frames is too high.
 
         Source: Jackson et al., Free Spoken Digit Dataset; the features: speech in
             docs/decisions.md.
         """
-        chosen = FILES.complete(self.source)
-        if not chosen.form:
-            return _cut(self, "spoken_digits-standin", standin.generate())
-        path = chosen.paths[ARCHIVE]
+        paths = FILES.complete()
+        path = paths[ARCHIVE]
         arrays = cached_of("spoken-digits-2", [path], lambda: parse(path))
         for_test = arrays["indices"] < NUM_TEST
         if for_test.all() or not for_test.any():
@@ -110,11 +114,11 @@ class SpokenDigits(Data):
                 f"{path} must hold recordings of the indices 0 to {NUM_TEST - 1} and "
                 "higher ones, got only one of both; download it again"
             )
-        return _cut(self, FILES.called(chosen), arrays)
+        return _cut(self, FILES.called(paths), arrays)
 
     def located_files(self) -> list[Path]:
-        """Returns the file that is read, if one is."""
-        return FILES.paths(self.source)
+        """Returns the file, if it is there."""
+        return FILES.paths()
 
 
 def _cut(config: SpokenDigits, name: str, arrays: Arrays) -> Dataset:

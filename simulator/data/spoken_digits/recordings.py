@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 
 from ...config.errors import DataError
+from ...storage.archive import members
 from ...storage.cache import Arrays
-from ...storage.packed import members
 from .spectrum import RATE_HZ, log_mel
 
 NAME = re.compile(r"(?:^|/)(\d)_([a-zA-Z]+)_(\d+)\.wav$")

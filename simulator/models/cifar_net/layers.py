@@ -28,8 +28,7 @@ from jax import lax
 from jaxtyping import Array, Float
 
 from ...config.errors import ScenarioError
-from ..convolution import Form
-from ..pooling import pool
+from ..convolution import Form, pool
 
 EPSILON = 1e-5
 """Number that is added to variances, as in PyTorch."""

@@ -10,9 +10,9 @@ from jax import lax
 from jaxtyping import Array, Bool, Float, Key
 
 from ...data.images import image_shape
-from ..blockwise import in_blocks
 from ..convolution import Form
 from ..flat import drawn, split
+from ..flat_network import in_blocks
 from . import layers
 from .counter import Parameter, Tally
 from .listing import ARCHITECTURES, Name, tally

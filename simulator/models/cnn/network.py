@@ -9,10 +9,9 @@ import jax
 from jaxtyping import Array, Float, Key
 
 from ...data.images import image_shape
-from ..convolution import convolve
+from ..convolution import Pooling, convolve, pool
 from ..flat import drawn, split
 from ..flat_network import FlatNetwork
-from ..pooling import Pooling, pool
 from ..shapes import Shapes
 from .part import Cnn, shapes, sizes
 

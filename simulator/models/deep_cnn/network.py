@@ -8,10 +8,9 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Key
 
 from ...data.images import image_shape
-from ..convolution import convolve
+from ..convolution import convolve, pool
 from ..flat import drawn, glorot
 from ..flat_network import FlatNetwork
-from ..pooling import pool
 from ..shapes import Shapes
 from .part import PER_POOL, DeepCnn, Image
 

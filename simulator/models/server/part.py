@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_serializer, model_validator
 
-from ...config.base import Config, younger
+from ...config.base import Config
 from ...config.functions import FunctionName, UserFunction
 from ...config.named import function_at
 from ...data.base import Field as Input
@@ -16,7 +16,7 @@ from ..shapes import Shapes, size
 Count = Annotated[int, Field(ge=1)]
 OURS = "stalesim.simulator.models.server.network:ServerNetwork"
 """Network of layers; imported when it is made, since it needs JAX."""
-OWN = "stalesim.simulator.models.server.own:own_network"
+OWN = "stalesim.simulator.models.server.network:own_network"
 """Network of a user's own."""
 
 
@@ -40,7 +40,7 @@ class ServerModel(Config):
     lays all vectors end to end."""
     hidden: tuple[Count, ...] = ()
     """Units of each hidden layer; without any, one layer gives the logits."""
-    build: FunctionName | None = younger(None)
+    build: FunctionName | None = None
     """A JAX model of your own in place of `combine` and `hidden`: `"module:function"`,
     as in `problem.model.build`. Its rows are what the parties send of a sample,
     `[parties, width]`, or of several views `[parties, views, width]`."""

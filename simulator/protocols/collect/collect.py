@@ -5,7 +5,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from ...config.base import Config, LocatedError, Quantity, younger
+from ...config.base import Config, LocatedError, Quantity
 from ...config.expressions import per_client
 from ...recorders.recorder import Recorder
 from ...world.clients import Clients, Server
@@ -76,11 +76,11 @@ class Collect(GatheringRounds):
     seconds: Annotated[float, Field(gt=0)] | None = None
     """Virtual seconds after which a round ends, where anything has arrived; else it
     ends with all that arrive at the instant of the first arrival."""
-    allotment: Allotment | None = younger(None)
+    allotment: Allotment | None = None
     """Jobs of a round, all of which end it, allotted for each round."""
     repeats: bool = True
     """Whether a client that has contributed starts another job of the round."""
-    staleness_bound: Annotated[int, Field(ge=0)] | Literal["none"] = younger(0)
+    staleness_bound: Annotated[int, Field(ge=0)] | Literal["none"] = 0
     """Largest staleness of a contribution that counts, in commits (inclusive); `none`
     for any. Only with `count`."""
     late: Literal["reject", "stop"] = "reject"
@@ -92,7 +92,7 @@ class Collect(GatheringRounds):
     allotted: Quantity | None = None
     """Virtual seconds from the read of a job after which it is stopped; it then counts
     as a trial of `quota`."""
-    filter: Literal["read", "start"] = younger("read")
+    filter: Literal["read", "start"] = "read"
     """What must lie in a round for a contribution to count: the read of its model or,
     as in asynchronous mini-batching, the start of its computing, which is later where
     the model takes time to arrive; such a contribution is stale."""

@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 from pydantic import Field, model_validator
 
-from ...config.base import LocatedError, younger
+from ...config.base import LocatedError
 from ...laws.base import AnyLaw
 from ...recorders.recorder import Recorder
 from ...world.clients import Clients, Server
@@ -48,10 +48,10 @@ class Hierarchy(GatheringRounds):
     """Law of virtual seconds from an edge to the cloud."""
     download: AnyLaw | None = None
     """Law of virtual seconds from the cloud to an edge."""
-    edge: Literal["synchronous", "asynchronous"] = younger("synchronous")
+    edge: Literal["synchronous", "asynchronous"] = "synchronous"
     """Whether an edge waits for all of its clients, or merges each one's model as it
     comes, which then is a round of it; for edges that are right above clients."""
-    within: "Hierarchy | None" = younger(None)
+    within: "Hierarchy | None" = None
     """The hierarchy of which each edge is the cloud; none where clients are under it. A
     round of the edge is then one model that it makes of those of its own edges."""
 

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import AfterValidator, Field, model_validator
 
-from ...config.base import Config, LocatedError, Quantity, younger
+from ...config.base import Config, LocatedError, Quantity
 from ...config.errors import ScenarioError
 from ...config.expressions import per_client
 from ...laws import Constant
@@ -82,7 +82,7 @@ class Generation(Config):
     default slots never wait."""
     failures: SlotFailures | None = None
     """Failures of slots."""
-    retry_length: Literal["kept", "redrawn"] = younger("kept")
+    retry_length: Literal["kept", "redrawn"] = "kept"
     """Length of a sample that is made again after an abort, a failure or a drop: its
     own, or a new one by the law of `tokens`. With new ones long samples are stopped
     until they come out short, so that trained lengths are biased."""
@@ -184,7 +184,7 @@ class WeightUpdates(Config):
     """Batches from one update to the next."""
     seconds: AnyLaw = Constant(value=0)
     """Virtual seconds of loading, during which nothing is generated."""
-    recompute: Annotated[float, Field(ge=0)] = younger(0.0)
+    recompute: Annotated[float, Field(ge=0)] = 0.0
     """With `retract`: time to compute a token of a sample again, in times of generating
     one."""
 

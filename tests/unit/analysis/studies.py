@@ -7,11 +7,18 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from stalesim.simulator.config.catalogue import parts
 from stalesim.simulator.protocols import Asynchronous, Centralised
 from stalesim.simulator.trace import COLUMNS
 
 REPLICATES = 5
 SPEEDS = {"async": 0.08, "async private": 0.05, "sync": 0.005, "central": 0.1}
+
+
+def usual(claim: dict[str, Any], **entries: Any) -> dict[str, Any]:
+    """Returns a claim with those of some entries that its kind has."""
+    kind = next(kind for kind in parts("claims") if kind.named in claim)
+    return {k: v for k, v in entries.items() if k in kind.model_fields} | claim
 
 
 def run_of(number: int, label: str, replicate: int, **more: Any) -> dict[str, Any]:
@@ -26,7 +33,7 @@ def run_of(number: int, label: str, replicate: int, **more: Any) -> dict[str, An
         "protocol": protocol.kind,
         "facts": protocol.described(3),
         "stop": "time",
-        "dataset": "digits-standin",
+        "dataset": "digits-part",
         "commits": 250,
         "elapsed_s": 0.5,
     } | more

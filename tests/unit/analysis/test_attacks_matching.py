@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from stalesim.analysis.attacks import matching, quality, relaxation
-from stalesim.simulator.data.mnist.part import parse
+from stalesim.simulator.data.mnist import parse
 from stalesim.simulator.models.cnn.network import CnnNetwork
 
 MODEL = CnnNetwork(28, 28)

@@ -9,14 +9,14 @@ import pytest
 
 from stalesim.analysis import claims, escapes
 from stalesim.analysis.frames import Study
-from tests.unit.analysis.studies import Curves, Decays, Grid, arrives
+from tests.unit.analysis.studies import Curves, Decays, Grid, arrives, usual
 
 LOST = "diverged"
 
 
 def _judge(study: Study, **claim: Any) -> pd.Series:
     study.manifest["scenario"]["claims"] = [
-        {"metric": "test_accuracy", "says": "x"} | claim
+        usual(claim, metric="test_accuracy", says="x")
     ]
     (row,) = [row for _, row in claims.evaluate(study).iterrows()]
     return row

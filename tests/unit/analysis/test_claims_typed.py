@@ -13,12 +13,13 @@ from tests.unit.analysis.studies import (
     evaluations_of,
     manifest_of,
     run_of,
+    usual,
 )
 
 
 def _judge(study: Study, **claim: Any) -> pd.Series:
     study.manifest["scenario"]["claims"] = [
-        {"metric": "test_accuracy", "says": "x"} | claim
+        usual(claim, metric="test_accuracy", says="x")
     ]
     (row,) = [row for _, row in claims.evaluate(study).iterrows()]
     return row
@@ -170,9 +171,3 @@ def test_monotone_over_words_is_in_the_order_of_the_sweep() -> None:
     for key in ("x", "protocol"):  # what a run says of itself is a column, too
         found = _judge(Swept(values, key), monotone="a", over=key)
         assert found["verdict"] == "holds"
-
-
-def test_a_claim_of_an_older_study() -> None:
-    found = _judge(Swept(UP), rises="a", over="x")
-    assert found["verdict"] == "holds"
-    assert found["claim"] == "a: test_accuracy rises with x"

@@ -72,7 +72,7 @@ def test_convergence_draws_means_on_bands_beside_a_legend() -> None:
     assert shown == list(SPEEDS)
     assert axes.get_xlabel() == "Virtual time (s)"
     assert axes.get_ylabel() == "Test accuracy"
-    assert "digits-standin" in figure.get_suptitle()
+    assert "digits-part" in figure.get_suptitle()
     _outside(figure)
 
 

@@ -66,7 +66,7 @@ def test_what_a_law_a_link_and_a_server_take_is_told() -> None:
     assert "constant(value=2) per arrival; 9 bytes per virtual s" in told["resources"]
     assert told["queues"].startswith("one at the server")
     assert told["entry and exit"] == "clients.groups.b.join: 4"
-    sentences = world.assumptions(run["scenario"], ["mnist5k"])
+    sentences = world.assumptions(run["scenario"])
     assert not [s for s in sentences if "always there" in s or "size" in s]
 
 
@@ -75,11 +75,11 @@ def test_assumptions_follow_from_what_is_left_out() -> None:
         "stop": {"time": 1},
         "clients": {"compute": {"law": "expon"}, "join": 0},
     }
-    sentences = " ".join(world.assumptions(scenario, ["x-standin"]))
-    for words in ("always there", "The size of a message", "docs/standins.md"):
+    sentences = " ".join(world.assumptions(scenario))
+    for words in ("always there", "The size of a message"):
         assert words in sentences
     scenario["clients"]["loss"] = {"chance": 0.1, "timeout": 1}
-    assert "always there" not in " ".join(world.assumptions(scenario, []))
+    assert "always there" not in " ".join(world.assumptions(scenario))
 
 
 def test_encryption_is_told_where_it_takes_time() -> None:

@@ -231,29 +231,18 @@ def test_markdown_shows_words_as_they_are() -> None:
     }
 
 
-def test_a_stand_in_is_named() -> None:
+def test_scales_of_data_are_told() -> None:
     study = Fake()
     for run in study.manifest["runs"]:
         run["dataset"] = "digits"
     assert not any(note.startswith("data:") for note in summary.notes(study))
     for run in study.manifest["runs"]:
-        run |= {"dataset": "cifar10-standin", "scaling": "unit: 0 to 255 become 0 to 1"}
+        run |= {"dataset": "usps", "scaling": "unit: 0 to 255 become 0 to 1"}
     (note,) = [note for note in summary.notes(study) if note.startswith("data:")]
-    assert note == (
-        "data: cifar10-standin; scale unit: 0 to 255 become 0 to 1; not the published "
-        "set (docs/standins.md; stalesim data get cifar10)"
-    )
+    assert note == "data: usps; scale unit: 0 to 255 become 0 to 1"
 
 
-@pytest.mark.parametrize(
-    ("name", "real"),
-    [
-        ("mnist5k (3, 8)", "mnist"),
-        ("mimic-hourly-standin", "mimic"),
-        ("fashion_mnist-standin (even_odd)", "fashion_mnist"),
-    ],
-)
-def test_a_stand_in_says_how_to_get_the_real_set(name: str, real: str) -> None:
-    (line,) = summary.words_on_data([(name, None)])
-    assert line.endswith(f"stalesim data get {real})")
+def test_a_part_of_mnist_says_how_to_get_all() -> None:
+    (line,) = summary.words_on_data([("mnist5k (3, 8)", None)])
+    assert line.endswith("5,000 of MNIST's images (all: stalesim data get mnist)")
     assert not summary.words_on_data([("usps (zip)", None), (None, None)])

@@ -188,7 +188,7 @@ def test_files(name: str, tmp_path: Path) -> None:
 def test_the_first_line_of_every_table_names_the_data(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    study: Any = Fake(("async", "sync"))  # of digits-standin
+    study: Any = Fake(("async", "sync"))  # of digits-part
     study.folder = tmp_path
     monkeypatch.setattr(trace, "load", lambda folder: study)
     for shows in (
@@ -197,13 +197,13 @@ def test_the_first_line_of_every_table_names_the_data(
         lambda: results.check([tmp_path]),
     ):
         shows()
-        assert capsys.readouterr().out.strip().startswith("fake on digits-standin")
+        assert capsys.readouterr().out.strip().startswith("fake on digits-part")
     for name in ("t.md", "t.tex", "t.csv"):
         tabulating.write(study, [], tmp_path / name, latex=False)
-    assert (tmp_path / "t.md").read_text().startswith("fake on digits-standin. Final")
-    assert r"\caption{fake on digits-standin. Final" in (tmp_path / "t.tex").read_text()
+    assert (tmp_path / "t.md").read_text().startswith("fake on digits-part. Final")
+    assert r"\caption{fake on digits-part. Final" in (tmp_path / "t.tex").read_text()
     assert r"\label{tab:fake}" in (tmp_path / "t.tex").read_text()
-    assert {*pd.read_csv(tmp_path / "t.csv")["data"]} == {"digits-standin"}
+    assert {*pd.read_csv(tmp_path / "t.csv")["data"]} == {"digits-part"}
 
 
 def test_what_cannot_be_written(tmp_path: Path) -> None:

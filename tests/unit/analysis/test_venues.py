@@ -57,7 +57,7 @@ def test_captions_say_what_is_drawn_and_of_what(tmp_path: Path) -> None:
         lines = path.with_suffix(".txt").read_text().splitlines()
         assert lines[0][0].isupper()
         said = dict(line.split(": ", 1) for line in lines[lines.index("") + 1 :])
-        assert said["data"] == "digits-standin"
+        assert said["data"] == "digits-part"
         assert said["study"] == "fake (20 runs)"
         assert said["replicates"].startswith("5,")
         assert said["simulated by"] == "stalesim 9.9, jax 1.2"

@@ -8,7 +8,7 @@ from stalesim.simulator.config.errors import DataError
 from stalesim.simulator.data import digits
 from stalesim.simulator.data.breast_cancer import BreastCancer
 from stalesim.simulator.data.digits import Digits
-from stalesim.simulator.data.mnist.part import Mnist
+from stalesim.simulator.data.mnist import Mnist
 
 
 def test_digits() -> None:

@@ -1,7 +1,6 @@
-"""CIFAR-10's binary batches."""
+"""CIFAR-10's archive of binary batches."""
 
 import gzip
-import shutil
 import tarfile
 from pathlib import Path
 from typing import Any
@@ -10,19 +9,19 @@ import numpy as np
 import pytest
 
 from stalesim.simulator.config.errors import DataError
-from stalesim.simulator.data.cifar10.part import TEST, TRAIN, Cifar10
-from stalesim.simulator.data.cifar10.record import ARCHIVE
+from stalesim.simulator.data.cifar10 import ARCHIVE, TEST, TRAIN, Cifar10
 from stalesim.simulator.data.cifar_files import PIXELS
 
 RECORD = 1 + PIXELS
-BINARY = Cifar10(source="binary", scale="raw")
+RAW = Cifar10(scale="raw")
+NAMES = (*TRAIN, TEST)
 
 
 @pytest.fixture
-def batches(root: Path) -> Path:
-    folder = root / "cifar-10-batches-bin"
+def batches(tmp_path: Path) -> Path:
+    folder = tmp_path / "cifar-10-batches-bin"
     folder.mkdir()
-    for batch, name in enumerate((*TRAIN, TEST)):
+    for batch, name in enumerate(NAMES):
         records = np.full((4, RECORD), batch, np.uint8)
         records[:, 0] = np.arange(4) + batch % 5
         records[:, 1025] = 200
@@ -30,9 +29,20 @@ def batches(root: Path) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("source", ["binary", "auto"])
-def test_reads(batches: Path, source: str) -> None:
-    data = Cifar10(source=source, scale="raw").make()
+def pack(
+    folder: Path, batches: Path, mode: str = "gz", names: tuple[str, ...] = NAMES
+) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    with tarfile.open(folder / ARCHIVE, f"w:{mode}") as archive:
+        for name in names:
+            archive.add(batches / name, f"cifar-10-batches-bin/{name}")
+    return folder / ARCHIVE
+
+
+@pytest.mark.parametrize("mode", ["gz", ""])
+def test_reads(root: Path, batches: Path, mode: str) -> None:
+    path = pack(root, batches, mode)
+    data = RAW.make()
     assert (data.name, data.num_classes) == ("cifar10 (other copy)", 10)
     assert (data.x_train.shape, data.x_test.shape) == ((20, 3072), (4, 3072))
     assert data.columns[0] == "red_0_0"
@@ -43,80 +53,57 @@ def test_reads(batches: Path, source: str) -> None:
     first = data.x_train[:, 0].astype(int)
     np.testing.assert_array_equal(np.bincount(first), 4)
     assert set(data.y_train[first == 2]) == {2, 3, 4, 5}
+    assert Cifar10().located_files() == [path]
 
 
-def test_found_at_any_depth(batches: Path, root: Path) -> None:
-    (root / "sets" / "pictures").mkdir(parents=True)
-    batches.rename(root / "sets" / "pictures" / "unpacked")
-    assert BINARY.make().name == "cifar10 (other copy)"
+def test_found_at_any_depth(root: Path, batches: Path) -> None:
+    pack(root / "sets" / "pictures" / "of all", batches)
+    assert RAW.make().name == "cifar10 (other copy)"
 
 
-def test_missing_batch(batches: Path, root: Path) -> None:
-    (batches / TRAIN[2]).unlink()
+def test_missing(root: Path) -> None:
     with pytest.raises(DataError) as error:
-        BINARY.make()
-    message = str(error.value)
-    assert message.startswith(
-        f"{TRAIN[2]} of cifar10 is missing; put it in {root / 'cifar10'}"
+        RAW.make()
+    assert str(error.value) == (
+        f"cifar10 must be in the data folder, {root} (chosen by STALESIM_DATA), got no "
+        f"{ARCHIVE}; stalesim data get cifar10"
     )
-    assert Cifar10().make().name == "cifar10-standin"
 
 
-def pack(batches: Path, mode: str, names: tuple[str, ...] = (*TRAIN, TEST)) -> Path:
-    path = batches.parent / ARCHIVE
-    with tarfile.open(path, f"w:{mode}") as archive:
-        for name in names:
-            archive.add(batches / name, f"cifar-10-batches-bin/{name}")
-    return path
-
-
-@pytest.mark.parametrize("mode", ["gz", ""])
-def test_reads_the_archive_as_what_is_in_it(batches: Path, mode: str) -> None:
-    unpacked = BINARY.make()
-    pack(batches, mode)
-    shutil.rmtree(batches)
-    for source in ("archive", "auto"):
-        data = Cifar10(source=source, scale="raw").make()
-        assert data.name == "cifar10 (other copy)"
-        for one, other in zip(data[1:5], unpacked[1:5], strict=True):
-            np.testing.assert_array_equal(one, other)
-    assert Cifar10().located_files() == [batches.parent / ARCHIVE]
-
-
-def test_damaged_archives(batches: Path) -> None:
-    path = pack(batches, "gz")
+def test_damaged_archives(root: Path, batches: Path) -> None:
+    path = pack(root, batches)
     whole = path.read_bytes()
-    source = Cifar10(source="archive")
     path.write_bytes(whole[:-20])
     with pytest.raises(DataError, match="must be a whole gzip file"):
-        source.make()
+        RAW.make()
     path.write_bytes(gzip.decompress(whole)[:20_000])
     with pytest.raises(DataError, match="whole zip or tar archive, got: unexpected"):
-        source.make()
+        RAW.make()
     path.write_bytes(b"no archive at all" * 100)
     with pytest.raises(DataError, match="whole zip or tar archive, got: "):
-        source.make()
-    pack(batches, "gz", TRAIN)
+        RAW.make()
+    pack(root, batches, names=TRAIN)
     with pytest.raises(DataError, match=r"must hold test_batch\.bin, got 5 other"):
-        source.make()
+        RAW.make()
 
 
-def test_truncated_batch(batches: Path) -> None:
-    path = batches / TEST
-    path.write_bytes(path.read_bytes()[:-1])
-    with pytest.raises(DataError, match="records of 3073 bytes, got 12291 bytes"):
-        BINARY.make()
-
-
-def test_label_out_of_range(batches: Path) -> None:
-    path = batches / TEST
-    path.write_bytes(b"\x0a" + path.read_bytes()[1:])
-    with pytest.raises(DataError, match="labels from 0 to 9, got 10"):
-        Cifar10().make()
-
-
-@pytest.mark.parametrize("source", ["binary", "auto"])
-def test_says_which_files_it_reads(
-    batches: Path, check_files: Any, source: str
+@pytest.mark.parametrize(
+    ("first", "end", "says"),
+    [
+        (b"", -1, "records of 3073 bytes, got 12291 bytes"),
+        (b"\x0a", None, "labels from 0 to 9, got 10"),
+    ],
+)
+def test_damaged_batch(
+    root: Path, batches: Path, first: bytes, end: int | None, says: str
 ) -> None:
-    check_files(Cifar10(source=source))  # pyright: ignore
+    path = batches / TEST
+    path.write_bytes(first + path.read_bytes()[len(first) : end])
+    pack(root, batches)
+    with pytest.raises(DataError, match=says):
+        RAW.make()
+
+
+def test_says_which_files_it_reads(root: Path, batches: Path, check_files: Any) -> None:
+    pack(root, batches)
+    check_files(Cifar10())

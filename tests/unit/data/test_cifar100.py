@@ -1,57 +1,54 @@
-"""CIFAR-100's binary files and their archive."""
+"""CIFAR-100's archive of binary files."""
 
+import io
 import tarfile
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
 from stalesim.simulator.config.errors import DataError
-from stalesim.simulator.data.cifar100 import ARCHIVE, PARTS, RECORD, Cifar100
+from stalesim.simulator.data.cifar100 import ARCHIVE, PARTS, Cifar100
+from stalesim.simulator.data.cifar_files import PIXELS
 from stalesim.simulator.partitions.natural import Natural
 
-
-@pytest.fixture
-def binary(root: Path) -> Path:
-    """200 rows for training, 100 for testing; coarse class of fine f: f mod 20."""
-    folder = root / "cifar-100-binary"
-    folder.mkdir()
-    for name, num in zip(PARTS, (200, 100), strict=True):
-        records = np.full((num, RECORD), 9, np.uint8)
-        fine = np.arange(num) % 100
-        records[:, 0], records[:, 1], records[:, 2 + 1024] = fine % 20, fine, fine
-        (folder / name).write_bytes(records.tobytes())
-    return folder
+RECORD = 2 + PIXELS
 
 
-def packed(binary: Path) -> None:
-    with tarfile.open(binary.parent / ARCHIVE, "w:gz") as archive:
-        archive.add(binary, binary.name)
-    for path in binary.iterdir():
-        path.unlink()
+def write(root: Path, **changed: bytes) -> Path:
+    """Packs 200 rows to train with, 100 to test; coarse class of fine f: f mod 20."""
+    with tarfile.open(root / ARCHIVE, "w:gz") as archive:
+        for name, num in zip(PARTS, (200, 100), strict=True):
+            records = np.full((num, RECORD), 9, np.uint8)
+            fine = np.arange(num) % 100
+            records[:, 0], records[:, 1], records[:, 2 + 1024] = fine % 20, fine, fine
+            content = changed.get(name.removesuffix(".bin"), records.tobytes())
+            info = tarfile.TarInfo(f"cifar-100-binary/{name}")
+            info.size = len(content)
+            archive.addfile(info, io.BytesIO(content))
+    return root / ARCHIVE
 
 
-@pytest.mark.parametrize("form", ["binary", "archive"])
-def test_reads(binary: Path, form: Any) -> None:
-    if form == "archive":
-        packed(binary)
+def test_reads(root: Path) -> None:
+    path = write(root)
     data = Cifar100(scale="raw").make()
     assert (data.name, data.num_classes) == ("cifar100 (other copy)", 100)
     assert (data.x_train.shape, data.x_test.shape) == ((200, 3072), (100, 3072))
     assert data.columns[1024] == "green_0_0"
     np.testing.assert_array_equal(data.x_train[:, 1024], data.y_train)
     np.testing.assert_array_equal(data.y_test, np.arange(100))
-    assert len(Cifar100(source=form).located_files()) == (2 if form == "binary" else 1)
+    assert Cifar100().located_files() == [path]
 
 
-def test_coarse(binary: Path) -> None:
+def test_coarse(root: Path) -> None:
+    write(root)
     data = Cifar100(labels="coarse", scale="raw").make()
     assert (data.name, data.num_classes) == ("cifar100 (other copy) (coarse)", 20)
     np.testing.assert_array_equal(data.x_train[:, 1024] % 20, data.y_train)
 
 
-def test_coarse_classes_are_clients(binary: Path) -> None:
+def test_coarse_classes_are_clients(root: Path) -> None:
+    write(root)
     data = Cifar100().make()
     for rows in Natural(clients=20).make(data, 0):
         assert rows.size == 10
@@ -66,14 +63,14 @@ def test_coarse_classes_are_clients(binary: Path) -> None:
         (bytes([1, 100, *[0] * 3072]), "labels from 0 to 99, got 100"),
     ],
 )
-def test_damaged(binary: Path, content: bytes, says: str) -> None:
-    (binary / PARTS[1]).write_bytes(content)
+def test_damaged(root: Path, content: bytes, says: str) -> None:
+    write(root, test=content)
     with pytest.raises(DataError, match=says):
         Cifar100().make()
 
 
-def test_parts_elsewhere_are_strangers(binary: Path, root: Path) -> None:
-    """Many sets have a `train.bin`."""
-    binary.rename(root / "tokens")
-    with pytest.raises(DataError, match="stalesim data get cifar100"):
+def test_missing() -> None:
+    with pytest.raises(
+        DataError, match=r"got no cifar-100-.*; stalesim data get cifar1"
+    ):
         Cifar100().make()

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from stalesim.simulator.config.errors import ScenarioError
 from stalesim.simulator.data.breast_cancer import BreastCancer
 from stalesim.simulator.data.digits import Digits
-from stalesim.simulator.data.mnist.part import Mnist
+from stalesim.simulator.data.mnist import Mnist
 from stalesim.simulator.data.parts import Data
 from stalesim.simulator.data.split import finished
 from stalesim.simulator.data.user_npz import Npz

@@ -1,19 +1,14 @@
-"""Default of credit card clients: csv files, one-hot codes, the stand-in."""
+"""Default of credit card clients: csv files, one-hot codes."""
 
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import roc_auc_score
-from threadpoolctl import threadpool_limits
 
 from stalesim.simulator.config.errors import DataError
 from stalesim.simulator.data.base import Dataset
-from stalesim.simulator.data.credit import standin
-from stalesim.simulator.data.credit.part import PAYMENTS, Credit
-from stalesim.simulator.partitions.vertical import Vertical
+from stalesim.simulator.data.credit import PAYMENTS, Credit
 
 BLANKS, DOTS = "default payment next month", "default.payment.next.month"
 NAMES = ["ID", "LIMIT_BAL", "SEX", "EDUCATION", "MARRIAGE", "AGE", *PAYMENTS]
@@ -68,8 +63,7 @@ def check(data: Dataset, name: str) -> None:
 )
 def test_reads_csv(root: Path, label: str, upper: bool, place: str) -> None:
     write_csv(root / place, label, upper)
-    for source in ("csv", "auto"):
-        check(Credit(source=source, scale="raw").make(), "credit (other copy)")
+    check(Credit(scale="raw").make(), "credit (other copy)")
 
 
 def test_standardised_by_training_rows(root: Path) -> None:
@@ -80,11 +74,11 @@ def test_standardised_by_training_rows(root: Path) -> None:
 
 
 def test_missing(root: Path) -> None:
-    with pytest.raises(DataError, match=r"^UCI_Credit_Card.csv of credit is missing"):
-        Credit(source="csv").make()
-    assert Credit().make().name == "credit-standin"
     (root / "other.csv").write_text("ID,LIMIT_BAL\n1,2\n")
-    assert Credit().make().name == "credit-standin"
+    with pytest.raises(
+        DataError, match=r"^credit must be .* no UCI_Credit_Card.csv; do"
+    ):
+        Credit().make()
 
 
 @pytest.mark.parametrize(
@@ -104,51 +98,12 @@ def test_damaged_csv(root: Path, old: str, new: str, says: str) -> None:
     text = path.read_text()
     assert old in text
     path.write_text(text.replace(old, new, 1))
-    for source in ("csv", "auto"):
-        with pytest.raises(DataError, match=says) as error:
-            Credit(source=source).make()
-        assert str(path) in str(error.value)
-        assert "\n" not in str(error.value)
-
-
-def test_standin() -> None:
-    data = Credit(source="standin", scale="raw").make()
-    assert (data.name, data.num_classes) == ("credit-standin", 2)
-    assert (data.x_train.shape, data.x_test.shape) == ((24_000, 33), (6_000, 33))
-    y = np.concatenate([data.y_train, data.y_test])
-    assert y.mean() == pytest.approx(0.22, abs=1e-4)
-    for start, end in ((20, 22), (22, 29), (29, 33)):
-        np.testing.assert_array_equal(data.x_train[:, start:end].sum(axis=1), 1)
-    assert data.columns[16:23] == (
-        *("payment_16", "payment_17", "limit", "age"),
-        *("sex_0", "sex_1", "education_0"),
-    )
-    first, again = standin.generate(), standin.generate()
-    np.testing.assert_array_equal(first[0], again[0])
-    np.testing.assert_array_equal(first[1], again[1])
-    parties = Vertical(groups={"b": ("18-32",), "a": ("0-17",)})
-    assert [part.size for part in parties.make(data)] == [15, 18]
-
-
-@pytest.mark.parametrize(
-    ("columns", "level"),
-    [
-        (slice(0, 33), 0.837),
-        (slice(0, 18), 0.822),
-        (slice(18, 33), 0.812),
-        (slice(20, 33), 0.584),
-    ],
-)
-def test_standin_auc(columns: slice, level: float) -> None:
-    data = Credit(source="standin").make()
-    # One thread: several fight over the cores with the other tests.
-    with threadpool_limits(1):
-        model = LogisticRegression().fit(data.x_train[:, columns], data.y_train)
-    score = model.decision_function(data.x_test[:, columns])
-    assert roc_auc_score(data.y_test, score) == pytest.approx(level, abs=0.005)
+    with pytest.raises(DataError, match=says) as error:
+        Credit().make()
+    assert str(path) in str(error.value)
+    assert "\n" not in str(error.value)
 
 
 def test_says_which_file_it_reads(root: Path, check_files: Any) -> None:
     write_csv(root / "UCI_Credit_Card.csv")
-    for source in ("csv", "auto"):
-        check_files(Credit(source=source))
+    check_files(Credit())

@@ -11,9 +11,7 @@ import pytest
 
 from stalesim.simulator.config.errors import DataError
 from stalesim.simulator.data import idx
-from stalesim.simulator.data.fashion_mnist.part import FashionMnist
-from stalesim.simulator.data.mnist import part as mnist
-from stalesim.simulator.data.mnist.part import Mnist
+from stalesim.simulator.data.mnist import FILES, FashionMnist, Mnist
 
 IMAGES, LABELS = "train-images-idx3-ubyte", "train-labels-idx1-ubyte"
 IDX = Mnist(source="idx", scale="raw")
@@ -46,15 +44,15 @@ def test_folder_tells_the_sets_apart(root: Path, write_set: WriteSet) -> None:
     write_set(root / "mnist")
     write_set(root / "fashion_mnist", offset=100)
     ours = IDX.make()
-    theirs = FashionMnist(source="idx", scale="raw").make()
+    theirs = FashionMnist(scale="raw").make()
     assert [ours.name, theirs.name] == [f"{name} (other copy)" for name in idx.RECORDS]
     assert not np.array_equal(ours.x_train, theirs.x_train)
 
 
 def test_innermost_folder_tells_the_sets_apart(root: Path, write_set: WriteSet) -> None:
     write_set(root / "mnist" / "Fashion-MNIST" / "raw")
-    assert FashionMnist(source="idx").make().name == "fashion_mnist (other copy)"
-    assert mnist.FILES.find() == {}
+    assert FashionMnist().make().name == "fashion_mnist (other copy)"
+    assert FILES.find() == {}
 
 
 def test_linked_folder_is_searched(
@@ -78,8 +76,8 @@ def test_md5_tells_the_sets_apart(
         official[md5] = ("fashion_mnist", role)
     (root / f"{IMAGES}.gz").rename(root / "mnist" / "whatever.gz")
     monkeypatch.setattr(idx, "OFFICIAL", official)
-    assert FashionMnist(source="idx").make().name == "fashion_mnist (other copy)"
-    assert mnist.FILES.find() == {}
+    assert FashionMnist().make().name == "fashion_mnist (other copy)"
+    assert FILES.find() == {}
 
 
 def test_official_table_is_complete() -> None:
@@ -106,8 +104,9 @@ def test_missing_files_are_named_with_their_place(
     with pytest.raises(DataError) as error:
         IDX.make()
     message = str(error.value)
-    assert message.startswith(
-        f"{LABELS} of mnist is missing; put it in {root / 'mnist'}"
+    assert message == (
+        f"mnist must be in the data folder, {root} (chosen by STALESIM_DATA), got no "
+        f"{LABELS}; stalesim data get mnist"
     )
     assert "\n" not in message
     assert IMAGES not in message
@@ -115,8 +114,8 @@ def test_missing_files_are_named_with_their_place(
 
 def test_no_folder_at_all(root: Path) -> None:
     root.rmdir()
-    with pytest.raises(DataError, match="are missing; put them in"):
-        FashionMnist(source="idx").make()
+    with pytest.raises(DataError, match=r"must be in the data folder, .* and 2 more; "):
+        FashionMnist().make()
 
 
 @pytest.mark.parametrize("place", [".", "other/raw"])
@@ -215,15 +214,14 @@ def test_images_of_two_shapes(
         IDX.make()
 
 
-@pytest.mark.parametrize("source", ["idx", "auto"])
-@pytest.mark.parametrize("kind", [Mnist, FashionMnist])
+@pytest.mark.parametrize("config", [Mnist(source="idx"), Mnist(), FashionMnist()])
 def test_says_which_files_it_reads(
-    root: Path, write_set: WriteSet, check_files: Any, kind: Any, source: str
+    root: Path, write_set: WriteSet, check_files: Any, config: Any
 ) -> None:
     write_set(root / "mnist")
     write_set(root / "fashion", suffix=".gz")
     (root / "fashion").rename(root / "fashion_mnist")
-    check_files(kind(source=source))
+    check_files(config)
 
 
 def test_three_of_four_files_are_not_read(root: Path, write_set: WriteSet) -> None:

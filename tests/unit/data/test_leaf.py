@@ -260,7 +260,7 @@ def test_users_twice_and_files_missing(femnist: Path) -> None:
         LeafFemnist().make()
     for path in (femnist / "test").iterdir():
         path.unlink()
-    with pytest.raises(DataError, match="got 3 and 0 files; no stand-in"):
+    with pytest.raises(DataError, match="got 3 and 0 files; see stales"):
         LeafFemnist().make()
 
 

@@ -14,16 +14,16 @@ import pytest
 from pyarrow import parquet
 
 from stalesim.simulator.config.errors import DataError
-from stalesim.simulator.data.user_csv import Csv
+from stalesim.simulator.data import usps
+from stalesim.simulator.data.tables import Csv
 from stalesim.simulator.data.user_npz import Npz
-from stalesim.simulator.data.usps import part as usps
 from stalesim.simulator.storage import archive, files, limits, table
 
 MEASURED = """
 import resource, sys
 from pathlib import Path
 from stalesim.simulator.storage import files, table
-from stalesim.simulator.data.user_csv import Csv
+from stalesim.simulator.data.tables import Csv
 from stalesim.simulator.data.user_npz import Npz
 from stalesim.simulator.config.errors import DataError
 import pyarrow.parquet

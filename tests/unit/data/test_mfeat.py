@@ -1,21 +1,17 @@
-"""UCI multiple features: six text files or one npz file, views, the stand-in."""
+"""UCI multiple features: six text files, and their views."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from sklearn.linear_model import LogisticRegression
-from threadpoolctl import threadpool_limits
 
 from stalesim.simulator.config.errors import DataError
-from stalesim.simulator.data.mfeat.part import TEXTS, Mfeat
-from stalesim.simulator.data.mfeat.record import NPZ
-from stalesim.simulator.data.mfeat.views import VIEWS
+from stalesim.simulator.data.mfeat import TEXTS, VIEWS, Mfeat
 from stalesim.simulator.partitions.views import Views
 
 NUM = 40
+RAW = Mfeat(scale="raw")
 
 
 def features() -> np.ndarray:
@@ -27,7 +23,7 @@ def features() -> np.ndarray:
     return x
 
 
-def write_texts(folder: Path) -> Path:
+def write(folder: Path) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     ends = np.cumsum([*VIEWS.values()])[:-1]
     for name, view in zip(TEXTS, np.split(features(), ends, axis=1), strict=True):
@@ -36,21 +32,12 @@ def write_texts(folder: Path) -> Path:
     return folder
 
 
-def write_npz(folder: Path, **arrays: np.ndarray) -> Path:
-    folder.mkdir(parents=True, exist_ok=True)
-    made = {"x": features().astype(np.float32), "y": np.arange(NUM) // 4}
-    np.savez(folder / NPZ, allow_pickle=False, **(made | arrays))
-    return folder / NPZ
-
-
-@pytest.mark.parametrize("form", ["text", "npz"])
 @pytest.mark.parametrize("place", ["mfeat", ".", "uci/multiple+features"])
-@pytest.mark.parametrize("auto", [True, False])
-def test_reads(root: Path, form: Any, place: str, auto: bool) -> None:
-    (write_texts if form == "text" else write_npz)(root / place)
-    data = Mfeat(source="auto" if auto else form, scale="raw").make()
-    # No checksum of the six files is published; of the npz file one is known.
-    assert data.name == ("mfeat" if form == "text" else "mfeat (other copy)")
+def test_reads(root: Path, place: str) -> None:
+    write(root / place)
+    data = RAW.make()
+    # No checksum of the six files is published.
+    assert data.name == "mfeat"
     assert (data.x_train.shape, data.x_test.shape) == ((32, 649), (8, 649))
     x = np.concatenate([data.x_train, data.x_test])
     row = x[:, 0].astype(int)
@@ -63,7 +50,7 @@ def test_reads(root: Path, form: Any, place: str, auto: bool) -> None:
 
 
 def test_another_seed_takes_other_test_rows(root: Path) -> None:
-    write_npz(root)
+    write(root)
     first, again, other = (
         Mfeat(split_seed=seed, scale="raw").make().x_test[:, 0] for seed in (0, 0, 1)
     )
@@ -72,8 +59,8 @@ def test_another_seed_takes_other_test_rows(root: Path) -> None:
 
 
 def test_views_go_to_parties(root: Path) -> None:
-    write_texts(root / "mfeat")
-    data = Mfeat(scale="raw").make()
+    write(root / "mfeat")
+    data = RAW.make()
     each = Views(parties=6).make(data)
     assert [part.size for part in each] == [*VIEWS.values()]
     for number, part in enumerate(each):
@@ -94,7 +81,7 @@ def test_views_go_to_parties(root: Path) -> None:
     ],
 )
 def test_damaged_texts(root: Path, name: str, text: str, says: str) -> None:
-    write_texts(root / "mfeat")
+    write(root / "mfeat")
     path = root / "mfeat" / name
     path.write_text(text)
     with pytest.raises(DataError, match=says) as error:
@@ -104,58 +91,22 @@ def test_damaged_texts(root: Path, name: str, text: str, says: str) -> None:
 
 
 def test_rows_that_are_no_multiple_of_ten(root: Path) -> None:
-    folder = write_texts(root / "mfeat")
+    folder = write(root / "mfeat")
     for path in folder.iterdir():
         path.write_text("\n".join(path.read_text().splitlines()[:-1]))
     with pytest.raises(DataError, match=f"each of the 10 digits, got {NUM - 1} in all"):
         Mfeat().make()
 
 
-@pytest.mark.parametrize(
-    ("arrays", "says"),
-    [
-        ({"x": np.zeros((NUM, 648))}, "x of 649 finite columns"),
-        ({"x": np.full((NUM, 649), np.inf)}, "x of 649 finite columns"),
-        ({"y": np.arange(NUM)}, "digits from 0 to 9, got int64"),
-        ({"y": np.zeros(NUM)}, "digits from 0 to 9, got float64"),
-        ({"y": np.zeros(3, int)}, r"one y a row, got .*\(3,\)"),
-    ],
-)
-def test_damaged_npz(root: Path, arrays: dict[str, np.ndarray], says: str) -> None:
-    path = write_npz(root, **arrays)
-    with pytest.raises(DataError, match=says):
-        Mfeat().make()
-    path.write_bytes(path.read_bytes()[:500])
-    with pytest.raises(DataError, match="must be an npz file of the arrays x and y"):
-        Mfeat().make()
-
-
 def test_missing_files_are_named(root: Path) -> None:
-    write_texts(root / "mfeat")
+    write(root / "mfeat")
     (root / "mfeat" / "mfeat-pix").unlink()
-    with pytest.raises(DataError, match="mfeat-pix of mfeat is missing; put it in "):
-        Mfeat(source="text").make()
-    assert Mfeat().make().name == "mfeat-standin"
+    with pytest.raises(
+        DataError, match="got no mfeat-pix; download the zip of archive"
+    ):
+        Mfeat().make()
 
 
-@pytest.mark.parametrize("write", [write_texts, write_npz])
-def test_says_which_files_it_reads(
-    root: Path, write: Callable[[Path], Path], check_files: Any
-) -> None:
+def test_says_which_files_it_reads(root: Path, check_files: Any) -> None:
     write(root / "mfeat")
     check_files(Mfeat())
-
-
-def test_standin() -> None:
-    data = Mfeat(source="standin").make()
-    assert (data.x_train.shape, data.x_test.shape) == ((1600, 649), (400, 649))
-    np.testing.assert_array_equal(np.bincount(np.r_[data.y_train, data.y_test]), 200)
-    mean = {}
-    for view, columns in zip(VIEWS, Views(parties=6).make(data), strict=True):
-        model = LogisticRegression(C=1 / 1.6, max_iter=100)
-        with threadpool_limits(1):
-            model.fit(data.x_train[:, columns], data.y_train)
-        mean[view] = model.score(data.x_test[:, columns], data.y_test)
-    # Standard errors are 0.013 and 0.025, for 400 test rows.
-    assert all(0.89 < mean[view] < 0.99 for view in list(VIEWS)[:5])
-    assert 0.50 < mean["mor"] < 0.66

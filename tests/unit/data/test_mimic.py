@@ -1,6 +1,7 @@
-"""MIMIC-III in the benchmark's layout: made stays, 714 statistics, the stand-in."""
+"""MIMIC-III in the benchmark's layout: made stays, 714 statistics."""
 
 import gzip
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -10,17 +11,14 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy.stats import skew
-from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import roc_auc_score
-from threadpoolctl import threadpool_limits
 
 from stalesim.simulator.config.errors import DataError
-from stalesim.simulator.data.mimic import features, standin
+from stalesim.simulator.data.mimic import features
 from stalesim.simulator.data.mimic.features import COLUMNS, VARIABLES, category
 from stalesim.simulator.data.mimic.part import Mimic
 from stalesim.simulator.partitions.vertical import Vertical
 
-CSV = Mimic(source="csv", scale="raw")
+CSV = Mimic(scale="raw")
 HEART, EYE, REFILL = 8, 3, 0
 
 
@@ -125,10 +123,9 @@ def test_no_category(cell: str) -> None:
 @pytest.mark.parametrize(
     "place", ["in-hospital-mortality", "mimic/in-hospital-mortality", "m3/data/ihm"]
 )
-@pytest.mark.parametrize("source", ["csv", "auto"])
-def test_reads(root: Path, place: str, source: str) -> None:
+def test_reads(root: Path, place: str) -> None:
     write(root / place)
-    data = Mimic(source=source, scale="raw").make()
+    data = CSV.make()
     assert (data.name, data.num_classes, data.columns) == ("mimic", 2, COLUMNS)
     assert (data.x_train.shape, data.x_test.shape) == ((12, 714), (4, 714))
     assert data.y_train.sum() == 4
@@ -196,15 +193,15 @@ def test_missing(root: Path) -> None:
     with pytest.raises(DataError) as error:
         CSV.make()
     assert str(error.value).startswith(
+        f"mimic must be in the data folder, {root} (chosen by STALESIM_DATA), got no "
         "in-hospital-mortality/train/listfile.csv, in-hospital-mortality/test/"
-        f"listfile.csv of mimic are missing; put them in {root / 'mimic'}"
+        "listfile.csv; the data are credentialed (vafl/physionet_lstm asks the same of "
     )
-    assert Mimic().make().name == "mimic-standin"
+    assert "\n" not in str(error.value)
     folder = write(root / "in-hospital-mortality")
     (folder / "test/listfile.csv").unlink()
-    with pytest.raises(DataError, match=r"^in-hospital-mortality/test/listfile.csv of"):
+    with pytest.raises(DataError, match=r"no in-hospital-mortality/test/listfile.csv;"):
         CSV.make()
-    assert Mimic().make().name == "mimic-standin"
 
 
 def test_lists_of_other_tasks_are_none_of_ours(root: Path) -> None:
@@ -214,7 +211,8 @@ def test_lists_of_other_tasks_are_none_of_ours(root: Path) -> None:
     for half in ("train", "test"):
         path = folder / half / "listfile.csv"
         path.write_text(path.read_text().replace("stay,y_true", header))
-    assert Mimic().make().name == "mimic-standin"
+    with pytest.raises(DataError, match=r"^mimic must be in the data folder"):
+        CSV.make()
 
 
 SERIES = "test/14_episode1_timeseries.csv"
@@ -248,11 +246,10 @@ def test_damaged(
     else:
         assert old is None or old in text
         path.write_text(text.replace(old, new, 1) if old else new)
-    for source in ("csv", "auto"):
-        with pytest.raises(DataError, match=says) as error:
-            Mimic(source=source).make()
-        assert str(path) in str(error.value)
-        assert "\n" not in str(error.value)
+    with pytest.raises(DataError, match=says) as error:
+        Mimic().make()
+    assert str(path) in str(error.value)
+    assert "\n" not in str(error.value)
 
 
 # F-09: 8 and 9 variables, or 4, 4, 3, 3 and 3; the label party is the last.
@@ -275,54 +272,23 @@ FIVE = {
     ],
 )
 def test_parties_hold_whole_variables(
-    partition: Vertical, variables: list[int]
+    root: Path, partition: Vertical, variables: list[int]
 ) -> None:
-    data = Mimic(source="standin").make()
+    write(root / "in-hospital-mortality")
+    data = Mimic().make()
     parts = partition.make(data)
-    owners = [{data.columns[c].split("_")[0] for c in part} for part in parts]
+    owners = [
+        {re.split("_(?:full|first|last)", data.columns[c])[0] for c in p} for p in parts
+    ]
     assert [len(owner) for owner in owners] == variables
     assert sum(part.size for part in parts) == 714
 
 
-def test_standin() -> None:
-    data = Mimic(source="standin").make()
-    assert data.name == "mimic-standin"
-    assert (data.x_train.shape, data.x_test.shape) == ((17_903, 714), (3_236, 714))
-    assert (data.num_classes, data.columns[42]) == (2, "variable1_0")
-    y = np.concatenate([data.y_train, data.y_test])
-    assert y.mean() == pytest.approx(0.13, abs=1e-4)
-    # Ill-conditioned: the bound on the logistic loss's Hessian is a quarter of this.
-    x = data.x_train
-    assert np.linalg.eigvalsh(x.T @ x / len(x))[-1] / 4 == pytest.approx(37.7, abs=0.5)
-    x_again, y_again = standin.generate()
-    raw = Mimic(source="standin", scale="raw").make()
-    np.testing.assert_array_equal(raw.x_test, x_again[17_903:])
-    np.testing.assert_array_equal(raw.y_test, y_again[17_903:])
-
-
-def test_standin_mean_difference_is_far_from_the_optimum() -> None:
-    data = Mimic(source="standin").make()
-    positive = data.y_train == 1
-    direction = data.x_train[positive].mean(axis=0) - data.x_train[~positive].mean(0)
-    auc = roc_auc_score(data.y_test, data.x_test @ direction)
-    assert auc == pytest.approx(0.627, abs=0.01)
-
-
 def test_no_jax_simpy_or_pandas_is_imported() -> None:
-    names = ("mimic.part", "nus_wide.part", "credit.part")
+    names = ("mimic.part", "nus_wide", "credit")
     code = "".join(f"import stalesim.simulator.data.{name}\n" for name in names)
     code += "import sys\nassert not {'jax', 'simpy', 'pandas'} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)
-
-
-@pytest.mark.slow
-def test_standin_auc() -> None:
-    data = Mimic(source="standin").make()
-    model = LogisticRegression(C=1 / (0.001 * len(data.y_train)), max_iter=1000)
-    with threadpool_limits(1):
-        model.fit(data.x_train, data.y_train)
-    auc = roc_auc_score(data.y_test, model.decision_function(data.x_test))
-    assert auc == pytest.approx(0.884, abs=0.01)
 
 
 def test_says_which_files_it_reads(root: Path, check_files: Any) -> None:

@@ -1,12 +1,8 @@
-"""MIMIC-III hour by hour: made stays in the benchmark's layout, and the stand-in."""
+"""MIMIC-III hour by hour: made stays in the benchmark's layout."""
 
 from pathlib import Path
 
 import numpy as np
-import pytest
-from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import roc_auc_score
-from threadpoolctl import threadpool_limits
 
 from stalesim.simulator.data.mimic import hourly
 from stalesim.simulator.data.mimic.features import VARIABLES
@@ -14,7 +10,7 @@ from stalesim.simulator.data.mimic.part import Mimic
 from stalesim.simulator.partitions.views import Views
 from tests.unit.data.test_mimic import HEART, REFILL, write
 
-HOURLY = Mimic(source="csv", scale="raw", features="hourly")
+HOURLY = Mimic(scale="raw", features="hourly")
 
 
 def test_hours_have_means() -> None:
@@ -53,22 +49,3 @@ def test_before_the_first_measurement_there_is_the_training_rows_mean() -> None:
     rows = hourly.sequences(x, usual).reshape(2, 48, 34)
     assert rows[0, :6, HEART].tolist() == [70, 70, 70, 50, 70, 70]
     assert rows[0, :6, 17 + HEART].tolist() == [0, 0, 0, 1, 1, 0]
-
-
-def test_the_entry_is_written_only_where_it_is_not_the_usual_one() -> None:
-    assert "features" not in Mimic().model_dump()
-    assert HOURLY.model_dump()["features"] == "hourly"
-    assert Mimic.model_validate(HOURLY.model_dump()) == HOURLY
-
-
-@pytest.mark.slow
-def test_the_standin_is_as_hard_as_it_says() -> None:
-    data = Mimic(source="standin", features="hourly").make()
-    assert data.name == "mimic-hourly-standin"
-    assert (data.x_train.shape, data.x_test.shape) == ((8000, 1632), (2000, 1632))
-    assert data.y_train.sum() + data.y_test.sum() == 1300
-    model = LogisticRegression(C=0.001, max_iter=200)
-    with threadpool_limits(1):
-        model.fit(data.x_train, data.y_train)
-    score = roc_auc_score(data.y_test, model.decision_function(data.x_test))
-    assert score == pytest.approx(0.866, abs=0.002)

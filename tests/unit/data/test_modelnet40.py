@@ -1,4 +1,4 @@
-"""ModelNet40 in 12 views: made renderings, and the stand-in."""
+"""ModelNet40 in 12 views: made renderings."""
 
 from pathlib import Path
 
@@ -7,12 +7,11 @@ import pytest
 from PIL import Image
 
 from stalesim.simulator.config.errors import DataError
-from stalesim.simulator.data.modelnet40 import solids, standin
 from stalesim.simulator.data.modelnet40.part import ModelNet40
 from stalesim.simulator.data.modelnet40.renderings import ROOT
 from stalesim.simulator.partitions.views import Views
 
-PNG = ModelNet40(source="png", scale="raw", side=4)
+PNG = ModelNet40(scale="raw", side=4)
 CLASSES = ("airplane", "bathtub")
 
 
@@ -72,7 +71,7 @@ def test_what_is_missing_or_damaged_is_named(root: Path) -> None:
         PNG.make()
     path.write_bytes(content)
     with pytest.raises(DataError, match="at least 16 x 16 pixels, got 8 x 8"):
-        ModelNet40(source="png", side=16).make()
+        ModelNet40(side=16).make()
 
 
 def test_a_folder_without_objects(root: Path) -> None:
@@ -80,33 +79,3 @@ def test_a_folder_without_objects(root: Path) -> None:
         (root / ROOT / "chair" / half).mkdir(parents=True)
     with pytest.raises(DataError, match=r"must hold renderings named CLASS/train"):
         PNG.make()
-
-
-def test_solids_look_different_from_around_and_the_same_each_time() -> None:
-    draws = [np.random.default_rng(0) for _ in range(2)]
-    images = []
-    for draw in draws:
-        made = [solids.surface(draw, kind, 0.1) for kind in solids.kinds(draw, 8)]
-        images.append(np.stack([solids.rendered(part, 0.3, 32) for part in made]))
-    np.testing.assert_array_equal(*images)
-    assert images[0].shape == (8, 12, 1024)
-    covered = (images[0] > 0).mean(axis=2)
-    assert 0.05 < covered.min() < covered.max() < 0.6
-    # A turn by 30 degrees is the next view.
-    kind = solids.kinds(np.random.default_rng(0), 1)[0]
-    points = solids.surface(np.random.default_rng(1), kind, 0.1)
-    one, other = (solids.rendered(points, turn, 32) for turn in (0.0, np.pi / 6))
-    np.testing.assert_array_equal(one[1:], other[:-1])
-
-
-def test_the_standin_is_called_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("STALESIM_CACHE", "off")
-    for name, value in (("NUM_TRAIN", 80), ("NUM_TEST", 40)):
-        monkeypatch.setattr(standin, name, value)
-    data = ModelNet40(side=8).make()
-    assert data.name == "modelnet40-standin"
-    assert (data.x_train.shape, data.num_classes) == ((80, 12 * 64), 40)
-    assert sorted(set(data.y_test.tolist())) == list(range(40))
-    assert data.views[63:65] == ("view1", "view2")
-    with pytest.raises(ValueError, match="must divide the stand-in's 32 pixels"):
-        ModelNet40(source="standin", side=12)

@@ -1,4 +1,4 @@
-"""NUS-WIDE: features, tags and concepts of made files, and the stand-in."""
+"""NUS-WIDE: features, tags and concepts of made files."""
 
 import gzip
 from pathlib import Path
@@ -7,16 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 from pydantic import ValidationError
-from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import roc_auc_score
-from threadpoolctl import threadpool_limits
 
 from stalesim.simulator.config.errors import DataError, ScenarioError
-from stalesim.simulator.data.nus_wide import standin
-from stalesim.simulator.data.nus_wide.part import FEATURES, NusWide
-from stalesim.simulator.partitions.vertical import Vertical
+from stalesim.simulator.data.nus_wide import FEATURES, NusWide
 
-DAT = NusWide(source="dat", scale="raw")
+DAT = NusWide(scale="raw")
 NUM = {"Train": 30, "Test": 14}
 FOLDERS = {
     "Normalized": "Low_Level_Features",
@@ -61,10 +56,9 @@ def write(root: Path) -> Path:
 
 
 @pytest.mark.parametrize("place", [".", "NUS_WIDE", "nus-wide/a", "others"])
-@pytest.mark.parametrize("source", ["dat", "auto"])
-def test_reads(root: Path, place: str, source: str) -> None:
+def test_reads(root: Path, place: str) -> None:
     write(root / place)
-    data = NusWide(source=source, scale="raw").make()
+    data = DAT.make()
     assert (data.name, data.num_classes) == ("nus_wide", 2)
     # Of six rows 0 has both, 1 and 5 neither.
     row = np.array([i for i in range(14) if (i % 2 == 0) != (i % 3 == 0)])
@@ -107,9 +101,11 @@ def test_other_concepts(root: Path) -> None:
     np.testing.assert_array_equal(data.y_test, row % 5 == 1)
 
 
-def test_a_misspelt_concept_is_never_replaced_by_the_standin(root: Path) -> None:
+def test_a_misspelt_concept_is_named(root: Path) -> None:
     write(root)
-    with pytest.raises(DataError, match=r"^Labels_persn_Train.txt, Labels_persn_Test"):
+    with pytest.raises(
+        DataError, match=r"got no Labels_persn_Train.txt, Labels_persn_Test"
+    ):
         NusWide(concepts=("persn", "animal")).make()
 
 
@@ -131,14 +127,13 @@ def test_no_concepts(concepts: tuple[str, ...]) -> None:
 def test_missing(root: Path) -> None:
     with pytest.raises(DataError) as error:
         DAT.make()
-    assert str(error.value).startswith("Train_Normalized_CH.dat, ")
-    assert f"are missing; put them in {root / 'nus_wide'}" in str(error.value)
-    assert NusWide().make().name == "nus_wide-standin"
+    told = "got no Train_Normalized_CH.dat, Train_Normalized_CM55.dat and 14 more; down"
+    assert told in str(error.value)
+    assert str(error.value).endswith(f"then put it into {root / 'nus_wide'}")
     write(root)
     (root / "NUS_WID_Tags/Test_Tags1k.dat").unlink()
-    with pytest.raises(DataError, match=r"^Test_Tags1k.dat of nus_wide is missing"):
+    with pytest.raises(DataError, match=r"got no Test_Tags1k.dat; download"):
         DAT.make()
-    assert NusWide().make().name == "nus_wide-standin"
 
 
 CH = "Low_Level_Features/Train_Normalized_CH.dat"
@@ -168,33 +163,10 @@ def test_damaged(
     content = path.read_bytes()
     assert not old or old in content
     path.write_bytes(content.replace(old, new, 1) if old else new)
-    for source in ("dat", "auto"):
-        with pytest.raises(DataError, match=says) as error:
-            NusWide(source=source).make()
-        assert str(path) in str(error.value)
-        assert "\n" not in str(error.value)
-
-
-def test_standin() -> None:
-    data = NusWide(source="standin", scale="raw").make()
-    assert (data.name, data.num_classes) == ("nus_wide-standin", 2)
-    assert (data.x_train.shape, data.x_test.shape) == ((4000, 200), (2000, 200))
-    assert (data.columns[79], data.columns[80]) == ("image_79", "tag_0")
-    # So near 1 that `standard` is the recipe too.
-    np.testing.assert_allclose(data.x_train.std(axis=0), 1, atol=0.15)
-    x, y = standin.generate()
-    np.testing.assert_array_equal(data.x_test, x[4000:].astype(np.float32))
-    np.testing.assert_array_equal(data.y_test, y[4000:])
-    parties = Vertical(groups={"b": ("0-79",), "a": ("80-199",)})
-    assert [part.size for part in parties.make(data)] == [80, 120]
-
-
-def test_standin_auc_of_a_linear_model() -> None:
-    data = NusWide(source="standin").make()
-    with threadpool_limits(1):
-        model = LogisticRegression(C=0.01).fit(data.x_train, data.y_train)
-    auc = roc_auc_score(data.y_test, model.decision_function(data.x_test))
-    assert auc == pytest.approx(0.726, abs=0.005)
+    with pytest.raises(DataError, match=says) as error:
+        NusWide().make()
+    assert str(path) in str(error.value)
+    assert "\n" not in str(error.value)
 
 
 def test_says_which_files_it_reads(root: Path, check_files: Any) -> None:

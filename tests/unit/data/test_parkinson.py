@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from stalesim.simulator.config.errors import DataError
-from stalesim.simulator.data.parkinson.part import Parkinson
+from stalesim.simulator.data.parkinson import Parkinson
 
-CSV = Parkinson(source="csv", scale="raw")
+CSV = Parkinson(scale="raw")
 
 
 def write(path: Path, num_subjects: int = 10) -> Path:
@@ -32,10 +32,9 @@ def write(path: Path, num_subjects: int = 10) -> Path:
         "sets/parkinson+s+disease+classification/pd_speech_features.csv",
     ],
 )
-@pytest.mark.parametrize("source", ["csv", "auto"])
-def test_reads(root: Path, place: str, source: str) -> None:
+def test_reads(root: Path, place: str) -> None:
     write(root / place)
-    data = Parkinson(source=source, scale="raw").make()
+    data = CSV.make()
     assert (data.name, data.num_classes) == ("parkinson", 2)
     assert data.columns == ("gender", "PPE", "tqwt_1")
     assert (data.x_train.shape, data.x_test.shape) == ((24, 3), (6, 3))
@@ -50,14 +49,15 @@ def test_reads(root: Path, place: str, source: str) -> None:
 @pytest.mark.parametrize("seed", range(5))
 def test_no_subject_in_both_halves(root: Path, seed: int) -> None:
     write(root / "pd_speech_features.csv")
-    data = Parkinson(source="csv", scale="raw", split_seed=seed).make()
+    data = Parkinson(scale="raw", split_seed=seed).make()
     assert not set(data.x_train[:, 1]) & set(data.x_test[:, 1])
 
 
 def test_missing(root: Path) -> None:
-    with pytest.raises(DataError, match=r"pd_speech_features\.csv of parkinson is mis"):
+    with pytest.raises(
+        DataError, match=r"got no pd_speech_features\.csv; download the"
+    ):
         CSV.make()
-    assert Parkinson().make().name == "parkinson-standin"
 
 
 @pytest.mark.parametrize(
@@ -76,10 +76,9 @@ def test_damaged(root: Path, old: str, new: str, says: str) -> None:
     if new == "9,1,":
         new, old = "9,1", "9,1,9.5"
     path.write_text(text.replace(old, new, 1))
-    for source in ("csv", "auto"):
-        with pytest.raises(DataError, match=says) as error:
-            Parkinson(source=source).make()
-        assert "\n" not in str(error.value)
+    with pytest.raises(DataError, match=says) as error:
+        Parkinson().make()
+    assert "\n" not in str(error.value)
 
 
 def test_says_which_file_it_reads(root: Path, check_files: Any) -> None:

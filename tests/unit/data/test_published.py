@@ -11,9 +11,8 @@ import pytest
 from stalesim.simulator.config.catalogue import parts
 from stalesim.simulator.config.errors import DataError
 from stalesim.simulator.config.parts import tag
-from stalesim.simulator.data import idx
-from stalesim.simulator.data.mnist.part import Mnist
-from stalesim.simulator.data.usps import part as usps
+from stalesim.simulator.data import idx, usps
+from stalesim.simulator.data.mnist import Mnist
 from stalesim.simulator.storage.published import (
     SOURCE,
     KnownCopy,
@@ -95,13 +94,13 @@ def test_unpacked_files_of_mnist_are_mnist(
     known = Published("", "", tuple(files[:3]))
     found = Mnist(source="idx")
     monkeypatch.setattr(
-        "stalesim.simulator.data.mnist.part.FILES",
+        "stalesim.simulator.data.mnist.FILES",
         idx.file_set("mnist")._replace(published=known),
     )
     assert found.make().name == "mnist (other copy)"
     known = known._replace(files=tuple(files))
     monkeypatch.setattr(
-        "stalesim.simulator.data.mnist.part.FILES",
+        "stalesim.simulator.data.mnist.FILES",
         idx.file_set("mnist")._replace(published=known),
     )
     assert found.make().name == "mnist"

@@ -7,8 +7,8 @@ from importlib import import_module
 from stalesim.simulator import data
 from stalesim.simulator.data.base import DIVISION, ORDER, generator
 
-NUM_STREAMS = 10
-"""Two of every data set, seven stand-ins, one set that is drawn."""
+NUM_STREAMS = 5
+"""Two of every data set, three modules with drawn sets."""
 
 
 def streams() -> list[int]:

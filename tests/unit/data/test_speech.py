@@ -1,4 +1,4 @@
-"""Speech from an npz file, how it is cut, and its stand-in."""
+"""Speech from an npz file, and how it is cut."""
 
 from pathlib import Path
 from typing import Any
@@ -9,7 +9,6 @@ from pydantic import ValidationError
 
 from stalesim.simulator.config.errors import DataError, ScenarioError
 from stalesim.simulator.data.speech.part import Speech
-from stalesim.simulator.data.speech.standin import NUM_STATES, STAY, generate
 from stalesim.simulator.data.speech.utterances import (
     WIDTH,
     Utterances,
@@ -19,7 +18,7 @@ from stalesim.simulator.data.speech.utterances import (
 
 LENGTHS = [7, 2, 9, 6]
 """With three frames a row: 2, 0, 3 and 2 rows; 1, 2, 0 and 0 frames are dropped."""
-RAW = Speech(source="npz", scale="raw", frames=3)
+RAW = Speech(scale="raw", frames=3)
 
 
 def arrays(lengths: list[int] = LENGTHS, prefix: str = "") -> dict[str, np.ndarray]:
@@ -56,7 +55,7 @@ def test_cuts_within_utterances() -> None:
 @pytest.mark.parametrize("name", ["speech.npz", "SWB300/any.npz", "a/swb300.npz"])
 def test_reads_and_keeps_utterances_whole(root: Path, name: str) -> None:
     save(root / name, arrays())
-    data = RAW.replaced(source="auto").make()
+    data = RAW.make()
     assert data.name == Path(name).stem
     assert (data.num_classes, data.num_frames) == (5, 3)
     assert data.x_train.shape[1] == len(data.columns) == 3 * WIDTH
@@ -84,15 +83,15 @@ def test_scale_and_limit_are_those_of_frames(root: Path) -> None:
     contents = arrays() | arrays([6], "test_")
     contents["features"][:, 1] = 5.0
     save(root / "speech.npz", contents)
-    data = Speech(source="npz", frames=3).make()
+    data = Speech(frames=3).make()
     frames = data.x_train.reshape(-1, WIDTH)
     np.testing.assert_allclose(frames.mean(axis=0), 0, atol=1e-6)
     np.testing.assert_allclose(np.delete(frames.std(axis=0), 1), 1, rtol=1e-6)
     assert not frames[:, 1].any()
-    few = Speech(source="npz", frames=3, limit=4, scale="raw").make()
+    few = Speech(frames=3, limit=4, scale="raw").make()
     assert few.y_train.shape == (4, 3)
     with pytest.raises(ScenarioError, match="at most the 7 training rows"):
-        Speech(source="npz", frames=3, limit=8).make()
+        Speech(frames=3, limit=8).make()
 
 
 def changed(**changes: Any) -> dict[str, Any]:
@@ -142,9 +141,7 @@ def test_wrong_files(root: Path, says: str) -> None:
 
 
 def test_damaged_and_missing_files(root: Path) -> None:
-    with pytest.raises(
-        DataError, match=r"^speech\.npz of speech is missing; put it in"
-    ):
+    with pytest.raises(DataError, match=r"got no speech\.npz; a licence is sold at"):
         RAW.make()
     path = save(root / "speech.npz", arrays())
     path.write_bytes(path.read_bytes()[:-300])
@@ -152,48 +149,19 @@ def test_damaged_and_missing_files(root: Path) -> None:
         RAW.make()
 
 
+def test_deltas_are_slopes_within_utterances() -> None:
+    lengths = np.array([7, 9], np.int32)
+    static = np.random.default_rng(0).standard_normal((16, 3)).astype(np.float32)
+    found = deltas(static, lengths)
+    middle = (static[3:6] - static[1:4] + 2 * (static[4:7] - static[0:3])) / 10
+    np.testing.assert_allclose(found[2:5], middle, atol=1e-6)
+    alone = deltas(static[7:], lengths[1:])
+    np.testing.assert_array_equal(found[7:], alone)
+
+
 def test_classes_are_refused() -> None:
     with pytest.raises(ValidationError, match="classes must not be set for speech"):
         Speech(classes=(3, 4))
-
-
-def test_standin_has_the_shape_of_speech() -> None:
-    spoken = generate()
-    lengths = spoken.lengths
-    assert spoken.features.shape == (lengths.sum(), WIDTH)
-    assert spoken.features.dtype == np.float32
-    ends = np.cumsum(lengths)
-    for start, end in list(zip(ends - lengths, ends, strict=True))[:5]:
-        own = spoken.features[start:end]
-        np.testing.assert_array_equal(
-            own[:, 40:140], own[:1, 40:140].repeat(end - start, 0)
-        )
-        mel = own[:, 140:180].astype(float)
-        middle = (mel[3:-1] - mel[1:-3] + 2 * (mel[4:] - mel[:-4])) / 10
-        np.testing.assert_allclose(own[2:-2, 180:220], middle, atol=1e-5)
-        again = deltas(own[:, 180:220], np.array([end - start], np.int32))
-        np.testing.assert_array_equal(own[:, 220:], again)
-    counts = np.bincount(spoken.targets, minlength=NUM_STATES)
-    # All states are equally frequent: 850 frames in runs of four are 200 runs or so,
-    # whose lengths vary as much as their number: 4 sqrt(2 / 200) = 0.4.
-    assert counts.size == NUM_STATES
-    assert np.abs(counts / counts.mean() - 1).max() < 0.4
-    inner = np.ones(spoken.targets.size - 1, bool)
-    inner[ends[:-1] - 1] = False
-    stays = (spoken.targets[1:] == spoken.targets[:-1])[inner].mean()
-    # Three standard errors of a mean of 54,000.
-    assert abs(stays - STAY) < 3 * (STAY * (1 - STAY) / inner.sum()) ** 0.5
-
-
-def test_standin_is_the_same_in_every_run() -> None:
-    data = Speech().make()
-    assert (data.name, data.num_classes) == ("speech-standin", NUM_STATES)
-    assert (data.x_train.shape, data.y_train.shape) == ((2028, 21 * WIDTH), (2028, 21))
-    assert (data.x_test.shape, data.y_test.shape) == ((502, 21 * WIDTH), (502, 21))
-    again = Speech(source="standin").make()
-    np.testing.assert_array_equal(data.x_train, again.x_train)
-    np.testing.assert_array_equal(data.y_train, again.y_train)
-    np.testing.assert_allclose(data.x_train.mean(), 0, atol=1e-5)
 
 
 def test_says_which_file_it_reads(root: Path, check_files: Any) -> None:

@@ -1,4 +1,4 @@
-"""Generated data and stand-ins: shape, balance, determinism, planted signal."""
+"""Drawn data: shape, balance, determinism, planted signal."""
 
 import hashlib
 import subprocess
@@ -13,13 +13,13 @@ from sklearn.linear_model import LogisticRegression
 from threadpoolctl import threadpool_limits
 
 from stalesim.simulator.data.base import Dataset
-from stalesim.simulator.data.cifar10 import standin as cifar_standin
-from stalesim.simulator.data.cifar10.part import Cifar10
-from stalesim.simulator.data.fashion_mnist import standin as fashion_standin
-from stalesim.simulator.data.fashion_mnist.part import FashionMnist
-from stalesim.simulator.data.parkinson import standin as parkinson_standin
-from stalesim.simulator.data.parkinson.part import Parkinson
+from stalesim.simulator.data.synthetic import (
+    SyntheticImages,
+    SyntheticSeries,
+    SyntheticTable,
+)
 from stalesim.simulator.data.synthetic_logistic import NORM, SyntheticLogistic
+from stalesim.simulator.partitions.views import Views
 
 
 def sha(*arrays: np.ndarray) -> str:
@@ -63,95 +63,109 @@ def test_synthetic_logistic_has_the_planted_norm() -> None:
     assert np.linalg.norm(model.coef_) == pytest.approx(NORM, abs=0.15)
 
 
-def test_fashion_mnist_standin() -> None:
-    data = FashionMnist().make()
-    assert data.name == "fashion_mnist-standin"
-    assert (data.x_train.shape, data.x_test.shape) == ((12_000, 784), (2_000, 784))
-    assert (data.x_train.min(), data.x_train.max(), data.num_classes) == (0, 1, 10)
-    counts = np.bincount(np.concatenate([data.y_train, data.y_test]))
-    np.testing.assert_array_equal(counts, 1400)
+def test_a_table_has_columns_of_views() -> None:
+    data = SyntheticTable(num_samples=5000, views={"a": 12, "long": 3}).make()
+    assert (data.x_train.shape, data.x_test.shape) == ((4000, 15), (1000, 15))
+    assert (data.name, data.num_classes) == ("synthetic_table", 2)
+    assert data.columns[11:13] == ("a_11", "long_0")
+    assert data.views == ("a",) * 12 + ("long",) * 3
+    parts = Views(parties=2).make(data)
+    assert [part.tolist() for part in parts] == [[*range(12)], [12, 13, 14]]
+    # Factors of variance 1 in a class, and between the two means; noise of 0.5.
+    assert 1.1 < data.x_train.var(axis=0).mean() < 2.5
 
 
-def test_cifar10_standin() -> None:
-    data = Cifar10(source="standin").make()
-    assert data.name == "cifar10-standin"
-    assert (data.x_train.shape, data.x_test.shape) == ((10_000, 3072), (2_000, 3072))
-    assert (data.x_train.min(), data.x_train.max(), data.num_classes) == (0, 1, 10)
-    counts = np.bincount(np.concatenate([data.y_train, data.y_test]))
-    np.testing.assert_array_equal(counts, 1200)
-
-
-def test_parkinson_standin() -> None:
-    data = Parkinson(scale="standard").make()
-    assert data.name == "parkinson-standin"
-    assert (data.x_train.shape, data.x_test.shape) == ((603, 753), (153, 753))
-    assert (len(data.columns), data.columns[251]) == (753, "block1_0")
-    assert np.concatenate([data.y_train, data.y_test]).mean() == 0.75
-    x, y, subject = parkinson_standin.generate()
-    np.testing.assert_array_equal(np.bincount(subject), 3)
-    assert all(len(set(y[subject == s])) == 1 for s in range(252))
-    # Heavy tails: the kurtosis of a normal column is 3 +- 0.2.
-    z = (x - x.mean(axis=0)) / x.std(axis=0)
-    assert np.median((z.astype(float) ** 4).mean(axis=0)) > 4
-
-
-def test_parkinson_standin_is_divided_by_subject() -> None:
-    x, _, subject = parkinson_standin.generate()
-    data = Parkinson(scale="raw").make()
-    owner = dict(zip(x[:, 0].tolist(), subject.tolist(), strict=True))
-    train = {owner[value] for value in data.x_train[:, 0].tolist()}
-    test = {owner[value] for value in data.x_test[:, 0].tolist()}
-    assert (len(train), len(test)) == (201, 51)
-    assert not train & test
-
-
-@pytest.mark.parametrize(
-    ("generator", "config", "num_train"),
-    [
-        (fashion_standin, FashionMnist(scale="raw"), 12_000),
-        (cifar_standin, Cifar10(scale="raw"), 10_000),
-    ],
-)
-def test_standins_are_the_same_twice(
-    generator: Any, config: Any, num_train: int
-) -> None:
-    # Generated anew, and (from the tests above) out of the cache.
-    made = generator.generate()
+def test_images_have_pixels_in_planes() -> None:
+    config = SyntheticImages(num_samples=100, side=8, channels=3)
     data = config.make()
-    np.testing.assert_array_equal(data.x_test, made["x"][num_train:])
-    np.testing.assert_array_equal(data.y_test, made["y"][num_train:])
+    assert (data.x_train.shape, data.x_test.shape) == ((80, 192), (20, 192))
+    assert (data.num_classes, data.views) == (10, ())
+    assert data.columns[64] == "green_0_0"
+    assert data.scaling == "unit: 0 to 255 become 0 to 1"
+    raw = config.replaced(scale="raw").make().x_train
+    assert (raw == np.rint(raw)).all()
+    assert 0 <= raw.min() < 30 < 225 < raw.max() <= 255
+    # Smooth: neighbours in a row are alike, pixels four apart less so.
+    rows = raw.reshape(-1, 8)
+    near, far = (np.corrcoef(rows[:, 0], rows[:, k])[0, 1] for k in (1, 4))
+    assert near > max(0.6, far + 0.1)
 
 
-def test_parkinson_standin_is_the_same_twice() -> None:
-    assert sha(*parkinson_standin.generate()) == sha(*parkinson_standin.generate())
+def test_images_have_views() -> None:
+    data = SyntheticImages(num_samples=100, side=8, views=12, num_classes=40).make()
+    assert data.x_train.shape == (80, 12 * 64)
+    assert data.views[63:65] == ("view1", "view2")
+    assert data.columns[64] == "view2_pixel_0_0"
+    assert len(set(data.columns)) == 12 * 64
+    assert not np.array_equal(data.x_train[:, :64], data.x_train[:, 64:128])
+
+
+@pytest.mark.parametrize("labels", ["row", "frame"])
+def test_series_are_frames_of_features(labels: Any) -> None:
+    config = SyntheticSeries(num_samples=500, frames=6, features=4, labels=labels)
+    data = config.replaced(scale="standard", num_classes=5).make()
+    assert data.x_train.shape == (400, 24)
+    assert data.num_frames == (6 if labels == "frame" else None)
+    assert data.columns[3:6] == (
+        *("feature_3_frame_0", "feature_0_frame_1", "feature_1_frame_1"),
+    )
+    parts = Views(parties=2).make(data)
+    assert parts[0].tolist() == [4 * t + f for t in range(6) for f in (0, 1)]
+    # A feature has one scale in all frames.
+    features = data.x_train.reshape(-1, 4)
+    np.testing.assert_allclose(features.mean(axis=0), 0, atol=1e-5)
+    np.testing.assert_allclose(features.std(axis=0), 1, atol=1e-5)
+
+
+def test_frames_keep_their_class_for_a_while() -> None:
+    data = SyntheticSeries(num_classes=10, labels="frame", frames=50).make()
+    same = (data.y_train[:, 1:] == data.y_train[:, :-1]).mean()
+    # Another class is drawn with chance 0.25, nine times of ten.
+    assert same == pytest.approx(0.75 + 0.25 / 10, abs=0.01)
+    with pytest.raises(ValueError, match="classes must not be set where frames have"):
+        SyntheticSeries(labels="frame", classes=(0, 1))
+
+
+KINDS = [SyntheticTable(), SyntheticImages(num_samples=300), SyntheticSeries()]
+
+
+@pytest.mark.parametrize("config", KINDS)
+def test_drawn_sets_are_the_same_twice(config: Any) -> None:
+    data, again = config.make(), config.make()
+    assert sha(*data[1:5]) == sha(*again[1:5])
+    assert sha(data.x_train) != sha(config.replaced(data_seed=1).make().x_train)
+    counts = np.bincount(np.concatenate([data.y_train, data.y_test]))
+    assert counts.max() - counts.min() <= 1
+
+
+def test_drawn_sets_must_fit_in_memory() -> None:
+    with pytest.raises(ValueError, match="at most 50,000,000, got 2,000 x 30,000; low"):
+        SyntheticTable(views={"a": 30_000})
 
 
 @pytest.mark.slow
-def test_fashion_mnist_standin_accuracy() -> None:
-    assert 0.80 <= accuracy(FashionMnist().make(), 15) <= 0.85
-
-
-@pytest.mark.slow
-def test_cifar10_standin_accuracy() -> None:
-    assert 0.35 <= accuracy(Cifar10().make(), 15) <= 0.45
-
-
-@pytest.mark.slow
-def test_parkinson_standin_accuracy() -> None:
-    sets = [Parkinson(scale="standard", split_seed=s).make() for s in range(5)]
-    whole = [accuracy(data, 1000) for data in sets]
-    block = [
-        accuracy(d._replace(x_train=d.x_train[:, :251], x_test=d.x_test[:, :251]), 1000)
-        for d in sets
+def test_every_view_tells_something_and_all_tell_more() -> None:
+    sets = [
+        SyntheticTable(num_samples=5000, num_classes=4, data_seed=seed).make()
+        for seed in range(5)
     ]
-    assert 0.80 <= np.mean(whole) <= 0.90
-    assert np.mean(block) < np.mean(whole) - 0.1
+    whole = np.mean([accuracy(data, 100) for data in sets])
+    views = [
+        np.mean([accuracy(_taken(data, part), 100) for data in sets])
+        for part in (slice(10), slice(10, 20))
+    ]
+    assert 0.4 < min(views) < max(views) < whole - 0.05
+    assert whole < 0.9
+
+
+def _taken(data: Dataset, part: slice) -> Dataset:
+    return data._replace(x_train=data.x_train[:, part], x_test=data.x_test[:, part])
 
 
 def test_no_jax_simpy_or_pandas_is_imported() -> None:
-    modules = [*("digits", "mnist", "cifar10.part", "parkinson.part", "usps.part")]
-    modules += ["fashion_mnist.part", "synthetic_logistic", "user_npz", "user_csv"]
+    modules = [*("digits", "mnist", "cifar10", "parkinson", "usps", "synthetic")]
+    modules += ["synthetic_logistic", "user_npz", "tables"]
     code = "".join(f"import stalesim.simulator.data.{name}\n" for name in modules)
-    code += "import stalesim.simulator.partitions.iid, sys\n"
+    code += "import stalesim.simulator.partitions.even, sys\n"
     code += "assert not {'jax', 'simpy', 'pandas'} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -11,10 +11,10 @@ import pytest
 
 from stalesim.simulator import inputs
 from stalesim.simulator.config.errors import DataError, ScenarioError
+from stalesim.simulator.data import text as module
 from stalesim.simulator.data.base import Dataset
-from stalesim.simulator.data.text import record
-from stalesim.simulator.data.text.part import Text
-from stalesim.simulator.partitions.contiguous import Contiguous
+from stalesim.simulator.data.text import Text
+from stalesim.simulator.partitions.even import Contiguous
 
 FABLE = "the crow and the fox, the fox and the crow; "
 
@@ -76,8 +76,8 @@ def test_limit_takes_the_first_rows_and_nothing_is_random(tmp_path: Path) -> Non
 
 
 def test_the_text_that_ships() -> None:
-    text = record.shipped()
-    assert hashlib.sha256(text.encode()).hexdigest() == record.SHA256
+    text = module.shipped()
+    assert hashlib.sha256(text.encode()).hexdigest() == module.SHA256
     assert (len(text), len(set(text))) == (1_115_394, 65)
     assert text.startswith("First Citizen:\nBefore we proceed any further")
     data = Text().make()
@@ -100,7 +100,7 @@ def test_a_damaged_installation(
     path = tmp_path / "text.bz2"
     if content is not None:
         path.write_bytes(bz2.compress(b"x") if content == "other" else content)
-    monkeypatch.setattr(record, "FILE", path)
+    monkeypatch.setattr(module, "FILE", path)
     with pytest.raises(DataError, match=says) as error:
         Text().make()
     assert "install stalesim again" in str(error.value)

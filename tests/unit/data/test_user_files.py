@@ -11,12 +11,10 @@ from stalesim.simulator.config.errors import DataError, ScenarioError
 from stalesim.simulator.data import outputs
 from stalesim.simulator.data.base import Field
 from stalesim.simulator.data.generated import Generated
-from stalesim.simulator.data.huggingface import HuggingFace
-from stalesim.simulator.data.mnist.part import Mnist
+from stalesim.simulator.data.mnist import Mnist
 from stalesim.simulator.data.quadratic import Quadratic
-from stalesim.simulator.data.user_csv import Csv
+from stalesim.simulator.data.tables import Csv, HuggingFace, Parquet
 from stalesim.simulator.data.user_npz import Npz
-from stalesim.simulator.data.user_parquet import Parquet
 from stalesim.simulator.learning.learning import dataset
 from stalesim.simulator.partitions.dirichlet import Dirichlet
 from stalesim.simulator.partitions.labels import Labels

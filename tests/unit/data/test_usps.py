@@ -1,4 +1,4 @@
-"""USPS: libsvm files packed by bzip2, and the stand-in."""
+"""USPS: libsvm files packed by bzip2."""
 
 import bz2
 import hashlib
@@ -8,13 +8,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sklearn.datasets import load_digits
 
 from stalesim.simulator.config.errors import DataError
-from stalesim.simulator.data.usps import part as module
-from stalesim.simulator.data.usps.part import TEST, TRAIN, Usps
+from stalesim.simulator.data import usps as module
+from stalesim.simulator.data.usps import TEST, TRAIN, Usps
 
-LIBSVM = Usps(source="libsvm", scale="raw")
+RAW = Usps(scale="raw")
 
 
 def images(num_rows: int) -> np.ndarray:
@@ -44,10 +43,9 @@ def write(folder: Path, *, packed: bool = True) -> Path:
 
 @pytest.mark.parametrize("packed", [True, False])
 @pytest.mark.parametrize("place", [".", "usps", "sets/USPS/libsvm", "others"])
-@pytest.mark.parametrize("source", ["libsvm", "auto"])
-def test_reads(root: Path, place: str, packed: bool, source: str) -> None:
+def test_reads(root: Path, place: str, packed: bool) -> None:
     write(root / place, packed=packed)
-    data = Usps(source=source, scale="raw").make()
+    data = RAW.make()
     assert (data.name, data.num_classes) == ("usps (other copy)", 10)
     assert (data.x_train.shape, data.x_test.shape) == ((30, 256), (10, 256))
     assert data.columns[17] == "pixel_1_1"
@@ -61,7 +59,7 @@ def test_reads(root: Path, place: str, packed: bool, source: str) -> None:
 
 def test_unit_scale(root: Path) -> None:
     write(root)
-    data = Usps(source="libsvm").make()
+    data = Usps().make()
     np.testing.assert_allclose(data.x_test, (images(10) + 1) / 2, atol=1e-7)
 
 
@@ -76,7 +74,7 @@ def test_official_files_are_told_by_md5_whatever_their_name(
         path.rename(root / f"{name[:6]}-of-2020")
     assert module.FILES.find() == {}
     monkeypatch.setattr(module, "OFFICIAL", official)
-    assert LIBSVM.make().name == "usps (other copy)"
+    assert RAW.make().name == "usps (other copy)"
 
 
 def test_official_table_is_complete() -> None:
@@ -87,11 +85,11 @@ def test_missing_files_are_named_with_their_place(root: Path) -> None:
     write(root)
     (root / TEST).unlink()
     with pytest.raises(DataError) as error:
-        LIBSVM.make()
-    message = str(error.value)
-    place = root / "usps"
-    assert message.startswith(f"{TEST} of usps is missing; put it in {place}")
-    assert Usps().make().name == "usps-standin"
+        RAW.make()
+    assert str(error.value) == (
+        f"usps must be in the data folder, {root} (chosen by STALESIM_DATA), got no "
+        f"{TEST}; stalesim data get usps"
+    )
 
 
 def cut(content: bytes) -> bytes:
@@ -134,7 +132,6 @@ def empty(content: bytes) -> bytes:
     return b""
 
 
-@pytest.mark.parametrize("source", ["libsvm", "auto"])
 @pytest.mark.parametrize(
     ("damage", "says"),
     [
@@ -150,34 +147,15 @@ def empty(content: bytes) -> bytes:
         (empty, "at least one row of 256 numbers, got none"),
     ],
 )
-def test_damaged(
-    root: Path, damage: Callable[[bytes], bytes], says: str, source: str
-) -> None:
+def test_damaged(root: Path, damage: Callable[[bytes], bytes], says: str) -> None:
     write(root)
     (root / TRAIN).write_bytes(damage(text(30)))
     with pytest.raises(DataError, match=says) as error:
-        Usps(source=source).make()
+        Usps().make()
     assert str(root / TRAIN) in str(error.value)
     assert "\n" not in str(error.value)
 
 
-def test_standin() -> None:
-    data = Usps(scale="raw").make()
-    assert (data.name, data.num_classes) == ("usps-standin", 10)
-    assert (data.x_train.shape, data.x_test.shape) == ((1437, 256), (360, 256))
-    assert (data.x_train.min(), data.x_train.max()) == (0, 1)
-    assert len(data.columns) == 256
-    whole = np.concatenate([data.x_train, data.x_test]).reshape(-1, 16, 16)
-    np.testing.assert_array_equal(whole[:, ::2, ::2], whole[:, 1::2, 1::2])
-    np.testing.assert_array_equal(whole[:, ::2, ::2], whole[:, ::2, 1::2])
-    small = np.sort(whole[:, ::2, ::2].reshape(-1, 64).sum(axis=1))
-    stored = np.sort(np.asarray(load_digits(return_X_y=True)[0]).sum(axis=1) / 16)
-    np.testing.assert_allclose(small, stored, rtol=1e-6)
-    part = Usps(source="standin", classes=(3, 8)).make()
-    assert part.name == "usps-standin (3, 8)"
-
-
-@pytest.mark.parametrize("source", ["libsvm", "auto"])
-def test_says_which_files_it_reads(root: Path, check_files: Any, source: str) -> None:
+def test_says_which_files_it_reads(root: Path, check_files: Any) -> None:
     write(root)
-    check_files(Usps(source=source))  # pyright: ignore
+    check_files(Usps())

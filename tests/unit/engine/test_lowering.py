@@ -52,7 +52,12 @@ def parties(model: dict[str, Any]) -> tuple[dict[str, Any], ...]:
 
 
 TEXT = {"kind": "text", "scale": "raw", "block": 8, "limit": 60, "test_fraction": 0.005}
-SPEECH = {"kind": "speech", "source": "standin", "limit": 100}
+SPEECH = {
+    "kind": "synthetic_series",
+    "labels": "frame",
+    "frames": 21,
+    "num_samples": 200,
+}
 QUADRATIC = {"kind": "quadratic", "clients": 5, "dimension": 3, "condition": 2}
 CNN = {"kind": "cnn", "kernel": 2, "channels": (4, 4)}
 STRIPS = {

@@ -161,7 +161,7 @@ def test_numbers_of_tokens_are_not_rounded() -> None:
 
 
 def test_it_is_off_unless_it_is_asked_for() -> None:
-    assert "compute_dtype" not in Engine().model_dump(mode="json")
+    assert Engine().compute_dtype is None
     own = {"kind": "python", "build": "tests.own_models:linear"}
     vertical = FAMILIES["VAFL"]
     deep = {

@@ -101,8 +101,8 @@ REFUSED: dict[str, dict[str, Any]] = {
     "problem.model.kind must be sequential for tinyshakespeare, each of whose rows": {
         "problem": {"model": {"kind": "linear"}}
     },
-    "problem.model.kind must be for features, as speech-standin has them, got 'tr": {
-        "problem": {"data": {"kind": "speech", "source": "standin"}}
+    "problem.model.kind must be for features, as synthetic_series has them, got 'tr": {
+        "problem": {"data": {"kind": "synthetic_series", "labels": "frame"}}
     },
     "problem.model.kind must be for one class a row, as digits has it, got 'transf": {
         "problem": {"data": {"kind": "digits"}}

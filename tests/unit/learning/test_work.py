@@ -101,7 +101,7 @@ def test_a_network_takes_three_products_a_layer_but_the_first() -> None:
 
 
 def test_a_convolutional_network_is_counted_by_hand() -> None:
-    data = {"kind": "cifar10", "source": "standin", "limit": 50}
+    data = {"kind": "synthetic_images", "side": 32, "channels": 3, "limit": 50}
     found = counted({"kind": "cnn", "channels": [10, 10]}, data=data).clients[0]
     first = 2 * 10 * 3 * 25 * 28 * 28  # 10 kernels 5 x 5 over 3 colours
     second = 2 * 10 * 10 * 25 * 10 * 10  # over 10 channels of 14 x 14

@@ -5,7 +5,7 @@ import pytest
 from pydantic import ValidationError
 
 from stalesim.simulator.config.errors import ScenarioError
-from stalesim.simulator.models import blockwise
+from stalesim.simulator.models import flat_network
 from stalesim.simulator.models.cifar_net import listing, net, network
 from stalesim.simulator.models.cifar_net.counter import Counter
 from stalesim.simulator.models.cifar_net.listing import ARCHITECTURES, tally
@@ -203,7 +203,7 @@ def test_rows_in_blocks_are_those_at_once(monkeypatch):
         return jax.grad(value, has_aux=True)(weights)
 
     whole = once(found, weights, x)
-    monkeypatch.setattr(blockwise, "BLOCK", 3)
+    monkeypatch.setattr(flat_network, "BLOCK", 3)
     for in_blocks, at_once in zip(once(found, weights, x), whole, strict=True):
         np.testing.assert_allclose(in_blocks, at_once, rtol=1e-4, atol=1e-5)
 

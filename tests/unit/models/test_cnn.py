@@ -8,7 +8,7 @@ import pytest
 from stalesim.simulator.algorithms.client_work import Work, clipped, noised
 from stalesim.simulator.config.errors import ScenarioError
 from stalesim.simulator.data.images import image_shape
-from stalesim.simulator.models import blockwise
+from stalesim.simulator.models import flat_network
 from stalesim.simulator.models.cnn.network import CnnNetwork
 from stalesim.simulator.models.cnn.part import Cnn, sizes
 
@@ -215,7 +215,7 @@ def test_rows_in_blocks_are_those_at_once(monkeypatch, num_rows):
         return jax.jit(jax.grad(value, has_aux=True))(weights)
 
     whole = both()
-    monkeypatch.setattr(blockwise, "BLOCK", 4)
+    monkeypatch.setattr(flat_network, "BLOCK", 4)
     for in_blocks, at_once in zip(both(), whole, strict=True):
         np.testing.assert_allclose(in_blocks, at_once, atol=1e-12)
 

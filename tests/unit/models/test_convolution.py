@@ -5,8 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from stalesim.simulator.models.convolution import convolve
-from stalesim.simulator.models.pooling import pool
+from stalesim.simulator.models.convolution import convolve, pool
 
 SHAPES = [
     ((1, 28, 28, 12), (10, 1, 5, 5)),

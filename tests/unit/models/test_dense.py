@@ -7,7 +7,7 @@ import pytest
 
 from stalesim.simulator.data.base import Dataset
 from stalesim.simulator.learning.horizontal import build
-from stalesim.simulator.models import blockwise
+from stalesim.simulator.models import flat_network
 from stalesim.simulator.models.dense.network import DenseNetwork, dense
 from stalesim.simulator.models.dense.part import Dense
 
@@ -166,7 +166,7 @@ def test_many_models_at_once_and_many_rows(
     _, x = drawn(model, num_rows)
     several = np.stack([drawn(model, 1, seed)[0] for seed in range(3)])
     each = [plain_logits(model, weights, x) for weights in several]
-    monkeypatch.setattr(blockwise, "BLOCK", 3)
+    monkeypatch.setattr(flat_network, "BLOCK", 3)
     every = jax.jit(jax.vmap(model.train, (0, None)))
     logits, statistics = every(jnp.asarray(several), jnp.asarray(x))
     np.testing.assert_allclose(logits, np.stack(each), atol=1e-12)

@@ -10,8 +10,8 @@ import pytest
 from jax import lax
 
 from stalesim.simulator.config.errors import ScenarioError
-from stalesim.simulator.models.blockwise import BLOCK, in_blocks
 from stalesim.simulator.models.flat import drawn, split
+from stalesim.simulator.models.flat_network import BLOCK, in_blocks
 from stalesim.simulator.models.mlp.network import mlp
 from stalesim.simulator.models.mlp.part import Mlp
 from stalesim.simulator.models.view_cnn.network import view_cnn

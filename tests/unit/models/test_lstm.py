@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from stalesim.simulator.config.errors import ScenarioError
-from stalesim.simulator.models import blockwise
+from stalesim.simulator.models import flat_network
 from stalesim.simulator.models.lstm.network import LstmNetwork, lstm
 from stalesim.simulator.models.lstm.part import Lstm
 
@@ -108,7 +108,7 @@ def test_many_models_at_once_and_many_rows(monkeypatch: pytest.MonkeyPatch) -> N
     _, x = drawn(model, 7)
     weights = np.random.default_rng(2).normal(size=(3, model.num_weights))
     each = [slow_logits(model, w, x) for w in weights]
-    monkeypatch.setattr(blockwise, "BLOCK", 3)
+    monkeypatch.setattr(flat_network, "BLOCK", 3)
     every = jax.jit(jax.vmap(model.train, (0, None)))
     logits, statistics = every(jnp.asarray(weights), jnp.asarray(x))
     np.testing.assert_allclose(logits, np.stack(each), atol=1e-12)

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from stalesim.simulator.models import blockwise, flat
+from stalesim.simulator.models import flat, flat_network
 from stalesim.simulator.models.shapes import Shapes
 from stalesim.simulator.models.transformer.network import (
     TransformerNetwork,
@@ -169,7 +169,7 @@ def test_many_models_at_once_and_many_rows(monkeypatch: pytest.MonkeyPatch) -> N
     _, tokens = drawn(model, 7)
     weights = np.random.default_rng(2).normal(size=(3, model.num_weights))
     each = [slow_logits(model, w, tokens) for w in weights]
-    monkeypatch.setattr(blockwise, "BLOCK", 3)
+    monkeypatch.setattr(flat_network, "BLOCK", 3)
     every = jax.jit(jax.vmap(model.train, (0, None)))
     logits, statistics = every(jnp.asarray(weights), jnp.asarray(tokens, float))
     np.testing.assert_allclose(logits, np.stack(each), atol=1e-11)
@@ -241,7 +241,7 @@ def test_start_and_what_is_regularised() -> None:
 def test_logits_after_the_last_token_alone() -> None:
     """Also in blocks of rows, where there are more than one block holds."""
     model = network()
-    weights, x = (jnp.asarray(a, float) for a in drawn(model, blockwise.BLOCK + 3))
+    weights, x = (jnp.asarray(a, float) for a in drawn(model, flat_network.BLOCK + 3))
     every = np.asarray(model.apply(weights, x)).reshape(TOKENS, -1, LENGTH)
     last = replace(model, last=True).apply(weights, x)
     np.testing.assert_allclose(last, every[:, :, -1], rtol=1e-12)

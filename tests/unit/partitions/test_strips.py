@@ -7,8 +7,7 @@ import pytest
 
 from stalesim.simulator.config.errors import ScenarioError
 from stalesim.simulator.data.names import RGB, pixels
-from stalesim.simulator.partitions.strips import Strips
-from stalesim.simulator.partitions.vertical import Vertical
+from stalesim.simulator.partitions.vertical import Strips, Vertical
 from stalesim.simulator.studies import planned
 from stalesim.simulator.timelines.of_run import set_up
 from tests.support import scenario

@@ -109,9 +109,6 @@ def test_clients_with_all_columns_have_no_server_network(tmp_path: Path) -> None
     assert "problem.server must not be set for a problem whose clients hold all" in said
 
 
-def test_a_run_without_a_network_is_written_as_before() -> None:
-    """Its key, by which finished runs are known, is that of before the entry."""
-    assert "server" not in scenario().problem.model_dump()
-    assert "hidden" not in scenario(noise(std=1.0)).algorithm.perturbation.model_dump()
+def test_a_network_is_written() -> None:
     written = scenario(problem(server=SERVER)).model_dump(mode="json")
     assert Scenario.model_validate(written).problem.server.width == 4

@@ -111,7 +111,6 @@ def test_a_slope_is_written_as_it_was_read(slope: Any) -> None:
         (NO_WORSE | {"at": {"x": []}}, "at least 1 item"),
         (NO_WORSE | {"at": 1}, "should be a valid dictionary"),
         (NO_WORSE | {"origin": "me"}, "'paper', 'specification', 'own' or 'identity'"),
-        (MONOTONE | {"rises": "a"}, "rises is called monotone; write monotone in its"),
         (MONOTONE | {"over": None}, "must say over what; add over: a key of the"),
         (MONOTONE | {"direction": "up"}, "'rising' or 'falling'"),
         (MONOTONE | {"monotone": None, "steady": "a"}, "must say over what, how stead"),
@@ -174,7 +173,6 @@ def test_what_is_dumped_is_read_again(claim: dict[str, Any], kind: str) -> None:
     assert found.kind == kind
     dumped = found.model_dump(mode="json")
     assert read(dumped) == found
-    assert read(dumped | {"rises": None}) == found
 
 
 def test_a_single_value_is_a_list_of_one() -> None:
@@ -200,19 +198,6 @@ def test_which_runs_a_claim_is_about(parameters: dict[str, Any], about: bool) ->
 
 
 CLAIMS = (SLOPE, HIGHER, NO_WORSE, MONOTONE, CRITICAL, MEAN, RATIO, BELOW, AHEAD, VALUE)
-OLDER: dict[str, Any] = {
-    **dict.fromkeys(("faster", "fewer", "higher", "no_worse", "close", "ratio")),
-    **dict.fromkeys(("value", "slope", "monotone", "steady", "than", "to")),
-    "counted_in": "time",
-    "by_at_least": 1.0,
-    "metric": "test_accuracy",
-    **dict.fromkeys(("of", "over", "is", "within")),
-    "direction": "rising",
-    "at": {},
-    "origin": "paper",
-    "says": "",
-}
-"""Entries that a claim of any kind had in manifests, with what it lacks."""
 
 
 @pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: next(iter(claim)))
@@ -224,12 +209,11 @@ def test_a_manifest_has_the_entries_of_a_claim_s_kind(claim: dict[str, Any]) -> 
     own = {"is" if name == "is_" else name for name in type(typed).model_fields}
     assert {*written} == own
     assert read(written) == typed
-    assert read(OLDER | written) == typed
     assert type(typed).judge.__module__ == type(typed).__module__
 
 
 def test_a_word_of_another_kind_is_refused_unless_it_says_nothing() -> None:
-    assert read(HIGHER | {"direction": "rising", "within": None}) == read(HIGHER)
-    for key, value in {"direction": "falling", "within": 0.0}.items():
+    assert read(HIGHER | {"direction": None, "within": None}) == read(HIGHER)
+    for key, value in {"direction": "rising", "within": 0.0}.items():
         with pytest.raises(ValidationError, match=f"{key} belongs to"):
             read(HIGHER | {key: value})

@@ -98,7 +98,7 @@ def manifest_of(scenario: Any, expanded: list[Any]) -> dict[str, Any]:
             "commits": 10 + run.number,
             "virtual_s": 2.5,
             "elapsed_s": 0.5,
-            "dataset": "some-standin",
+            "dataset": "some",
             "scenario": run.scenario.model_dump(mode="json"),
         }
         for run in expanded[:40]

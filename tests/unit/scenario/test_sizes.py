@@ -364,7 +364,7 @@ TREES: dict[str, dict[str, Any]] = {
             VAFL,
             {
                 "problem": {
-                    "data": {"kind": "modelnet40", "source": "standin", "side": 8},
+                    "data": {"kind": "synthetic_images", "side": 8, "views": 12},
                     "partition": {"kind": "views", "parties": 4},
                     "server": {"width": 4, "views": 3, "hidden": [5]},
                 }
@@ -385,13 +385,23 @@ TREES: dict[str, dict[str, Any]] = {
         augmentation={"crop": 1},
     ),
     "cifar_net": model(
-        data(kind="cifar10", source="standin", limit=50),
+        data(kind="synthetic_images", side=32, channels=3, limit=50),
         kind="cifar_net",
         image=[32, 32, 3],
         width=0.25,
     ),
-    "lstm": model(data(kind="speech", source="standin"), kind="lstm"),
-    "digits, spoken": model(data(kind="spoken_digits", source="standin"), kind="lstm"),
+    "lstm": model(
+        data(kind="synthetic_series", labels="frame", frames=21), kind="lstm"
+    ),
+    "views": merge(
+        VAFL,
+        {
+            "problem": {
+                "data": {"kind": "synthetic_table"},
+                "partition": {"kind": "views", "parties": 2},
+            }
+        },
+    ),
     "faces": data(kind="leaf_celeba", users=3, side=4),
     "evaluated": merge(
         SGD,
@@ -567,7 +577,6 @@ def replaced(tree: Any, keys: Keys, value: Any) -> Any:
     if first == "parameters" and first not in tree:  # they stand next to a name
         return replaced(tree, tuple(rest), value)
     copy = list(tree) if isinstance(tree, list | tuple) else dict(tree)
-    # What younger entries leave out is not there to be replaced.
     old = copy[first] if isinstance(copy, list) else copy.get(first)  # pyright: ignore
     copy[first] = replaced(old, tuple(rest), value)  # pyright: ignore
     return copy
@@ -615,7 +624,7 @@ def limited() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def _tweets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The data folder holds tweets and a face, sets without a stand-in."""
+    """The data folder holds tweets and a face, sets that must be there."""
     monkeypatch.setenv("STALESIM_DATA", str(tmp_path))
     rows = {"x": [["1", "Mon", "NO_QUERY", "me", "a b, c"]] * 10, "y": [0, 1] * 5}
     faces = {"x": ["1.jpg"] * 10, "y": [0, 1] * 5}
@@ -750,8 +759,8 @@ def test_noise_is_found_for_so_many_releases(
             calibration(5.0, 1e-5, number, mechanism, 1.0, accountant)
 
 
-def test_a_row_of_speech_has_so_many_frames() -> None:
-    longest = data(kind="speech", source="standin", frames=10_000)
+def test_a_row_has_so_many_frames() -> None:
+    longest = data(kind="synthetic_series", labels="frame", frames=10_000, features=2)
     with limited(), pytest.raises(UserError) as error:
         studies.planned(validated(model(longest, kind="lstm", frames=10_000)))
     assert "\n" not in str(error.value)

@@ -347,7 +347,7 @@ def test_a_file_that_changes_under_a_study_fails_its_runs(
 def test_a_loader_says_what_it_reads(
     here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from stalesim.simulator.data.mnist import part as mnist
+    from stalesim.simulator.data import mnist
     from stalesim.simulator.storage import files
 
     (here / "mine").write_bytes(b"mine")
@@ -360,7 +360,7 @@ def test_a_loader_says_what_it_reads(
 def test_many_files_of_a_data_set_are_one_input(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from stalesim.simulator.data.mnist.part import Mnist
+    from stalesim.simulator.data.mnist import Mnist
 
     root = tmp_path / "data" / "many"
     root.mkdir(parents=True)

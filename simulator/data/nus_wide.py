@@ -12,17 +12,15 @@ import numpy as np
 from jaxtyping import Bool, Float32, Int
 from pydantic import AfterValidator, Field
 
-from ...config.errors import DataError, ScenarioError
-from ...storage import files, table
-from ...storage.published import Published
-from .. import names
-from ..base import Dataset
-from ..classes import Samples
-from ..file_set import FileSet, Roles, by_role
-from ..parts import Data, Scale, different
-from ..split import finished
-from .record import PUBLISHED
-from .standin import nus_wide_standin
+from ..config.errors import DataError, ScenarioError
+from ..storage import files, table
+from ..storage.published import Published, PublishedFile
+from . import names
+from .base import Dataset
+from .classes import Samples
+from .file_set import FileSet, Roles, by_role
+from .parts import Data, Scale, different
+from .split import finished
 
 FEATURES = {"CH": 64, "CM55": 225, "CORR": 144, "EDH": 73, "WT": 128}
 """Number of columns of each kind of image feature, in the order of the columns."""
@@ -35,6 +33,20 @@ NAME = re.compile(
 FOLDERS = ("nuswide",)
 DEFAULT = ("person", "animal")
 """Concepts by default (F-13)."""
+PUBLISHED = Published(
+    origin="NUS-WIDE of the National University of Singapore (Chua et al., 2009)",
+    licence="for research; its page states the terms",
+    files=tuple(
+        PublishedFile(name)
+        for half in HALVES
+        for name in (
+            *(f"{half}_Normalized_{kind}.dat" for kind in FEATURES),
+            f"{half}_Tags1k.dat",
+        )
+    ),
+    by_hand="download low-level features, tags and ground truth from the page of "
+    "NUS-WIDE at lms.comp.nus.edu.sg, and unpack them; it publishes no checksums",
+)
 
 
 def inputs(half: str) -> tuple[str, ...]:
@@ -53,7 +65,10 @@ def file_set(concepts: Sequence[str]) -> FileSet:
     names = [name for half in HALVES for name in inputs(half)]
     names += [name for half in HALVES for name in labels(concepts, half)]
     return FileSet(
-        "nus_wide", {"dat": tuple(names)}, find=lambda: by_role(FOLDERS, NAME, identify)
+        "nus_wide",
+        tuple(names),
+        find=lambda: by_role(FOLDERS, NAME, identify),
+        published=PUBLISHED,
     )
 
 
@@ -64,24 +79,20 @@ def identify(path: Path) -> str:
 
 
 class NusWide(Data):
-    """NUS-WIDE, features of images and tags, two concepts, else its stand-in.
+    """NUS-WIDE, features of images and tags, two concepts.
 
-    Columns 0 to 633 are of the images, 634 to 1633 tags; of the stand-in 0 to 79 and 80
-    to 199.
+    Columns 0 to 633 are of the images, 634 to 1633 tags.
     """
 
     kind: Literal["nus_wide"] = "nus_wide"
     published: ClassVar[Published | None] = PUBLISHED
-    source: Literal["auto", "dat", "standin"] = "auto"
-    """Files that are read, by their form; `auto` takes what is there."""
     scale: Scale = "standard"
     concepts: Annotated[
         tuple[Annotated[str, Field(pattern=r"^[a-z]+$")], ...],
         Field(min_length=2),
         AfterValidator(different),
     ] = DEFAULT
-    """Rows are kept that have exactly one of them; those with the first are class 1.
-    The stand-in has none."""
+    """Rows are kept that have exactly one of them; those with the first are class 1."""
 
     def make(self) -> Dataset:
         """Returns 634 image features and 1,000 tags, class 1 for the first concept.
@@ -95,9 +106,7 @@ class NusWide(Data):
 
         Source: Chua, Tang, Hong, Li, Luo and Zheng, NUS-WIDE (2009); concepts: F-13.
         """
-        form, found = file_set(self.concepts).complete(self._source())
-        if not form:
-            return nus_wide_standin(self)
+        found = file_set(self.concepts).complete()
         train, test = (_half(self.concepts, found, half) for half in HALVES)
         chosen = self.concepts != DEFAULT
         return finished(
@@ -115,15 +124,8 @@ class NusWide(Data):
         )
 
     def located_files(self) -> list[Path]:
-        """Returns the files that are read."""
-        return file_set(self.concepts).paths(self._source())
-
-    def _source(self) -> str:
-        """Returns `dat` where it is demanded or features and tags are complete.
-
-        A missing concept may be misspelt, which must not end in the stand-in.
-        """
-        return file_set(()).choose(self.source).form or "standin"
+        """Returns the files that are there."""
+        return file_set(self.concepts).paths()
 
 
 def _half(concepts: Sequence[str], found: Roles, half: str) -> Samples:

@@ -9,18 +9,45 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from jaxtyping import Float64, Int64, Shaped
 
-from ...config.errors import DataError
-from ...storage import files, limits
-from ...storage.published import Published
-from .. import names
-from ..base import Dataset
-from ..file_set import FileSet, by_role
-from ..parts import Data, Scale
-from ..split import finished
-from .record import PUBLISHED
-from .standin import usps_standin
+from ..config.errors import DataError
+from ..storage import files, limits
+from ..storage.published import KnownCopy, Published, PublishedFile
+from . import names
+from .base import Dataset
+from .file_set import FileSet, by_role
+from .parts import Data, Scale
+from .split import finished
 
 TRAIN, TEST = "usps.bz2", "usps.t.bz2"
+PAGE = "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/multiclass/"
+
+PUBLISHED = Published(
+    origin="LIBSVM data page, after Hull (1994)",
+    licence="none stated; made available by AT&T for research",
+    files=(
+        PublishedFile(
+            TRAIN,
+            "md5:ec16c51db3855ca6c91edd34d0e9b197",
+            urls=(f"{PAGE}{TRAIN}",),
+        ),
+        PublishedFile(
+            TEST,
+            "md5:8ea070ee2aca1ac39742fdd1ef5ed118",
+            urls=(f"{PAGE}{TEST}",),
+        ),
+    ),
+    copies=(
+        KnownCopy(
+            "usps (zip)",
+            "zip.train and zip.test of R's package ElemStatLearn, rewritten as text "
+            "of the LIBSVM format",
+            (
+                "md5:20f008785c70c0f3a1b712bcab5c4115",
+                "md5:e7a58aa0b6761b277064adff9a96a893",
+            ),
+        ),
+    ),
+)
 OFFICIAL = {file.checksum.removeprefix("md5:"): file.name for file in PUBLISHED.files}
 """Name of the official files, by their md5."""
 NAMES = {"usps": TRAIN, "usps.bz2": TRAIN, "usps.t": TEST, "usps.t.bz2": TEST}
@@ -50,23 +77,21 @@ def identify(path: Path) -> str:
 
 FILES = FileSet(
     "usps",
-    {"libsvm": (TRAIN, TEST)},
+    (TRAIN, TEST),
     find=lambda: by_role(FOLDERS, NAME, identify),
     published=PUBLISHED,
 )
 
 
 class Usps(Data):
-    """USPS, digits of 16x16 pixels, from libsvm files, else its stand-in."""
+    """USPS, digits of 16x16 pixels, from libsvm files."""
 
     kind: Literal["usps"] = "usps"
     published: ClassVar[Published | None] = PUBLISHED
     scale: Scale = "unit"
-    source: Literal["auto", "libsvm", "standin"] = "auto"
-    """Files that are read, by their form; `auto` takes what is there."""
 
     def make(self) -> Dataset:
-        """Returns USPS, 16x16 pixels of digits, or its stand-in.
+        """Returns USPS, 16x16 pixels of digits.
 
         The files have values in [-1, 1] and labels 1 to 10 for the digits 0 to 9; `raw`
         leaves the values, `unit` maps them to [0, 1].
@@ -74,14 +99,12 @@ class Usps(Data):
         Source: Hull, A database for handwritten text recognition research (1994); the
             files of the LIBSVM data page.
         """
-        chosen = FILES.complete(self.source)
-        if not chosen.form:
-            return usps_standin(self)
+        paths = FILES.complete()
         return finished(
             self,
-            FILES.called(chosen),
-            parse(chosen.paths[TRAIN]),
-            parse(chosen.paths[TEST]),
+            FILES.called(paths),
+            parse(paths[TRAIN]),
+            parse(paths[TEST]),
             num_classes=NUM_CLASSES,
             columns=names.pixels(SIDE, SIDE),
             smallest=-1.0,
@@ -89,8 +112,8 @@ class Usps(Data):
         )
 
     def located_files(self) -> list[Path]:
-        """Returns the files that are read."""
-        return FILES.paths(self.source)
+        """Returns the files that are there."""
+        return FILES.paths()
 
 
 def parse(path: Path) -> tuple[Float64[np.ndarray, "N P"], Int64[np.ndarray, " N"]]:

@@ -1,7 +1,7 @@
-"""Statistics of a stay's time series, as the benchmark on MIMIC-III has them."""
+"""Features of a stay: statistics, as the benchmark on MIMIC-III has them, or hours."""
 
 import numpy as np
-from jaxtyping import Bool, Float64, Int64
+from jaxtyping import Bool, Float32, Float64, Int64
 
 from ..mimic.features import (
     PERIODS,
@@ -9,7 +9,7 @@ from ..mimic.features import (
     STATISTICS,
     TOLERANCE_H,
 )
-from .stays import VARIABLES, Stays
+from .stays import HOURS, VARIABLES, Stays
 
 COLUMNS = tuple(
     f"{variable.lower()}_{period}_{statistic}"
@@ -86,3 +86,19 @@ def _of_period(
     skew[count == 0] = np.nan
     low, high = _extremes(values, group, num)
     return np.stack([low, high, mean, np.sqrt(variance), skew, count], axis=1)
+
+
+def hourly(stays: Stays) -> Float32[np.ndarray, "N 48 37"]:
+    """Returns the mean of each variable in each hour, NaN where none was measured.
+
+    Hour h holds the minutes 60 h to 60 h + 59; minute 2,880, the end of the second day,
+    belongs to the last hour.
+    """
+    num_variables = len(VARIABLES)
+    hour = np.minimum(stays.minute // 60, HOURS - 1).astype(np.int64)
+    cell = (stays.stay * np.int64(HOURS) + hour) * num_variables + stays.variable
+    size = len(stays.ends) * HOURS * num_variables
+    count = np.bincount(cell, minlength=size)
+    total = np.bincount(cell, stays.value, size)
+    mean = np.where(count > 0, total / np.maximum(count, 1), np.nan)
+    return mean.astype(np.float32).reshape(-1, HOURS, num_variables)

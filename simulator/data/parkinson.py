@@ -6,22 +6,27 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from ...config.errors import DataError
-from ...storage import files, table
-from ...storage.published import Published
-from ..base import Dataset
-from ..file_set import FileSet, Roles
-from ..groups import grouping
-from ..parts import Data
-from ..split import divided
-from .record import PUBLISHED
-from .standin import parkinson_standin
+from ..config.errors import DataError
+from ..storage import files, table
+from ..storage.published import Published, PublishedFile
+from .base import Dataset
+from .file_set import FileSet, Roles
+from .groups import grouping
+from .parts import Data
+from .split import divided
 
 FILE = "pd_speech_features.csv"
 FOLDERS = ("parkinson", "parkinsons", "parkinsonsdisease")
 """Plain names of folders in which the file may have any name."""
 HEAD = 65_536
 """Bytes that hold both header rows."""
+PUBLISHED = Published(
+    origin="UCI 470, Parkinson's Disease Classification (Sakar et al., 2018)",
+    licence="CC BY 4.0",
+    files=(PublishedFile("pd_speech_features.csv"),),
+    by_hand="download the zip of archive.ics.uci.edu/dataset/470 and unpack it; UCI "
+    "publishes no checksum",
+)
 
 
 def find() -> Roles:
@@ -42,16 +47,14 @@ def _is_it(path: Path) -> bool:
     return columns[:2] == ["id", "gender"] and columns[-1] == "class"
 
 
-FILES = FileSet("parkinson", {"csv": (FILE,)}, find=find)
+FILES = FileSet("parkinson", (FILE,), find=find, published=PUBLISHED)
 
 
 class Parkinson(Data):
-    """UCI 470, speech features of Parkinson's disease, else its stand-in."""
+    """UCI 470, speech features of Parkinson's disease."""
 
     kind: Literal["parkinson"] = "parkinson"
     published: ClassVar[Published | None] = PUBLISHED
-    source: Literal["auto", "csv", "standin"] = "auto"
-    """Files that are read, by their form; `auto` takes what is there."""
 
     def make(self) -> Dataset:
         """Returns UCI 470: gender and 752 speech features, class 1 for a patient.
@@ -61,12 +64,11 @@ class Parkinson(Data):
 
         Source: UCI 470, Parkinson's Disease Classification (Sakar et al., 2018).
         """
-        form, found = FILES.complete(self.source)
-        return _load(self, found[FILE]) if form else parkinson_standin(self)
+        return _load(self, FILES.complete()[FILE])
 
     def located_files(self) -> list[Path]:
-        """Returns the file that is read, if one is."""
-        return FILES.paths(self.source)
+        """Returns the file, if it is there."""
+        return FILES.paths()
 
 
 def _load(config: Data, path: Path) -> Dataset:

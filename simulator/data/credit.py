@@ -6,15 +6,13 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from ...config.errors import DataError
-from ...storage import files, table
-from ...storage.published import Published
-from ..base import Dataset
-from ..file_set import Chosen, FileSet, by_role
-from ..parts import Data, Scale
-from ..split import divided
-from .record import PUBLISHED
-from .standin import credit_standin
+from ..config.errors import DataError
+from ..storage import files, table
+from ..storage.published import Published, PublishedFile
+from .base import Dataset
+from .file_set import FileSet, by_role
+from .parts import Data, Scale
+from .split import divided
 
 CSV = "UCI_Credit_Card.csv"
 NAME = re.compile(r"default.of.credit.card.clients|UCI_Credit_Card", re.IGNORECASE)
@@ -39,6 +37,16 @@ PAYMENTS = (
 PROFILE = ("LIMIT_BAL", "AGE")
 CODES = {"SEX": (1, 2), "EDUCATION": tuple(range(7)), "MARRIAGE": tuple(range(4))}
 """All codes in the file; UCI does not document 0, 5 and 6."""
+PUBLISHED = Published(
+    origin="UCI 350, Default of Credit Card Clients (Yeh and Lien, 2009)",
+    licence="CC BY 4.0",
+    files=(
+        # Equal in every cell to UCI's xls file, without its column of ids.
+        PublishedFile(CSV, "md5:fba8a8b9af84956920c0349e62ecf8c6", 2_706_833),
+    ),
+    by_hand="download the zip of archive.ics.uci.edu/dataset/350, unpack it, and save "
+    "its xls file as csv; UCI publishes no checksum",
+)
 
 
 def identify(path: Path) -> str:
@@ -60,22 +68,20 @@ def _is_header(line: str) -> bool:
 
 FILES = FileSet(
     "credit",
-    {"csv": (CSV,)},
+    (CSV,),
     find=lambda: by_role(FOLDERS, NAME, identify),
     published=PUBLISHED,
 )
 
 
 class Credit(Data):
-    """UCI 350, default of credit card clients, else its stand-in.
+    """UCI 350, default of credit card clients.
 
-    Columns 0 to 17 are payments and bills, 18 to 32 the profile, in both.
+    Columns 0 to 17 are payments and bills, 18 to 32 the profile.
     """
 
     kind: Literal["credit"] = "credit"
     published: ClassVar[Published | None] = PUBLISHED
-    source: Literal["auto", "csv", "standin"] = "auto"
-    """Files that are read, by their form; `auto` takes what is there."""
     scale: Scale = "standard"
 
     def make(self) -> Dataset:
@@ -88,19 +94,16 @@ class Credit(Data):
             encoding: F-16, the only one of all codes that makes 18 + 15 columns of the
             file's 23.
         """
-        chosen = FILES.complete(self.source)
-        if not chosen.form:
-            return credit_standin(self)
-        return _load(self, FILES.called(chosen), chosen)
+        paths = FILES.complete()
+        return _load(self, FILES.called(paths), paths[CSV])
 
     def located_files(self) -> list[Path]:
-        """Returns the file that is read, if one is."""
-        return FILES.paths(self.source)
+        """Returns the file, if it is there."""
+        return FILES.paths()
 
 
-def _load(config: Data, name: str, chosen: Chosen) -> Dataset:
+def _load(config: Data, name: str, path: Path) -> Dataset:
     """Returns the set, under a name, from its file."""
-    (path,) = chosen.paths.values()
     lines = files.head(path, HEAD).decode("utf-8-sig", "replace").splitlines()
     # UCI's xls file, saved as csv, keeps its first row, X1 to X23.
     cells = table.read(path, header=int(any(map(_is_header, lines[1:2]))))

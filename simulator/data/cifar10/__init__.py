@@ -1,1 +1,0 @@
-"""CIFAR-10: `part` (options and files), `record`, `standin`."""

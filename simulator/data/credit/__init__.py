@@ -1,1 +1,0 @@
-"""Default of credit card clients: `part` (options and files), `record`, `standin`."""

@@ -1,1 +1,0 @@
-"""Fashion-MNIST: `part` (options; files as `idx` reads them), `record`, `standin`."""

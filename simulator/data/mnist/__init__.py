@@ -1,1 +1,0 @@
-"""MNIST: `part` (options and files), `record` (what is published)."""

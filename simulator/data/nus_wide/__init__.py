@@ -1,1 +1,0 @@
-"""NUS-WIDE: `part` (options and files), `record`, `standin`."""

@@ -1,1 +1,0 @@
-"""Parkinson's speech features: `part` (options and files), `record`, `standin`."""

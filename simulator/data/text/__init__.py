@@ -1,1 +1,0 @@
-"""Characters of a text in blocks: `part` (options), `record`, the text that ships."""

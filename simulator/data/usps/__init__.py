@@ -1,1 +1,0 @@
-"""USPS: `part` (options and files), `record`, `standin`."""
