@@ -53,7 +53,6 @@ FEATURES = {
         "simulator/front/__main__.py",
         "simulator/lazy.py",
     ),
-    "`serve`, and what follows a study": ("analysis/serving", "analysis/watching.py"),
     "`capsule`, `rerun`": ("analysis/capsules", "simulator/cli/sharing.py"),
     "`cite`": ("simulator/cli/citing.py",),
     "checklists": ("analysis/page/checklists.py", "analysis/page/stated.py"),

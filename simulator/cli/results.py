@@ -14,9 +14,6 @@ from .drawing import Formats, formats
 
 app = typer.Typer()
 
-PORT = 8520
-"""Port of `serve`, that of `stalesim.analysis.serving`."""
-
 
 def _venues(incomplete: str) -> list[str]:
     """Returns what a shell completes."""
@@ -121,6 +118,15 @@ def report(
             "neurips, mlrc, tmlr or stress-des",
         ),
     ] = None,
+    *,
+    watch: Annotated[
+        bool,
+        typer.Option(
+            "--watch",
+            help="write the page of a running study again and again, until the study "
+            "is complete; Ctrl-C ends it",
+        ),
+    ] = False,
 ) -> None:
     """Writes a study as one HTML page: results, method, scenario, how to repeat it."""
     from ...analysis import page
@@ -132,30 +138,16 @@ def report(
 
         out.say(f"Checklist: {checklists.write(study, checklist, file)}")
         return
-    out.say(f"Report: {page.write(study, file)}")
-
-
-@app.command()
-def serve(
-    folder: Annotated[Path, typer.Argument(help="folder of a study or timeline")],
-    port: Annotated[
-        int,
-        typer.Option(min=0, max=65535, help="port to listen on; 0: any free port"),
-    ] = PORT,
-) -> None:
-    """Shows a running study in a browser: curves, runs, claims so far.
-
-    One page, reachable from this machine only (127.0.0.1); it follows the folder and
-    writes nothing. Ctrl-C ends it.
-    """
-    from ...analysis import serving
-
-    server = serving.PageServer(folder, port)
-    out.say(f"Serving {folder} at {server.address} (Ctrl-C ends it)")
+    if not watch:
+        out.say(f"Report: {page.write(study, file)}")
+        return
+    out.say(f"Watching {folder}: {file or folder / page.NAME} (Ctrl-C ends it)")
     try:
-        server.serve()
+        page.watch(study, file)
     except KeyboardInterrupt:
-        out.say(f"No longer serving {folder}")
+        out.say(f"No longer watching {folder}")
+    else:
+        out.say(f"Complete: {folder}")
 
 
 @app.command()

@@ -16,7 +16,7 @@ from stalesim.analysis.exporting.records import RunRecord
 from stalesim.simulator import studies
 from stalesim.simulator.config.errors import UserError
 from stalesim.simulator.studies import overwriting
-from stalesim.simulator.trace import StudyWarning, live
+from stalesim.simulator.trace import StudyWarning, writing
 from tests.unit.analysis.test_exporting_tensorboard import events
 from tests.unit.analysis.test_exporting_wandb import as_dict
 from tests.unit.analysis.test_exporting_wandb import told as records_of
@@ -44,7 +44,7 @@ PRIVATE: dict[str, Any] = {
 
 @pytest.fixture(autouse=True)
 def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(live, "EVERY_S", 0.05)
+    monkeypatch.setattr(writing, "PART_SECONDS", 0.05)
     monkeypatch.setattr(tracking, "EVERY_S", 0.1)
 
 
