@@ -55,7 +55,6 @@ FEATURES = {
     ),
     "`capsule`, `rerun`": ("analysis/capsules", "simulator/cli/sharing.py"),
     "`cite`": ("simulator/cli/citing.py",),
-    "checklists": ("analysis/page/checklists.py", "analysis/page/stated.py"),
     "`new`, without its templates": ("simulator/cli/new.py",),
     "`tune`, racing": (
         *("simulator/cli/tuning.py", "simulator/cli/searching.py"),

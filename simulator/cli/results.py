@@ -110,14 +110,6 @@ def report(
         Path | None,
         typer.Option("--out", "-o", help="page to be written; else FOLDER/report.html"),
     ] = None,
-    checklist: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            help="write a checklist in Markdown instead, filled in from the study: "
-            "neurips, mlrc, tmlr or stress-des",
-        ),
-    ] = None,
     *,
     watch: Annotated[
         bool,
@@ -133,11 +125,6 @@ def report(
     from .. import trace
 
     study = trace.load(folder)
-    if checklist is not None:
-        from ...analysis.page import checklists
-
-        out.say(f"Checklist: {checklists.write(study, checklist, file)}")
-        return
     if not watch:
         out.say(f"Report: {page.write(study, file)}")
         return

@@ -15,7 +15,7 @@ OURS = {LOCK, NAME, DATA, CHECKPOINTS, LOCKS, TIMELINES, TUNING, *COLUMNS}
 """Names of what is in the folder of a study while it is run."""
 MADE = {"figures", "attack", "report.html", "capsule.zip"}
 """Names of what commands make of a study in its folder."""
-BEGINNINGS = (CLAIMS, "export-", "track-", "checklist-")
+BEGINNINGS = (CLAIMS, "export-", "track-")
 """Beginnings of the names of claims, and of what commands make for others."""
 
 
