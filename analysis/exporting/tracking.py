@@ -17,7 +17,7 @@ from ...simulator.config.errors import StudyError, UserError
 from ...simulator.config.text import one_line
 from ...simulator.trace import StudyWarning, load
 from ..frames import Study
-from . import mlflow, tensorboard, wandb
+from . import tensorboard, wandb
 from .boards import Board, RunBoard, log_row
 from .records import RunRecord, has_ended, opening, records, values
 
@@ -28,12 +28,10 @@ PREFIX = "track-"
 CHECKS: dict[str, Callable[[], Any]] = {
     "tensorboard": tensorboard.check,
     "wandb": wandb.check,
-    "mlflow": mlflow.check,
 }
 BOARDS: dict[str, Callable[[Path, str], Board]] = {
     "tensorboard": tensorboard.TensorBoard,
     "wandb": wandb.OfflineRuns,
-    "mlflow": mlflow.Experiment,
 }
 """Trackers by name: each takes its folder and the study's name."""
 
@@ -50,7 +48,7 @@ class Tracker:
 
     Args:
         folder: Folder of the study; it need not be there yet.
-        targets: Names of trackers: `tensorboard`, `wandb`, `mlflow`.
+        targets: Names of trackers: `tensorboard`, `wandb`.
 
     Raises:
         UserError: There is no such tracker, or its library is not installed.

@@ -194,9 +194,7 @@ def attack(
 @app.command()
 def export(
     folder: Annotated[Path, typer.Argument(help="folder of a study")],
-    target: Annotated[
-        str, typer.Option("--to", help="csv, tensorboard, wandb or mlflow")
-    ],
+    target: Annotated[str, typer.Option("--to", help="csv, tensorboard or wandb")],
     into: Annotated[
         Path | None,
         typer.Option(
