@@ -5,8 +5,7 @@ from typing import Any
 
 from .. import facts
 from ..summary import WORTH
-from .item import Rows
-from .words import entries, listed, shown
+from .words import Rows, entries, listed, shown
 
 PRESENCE = ("join", "leave", "availability", "crashes", "loss", "selection")
 """Entries of clients that say when they are there and what they lose."""

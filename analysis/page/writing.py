@@ -1,6 +1,7 @@
 """A study as one page that needs nothing else: results, method, how to repeat it."""
 
 import re
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -11,18 +12,23 @@ import pandas as pd
 from ...simulator.config.text import counted, printable
 from ...simulator.scenario import dialect
 from ...simulator.scenario.writing import without_nothing
-from ...simulator.trace import Study, StudyError, is_world
+from ...simulator.trace import Study, StudyError, is_world, load
 from .. import choices, claims, speeds, staleness, summary, worlds
 from ..figures import report as study_report
 from ..files import write_text
 from ..frames import first_metric, titled
 from . import method, pictures, repeating, runs
-from .item import Marked
+from .words import Marked
 from .world import imported
 
 NAME = "report.html"
 """Name of the page in a study's folder."""
 ENDINGS = (".html", ".htm")
+EVERY_S = 5.0
+"""Real seconds from one look at the study to the next, and from reload to reload."""
+RELOAD = f'<meta http-equiv="refresh" content="{EVERY_S:g}">\n'
+ATTEMPTS = 3
+"""Looks in a row at tables whose files another process may be joining."""
 NUMBERS = re.compile(r"(?:[-+±\d.,e%/>()\[\]\s]|never|none|nan|inf)*")
 
 
@@ -62,6 +68,41 @@ def write_html(study: Study, text: str, file: str | Path | None = None) -> Path:
     elsewhere = "choose another file by --out, in a folder that exists"
     write_text(path, text, "the page", elsewhere)
     return path
+
+
+def watch(study: Study, file: str | Path | None = None) -> None:
+    """Writes a study's page again and again, until the study is complete.
+
+    The page reloads itself for as long.
+
+    Args:
+        study: Study that another process runs.
+        file: As in `write`.
+
+    Raises:
+        StudyError: As in `write`.
+    """
+    text, before, failures = "", None, 0
+    try:
+        while True:
+            try:
+                now = study.manifest, study.files, len(study.so_far())
+                if now != before:
+                    text = html(study, so_far=True)
+                    reloading = text.replace("<head>\n", f"<head>\n{RELOAD}", 1)
+                    write_html(study, reloading, file)
+                before, failures = now, 0
+                if study.complete:
+                    return
+            except StudyError:
+                failures += 1
+                if before is None or failures == ATTEMPTS:
+                    raise
+            time.sleep(EVERY_S)
+            study = load(study.folder, quietly=True)
+    finally:
+        if text:
+            write_html(study, text, file)
 
 
 def html(study: Study, *, so_far: bool = False) -> str:

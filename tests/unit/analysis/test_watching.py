@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from stalesim.analysis.page import watching
+from stalesim.analysis.page import writing
 from stalesim.simulator.config.errors import StudyError
 from stalesim.simulator.trace import Study, load, write_manifest
 from tests.runs import tiny_study
@@ -51,13 +51,13 @@ def set_back(whole: dict[str, Any], ended: int | None) -> Study:
 def written(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Notes each page that is written."""
     found: list[str] = []
-    write = watching.write_html
+    write = writing.write_html
 
     def note(study: Study, text: str, file: Any) -> None:
         found.append(text)
         write(study, text, file)
 
-    monkeypatch.setattr(watching, "write_html", note)
+    monkeypatch.setattr(writing, "write_html", note)
     return found
 
 
@@ -65,9 +65,9 @@ def test_a_page_follows_a_study_to_its_end(
     whole: dict[str, Any], written: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stages = iter((0, 1, None))  # at the second look nothing is new
-    monkeypatch.setattr(watching.time, "sleep", lambda _: set_back(whole, next(stages)))
+    monkeypatch.setattr(writing.time, "sleep", lambda _: set_back(whole, next(stages)))
     study = set_back(whole, 0)
-    watching.watch(study)
+    writing.watch(study)
     none, one, both, last = written
     assert "Incomplete: 0 of 2 runs have ended" in none
     assert "No run has ended yet." in none
@@ -77,8 +77,8 @@ def test_a_page_follows_a_study_to_its_end(
     assert f'<td class="number">{rows["test_accuracy"].iloc[-1]:.4g}</td>' in none
     assert "Incomplete: 1 of 2 runs have ended" in one
     assert "Complete: 2 of 2 runs have ended." in both
-    assert all(text.count(watching.RELOAD) == 1 for text in written[:-1])
-    assert watching.RELOAD not in last
+    assert all(text.count(writing.RELOAD) == 1 for text in written[:-1])
+    assert writing.RELOAD not in last
     assert (study.folder / "report.html").read_text() == last
 
 
@@ -97,27 +97,27 @@ def test_files_that_are_being_joined_are_looked_at_again(
         elif back and len(looks) == 3:
             gone.rename(part)
 
-    monkeypatch.setattr(watching.time, "sleep", join)
+    monkeypatch.setattr(writing.time, "sleep", join)
     back = True
-    watching.watch(study)
+    writing.watch(study)
     assert len(written) == 3  # under way, complete, and without the reload
     looks.clear()
     back = False
     try:
         with pytest.raises(StudyError, match="is missing; restore it from a copy"):
-            watching.watch(set_back(whole, 1))
+            writing.watch(set_back(whole, 1))
     finally:
         gone.rename(part)
-    assert len(looks) == watching.ATTEMPTS
-    assert watching.RELOAD not in (study.folder / "report.html").read_text()
+    assert len(looks) == writing.ATTEMPTS
+    assert writing.RELOAD not in (study.folder / "report.html").read_text()
 
 
 def test_a_wrong_name_is_told_at_once(
     whole: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(watching.time, "sleep", lambda _: pytest.fail("too late"))
+    monkeypatch.setattr(writing.time, "sleep", lambda _: pytest.fail("too late"))
     with pytest.raises(StudyError, match=r"--out must be a file that ends in \.html"):
-        watching.watch(set_back(whole, 1), "page.txt")
+        writing.watch(set_back(whole, 1), "page.txt")
 
 
 def test_the_command_is_ended_by_ctrl_c(whole: dict[str, Any], tmp_path: Path) -> None:
@@ -133,10 +133,10 @@ def test_the_command_is_ended_by_ctrl_c(whole: dict[str, Any], tmp_path: Path) -
             if (tmp_path / "page.html").exists():
                 break
             time.sleep(0.1)
-        assert watching.RELOAD in (tmp_path / "page.html").read_text()
+        assert writing.RELOAD in (tmp_path / "page.html").read_text()
         process.send_signal(signal.SIGINT)
         out, errors = process.communicate(timeout=60)
     assert first == f"Watching {folder}: page.html (Ctrl-C ends it)\n"
     assert (out, errors) == (f"No longer watching {folder}\n", "")
     assert process.returncode == 0
-    assert watching.RELOAD not in (tmp_path / "page.html").read_text()
+    assert writing.RELOAD not in (tmp_path / "page.html").read_text()
