@@ -8,8 +8,8 @@ from ...simulator.trace import is_world
 from .. import claims
 from ..frames import Study
 from ..markup import no_formulas
-from . import contents, digests
-from .reading import Capsule
+from . import contents
+from .packing import Capsule
 
 SAME = ("claim", "says", "origin")
 """Columns that tell which claim a verdict is about."""
@@ -66,7 +66,7 @@ def compare(capsule: Capsule, study: Study) -> Repetition:
     names = [*dict.fromkeys([*then, *now])]
     rows = [(key[0], then.get(key, "none"), now.get(key, "none")) for key in names]
     before = _by_run(capsule.table(contents.RUNS))
-    after = _by_run(no_formulas(digests.of_runs(study).astype(str), ["group"]))
+    after = _by_run(no_formulas(contents.digests(study).astype(str), ["group"]))
     others = [key for key in {**before, **after} if after.get(key) != before.get(key)]
     return Repetition(
         verdicts=pd.DataFrame(rows, columns=pd.Index(["claim", "then", "now"])),

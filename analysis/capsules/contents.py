@@ -6,33 +6,26 @@ from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pandas.api.types import is_numeric_dtype
+import numpy as np
+import pandas as pd
 
+from ...simulator.config.catalogue import parts
 from ...simulator.config.functions import MEMORY, digest_of
+from ...simulator.config.parts import tag
 from ...simulator.config.study_names import RULE, is_name
 from ...simulator.config.text import shown
-from ...simulator.trace import StudyError, is_world
+from ...simulator.trace import COLUMNS, StudyError, is_world
 from .. import claims, tables, worlds
-from ..frames import Study
+from ..frames import Study, runs
 from ..markup import no_formulas
 from ..page.writing import yaml_of
-from . import digests
 
 SCENARIO, MANIFEST = "scenario.yaml", "manifest.json"
 CLAIMS, RUNS = "results/claims.csv", "results/runs.csv"
 RESULTS, MODULES, FIGURES = "results/results.csv", "modules", "figures"
 README = "README.md"
-TYPES = {
-    ".yaml": "application/yaml",
-    ".json": "application/json",
-    ".csv": "text/csv",
-    ".py": "text/x-python",
-    ".md": "text/markdown",
-    ".txt": "text/plain",
-    ".png": "image/png",
-    ".pdf": "application/pdf",
-    ".svg": "image/svg+xml",
-}
+DRAWN = (".png", ".pdf", ".svg", ".txt")
+"""Endings of figures, and of their captions."""
 
 
 class PackedFile(NamedTuple):
@@ -47,16 +40,6 @@ class PackedFile(NamedTuple):
     path: str
     content: bytes
     about: str
-
-    @property
-    def sha256(self) -> str:
-        """SHA-256 of the content, in hexadecimal."""
-        return hashlib.sha256(self.content).hexdigest()
-
-    @property
-    def media_type(self) -> str:
-        """Media type, by the ending."""
-        return TYPES.get(Path(self.path).suffix, "application/octet-stream")
 
 
 def entries(study: Study, shared: Study) -> list[PackedFile]:
@@ -91,7 +74,7 @@ def entries(study: Study, shared: Study) -> list[PackedFile]:
         _text(SCENARIO, scenario, "scenario, with all its entries"),
         _text(MANIFEST, json.dumps(shared.manifest, indent=1), "manifest of the study"),
         *_results(shared),
-        _csv(RUNS, digests.of_runs(shared), "runs, and the SHA-256 of their traces"),
+        _csv(RUNS, digests(shared), "runs, and the SHA-256 of their traces"),
         *_modules(manifest),
         *_figures(study.folder / FIGURES),
     ]
@@ -132,16 +115,63 @@ def _carried(manifest: Mapping[str, Any]) -> dict[str, tuple[str, str]]:
 def _modules(manifest: Mapping[str, Any]) -> Iterator[PackedFile]:
     for name, (file, sha256) in _carried(manifest).items():
         path = Path(file)
-        entry = None
-        if path.is_file():
-            about = f"code of {name}"
-            entry = PackedFile(f"{MODULES}/{name}.py", path.read_bytes(), about)
-        if entry is None or entry.sha256 != sha256:
+        code = path.read_bytes() if path.is_file() else None
+        if code is None or hashlib.sha256(code).hexdigest() != sha256:
             raise StudyError(
                 f"{path} must hold the code with which the study was run, but "
-                f"{'has changed' if entry else 'is gone'}; put it back"
+                f"{'is gone' if code is None else 'has changed'}; put it back"
             )
-        yield entry
+        yield PackedFile(f"{MODULES}/{name}.py", code, f"code of {name}")
+
+
+def digests(study: Study) -> pd.DataFrame:
+    """Returns what every run of a study was, and the digest of all that it recorded.
+
+    Real seconds are in no table, so that the same run on the same machine has the same
+    digest.
+
+    Args:
+        study: Study with at least one run that has ended.
+
+    Returns:
+        Columns run, group, replicate, seed, stop, sha256.
+
+    Raises:
+        StudyError: A table is damaged, or no run has ended.
+    """
+    table = runs(study)
+    found = {run: hashlib.sha256() for run in table["run"]}
+    for name in sorted(study.manifest.get("parts", {})):
+        for run, rows in study.table(name).groupby("run", sort=True):
+            if run in found:
+                _add(found[run], name, rows)
+    kept = table[["run", "group", "replicate", "seed", "stop"]]
+    return kept.assign(sha256=[found[run].hexdigest() for run in table["run"]])
+
+
+def _add(digest: Any, name: str, rows: pd.DataFrame) -> None:
+    """Adds rows of a table, column by column; the number of the run is left out."""
+    for column in sorted(set(map(str, rows.columns)) - {"run"}):
+        values, of = rows[column], COLUMNS[name].get(column)
+        if of is not None and of.none is not None:  # as in the files
+            values = values.fillna(of.none).astype(np.dtype(of.dtype))
+        digest.update(f"{name}.{column}:{len(values)}:".encode())
+        if pd.api.types.is_numeric_dtype(values) or pd.api.types.is_bool_dtype(values):
+            numbers = values.to_numpy()
+            if numbers.dtype == object:
+                numbers = values.to_numpy(np.float64, na_value=np.nan)
+            digest.update(numbers.astype(numbers.dtype.newbyteorder("<")).tobytes())
+        else:
+            words = [None if _is_missing(v) else _plain(v) for v in values]
+            digest.update(json.dumps(words).encode())
+
+
+def _is_missing(value: Any) -> bool:
+    return value is None or (np.ndim(value) == 0 and bool(pd.isna(value)))
+
+
+def _plain(value: Any) -> Any:
+    return np.asarray(value).tolist() if np.ndim(value) else str(value)
 
 
 def left_out(
@@ -166,33 +196,50 @@ def _figures(folder: Path) -> Iterator[PackedFile]:
     """Yields the figures that were drawn, with their captions."""
     if folder.is_dir():
         for path in sorted(folder.iterdir()):
-            if path.is_file() and path.suffix in TYPES:
+            if path.is_file() and path.suffix in DRAWN:
                 kind = "caption" if path.suffix == ".txt" else "figure"
                 about = f"{kind} {path.stem}"
                 yield PackedFile(f"{FIGURES}/{path.name}", path.read_bytes(), about)
 
 
-def readme(manifest: Mapping[str, Any], found: list[PackedFile]) -> PackedFile:
-    """Returns what tells a reader what the files of a capsule are."""
+def readme(
+    manifest: Mapping[str, Any], found: list[PackedFile], licence: str | None
+) -> PackedFile:
+    """Returns what tells a reader what the files of a capsule are, and their licence.
+
+    Args:
+        manifest: Manifest of the study.
+        found: Files of the capsule.
+        licence: SPDX identifier of the licence of scenario and results, if stated.
+    """
     version = (manifest.get("environment") or {}).get("stalesim", "")
     has_code = any(entry.path.startswith(MODULES) for entry in found)
     code = " --run-code" if has_code else ""
-    listed = "\n".join(f"- `{entry.path}`: {entry.about}" for entry in found)
-    inputs = "\n".join(
+    caution = "\n`modules/` is code, which `--run-code` executes: read it first.\n"
+    read = [f"- {line}" for line in _data_sets(manifest)] + [
         f"- `{name}` (SHA-256 {told['sha256']})"
         for name, told in left_out(manifest, [entry.path for entry in found]).items()
-    )
-    needed = (
-        f"\nIt reads files that are not part of it:\n\n{inputs}\n" if inputs else ""
-    )
-    caution = "\n`modules/` is code, which `--run-code` executes: read it first.\n"
+    ]
+    needed = "\nIt reads data that are not part of it:\n\n{}\n".format("\n".join(read))
+    listed = "\n".join(f"- `{entry.path}`: {entry.about}" for entry in found)
     text = (
         f"# {manifest['name']}\n\n{manifest.get('question') or ''}\n\n"
-        f"A study of stalesim {version} as an RO-Crate. To repeat it, and to compare:\n"
-        f"\n    stalesim rerun CAPSULE{code}\n{caution if has_code else ''}{needed}\n"
-        f"{listed}\n"
+        f"A study of stalesim {version}. Licence of scenario and results: "
+        f"{licence or 'none is stated'}. To repeat it, and to compare:\n"
+        f"\n    stalesim rerun CAPSULE{code}\n{caution if has_code else ''}"
+        f"{needed if read else ''}\n{listed}\n"
     )
     return _text(README, text, "what this is")
+
+
+def _data_sets(manifest: Mapping[str, Any]) -> Iterator[str]:
+    """Yields the published data sets that a study read, with origin and licence."""
+    known = {tag(part): getattr(part, "published", None) for part in parts("data")}
+    problems = [(run.get("scenario") or {}).get("problem") for run in manifest["runs"]]
+    kinds = {(problem or {}).get("data", {}).get("kind") for problem in problems}
+    for kind in sorted(filter(None, kinds)):
+        if (published := known.get(kind)) is not None:
+            yield f"{kind}: {published.origin}; licence: {published.licence}"
 
 
 def _text(path: str, text: str, about: str) -> PackedFile:
@@ -200,5 +247,7 @@ def _text(path: str, text: str, about: str) -> PackedFile:
 
 
 def _csv(path: str, frame: Any, about: str) -> PackedFile:
-    plain = no_formulas(frame, [c for c in frame if not is_numeric_dtype(frame[c])])
+    plain = no_formulas(
+        frame, [c for c in frame if not pd.api.types.is_numeric_dtype(frame[c])]
+    )
     return _text(path, plain.to_csv(index=False, lineterminator="\n"), about)

@@ -1,11 +1,11 @@
 """A study as one HTML page: its results, what was simulated, and how to repeat it.
 
-`writing` fills the template (`templates`) with the closing tables, the claims
-and the standard figures (`pictures`), how the runs ended (`runs`), and the method by
-the items of a checklist (`method`): design (`design`, `world`) and execution
-(`execution`). `checklists` writes checklists alone, templates of the facts in `stated`.
+`writing` fills the template (`templates`) with the closing tables, the claims and the
+standard figures (`pictures`), how the runs ended (`runs`), and the method by the items
+of a checklist: objectives, logic and data (`method`, `world`), and execution
+(`execution`).
 """
 
-from .writing import NAME, html, write
+from .writing import NAME, html, watch, write
 
-__all__ = ["NAME", "html", "write"]
+__all__ = ["NAME", "html", "watch", "write"]

@@ -9,12 +9,9 @@ from ...simulator.scenario.grid import REPLICATES, ZIPPED
 from ...simulator.trace import MACHINE
 from .. import facts
 from . import world
-from .item import Item
 from .runs import ended
-from .words import duration, entries, listed, span
+from .words import UNITS, Item, duration, entries, listed, span
 
-UNITS = {"time": "virtual s"}
-"""Units of limits whose keys are no units."""
 SIMPY = (
     "Event scheduling on SimPy's event loop, in virtual time; at one time events "
     "happen by priority, then in the order in which they were scheduled."

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ...simulator.trace import is_world
-from .item import Rows
+from .words import Rows
 from .world import imported
 
 PINNED = ("jax", "jaxlib", "numpy", "scipy", "simpy", "equinox")

@@ -4,8 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from .. import facts
-from .item import Rows
-from .words import entries, listed, shown
+from .words import Rows, entries, listed, shown
 
 PRESENCE = ("join", "leave", "availability", "crashes", "loss", "selection")
 """Entries of clients that say when they are there and what they lose."""

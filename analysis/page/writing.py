@@ -1,6 +1,7 @@
 """A study as one page that needs nothing else: results, method, how to repeat it."""
 
 import re
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -11,18 +12,23 @@ import pandas as pd
 from ...simulator.config.text import counted, printable
 from ...simulator.scenario import dialect
 from ...simulator.scenario.reading import without_nothing
-from ...simulator.trace import Study, StudyError, is_world
+from ...simulator.trace import Study, StudyError, is_world, load
 from .. import choices, claims, speeds, staleness, summary, worlds
 from ..figures import report as study_report
 from ..files import write_text
 from ..frames import first_metric, titled
 from . import method, pictures, repeating, runs
-from .item import Marked
+from .words import Marked
 from .world import imported
 
 NAME = "report.html"
 """Name of the page in a study's folder."""
 ENDINGS = (".html", ".htm")
+EVERY_S = 5.0
+"""Real seconds from one look at the study to the next, and from reload to reload."""
+RELOAD = f'<meta http-equiv="refresh" content="{EVERY_S:g}">\n'
+ATTEMPTS = 3
+"""Looks in a row at tables whose files another process may be joining."""
 NUMBERS = re.compile(r"(?:[-+±\d.,e%/>()\[\]\s]|never|none|nan|inf)*")
 
 
@@ -49,36 +55,77 @@ def write(study: Study, file: str | Path | None = None) -> Path:
     Raises:
         StudyError: The study is damaged or empty, or the page cannot be written.
     """
+    return write_html(study, html(study), file)
+
+
+def write_html(study: Study, text: str, file: str | Path | None = None) -> Path:
+    """Writes the text of a study's page, as `write` does."""
     path = study.folder / NAME if file is None else Path(file)
     if path.suffix.lower() not in ENDINGS:
         raise StudyError(
             f"--out must be a file that ends in .html, got {path}; rename it"
         )
-    text = html(study)
     elsewhere = "choose another file by --out, in a folder that exists"
     write_text(path, text, "the page", elsewhere)
     return path
 
 
-def html(study: Study) -> str:
+def watch(study: Study, file: str | Path | None = None) -> None:
+    """Writes a study's page again and again, until the study is complete.
+
+    The page reloads itself for as long.
+
+    Args:
+        study: Study that another process runs.
+        file: As in `write`.
+
+    Raises:
+        StudyError: As in `write`.
+    """
+    text, before, failures = "", None, 0
+    try:
+        while True:
+            try:
+                now = study.manifest, study.files, len(study.so_far())
+                if now != before:
+                    text = html(study, so_far=True)
+                    reloading = text.replace("<head>\n", f"<head>\n{RELOAD}", 1)
+                    write_html(study, reloading, file)
+                before, failures = now, 0
+                if study.complete:
+                    return
+            except StudyError:
+                failures += 1
+                if before is None or failures == ATTEMPTS:
+                    raise
+            time.sleep(EVERY_S)
+            study = load(study.folder, quietly=True)
+    finally:
+        if text:
+            write_html(study, text, file)
+
+
+def html(study: Study, *, so_far: bool = False) -> str:
     """Returns a study as one HTML page without references to anything outside.
 
     The same study gives the same page.
 
     Args:
         study: Study with at least one run that has ended.
+        so_far: Whether no run needs to have ended.
 
     Raises:
         StudyError: The study is damaged, or no run has ended.
     """
     manifest = study.manifest
+    nothing = so_far and not runs.ended(manifest)
     runs.check(manifest, str(study.folder / "manifest.json"))
     is_alone = is_world(manifest)
     drawn = worlds.report_of(study.manifest) if is_alone else study_report
-    tables = list(_world_tables(study) if is_alone else _tables(study))
-    found = None if is_alone else claims.evaluate(study)
+    tables = [] if nothing else list((_world_tables if is_alone else _tables)(study))
+    found = None if is_alone or nothing else claims.evaluate(study)
     sentence, complete = runs.status(manifest)
-    troubled = runs.troubled(manifest)
+    troubled, under_way = runs.troubled(manifest), runs.under_way(study)
     scenario = yaml_of(manifest["scenario"])
     name = f"{manifest['name']}.yaml"
     return _template().render(
@@ -91,11 +138,12 @@ def html(study: Study) -> str:
         verdicts=None if found is None else _verdicts(found),
         figures=[
             pictures.picture(name, figure, drawn.caption(name))
-            for name, figure in drawn.standard(study)
+            for name, figure in (() if nothing else drawn.standard(study))
         ],
         reasons=_table("", runs.reasons(manifest)),
         troubled=_table("", troubled) if len(troubled) else None,
-        sections=method.checklist(manifest),
+        under_way=_table("", under_way) if len(under_way) else None,
+        sections=[] if nothing else method.checklist(manifest),
         scenario=scenario,
         scenario_name=name,
         scenario_uri=pictures.data_uri("application/yaml", scenario.encode()),
@@ -167,15 +215,10 @@ def _template() -> jinja2.Template:
     return environment().get_template("page.html.j2")
 
 
-def environment(*packages: str) -> jinja2.Environment:
-    """Returns what fills templates: those of pages, and of packages before them.
-
-    Args:
-        packages: Names of packages that have a folder `templates`.
-    """
-    places = (*packages, "stalesim.analysis.page")
+def environment() -> jinja2.Environment:
+    """Returns what fills the templates of pages."""
     found = jinja2.Environment(
-        loader=jinja2.ChoiceLoader([jinja2.PackageLoader(name) for name in places]),
+        loader=jinja2.PackageLoader("stalesim.analysis.page"),
         autoescape=True,
         finalize=_visible,
         undefined=jinja2.StrictUndefined,

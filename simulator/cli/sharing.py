@@ -55,7 +55,7 @@ def capsule(
         ),
     ] = None,
 ) -> None:
-    """Packs a study into one file (an RO-Crate) that others can repeat.
+    """Packs a study into one file (a zip) that others can repeat.
 
     It holds the scenario, results, verdicts, digests of all traces, versions, figures
     and code of your own; of data their names, licences and checksums, not the data.

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from .. import inputs
 from ..config.errors import StudyError
-from ..trace import COLUMNS, DISK, Disk, Study, live, load, parts
+from ..trace import COLUMNS, DISK, Disk, Study, load, parts
 from ..trace.disk import locked
 from . import running
 from .entries import OPEN, UNFINISHED, Done, known_by
@@ -57,7 +57,7 @@ def merge(folder: Path, *others: Path, disk: Disk = DISK) -> Study:
         runs = study.manifest["runs"]
         if not any(run["stop"] in OPEN for run in runs):
             whole = study.end()
-            for name in (CHECKPOINTS, LOCKS, TIMELINES, live.LIVE):
+            for name in (CHECKPOINTS, LOCKS, TIMELINES):
                 study.clear(name)  # what takers have left that were killed
             return whole
     return load(folder, disk)

@@ -11,8 +11,8 @@ from ..config.errors import UserError
 from ..config.extras import extra
 from ..config.text import shown
 from .fleet import GONE, LINES, Received
+from .mosquitto import Mosquitto
 from .mqtt import LOOK_S, MOST, RETRY_S, Conversation, Post
-from .own_broker import OwnBroker
 from .wire import WireError
 
 START = "start"
@@ -84,7 +84,7 @@ class MqttChannels:
         self._of_token: dict[str, tuple[int, Conversation]] = {}
         self._tokens: dict[int, str] = {}
         self._over: set[str] = set()
-        self._own = OwnBroker() if broker == START else None
+        self._own = Mosquitto() if broker == START else None
         self._address = self._own.address if self._own else address_of(broker)
         self._post = Post(self._address, [f"{self._run}/up/#"], self._returned)
         try:

@@ -10,7 +10,7 @@ from stalesim.analysis import curves, grids, summary, targets
 from stalesim.analysis.claims import evaluate
 from stalesim.analysis.exporting import records
 from stalesim.analysis.figures import style
-from stalesim.analysis.page import design
+from stalesim.analysis.page import method
 from stalesim.simulator.learning.metrics.loss import TEST_LOSS
 from stalesim.simulator.metrics import OF_LOSS, Metric
 from stalesim.simulator.scenario.scenario import Problem
@@ -104,7 +104,7 @@ def test_what_a_study_says_of_metrics_is_read_without_the_plug_in() -> None:
     assert style.metric_label("test_loss", study) == "Test loss (mm)"
     words = " ".join(summary.notes(study))
     assert "final: fit (dB, higher is better); mean of the last tenth" in words
-    rows = dict(design._outputs(study.manifest)[1])
+    rows = dict(method._outputs(study.manifest)[1])
     assert rows["fit"] == "of the test rows (dB; higher is better)"
     assert rows["test_loss"] == "mean over the test rows (mm; lower is better)"
     first = next(records.records(study))

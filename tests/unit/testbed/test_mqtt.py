@@ -14,6 +14,7 @@ from stalesim.simulator.config.errors import UserError
 from stalesim.simulator.scenario.setting import WorldScenario
 from stalesim.simulator.testbed import broker, fleet, mqtt, wire
 from stalesim.simulator.testbed.broker import address_of
+from stalesim.simulator.testbed.mosquitto import Mosquitto
 from stalesim.simulator.testbed.mqtt import (
     AGAIN,
     NUMBER,
@@ -21,7 +22,6 @@ from stalesim.simulator.testbed.mqtt import (
     MqttChannel,
     Post,
 )
-from stalesim.simulator.testbed.own_broker import OwnBroker
 from stalesim.simulator.testbed.running import Options, Recorded, act_out
 from stalesim.simulator.testbed.wire import Envelope, WireError
 from tests.unit.testbed.test_faults import whole
@@ -31,22 +31,22 @@ SECRET = b"s" * 32
 
 
 @pytest.fixture
-def brokers(monkeypatch: pytest.MonkeyPatch) -> list[OwnBroker]:
+def brokers(monkeypatch: pytest.MonkeyPatch) -> list[Mosquitto]:
     """Returns the brokers that are started, as they are."""
     if importlib.util.find_spec("paho") is None:
         pytest.skip("paho-mqtt is not installed")
     try:
-        OwnBroker().close()
+        Mosquitto().close()
     except UserError as error:
         pytest.skip(str(error))
-    found: list[OwnBroker] = []
+    found: list[Mosquitto] = []
 
-    class Seen(OwnBroker):
+    class Seen(Mosquitto):
         def __init__(self) -> None:
             super().__init__()
             found.append(self)
 
-    monkeypatch.setattr(broker, "OwnBroker", Seen)
+    monkeypatch.setattr(broker, "Mosquitto", Seen)
     return found
 
 
@@ -241,7 +241,7 @@ def test_who_calls_all_clients_has_little_sent_again(
     ids=lambda protocol: protocol["kind"],
 )
 def test_a_run_over_a_broker_is_whole_and_leaves_nothing(
-    protocol: dict[str, Any], tmp_path: Path, brokers: list[OwnBroker]
+    protocol: dict[str, Any], tmp_path: Path, brokers: list[Mosquitto]
 ) -> None:
     found = acted_out(tmp_path, protocol=protocol)
     assert end_of(found.timeline)["stop"] == "commits"
@@ -254,7 +254,7 @@ def test_a_run_over_a_broker_is_whole_and_leaves_nothing(
     ("kind", "commits"), [("asynchronous", 210), ("synchronous", 70)]
 )
 def test_a_broker_restarts_twice_and_the_run_goes_on(
-    kind: str, commits: int, tmp_path: Path, brokers: list[OwnBroker]
+    kind: str, commits: int, tmp_path: Path, brokers: list[Mosquitto]
 ) -> None:
     killed = []
 
@@ -277,10 +277,10 @@ def test_a_broker_restarts_twice_and_the_run_goes_on(
 
 
 def test_a_run_whose_broker_does_not_return_ends_with_one_line(
-    tmp_path: Path, brokers: list[OwnBroker], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, brokers: list[Mosquitto], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(broker, "AWAY_S", 0.3)
-    monkeypatch.setattr(OwnBroker, "keep", lambda self: None)
+    monkeypatch.setattr(Mosquitto, "keep", lambda self: None)
 
     def kill(over: threading.Event) -> None:
         await_rows(tmp_path, 10, over)
@@ -297,7 +297,7 @@ def test_a_run_whose_broker_does_not_return_ends_with_one_line(
 
 
 def test_a_client_that_is_killed_is_missed_and_comes_back(
-    tmp_path: Path, brokers: list[OwnBroker]
+    tmp_path: Path, brokers: list[Mosquitto]
 ) -> None:
     found = acted_out(tmp_path, kill=("1@0.1+0.1", "2@0.15"), stop={"time": 2.5})
     assert end_of(found.timeline)["stop"] == "time"
@@ -311,7 +311,7 @@ def test_a_client_that_is_killed_is_missed_and_comes_back(
 
 
 def test_strangers_on_the_broker_change_nothing_of_a_run(
-    tmp_path: Path, brokers: list[OwnBroker]
+    tmp_path: Path, brokers: list[Mosquitto]
 ) -> None:
     """One that knows the password repeats, changes and adds messages of all topics."""
     from paho.mqtt.client import Client
@@ -359,7 +359,7 @@ def test_strangers_on_the_broker_change_nothing_of_a_run(
 
 
 def test_a_client_of_another_version_is_refused_and_one_that_errs_is_dropped(
-    tmp_path: Path, brokers: list[OwnBroker], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, brokers: list[Mosquitto], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The last of three clients is played here, and knows the secret."""
     failed: list[BaseException] = []
@@ -411,9 +411,9 @@ def test_a_client_of_another_version_is_refused_and_one_that_errs_is_dropped(
 
 
 def test_a_broker_that_is_not_there_or_refuses_is_named_in_one_line(
-    tmp_path: Path, brokers: list[OwnBroker], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, brokers: list[Mosquitto], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    world, one = WorldScenario.model_validate(TREE), OwnBroker()
+    world, one = WorldScenario.model_validate(TREE), Mosquitto()
     where = f"127.0.0.1:{one.address['port']}"
     tries = iter(range(100))
 
@@ -434,6 +434,14 @@ def test_a_broker_that_is_not_there_or_refuses_is_named_in_one_line(
     said = refused(where)
     assert said.startswith(begin)
     assert "\n" not in said
+
+
+def test_a_missing_mosquitto_is_named_with_its_remedy(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("shutil.which", lambda *_, **__: None)
+    with pytest.raises(UserError, match=r"install it \(apt install mosquitto\), or"):
+        Mosquitto()
 
 
 @pytest.mark.parametrize("text", ["", "host", ":1883", "h:0", "h:70000", "h:x"])

@@ -1,6 +1,5 @@
-"""Capsules read back: every file that the metadata names is there and unchanged."""
+"""Capsules as zip files: written, the same bytes for the same study, and read."""
 
-import hashlib
 import io
 import re
 import zipfile
@@ -11,19 +10,24 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from ...simulator.config import json_text
 from ...simulator.config.study_names import RULE, is_name
 from ...simulator.config.text import shown
 from ...simulator.storage import limits
 from ...simulator.trace import StudyError, is_world
 from ...simulator.trace.manifest import parsed
-from . import contents, metadata
+from ..files import replaced, written
+from ..frames import Study
+from . import contents
+from .anonymous import check, identities, nameless, without_hidden_texts
+from .contents import PackedFile, entries, readme
 
+NAME = "capsule.zip"
+"""Name of the capsule in a study's folder."""
+EPOCH = (1980, 1, 1, 0, 0, 0)
+"""Time of all files, the first that zip knows: times of packing are no content."""
 NEEDED = (contents.SCENARIO, contents.MANIFEST, contents.RUNS)
 MOST_BYTES = 2**30
 """Bytes of all files of a capsule, unpacked."""
-MOST_LISTED = 1_000_000
-"""Values of the metadata, which lists files and no runs."""
 MODULE = re.compile(rf"{contents.MODULES}/[A-Za-z_]\w*\.py", re.ASCII)
 RUN = ("group", "replicate", "sha256")
 """Columns by which runs are compared."""
@@ -36,7 +40,7 @@ class Capsule(NamedTuple):
 
     Attributes:
         path: Path of its file.
-        files: Content of the files that its metadata names, by their paths in it.
+        files: Content of its files, by their paths in it.
         manifest: Manifest of the study.
     """
 
@@ -82,6 +86,50 @@ class Capsule(NamedTuple):
         return [*contents.left_out(self.manifest, self.files)]
 
 
+def write(
+    study: Study,
+    file: str | Path | None = None,
+    licence: str | None = None,
+    *,
+    anonymous: bool = False,
+    allowed: Sequence[str] = (),
+) -> Path:
+    """Writes a study as a capsule, without the data that it read.
+
+    Args:
+        study: Study that is complete.
+        file: Path that ends in .zip; by default `capsule.zip` in the study's folder.
+        licence: SPDX identifier of the licence of scenario and results.
+        anonymous: Whether commit, command, folders, and figures whose texts cannot be
+            searched are left out, and a capsule that names an author is refused.
+        allowed: Names that are no author's.
+
+    Returns:
+        Path of the capsule.
+
+    Raises:
+        StudyError: The study cannot be packed, names an author where it must not, or
+            the file cannot be written.
+    """
+    path = study.folder / NAME if file is None else Path(file)
+    if path.suffix != ".zip":
+        raise StudyError(
+            f"--out must be a file that ends in .zip, got {path}; rename it"
+        )
+    told = nameless(study) if anonymous else study
+    found = entries(study, told)
+    if anonymous:
+        found = [*without_hidden_texts(found)]
+    found.insert(0, readme(told.manifest, found, licence))
+    if anonymous:
+        check(found, identities(study, allowed))
+    remedy = "choose another file by --out, in a folder that exists"
+    with written(path, "the capsule", remedy), replaced(path) as new:
+        new.write_bytes(_packed(found))
+        read(new)  # what could not be repeated is not packed
+    return path
+
+
 def read(path: str | Path) -> Capsule:
     """Reads a capsule into memory, and checks it.
 
@@ -95,21 +143,23 @@ def read(path: str | Path) -> Capsule:
     """
     path = Path(path)
     files = _unpacked(path)
-    if metadata.NAME not in files:
-        raise _damaged(path, f"it has no {metadata.NAME}")
-    listed = _listed(path, files[metadata.NAME])
-    for name, sha256 in listed.items():
+    for name in NEEDED:
         if name not in files:
             raise _damaged(path, f"{name} is missing")
-        if hashlib.sha256(files[name]).hexdigest() != sha256:
-            raise _damaged(path, f"{name} is not what it was when it was packed")
-    for name in NEEDED:
-        if name not in listed:
-            raise _damaged(path, f"{name} is missing")
-    manifest = _manifest(path, files[contents.MANIFEST])
-    capsule = Capsule(path, {name: files[name] for name in listed}, manifest)
+    capsule = Capsule(path, files, _manifest(path, files[contents.MANIFEST]))
     _check_contents(capsule)
     return capsule
+
+
+def _packed(found: list[PackedFile]) -> bytes:
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        for entry in found:
+            about = zipfile.ZipInfo(entry.path, EPOCH)
+            about.compress_type = zipfile.ZIP_DEFLATED
+            about.external_attr = 0o644 << 16
+            archive.writestr(about, entry.content)
+    return file.getvalue()
 
 
 def _manifest(path: Path, data: bytes) -> dict[str, Any]:
@@ -177,18 +227,6 @@ def _unpacked(path: Path) -> dict[str, bytes]:
     ) as error:
         raise _damaged(path, "it is no whole zip file") from error
     raise _damaged(path, f"it has {limits.shown(size)}, more than {limits.shown(most)}")
-
-
-def _listed(path: Path, text: bytes) -> dict[str, str]:
-    """Returns the files that the metadata names, and the SHA-256 of each."""
-    try:
-        graph = json_text.loads(text, MOST_LISTED)["@graph"]
-        files = [each for each in graph if each.get("@type") == "File"]
-        return {str(each["@id"]): str(each["sha256"]) for each in files}
-    except (TypeError, KeyError, AttributeError) as error:
-        raise _damaged(path, f"{metadata.NAME} is no metadata of a study") from error
-    except ValueError as error:
-        raise _damaged(path, f"{metadata.NAME} {error}") from error
 
 
 def _damaged(path: Path, why: str) -> StudyError:
