@@ -71,9 +71,7 @@ def so_far(seen: Watched, metric: str) -> Figure:
     mine = [group for group in known if group in ended]
     means = mean_curves(seen.study, mine, metric, against) if mine else {}
     with style.context():
-        width, height, _ = layout.legend_size(labels)
-        size = (5.2 + width, max(3.6, 0.2 + height))
-        figure = layout.titled(seen.study, size)
+        figure = layout.titled(seen.study, (5.2, 3.6))
         axes = figure.add_subplot()
         for group, curve in means.items():
             x = axis.scale * curve["x"]
