@@ -261,7 +261,9 @@ def _costs(study: Study, known: list[str]) -> dict[str, list[float]]:
     sent = last[["upload_bytes", "download_bytes"]].sum(axis=1) / 1e6
     applied = ended["run"].map(last["contributions"])
     table = ended.assign(MB=ended["run"].map(sent), contributions=applied)
-    names = ["commits", *["contributions"] * apply_several(study), "MB"]
+    names = ["commits", "MB"]
+    if apply_several(study):
+        names.insert(1, "contributions")
     means: Any = table.groupby("group")[names].mean()
     found = {name: [float(means.loc[g, name]) for g in known] for name in names}
     for name, each in taken_by_end(study).items():
@@ -332,11 +334,11 @@ def _head(name: str) -> str:
 
 def _row(cells: Sequence[object]) -> str:
     """Returns the cells of a row; long ones are not stretched to both sides."""
-    return " & ".join(
-        r"\raggedright " * (isinstance(cell, str) and len(cell) > LONG)
-        + _in_latex(cell)
-        for cell in cells
-    )
+    texts = []
+    for cell in cells:
+        is_long = isinstance(cell, str) and len(cell) > LONG
+        texts.append((r"\raggedright " if is_long else "") + _in_latex(cell))
+    return " & ".join(texts)
 
 
 def _in_words(cell: object) -> object:
@@ -369,7 +371,9 @@ def _told(cell: Cell) -> str:
 
 def _counted(cell: Cell) -> str:
     """Returns how many replicates there are, where some are missing."""
-    return f" ({cell.known}/{cell.replicates})" * (cell.known < cell.replicates)
+    if cell.known == cell.replicates:
+        return ""
+    return f" ({cell.known}/{cell.replicates})"
 
 
 def _escaped(text: str) -> str:
