@@ -93,10 +93,9 @@ def staleness_histogram(
         for axes, client, name in zip(every, shown, names, strict=True):
             steady = law is not None
             frame = staleness.histogram(study, group, client, quantity, steady=steady)
-            said = _draw_histogram(axes, frame, color)
+            said = draw_histogram(axes, frame, color)
             if law is not None:
                 axes.plot(*law(client), color=style.ink(), lw=1.2, zorder=4)
-            axes.set_ylim(bottom=0)
             small = mpl.rcParams["xtick.labelsize"]
             axes.set_title(f"{style.text(name, 26)}\n{said}", fontsize=small)
         middle = mpl.rcParams["axes.labelsize"]
@@ -110,7 +109,7 @@ def staleness_histogram(
     return figure
 
 
-def _draw_histogram(axes: Axes, frame: pd.DataFrame, color: str) -> str:
+def draw_histogram(axes: Axes, frame: pd.DataFrame, color: str) -> str:
     """Draws bins and their mean; each bar stands on the integers of its bin.
 
     Returns:
@@ -120,6 +119,7 @@ def _draw_histogram(axes: Axes, frame: pd.DataFrame, color: str) -> str:
         return "nothing after the start"
     edges, densities, shown = _bars(frame)
     axes.stairs(densities, edges - 0.5, fill=True, color=color, alpha=0.6, zorder=2)
+    axes.set_ylim(bottom=0)
     middle = staleness.mean(frame)
     axes.axvline(middle, color=style.ink(), ls=":", lw=1.2, zorder=3)
     right = edges[shown]
