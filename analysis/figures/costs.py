@@ -139,5 +139,4 @@ def _interval(mine: pd.DataFrame, longest: float) -> tuple[float, float]:
 def _until(study: Study, metric: str, target: float | None) -> str:
     if target is None:
         return "of whole runs"
-    sign = "≥" if described(study, metric).higher_is_better else "≤"
-    return f"to {style.in_words(metric, study)} {sign} {target:.4g}"
+    return f"to {layout.goal(study, metric, target)}"

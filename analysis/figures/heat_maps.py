@@ -17,7 +17,6 @@ from matplotlib.patches import Rectangle
 from ...simulator.trace import StudyError
 from ..frames import (
     Study,
-    described,
     first_metric,
     ordered,
     runs,
@@ -97,9 +96,8 @@ def heat_map(
         scale = style.Axis(f"{style.metric_label(metric, study)} after {when}")
         seen = seen_at(study, metric, when)
     if target is not None:
-        sign = "≥" if described(study, metric).higher_is_better else "≤"
-        goal = f"{style.in_words(metric, study)} {sign} {target:.4g}"
         scale = layout.axis(study, against)
+        goal = layout.goal(study, metric, target)
         scale = scale._replace(label=f"{scale.label} to {goal}")
     swept = table.dropna(subset=[x, y])
     variants = list(dict.fromkeys(swept["variant"]))

@@ -14,7 +14,7 @@ from matplotlib.legend import Legend
 
 from ...simulator.scenario.study import BASE
 from ...simulator.trace import metric_of_study
-from ..frames import Study, data_sets, runs
+from ..frames import Study, data_sets, described, runs
 from . import style
 
 LINES_OF_LEGEND = 20
@@ -126,6 +126,12 @@ def replicates(counts: Iterable[int]) -> str:
     if len(known) < 2:
         return f"{known[0]} replicates" if known else "no replicates"
     return f"{known[0]} to {known[-1]} replicates"
+
+
+def goal(study: Study, metric: str, value: float) -> str:
+    """Returns a target in words, such as `test accuracy ≥ 0.8`."""
+    sign = "≥" if described(study, metric).higher_is_better else "≤"
+    return f"{style.in_words(metric, study)} {sign} {value:.4g}"
 
 
 def within(

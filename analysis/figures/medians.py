@@ -204,7 +204,7 @@ def _medians_over(
             axes.plot(x[goes_on], high[goes_on], color=look["color"], **arrows)
         place = {"transform": axes.get_yaxis_transform()} if line.is_level else {}
         across = np.ones(1) if line.is_level else x
-        marks = _draw_missed(axes, across, mine, look, place, told=few)
+        marks: Any = _draw_missed(axes, across, mine, look, place, told=few)
         return marks if handle is None else handle
 
     with style.context():

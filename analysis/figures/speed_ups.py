@@ -9,7 +9,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from ..frames import Study, described, groups
+from ..frames import Study, groups
 from ..paired import times_as_fast
 from ..statistics import MEDIANS, interval_name
 from ..targets import (
@@ -100,8 +100,7 @@ def speed_up_bars(
 
 def axis_label(study: Study, metric: str, value: float) -> str:
     """Returns the label of an axis of times to a target."""
-    sign = "≥" if described(study, metric).higher_is_better else "≤"
-    return f"Virtual time to {style.in_words(metric, study)} {sign} {value:.4g} (s)"
+    return f"Virtual time to {layout.goal(study, metric, value)} (s)"
 
 
 def target_words(study: Study, metric: str, value: float) -> str:

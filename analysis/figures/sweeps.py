@@ -172,8 +172,8 @@ def words_along(drawn: Lines) -> str:
 def is_wide(values: Any) -> bool:
     """Says whether values spread so far that their axis should be logarithmic."""
     known = np.asarray(values, np.float64)
-    known = known[~np.isnan(known)]
-    return bool(known.min() > 0 and known.max() / known.min() > RATIO)
+    known = known[np.isfinite(known)]
+    return bool(known.size and known.min() > 0 and known.max() / known.min() > RATIO)
 
 
 def is_geometric(values: Any) -> bool:

@@ -319,6 +319,5 @@ def _compared(
     sides = " over ".join(style.text(name) for name in names[:: 1 if falls else -1])
     if target is None:
         return f"{style.final_label(metric, study)}, {sides}"
-    sign = "≥" if known.higher_is_better else "≤"
-    goal = f"{style.in_words(metric, study)} {sign} {target:.4g}"
+    goal = layout.goal(study, metric, target)
     return f"{layout.axis(study, against).label} to {goal}, {sides}"
