@@ -7,6 +7,8 @@ an earlier version have none, and nothing replaces it.
 from collections.abc import Mapping
 from typing import Any
 
+from ..simulator.config.text import printed
+
 
 def of(entry: Mapping[str, Any], name: str) -> Any:
     """Returns a fact of a run; None where it was not noted.
@@ -19,14 +21,5 @@ def of(entry: Mapping[str, Any], name: str) -> Any:
 
 
 def short(value: Any) -> Any:
-    """Returns a swept value for a column: a number or word as it is, others in words.
-
-    A law is its name and its parameters, such as `expon(scale=2)`.
-    """
-    if isinstance(value, Mapping):
-        name = str(value.get("kind", value.get("law", "")))
-        rest = [f"{k}={short(v)}" for k, v in value.items() if k not in ("kind", "law")]
-        return f"{name}({', '.join(rest)})" if rest else name
-    if isinstance(value, list | tuple):
-        return f"[{', '.join(str(short(item)) for item in value)}]"
-    return value
+    """Returns a swept value for a column: a number or word as it is, others printed."""
+    return printed(value) if isinstance(value, Mapping | list | tuple) else value

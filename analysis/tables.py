@@ -181,22 +181,18 @@ def to_latex(table: pd.DataFrame, caption: str, label: str, method: str = "") ->
         label: Label, letters and hyphens.
         method: How numbers were found, for a comment.
     """
+    cells = table.map(_in_latex).set_axis([_head(str(name)) for name in table], axis=1)
     shape = "".join(_shape(table[name]) for name in table)
-    heads = [_head(str(name)) for name in table]
+    rows = cells.to_latex(index=False, escape=False, column_format=shape)
+    about = textwrap.wrap(_escaped(method), COMMENT)
     lines = [
         r"% \usepackage{booktabs}",
-        *(f"% {line}" for line in textwrap.wrap(_escaped(method), COMMENT)),
+        *(f"% {line}" for line in about),
         r"\begin{table}",
-        r"  \centering\footnotesize\setlength{\tabcolsep}{4pt}",
-        f"  \\caption{{{_escaped(caption)}}}",
-        f"  \\label{{tab:{re.sub(r'[^A-Za-z0-9-]+', '-', label)}}}",
-        f"  \\begin{{tabular}}{{{shape}}}",
-        r"    \toprule",
-        f"    {' & '.join(heads)} \\\\",
-        r"    \midrule",
-        *(f"    {_row(row)} \\\\" for row in table.to_numpy().tolist()),
-        r"    \bottomrule",
-        r"  \end{tabular}",
+        r"\centering\footnotesize\setlength{\tabcolsep}{4pt}",
+        f"\\caption{{{_escaped(caption)}}}",
+        f"\\label{{tab:{re.sub(r'[^A-Za-z0-9-]+', '-', label)}}}",
+        rows.rstrip(),
         r"\end{table}",
     ]
     return "\n".join(lines) + "\n"
@@ -261,7 +257,9 @@ def _costs(study: Study, known: list[str]) -> dict[str, list[float]]:
     sent = last[["upload_bytes", "download_bytes"]].sum(axis=1) / 1e6
     applied = ended["run"].map(last["contributions"])
     table = ended.assign(MB=ended["run"].map(sent), contributions=applied)
-    names = ["commits", *["contributions"] * apply_several(study), "MB"]
+    names = ["commits", "MB"]
+    if apply_several(study):
+        names.insert(1, "contributions")
     means: Any = table.groupby("group")[names].mean()
     found = {name: [float(means.loc[g, name]) for g in known] for name in names}
     for name, each in taken_by_end(study).items():
@@ -330,15 +328,6 @@ def _head(name: str) -> str:
     return f"\\shortstack{{{lines}}}"
 
 
-def _row(cells: Sequence[object]) -> str:
-    """Returns the cells of a row; long ones are not stretched to both sides."""
-    return " & ".join(
-        r"\raggedright " * (isinstance(cell, str) and len(cell) > LONG)
-        + _in_latex(cell)
-        for cell in cells
-    )
-
-
 def _in_words(cell: object) -> object:
     if isinstance(cell, Cell):
         return _told(cell) + _counted(cell)
@@ -346,12 +335,15 @@ def _in_words(cell: object) -> object:
 
 
 def _in_latex(cell: object) -> str:
+    """Returns a cell as LaTeX; a long one is not stretched to both sides."""
     if isinstance(cell, Cell):
         told = _told(cell)
         for words, signs in IN_MATHEMATICS.items():
             told = told.replace(words, signs)
         return f"${told}${_counted(cell)}"
-    return _escaped(str(_in_words(cell)))
+    text = _escaped(str(_in_words(cell)))
+    is_long = isinstance(cell, str) and len(cell) > LONG
+    return rf"\raggedright {text}" if is_long else text
 
 
 def _told(cell: Cell) -> str:
@@ -369,7 +361,9 @@ def _told(cell: Cell) -> str:
 
 def _counted(cell: Cell) -> str:
     """Returns how many replicates there are, where some are missing."""
-    return f" ({cell.known}/{cell.replicates})" * (cell.known < cell.replicates)
+    if cell.known == cell.replicates:
+        return ""
+    return f" ({cell.known}/{cell.replicates})"
 
 
 def _escaped(text: str) -> str:

@@ -1,15 +1,14 @@
 """Claims of each kind, and the verdicts on those of a study.
 
-A module for each kind (`faster`, `close`, ...) has its entries, what they must be, what
-it needs of a study, and its judge, which weighs the evidence for and against it in the
-terms of `verdict`; `simulator.claims` has what all kinds have in common. `numbers`,
-`speed`, `final_values` and `sweeps` are shared by several.
+Each kind has its entries, what they must be, what it needs of a study, and its judge,
+which weighs the evidence for and against it in the terms of `verdict`;
+`simulator.claims` has what all kinds have in common. `final_values`, `sweeps` and
+`speed` have several kinds each, the other modules one. `numbers` is shared by all.
 
 A scenario is read with these modules and without pandas: functions of other modules
 that need it are imported when a study is measured. `measured` takes from the study the
 quantities that its claims need; they are all that is kept to judge them again.
-`sequential` and `multiplicity` correct p-values for several looks and many claims;
-`findings` decides.
+`sequential` corrects p-values for several looks and many claims; `findings` decides.
 """
 
 from typing import TYPE_CHECKING

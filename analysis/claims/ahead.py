@@ -9,9 +9,9 @@ from ...simulator.claims.base import OfPair
 from ...simulator.claims.entries import Metric
 from ...simulator.config.base import LocatedError, Rule
 from ...simulator.config.text import suggestion
-from .faster import Counted
 from .final_values import difference_of
 from .numbers import Frame, Numbers
+from .speed import Counted
 from .verdict import Judged, judged, side
 
 if TYPE_CHECKING:

@@ -1,16 +1,21 @@
-"""Parts that claims on final values share: pairs and remarks."""
+"""Claims on final values of variants: higher, no worse, close, or a number."""
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import numpy as np
+from pydantic import Field
 
+from ...simulator.claims.base import Claim, OfPair
+from ...simulator.claims.entries import Metric, Within
 from .. import bounds
 from ..bounds import Sample
 from .numbers import Numbers, final, together
+from .verdict import Judged, judged, near, side
 
 if TYPE_CHECKING:
     from .measured import Measured
+
 
 DIFFERENCE = np.array([1.0, -1.0])
 """Weights of two sides in their difference."""
@@ -68,3 +73,122 @@ def remarks(numbers: Numbers, group: str, called: str = "a final value") -> str:
     if missing := int((~numbers.known).sum()):
         said += f"; {missing} of {group} without {called}"
     return said
+
+
+class Higher(OfPair):
+    """Ends with a larger final value of `metric` than `than`."""
+
+    named: ClassVar[str] = "higher"
+    words: ClassVar[str] = " higher than "
+
+    higher: str
+    """Variant with the larger value."""
+    metric: Metric = "test_accuracy"
+    """Metric that is compared."""
+
+    def judge(self, measured: "Measured", one: str, other: str) -> Judged:
+        """Judges the median difference of final values against zero.
+
+        A higher value need not be a better one.
+        """
+        metric = self.metric
+        sample, said = difference(measured, metric, one, other)
+        why = f"difference against 0{said}"
+        evidence = side(sample, 0.0)
+        return judged(f" in {metric}", f"difference of {metric}", sample, evidence, why)
+
+
+class NoWorse(OfPair):
+    """Has final values of `metric` that are worse than those of `than` by little.
+
+    That is by less than `within`; they may be better by any amount.
+    """
+
+    named: ClassVar[str] = "no_worse"
+    lacking: ClassVar[str] = "how much worse at most; add within: 0.01"
+    words: ClassVar[str] = " no worse than "
+
+    no_worse: str
+    """Variant that is no worse."""
+    metric: Metric = "test_accuracy"
+    """Metric that is compared."""
+    within: Within
+    """Largest loss that counts as none, in the unit of the metric."""
+
+    def judge(self, measured: "Measured", one: str, other: str) -> Judged:
+        """Judges whether final values are worse by less than `within`, if at all.
+
+        The median difference counts: the claim holds if it is worse by less than
+        `within`, and does not hold if it is worse by more; it may be better by any
+        amount.
+        """
+        metric, within = self.metric, self.within
+        sample, said = difference(measured, metric, one, other)
+        rising = measured.metric(metric).higher_is_better
+        better = sample if rising else sample.mirrored
+        why = f"difference against {-within if rising else within:g}{said}"
+        evidence = side(better, -within)
+        to = f" in {metric} to {within:g}"
+        return judged(to, f"difference of {metric}", sample, evidence, why)
+
+
+class Close(OfPair):
+    """Has final values of `metric` that differ from those of `than` by little."""
+
+    named: ClassVar[str] = "close"
+    lacking: ClassVar[str] = "how close; add within: 0.01"
+    words: ClassVar[str] = " as good as "
+
+    close: str
+    """Variant that is as good."""
+    metric: Metric = "test_accuracy"
+    """Metric that is compared."""
+    within: Within
+    """Largest difference, in the unit of the metric."""
+
+    def judge(self, measured: "Measured", one: str, other: str) -> Judged:
+        """Judges whether final values are equivalent, which is more than not different.
+
+        The claim holds if the median difference is within `within` of zero, and does
+        not hold if it is outside.
+        """
+        metric, within = self.metric, self.within
+        sample, said = difference(measured, metric, one, other)
+        evidence = near(sample, -within, within)
+        why = f"whole interval within {within:g}, or outside{said}"
+        to = f" in {metric} to {within:g}"
+        return judged(to, f"difference of {metric}", sample, evidence, why)
+
+
+class Value(Claim):
+    """Has a final value of `metric` that is `is`, to `within`."""
+
+    named: ClassVar[str] = "value"
+    lacking: ClassVar[str] = "which value; add is: 0.9 and within: 0.01"
+    compares: ClassVar[bool] = False
+
+    value: str
+    """Variant with the value."""
+    metric: Metric = "test_accuracy"
+    """Metric that is compared."""
+    is_: Annotated[float, Field(alias="is", strict=True)]
+    """Value, in the unit of the metric."""
+    within: Within
+    """Largest distance of the value from `is`."""
+
+    def targets(self) -> Iterator[tuple[tuple[str, ...], str, float]]:
+        """Yields the value that the metric is to reach."""
+        yield ("is",), self.metric, self.is_
+
+    def judge(self, measured: "Measured", name: str) -> Judged:
+        """Judges whether the median final value is `is`, to `within`.
+
+        The claim holds if the median is within `within` of `is`, and does not hold if
+        it is outside.
+        """
+        metric, expected, within = self.metric, self.is_, self.within
+        sample, said = of_group(measured, metric, name)
+        evidence = near(sample, expected - within, expected + within)
+        to = f": {metric} is {expected:g} to {within:g}"
+        why = f"whole interval within {within:g} of {expected:g}, or outside{said}"
+        return judged(to, metric, sample, evidence, why)

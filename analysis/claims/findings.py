@@ -14,8 +14,7 @@ from ...simulator.trace import StudyError
 from ...simulator.trace.measured import metrics_of_manifest
 from ..frames import Study
 from .measured import OF_RUN, Measured, as_written, measure
-from .multiplicity import holm
-from .sequential import ERROR, least, overall
+from .sequential import ERROR, holm, least, overall
 from .verdict import FAILS, HOLDS, OPEN, UNDECIDABLE, UNDECIDED, Judged
 
 

@@ -1,14 +1,20 @@
-"""Final values along a sweep."""
+"""Claims on final values along a sweep: monotone, steady, no worse on average."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from itertools import combinations
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
+from ...simulator.claims.base import Claim, OfPair
+from ...simulator.claims.entries import Metric, Within
 from ...simulator.config.errors import StudyError
+from .. import bounds
 from ..bounds import Sample, contrast
 from ..facts import short
-from .numbers import final, together
+from .final_values import remarks
+from .numbers import Numbers, final, together
+from .verdict import NONE, NOTHING, Evidence, Judged, judged, near, side
 
 if TYPE_CHECKING:
     from .measured import Measured
@@ -75,3 +81,162 @@ def along(
     if missing := len(every) - len(sample.low):
         said += f"; {missing} replicates without a final value at some {over}"
     return names, sample, said
+
+
+WORDS = {"rising": ("rises", "rise"), "falling": ("falls", "fall")}
+"""Words for a direction, of the swept values and of a step."""
+
+
+class Monotone(Claim):
+    """Has a final value of `metric` that grows with the swept `over`, or falls.
+
+    With `than`, its difference from that variant's does.
+    """
+
+    named: ClassVar[str] = "monotone"
+    lacking: ClassVar[str] = "over what; add over: a key of the sweep"
+    along_sweep: ClassVar[bool] = True
+    words: ClassVar[str] = " less "
+
+    monotone: str
+    """Variant that is swept."""
+    than: str | None = None
+    """Variant to be subtracted at each swept value; none if left out."""
+    metric: Metric = "test_accuracy"
+    """Metric that is compared."""
+    over: str
+    """Key of the sweep."""
+    direction: Literal["rising", "falling"] = "rising"
+    """Direction of the metric as the swept value grows."""
+    within: Within = 0.0
+    """Largest step the other way that counts as none, in the unit of the metric."""
+
+    def variants(self) -> dict[str, tuple[str, ...]]:
+        """Returns the variants that the claim names, by entry."""
+        return super().variants() | ({"than": (self.than,)} if self.than else {})
+
+    def judge(self, measured: "Measured", *groups: str) -> Judged:
+        """Judges whether final values grow along a sweep, or whether they fall.
+
+        The claim holds if they do from the first to the last swept value, and if no
+        step from one to the next goes the other way by `within`: all must pass. It does
+        not hold if one fails, by Bonferroni's correction.
+        """
+        metric, over, within = self.metric, self.over, self.within
+        sign = 1.0 if self.direction == "rising" else -1.0
+        verb, noun = WORDS[self.direction]
+        names, sample, said = along(measured, self, groups)
+        to = f": {metric} {verb} with {over}" + (f", to {within:g}" if within else "")
+        if len(names) < 2:
+            return Judged(to, NONE, "", NOTHING, 0, f"{over} has fewer than two values")
+        steps = [
+            bounds.contrast(sample, sign * step)
+            for step in np.diff(np.eye(len(names)), 1, 0)
+        ]
+        ends = np.eye(len(names))[-1] - np.eye(len(names))[0]
+        found = [side(bounds.contrast(sample, sign * ends), 0.0)]
+        found += [side(step, 0.0 - within) for step in steps if len(steps) > 1]
+        evidence = Evidence(
+            max(step.for_it for step in found),
+            min(1.0, len(found) * min(step.against for step in found)),
+        )
+        sizes = [bounds.interval(step).mean for step in steps]
+        least = int(np.argmin(np.nan_to_num(sizes, nan=-np.inf)))
+        of = f"smallest {noun}, {names[least]} to {names[least + 1]}"
+        why = f"every step against {0.0 - within:g}{said}"
+        return judged(to, of, steps[least], evidence, why)
+
+
+class Steady(Claim):
+    """Has a final value of `metric` that the swept `over` changes by little."""
+
+    named: ClassVar[str] = "steady"
+    lacking: ClassVar[str] = "over what, how steady; add over: KEY, within: 1"
+    along_sweep: ClassVar[bool] = True
+
+    steady: str
+    """Variant that is swept."""
+    metric: Metric = "test_accuracy"
+    """Metric that is compared."""
+    over: str
+    """Key of the sweep."""
+    within: Within
+    """Largest difference between two swept values, in the unit of the metric."""
+
+    def judge(self, measured: "Measured", *groups: str) -> Judged:
+        """Judges whether final values stay the same along a sweep.
+
+        The claim holds if the differences of final values between all pairs of swept
+        values are within `within`, and does not hold if one is outside, by Bonferroni's
+        correction.
+        """
+        metric, over, within = self.metric, self.over, self.within
+        names, sample, said = along(measured, self, groups)
+        to = f": {metric} the same for all {over}, to {within:g}"
+        if len(names) < 2:
+            return Judged(to, NONE, "", NOTHING, 0, f"{over} has fewer than two values")
+        unit = np.eye(len(names))
+        pairs = [bounds.contrast(sample, b - a) for a, b in combinations(unit, 2)]
+        found = [near(pair, -within, within) for pair in pairs]
+        evidence = Evidence(
+            max(pair.for_it for pair in found),
+            min(1.0, len(found) * min(pair.against for pair in found)),
+        )
+        sizes = [abs(bounds.interval(pair).mean) for pair in pairs]
+        worst = pairs[int(np.argmax(np.nan_to_num(sizes, nan=np.inf)))]
+        why = f"all pairs within {within:g}, or one outside{said}"
+        return judged(to, "largest difference", worst, evidence, why)
+
+
+class NoWorseMean(OfPair):
+    """Has final values of `metric` that are worse by little on average over a sweep.
+
+    That is by less than `within`, averaged over all swept values of `over`, such as
+    networks, which is one number of each replicate.
+    """
+
+    named: ClassVar[str] = "no_worse_mean"
+    lacking: ClassVar[str] = "over what, by how much; add over: KEY, within: 0.01"
+    along_sweep: ClassVar[bool] = True
+    words: ClassVar[str] = " no worse than "
+
+    no_worse_mean: str
+    """Variant that is no worse."""
+    metric: Metric = "test_accuracy"
+    """Metric that is compared."""
+    over: str
+    """Key of the sweep."""
+    within: Within
+    """Largest loss that counts as none, in the unit of the metric."""
+
+    def judge(self, measured: "Measured", *groups: str) -> Judged:
+        """Judges whether a mean over a sweep is worse by less than `within`.
+
+        The mean over the swept values is one number of each replicate, of which the
+        median counts: swept values, such as networks, are those of the study and no
+        sample of others. What diverged counts as in `no_worse`.
+
+        Raises:
+            StudyError: The key is not swept, or others are as well.
+        """
+        metric, within, over = self.metric, self.within, self.over
+        one, other = (
+            swept(measured, over, name, groups)
+            for name in (self.no_worse_mean, self.than)
+        )
+        sides: list[Numbers] = []
+        said = ""
+        for value, group in one.items():
+            if value not in other:
+                raise StudyError(f"{self.than} has no runs at {over} {value}")
+            for name in (group, other[value]):
+                sides.append(measured.of(final(metric), name))
+                said += remarks(sides[-1], name)
+        weights = np.tile([1.0, -1.0], len(one)) / len(one)
+        sample = bounds.contrast(together(*sides), weights)
+        rising = measured.metric(metric).higher_is_better
+        better = sample if rising else sample.mirrored
+        to = f" in {metric} to {within:g}, averaged over {over}"
+        why = f"difference against {-within if rising else within:g}{said}"
+        evidence = side(better, -within)
+        return judged(to, f"mean difference of {metric}", sample, evidence, why)

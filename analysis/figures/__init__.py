@@ -4,10 +4,9 @@ Each figure has a module: a function that draws it and, if a report shows it,
 `standard(study)`, which yields file names and figures, and `CAPTIONS`. The list below
 is the only one; `report` draws the standard figures in its order, then those of
 plug-ins (`plugin`). Modules share `style` (colours, names, Matplotlib's settings),
-`layout` (titles, legends, notes), `facets` (panels of many
-groups), `venues`, `captions`, `lines` (groups that a line joins), `medians` (of what
-may not arrive), `names` and `files`; `gantt` is of timelines. Names are imported when
-they are used.
+`layout` (titles, legends, notes, panels), `facets` (panels of many groups), `venues`,
+`captions`, `lines` (groups that a line joins) and `files`; `gantt` is of timelines.
+Names are imported when they are used.
 """
 
 from typing import TYPE_CHECKING
@@ -22,12 +21,11 @@ if TYPE_CHECKING:
     from .heat_maps import heat_map
     from .winner_maps import winner_map
     from .privacy import privacy_utility
-    from .commits import commits_over
     from .tails import staleness_tails
     from .staleness import staleness_histogram
     from .fairness import client_accuracies
     from .speed_ups import speed_up_bars
-    from .target_times import time_to_target_over
+    from .medians import commits_over, time_to_target_over
     from .costs import cost_bars
     from .frontier import pareto
     from .plugin import StudyFigure

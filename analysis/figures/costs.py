@@ -82,13 +82,9 @@ def cost_bars(
     table = costs(study, metric, target)
     known = [group for group in groups(study) if group in set(table["group"])]
     longest = float(evaluations(study)["time"].max())
-    names = [style.text(layout.label(study, group), 26) for group in known]
-    lines = max(2.6, 1.5 + max(name.count("\n") for name in names))
     with style.context():
         colors = style.palette()
-        needed = (6.4, 1.5 + layout.LINE * lines * len(names))
-        figure = layout.titled(study, layout.size_or(size, *needed))
-        axes = figure.add_subplot()
+        figure, axes = layout.rows(study, known, size)
         for row, group in enumerate(known):
             mine = table.loc[table["group"] == group]
             done, left = int(mine["reached"].sum()), 0.0
@@ -111,10 +107,6 @@ def cost_bars(
             where = {"xytext": (8, 0), "textcoords": "offset points", "va": "center"}
             here = np.nan_to_num(tip, nan=left), row
             axes.annotate(text, here, fontsize=layout.small(), **where)
-        axes.set_yticks(range(len(names)), names)
-        axes.set_ylim(len(names) - 0.5, -0.5)  # the first group on top
-        axes.grid(visible=False, axis="y")
-        axes.tick_params(axis="y", length=0)
         axes.set_xlim(left=0)
         axes.margins(x=0.25)
         axes.set_xlabel(f"Virtual time {_until(study, metric, target)} (s)")
@@ -147,5 +139,4 @@ def _interval(mine: pd.DataFrame, longest: float) -> tuple[float, float]:
 def _until(study: Study, metric: str, target: float | None) -> str:
     if target is None:
         return "of whole runs"
-    sign = "≥" if described(study, metric).higher_is_better else "≤"
-    return f"to {style.in_words(metric, study)} {sign} {target:.4g}"
+    return f"to {layout.goal(study, metric, target)}"

@@ -1,6 +1,5 @@
 """Panels and colours of studies with more groups than colours can tell apart."""
 
-import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple, TypeVar
 
@@ -117,18 +116,6 @@ def spread(items: Sequence[Item], most: int) -> list[Item]:
     """Returns `count` items of a list, evenly from its first to its last."""
     places = np.rint(np.linspace(0, len(items) - 1, min(len(items), most)))
     return [items[place] for place in places.astype(int)]
-
-
-def grid(number: int, width: float | None = None) -> tuple[int, int]:
-    """Returns rows and columns of a grid of panels.
-
-    Args:
-        number: Number of panels.
-        width: Inches of the figure, if they are given.
-    """
-    most = 4 if width is None else max(2, int(width / 1.6))
-    columns = min(most, number, max(2, math.ceil(math.sqrt(number))))
-    return math.ceil(number / columns), columns
 
 
 def _look(number: Any, colors: dict[Any, str]) -> style.Look:

@@ -37,7 +37,7 @@ def client_accuracies(
     labels = [style.text(layout.label(study, group)) for group in known]
     looks = style.looks(known)
     with style.context():
-        figure = layout.titled(study, size or _size(labels))
+        figure = layout.titled(study, size or (4.6, 3.4))
         axes = figure.add_subplot()
         handles = []
         for group in known:
@@ -66,8 +66,3 @@ def standard(study: Study) -> Iterator[tuple[str, Figure]]:
     """Yields the figure, where the accuracy of each client was evaluated."""
     if METRIC in study.manifest["scenario"].get("evaluate", {}).get("metrics", ()):
         yield "fairness", client_accuracies(study)
-
-
-def _size(labels: list[str]) -> Size:
-    width, height, _ = layout.legend_size(labels)
-    return (4.6 + width, max(3.4, height + 0.8))

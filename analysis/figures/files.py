@@ -1,6 +1,7 @@
 """Writes figures as files."""
 
-from collections.abc import Callable, Iterable, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ from matplotlib.figure import Figure
 from ..files import ROOM, replaced, written
 from ..frames import Study
 from . import captions, style
-from .formats import chosen_formats
+from .venues import chosen_formats
 
 DOTS_PER_INCH = 200
 ENGINES = ("figure.constrained_layout.use", "figure.autolayout")
@@ -27,7 +28,7 @@ def save_figure(
     Args:
         figure: Figure, which is laid out once for all formats.
         stem: File without a format's suffix; its folder is created if missing.
-        forms: One or more of `formats.FORMATS`.
+        forms: One or more of `venues.FORMATS`.
 
     Returns:
         Paths of the files, in the order of the formats.
@@ -53,7 +54,7 @@ def save_all(
     folder: str | Path,
     forms: str | Sequence[str] = "png",
     styles: Sequence[str | Path] = (),
-) -> list[Path]:
+) -> Iterator[Path]:
     """Saves figures into `folder/figures`, and next to each its caption, as text.
 
     Args:
@@ -64,20 +65,24 @@ def save_all(
         forms: Formats of the files, as in `figures.save`.
         styles: Matplotlib styles, as in `figures.save`.
 
-    Returns:
-        Paths of the files.
+    Yields:
+        Paths of the figures, as they are written.
 
     Raises:
         StudyError: A figure cannot be written.
         UserError: There is no such format or style.
     """
-    forms, where, paths = chosen_formats(forms), Path(folder) / "figures", []
+    forms, where = chosen_formats(forms), Path(folder) / "figures"
     with style.using(*styles):
         for name, figure in figures:
-            paths += save_figure(figure, where / name, forms)
+            yield from save_figure(figure, where / name, forms)
             text = captions.caption_text(study, name, figure, shows(name))
             captions.write(text, where / name)
-    return paths
+
+
+def plain(name: str) -> str:
+    """Returns a user's name as any file system takes it; empty if nothing is left."""
+    return re.sub(r"[^\w.]+", "-", name, flags=re.ASCII).strip("-.")[:80]
 
 
 def lay_out(figure: Figure) -> None:

@@ -79,8 +79,7 @@ def pareto(
     labels = [style.text(layout.label(study, group)) for group in points]
     with style.context():
         looks = style.looks(groups(study))
-        width, height, _ = layout.legend_size(labels)
-        figure = layout.titled(study, size or (5.2 + width, max(3.6, 0.2 + height)))
+        figure = layout.titled(study, size or (5.2, 3.6))
         axes = figure.add_subplot()
         axes.plot(*best[:, np.argsort(best[0])], color=style.ink(), lw=0.8, zorder=1)
         handles = [

@@ -15,10 +15,10 @@ from matplotlib.colors import to_rgba_array
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
-from matplotlib.ticker import MaxNLocator
 
 from ..clients import are_named, names
-from . import style
+from . import layout, style
+from .staleness import draw_histogram
 
 MOST_CLIENTS = 30
 """Lines of a picture."""
@@ -46,9 +46,6 @@ MARKERS = {
 }
 TICKS = 2000
 """Commits that lie next to each other."""
-SHOWN = 0.995
-"""Part of a distribution that a panel shows."""
-
 Law = tuple[np.ndarray, np.ndarray]
 """Staleness in commits and its probabilities."""
 
@@ -163,25 +160,25 @@ def staleness(
         means: Means of theory by group, drawn where no law is known.
         name: Name of the study.
     """
-    columns = min(len(histograms), 3)
-    rows = -(-len(histograms) // columns)
+    rows, columns = layout.grid(len(histograms))
     looks = style.looks(histograms)
     with style.context():
         figure = Figure(figsize=(max(4.6, 0.4 + 2.9 * columns), 1.2 + 2.1 * rows))
         figure.suptitle(style.text(name, 60), x=0.01, ha="left")
-        for number, (group, frame) in enumerate(histograms.items(), start=1):
-            axes = figure.add_subplot(rows, columns, number)
-            beyond = _draw_histogram(axes, frame, looks[group].color)
+        every = layout.panels(figure, len(histograms), columns, shared=False)
+        for axes, (group, frame) in zip(every, histograms.items(), strict=True):
+            low = frame["staleness"]
+            said = draw_histogram(
+                axes, frame.assign(low=low, high=low + 1), looks[group].color
+            )
             law, mean = laws.get(group), means.get(group)
             if law is not None:
                 axes.plot(*law, color=style.INK, lw=1.2, zorder=4)
             elif mean is not None:
                 axes.axvline(mean, color=style.INK, lw=3.5, alpha=0.3, zorder=2)
-            found = float(np.average(frame["staleness"], weights=frame["count"]))
-            said = f"mean {found:.3g}{beyond}"
             axes.set_title(f"{style.text(group)}\n{said}".lstrip("\n"), fontsize=8)
-            if number > len(histograms) - columns:
-                axes.set_xlabel(style.STALENESS["contribution"], fontsize=8)
+        for axes in every[-columns:]:
+            axes.set_xlabel(style.STALENESS["contribution"], fontsize=8)
         figure.supylabel("Share of contributions after the start", fontsize=9)
         handles = [Line2D([], [], color=style.INK, ls=":", label="mean")]
         if any(v is not None for v in (*laws.values(), *means.values())):
@@ -299,26 +296,6 @@ def _marker(what: str, label: str) -> Line2D:
         [], [], color="#D55E00", marker=MARKERS.get(what, "*"), ms=4.5, ls="",
         zorder=5, label=label, markeredgecolor=style.INK, markeredgewidth=0.5,
     )  # fmt: skip
-
-
-def _draw_histogram(axes: Axes, frame: pd.DataFrame, color: str) -> str:
-    """Draws a bar per staleness, or per several where there are too many.
-
-    Returns:
-        Words on which part of the distribution lies above the axis' last value.
-    """
-    ages, share = (frame[name].to_numpy() for name in ("staleness", "share"))
-    last = ages[min(int(np.searchsorted(share.cumsum(), SHOWN)), ages.size - 1)]
-    width = max(1, int(last + 1) // 60)
-    edges = np.arange(0, min(ages.max(), last + width) + 1 + width, width)
-    heights, _ = np.histogram(ages, edges, weights=share / width)
-    axes.stairs(heights, edges - 0.5, fill=True, color=color, alpha=0.6, zorder=2)
-    axes.axvline(np.average(ages, weights=share), color=style.INK, ls=":", lw=1.2)
-    end = max(last + width, 4)
-    axes.set(xlim=(-0.5, end - 0.5), ylim=(0, None))
-    axes.xaxis.set_major_locator(MaxNLocator(5, integer=True, min_n_ticks=1))
-    beyond = 100 * float(share[ages >= end].sum())
-    return f"; {beyond:.1g} % > {end - 1:g}" if beyond > 0 else ""
 
 
 def _ends(jobs: pd.DataFrame) -> pd.Series:

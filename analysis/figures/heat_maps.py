@@ -7,6 +7,7 @@ from typing import Any
 import matplotlib as mpl
 import numpy as np
 import pandas as pd
+from jaxtyping import Bool, Num, Shaped
 from matplotlib.axes import Axes
 from matplotlib.colors import LogNorm, Normalize, to_rgb
 from matplotlib.figure import Figure
@@ -16,7 +17,6 @@ from matplotlib.patches import Rectangle
 from ...simulator.trace import StudyError
 from ..frames import (
     Study,
-    described,
     first_metric,
     ordered,
     runs,
@@ -27,15 +27,13 @@ from ..instants import Instant, means_at, seen_at, too_late
 from ..spending import protected
 from ..targets import final_values, resolution, time_to_target, times_to_target
 from . import layout, style
+from .files import plain
 from .layout import Size
 from .lines import fixed_values, is_at, pinned, words_on_followers
-from .names import plain
 from .sweeps import RATIO
 
 CELL = (0.62, 0.46)
 """Inches."""
-MAX_COLUMNS = 3
-"""Most panels in a row."""
 
 
 CAPTIONS = {
@@ -98,15 +96,14 @@ def heat_map(
         scale = style.Axis(f"{style.metric_label(metric, study)} after {when}")
         seen = seen_at(study, metric, when)
     if target is not None:
-        sign = "≥" if described(study, metric).higher_is_better else "≤"
-        goal = f"{style.in_words(metric, study)} {sign} {target:.4g}"
         scale = layout.axis(study, against)
+        goal = layout.goal(study, metric, target)
         scale = scale._replace(label=f"{scale.label} to {goal}")
     swept = table.dropna(subset=[x, y])
     variants = list(dict.fromkeys(swept["variant"]))
     steps = [ordered(swept[key]) for key in (x, y)]
-    columns = min(len(variants), MAX_COLUMNS)
-    rows = math.ceil(len(variants) / columns)
+    printed = layout.for_print(size)
+    rows, columns = layout.grid(len(variants), printed and printed[0])
     wanted = (
         1.6 + columns * (0.3 + CELL[0] * max(len(steps[0]), 3)),
         1.2 + rows * (0.5 + CELL[1] * max(len(steps[1]), 3)),
@@ -119,19 +116,15 @@ def heat_map(
             words.append(resolution(times, Instant(against, 0).unit))
         note = "\n".join(word for word in words if word)
         figure = layout.titled(study, layout.size_or(size, *wanted), note)
-        panels = figure.subplots(rows, columns, squeeze=False, sharex=True, sharey=True)
+        panels = layout.panels(figure, len(variants), columns)
         # One scale for all panels, so that colours can be compared between them.
         norm = _norm(scale.scale * swept["value"], logarithmic=target is not None)
-        images = []
-        for axes, variant in zip(panels.flat, variants, strict=False):
+        for axes, variant in zip(panels, variants, strict=True):
             mine = swept.loc[swept["variant"] == variant]
-            images.append(_panel(axes, mine, steps, norm, scale.scale))
+            _panel(axes, mine, steps, norm, scale.scale)
             axes.set_title(style.text(layout.name(study, str(variant))))
-        for number, axes in enumerate(panels.flat):
-            axes.set_visible(number < len(variants))
-            axes.tick_params(labelbottom=number + columns >= len(variants))
-        bar = figure.colorbar(images[0], ax=list(panels.flat))
-        bar.set_label(scale.label)
+        image = panels[0].get_images()[0]
+        figure.colorbar(image, ax=panels).set_label(scale.label)
         label = mpl.rcParams["axes.labelsize"]
         names = [style.key_label(str(key), study) for key in (x, y)]
         layout.say(figure, f"to the right: {names[0]}; upwards: {names[1]}")
@@ -144,10 +137,8 @@ def heat_map(
             if target is None
             else f"cells: medians of {layout.replicates(swept['replicates'])}",
         )
-        for place, name in zip(
-            (figure.supxlabel, figure.supylabel), names, strict=True
-        ):
-            place(name, fontsize=label)
+        figure.supxlabel(names[0], fontsize=label)
+        figure.supylabel(names[1], fontsize=label)
     return figure
 
 
@@ -262,38 +253,70 @@ def _panel(
     steps: list[list[Any]],
     norm: Normalize,
     scale: float,
-) -> AxesImage:
+) -> None:
     """Draws the cells of a variant."""
-    numbers = np.full([len(step) for step in steps[::-1]], np.nan)
+    shape = len(steps[1]), len(steps[0])
+    numbers, words = np.full(shape, np.nan), np.full(shape, "", object)
     for _, x, y, value, reached, replicates in table.itertuples(index=False):
-        column, row = steps[0].index(x), steps[1].index(y)
-        number = scale * float(value)
-        counts = f"\n{reached}/{replicates}" if reached < replicates else ""
-        where: dict[str, Any] = {"ha": "center", "va": "center", "zorder": 3}
-        where["fontsize"] = mpl.rcParams["xtick.labelsize"]
+        place = steps[1].index(y), steps[0].index(x)
+        number, word = scale * float(value), "no value"
         if math.isfinite(number):
-            numbers[row, column] = number
-            color = readable_on(mpl.colormaps[style.COLORMAP](norm(number)))
-            axes.text(column, row, f"{number:.3g}{counts}", color=color, **where)
-            continue
-        add_hatch(axes, column, row, facecolor=style.BLANK)
-        word = "no value"
-        if math.isinf(number):
+            numbers[place], word = number, f"{number:.3g}"
+        elif math.isinf(number):
             word = "not by half" if reached else "never"
-        box = {"facecolor": style.BLANK, "lw": 0, "pad": 1.5}
-        axes.text(column, row, f"{word}{counts}", color="black", bbox=box, **where)
+        counts = f"\n{reached}/{replicates}" if reached < replicates else ""
+        words[place] = f"{word}{counts}"
+    draw_cells(axes, numbers, words, ~np.isfinite(numbers), style.COLORMAP, norm)
+    label_cells(axes, steps)
+
+
+def draw_cells(
+    axes: Axes,
+    numbers: Num[np.ndarray, "rows columns"],
+    words: Shaped[np.ndarray, "rows columns"],
+    hatched: Bool[np.ndarray, "rows columns"],
+    colors: Any,
+    norm: Normalize,
+) -> AxesImage:
+    """Draws cells in the colours of their numbers, with words in them.
+
+    Args:
+        axes: Axes, in which the first row is the lowest.
+        numbers: Numbers that give the colours; NaN where there is none.
+        words: Text in each cell; a cell without any is left blank.
+        hatched: Cells that are hatched.
+        colors: Colour map.
+        norm: Scale of the colours.
+    """
     image = axes.imshow(
         np.ma.masked_invalid(numbers),
-        cmap=style.COLORMAP, norm=norm, origin="lower", aspect="auto",
+        cmap=colors, norm=norm, origin="lower", aspect="auto",
     )  # fmt: skip
-    label_cells(axes, steps)
+    for (row, column), text in np.ndenumerate(words):
+        if not text:
+            continue
+        color: Any = style.BLANK
+        ink, lines = "black", "#b0b0b0"
+        if np.isfinite(numbers[row, column]):
+            color = image.cmap(norm(numbers[row, column]))
+            lines = ink = _readable_on(color)
+        if hatched[row, column]:
+            look: dict[str, Any] = {"facecolor": color, "edgecolor": lines, "lw": 0}
+            corner = column - 0.5, row - 0.5
+            axes.add_patch(Rectangle(corner, 1, 1, hatch="////", **look))
+        axes.text(
+            column,
+            row,
+            text,
+            ha="center",
+            va="center",
+            zorder=3,
+            color=ink,
+            fontsize=mpl.rcParams["xtick.labelsize"],
+            bbox={"facecolor": color, "lw": 0, "pad": 1.2},
+        )
+    axes.grid(visible=False)
     return image
-
-
-def add_hatch(axes: Axes, column: int, row: int, **options: Any) -> None:
-    """Hatches a cell, over what colours it or with a colour of its own."""
-    corner, edge = (column - 0.5, row - 0.5), {"edgecolor": "#b0b0b0", "lw": 0}
-    axes.add_patch(Rectangle(corner, 1, 1, hatch="////", **edge | options))
 
 
 def label_cells(axes: Axes, steps: list[list[Any]]) -> None:
@@ -308,7 +331,6 @@ def label_cells(axes: Axes, steps: list[list[Any]]) -> None:
         axis.set_ticks(range(len(step)), [style.text(name, 22) for name in names])
     if max(len(str(value)) for value in steps[0]) > 8:
         axes.tick_params(axis="x", labelrotation=30)
-    axes.grid(visible=False)
     axes.tick_params(length=0)
 
 
@@ -323,7 +345,7 @@ def _norm(values: pd.Series, *, logarithmic: bool) -> Normalize:
     return Normalize(low, high if high > low else low + (abs(low) or 1))
 
 
-def readable_on(color: Any) -> str:
+def _readable_on(color: Any) -> str:
     """Returns black or white, whichever can be read on a colour."""
     red, green, blue = to_rgb(color)
     return "black" if 0.299 * red + 0.587 * green + 0.114 * blue > 0.5 else "white"

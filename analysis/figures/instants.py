@@ -12,10 +12,10 @@ from ..frames import Study, first_metric
 from ..instants import Instant, means_at, seen_at, stated, too_late
 from ..spending import protected
 from . import facets, layout, style
+from .files import plain
 from .heat_maps import grid_keys, heat_map
 from .layout import Size
 from .lines import swept_key
-from .names import plain
 from .sweeps import final_over
 
 CAPTIONS = {"-after-": "Metric after a given time: its last evaluation up to then"}
@@ -76,21 +76,17 @@ def values_after(
     looks, when = facets.looks(study), Instant(against, at)
     if not table["known"].any():
         raise too_late(study, when)
-    names = [style.text(layout.label(study, group), 26) for group in table["group"]]
-    high = max(1.8, 0.8 + max(name.count("\n") for name in names))
     with style.context():
-        needed = 6.4, 1.3 + layout.LINE * high * len(names)
-        figure = layout.titled(study, layout.size_or(size, *needed))
-        axes = figure.add_subplot()
+        figure, axes = layout.rows(study, list(table["group"]), size)
         rows: Any = table.itertuples()
         cuts = [""]
         for number, row in enumerate(rows):
             color = looks[row.group].color
-            ends = np.array([row.low]), np.array([row.high])
-            low, top, cut = layout.within(study, metric, *ends)
+            low, high = np.array([row.low]), np.array([row.high])
+            low, high, cut = layout.within(study, metric, low, high)
             cuts.append(cut)
             axes.plot([row.mean], [number], "o", ms=4.5, color=color)
-            axes.plot([low[0], top[0]], [number] * 2, color=color)
+            axes.plot([low[0], high[0]], [number, number], color=color)
             missing = row.replicates - row.known
             words = f"{row.known} of {row.replicates} lasted so long" if missing else ""
             if not np.isfinite(row.mean) and not missing:
@@ -99,10 +95,6 @@ def values_after(
                 blended = axes.get_yaxis_transform()
                 here = {"fontsize": layout.small(), "va": "bottom", "ha": "right"}
                 axes.text(0.99, number - 0.1, words, transform=blended, **here)
-        axes.set_yticks(range(len(names)), names)
-        axes.set_ylim(len(names) - 0.5, -0.5)  # the first group on top
-        axes.grid(visible=False, axis="y")
-        axes.tick_params(axis="y", length=0)
         axes.set_xlabel(f"{style.metric_label(metric, study)} after {when}")
         several = layout.replicates(table["replicates"])
         lines = f"lines: 95 % t-intervals{max(cuts, key=len)}"

@@ -1,7 +1,6 @@
 """Titles, labels, legends, notes and axes of all figures of a study."""
 
 import math
-import textwrap
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -15,15 +14,15 @@ from matplotlib.legend import Legend
 
 from ...simulator.scenario.study import BASE
 from ...simulator.trace import metric_of_study
-from ..frames import Study, data_sets, runs
+from ..frames import Study, data_sets, described, runs
 from . import style
 
 LINES_OF_LEGEND = 20
 """Lines of text in a column."""
 LINE = 0.165
 """Inches of a line of text."""
-CHARACTERS = 16.5
-"""Characters of a note in an inch."""
+MOST_COLUMNS, PANEL = 4, 1.6
+"""Panels side by side, and the inches that one takes at least."""
 MOST_OF_HEIGHT = 0.25
 """Part of a figure's height that a legend below it takes, at most if it can."""
 SMALLEST = 6.0
@@ -98,11 +97,11 @@ def add_note(
     say(figure, note)
     if style.venue() is not None:
         return
-    note = textwrap.fill(note, int(CHARACTERS * figure.get_figwidth()))
     if legend_below and figure.legends:
         height = figure.legends[0].get_window_extent().height / figure.dpi
         note += "\n" * math.ceil(height / NOTE_LINE)
-    figure.supxlabel(note, fontsize=NOTE_SIZE, x=0.01, ha="left", color="#505050")
+    look: dict[str, Any] = {"fontsize": NOTE_SIZE, "color": "#505050", "wrap": True}
+    figure.supxlabel(note, x=0.01, ha="left", **look)
 
 
 def name(study: Study, group: str) -> str:
@@ -127,6 +126,12 @@ def replicates(counts: Iterable[int]) -> str:
     if len(known) < 2:
         return f"{known[0]} replicates" if known else "no replicates"
     return f"{known[0]} to {known[-1]} replicates"
+
+
+def goal(study: Study, metric: str, value: float) -> str:
+    """Returns a target in words, such as `test accuracy ≥ 0.8`."""
+    sign = "≥" if described(study, metric).higher_is_better else "≤"
+    return f"{style.in_words(metric, study)} {sign} {value:.4g}"
 
 
 def within(
@@ -164,19 +169,58 @@ def axis(study: Study, counted: str) -> style.Axis:
     return found._replace(label=f"{found.label}\n(δ = {delta:g}, by {accountant})")
 
 
-def legend_size(labels: Sequence[str]) -> tuple[float, float, int]:
-    """Returns inches that a legend takes, width and height, and its columns.
+def grid(number: int, width: float | None = None) -> tuple[int, int]:
+    """Returns rows and columns of a grid of panels.
 
-    One group that has no name needs no legend.
+    Args:
+        number: Number of panels.
+        width: Inches of the figure, if they are given.
     """
-    if not any(labels):
-        return 0.0, 0.0, 1
-    lines = [label.split("\n") for label in labels]
-    columns = math.ceil(sum(map(len, lines)) / LINES_OF_LEGEND)
-    rows = math.ceil(len(lines) / columns)
-    highest = rows * max(map(len, lines))
-    # Half a line lies between entries.
-    return columns * _entry(labels), LINE * (highest + rows / 2), columns
+    most = MOST_COLUMNS if width is None else max(2, int(width / PANEL))
+    columns = min(most, number, max(2, math.ceil(math.sqrt(number))))
+    return math.ceil(number / columns), columns
+
+
+def panels(
+    figure: Figure, number: int, columns: int, *, shared: bool = True
+) -> list[Axes]:
+    """Returns axes in rows; shared ones have numbers below each column alone.
+
+    Args:
+        figure: Figure without axes.
+        number: Number of panels; the last row may be shorter than the others.
+        columns: Number of columns.
+        shared: Whether all have the same axes.
+    """
+    shape: Any = math.ceil(number / columns), columns
+    every = figure.subplots(*shape, sharex=shared, sharey=shared, squeeze=False)
+    for axes in every.flat[number:]:
+        axes.remove()
+    shown = list(every.flat[:number])
+    if shared:
+        for place, axes in enumerate(shown):
+            axes.tick_params(labelbottom=place + columns >= number)
+    return shown
+
+
+def rows(study: Study, groups: Sequence[str], size: Size | None) -> tuple[Figure, Axes]:
+    """Returns a figure and its axes with a row for each group, the first on top.
+
+    Args:
+        study: Study of the groups.
+        groups: Groups of runs.
+        size: Width and height in inches; by default as the names need.
+    """
+    names = [style.text(label(study, group), 26) for group in groups]
+    lines = max(2.6, 1.5 + max(name.count("\n") for name in names))
+    needed = 6.4, 1.4 + LINE * lines * len(names)
+    figure = titled(study, size_or(size, *needed))
+    axes = figure.add_subplot()
+    axes.set_yticks(range(len(names)), names)
+    axes.set_ylim(len(names) - 0.5, -0.5)
+    axes.grid(visible=False, axis="y")
+    axes.tick_params(axis="y", length=0)
+    return figure, axes
 
 
 def add_legend(
@@ -188,16 +232,20 @@ def add_legend(
 ) -> None:
     """Adds a legend: next to the axes or, in a figure of a given size, below them.
 
-    One below has as many columns as there is room for, and smaller letters where it
-    would take more than a quarter of the height.
+    One next to the axes makes the figure wider. One below has as many columns as there
+    is room for, and smaller letters where it would take more than a quarter of the
+    height. One group that has no name needs no legend.
     """
     if not any(labels):
         return
     words: dict[str, Any] = {"title": title, "title_fontsize": small()} if title else {}
     if size is None:
-        *_, columns = legend_size(labels)
-        place = "outside right upper"
-        figure.legend(handles, labels, loc=place, ncols=columns, **words)
+        lines = sum(text.count("\n") + 1 for text in labels)
+        words |= {"loc": "outside right upper", "ncols": -(-lines // LINES_OF_LEGEND)}
+        box = figure.legend(handles, labels, **words).get_window_extent()
+        width, height = figure.get_size_inches()
+        needed = box.height / figure.dpi + 2 * LINE
+        figure.set_size_inches(width + box.width / figure.dpi, max(height, needed))
         return
     words |= {"loc": "outside lower center", "handlelength": 1.5, "columnspacing": 1.0}
     points = FontProperties(size=small()).get_size_in_points()
@@ -239,11 +287,3 @@ def make_logarithmic(axes: Axes) -> None:
 def small() -> float:
     """Returns the size of text within axes, points."""
     return mpl.rcParams["legend.fontsize"]
-
-
-def _entry(labels: Sequence[str]) -> float:
-    """Returns inches of a column of a legend."""
-    longest = max(len(line) for label in labels for line in label.split("\n"))
-    points = small()
-    scale = points / style.RC["legend.fontsize"] if isinstance(points, float) else 1.0
-    return (0.6 + 0.075 * longest) * min(1.0, scale)

@@ -114,11 +114,8 @@ class _Curves:
         if pale:
             thin = {"color": facets.PALE, "lw": 0.6, "zorder": 0.5}
             return axes.plot(x, curve["mean"], drawstyle="steps-post", **thin)[0]
-        low, high, cut = layout.within(
-            *(self.study, self.metric),
-            curve["low"].to_numpy(),
-            curve["high"].to_numpy(),
-        )
+        low, high = curve["low"].to_numpy(), curve["high"].to_numpy()
+        low, high, cut = layout.within(self.study, self.metric, low, high)
         self.cuts.append(cut)
         band = {"color": look.color, "alpha": shade, "lw": 0, "zorder": 1}
         axes.fill_between(x, low, high, step="post", **band)
@@ -162,8 +159,7 @@ def _of_all(drawn: _Curves, size: Size | None) -> Figure:
     """Draws all groups into one pair of axes."""
     study = drawn.study
     labels = [style.text(layout.label(study, group)) for group in drawn.known]
-    width, height, _ = layout.legend_size(labels)
-    figure = layout.titled(study, size or (5.2 + width, max(3.6, 0.2 + height)))
+    figure = layout.titled(study, size or (5.2, 3.6))
     axes = figure.add_subplot()
     handles = [drawn.draw(axes, group) for group in drawn.known]
     drawn.finish(axes)
@@ -176,15 +172,15 @@ def _of_all(drawn: _Curves, size: Size | None) -> Figure:
 def _of_panels(drawn: _Curves, divided: facets.Facets, size: Size | None) -> Figure:
     """Draws many groups, in panels with the same axes."""
     study, panels = drawn.study, divided.panels
-    rows, columns = facets.grid(len(panels), None if size is None else size[0])
+    rows, columns = layout.grid(len(panels), None if size is None else size[0])
     wanted = 0.6 + 2.1 * columns, 1.2 + 1.6 * rows
     if columns == 1:  # of a size that the legend below leaves room in
         wanted = 5.2, 4.0
     figure = layout.titled(study, (size and (size[0], wanted[1])) or wanted)
     layout.say(figure, divided.left_out())
-    every = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)
+    every = layout.panels(figure, len(panels), columns)
     handles: dict[str, Artist] = {}
-    for axes, panel in zip(every.flat, panels, strict=False):
+    for axes, panel in zip(every, panels, strict=True):
         if not divided.key:
             for group in drawn.known:
                 if group not in panel.groups and group not in drawn.references:
@@ -195,14 +191,10 @@ def _of_panels(drawn: _Curves, divided: facets.Facets, size: Size | None) -> Fig
             handles.setdefault(divided.words.get(group, ""), line)
         drawn.finish(axes)
         axes.set_title(style.text(panel.title, 26), fontsize=layout.small())
-    for axes in every.flat[len(panels) :]:
-        axes.set_visible(False)
-    for number, axes in enumerate(every.flat[: len(panels)]):
-        axes.tick_params(labelbottom=number + columns >= len(panels))
-        if number + columns >= len(panels):
-            axes.set_xlabel(drawn.axis.label)
-        if number % columns == 0:
-            axes.set_ylabel(style.metric_label(drawn.metric, study))
+    for axes in every[-columns:]:
+        axes.set_xlabel(drawn.axis.label)
+    for axes in every[::columns]:
+        axes.set_ylabel(style.metric_label(drawn.metric, study))
     known = sorted(filter(None, handles), key=float)
     if divided.key:
         labels = facets.spread(known, MOST_ENTRIES)

@@ -1,9 +1,10 @@
-"""Medians of what it took to reach something, over a swept number.
+"""Medians of the times, or commits, that it took to reach a target, over a sweep.
 
 Replicates that never arrived are drawn as such, where they were last looked at.
 """
 
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -15,17 +16,108 @@ from matplotlib.figure import Figure
 from matplotlib.markers import CARETUP
 
 from ..frames import Study
-from ..statistics import interval_name, median_time
+from ..statistics import MEDIANS, interval_name, median_time
+from ..targets import commits_to_stop, default_target, resolution, times_to_target
 from . import layout, style
+from .files import plain
 from .layout import Size
-from .lines import Line, Lines, lines_over, pinned
-from .sweeps import figure_of_lines, is_wide, words_along
+from .lines import Line, Lines, lines_over, pinned, swept_key
+from .speed_ups import axis_label, target_words
+from .sweeps import draw_line, figure_of_lines, is_wide, words_along
 
 ROOM = 2.0
 """Times the largest amount, as far as intervals are drawn."""
 MOST_LABELLED = 12
 """Groups of which the caption says how many replicates arrived, and points of a line
 that say it of themselves."""
+
+
+LOW = 3.0
+"""Inches below which a figure is low."""
+CAPTIONS = {
+    "^commits-over-": "Commits until the target over what is swept",
+    "^time-to-target-over-": "Virtual time until the target over what is swept, with "
+    f"95 % intervals of medians; {MEDIANS}",
+}
+"""Captions of the standard figures, by a pattern of their names."""
+
+
+def standard(study: Study) -> Iterator[tuple[str, Figure]]:
+    """Yields commits and times to the study's target over the swept number, if any."""
+    key, target = swept_key(study), default_target(study)
+    if key is not None and study.manifest["scenario"]["stop"].get("windowed"):
+        yield f"commits-over-{plain(key)}", commits_over(study, key)
+    if key is not None and target.is_known:
+        figure = time_to_target_over(study, key, target.metric, target.value)
+        yield f"time-to-target-over-{plain(key)}", figure
+
+
+def time_to_target_over(
+    study: Study,
+    key: str,
+    metric: str,
+    value: float,
+    at: Mapping[str, Any] | None = None,
+    size: Size | None = None,
+) -> Figure:
+    """Draws the virtual time to a target against a swept number.
+
+    Medians with 95 % intervals. A replicate that did not reach the target
+    is a hollow triangle at its end, or at the study's if it diverged or stalled; a line
+    has a gap where half of them or more did not. Lines are those of `final_over`: only
+    replicates are pooled.
+
+    Args:
+        study: Study, finished or not.
+        key: Key swept over numbers.
+        metric: Column of the table `evaluations`.
+        value: Value of the metric to reach.
+        at: Values of other keys that are swept, to which the figure is confined.
+        size: Width and height in inches, such as `style.size("one")`; by default as the
+            legend needs.
+
+    Raises:
+        StudyError: The key is not swept over numbers, others have too many values, the
+            metric was not evaluated or cannot have the value.
+    """
+    times = times_to_target(study, metric, value)
+    words = (resolution(times), target_words(study, metric, value))
+    said = "; ".join(filter(None, words))
+    taken = _taken_by(times)
+    figure, axes = _medians_over(study, key, taken, said, at, size)
+    # The label is longer than the axis, in a low figure also in two lines.
+    breaks = r" (?=to )| (?=[≥≤])" if figure.get_figheight() < LOW else r" (?=to )"
+    axes.set_ylabel(re.sub(breaks, "\n", axis_label(study, metric, value)))
+    return figure
+
+
+def commits_over(
+    study: Study,
+    key: str,
+    at: Mapping[str, Any] | None = None,
+    size: Size | None = None,
+) -> Figure:
+    """Draws the commits until runs stopped at their target against a swept number.
+
+    Medians with 95 % intervals. A run that did not stop there is a hollow
+    triangle at the commits that it made; a line has a gap where half or more of the
+    replicates did. Lines are those of `final_over`.
+
+    Args:
+        study: Study, finished or not, whose runs stop at a target.
+        key: Key swept over numbers.
+        at: Values of other keys that are swept, to which the figure is confined.
+        size: Width and height in inches, such as `style.size("one")`; by default as the
+            legend needs.
+
+    Raises:
+        StudyError: The key is not swept over numbers, or others have too many values.
+    """
+    commits = commits_to_stop(study)
+    said, taken = resolution(commits, "commits"), _taken_by(commits)
+    figure, axes = _medians_over(study, key, taken, said, at, size)
+    axes.set_ylabel("Commits to the target")
+    return figure
 
 
 class Taken(NamedTuple):
@@ -49,7 +141,7 @@ class Taken(NamedTuple):
         return f"{int(self.reached.sum())} of {self.reached.size}"
 
 
-def taken_by(times: pd.DataFrame) -> dict[str, Taken]:
+def _taken_by(times: pd.DataFrame) -> dict[str, Taken]:
     """Returns what it took each group, of a table such as that of `times_to_target`."""
     columns = ["time", "reached", "low", "high"]
     return {
@@ -58,7 +150,7 @@ def taken_by(times: pd.DataFrame) -> dict[str, Taken]:
     }
 
 
-def medians_over(
+def _medians_over(
     study: Study,
     key: str,
     taken: Mapping[str, Taken],
@@ -103,14 +195,17 @@ def medians_over(
         median, low, high = found.T
         goes_on = high > ceiling
         open_ends.extend(goes_on)
-        ends = np.fmin(median, low), np.fmin(np.fmax(median, high), ceiling)
-        draw_line = _draw_level if line.is_level else _draw_points
-        handle = draw_line(axes, x, (median, *ends), goes_on, look)
+        low, high = np.fmin(median, low), np.fmin(np.fmax(median, high), ceiling)
+        handle: Any = None
+        if np.isfinite(median).any():
+            handle = draw_line(axes, line, x, (median, low, high), look)
+        if goes_on.any() and not line.is_level:  # a level's band ends with the axes
+            arrows: dict[str, Any] = {"ls": "none", "marker": CARETUP, "ms": 5}
+            axes.plot(x[goes_on], high[goes_on], color=look["color"], **arrows)
         place = {"transform": axes.get_yaxis_transform()} if line.is_level else {}
         across = np.ones(1) if line.is_level else x
-        marks = _draw_missed(axes, across, mine, look, place, told=few)
-        known: Any = marks if handle is None else handle
-        return known
+        marks: Any = _draw_missed(axes, across, mine, look, place, told=few)
+        return marks if handle is None else handle
 
     with style.context():
         figure, axes = figure_of_lines(study, key, drawn, draw, pinned(at), size)
@@ -126,36 +221,6 @@ def medians_over(
             shares = (f"{layout.name(study, g)} {taken[g].share}" for g in missed)
             layout.say(figure, f"arrived: {', '.join(shares)}, of the others all")
     return figure, axes
-
-
-Ends = tuple[np.ndarray, np.ndarray, np.ndarray]
-"""Medians, and lower and upper ends of their intervals; NaN where not known."""
-
-
-def _draw_points(
-    axes: Axes, x: np.ndarray, ends: Ends, goes_on: np.ndarray, look: dict
-) -> Artist | None:
-    """Draws a line through medians; None where none is known."""
-    median, low, high = ends
-    errors = np.nan_to_num(np.array([median - low, high - median]))
-    bars: Any = axes.errorbar(x, median, errors, marker="o", ms=3, capsize=2, **look)
-    arrows: dict[str, Any] = {"ls": "none", "marker": CARETUP, "ms": 5}
-    if goes_on.any():
-        axes.plot(x[goes_on], high[goes_on], color=look["color"], **arrows)
-    return None if np.isnan(median).all() else bars
-
-
-def _draw_level(
-    axes: Axes, x: np.ndarray, ends: Ends, goes_on: np.ndarray, look: dict
-) -> Artist | None:
-    """Draws the median of what is not swept as a level; None where it is not known."""
-    del x, goes_on  # an unbounded band ends with the axes
-    median, low, high = (float(end[0]) for end in ends)
-    if math.isnan(median):
-        return None
-    if low < high:
-        axes.axhspan(low, high, color=look["color"], alpha=0.15, lw=0)
-    return axes.axhline(median, zorder=2, **look)
 
 
 def _draw_missed(
@@ -200,10 +265,10 @@ def _words(
     counts = {each.reached.size for each in shown}
     yield f"Points: medians over {layout.replicates(counts)}"
     if max(counts) > 1:
-        unbounded = ", an arrow where it is unbounded" * goes_on
+        unbounded = ", an arrow where it is unbounded" if goes_on else ""
         yield f"bars: {interval_name(min(counts))}{unbounded}"
     if any(not each.reached.all() for each in shown):
-        share = " (k of n did)" * told
+        share = " (k of n did)" if told else ""
         yield f"△: one that did not arrive, at its end{share}"
     if any(2 * each.reached.sum() <= each.reached.size for each in shown):
         yield "no median where half or more did not"

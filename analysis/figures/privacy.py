@@ -110,8 +110,7 @@ def privacy_utility(
     unspent = (f"{layout.name(study, group)} (no ε)" for group in free["group"])
     labels = [style.text(name.strip()) for name in (*lines, *unspent)]
     with style.context():
-        width, height, _ = layout.legend_size(labels)
-        figure = layout.titled(study, size or (5.2 + width, max(3.6, 0.2 + height)))
+        figure = layout.titled(study, size or (5.2, 3.6))
         axes = figure.add_subplot()
         handles: list[Artist] = []
         cuts = [""]

@@ -12,9 +12,8 @@ from ...simulator.config.catalogue import parts
 from ...simulator.config.errors import UserError
 from ...simulator.lazy import listed
 from ..frames import Study
-from . import captions, instants, style
-from .files import save_figure
-from .formats import chosen_formats
+from . import instants
+from .files import save_all
 
 OnDrawn = Callable[[int, int], None]
 """Called with how many kinds of figures are drawn, and how many there are."""
@@ -75,12 +74,8 @@ def saved(
 
     `report` is called with the number of kinds of figures that are drawn, and of all.
     """
-    forms, where = chosen_formats(forms), Path(folder) / "figures"
-    with style.using(*styles):
-        for name, figure in standard(study, at, report):
-            yield from save_figure(figure, where / name, forms)
-            text = captions.caption_text(study, name, figure, caption(name))
-            captions.write(text, where / name)
+    figures = standard(study, at, report)
+    yield from save_all(study, figures, caption, folder, forms, styles)
 
 
 def standard(

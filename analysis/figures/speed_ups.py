@@ -9,7 +9,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from ..frames import Study, described, groups
+from ..frames import Study, groups
 from ..paired import times_as_fast
 from ..statistics import MEDIANS, interval_name
 from ..targets import (
@@ -65,12 +65,8 @@ def speed_up_bars(
     highs = table["high"].to_numpy(np.float64)[reached]
     slowest = str(table.index[int(np.argmax(np.where(reached, medians, np.inf)))])
     ratios = times_as_fast(study, slowest, metric, value).set_index("group")
-    names = [style.text(layout.label(study, group), 26) for group in table.index]
-    lines = max(2.6, 1.5 + max(name.count("\n") for name in names))
     with style.context():
-        needed = (6.4, 1.4 + layout.LINE * lines * len(names))
-        figure = layout.titled(study, layout.size_or(size, *needed))
-        axes = figure.add_subplot()
+        figure, axes = layout.rows(study, list(table.index), size)
         for row, group in enumerate(table.index):
             one, tip, color = table.loc[group], ends[row], looks[group].color
             share = f"({int(one['reached'])} of {int(one['replicates'])})"
@@ -87,16 +83,12 @@ def speed_up_bars(
             where = {"xytext": (8, 0), "textcoords": "offset points", "va": "center"}
             said = f"{label} {share}".lstrip()
             axes.annotate(said, (tip, row), fontsize=layout.small(), **where)
-        axes.set_yticks(range(len(names)), names)
-        axes.set_ylim(len(names) - 0.5, -0.5)  # the first group on top
-        axes.grid(visible=False, axis="y")
-        axes.tick_params(axis="y", length=0)
         axes.set_xlim(left=0)
         axes.set_xlabel(axis_label(study, metric, value))
         few = int(table["replicates"].min())
         note = [*_bar_words(reached, highs, few), resolution(times)]
         layout.add_note(figure, [*note, target_words(study, metric, value)])
-        if len(names) <= len(style.palette()):
+        if len(table) <= len(style.palette()):
             medians_said = (
                 f"{layout.name(study, group)} {median:.4g} s"
                 for group, median in zip(table.index, medians, strict=True)
@@ -108,8 +100,7 @@ def speed_up_bars(
 
 def axis_label(study: Study, metric: str, value: float) -> str:
     """Returns the label of an axis of times to a target."""
-    sign = "≥" if described(study, metric).higher_is_better else "≤"
-    return f"Virtual time to {style.in_words(metric, study)} {sign} {value:.4g} (s)"
+    return f"Virtual time to {layout.goal(study, metric, value)} (s)"
 
 
 def target_words(study: Study, metric: str, value: float) -> str:

@@ -14,7 +14,7 @@ from matplotlib.ticker import MaxNLocator
 from .. import clients, staleness
 from ..frames import Study, groups, runs
 from . import facets, layout, style
-from .names import plain
+from .files import plain
 
 MAX_PANELS = 12
 MAX_FIGURES = 12
@@ -76,9 +76,7 @@ def staleness_histogram(
     known = clients.of_run(study, int(table["run"].iloc[0]))
     names = clients.titles(known, shown)
     venue = style.venue()
-    most = 4 if venue is None else max(2, int(venue.width / 1.6))
-    columns = min(len(shown), most)
-    rows = math.ceil(len(shown) / columns)
+    rows, columns = layout.grid(len(shown), None if venue is None else venue.width)
     title = style.text(layout.name(study, group), 60)
     table = runs(study)
     (variant,) = table.loc[table["group"] == group, "variant"].unique()
@@ -91,17 +89,15 @@ def staleness_histogram(
     with style.context():
         size = layout.size_or(None, max(4.2, 0.4 + 2.1 * columns), 1.1 + 1.7 * rows)
         figure = layout.titled(study, size, title)
-        for number, client in enumerate(shown, start=1):
-            axes = figure.add_subplot(rows, columns, number)
-            name = style.text(names[number - 1], 26)
+        every = layout.panels(figure, len(shown), columns, shared=False)
+        for axes, client, name in zip(every, shown, names, strict=True):
             steady = law is not None
             frame = staleness.histogram(study, group, client, quantity, steady=steady)
-            said = _draw_histogram(axes, frame, color)
+            said = draw_histogram(axes, frame, color)
             if law is not None:
                 axes.plot(*law(client), color=style.ink(), lw=1.2, zorder=4)
-            axes.set_ylim(bottom=0)
             small = mpl.rcParams["xtick.labelsize"]
-            axes.set_title(f"{name}\n{said}", fontsize=small)
+            axes.set_title(f"{style.text(name, 26)}\n{said}", fontsize=small)
         middle = mpl.rcParams["axes.labelsize"]
         after = ", after the start" if law is not None else ""
         figure.supxlabel(style.STALENESS[quantity] + after, fontsize=middle)
@@ -113,7 +109,7 @@ def staleness_histogram(
     return figure
 
 
-def _draw_histogram(axes: Axes, frame: pd.DataFrame, color: str) -> str:
+def draw_histogram(axes: Axes, frame: pd.DataFrame, color: str) -> str:
     """Draws bins and their mean; each bar stands on the integers of its bin.
 
     Returns:
@@ -123,6 +119,7 @@ def _draw_histogram(axes: Axes, frame: pd.DataFrame, color: str) -> str:
         return "nothing after the start"
     edges, densities, shown = _bars(frame)
     axes.stairs(densities, edges - 0.5, fill=True, color=color, alpha=0.6, zorder=2)
+    axes.set_ylim(bottom=0)
     middle = staleness.mean(frame)
     axes.axvline(middle, color=style.ink(), ls=":", lw=1.2, zorder=3)
     right = edges[shown]

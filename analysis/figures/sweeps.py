@@ -1,6 +1,5 @@
 """Final values over a swept number."""
 
-import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -16,9 +15,9 @@ from ..spending import protected
 from ..statistics import t_interval
 from ..targets import final_values, for_means
 from . import layout, style
+from .files import plain
 from .layout import Size
 from .lines import Line, Lines, lines_over, pinned, swept_key
-from .names import plain
 
 FINAL = "Final: mean of the last tenth of a run's evaluations"
 RATIO = 20.0
@@ -30,6 +29,9 @@ EVEN = 1.5
 """Ratio of the largest to the smallest step of logarithms that are still even."""
 MOST_TICKS = 8
 """Swept values that are ticks of a logarithmic axis."""
+
+Ends = tuple[np.ndarray, np.ndarray, np.ndarray]
+"""Means or medians, and lower and upper ends of their intervals."""
 
 
 CAPTIONS = {
@@ -98,14 +100,7 @@ def final_over(
         mean, low, high = np.array(found, np.float64).T
         low, high, cut = layout.within(study, metric, low, high)
         cuts.append(cut)
-        if line.is_level:
-            if math.isfinite(low[0]):
-                band = {"color": look["color"], "alpha": 0.15, "lw": 0}
-                axes.axhspan(low[0], high[0], **band)
-            return axes.axhline(mean[0], zorder=2, **look)
-        errors = np.nan_to_num(np.array([mean - low, high - mean]))
-        bars: Any = axes.errorbar(x, mean, errors, marker="o", ms=3, capsize=2, **look)
-        return bars
+        return draw_line(axes, line, x, (mean, low, high), look)
 
     with style.context():
         figure, axes = figure_of_lines(study, key, drawn, draw, pinned(at), size)
@@ -124,6 +119,26 @@ def final_over(
             legend_below=size is not None,
         )
     return figure
+
+
+def draw_line(axes: Axes, line: Line, x: np.ndarray, ends: Ends, look: dict) -> Artist:
+    """Draws means or medians with their intervals, and returns their handle.
+
+    Args:
+        axes: Axes to draw on.
+        line: Line that is drawn; one that is not swept is a level with a band.
+        x: Places of its points.
+        ends: Means or medians, and lower and upper ends; NaN where not known.
+        look: Colour and line style.
+    """
+    middle, low, high = ends
+    if line.is_level:
+        if low[0] < high[0]:
+            axes.axhspan(low[0], high[0], color=look["color"], alpha=0.15, lw=0)
+        return axes.axhline(middle[0], zorder=2, **look)
+    errors = np.nan_to_num(np.array([middle - low, high - middle]))
+    bars: Any = axes.errorbar(x, middle, errors, marker="o", ms=3, capsize=2, **look)
+    return bars
 
 
 def _samples(study: Study, metric: str, when: Instant | None) -> dict[str, np.ndarray]:
@@ -157,8 +172,8 @@ def words_along(drawn: Lines) -> str:
 def is_wide(values: Any) -> bool:
     """Says whether values spread so far that their axis should be logarithmic."""
     known = np.asarray(values, np.float64)
-    known = known[~np.isnan(known)]
-    return bool(known.min() > 0 and known.max() / known.min() > RATIO)
+    known = known[np.isfinite(known)]
+    return bool(known.size and known.min() > 0 and known.max() / known.min() > RATIO)
 
 
 def is_geometric(values: Any) -> bool:
@@ -214,9 +229,7 @@ def figure_of_lines(
     looks = style.looks(line.label for line in drawn.lines)
     numbers = np.concatenate([line.numbers for line in drawn.lines])
     wide, many = is_wide(numbers) or is_geometric(numbers), len(drawn.lines)
-    width, height, _ = layout.legend_size(labels)
-    size_in = size or (5.0 + width, max(3.6, 0.4 + height))
-    figure = layout.titled(study, size_in, style.text(note, 80))
+    figure = layout.titled(study, size or (5.0, 3.6), style.text(note, 80))
     axes = figure.add_subplot()
     handles = []
     for number, line in enumerate(drawn.lines):

@@ -158,33 +158,27 @@ def _draw(
         legend: Title of the legend.
     """
     number, size = len(panels), layout.for_print(size)
-    rows, columns = facets.grid(number, None if size is None else size[0])
+    rows, columns = layout.grid(number, None if size is None else size[0])
     wanted = (5.2, 3.8)
     if number > 1:
         wanted = (0.6 + 2.3 * columns, 1.3 + 1.8 * rows)
     if size is not None:
         wanted = size[0], wanted[1] * min(1.0, size[0] / wanted[0])
     figure = layout.titled(study, wanted)
-    every = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)
+    every = layout.panels(figure, number, columns)
     embeddings = (joined(study, "staleness")["quantity"] == "embedding").any()
     handles: dict[str, Artist] = {}
-    for place, axes in enumerate(every.flat):
-        axes.set_visible(place < number)
-        if place >= number:
-            continue
-        title, lines = panels[place]
+    for axes, (title, lines) in zip(every, panels, strict=True):
         for name, look, frame in lines:
             (line,) = axes.plot(*tail(frame), drawstyle="steps-pre", **look._asdict())
             handles[name] = line
         axes.set_title(style.text(title, 36))
-        if place % columns == 0:
-            axes.set_ylabel("Fraction with staleness ≥ x")
-        is_last = place + columns >= number
-        axes.tick_params(labelbottom=is_last)
-        if is_last:
-            what = "embedding" if embeddings else "contribution"
-            axes.set_xlabel(style.STALENESS[what].replace(" of ", "\nof ", number > 1))
-    axes = every.flat[0]
+    label = style.STALENESS["embedding" if embeddings else "contribution"]
+    for axes in every[-columns:]:
+        axes.set_xlabel(label.replace(" of ", "\nof ") if number > 1 else label)
+    for axes in every[::columns]:
+        axes.set_ylabel("Fraction with staleness ≥ x")
+    axes = every[0]
     axes.set_xscale("symlog", linthresh=1)
     axes.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
     axes.set_yscale("log")

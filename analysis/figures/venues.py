@@ -1,4 +1,6 @@
-"""Widths and fonts of figures that conferences and journals print, by name.
+"""Formats of figures, and widths and fonts that conferences and journals print.
+
+No Matplotlib: commands look at the formats before a long study.
 
 Widths are those of the text or of a column in the venue's own style files. Sans serif
 letters are Matplotlib's own; serif ones are STIX, drawn after Times, which comes with
@@ -6,9 +8,35 @@ Matplotlib: figures are the same on every machine. Sizes are those of captions a
 footnotes, so that letters of a figure that is not scaled are as large as the text.
 """
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from ...simulator.config.errors import UserError
+from ...simulator.config.text import suggestion
+
 SERIF, SANS = "STIXGeneral", "DejaVu Sans"
+
+
+FORMATS = ("png", "pdf", "svg")
+
+
+def chosen_formats(names: str | Sequence[str]) -> tuple[str, ...]:
+    """Returns formats of figures, each once.
+
+    Args:
+        names: Name of a format, or of several.
+
+    Raises:
+        UserError: A format is not known; the message names those that are.
+    """
+    chosen = tuple(dict.fromkeys((names,) if isinstance(names, str) else names))
+    for name in chosen:
+        if name not in FORMATS:
+            raise UserError(
+                f"format must be one of {', '.join(FORMATS)}, got {name!r}; "
+                f"{suggestion(name, FORMATS)}"
+            )
+    return chosen
 
 
 class Venue(NamedTuple):

@@ -4,7 +4,6 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import matplotlib as mpl
 import numpy as np
 import pandas as pd
 from jaxtyping import Bool, Num, Shaped
@@ -23,10 +22,10 @@ from ..instants import Instant
 from ..paired import PairedRatio, ratio
 from ..targets import default_target, final_bounds, resolution, times_to_target
 from . import layout, style
-from .heat_maps import CELL, add_hatch, label_cells, points, readable_on
+from .files import plain
+from .heat_maps import CELL, draw_cells, label_cells, points
 from .layout import Size
 from .lines import pinned, words_on_followers
-from .names import plain
 from .speed_ups import target_words
 
 COLORMAP = "PuOr"
@@ -114,8 +113,7 @@ def winner_map(
         draw_borders(axes, best)
         label_cells(axes, steps)
         labels = [style.key_label(key, study) for key in (x, y)]
-        axes.set_xlabel(labels[0])
-        axes.set_ylabel(labels[1])
+        axes.set(xlabel=labels[0], ylabel=labels[1])
         several = layout.replicates(table["pairs"])
         notes = [f"{compared}: medians of {several}; hatched: undecided"]
         if target is not None:
@@ -150,14 +148,7 @@ def winners(
 ) -> pd.DataFrame:
     """Returns what a map of winners shows, a row per point that all variants have.
 
-    Args:
-        study: Study, finished or not.
-        variants: Two or more variants.
-        metric: As in `winner_map`.
-        keys: As in `winner_map`.
-        target: As in `winner_map`.
-        against: As in `winner_map`.
-        at: As in `winner_map`.
+    Arguments are those of `winner_map`.
 
     Returns:
         The two keys; winner, whose ratios to all others are above 1 (empty where there
@@ -272,7 +263,7 @@ def draw_ratios(
     """
     logs = np.abs(np.log(ratios[np.isfinite(ratios)]))
     most = most or math.exp(max(logs.max(initial=0.0), math.log(1.1)))
-    return _draw_cells(axes, ratios, decided, words, COLORMAP, LogNorm(1 / most, most))
+    return draw_cells(axes, ratios, words, ~decided, COLORMAP, LogNorm(1 / most, most))
 
 
 def label_ratios(bar: Colorbar, image: AxesImage) -> None:
@@ -311,41 +302,7 @@ def _draw_winners(
     """Draws cells in the colours of their winners; blank where there is none."""
     colors = ListedColormap(style.palette()[:several])
     shown = np.where(best < 0, np.nan, best)
-    _draw_cells(axes, shown, decided, words, colors, Normalize(0, several - 1))
-
-
-def _draw_cells(
-    axes: Axes,
-    numbers: np.ndarray,
-    decided: np.ndarray,
-    words: np.ndarray,
-    colors: Any,
-    norm: Normalize,
-) -> AxesImage:
-    image = axes.imshow(
-        np.ma.masked_invalid(numbers),
-        cmap=colors, norm=norm, origin="lower", aspect="auto",
-    )  # fmt: skip
-    for (row, column), text in np.ndenumerate(words):
-        if not text:
-            continue
-        color = style.BLANK
-        if np.isfinite(numbers[row, column]):
-            color = image.cmap(norm(numbers[row, column]))
-        ink = readable_on(color)
-        if not decided[row, column]:
-            add_hatch(axes, column, row, facecolor=color, edgecolor=ink)
-        axes.text(
-            *(column, row, text),
-            ha="center",
-            va="center",
-            zorder=3,
-            color=ink,
-            fontsize=mpl.rcParams["xtick.labelsize"],
-            bbox={"facecolor": color, "lw": 0, "pad": 0.8},
-        )
-    axes.grid(visible=False)
-    return image
+    draw_cells(axes, shown, words, ~decided, colors, Normalize(0, several - 1))
 
 
 def _compared(
@@ -362,6 +319,5 @@ def _compared(
     sides = " over ".join(style.text(name) for name in names[:: 1 if falls else -1])
     if target is None:
         return f"{style.final_label(metric, study)}, {sides}"
-    sign = "≥" if known.higher_is_better else "≤"
-    goal = f"{style.in_words(metric, study)} {sign} {target:.4g}"
+    goal = layout.goal(study, metric, target)
     return f"{layout.axis(study, against).label} to {goal}, {sides}"

@@ -8,7 +8,7 @@ empirical simulation studies: introducing the STRESS guidelines, Journal of Simu
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ...simulator.config.text import counted
+from ...simulator.config.text import TAGS, counted
 from ...simulator.trace import is_world, metric_of_study
 from .. import facts, worlds
 from ..frames import data_sets
@@ -117,7 +117,7 @@ def _changes(changes: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
     """Yields what a variant replaces; null removes an entry."""
     for key, value in changes.items():
         name = f"{prefix}{key}"
-        if isinstance(value, Mapping) and value and not {"kind", "law"} & value.keys():
+        if isinstance(value, Mapping) and value and not value.keys() & TAGS:
             yield from _changes(value, f"{name}.")
         else:
             yield f"{name} removed" if value is None else f"{name} = {shown(value)}"

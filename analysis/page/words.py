@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from ...simulator.config import catalogue
 from ...simulator.config.parts import tag
+from ...simulator.config.text import TAGS, printed
 
 MOST_LISTED = 12
 """Values of a list that are written out."""
@@ -50,16 +51,11 @@ class Section(NamedTuple):
 
 
 def shown(value: Any) -> str:
-    """Returns a value of a scenario in one line, such as `expon(scale=2)`."""
-    if isinstance(value, Mapping):
-        name = str(value.get("kind", value.get("law", "")))
-        rest = {k: v for k, v in value.items() if k not in ("kind", "law")}
-        inner = ", ".join(f"{k}={shown(v)}" for k, v in rest.items() if v is not None)
-        if not name:
-            return f"{{{inner}}}"
-        return f"{name}({inner})" if inner else name
+    """Returns a value of a scenario in one line; of a long list the first entries."""
     if isinstance(value, list | tuple):
         return f"[{listed(value)}]"
+    if isinstance(value, Mapping):
+        return printed({k: v for k, v in value.items() if v is not None})
     if isinstance(value, bool):
         return str(value).lower()
     return "nothing" if value is None else str(value)
@@ -101,7 +97,7 @@ def entries(tree: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, str]]:
         name = f"{prefix}.{key}"
         if value is None or value in ({}, [], ()):
             continue
-        if isinstance(value, Mapping) and not {"kind", "law"} & value.keys():
+        if isinstance(value, Mapping) and not value.keys() & TAGS:
             yield from entries(value, name)
         else:
             yield name, shown(value)

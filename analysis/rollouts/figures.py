@@ -1,6 +1,5 @@
 """Figures of recorded worlds of samples."""
 
-import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -14,7 +13,7 @@ from matplotlib.ticker import MaxNLocator
 from ..figures import facets, layout, style
 from ..figures.lines import Line, lines_over
 from ..figures.staleness import SHOWN
-from ..figures.sweeps import words_along
+from ..figures.sweeps import draw_line, words_along
 from ..frames import Study, groups
 from ..statistics import t_interval
 from .tables import measured
@@ -83,15 +82,12 @@ def swept(study: Study, key: str) -> Figure:
     counts = table.groupby(level=0).size()
     closed = table["predicted_staleness_mean"].groupby(level=0).mean()
     with style.context():
-        rows = math.ceil(len(panels) / 3)
-        columns = math.ceil(len(panels) / rows)
+        rows, columns = layout.grid(len(panels))
         size = layout.size_or(None, 1.2 + 3 * columns, 0.6 + 2.6 * rows)
         figure = layout.titled(study, size)
-        every = figure.subplots(rows, columns).ravel()
+        every = layout.panels(figure, len(panels), columns, shared=False)
         handles: list[Any] = []
-        for axes in every[len(panels) :]:
-            axes.set_visible(False)
-        for axes, name in zip(every, panels, strict=False):
+        for axes, name in zip(every, panels, strict=True):
             handles = [
                 _points(axes, line, table[name], looks[line.label])
                 for line in drawn.lines
@@ -103,14 +99,13 @@ def swept(study: Study, key: str) -> Figure:
             every[0].plot(line.numbers, closed[line.groups], **dashes)
         labels = [style.text(line.label) for line in drawn.lines]
         layout.add_legend(figure, handles, labels, layout.for_print(None))
-        several = int(counts.max()) > 1
-        note = (
-            f"Points: means over {layout.replicates(counts)}" * several,
-            "bars: 95 % t-intervals" * several,
-            "dashed: closed form" if closed.notna().any() else "",
-            words_along(drawn),
-        )
-        layout.add_note(figure, note)
+        note = []
+        if counts.max() > 1:
+            note.append(f"Points: means over {layout.replicates(counts)}")
+            note.append("bars: 95 % t-intervals")
+        if closed.notna().any():
+            note.append("dashed: closed form")
+        layout.add_note(figure, [*note, words_along(drawn)])
     return figure
 
 
@@ -118,11 +113,7 @@ def _points(axes: Axes, line: Line, values: pd.Series, look: style.Look) -> Arti
     """Draws means of a measure and their intervals along a line."""
     of = [np.atleast_1d(values[group]) for group in line.groups]
     mean, low, high = np.array([t_interval(each) for each in of]).T
-    errors = np.nan_to_num(np.array([mean - low, high - mean]))
-    if line.is_level:
-        return axes.axhline(mean[0], **look._asdict())
-    marks: dict[str, Any] = {"marker": "o", "ms": 3, "capsize": 2, **look._asdict()}
-    return axes.errorbar(line.numbers, mean, errors, **marks)  # pyright: ignore
+    return draw_line(axes, line, line.numbers, (mean, low, high), look._asdict())
 
 
 def best_split(frame: pd.DataFrame) -> Figure:

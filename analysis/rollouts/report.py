@@ -100,4 +100,4 @@ def save(
 
     del seconds
     drawn = standard(study)
-    return save_all(study, drawn, caption, folder, forms, styles)
+    return [*save_all(study, drawn, caption, folder, forms, styles)]

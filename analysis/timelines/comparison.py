@@ -8,6 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from ..figures import layout, style
+from ..figures.sweeps import is_wide
 from ..statistics import t_interval
 
 PANELS = {
@@ -69,9 +70,9 @@ def _lines(axis: Axes, measured: pd.DataFrame, column: str) -> None:
             named = axis.get_legend_handles_labels()[1]
             label = None if "closed form" in named else "closed form"
             axis.plot(*known, **look, label=label)
-    if _spans(measured["x"]):
+    if is_wide(measured["x"]):
         axis.set_xscale("log")
-    if _spans(measured[column]):
+    if is_wide(measured[column]):
         axis.set_yscale("log")
 
 
@@ -104,10 +105,3 @@ def _intervals(samples: list[Any]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         found.append((low, interval.mean, high))
     low, mean, high = np.array(found).T
     return low, mean, high
-
-
-def _spans(values: pd.Series) -> bool:
-    """Says whether positive values span more than a factor of 20."""
-    known = values.to_numpy(np.float64)
-    known = known[np.isfinite(known)]
-    return bool(known.size and known.min() > 0 and known.max() > 20 * known.min())

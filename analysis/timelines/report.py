@@ -176,7 +176,7 @@ def save(
 
     seen = view(study)
     drawn = standard(seen, seconds)
-    return save_all(seen.study, drawn, caption, folder, forms, styles)
+    return [*save_all(seen.study, drawn, caption, folder, forms, styles)]
 
 
 def export(study: Study | View, file: str | Path) -> None:

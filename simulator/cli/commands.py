@@ -92,7 +92,9 @@ def _as_entry(told: str) -> str:
     from ..scenario.scenario import Scenario
 
     key = option[1].replace("-", "_")
-    return f"; an entry is set by -s {key}=VALUE" * (key in Scenario.model_fields)
+    if key not in Scenario.model_fields:
+        return ""
+    return f"; an entry is set by -s {key}=VALUE"
 
 
 def _check_arguments(arguments: list[str]) -> None:

@@ -8,17 +8,14 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rich.console import Console
 from rich.style import Style
 from rich.text import Text
 
-from ..config.progress import Speed, TimeLeft, in_words
+from ..config.progress import Pace, StudyProgress
 from ..config.text import one_line, printable
-
-if TYPE_CHECKING:
-    from ..studies.progress import StudyProgress
 
 
 class Terminal(Console):
@@ -134,20 +131,37 @@ def interruptible(folder: Path, remedy: str = "") -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def progress(name: str) -> Iterator[Callable[["float | StudyProgress"], None]]:
+def progress(name: str) -> Iterator[Callable[[float | StudyProgress], None]]:
     """Shows how far something is: a bar in a terminal, else a line now and then.
 
     Yields a function to call with the fraction done, or a study's progress. The bar
     begins when something is done, not when a mistake is still to be found.
     """
-    shown = _Bar(name) if err.is_terminal else _Lines(name)
-    speed = Speed()
+    from rich.progress import BarColumn, Progress, TextColumn
 
-    def hear(now: "float | StudyProgress") -> None:
-        if isinstance(now, float | int):
-            shown.show(now, "")
-        else:
-            shown.show(now.fraction, in_words(now, speed))
+    bar = Progress(
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        TextColumn("{task.percentage:>3.0f}%"),
+        TextColumn("{task.fields[words]}", markup=False),
+        console=err,
+        transient=True,
+        disable=not err.is_terminal,
+    )
+    task = bar.add_task(one_line(name), total=1.0, words="")
+    pace, last = Pace(), time.monotonic()
+
+    def hear(now: float | StudyProgress) -> None:
+        nonlocal last
+        if not isinstance(now, StudyProgress):
+            now = StudyProgress(fraction=now, ended=0, runs=1)
+        words = pace.words(now)
+        bar.start()  # does nothing where it has started
+        bar.update(task, completed=now.fraction, words=words)
+        if bar.disable and time.monotonic() - last >= LINE_EVERY_S:
+            last = time.monotonic()
+            said = filter(None, (f"{100 * now.fraction:.0f} %", words))
+            err.say(f"{name}: {', '.join(said)}")
         main = threading.current_thread() is threading.main_thread()
         if main and _interrupted.is_set():
             raise KeyboardInterrupt
@@ -155,7 +169,9 @@ def progress(name: str) -> Iterator[Callable[["float | StudyProgress"], None]]:
     try:
         yield hear
     finally:
-        shown.end()
+        if bar.live.is_started:
+            with contextlib.suppress(IndexError):  # interrupted while it started
+                bar.stop()
 
 
 @contextlib.contextmanager
@@ -171,55 +187,3 @@ def drawing() -> Iterator[Callable[[int, int], None]]:
 
     with status if err.is_terminal else contextlib.nullcontext():
         yield count
-
-
-class _Bar:
-    """A bar in a terminal."""
-
-    def __init__(self, name: str) -> None:
-        from rich.progress import BarColumn, Progress, TextColumn
-
-        self._bar = Progress(
-            TextColumn("{task.description}", markup=False),
-            BarColumn(),
-            TextColumn("{task.percentage:>3.0f}%"),
-            TextColumn("{task.fields[counted]}", markup=False),
-            console=err,
-            transient=True,
-        )
-        self._task = self._bar.add_task(one_line(name), total=1.0, counted="")
-        self._left = TimeLeft()
-
-    def show(self, fraction: float, counted: str) -> None:
-        """Draws how far it is."""
-        self._bar.start()  # does nothing where it has started
-        left = self._left.words(fraction, time.monotonic())
-        words = ", ".join(filter(None, (left, counted)))
-        self._bar.update(self._task, completed=fraction, counted=words)
-
-    def end(self) -> None:
-        """Removes the bar."""
-        if self._bar.live.is_started:
-            with contextlib.suppress(IndexError):  # interrupted while it started
-                self._bar.stop()
-
-
-class _Lines:
-    """A line now and then, for a file or another program."""
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-        self._last, self._left = time.monotonic(), TimeLeft()
-
-    def show(self, fraction: float, counted: str) -> None:
-        """Writes a line if the last one is long ago."""
-        now = time.monotonic()
-        left = self._left.words(fraction, now)
-        if now - self._last < LINE_EVERY_S:
-            return
-        self._last = now
-        words = f"{100 * fraction:.0f} %", counted, left
-        err.say(f"{self._name}: {', '.join(filter(None, words))}")
-
-    def end(self) -> None:
-        """Does nothing: what comes next says that it has ended."""

@@ -19,7 +19,7 @@ def formats(chosen: list[str] | None, *, plots: bool) -> tuple[str, ...]:
     Raises:
         UserError: there is no such format.
     """
-    from ...analysis.figures.formats import chosen_formats
+    from ...analysis.figures.venues import chosen_formats
 
     forms = chosen_formats(chosen or "png")
     return forms if plots else ()

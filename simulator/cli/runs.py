@@ -607,9 +607,16 @@ def act_out(
     host, _, port = listen.rpartition(":")
     if not host or not port.isdecimal():
         raise UserError(f"--listen must be address:port, got {listen}; correct it")
-    faults = [tuple(each or ()) for each in (kill, pause, slow)]
-    own = compute, time_scale, host, int(port)
-    options = running.Options(*own, *faults, broker=broker)
+    options = running.Options(
+        compute=compute,
+        time_scale=time_scale,
+        host=host,
+        port=int(port),
+        kill=tuple(kill or ()),
+        pause=tuple(pause or ()),
+        slow=tuple(slow or ()),
+        broker=broker,
+    )
     with (
         folders.chosen_or_new(folder, f"{config.name}-testbed") as folder,
         console.interruptible(folder),

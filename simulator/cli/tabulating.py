@@ -47,27 +47,26 @@ def write(
         if len(verdicts):
             printing.show_table(f"{name}: verdicts on claims", tables.plain(verdicts))
         return
-    form = ".tex" if file is None else file.suffix
+    form, label = ".tex" if file is None else file.suffix, study.manifest["name"]
+    others = []
+    if len(chosen):
+        said = f"{name}: {choices.TITLE}. {'; '.join(choices.notes(study))}."
+        others.append((chosen, said, f"{label}-choices"))
+    if len(verdicts):
+        said = f"{name}. Verdicts on claims, p corrected by Holm."
+        others.append((verdicts, said, f"{label}-claims"))
     if form == ".csv":
         data = ", ".join(data_sets(study.manifest))
         text = tables.numbers(results).assign(data=data).to_csv(index=False)
     elif form == ".md":
         text = f"{tables.caption(study, at)}\n\n{tables.to_markdown(results)}"
         text += f"\n{tables.method(study)}\n"
-        if len(chosen):
-            text += f"\n{tables.to_markdown(chosen)}"
-        if len(verdicts):
-            text += f"\n{tables.to_markdown(verdicts)}"
+        text += "".join(f"\n{tables.to_markdown(table)}" for table, *_ in others)
     else:
-        label = study.manifest["name"]
-        words = tables.caption(study, at), label, tables.method(study)
-        text = tables.to_latex(results, *words)
-        if len(chosen):
-            said = f"{name}: {choices.TITLE}. {'; '.join(choices.notes(study))}."
-            text += "\n" + tables.to_latex(chosen, said, f"{label}-choices")
-        if len(verdicts):
-            said = f"{name}. Verdicts on claims, p corrected by Holm."
-            text += "\n" + tables.to_latex(verdicts, said, f"{label}-claims")
+        caption, method = tables.caption(study, at), tables.method(study)
+        text = tables.to_latex(results, caption, label, method)
+        for table, said, of_table in others:
+            text += f"\n{tables.to_latex(table, said, of_table)}"
     if file is None:
         sys.stdout.write(text)
         return

@@ -56,10 +56,12 @@ def list_(
                 f"{shown(wanted)}; {hint}"
             )
     added = any(source != "stalesim" for _, _, source, _ in rows)
-    table = Table("kind", "name", *["from"] * added, "what it is", box=None)
+    heads = ("kind", "name", "from", "what it is")
+    table = Table(*(head for head in heads if added or head != "from"), box=None)
     for kind, name, source, about in rows:
         called = "(any of scipy.stats)" if name == OPEN else name
-        table.add_row(kind, called, *[source] * added, about)
+        cells = (kind, called, source, about) if added else (kind, called, about)
+        table.add_row(*cells)
     out.print(table)
     for kind, name, *_ in rows:
         if kind == "algorithms" and name == wanted:

@@ -9,7 +9,7 @@ from .base import LocatedError, Rule
 from .catalogue import AnyName, AnyPart
 from .errors import UserError
 from .plugins import IMPORTED
-from .text import nearest, one_line, shown, suggestion
+from .text import TAGS, nearest, one_line, shown, suggestion
 
 Path = tuple[str | int, ...]
 
@@ -344,7 +344,7 @@ def _is_extensible(annotation: Any) -> bool:
 
 
 def _tag(model: type[BaseModel]) -> str:
-    return next((tag for tag in ("kind", "law") if tag in model.model_fields), "")
+    return next((tag for tag in TAGS if tag in model.model_fields), "")
 
 
 def _name(model: type[BaseModel]) -> str:

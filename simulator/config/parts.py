@@ -6,9 +6,8 @@ from typing import Any, ClassVar, NamedTuple
 
 from .base import Config
 from .named import NamedPart, function_at
+from .text import TAGS
 
-TAGS = ("kind", "law")
-"""Keys by which a scenario chooses a part."""
 OPEN = "scipy"
 """Tag of the law that stands for every name that no other part has."""
 

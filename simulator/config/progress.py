@@ -1,134 +1,99 @@
-"""How far something is, in words, for a terminal and for a notebook."""
+"""How far something is, in numbers and in words."""
 
 import datetime as dt
 import time
-from collections import deque
-from typing import Protocol
+from typing import NamedTuple
 
 from .text import one_line, shortened
 
-SPEED_S, LEAST_SPEED_S = 30.0, 1.0
-"""Real seconds over which a speed is measured, at most and at least."""
-LEAST_PART, LEAST_S = 0.01, 5.0
-"""Part of something, and real seconds, from which on the rest can be estimated."""
-LONG_S, LEAST_OF_LONG = 60.0, 1e-3
-"""Real seconds after which a smaller part is enough."""
+MEASURED_S = 300.0
+"""Real seconds over which speed is measured, at most."""
+LEAST_PART = 0.01
+"""Part of something from which on the time left can be estimated."""
 LONGEST_LABEL = 40
 """Characters of the run that is under way."""
 
 
-class ProgressLike(Protocol):
-    """How far a study is: a `studies.progress.StudyProgress`."""
+class AtWork(NamedTuple):
+    """A task that is under way.
 
-    @property
-    def ended(self) -> int:
-        """Runs that have ended."""
-        ...
-
-    @property
-    def runs(self) -> int:
-        """Runs in all."""
-        ...
-
-    @property
-    def at(self) -> str:
-        """Label of a run under way."""
-        ...
-
-    @property
-    def failed(self) -> int:
-        """Runs among those that have ended which failed."""
-        ...
-
-    @property
-    def at_most(self) -> bool:
-        """Whether there may be fewer runs."""
-        ...
-
-    @property
-    def commits(self) -> int:
-        """Commits that were made."""
-        ...
-
-
-def in_words(now: ProgressLike, speed: "Speed") -> str:
-    """Returns how many runs have ended, one that is under way, and the speed.
-
-    Args:
-        now: How far a study is.
-        speed: Speed so far, which takes note of it.
+    Attributes:
+        task: Its number among those of the study.
+        fraction: Part of it that is done, in [0, 1].
+        commits: Commits that were made in this session, of all of its runs.
     """
-    speed.add(now.commits)
-    return ", ".join(filter(None, (counted_runs(now), speed.words())))
+
+    task: int
+    fraction: float
+    commits: int
 
 
-def counted_runs(now: ProgressLike) -> str:
-    """Returns how many runs have ended and failed, and one under way; "" of one run."""
-    if now.runs == 1:
-        return ""
-    at = f" (at {shortened(one_line(now.at), LONGEST_LABEL)})" if now.at else ""
-    failed = f", {now.failed} failed" if now.failed else ""
-    most = "at most " if now.at_most else ""
-    return f"{now.ended} of {most}{now.runs} runs{failed}{at}"
+class StudyProgress(NamedTuple):
+    """How far a study is.
 
+    Attributes:
+        fraction: Part that is done of what was left in this session, in [0, 1].
+        ended: Runs that have ended, those of earlier sessions among them.
+        runs: Runs of the study.
+        at: Label of a run under way; "" while none is known.
+        commits: Commits that were made in this session.
+        tasks: Tasks that are under way.
+        failed: Runs among those that have ended which failed.
+        at_most: Whether there may be fewer runs, as some may prove needless.
+    """
 
-class Speed:
-    """Commits a second of real time, over the last half minute."""
+    fraction: float
+    ended: int
+    runs: int
+    at: str = ""
+    commits: int = 0
+    tasks: tuple[AtWork, ...] = ()
+    failed: int = 0
+    at_most: bool = False
 
-    def __init__(self) -> None:
-        self._heard: deque[tuple[float, int]] = deque()
+    def counted(self) -> str:
+        """Returns how many runs have ended and failed, and one under way.
 
-    def add(self, commits: int) -> None:
-        """Takes how many commits were made so far."""
-        now = time.monotonic()
-        if not self._heard or now - self._heard[-1][0] >= LEAST_SPEED_S / 2:
-            self._heard.append((now, commits))
-        while len(self._heard) > 2 and now - self._heard[1][0] >= SPEED_S:
-            self._heard.popleft()
-
-    def words(self) -> str:
-        """Returns the speed in words; "" while it is not known."""
-        (begin, before), (end, after) = self._heard[0], self._heard[-1]
-        spent = end - begin
-        if after <= before or spent < LEAST_SPEED_S:
+        Of one run there is nothing to count.
+        """
+        if self.runs == 1:
             return ""
-        speed = (after - before) / spent
-        number = f"{speed:,.0f}" if speed >= 100 else f"{speed:.3g}"
-        return f"{number} commits/s in all"
+        at = f" (at {shortened(one_line(self.at), LONGEST_LABEL)})" if self.at else ""
+        failed = f", {self.failed} failed" if self.failed else ""
+        most = "at most " if self.at_most else ""
+        return f"{self.ended} of {most}{self.runs} runs{failed}{at}"
 
 
-class TimeLeft:
-    """Time that the rest of something takes, from how fast it was since it began."""
+class Pace:
+    """Speed and time left of something, from how fast it was in the last minutes."""
 
     def __init__(self) -> None:
-        self._first: tuple[float, float] | None = None
-        self._end: tuple[float, float] | None = None  # at what part it was estimated
+        from rich.progress import Progress
 
-    def words(self, fraction: float, now: float) -> str:
-        """Returns how long the rest takes, in words; "" while it is unknown.
+        self._measured = Progress(
+            disable=True,  # it measures, and draws nothing
+            speed_estimate_period=MEASURED_S,
+            get_time=time.monotonic,
+        )
+        self._part = self._measured.add_task("", total=1.0)
+        self._commits = self._measured.add_task("", total=None)
 
-        What is compiled before anything is done does not count. From one part to the
-        next it counts down, and says nothing once that is over.
+    def words(self, now: StudyProgress) -> str:
+        """Returns runs, speed and time left in words, as far as they are known.
+
+        What is compiled before anything is done does not count.
 
         Args:
-            fraction: Part that is done, in [0, 1].
-            now: Moment, real seconds.
+            now: How far a study is.
         """
-        if self._first is None:
-            if fraction > 0:
-                self._first = now, fraction
-            return ""
-        if self._end is not None and self._end[0] == fraction:
-            return self._counted_down(now)
-        since, before = self._first
-        spent, done = now - since, fraction - before
-        known = done >= LEAST_PART and spent >= LEAST_S
-        if not (known or (spent >= LONG_S and done >= LEAST_OF_LONG)):
-            return ""
-        self._end = fraction, now + spent * (1 - fraction) / done
-        return self._counted_down(now)
-
-    def _counted_down(self, now: float) -> str:
-        assert self._end is not None
-        seconds = round(self._end[1] - now)
-        return f"about {dt.timedelta(seconds=seconds)} left" if seconds >= 0 else ""
+        self._measured.update(self._part, completed=now.fraction)
+        self._measured.update(self._commits, completed=now.commits)
+        part, commits = self._measured.tasks
+        said = [now.counted()]
+        if commits.speed:
+            digits = ",.0f" if commits.speed >= 100 else ".3g"
+            said.append(f"{commits.speed:{digits}} commits/s in all")
+        if LEAST_PART <= now.fraction < 1 and part.time_remaining is not None:
+            left = dt.timedelta(seconds=part.time_remaining)
+            said.append(f"about {left} left")
+        return ", ".join(filter(None, said))

@@ -73,7 +73,6 @@ NEAR = 0.6
 """Likeness from which a word is suggested: imagenet is no slip of modelnet40 (0.56)."""
 TAGS = ("kind", "law")
 """Entries that say which part a mapping is."""
-_COMMAS = re.compile(r",(?= )")
 _ENDLESS = re.compile(r"(?<![^\s(])'[^']{201,}'|\S{401,}")
 """A long quotation, or a word that is longer than paths are."""
 
@@ -115,7 +114,13 @@ def shown(value: object) -> str:
 
 
 def printed(value: object) -> str:
-    """Returns a swept value as labels print it: a law by its name and parameters."""
+    """Returns a swept value in words, such as `lognorm(s=1.5 scale=2)`.
+
+    A law is its name and its parameters, without commas: those are between the values
+    of a label.
+    """
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(printed, value))}]"
     if not isinstance(value, Mapping):
         return str(value)
     kept = {key: each for key, each in value.items() if key not in TAGS}
@@ -125,18 +130,8 @@ def printed(value: object) -> str:
 
 
 def is_meant(given: object, value: object) -> bool:
-    """Says whether a value is given by itself, or by what is printed of it.
-
-    Labels have no commas between the parameters of a law, columns have some.
-
-    Args:
-        given: What a user wrote.
-        value: A swept value, or what a column has of it.
-    """
-    if given == value:
-        return True
-    worded = isinstance(given, str) and isinstance(value, str | Mapping)
-    return worded and _COMMAS.sub("", str(given)) == _COMMAS.sub("", printed(value))
+    """Says whether a swept value is given by itself, or by what is printed of it."""
+    return given == value or (isinstance(value, Mapping) and given == printed(value))
 
 
 def brief(message: str) -> str:

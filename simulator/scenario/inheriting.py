@@ -13,11 +13,10 @@ from pydantic import BaseModel
 
 from ..config.base import LocatedError
 from ..config.messages import fields_at
-from ..config.text import shown
+from ..config.text import TAGS, shown
 from .dialect import Keys
 
 INHERIT = "inherit"
-TAGS = ("kind", "law")
 
 
 class Inherited(NamedTuple):

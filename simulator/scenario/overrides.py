@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from ..config.errors import ScenarioError
-from ..config.text import LONGEST, shortened, shown
+from ..config.text import LONGEST, TAGS, shortened, shown
 from . import dialect
 from .dialect import Keys, Mark
 from .study import replace
@@ -98,7 +98,7 @@ def remedy(keys: Keys, places: Places) -> str:
 def _changed_kind(keys: Keys, places: Places) -> Place | None:
     if keys in places and places[keys].override:
         return None
-    for tag in ("kind", "law"):
+    for tag in TAGS:
         place = places.get((*keys[:-1], tag)) if keys else None
         if place is not None and place.override and keys[-1] != tag:
             return place

@@ -5,13 +5,12 @@ from typing import Any
 
 from ..algorithms.federated.chain import WrittenChain
 from ..config.catalogue import parts
+from ..config.text import TAGS
 from ..rollouts.scenario import RolloutScenario
 from .scenario import Scenario
 from .setting import WorldScenario
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
-TAGS = ("kind", "law")
-"""Entries that say which part a mapping is."""
 
 
 def schema() -> dict[str, Any]:

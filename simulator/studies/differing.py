@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from ..config.text import brief
+from ..config.text import TAGS, brief
 from ..scenario.reading import without_nothing
 
 
@@ -31,7 +31,7 @@ def _first(then: Any, now: Any, place: str) -> str:
         return f"{place} was {_words(then)} and is {_words(now)}"
     keys = [key for key in {**then, **now} if then.get(key) != now.get(key)]
     # What a part is called explains its other entries.
-    first = next((key for key in keys if key in ("kind", "law")), keys[0])
+    first = next((key for key in keys if key in TAGS), keys[0])
     below = f"{place}.{first}" if place else first
     if first not in then:
         return f"{below} is {_words(now[first])} and was not set"

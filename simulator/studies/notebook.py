@@ -6,7 +6,7 @@ import sys
 import time
 from typing import Any
 
-from ..config.progress import Speed, TimeLeft, in_words
+from ..config.progress import Pace
 from .progress import Progress, StudyProgress, silent
 
 EVERY_S = 0.5
@@ -28,12 +28,14 @@ def bar(name: str) -> Progress:
 class NotebookBar:
     """A bar that is drawn in the cell's output, in place of the one before.
 
+    A bar of `rich` would need ipywidgets.
+
     Args:
         name: Name of the study.
     """
 
     def __init__(self, name: str) -> None:
-        self._name, self._speed, self._left = name, Speed(), TimeLeft()
+        self._name, self._pace = name, Pace()
         self._since = time.monotonic()
         self._shown_at = -EVERY_S
         self._handle: Any = None
@@ -42,45 +44,21 @@ class NotebookBar:
         """Draws how far the study is, twice a second at most, and at its end."""
         spent = time.monotonic() - self._since
         over = now.ended >= now.runs
-        words = in_words(now, self._speed)
-        left = self._left.words(now.fraction, spent)
+        said = [f"{100 * now.fraction:.0f} %", self._pace.words(now)]
         if not over and spent - self._shown_at < EVERY_S:
             return
         self._shown_at = spent
-        took = f"took {dt.timedelta(seconds=round(spent))}"
-        self._show(
-            now.fraction, ", ".join(filter(None, (words, took if over else left)))
-        )
+        if over:
+            said.append(f"took {dt.timedelta(seconds=round(spent))}")
+        text = f"{self._name}: {', '.join(filter(None, said))}"
+        label = html.escape(text)
+        bar = f'<progress max="1" value="{now.fraction:.4f}" aria-label="{label}">'
+        self._show({"text/plain": text, "text/html": f"{bar}</progress> {label}"})
 
-    def _show(self, fraction: float, words: str) -> None:
-        shown = Shown(self._name, fraction, words)
+    def _show(self, shown: dict[str, str]) -> None:
         if self._handle is None:
             from IPython.display import display
 
-            self._handle = display(shown, display_id=True)
+            self._handle = display(shown, raw=True, display_id=True)
         else:
-            self._handle.update(shown)
-
-
-class Shown:
-    """What a notebook shows of a study under way.
-
-    Args:
-        name: Name of the study.
-        fraction: Part of it that is done, in [0, 1].
-        words: Runs, speed and time left.
-    """
-
-    def __init__(self, name: str, fraction: float, words: str) -> None:
-        self._name, self._fraction, self._words = name, fraction, words
-
-    def __repr__(self) -> str:
-        said = filter(None, (f"{100 * self._fraction:.0f} %", self._words))
-        return f"{self._name}: {', '.join(said)}"
-
-    def _repr_html_(self) -> str:
-        label = html.escape(repr(self))
-        return (
-            f'<progress max="1" value="{self._fraction:.4f}" aria-label="{label}">'
-            f"</progress> {label}"
-        )
+            self._handle.update(shown, raw=True)

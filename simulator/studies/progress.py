@@ -3,6 +3,10 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
+from ..config.progress import AtWork, StudyProgress
+
+__all__ = ["AtWork", "Progress", "Stages", "StudyProgress", "TaskProgress", "silent"]
+
 
 class TaskProgress(NamedTuple):
     """How far a task is.
@@ -14,44 +18,6 @@ class TaskProgress(NamedTuple):
 
     fraction: float
     commits: int = 0
-
-
-class AtWork(NamedTuple):
-    """A task that is under way.
-
-    Attributes:
-        task: Its number among those of the study.
-        fraction: Part of it that is done, in [0, 1].
-        commits: Commits that were made in this session, of all of its runs.
-    """
-
-    task: int
-    fraction: float
-    commits: int
-
-
-class StudyProgress(NamedTuple):
-    """How far a study is.
-
-    Attributes:
-        fraction: Part that is done of what was left in this session, in [0, 1].
-        ended: Runs that have ended, those of earlier sessions among them.
-        runs: Runs of the study.
-        at: Label of a run under way; "" while none is known.
-        commits: Commits that were made in this session.
-        tasks: Tasks that are under way.
-        failed: Runs among those that have ended which failed.
-        at_most: Whether there may be fewer runs, as some may prove needless.
-    """
-
-    fraction: float
-    ended: int
-    runs: int
-    at: str = ""
-    commits: int = 0
-    tasks: tuple[AtWork, ...] = ()
-    failed: int = 0
-    at_most: bool = False
 
 
 Progress = Callable[[StudyProgress], None]

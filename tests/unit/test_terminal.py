@@ -16,7 +16,7 @@ from rich.table import Table
 
 from stalesim.simulator.cli import console, printing
 from stalesim.simulator.cli.console import Terminal
-from stalesim.simulator.config.progress import TimeLeft
+from stalesim.simulator.config.progress import Pace
 from stalesim.simulator.studies.memory import Estimate
 from stalesim.simulator.studies.planning import Task
 from stalesim.simulator.studies.progress import StudyProgress
@@ -199,23 +199,24 @@ def test_without_a_terminal_there_is_a_line_now_and_then(
     ]
 
 
-def test_the_time_left_is_told_once_it_can_be() -> None:
-    left = TimeLeft()
+def test_the_time_left_is_told_once_it_can_be(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [0.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    pace = Pace()
+
+    def left(second: float, fraction: float) -> str:
+        now[0] = second
+        return pace.words(StudyProgress(fraction, 0, 1))
+
     # A minute of compiling says nothing, nor do the first steps of a long run.
-    assert left.words(0.0, 0.0) == ""
-    assert left.words(0.0001, 60.0) == ""
-    assert left.words(0.0002, 60.5) == ""
-    assert left.words(0.0201, 62.0) == ""  # far, but not for long
-    assert left.words(0.0101, 70.0) == "about 0:16:30 left"
-    assert left.words(0.5001, 110.0) == "about 0:00:50 left"
-    # It counts down while nothing is heard, and says nothing when it was wrong.
-    assert left.words(0.5001, 130.0) == "about 0:00:30 left"
-    assert left.words(0.5001, 161.0) == ""
-    assert left.words(0.7501, 185.0) == "about 0:00:42 left"
-    slow = TimeLeft()
-    assert slow.words(0.001, 0.0) == ""
-    assert slow.words(0.003, 59.0) == ""
-    assert slow.words(0.003, 100.0) == "about 13:50:50 left"
+    assert left(0.0, 0.0) == ""
+    assert left(60.0, 0.0001) == ""
+    assert left(60.5, 0.0002) == ""
+    assert left(70.0, 0.0101) == "about 0:16:30 left"
+    assert left(110.0, 0.5001) == "about 0:00:50 left"
+    assert left(700.0, 0.7) == ""  # all that was heard is long ago
+    assert left(710.0, 0.8) == "about 0:00:20 left"
+    assert left(720.0, 1.0) == ""
 
 
 def test_the_bar_says_no_time_that_it_cannot_know(
@@ -233,20 +234,19 @@ def test_the_bar_says_no_time_that_it_cannot_know(
     assert ":" not in said
 
 
-def test_the_speed_is_that_of_the_last_half_minute(
+def test_the_speed_is_that_of_the_last_minutes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     file, now = _mute(monkeypatch), [0.0]
-    monkeypatch.setattr(console.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
     with console.progress("study") as hear:
-        for second in range(121):
+        for second in range(601):
             now[0] = float(second)
-            # 10 a second for a minute, then 1000, from 105 s on none.
-            made = 10 * min(second, 60) + 1000 * max(0, min(second, 105) - 60)
-            hear(StudyProgress(second / 240, 0, 1, "base", made))
+            made = 10 * min(second, 300) + 1000 * max(0, second - 300)
+            hear(StudyProgress(second / 1e5, 0, 1, "base", made))
     lines = [line.split(", ")[1] for line in file.getvalue().splitlines()]
-    speeds = ("10", "10", "1,000", "500")
-    assert lines == [f"{speed} commits/s in all" for speed in speeds]
+    assert lines[8:11] == [f"{n} commits/s in all" for n in ("10", "10", "109")]
+    assert lines[-1] == "1,000 commits/s in all"
 
 
 def test_a_single_run_and_a_download_are_not_counted(

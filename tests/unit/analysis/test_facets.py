@@ -7,7 +7,7 @@ import pytest
 from matplotlib.colors import to_hex
 
 from stalesim.analysis import figures
-from stalesim.analysis.figures import facets
+from stalesim.analysis.figures import facets, layout
 from stalesim.analysis.frames import groups
 from tests.unit.analysis.studies import Fake, Grid
 
@@ -92,7 +92,7 @@ def test_what_is_left_out_is_said() -> None:
     [(4, None, (2, 2)), (24, None, (6, 4)), (3, None, (2, 2)), (6, 3.25, (3, 2))],
 )
 def test_grids(number: int, width: float | None, wanted: tuple[int, int]) -> None:
-    assert facets.grid(number, width) == wanted
+    assert layout.grid(number, width) == wanted
 
 
 def test_a_variant_that_is_not_swept_is_black() -> None:

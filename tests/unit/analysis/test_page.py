@@ -153,7 +153,7 @@ def test_a_page_is_whole_and_tells_everything(study: Study, text: str) -> None:
         environment["platform"],
         f"products {environment['products']}",
         "stalesim run tiny.yaml -o tiny-again",
-        "poisson(mu=2*m, loc=0, scale=1/(2*M), shift=1e-06)",
+        "poisson(mu=2*m loc=0 scale=1/(2*M) shift=1e-06)",
         "clients.upload removed",
         "time 8.0 virtual s",
         "Common random numbers",
@@ -381,7 +381,7 @@ def test_a_timeline_has_a_page(tmp_path: Path) -> None:
     for known in (
         "speed and staleness",
         "shares of jobs; waiting after the start",
-        "slow: expon(loc=0, scale=2, shift=0); fast: expon(",
+        "slow: expon(loc=0 scale=2 shift=0); fast: expon(",
         "one at the server, first in, first out",
         "job.upload_bytes 10, 20",
         "stalesim timeline world.yaml -o world-again",

@@ -54,8 +54,8 @@ def test_what_a_law_a_link_and_a_server_take_is_told() -> None:
     )
     assert world.stages([run]) == [
         ("idle", "a: constant(value=1); b: no time"),
-        ("compute", "expon(loc=0, scale=3, shift=0)"),
-        ("upload", "latency expon(loc=0, scale=1, shift=0), 50 bytes per virtual s"),
+        ("compute", "expon(loc=0 scale=3 shift=0)"),
+        ("upload", "latency expon(loc=0 scale=1 shift=0), 50 bytes per virtual s"),
         ("service", "constant(value=2)"),
         ("commit", "by the protocol asynchronous"),
     ]
@@ -236,7 +236,7 @@ def test_words() -> None:
     assert listed(range(30)).endswith("10, 11, ... (30 in all)")
     law = {"law": "mixture", "of": [{"law": "expon"}, {"law": "gamma", "a": 2}]}
     assert shown(law) == "mixture(of=[expon, gamma(a=2)])"
-    assert shown({"on": True, "off": None}) == "{on=true}"
+    assert shown({"on": True, "off": None}) == "(on=True)"
     assert shown(None) == "nothing"
     tree = {"a": {"b": 1, "c": None, "d": []}, "e": {"law": "expon", "scale": 2}}
     assert list(entries(tree, "x")) == [("x.a.b", "1"), ("x.e", "expon(scale=2)")]

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from stalesim.analysis.claims.multiplicity import holm
-from stalesim.analysis.claims.sequential import least, overall
+from stalesim.analysis.claims.sequential import holm, least, overall
 
 LOOKS = (10, 14, 20)
 

@@ -198,7 +198,11 @@ def test_figures_for_print_have_their_legend_below() -> None:
         assert legend.y1 <= box.y0
         assert legend.x1 <= figure.bbox.x1
     note = figures.speed_up_bars(_study(), "test_accuracy", 0.7, size)
-    assert note.get_supxlabel().count("\n") >= 2
+    note.draw_without_rendering()
+    (words,) = (t for t in note.texts if t.get_text() == note.get_supxlabel())
+    box = words.get_window_extent()
+    assert box.x1 <= note.bbox.x1
+    assert box.height > 3 * words.get_fontsize()
 
 
 def test_every_figure_that_counts_epsilon_says_what_it_protects() -> None:

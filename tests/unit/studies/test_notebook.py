@@ -22,10 +22,11 @@ def shown(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     shell = SimpleNamespace(kernel=object())
     monkeypatch.setattr(IPython, "get_ipython", lambda: shell)
 
-    def display(first: Any, *, display_id: bool) -> Any:
+    def display(first: Any, *, raw: bool, display_id: bool) -> Any:
+        assert raw
         assert display_id
         found.append(first)
-        return SimpleNamespace(update=found.append)
+        return SimpleNamespace(update=lambda then, raw: found.append(then))
 
     monkeypatch.setattr("IPython.display.display", display)
     return found
@@ -34,13 +35,14 @@ def shown(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 def test_a_study_in_a_notebook_has_a_bar(shown: list[Any]) -> None:
     studies.simulate(SMALL)
     last = shown[-1]
-    assert repr(last).startswith("small: 100 %, 2 of 2 runs")
-    assert ", took 0:00:" in repr(last)
-    assert last._repr_html_().startswith('<progress max="1" value="1.0000" aria-label=')
+    assert last["text/plain"].startswith("small: 100 %, 2 of 2 runs")
+    assert ", took 0:00:" in last["text/plain"]
+    assert last["text/html"].startswith('<progress max="1" value="1.0000" aria-label=')
 
 
-def test_a_label_is_no_markup() -> None:
-    page = notebook.Shown("study", 0.5, '(at <b>"')._repr_html_()
+def test_a_label_is_no_markup(shown: list[Any]) -> None:
+    notebook.bar("study")(StudyProgress(0.5, 0, 2, '<b>"'))
+    page = shown[-1]["text/html"]
     assert page.count("<") == 2
     assert "&lt;b&gt;&quot;" in page
 
@@ -56,7 +58,7 @@ def test_the_bar_is_drawn_twice_a_second(
         hear(StudyProgress(step / 200, 0, 2, "[async]", 50 * step))
     assert len(shown) == 21
     said = "study: 28 %, 0 of 2 runs (at [async]), 500 commits/s in all"
-    assert repr(shown[11]) == f"{said}, about 0:00:14 left"
+    assert shown[11]["text/plain"] == f"{said}, about 0:00:15 left"
 
 
 def test_elsewhere_nothing_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:

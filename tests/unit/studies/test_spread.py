@@ -16,7 +16,6 @@ import yaml
 from stalesim.analysis import summary
 from stalesim.simulator import studies
 from stalesim.simulator.config.errors import StudyError, UserError
-from stalesim.simulator.config.progress import counted_runs
 from stalesim.simulator.scenario.reading import validated
 from stalesim.simulator.studies import cluster, executors
 from stalesim.simulator.studies.planning import Task
@@ -198,7 +197,7 @@ def test_a_task_that_kills_its_process_is_the_one_that_fails(
     assert set(failed) == {tasks[0].runs[0].number}
     assert {end["stop_reason"] for end in failed.values()} == {executors.KILLED}
     assert (heard[-1].ended, heard[-1].failed) == (4, 1)
-    assert counted_runs(heard[-1]) == "4 of 4 runs, 1 failed"
+    assert heard[-1].counted() == "4 of 4 runs, 1 failed"
     assert max(now.failed - now.ended for now in heard) <= 0
 
 
