@@ -87,7 +87,7 @@ class Speech(Data):
                 else.
             ScenarioError: The limit or the test fraction is too high.
 
-        Source: A(DP)²SGD, section 5 (SWB300); speech in docs/decisions.md.
+        Source: A(DP)²SGD, section 5 (SWB300); speech in evidence/pages/decisions.md.
         """
         form, found = FILES.complete(self.source)
         if not form:

@@ -97,7 +97,7 @@ class SpokenDigits(Data):
             ScenarioError: The limit or the number of frames is too high.
 
         Source: Jackson et al., Free Spoken Digit Dataset; the features: speech in
-            docs/decisions.md.
+            evidence/pages/decisions.md.
         """
         chosen = FILES.complete(self.source)
         if not chosen.form:
