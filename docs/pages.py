@@ -36,8 +36,8 @@ def on_files(files: Any, config: Any) -> Any:
 
     own = [ROOT / "evidence/README.md", *(ROOT / "evidence/pages").rglob("*.*")]
     for path in sorted(own):
-        uri = uri_of(path.relative_to(ROOT).as_posix())
-        files.append(File.generated(config, uri, abs_src_path=str(path)))
+        if uri := uri_of(path.relative_to(ROOT).as_posix()):
+            files.append(File.generated(config, uri, abs_src_path=str(path)))
     return files
 
 

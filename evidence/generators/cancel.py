@@ -26,6 +26,7 @@ from ..studies import cancel as program
 from .formulas import markdown
 
 NAME = "cancel"
+TABLE = "cancel/worlds.parquet"
 NETWORKS = "cancel-networks"
 WORLD = ["clients", "tail", "spread", "noise", "unlike"]
 UNBOUNDED = math.inf
@@ -77,8 +78,9 @@ time), and ten others judge (medians). Constant times have one run, so that thei
 intervals have no width.
 
     python -m evidence.studies.cancel run --processes 2
+    python -m evidence.studies.cancel take
 
-plays the worlds that evidence/results/cancel does not have yet. One of them is [a
+plays the worlds, and takes them in. One of them is [a
 scenario](../../scenarios/studies/cancel_discard_aggregate.yaml) as well.
 
 """
@@ -120,14 +122,14 @@ What this page is to show and evidence/results does not have: {names}.
 
 
 def worlds() -> dict[str, str]:
-    """Returns the kind of every world of the study, by the name of its file."""
+    """Returns the kind of every world of the study, by its name."""
     of = program.worlds()
     return {world.name: kind for kind, found in of.items() for world in found}
 
 
 def has_results(results: Path) -> bool:
     """Says whether any world of the study is there."""
-    return any((results / NAME).glob("*.csv"))
+    return (results / TABLE).exists()
 
 
 def read(results: Path) -> pd.DataFrame:
@@ -140,12 +142,9 @@ def read(results: Path) -> pd.DataFrame:
         `log`: median logarithm of the seconds of the seeds that judge; `kind` of its
         world.
     """
-    kinds, parts = worlds(), []
-    for file in sorted((results / NAME).glob("*.csv")):
-        found = {"unlike": 0.0, "kind": kinds[file.stem]}
-        table = pd.read_csv(file)
-        parts.append(table.assign(**{k: v for k, v in found.items() if k not in table}))
-    frame = pd.concat(parts, ignore_index=True)
+    frame = pd.read_parquet(results / TABLE)
+    frame["kind"] = frame["world"].map(worlds())
+    frame["unlike"] = frame["unlike"].fillna(0.0)
     frame["bound"] = frame["bound"].fillna(UNBOUNDED)
     frame["log"] = logs(frame).median(axis=1)
     return frame
@@ -330,9 +329,8 @@ def document(note: str, results: Path) -> str:
         mine = frame[frame["kind"] == kind]
         if not mine.empty:
             parts.append(section(with_twins(frame) if kind == "dependent" else mine))
-    for file in (results / NAME).glob("*.csv"):
-        del missing[file.stem]
-    names = list(missing)
+    played = {*frame["world"]}
+    names = [name for name in missing if name not in played]
     if found := networks(results):
         parts.append(_networks(found))
     else:

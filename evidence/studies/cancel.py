@@ -1,7 +1,8 @@
 """Cancel, discard or aggregate? A study of what m-synchronous SGD and ASGD differ in.
 
     export OMP_NUM_THREADS=1
-    python -m evidence.studies.cancel run [--processes 2] [NAME ...] # to results
+    python -m evidence.studies.cancel run [--processes 2] [NAME ...]  # to runs/cancel
+    python -m evidence.studies.cancel take  # from there to results/cancel
     python -m evidence.studies.cancel list  # names of the worlds
 
 and `python -m evidence.generate` for the page (evidence/pages/cancel.md). A world is a
@@ -48,7 +49,8 @@ from numpy.lib.stride_tricks import sliding_window_view
 from scipy.signal import lfilter
 from scipy.special import log_ndtr
 
-RESULTS = Path(__file__).resolve().parents[1] / "results/cancel"
+RUNS = Path("runs/cancel")
+RESULTS = Path(__file__).resolve().parents[1] / "results/cancel/worlds.parquet"
 GRID = 12
 """Steps, and curvatures, of a factor of ten."""
 POWERS = np.arange(8, -33, -1)
@@ -592,7 +594,7 @@ def table(world: CancelWorld) -> pd.DataFrame:
 
 def play_world(world: CancelWorld) -> str:
     """Writes the file of a world, whole or not at all; returns its name, or why not."""
-    path = RESULTS / f"{world.name}.csv"
+    path = RUNS / f"{world.name}.csv"
     part = path.with_suffix(".part")
     try:
         found = table(world)
@@ -603,9 +605,21 @@ def play_world(world: CancelWorld) -> str:
     return world.name
 
 
+def take() -> None:
+    """Puts the worlds that were played into the table of results, one below another."""
+    names = (path.stem for path in RUNS.glob("*.csv"))
+    played = [pd.read_csv(RUNS / f"{x}.csv").assign(world=x) for x in names]
+    if RESULTS.exists():
+        kept = pd.read_parquet(RESULTS)
+        again = {frame["world"].iloc[0] for frame in played}
+        played.append(kept[~kept["world"].isin(again)])
+    found = pd.concat(played).sort_values("world", kind="stable")
+    found.to_parquet(RESULTS, index=False, compression="zstd")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m evidence.studies.cancel")
-    parser.add_argument("what", choices=("run", "list"))
+    parser.add_argument("what", choices=("run", "take", "list"))
     parser.add_argument("names", nargs="*", help="worlds, or a kind; by default all")
     parser.add_argument("--processes", type=int, default=1)
     given = parser.parse_args()
@@ -614,14 +628,17 @@ def main() -> None:
     if given.what == "list":
         print("\n".join(known))
         return
+    if given.what == "take":
+        take()
+        return
     names = [x for name in given.names or kinds for x in kinds.get(name, [name])]
     if unknown := {*names} - {*known}:
         parser.error(
             f"{', '.join(sorted(unknown))}: must be worlds that `list` names, or "
             f"{', '.join(kinds)}"
         )
-    RESULTS.mkdir(parents=True, exist_ok=True)
-    left = [known[x] for x in names if not (RESULTS / f"{x}.csv").exists()]
+    RUNS.mkdir(parents=True, exist_ok=True)
+    left = [known[x] for x in names if not (RUNS / f"{x}.csv").exists()]
     with ProcessPoolExecutor(given.processes, get_context("spawn")) as pool:
         for said in pool.map(play_world, left):
             print(said, flush=True)
