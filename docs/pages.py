@@ -1,56 +1,83 @@
-"""Parts of pages that come from the program: keys, commands, columns, formulas.
+"""The site: pages with what the program says of itself, and the pages of evidence.
 
-`docs/generate.py` writes the result of `GENERATED[NAME]` between `<!-- generated: NAME
--->` and `<!-- end of NAME -->`, so that a code host shows it, and checks that it is up
-to date. In the site, lists of Python names become their documentation.
+A hook of mkdocs. Between `<!-- generated: NAME -->` and `<!-- end of NAME -->` a page
+has a sentence for readers on a code host, and the site the result of `GENERATED[NAME]`.
+The pages of `evidence/` stand in the folder of that name.
 """
 
 import ast
-import csv
-import inspect
 import re
 import sys
-from collections import Counter
 from collections.abc import Callable, Iterator
 from importlib import import_module
-from pathlib import Path
+from pathlib import Path, PurePosixPath
+from posixpath import normpath, relpath
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "docs"))
 
-import house  # noqa: E402
 from pages_scenario import scenario_keys  # noqa: E402
 from stalesim.simulator import lazy  # noqa: E402
 
 MARK = re.compile(r"<!-- generated: (\w+) -->\n.*?<!-- end of \1 -->", re.DOTALL)
-OUTSIDE = re.compile(r"\[([^\]]*)\]\(\.\./([^)#]*)[^)]*\)")
-"""A link to a file that is not part of the pages."""
+LINK = re.compile(r"\[([^\]]*)\]\(([\w./-]+)(#[^)]*)?\)")
+PLACES = {
+    "evidence/README.md": "evidence/README.md",
+    "evidence/pages/": "evidence/",
+    "docs/": "",
+}
+"""Files and folders of the repository, and what they are called in the site."""
+
+
+def on_files(files: Any, config: Any) -> Any:
+    """Adds the pages of evidence with their figures."""
+    from mkdocs.structure.files import File
+
+    own = [ROOT / "evidence/README.md", *(ROOT / "evidence/pages").rglob("*.*")]
+    for path in sorted(own):
+        if uri := uri_of(path.relative_to(ROOT).as_posix()):
+            files.append(File.generated(config, uri, abs_src_path=str(path)))
+    return files
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
-    """Returns a page with documented names; files elsewhere are only named."""
-    found = MARK.sub(lambda mark: SITE.get(mark[1], lambda: mark[0])(), markdown)
-    if "/" in page.file.src_uri:  # `../` leads to other pages
-        return found
-    return OUTSIDE.sub(r"\1 (`\2`)", found)
+    """Returns a page as the site has it; files that are no pages are only named."""
+    here = PurePosixPath(page.file.src_uri)
+    home = PurePosixPath(home_of(page.file.src_uri))
+
+    def link(found: re.Match[str]) -> str:
+        text, target, anchor = found[1], found[2], found[3] or ""
+        path = normpath(str(home.parent / target))
+        uri = uri_of(path)
+        if uri is None:
+            return f"{text} (`{path}`)"
+        return f"[{text}]({relpath(uri, here.parent)}{anchor})"
+
+    return LINK.sub(link, written(markdown))
+
+
+def uri_of(path: str) -> str | None:
+    """Returns what a file of the repository is called in the site, if it is there."""
+    for place, uri in PLACES.items():
+        if path.startswith(place):
+            return uri + path.removeprefix(place)
+    return None
+
+
+def home_of(uri: str) -> str:
+    """Returns which file of the repository is called so in the site."""
+    place, prefix = next(pair for pair in PLACES.items() if uri.startswith(pair[1]))
+    return place + uri.removeprefix(prefix)
 
 
 def written(markdown: str) -> str:
-    """Returns a page with its generated parts as they are now."""
+    """Returns a page with its generated parts; those of evidence are in the files."""
 
     def part(mark: re.Match[str]) -> str:
-        name = mark[1]
-        text = GENERATED[name]().strip()
-        return f"<!-- generated: {name} -->\n{text}\n<!-- end of {name} -->"
+        return GENERATED[mark[1]]().strip() if mark[1] in GENERATED else mark[0]
 
     return MARK.sub(part, markdown)
-
-
-def documents() -> dict[Path, str]:
-    """Returns the pages with generated parts, by file."""
-    texts = {path: path.read_text("utf-8") for path in ROOT.glob("docs/**/*.md")}
-    return {path: written(text) for path, text in texts.items() if MARK.search(text)}
 
 
 def on_post_page(output: str, **_: Any) -> str:
@@ -141,24 +168,10 @@ def public(package: str) -> Callable[[], str]:
     return marks
 
 
-def names(package: str) -> Callable[[], str]:
-    """Returns what writes a table of a package's public names."""
-
-    def table() -> str:
-        found = import_module(package)
-        lines = ["| name | content |", "| --- | --- |"]
-        for name in found.__all__:
-            text = inspect.getdoc(getattr(found, name)) or ""
-            lines.append(f"| `{name}` | {_cell(text.split(chr(10) * 2)[0])} |")
-        return "\n".join(lines)
-
-    return table
-
-
 def theory() -> str:
     """Returns every closed form with its source, module by module."""
     parts = []
-    homes = ROOT / "analysis" / "theory", ROOT / "docs" / "generators" / "theory"
+    homes = ROOT / "analysis" / "theory", ROOT / "evidence" / "theory"
     paths = [path for home in homes for path in sorted(home.glob("[!_]*.py"))]
     for path in paths:
         tree = ast.parse(path.read_text(encoding="utf-8"))
@@ -202,43 +215,6 @@ def words() -> str:
     )
 
 
-def sentences() -> str:
-    """Returns how many sentences of each draw were supported, and what others said."""
-    from stalesim.analysis.markup import literal
-
-    with (ROOT / "docs" / "sentences.csv").open(encoding="utf-8", newline="") as file:
-        rows = list(csv.DictReader(file))
-    drawn: dict[str, Counter[str]] = {}
-    for row in rows:
-        drawn.setdefault(row["commit"], Counter())[row["verdict"]] += 1
-    counts = (
-        f"at {commit} {', '.join(f'{n} {word}' for word, n in sorted(found.items()))}"
-        for commit, found in drawn.items()
-    )
-    others = [row for row in rows if row["verdict"] != "supported"]
-    lines = [
-        f"Of each draw's forty: {'; '.join(counts)}. Not supported were:\n",
-        f"| {' | '.join(rows[0])} |",
-        f"|{' --- |' * len(rows[0])}",
-        *(f"| {' | '.join(map(literal, row.values()))} |" for row in others),
-    ]
-    return "\n".join(lines)
-
-
-def hours() -> str:
-    """Returns what studies have cost, and what more hours would decide."""
-    from generators import hours
-
-    return hours.hours()
-
-
-def lacking() -> str:
-    """Returns what the papers' studies lack."""
-    from generators import hours
-
-    return hours.lacking()
-
-
 def _cell(text: str) -> str:
     return " ".join(text.split()).replace("|", r"\|")
 
@@ -247,15 +223,9 @@ GENERATED: dict[str, Callable[[], str]] = {
     "scenario": scenario_keys,
     "commands": commands,
     "columns": columns,
-    "simulator": names("stalesim.simulator"),
-    "analysis": names("stalesim.analysis"),
+    "simulator": public("stalesim.simulator"),
+    "analysis": public("stalesim.analysis"),
     "theory": theory,
     "fits": fits,
     "words": words,
-    "sentences": sentences,
-    "hours": hours,
-    "lacking": lacking,
-    "house": house.measured,
 }
-SITE = {name: public(f"stalesim.{name}") for name in ("simulator", "analysis")}
-"""What takes the place of some parts in the site."""

@@ -67,6 +67,8 @@ COSTLY = (
 """Files of tests, but for those of the twins in NumPy, of which parts take turns."""
 WHOLE = ("unit/scenario/test_*_page.py", "unit/test_hostile.py")
 """Costly files that take one turn, since all their tests need one dear fixture."""
+EVIDENCE = ROOT / "evidence"
+"""Tests of evidence: run by `--slow`, or where the command line names them."""
 NUMERICS = ("jax", "jaxlib")
 
 
@@ -158,6 +160,14 @@ def pytest_collection_modifyitems(
     if left_out:
         config.hook.pytest_deselected(items=[i for i in items if i.nodeid in left_out])
         items[:] = [item for item in items if item.nodeid not in left_out]
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leaves the evidence to `--slow`, and to whoever names it."""
+    if collection_path != EVIDENCE or config.getoption("--slow"):
+        return None
+    named = (Path(argument.split("::")[0]).absolute() for argument in config.args)
+    return not any(path.is_relative_to(EVIDENCE) for path in named) or None
 
 
 @cache

@@ -1,7 +1,8 @@
 """Quantities that claims of a study are judged by: a row per run, a column each.
 
 It is measured once from the study, or read from the small table that
-`docs/generate.py` keeps of a study, so that a study is judged again without its runs.
+`evidence/generate.py` keeps of a study, so that a study is judged again without its
+runs.
 """
 
 import json

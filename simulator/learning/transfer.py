@@ -4,7 +4,7 @@ The last party has labels and features of its own, the other features only. The 
 of each computes h numbers of a sample, u. The labelled party knows of the classes by
 Phi, the mean of its u times the labels +-1; the other's score of a sample is Phi . u.
 
-Source: FedBCD, section 7; F-15 in docs/decisions.md.
+Source: FedBCD, section 7; F-15 in evidence/pages/decisions.md.
 """
 
 import equinox as eqx

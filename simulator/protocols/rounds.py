@@ -123,7 +123,8 @@ class Rounds(Protocol):
         A party whose job is lost begins it again as soon as it is back; one that has
         left is waited for.
 
-        Source: FedBCD, Algorithms 2 and 3; orders of events in docs/decisions.md.
+        Source: FedBCD, Algorithms 2 and 3; orders of events in
+        evidence/pages/decisions.md.
         """
         if self.order == "parallel":
             _Parallel(world, recorder).start()

@@ -2,6 +2,6 @@
 
     python -m tests.attacks [AREA ...]    # all areas: about an hour on two cores
 
-Each area yields cases with an outcome; tables go to docs/attacked.md. The slow test
-of this folder makes a few cases of each.
+Each area yields cases with an outcome; tables go to evidence/pages/attacked.md. The
+slow test of this folder makes a few cases of each.
 """

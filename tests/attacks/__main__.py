@@ -40,7 +40,7 @@ AREAS: dict[str, tuple[str, Callable[[Path], Iterator[Case]]]] = {
     ),
 }
 """Areas by their names: what is done, and the cases in a folder of their own."""
-PAGE = ROOT / "docs" / "attacked.md"
+PAGE = ROOT / "evidence" / "pages" / "attacked.md"
 
 
 def main(names: list[str]) -> int:

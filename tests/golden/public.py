@@ -8,15 +8,23 @@ line that says since when it was deprecated, when it was removed, and what to ta
 
 import csv
 import re
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from stalesim import analysis, simulator
 from stalesim.simulator.version import __version__
 
 ROOT = Path(__file__).parents[2]
+sys.path.append(str(ROOT / "docs"))
+
+import pages  # noqa: E402
+
 FILE = Path(__file__).with_name("public.csv")
-PAGES = ("command-line", "scenario", "trace", "python")
+PAGES = {"command-line": "commands", "scenario": "scenario", "trace": "columns"}
+"""Pages of the reference, and what is generated for them."""
+PACKAGES = {"simulator": simulator, "analysis": analysis}
 ANCHOR = re.compile(r"\s*<a id=.*")
 ROW = re.compile(r"\| `([^`]+)`[^|]* \|")
 
@@ -54,11 +62,14 @@ def named(page: str, text: str) -> Iterator[str]:
 
 def of_reference() -> list[str]:
     """Returns the public names of this version, each once, in order."""
-    texts = {p: ROOT / "docs" / "reference" / f"{p}.md" for p in PAGES}
-    every = (
-        named(page, path.read_text(encoding="utf-8")) for page, path in texts.items()
-    )
-    return sorted({name for names in every for name in names})
+    found = {
+        name
+        for page, part in PAGES.items()
+        for name in named(page, pages.GENERATED[part]())
+    }
+    for package, module in PACKAGES.items():
+        found |= {f"python: {package}: {name}" for name in module.__all__}
+    return sorted(found)
 
 
 def kept() -> list[Name]:

@@ -103,7 +103,7 @@ def largest_losses(
 
 
 class Oort:
-    """Algorithm 1 of Lai et al. (2021), as docs/worlds.md has it.
+    """Algorithm 1 of Lai et al. (2021), as evidence/pages/worlds.md has it.
 
     Args:
         options: of the scenario.

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from generators.theory import pairings as theory
+from evidence.theory import pairings as theory
 from stalesim.simulator.engine.execute import Program, null_events, put
 from stalesim.simulator.simulation import Prepared, _row_stream, key_of
 from stalesim.simulator.timeline import Kind

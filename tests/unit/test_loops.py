@@ -161,6 +161,35 @@ def test_of_folders_a_share_is_run_and_of_files_everything(
 
 
 @pytest.mark.parametrize(
+    ("arguments", "there"),
+    [
+        (("tests",), False),
+        (("tests", "--slow"), True),
+        (("tests/evidence",), True),
+        (("tests/evidence/test_c.py::test_some",), True),
+    ],
+)
+def test_evidence_is_left_to_slow_and_to_whoever_names_it(
+    arguments: tuple[str, ...], there: bool, tmp_path: Path
+) -> None:
+    (tmp_path / ".ci").mkdir()
+    (tmp_path / ".ci" / "turn").write_text("7\n")
+    (tmp_path / "tests" / "evidence").mkdir(parents=True)
+    shutil.copy(ROOT / "tests" / "conftest.py", tmp_path / "tests")
+    (tmp_path / "tests" / "test_a.py").write_text("def test_short(): ...\n")
+    (tmp_path / "tests/evidence/test_c.py").write_text("def test_some(): ...\n")
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    found = collected(tmp_path, *arguments)
+    assert ("tests/evidence/test_c.py::test_some" in found) is there
+
+
+def test_a_page_of_evidence_is_near_its_tests(near: ModuleType) -> None:
+    own = ROOT / "tests/evidence/test_rows.py"
+    for changed in ("evidence/rows.csv", "evidence/rows.py"):
+        assert own in near.near({ROOT / changed})
+
+
+@pytest.mark.parametrize(
     ("changed", "touched", "others"),
     [
         # A part of the catalogue, by whatever plays protocols.
@@ -179,7 +208,7 @@ def test_of_folders_a_share_is_run_and_of_files_everything(
         ("tests/support.py", "protocols/test_order", "test_cli"),
         ("tests/unit/test_cli.py", "test_cli", "world/test_laws"),
         # No Python, but named.
-        ("docs/rows.csv", "docs/test_rows", "test_cli"),
+        ("docs/families/words.md", "docs/test_words_page", "test_cli"),
         # A name that is imported on demand.
         (
             "simulator/studies/planning.py",

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import yaml
 
-from generators.theory import adp2sgd, pairings
+from evidence.theory import adp2sgd, pairings
 from stalesim.simulator.scenario.scenario import Scenario
 from stalesim.simulator.scenario.study import Run, merge
 from stalesim.simulator.simulation import Prepared, prepare

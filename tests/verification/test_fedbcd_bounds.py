@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from generators.theory import fedbcd as theory
+from evidence.theory import fedbcd as theory
 from stalesim.analysis.claims.below import Below
 from stalesim.simulator.learning import convex
 from stalesim.simulator.scenario.reading import read

@@ -12,7 +12,7 @@ import scipy.optimize
 import scipy.stats
 from scipy.special import expit
 
-from generators.theory import fedbcd as theory
+from evidence.theory import fedbcd as theory
 from stalesim.analysis.theory import rounds
 from stalesim.simulator.algorithms.fedbcd import kernel as fedbcd
 from stalesim.simulator.engine.execute import null_events, put

@@ -7,7 +7,7 @@ import pytest
 import scipy.optimize
 from scipy.special import expit
 
-from generators.theory import mapa, noise
+from evidence.theory import mapa, noise
 from stalesim.simulator.learning.estimates import Estimates, estimate
 from stalesim.simulator.scenario.study import merge
 from stalesim.simulator.simulation import Prepared, key_of

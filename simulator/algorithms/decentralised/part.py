@@ -4,8 +4,8 @@ Which of the known methods it is follows from the protocol: `gossip` in pairs is
 AD-PSGD, with everyone in rounds SYNC (all-reduce SSGD), with all neighbours D-PSGD.
 
 Source: Xu, Zhang and Wang, A(DP)2SGD; decisions (A-) are in
-docs/decisions.md. Lian, Zhang, Zhang, Hsieh, Zhang and Liu, D-PSGD (2017); Lian, Zhang,
-Zhang and Liu, AD-PSGD (2018).
+evidence/pages/decisions.md. Lian, Zhang, Zhang, Hsieh, Zhang and Liu, D-PSGD (2017);
+Lian, Zhang, Zhang and Liu, AD-PSGD (2018).
 """
 
 from collections.abc import Sequence

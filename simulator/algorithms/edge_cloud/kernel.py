@@ -1,7 +1,7 @@
 """CSGD, ASGD, AUDP and MAPA: gradients, clipping, noise and stages.
 
 Source: Li, Yang, Ren and Zhao, Algorithm 1 and Table II; decisions (M-) are in
-docs/decisions.md.
+evidence/pages/decisions.md.
 """
 
 from typing import Any, NamedTuple

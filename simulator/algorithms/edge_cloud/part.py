@@ -1,7 +1,7 @@
 """Asynchronous edge-cloud learning with privacy: CSGD, ASGD, AUDP and MAPA. No JAX.
 
 Source: Li, Yang, Ren and Zhao, Asynchronous Federated Learning with Differential
-Privacy for Edge Intelligence; decisions (M-) are in docs/decisions.md.
+Privacy for Edge Intelligence; decisions (M-) are in evidence/pages/decisions.md.
 """
 
 import math

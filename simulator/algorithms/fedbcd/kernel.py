@@ -2,7 +2,7 @@
 
 Source: Liu, Kang, Zhang, Li, Cheng, Chen, Hong and Yang, *A Communication-Efficient
 Collaborative Learning Framework for Distributed Features*; decisions (F-) are in
-docs/decisions.md.
+evidence/pages/decisions.md.
 """
 
 from typing import Any, NamedTuple

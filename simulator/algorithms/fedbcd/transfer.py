@@ -1,7 +1,7 @@
 """FedBCD for federated transfer learning, whose loss is of the general form.
 
 Source: FedBCD, equations 6 to 8, Algorithms 2 and 3, and section 7 (transfer
-learning); F-15 in docs/decisions.md.
+learning); F-15 in evidence/pages/decisions.md.
 """
 
 from collections.abc import Callable

@@ -1,7 +1,7 @@
 """VAFL: vertical asynchronous federated learning, and its synchronous baseline.
 
 Source: Chen, Jin, Sun and Yin, *VAFL: a Method of Vertical Asynchronous Federated
-Learning*; decisions (V-) are in docs/decisions.md.
+Learning*; decisions (V-) are in evidence/pages/decisions.md.
 """
 
 from functools import partial

@@ -92,7 +92,7 @@ class Speech(Data):
             DataError: The file is missing, damaged, or holds something else.
             ScenarioError: The limit or the test fraction is too high.
 
-        Source: A(DP)²SGD, section 5 (SWB300); speech in docs/decisions.md.
+        Source: A(DP)²SGD, section 5 (SWB300); speech in evidence/pages/decisions.md.
         """
         path = FILES.complete()[FILE]
         arrays = _arrays(path)

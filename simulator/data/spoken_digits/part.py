@@ -103,7 +103,7 @@ class SpokenDigits(Data):
             ScenarioError: The limit or the number of frames is too high.
 
         Source: Jackson et al., Free Spoken Digit Dataset; the features: speech in
-            docs/decisions.md.
+            evidence/pages/decisions.md.
         """
         paths = FILES.complete()
         path = paths[ARCHIVE]

@@ -52,7 +52,7 @@ class CnnNetwork(FlatNetwork):
         pooling: Kind of pools of 2 x 2 pixels. The paper says only "pooling".
 
     Source: Li, Yang, Ren and Zhao, Asynchronous Federated Learning with Differential
-    Privacy for Edge Intelligence; M-29 in docs/decisions.md.
+    Privacy for Edge Intelligence; M-29 in evidence/pages/decisions.md.
     """
 
     height: int

@@ -1,7 +1,7 @@
 """How much A(DP)2SGD releases, of whose data, and what noise is measured against.
 
 Source: Xu, Zhang and Wang, A(DP)2SGD (2020), section 4; decisions (A-) are in
-docs/decisions.md.
+evidence/pages/decisions.md.
 """
 
 import math

@@ -20,7 +20,7 @@ Lemma 2 has two conditions. Whether they hold is a result, not an error: where o
 epsilon is inf, and `why` says which. All takes gradients as bounded by G (A-03).
 
 Source: Xu, Zhang and Wang, A(DP)2SGD (2020), section 4 and its appendix; decisions
-(A-) are in docs/decisions.md.
+(A-) are in evidence/pages/decisions.md.
 """
 
 import math
@@ -140,9 +140,9 @@ class Numeric(NamedTuple):
 
     Attributes:
         attained: No bound: by Poisson sampling's formula at the sensitivity of a
-            replaced sample, integer orders and Lemma 4 (docs/findings.md). Two
-            data sets have this divergence without replacement, too (all gradients but
-            the replaced one are its opposite).
+            replaced sample, integer orders and Lemma 4 (evidence/pages/findings.md).
+            Two data sets have this divergence without replacement, too (all gradients
+            but the replaced one are its opposite).
         uniform: a bound for batches without replacement and a replaced sample.
         poisson: a bound for Poisson-sampled batches and one sample more or less.
     """

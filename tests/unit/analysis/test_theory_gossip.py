@@ -7,8 +7,8 @@ from itertools import combinations, product
 import numpy as np
 import pytest
 
-from generators.theory import pairings
-from generators.theory.pairings import Initiator, Pairing
+from evidence.theory import pairings
+from evidence.theory.pairings import Initiator, Pairing
 from stalesim.analysis.theory import gossip
 
 K = 16

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from generators.theory import mapa, noise
-from generators.theory.noise import LAWS, Law
+from evidence.theory import mapa, noise
+from evidence.theory.noise import LAWS, Law
 from stalesim.simulator.algorithms.edge_cloud.part import Asgd, Audp, Csgd, Mapa
 from stalesim.simulator.algorithms.edge_cloud.stages import (
     Stage,

@@ -33,7 +33,7 @@ def test_the_quickstart_compares_what_most_readers_come_for() -> None:
 @pytest.mark.parametrize("name", ["quickstart", "quickstart-vafl"])
 def test_the_claims_of_a_quickstart_are_decided(name: str) -> None:
     """Few replicates decide nothing: README quotes these verdicts."""
-    found = pd.read_csv(ROOT / "docs" / "results" / name / "claims.csv")
+    found = pd.read_csv(ROOT / "evidence/results" / name / "claims.csv")
     said = [claim.says for claim in read(name.replace("-", "_")).claims]
     assert found["says"].tolist() == said
     assert {*found["verdict"]} <= {"holds", "does not hold"}

@@ -36,9 +36,8 @@ PAGES = [
     *sorted((DOCS / "families").glob("*.md")),
 ]
 COMMANDED = [
-    path
-    for path in (ROOT / "README.md", *sorted(DOCS.rglob("*.md")))
-    if path.name != "command-line.md"  # generated: how each is written
+    *(ROOT / "README.md", *sorted(DOCS.rglob("*.md"))),
+    *sorted((ROOT / "evidence/pages").glob("*.md")),
 ]
 MISTAKES = ("run delays.yaml -s algorithm.step_sise=0.1",)
 """Commands that a page shows for the message."""
@@ -97,22 +96,17 @@ def test_the_tutorials_numbers_are_those_of_its_scenario(tmp_path: Path) -> None
         assert printed == pytest.approx(found, rel=0.1)
 
 
-def test_the_reference_is_stored_and_shown_by_a_code_host() -> None:
-    """That it is as the program has it, `docs/generate.py --check` says."""
+def test_each_part_of_the_reference_has_its_place() -> None:
     texts = [path.read_text(encoding="utf-8") for path in DOCS.rglob("*.md")]
-    found = [(m[1], text) for text in texts for m in pages.MARK.finditer(text)]
-    assert sorted(name for name, _ in found) == sorted(pages.GENERATED)
-    for _, text in found:
-        # GitHub shows text of more than 512 kB as it is stored, and not as a page.
-        assert len(text.encode()) < 500_000
+    found = [mark[1] for text in texts for mark in pages.MARK.finditer(text)]
+    assert sorted(found) == sorted(pages.GENERATED)
 
 
 def test_names_of_python_become_documentation_in_the_site() -> None:
     text = (DOCS / "reference" / "python.md").read_text(encoding="utf-8")
     after = pages.on_page_markdown(text, page_of("reference/python.md"))
     assert "\n::: stalesim.simulator.simulate\n" in after
-    assert "| `simulate` |" in text
-    assert "| `simulate` |" not in after
+    assert "mkdocs serve" not in after
 
 
 def test_a_key_that_parts_share_is_explained_once(keys: str) -> None:
@@ -205,6 +199,23 @@ def test_links_to_files_that_are_no_pages_become_their_names() -> None:
     assert found == "see notes (`notebooks/a.ipynb`) and [b](b.md)"
     inner = "[c](../c.md)"
     assert pages.on_page_markdown(inner, page_of("how-to/a.md")) == inner
+
+
+@pytest.mark.parametrize(
+    ("page", "link", "expected"),
+    [
+        ("index.md", "../evidence/pages/a.md#b", "evidence/a.md#b"),
+        ("how-to/a.md", "../../evidence/README.md", "../evidence/README.md"),
+        ("evidence/a.md", "../../docs/how-to/b.md", "../how-to/b.md"),
+        ("evidence/a.md", "figures/b.png", "figures/b.png"),
+        ("evidence/README.md", "pages/a.md", "a.md"),
+    ],
+)
+def test_links_between_pages_and_evidence_are_those_of_the_site(
+    page: str, link: str, expected: str
+) -> None:
+    found = pages.on_page_markdown(f"![x]({link})", page_of(page))
+    assert found == f"![x]({expected})"
 
 
 def test_pages_that_load_something_are_found(

@@ -32,7 +32,7 @@ def test_the_citation_has_the_version_and_the_four_papers() -> None:
     for key in ("version", "license"):
         assert cited[key] == project[key]
     assert cited["title"] == project["name"]
-    decided = yaml.safe_load((ROOT / "docs" / "decisions.yaml").read_text("utf-8"))
+    decided = yaml.safe_load((ROOT / "evidence/decisions.yaml").read_text("utf-8"))
     sources = [about["source"] for about in decided["papers"].values()]
     papers = [source for source in sources if "*" in source]  # the others are none
     assert len(papers) == 4
@@ -94,13 +94,14 @@ RETRACTED = (
     r"average over earlier gradients|-1\.4[014] \[",
     r"six are the least that can decide",
 )
-"""Sentences that were withdrawn in November 2026; docs/evidence.md says why."""
+"""Sentences that were withdrawn in November 2026; evidence.md says why."""
 
 
 def test_what_was_retracted_stands_nowhere() -> None:
     found = re.compile("|".join(RETRACTED), re.IGNORECASE)
-    telling = ROOT / "docs" / "evidence.md"
-    pages = [ROOT / "README.md", *{*(ROOT / "docs").rglob("*.md")} - {telling}]
+    telling = ROOT / "evidence/pages/evidence.md"
+    pages = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
+    pages += {*(ROOT / "evidence/pages").glob("*.md")} - {telling}
     pages += [*(ROOT / "notebooks").glob("*.ipynb"), *ROOT.glob("scenarios/**/*.yaml")]
     lines = {
         f"{path.relative_to(ROOT)}: {hit[0]}"

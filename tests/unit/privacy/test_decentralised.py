@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from generators.theory import adp2sgd, utility
+from evidence.theory import adp2sgd, utility
 from stalesim.simulator.config.errors import UserError
 from stalesim.simulator.privacy.accountants import Pld, Rdp
 from stalesim.simulator.privacy.adp2sgd import lemmas, theorem2
