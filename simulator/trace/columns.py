@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 from .. import metrics
+from ..config.attached import worlds
 from ..timeline import NO_COMMIT, NO_SLOT, NO_WORKER
 
 
@@ -405,51 +406,6 @@ COLUMNS: dict[str, dict[str, TraceColumn]] = {
         ),
         "round": TraceColumn("int32", "", "of round-based protocols, else 0"),
     },
-    # of worlds of samples alone (docs/rollouts.md):
-    "steps": {
-        "run": _RUN,
-        "step": TraceColumn("int64", "", "step of the trainer, from 1"),
-        "start_time": TraceColumn("float64", "virtual s", "when it began"),
-        "end_time": TraceColumn(
-            "float64", "virtual s", "when it ended; NaN if the run ended before"
-        ),
-        "samples": TraceColumn("int64", "", "samples of its batch"),
-        "tokens": TraceColumn("float64", "tokens", "of its batch"),
-        "left": TraceColumn(
-            "int64", "", "samples in the queue after the batch was taken"
-        ),
-    },
-    "sample_ages": {
-        "run": _RUN,
-        "staleness": TraceColumn(
-            "int64", "commits", "of what was trained after the start of the run"
-        ),
-        "samples": TraceColumn("int64", "", "samples of that staleness"),
-        "tokens": TraceColumn(
-            "float64", "tokens", "of that staleness, each by the version that made it"
-        ),
-    },
-    "samples": {
-        "run": _RUN,
-        "sample": TraceColumn("int64", "", "in the order of starts, from 1"),
-        "group": TraceColumn("int64", "", "samples that enter the queue together"),
-        "prompt": TraceColumn("int64", "", "what it answers, from 0"),
-        "member": TraceColumn("int32", "", "its place in its group, from 0"),
-        "attempt": TraceColumn("int32", "", "times that it was made before"),
-        "slot": TraceColumn("int32", "", "slot that generated it, from 0"),
-        "tokens": TraceColumn("float64", "tokens", "that were generated"),
-        "start_time": TraceColumn("float64", "virtual s", "of its first token"),
-        "finish_time": TraceColumn("float64", "virtual s", "of its last one, or NaN"),
-        "ready_time": TraceColumn(
-            "float64", "virtual s", "when it entered the queue, or NaN"
-        ),
-        "outcome": TraceColumn("string", "", "TRAINED, DROPPED, ABORTED or UNDER_WAY"),
-        "start_version": TraceColumn("int64", "commits", "version that it began with"),
-        "ready_version": TraceColumn(
-            "int64", "commits", "of the trainer when it entered the queue"
-        ),
-        "step": TraceColumn("int64", "", "step that trained it, from 1; else 0"),
-    },
 }
 
 FURTHER = {"evaluations": "float64", "workers": "float64", "labels": "float64"}
@@ -459,8 +415,16 @@ ORDERS = {
     "commits": ["run", "commit"],
     "rows": ["run", "row", "place"],
     "labels": ["run", "time", "label"],
-    "steps": ["run", "step"],
-    "sample_ages": ["run", "staleness"],
-    "samples": ["run", "sample"],
 }
 """Sort keys of the tables that are not sorted by run, time, client and job."""
+_ADDED = {name: table for world in worlds() for name, table in world.tables.items()}
+LEFT_OUT = (
+    *("rows", "commits", "jobs", "incidents"),
+    *(name for name, table in _ADDED.items() if table.grows),
+)
+"""Tables that `record: summary` leaves out."""
+COLUMNS |= {
+    name: {"run": _RUN} | {key: TraceColumn(*of) for key, of in table.columns.items()}
+    for name, table in _ADDED.items()
+}
+ORDERS |= {name: ["run", next(iter(of.columns))] for name, of in _ADDED.items()}
