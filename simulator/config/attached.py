@@ -18,11 +18,11 @@ PACKAGE = "stalesim.simulator.extras"
 
 
 class Table(NamedTuple):
-    """A table of the trace.
+    """Columns that an extra adds to a table of the trace, or a table of its own.
 
     Attributes:
-        columns: Type, unit and meaning of each column but `run`; rows are sorted by the
-            run and the first of them.
+        columns: Type, unit and meaning of each. A table of its own has the column `run`
+            before them; its rows are sorted by that and the next column.
         grows: Whether it grows with the horizon, so that `record: summary` leaves it
             out.
     """
@@ -41,7 +41,6 @@ class World(NamedTuple):
         record: Function of a scenario, a folder and `progress` that plays the world and
             writes a study, as `"module:name"`.
         report: Module with its tables and figures, as `analysis.worlds` has them.
-        tables: Its tables of the trace, by name.
     """
 
     kind: str
@@ -49,7 +48,6 @@ class World(NamedTuple):
     scenario: str
     record: str
     report: str
-    tables: Mapping[str, Table]
 
 
 class Extra(NamedTuple):
@@ -59,11 +57,13 @@ class Extra(NamedTuple):
         parts: Its parts as `"module:name"`, by their kind (a key of `catalogue.KINDS`).
         commands: Module with its commands, in a Typer program named `app`; "" for none.
         worlds: Kinds of worlds that it plays.
+        tables: What it adds to the trace, by the name of the table.
     """
 
     parts: Mapping[str, tuple[str, ...]] = MappingProxyType({})
     commands: str = ""
     worlds: tuple[World, ...] = ()
+    tables: Mapping[str, Table] = MappingProxyType({})
 
 
 @cache
@@ -78,6 +78,11 @@ def extra_parts(kind: str) -> tuple[str, ...]:
     return tuple(
         text for extra in extras().values() for text in extra.parts.get(kind, ())
     )
+
+
+def tables() -> list[tuple[str, Table]]:
+    """Returns what extras add to the trace, each with the name of its table."""
+    return [pair for extra in extras().values() for pair in extra.tables.items()]
 
 
 def worlds() -> list[World]:

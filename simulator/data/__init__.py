@@ -6,8 +6,7 @@
   the options and reads the user's files, `record` says what is published, `standin`
   takes the files' place where they are absent.
 - `cifar100`: a file; `leaf`: LEAF's sets. They have no stand-ins.
-- `synthetic_logistic`: drawn; `arithmetic`: sums as tokens; `user_npz`, `user_csv`:
-  files of the user.
+- `synthetic_logistic`: drawn; `user_npz`, `user_csv`: files of the user.
 - `parts`: what all inherit from, `token_rows` of tokens; `base`: the arrays that they
   make, and their random generators.
 - `split`, `classes`, `names`: training and test rows, classes and names of columns of

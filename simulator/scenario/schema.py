@@ -25,7 +25,7 @@ def schema() -> dict[str, Any]:
     others = {each.entries[0]: imported(each.scenario) for each in worlds()}
     own = {each.__name__: each.model_json_schema() for each in others.values()}
     every = (*own.values(), world, study)
-    found = {k: part for tree in every for k, part in tree.pop("$defs").items()}
+    found = {k: part for tree in every for k, part in tree.pop("$defs", {}).items()}
     for part in found.values():
         _let_rates_be_steps(part)
     tree = {

@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from .. import metrics
-from ..config.attached import worlds
+from ..config.attached import Table, tables
 from ..timeline import NO_COMMIT, NO_SLOT, NO_WORKER
 
 
@@ -92,15 +92,6 @@ COLUMNS: dict[str, dict[str, TraceColumn]] = {
             "float32", "", "the same of the model's changes"
         ),
         "stage": TraceColumn("float32", "", "of MAPA's server, from 1"),
-        "reward": TraceColumn("float32", "", "mean reward of the batch's samples"),
-        "ratio_max": TraceColumn(
-            "float32", "", "largest ratio of the policies' chances of a sample's action"
-        ),
-        "limited_fraction": TraceColumn(
-            "float32",
-            "fraction",
-            "of samples whose ratio was truncated or clipped",
-        ),
         "effective_contributions": TraceColumn(
             "float32",
             "",
@@ -110,11 +101,6 @@ COLUMNS: dict[str, dict[str, TraceColumn]] = {
             "float32",
             "",
             "of this row's weighted sum of contributions and the last one before it",
-        ),
-        "effective_fraction": TraceColumn(
-            "float32",
-            "fraction",
-            "of the samples: (sum of weights)^2 / sum of squares, over their number",
         ),
         "sensitivity": TraceColumn(
             "float32",
@@ -417,14 +403,21 @@ ORDERS = {
     "labels": ["run", "time", "label"],
 }
 """Sort keys of the tables that are not sorted by run, time, client and job."""
-_ADDED = {name: table for world in worlds() for name, table in world.tables.items()}
 LEFT_OUT = (
     *("rows", "commits", "jobs", "incidents"),
-    *(name for name, table in _ADDED.items() if table.grows),
+    *(name for name, table in tables() if table.grows),
 )
 """Tables that `record: summary` leaves out."""
-COLUMNS |= {
-    name: {"run": _RUN} | {key: TraceColumn(*of) for key, of in table.columns.items()}
-    for name, table in _ADDED.items()
-}
-ORDERS |= {name: ["run", next(iter(of.columns))] for name, of in _ADDED.items()}
+
+
+def _add(name: str, table: Table) -> None:
+    """Adds columns to a table, or a table that an extra alone has."""
+    mine = {key: TraceColumn(*of) for key, of in table.columns.items()}
+    if name not in COLUMNS:
+        COLUMNS[name] = {"run": _RUN}
+        ORDERS[name] = ["run", next(iter(mine))]
+    COLUMNS[name] |= mine
+
+
+for _name, _table in tables():
+    _add(_name, _table)

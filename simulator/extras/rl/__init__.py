@@ -40,9 +40,9 @@ EXTRA = Extra(
             scenario=f"{__name__}.scenario:RolloutScenario",
             record=f"{__name__}.recording:record_rollouts",
             report=f"{__name__}.report",
-            tables=TABLES,
         ),
     ),
+    tables=TABLES,
 )
 
 __getattr__, __dir__, __all__ = attach(__name__, __file__)

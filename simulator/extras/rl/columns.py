@@ -1,7 +1,22 @@
-"""Tables of the trace of a world of samples."""
+"""What asynchronous reinforcement learning adds to the trace."""
 
 from ...config.attached import Table
 
+COMMITS = {
+    "reward": ("float32", "", "mean reward of the batch's samples"),
+    "ratio_max": (
+        *("float32", ""),
+        "largest ratio of the policies' chances of a sample's action",
+    ),
+    "limited_fraction": (
+        *("float32", "fraction"),
+        "of samples whose ratio was truncated or clipped",
+    ),
+    "effective_fraction": (
+        *("float32", "fraction"),
+        "of the samples: (sum of weights)^2 / sum of squares, over their number",
+    ),
+}
 STEPS = {
     "step": ("int64", "", "step of the trainer, from 1"),
     "start_time": ("float64", "virtual s", "when it began"),
@@ -41,6 +56,7 @@ SAMPLES = {
     "step": ("int64", "", "step that trained it, from 1; else 0"),
 }
 TABLES = {
+    "commits": Table(COMMITS),
     "steps": Table(STEPS),
     "sample_ages": Table(AGES),
     "samples": Table(SAMPLES, grows=True),

@@ -1,4 +1,4 @@
-"""The command `import-samples`: a log of a real system, its fitted world and replay."""
+"""The commands of `stalesim rl`: worlds from the log of a real system."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -14,10 +14,20 @@ if TYPE_CHECKING:
     from ...trace import Study
 
 app = typer.Typer()
+rl = typer.Typer(
+    help="Imports the log of a system of asynchronous reinforcement learning.",
+    no_args_is_help=True,
+)
+app.add_typer(rl, name="rl")
 
 
-@app.command()
-def import_samples(
+@rl.callback()
+def group() -> None:
+    """Keeps the name of its only command."""
+
+
+@rl.command("import")
+def import_(
     log: Annotated[
         Path,
         typer.Argument(
@@ -34,11 +44,11 @@ def import_samples(
     form: Formats = None,
 ) -> None:
     """Imports a log of samples, fits its world, and plays the world and the replay."""
-    from .logs import import_samples as imported
+    from .logs import import_samples
 
     forms = formats(form, plots=plots)
     with playing(folder, log.stem) as (folder, hear):
-        study = imported(log, folder, set_ or (), hear)
+        study = import_samples(log, folder, set_ or (), hear)
     _show_fits(study)
     printing.close_world(study, None, None, forms)
 

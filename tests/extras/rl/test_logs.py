@@ -179,7 +179,7 @@ def test_the_command_says_what_was_fitted_refused_and_not_told(
     frame = pd.DataFrame(GOOD)
     frame.loc[5] = ["f", 3, 9, 12, 30, 1, None, None, None, "dropped"]
     path = written(tmp_path, frame)
-    command = ["import-samples", str(path), "--no-plots", "--out"]
+    command = ["rl", "import", str(path), "--no-plots", "--out"]
     app([*command, str(tmp_path / "there")], standalone_mode=False)
     said = capsys.readouterr().out
     told = " ".join(said.split())

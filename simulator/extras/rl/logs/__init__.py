@@ -95,7 +95,7 @@ def import_samples(
 def log_of(folder: str | Path, run: int = 0) -> "pd.DataFrame":
     """Returns a recorded run as a log, a row per sample.
 
-    `stalesim import-samples` reads it again once it is written: `to_csv`,
+    `stalesim rl import` reads it again once it is written: `to_csv`,
     `to_parquet`, or `to_json` with `orient="records", lines=True`.
 
     Args:
