@@ -5,6 +5,7 @@ from typing import Annotated, ClassVar, Literal
 import numpy as np
 from jaxtyping import Int
 from pydantic import Field
+from typing_extensions import override
 
 from ...data import names
 from ...data.base import Dataset
@@ -30,12 +31,8 @@ class Arithmetic(TokenRows):
     largest: Annotated[int, Field(ge=1, le=999)] = 9
     """Largest of the two numbers, which count from 0."""
 
+    @override
     def make(self) -> Dataset:
-        """Returns all sums, divided into prompts for training and for testing.
-
-        Raises:
-            ScenarioError: The limit or the test fraction is too high.
-        """
         first, second = np.indices(2 * (self.largest + 1,)).reshape(2, -1)
         wide, length = len(str(self.largest)), len(str(2 * self.largest))
         whole = np.concatenate(

@@ -98,6 +98,5 @@ def save(
     """
     from ....analysis.figures.files import save_all  # imports Matplotlib
 
-    del seconds
     drawn = standard(study)
     return save_all(study, drawn, caption, folder, forms, styles)

@@ -6,6 +6,7 @@ Slots generate samples, a queue keeps them, a trainer takes batches.
 from typing import Any, ClassVar, Literal, NoReturn
 
 from pydantic import Field, model_validator
+from typing_extensions import override
 
 from ...config.base import LocatedError
 from ...protocols.base import Cadence, Protocol
@@ -73,32 +74,23 @@ class GenerateAndTrain(Protocol):
             stop=stop,
         )
 
+    @override
     def num_workers(self, num_clients: int) -> int:
-        """Returns the number of slots."""
-        del num_clients
         return self.generation.num_slots
 
+    @override
     def described(self, num_clients: int) -> dict[str, Any]:
-        """Returns what it says of itself: slots and a trainer."""
         world = self.world(RolloutStop(steps=1))
         return super().described(num_clients) | world.described("protocol.")
 
+    @override
     def cadence(self, num_clients: int, in_flight: int) -> Cadence:
-        """Returns how rows come: one a step, of a batch of samples.
-
-        How many registers suffice only the played world can say.
-        """
-        del num_clients, in_flight
         batch = self.trainer.samples or 1
+        # How many registers suffice only the played world can say.
         return Cadence(width=batch, num_registers=1, contributions_per_commit=batch)
 
+    @override
     def check_setting(self, clients: Clients | None, server: Server, n: int) -> None:
-        """Refuses worlds that stand still, and batches that rows cannot have.
-
-        Raises:
-            LocatedError: saying where, what and what to do.
-        """
-        del clients, n
         if server != Server():
             raise LocatedError(
                 "server must not be set for the protocol 'rollouts', which has a "
@@ -130,6 +122,7 @@ class GenerateAndTrain(Protocol):
             keys = ("protocol", *error.keys)
             raise LocatedError(f"protocol.{error}", keys) from None
 
+    @override
     def play(self, world: Any, recorder: Any) -> NoReturn:
-        """Plays nothing: its own timeline plays samples, not the cycles of clients."""
+        # Its own timeline plays samples, not the cycles of clients.
         raise NotImplementedError(self.played_by)

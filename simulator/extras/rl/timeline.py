@@ -10,6 +10,7 @@ from functools import cached_property
 
 import numpy as np
 from jaxtyping import Int
+from typing_extensions import override
 
 from ...config.errors import ScenarioError
 from ...timeline import (
@@ -46,34 +47,23 @@ class RolloutTimeline(SimulatedTimeline):
     """The timeline of slots, a queue and a trainer; the world is played as a whole."""
 
     @property
+    @override
     def made_by(self) -> str:
-        """What makes it: `arrays`, or `events` where something feeds back."""
         is_free = self.player == "fastest" and rollouts.is_free(self._options)
         return "arrays" if is_free else "events"
 
     @property
+    @override
     def num_registers(self) -> int:
-        """Registers that suffice: for the largest staleness, and the current version.
-
-        A power of two, so that replicates mostly have the same program.
-
-        Raises:
-            ScenarioError: the world cannot be played.
-        """
         read = self._rows_of.read_version
         if not read.size:
             return 1
         largest = int((self._rows_of.version - read.min(axis=1)).max())
+        # A power of two, so that replicates mostly have the same program.
         return 1 << largest.bit_length()
 
+    @override
     def chunks(self, num_rows: int) -> Iterator[Chunk]:
-        """Plays the world and yields chunks of at most `num_rows` rows.
-
-        Samples that were not trained come with the last one.
-
-        Raises:
-            ScenarioError: the world cannot be played, or does not end.
-        """
         rows, registers = self._rows_of, self.num_registers
         rows = rows._replace(
             read_slot=(rows.read_version % registers).astype(np.int32),
@@ -85,7 +75,7 @@ class RolloutTimeline(SimulatedTimeline):
             stop = min(start + num_rows, size)
             jobs = self._trained[start * self.width : stop * self.width]
             final = stop == size
-            if final:
+            if final:  # with the samples that were not trained
                 others = self._played_world.samples["outcome"] != SampleOutcome.TRAINED
                 jobs = np.concatenate([jobs, np.flatnonzero(others)])
             reason = self._stop_reason if final else None

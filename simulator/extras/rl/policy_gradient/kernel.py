@@ -6,6 +6,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Key
+from typing_extensions import override
 
 from ....algorithms import client_work
 from ....algorithms.base import (
@@ -77,13 +78,10 @@ class PolicyKernel(Kernel):
     num_registers: int = eqx.field(static=True)
     supervised_steps: int = eqx.field(static=True)
 
+    @override
     def init(self, problem: HorizontalProblem, key: Key[Array, ""]) -> PolicyState:
-        """Starts at the model's start; version 0 stands in register 0.
-
-        If there is a supervised start, version 0 is what has come of it.
-        """
         weights = problem.start(key)
-        if self.supervised_steps:
+        if self.supervised_steps:  # then version 0 is what has come of them
             weights = started(problem, weights, self.supervised_steps, key)
         return PolicyState(
             weights=weights,
@@ -92,10 +90,10 @@ class PolicyKernel(Kernel):
             key=jax.random.fold_in(key, OF_ACTIONS),
         )
 
+    @override
     def step(
         self, problem: HorizontalProblem, state: PolicyState, event: Event
     ) -> tuple[PolicyState, Info]:
-        """Applies one COMMIT."""
         registers = client_work.keep(state.registers, state.weights, event)
         behaviour = client_work.read(registers, event)
         x, y, _ = client_work.gathered(problem, event.samples[:, 0])
@@ -143,8 +141,8 @@ class PolicyKernel(Kernel):
             optimizer=moments,
         ), info
 
+    @override
     def read_out(self, state: PolicyState) -> Float[Array, "..."]:
-        """Returns the trainer's policy."""
         return state.weights
 
 

@@ -8,6 +8,7 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 from jaxtyping import Float, Int
 from pydantic import Field, model_validator
+from typing_extensions import override
 
 from ....algorithms.optimizers.part import Optimizer
 from ....algorithms.part import Algorithm, Batch, Message, ProblemShape
@@ -103,12 +104,8 @@ class PolicyGradient(Algorithm):
             return EPSILON if self.epsilon is None else self.epsilon
         return CAP if self.cap is None else self.cap
 
+    @override
     def check(self, problem: Any, protocol: Any) -> None:
-        """Refuses problems that have no policy, and groups that are not whole.
-
-        Raises:
-            LocatedError: saying where, what and what to do.
-        """
         super().check(problem, protocol)
         generation = protocol.generation
         whole = generation.complete and generation.group > 1
@@ -128,17 +125,16 @@ class PolicyGradient(Algorithm):
                 ("problem", "loss"),
             )
 
+    @override
     def sampler(
         self, seed: int, pools: list[Int[np.ndarray, " _"]], protocol: Any
     ) -> Sampler:
-        """Returns the prompts of a run."""
         group = protocol.generation.group
         return PromptSampler(seed, pools[0], group, self.sampling)
 
+    @override
     def messages(self, shape: ProblemShape, *, common: bool) -> tuple[Message, ...]:
-        """Returns no messages: transfers of weights are the world's."""
-        del shape, common
-        return ()
+        return ()  # transfers of weights are the world's
 
 
 class PromptSampler(Sampler):
@@ -160,6 +156,7 @@ class PromptSampler(Sampler):
         super().__init__(seed, [pool], 1, sampling=sampling)
         self._group = group
 
+    @override
     def _drawn(
         self, client: Int[np.ndarray, " j"], job: Int[np.ndarray, " j"]
     ) -> Int[np.ndarray, "j 1"]:
@@ -176,7 +173,6 @@ def expected_reward(problem: Any, model: Any, logits: Any) -> Float[Any, ""]:
 
     from ....learning import losses
 
-    del model
     each = losses.per_sample(problem.loss, logits, problem.y_test)
     if length := getattr(problem, "answer", 0):
         each = each.reshape(len(problem.x_test), -1)[:, -length:].sum(axis=1)
