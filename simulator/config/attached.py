@@ -17,7 +17,7 @@ FOLDER = Path(__file__).parents[1] / "extras"
 PACKAGE = "stalesim.simulator.extras"
 
 
-class Table(NamedTuple):
+class ExtraTable(NamedTuple):
     """Columns that an extra adds to a table of the trace, or a table of its own.
 
     Attributes:
@@ -31,7 +31,7 @@ class Table(NamedTuple):
     grows: bool = False
 
 
-class World(NamedTuple):
+class ExtraWorld(NamedTuple):
     """A kind of world that `stalesim timeline` plays, other than one of clients.
 
     Attributes:
@@ -62,8 +62,8 @@ class Extra(NamedTuple):
 
     parts: Mapping[str, tuple[str, ...]] = MappingProxyType({})
     commands: str = ""
-    worlds: tuple[World, ...] = ()
-    tables: Mapping[str, Table] = MappingProxyType({})
+    worlds: tuple[ExtraWorld, ...] = ()
+    tables: Mapping[str, ExtraTable] = MappingProxyType({})
 
 
 @cache
@@ -80,12 +80,12 @@ def extra_parts(kind: str) -> tuple[str, ...]:
     )
 
 
-def tables() -> list[tuple[str, Table]]:
+def tables() -> list[tuple[str, ExtraTable]]:
     """Returns what extras add to the trace, each with the name of its table."""
     return [pair for extra in extras().values() for pair in extra.tables.items()]
 
 
-def worlds() -> list[World]:
+def worlds() -> list[ExtraWorld]:
     """Returns the kinds of worlds that extras add."""
     return [world for extra in extras().values() for world in extra.worlds]
 

@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from .. import metrics
-from ..config.attached import Table, tables
+from ..config.attached import ExtraTable, tables
 from ..timeline import NO_COMMIT, NO_SLOT, NO_WORKER
 
 
@@ -410,7 +410,7 @@ LEFT_OUT = (
 """Tables that `record: summary` leaves out."""
 
 
-def _add(name: str, table: Table) -> None:
+def _add(name: str, table: ExtraTable) -> None:
     """Adds columns to a table, or a table that an extra alone has."""
     mine = {key: TraceColumn(*of) for key, of in table.columns.items()}
     if name not in COLUMNS:

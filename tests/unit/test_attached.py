@@ -36,10 +36,11 @@ class Twice(Constant):
 '''
 EXTRA = '''
 """An extra with a law and a world."""
-from stalesim.simulator.config.attached import Extra, World
+from stalesim.simulator.config.attached import Extra, ExtraWorld
 
 LAWS = (f"{__name__}.twice:Twice",)
-TICKS = World("ticks", ("ticks",), f"{__name__}.twice:Ticks", "", f"{__name__}.twice")
+HOME = f"{__name__}.twice"
+TICKS = ExtraWorld("ticks", ("ticks",), f"{HOME}:Ticks", "", HOME)
 EXTRA = Extra(parts={"laws": LAWS}, worlds=(TICKS,))
 '''
 

@@ -8,12 +8,12 @@ are they, and what does a bound or a correction cost (docs/extras/rl.md)?
   timeline is in `timeline`; `recording` plays and writes a world (`columns`).
 - `policy_gradient`: the algorithm and its metric; `arithmetic`: data with answers.
 - `logs`: worlds that are fitted to the log of a real system; `commands` imports one.
-- `report`, `tables`, `figures`: recorded worlds, beside the closed forms of `theory`.
+- `report`, `tables`, `figures`: recorded worlds, with the closed forms of `theory`.
 """
 
 from typing import TYPE_CHECKING
 
-from ...config.attached import Extra, World
+from ...config.attached import Extra, ExtraWorld
 from ...lazy import attach
 from .columns import TABLES
 
@@ -34,7 +34,7 @@ EXTRA = Extra(
     },
     commands=f"{__name__}.commands",
     worlds=(
-        World(
+        ExtraWorld(
             kind="samples",
             entries=("generation", "queue", "trainer", "weights"),
             scenario=f"{__name__}.scenario:RolloutScenario",

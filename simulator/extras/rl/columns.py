@@ -1,6 +1,6 @@
 """What asynchronous reinforcement learning adds to the trace."""
 
-from ...config.attached import Table
+from ...config.attached import ExtraTable
 
 COMMITS = {
     "reward": ("float32", "", "mean reward of the batch's samples"),
@@ -56,8 +56,8 @@ SAMPLES = {
     "step": ("int64", "", "step that trained it, from 1; else 0"),
 }
 TABLES = {
-    "commits": Table(COMMITS),
-    "steps": Table(STEPS),
-    "sample_ages": Table(AGES),
-    "samples": Table(SAMPLES, grows=True),
+    "commits": ExtraTable(COMMITS),
+    "steps": ExtraTable(STEPS),
+    "sample_ages": ExtraTable(AGES),
+    "samples": ExtraTable(SAMPLES, grows=True),
 }
