@@ -98,8 +98,8 @@ def runs(study: Study) -> pd.DataFrame:
     """Returns one row per run that has ended: who it was and how it ended.
 
     `group` is the variant with its swept values: runs that differ in replicate alone.
-    A swept value that is a list or a sub-tree is shown in a few words. What a world of
-    samples has measured of a run stands in columns of their own.
+    A swept value that is a list or a sub-tree is shown in a few words. What a world
+    alone has measured of a run stands in columns of their own.
 
     Raises:
         StudyError: No run has ended.

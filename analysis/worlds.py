@@ -4,11 +4,9 @@ from collections.abc import Mapping
 from types import ModuleType
 from typing import Any
 
-from .rollouts import report as of_samples
+from ..simulator.config.attached import imported, worlds
+from ..simulator.trace import StudyError
 from .timelines import report as of_clients
-
-REPORTS = {"samples": of_samples, "timeline": of_clients}
-"""Modules by the `kind` of manifests."""
 
 
 def report_of(manifest: Mapping[str, Any]) -> ModuleType:
@@ -16,5 +14,18 @@ def report_of(manifest: Mapping[str, Any]) -> ModuleType:
 
     Args:
         manifest: Of a world without numerics.
+
+    Raises:
+        StudyError: No extra that is installed plays such worlds.
     """
-    return REPORTS[manifest["kind"]]
+    kind = manifest["kind"]
+    if kind == "timeline":
+        return of_clients
+    found = {world.kind: world.report for world in worlds()}
+    if kind not in found:
+        known = ", ".join(["timeline", *found])
+        raise StudyError(
+            f"kind of the manifest must be one of {known}, got {kind!r}; install the "
+            f"version of stalesim that wrote it"
+        )
+    return imported(found[kind])

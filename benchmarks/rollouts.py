@@ -57,7 +57,7 @@ ROUNDS = 2
 def measure(name: str, player: str) -> None:
     import_module("scipy.stats")  # takes longer than some of these worlds
 
-    from stalesim.simulator.rollouts.world import RolloutOptions, play
+    from stalesim.simulator.extras.rl.world import RolloutOptions, play
 
     world = RolloutOptions.model_validate(WORLDS[name])
     started = time.process_time()

@@ -1,4 +1,4 @@
-"""Generates the tables of parts that `stalesim list` reads: parts.csv of core and extras.
+"""Generates parts.csv of the core and of each extra, which `stalesim list` reads.
 
     python docs/generate.py             # writes them
     python docs/generate.py --check     # fails if one is not up to date
@@ -24,15 +24,15 @@ def listing(texts: Iterable[str]) -> str:
 
 def main(arguments: list[str]) -> int:
     """Writes the tables, or checks them."""
-    status = 0
+    stale = []
     for path, texts in catalogue.tables().items():
         table = listing(texts)
         if arguments != ["--check"]:
             path.write_text(table, encoding="utf-8")
         elif not path.exists() or path.read_text(encoding="utf-8") != table:
-            sys.stderr.write(f"{path} must be up to date; run python docs/generate.py\n")
-            status = 1
-    return status
+            stale.append(f"{path} must be up to date; run python docs/generate.py\n")
+    sys.stderr.writelines(stale)
+    return bool(stale)
 
 
 if __name__ == "__main__":

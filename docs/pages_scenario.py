@@ -53,8 +53,8 @@ TYPES = {
 @cache
 def scenario_keys() -> str:
     """Returns the reference of scenarios as Markdown."""
+    from stalesim.simulator.config.attached import extras, imported
     from stalesim.simulator.config.catalogue import own
-    from stalesim.simulator.rollouts.scenario import RolloutScenario
     from stalesim.simulator.scenario.grid import Range
     from stalesim.simulator.scenario.scenario import Scenario
     from stalesim.simulator.scenario.setting import WorldScenario
@@ -62,10 +62,16 @@ def scenario_keys() -> str:
     schema = Scenario.model_json_schema()
     world = WorldScenario.model_json_schema()
     ranges = {"Range": Range.model_json_schema()}  # of the sweep, which has no classes
-    samples = RolloutScenario.model_json_schema()
-    definitions = samples["$defs"] | world["$defs"] | schema["$defs"] | ranges
+    worlds = [
+        (name, world.kind, imported(world.scenario))
+        for name, extra in extras().items()
+        for world in extra.worlds
+    ]
+    schemas = {of: of.model_json_schema() for _, _, of in worlds}
+    added = {k: of for tree in schemas.values() for k, of in tree["$defs"].items()}
+    definitions = added | world["$defs"] | schema["$defs"] | ranges
     families = {kind: [part.__name__ for part in own(kind)] for kind in FAMILIES}
-    classes = _classes(Scenario, WorldScenario) | _classes(RolloutScenario)
+    classes = _classes(Scenario, WorldScenario, *schemas)
     writer = _Writer(definitions, families, classes)
     properties = {key: schema["properties"][key] for key in _ordered(schema)}
     study = schema | {"properties": properties}
@@ -76,17 +82,18 @@ def scenario_keys() -> str:
     for key, of in (*properties.items(), ("job", own["properties"]["job"])):
         parts += writer.chapter(key, of)
     parts += writer.chapter("sweep", {"$ref": "#/$defs/Range"})
-    mine = {k: of for k, of in samples["properties"].items() if k not in properties}
-    mine["stop"] = samples["properties"]["stop"]
-    parts += ["## Samples of asynchronous reinforcement learning", ""]
-    told = (
-        "A world of samples ([rollouts](../rollouts.md)) has name, source, question, "
-        "seed, replicates, record, variants and sweep, and:"
-    )
-    parts += [told]
-    parts += ["", *writer.table("RolloutScenario", {"properties": mine}), ""]
-    for key, of in mine.items():
-        parts += writer.chapter(key, of)
+    for name, kind, scenario in worlds:
+        found = schemas[scenario]["properties"]
+        mine = {k: of for k, of in found.items() if k not in properties}
+        mine["stop"] = found["stop"]
+        told = (
+            f"A world of {kind} ([{name}](../extras/{name}.md)) has name, source, "
+            f"question, seed, replicates, record, variants and sweep, and:"
+        )
+        parts += [f"## A world of {kind}", "", told, ""]
+        parts += [*writer.table(scenario.__name__, {"properties": mine}), ""]
+        for key, of in mine.items():
+            parts += writer.chapter(key, of)
     parts += writer.lists()
     topics = [part.removeprefix("## ") for part in parts if part.startswith("## ")]
     plain = [re.sub(r" <a .*", "", topic) for topic in topics]

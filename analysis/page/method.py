@@ -8,6 +8,7 @@ empirical simulation studies: introducing the STRESS guidelines, Journal of Simu
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from ...simulator.config import attached
 from ...simulator.config.text import TAGS, counted
 from ...simulator.trace import is_world, metric_of_study
 from .. import facts, worlds
@@ -16,10 +17,7 @@ from ..statistics import MEDIANS
 from . import execution, world
 from .words import UNITS, Item, Marked, Rows, Section, about, entries, listed, shown
 
-PARTS = (
-    *("clients", "server", "job", "protocol", "algorithm", "privacy"),
-    *("generation", "queue", "trainer", "weights"),
-)
+PARTS = ("clients", "server", "job", "protocol", "algorithm", "privacy")
 OF_PROBLEM = ("model", "loss", "reduction", "l2", "transfer")
 """Entries of a scenario, and of its problem, that are parameters of the model."""
 SYMBOLS = (
@@ -149,7 +147,8 @@ def data(manifest: dict[str, Any]) -> list[Item]:
     ]
     told = ((run.get("dataset"), run.get("scaling")) for run in manifest["runs"])
     prepared += [(f"scale of {n}", said) for n, said in dict.fromkeys(told) if said]
-    given = {key: scenario[key] for key in PARTS if scenario.get(key)}
+    others = (key for kind in attached.worlds() for key in kind.entries)
+    given = {key: scenario[key] for key in (*PARTS, *others) if scenario.get(key)}
     own = {key: problem[key] for key in OF_PROBLEM if problem.get(key) is not None}
     rows = [row for key, tree in given.items() for row in entries(tree, key)]
     rows += [(f"problem.{key}", shown(value)) for key, value in own.items()]

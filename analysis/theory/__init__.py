@@ -1,8 +1,7 @@
 """Closed forms that a simulation must match. They run nothing.
 
 `steady_state` has ages, staleness and throughput, `rounds` the durations of rounds;
-both are re-exported here. `queues` has servers, `gossip` averaging over graphs,
-`rollouts` generators and a trainer.
+both are re-exported here. `queues` has servers, `gossip` averaging over graphs.
 """
 
 from .rounds import (

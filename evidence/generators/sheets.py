@@ -16,6 +16,7 @@ from stalesim.simulator.config.errors import ScenarioError
 from stalesim.simulator.config.messages import first_error
 from stalesim.simulator.scenario import dialect
 from stalesim.simulator.scenario.reading import read_any
+from stalesim.simulator.scenario.setting import BaseScenario
 
 FOLDER = Path("scenarios/external")
 MARK = "#| "
@@ -148,7 +149,7 @@ def claims(root: Path) -> pd.DataFrame:
                 "year": year[1] if year else "program",
                 "paper": scenario.source,
                 "claim": sheet.claim,
-                "of": SAMPLES if scenario.of_samples else of,
+                "of": of if isinstance(scenario, BaseScenario) else SAMPLES,
                 "setting": sheet.setting,
                 "recalled": sheet.recalled,
             }

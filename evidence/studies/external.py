@@ -21,6 +21,7 @@ from stalesim.analysis import frames, speeds, timelines
 from stalesim.analysis.statistics import t_interval
 from stalesim.simulator.cli.runs import recorder_of
 from stalesim.simulator.scenario.reading import read_any
+from stalesim.simulator.scenario.setting import BaseScenario
 from stalesim.simulator.trace import Study, is_world
 
 from ..generators import sheets
@@ -57,7 +58,8 @@ def of_runs(file: Path, overrides: tuple[str, ...] = ()) -> pd.DataFrame:
         study = recorder_of(scenario)(scenario, folder, lambda _: None)
         if not is_world(study.manifest):
             raise SystemExit(f"{file}: must be a world or a problem")
-        return _of_samples(study) if scenario.of_samples else _of_world(study)
+        of_clients = isinstance(scenario, BaseScenario)
+        return _of_world(study) if of_clients else _of_samples(study)
 
 
 def _of_world(study: Study) -> pd.DataFrame:

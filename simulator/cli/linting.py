@@ -48,7 +48,7 @@ def lint(
         else:
             with where_started(path):
                 scenario = scenario_of(path)
-        if not isinstance(scenario, BaseScenario):  # of samples: there are no clients
+        if not isinstance(scenario, BaseScenario):
             continue
         for keys, text in linting.findings(scenario, study):
             where = str(path) if study is not None else place(path, keys)

@@ -287,19 +287,6 @@ def show_import(study: "Study") -> None:
     out.say(f"Server: {says}")
 
 
-def show_fits(study: "Study") -> None:
-    """Shows which fitted laws are refused, and what a scenario has otherwise."""
-    for fit in study.manifest["fits"]:
-        if fit["why"]:
-            out.say(
-                f"{fit['key']}: {fit['says']} is refused; {fit['why']}; the log's own "
-                f"values are taken",
-                style="yellow",
-            )
-    for remark in study.manifest["remarks"]:
-        out.say(f"Note: {remark}", style="yellow")
-
-
 def show_fitted(world: "FittedWorld") -> None:
     """Shows the memory of each stage, what is refused, and what the world has not."""
     from collections import Counter

@@ -367,8 +367,7 @@ def timeline(
             help="an event log in place of a scenario: .csv, .jsonl or .parquet, a row "
             "per job of an asynchronous system, columns client (a number from 1 or a "
             "label), read_time, arrived_time (seconds) and perhaps computed_time, "
-            "sent_time, outcome (applied, lost or rejected); or a row per sample that "
-            "was generated (docs/rollouts.md), of which laws are fitted, too",
+            "sent_time, outcome (applied, lost or rejected)",
         ),
     ] = None,
     like: Annotated[
@@ -434,21 +433,10 @@ def timeline(
         _play_like(like, protocol, columns, set_, folder, gantt, chrome, forms)
     elif log is not None:
         from ..timelines.imported import import_log
-        from ..timelines.logs import columns_of, is_of_samples
+        from ..timelines.logs import columns_of
 
-        if is_of_samples(log):
-            from ..rollouts.logs import import_samples
-
-            _refuse_pictures(gantt or chrome)
-            with _playing(folder, log.stem) as (folder, hear):
-                study = import_samples(log, folder, set_ or (), hear)
-            printing.show_fits(study)
-            printing.close_world(study, None, None, forms)
-            return
         if set_:
-            raise UserError(
-                "--set must come with a scenario, --like or a log of samples; leave it"
-            )
+            raise UserError("--set must come with a scenario or --like; leave it")
         with folders.chosen_or_new(folder, f"{log.stem}-timeline") as folder:
             study = import_log(log, folder, columns_of(columns))
         printing.show_import(study)
@@ -461,8 +449,11 @@ def timeline(
 
         asked = [*(set_ or ()), *(["record=summary"] if summary else [])]
         config = read_any(scenario, asked)
-        if config.of_samples:
-            _refuse_pictures(gantt or chrome)
+        if not isinstance(config, BaseScenario) and (gantt or chrome):
+            raise UserError(
+                "--gantt and --chrome show clients, of which this world has none; "
+                "leave them out"
+            )
         if config.record == "summary" and (gantt or chrome):
             raise UserError(
                 "--gantt and --chrome need every job, but the scenario says record: "
@@ -471,7 +462,7 @@ def timeline(
         if isinstance(config, BaseScenario):
             for line in doubts.endless(expand(config)):
                 err.print(f"Note: {line}", style="yellow")
-        with _playing(folder, config.name) as (folder, hear):
+        with playing(folder, config.name) as (folder, hear):
             study = recorder_of(config)(config, folder, hear)
         printing.close_world(study, gantt, chrome, forms)
 
@@ -491,9 +482,8 @@ def _play_like(
     from ..timelines.fitted import play_like
     from ..timelines.logs import columns_of
 
-    refuse_samples(log)
     entry, _ = dialect.compose(protocol, lambda line: "--protocol")
-    with _playing(folder, log.stem) as (folder, hear):
+    with playing(folder, log.stem) as (folder, hear):
         study, world = play_like(
             log, folder, entry, columns_of(columns), hear, set_ or ()
         )
@@ -501,34 +491,19 @@ def _play_like(
     printing.close_world(study, gantt, chrome, forms)
 
 
-def refuse_samples(log: Path) -> None:
-    """Refuses a log of samples, whose laws another command fits.
-
-    Raises:
-        UserError: it is one.
-    """
-    from ..timelines.logs import is_of_samples
-
-    if is_of_samples(log):
-        raise UserError(
-            f"{log}: must have a row per job of a client, got one per sample; its "
-            f"world is fitted by stalesim timeline --import"
-        )
-
-
 def recorder_of(world: "Varied") -> "Callable[..., Study]":
     """Returns what plays a world alone, and writes it into a folder."""
-    if world.of_samples:
-        from ..rollouts.recording import record_rollouts
-
-        return record_rollouts
+    from ..config.attached import imported, worlds
     from ..timelines.saved import record
 
+    for kind in worlds():
+        if isinstance(world, imported(kind.scenario)):
+            return imported(kind.record)
     return record
 
 
 @contextlib.contextmanager
-def _playing(
+def playing(
     folder: Path | None, name: str
 ) -> Iterator[tuple[Path, "Callable[[float], None]"]]:
     """Yields the folder of what is played, and what hears how far it is.
@@ -551,13 +526,6 @@ def _playing(
             raise
         err.say(f"stalesim: {name} failed: {functions.said(error)}", style="red")
         raise SystemExit(FAILED) from None
-
-
-def _refuse_pictures(pictures: object) -> None:
-    if pictures:
-        raise UserError(
-            "--gantt and --chrome show clients, but these are samples; leave them out"
-        )
 
 
 Faults = Annotated[

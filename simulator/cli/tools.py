@@ -15,7 +15,7 @@ from ..config.text import nearest, shown, suggestion
 from . import printing
 from .console import out
 from .drawing import Formats, formats
-from .runs import Columns, Plots, refuse_samples
+from .runs import Columns, Plots
 
 app = typer.Typer()
 
@@ -176,7 +176,6 @@ def fit(
             f"--out must be a .yaml file in a folder that exists, got {path}; make the "
             f"folder, or rename the file"
         )
-    refuse_samples(log)
     world = world_of(read_log(log, columns_of(columns)), path.with_suffix(""))
     write_world(world, path)
     from ...analysis.timelines import fits

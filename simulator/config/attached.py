@@ -17,16 +17,53 @@ FOLDER = Path(__file__).parents[1] / "extras"
 PACKAGE = "stalesim.simulator.extras"
 
 
+class ExtraTable(NamedTuple):
+    """Columns that an extra adds to a table of the trace, or a table of its own.
+
+    Attributes:
+        columns: Type, unit and meaning of each. A table of its own has the column `run`
+            before them; its rows are sorted by that and the next column.
+        grows: Whether it grows with the horizon, so that `record: summary` leaves it
+            out.
+    """
+
+    columns: Mapping[str, tuple[str, str, str]]
+    grows: bool = False
+
+
+class ExtraWorld(NamedTuple):
+    """A kind of world that `stalesim timeline` plays, other than one of clients.
+
+    Attributes:
+        kind: Word for it in manifests.
+        entries: Entries that only its scenarios have; all of them have the first.
+        scenario: Class of these, a `scenario.setting.Varied`, as `"module:name"`.
+        record: Function of a scenario, a folder and `progress` that plays the world and
+            writes a study, as `"module:name"`.
+        report: Module with its tables and figures, as `analysis.worlds` has them.
+    """
+
+    kind: str
+    entries: tuple[str, ...]
+    scenario: str
+    record: str
+    report: str
+
+
 class Extra(NamedTuple):
     """What an extra adds to the program. Its package has one, named `EXTRA`.
 
     Attributes:
         parts: Its parts as `"module:name"`, by their kind (a key of `catalogue.KINDS`).
         commands: Module with its commands, in a Typer program named `app`; "" for none.
+        worlds: Kinds of worlds that it plays.
+        tables: What it adds to the trace, by the name of the table.
     """
 
     parts: Mapping[str, tuple[str, ...]] = MappingProxyType({})
     commands: str = ""
+    worlds: tuple[ExtraWorld, ...] = ()
+    tables: Mapping[str, ExtraTable] = MappingProxyType({})
 
 
 @cache
@@ -41,6 +78,23 @@ def extra_parts(kind: str) -> tuple[str, ...]:
     return tuple(
         text for extra in extras().values() for text in extra.parts.get(kind, ())
     )
+
+
+def tables() -> list[tuple[str, ExtraTable]]:
+    """Returns what extras add to the trace, each with the name of its table."""
+    return [pair for extra in extras().values() for pair in extra.tables.items()]
+
+
+def worlds() -> list[ExtraWorld]:
+    """Returns the kinds of worlds that extras add."""
+    return [world for extra in extras().values() for world in extra.worlds]
+
+
+def imported(text: str) -> Any:
+    """Imports and returns what `"module:name"` names, or a module."""
+    module, _, name = text.partition(":")
+    found = import_module(module)
+    return getattr(found, name) if name else found
 
 
 def extras_of(used: Iterable[Config]) -> set[str]:

@@ -6,7 +6,7 @@
   `spoken_digits`: folders, whose `part` has the options; `leaf`: LEAF's sets. All read
   files of the data folder.
 - `synthetic`: drawn tables, images and series; `synthetic_logistic`, `quadratic`: drawn
-  for theory; `arithmetic`: sums as tokens; `text`: characters of a text.
+  for theory; `text`: characters of a text.
 - `user_npz`, `tables` (csv, Parquet, Hugging Face): files of the user; `generated`: a
   function of the user's own.
 - `parts`: what all inherit from, `token_rows` of tokens; `base`: the arrays that they

@@ -8,10 +8,10 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from ..config.attached import imported, worlds
 from ..config.errors import ScenarioError
 from ..config.messages import Mistake, mistakes
 from ..config.text import nearest, one_line
-from ..rollouts.scenario import RolloutScenario
 from . import dialect, overrides
 from .overrides import Place, Places
 from .scenario import Scenario
@@ -44,12 +44,8 @@ def remedy(name: str) -> str:
 
 LEARNING = ("problem", "algorithm")
 """Entries of which a world alone has none."""
-SAMPLES = "generation"
-"""Entry that only a world of samples has."""
 MOST = 10
 """Mistakes that are shown; more are counted."""
-AnyScenario = Scenario | WorldScenario | RolloutScenario
-"""A study, or a world alone: of clients, or of samples."""
 
 
 def read(path: str | Path, overrides: Sequence[str] = ()) -> Scenario:
@@ -78,7 +74,7 @@ def read_any(path: str | Path, overrides: Sequence[str] = ()) -> Any:
         ScenarioError: The same as in `read`.
     """
     text, shown = _text(path)
-    return _loads_in_lines(text, shown, overrides, worlds=True)
+    return _loads_in_lines(text, shown, overrides, alone=True)
 
 
 def _text(path: str | Path) -> tuple[str, str]:
@@ -118,7 +114,7 @@ def loads(text: str, name: str, overrides: Sequence[str] = ()) -> Scenario:
     Raises:
         ScenarioError: The same as in `read`.
     """
-    return _loads_in_lines(text, name, overrides, worlds=False)
+    return _loads_in_lines(text, name, overrides, alone=False)
 
 
 def loads_any(text: str, name: str) -> Any:
@@ -131,7 +127,7 @@ def loads_any(text: str, name: str) -> Any:
     Raises:
         ScenarioError: The same as in `read`.
     """
-    return _loads_in_lines(text, name, (), worlds=True)
+    return _loads_in_lines(text, name, (), alone=True)
 
 
 @contextmanager
@@ -202,15 +198,15 @@ def _counted(lines: list[str]) -> list[str]:
 
 
 def _loads_in_lines(
-    text: str, name: str, overrides: Sequence[str], *, worlds: bool
+    text: str, name: str, overrides: Sequence[str], *, alone: bool
 ) -> Any:
     try:
-        return _loads(text, name, overrides, worlds=worlds)
+        return _loads(text, name, overrides, alone=alone)
     except ScenarioError as error:
         raise ScenarioError(*map(one_line, error.lines)) from None
 
 
-def _loads(text: str, name: str, changes: Sequence[str], *, worlds: bool) -> Any:
+def _loads(text: str, name: str, changes: Sequence[str], *, alone: bool) -> Any:
     tree, marks = dialect.compose(text, lambda line: f"{name}:{line}")
     if tree is None:
         raise ScenarioError(
@@ -226,15 +222,12 @@ def _loads(text: str, name: str, changes: Sequence[str], *, worlds: bool) -> Any
     }
     for change in changes:
         tree = overrides.apply(tree, change, places)
-    # A mapping without protocol is more likely an unfinished scenario than a world.
-    kind: type[AnyScenario] = Scenario
-    if not any(key in tree for key in LEARNING) and {"protocol", SAMPLES} & {*tree}:
-        kind = RolloutScenario if SAMPLES in tree else WorldScenario
-        if not worlds:
-            raise ScenarioError(
-                f"{name}:1: must have a problem and an algorithm to be run, but has "
-                f"neither; add them, or play its world alone: stalesim timeline {name}"
-            )
+    kind = _kind(tree)
+    if kind is not Scenario and not alone:
+        raise ScenarioError(
+            f"{name}:1: must have a problem and an algorithm to be run, but has "
+            f"neither; add them, or play its world alone: stalesim timeline {name}"
+        )
     try:
         scenario = kind.model_validate(tree)
     except ValidationError as error:
@@ -268,3 +261,14 @@ def without_nothing(tree: Any) -> Any:
     if isinstance(tree, Mapping):
         return {k: without_nothing(v) for k, v in tree.items() if v is not None}
     return [without_nothing(v) for v in tree] if isinstance(tree, list) else tree
+
+
+def _kind(tree: Mapping[str, Any]) -> type[Varied]:
+    """Returns the class of a scenario: of a study, or of a world alone."""
+    if any(key in tree for key in LEARNING):
+        return Scenario
+    for world in worlds():
+        if world.entries[0] in tree:
+            return imported(world.scenario)
+    # A mapping without protocol is more likely an unfinished scenario than a world.
+    return WorldScenario if "protocol" in tree else Scenario

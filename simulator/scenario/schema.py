@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..algorithms.federated.chain import WrittenChain
+from ..config.attached import imported, worlds
 from ..config.catalogue import parts
 from ..config.text import TAGS
-from ..rollouts.scenario import RolloutScenario
 from .scenario import Scenario
 from .setting import WorldScenario
 
@@ -14,16 +14,17 @@ DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
 def schema() -> dict[str, Any]:
-    """Returns the JSON schema of a scenario: a study, or a world of clients or samples.
+    """Returns the JSON schema of a scenario: a study, or a world alone.
 
     One of several parts is recognised by its `kind` or `law`, and a claim
     by the entry that names its kind. A validator then says what is wrong with that
     part, and not that it is none of all.
     """
     study, world = Scenario.model_json_schema(), WorldScenario.model_json_schema()
-    samples = RolloutScenario.model_json_schema()
-    every = (samples, world, study)
-    found = {k: part for tree in every for k, part in tree.pop("$defs").items()}
+    others = {each.entries[0]: imported(each.scenario) for each in worlds()}
+    own = {each.__name__: each.model_json_schema() for each in others.values()}
+    every = (*own.values(), world, study)
+    found = {k: part for tree in every for k, part in tree.pop("$defs", {}).items()}
     for part in found.values():
         _let_rates_be_steps(part)
     tree = {
@@ -34,12 +35,8 @@ def schema() -> dict[str, Any]:
         # A scenario with neither is a world alone, as `reading.read_any` has it.
         "if": {"anyOf": [{"required": ["problem"]}, {"required": ["algorithm"]}]},
         "then": {"$ref": "#/$defs/Study"},
-        "else": {
-            "if": {"required": ["generation"]},
-            "then": {"$ref": "#/$defs/Samples"},
-            "else": {"$ref": "#/$defs/World"},
-        },
-        "$defs": {**found, "Study": study, "World": world, "Samples": samples},
+        "else": _of_worlds({entry: _address(each) for entry, each in others.items()}),
+        "$defs": {**found, "Study": study, "World": world, **own},
     }
     claims = {_address(part): part.named for part in parts("claims")}
     schema = _told_apart(tree, found, claims)
@@ -50,6 +47,18 @@ def schema() -> dict[str, Any]:
         "else": entries["algorithm"],
     }
     return schema
+
+
+def _of_worlds(others: Mapping[str, str]) -> dict[str, Any]:
+    """Returns the choice of a world by its entry; without any, it is one of clients."""
+    chosen: dict[str, Any] = {"$ref": "#/$defs/World"}
+    for entry, address in others.items():
+        chosen = {
+            "if": {"required": [entry]},
+            "then": {"$ref": address},
+            "else": chosen,
+        }
+    return chosen
 
 
 def _let_rates_be_steps(part: dict[str, Any]) -> None:

@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import (
     Field,
@@ -60,9 +60,6 @@ class Recording(Playing):
 
 class Varied(Config, ABC):
     """A study of any world: its name, its replicates, and how it is varied."""
-
-    of_samples: ClassVar[bool] = False
-    """Whether it is a world of samples alone, which has tables of its own."""
 
     name: StudyName
     """Name of the study, of its folder and in its figures."""

@@ -19,6 +19,7 @@ from ..config.parts import tag
 from ..config.text import shown, suggestion
 from ..engine import device
 from ..scenario.reading import validated
+from ..scenario.setting import BaseScenario
 from ..scenario.study import Run, expand
 from ..timeline import Chunk, StopReason, check
 from ..timelines import saved
@@ -264,9 +265,9 @@ def act_out(
 
 
 def _check(scenario: Any, options: Options) -> None:
-    if scenario.of_samples:
+    if not isinstance(scenario, BaseScenario):
         raise UserError(
-            "testbed must have a scenario of clients, got one of samples; simulate it "
+            "testbed must have a scenario of clients, got another world; simulate it "
             "(stalesim timeline)"
         )
     replayed = getattr(scenario, "timeline", None)

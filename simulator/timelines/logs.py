@@ -1,7 +1,7 @@
 """Logs of real systems: tables that are read, and refused in one line.
 
-A log is a CSV, JSON Lines or Parquet file with a row per job of a client (`imported`),
-or a row per sample that was generated (`sampled`), which has the column `sample`.
+A log is a CSV, JSON Lines or Parquet file, such as one with a row per job of a client
+(`imported`).
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -172,22 +172,6 @@ def columns_of(text: str | None) -> dict[str, str] | None:
             f"{', '.join(PRESETS)}, got {shown(text)}; correct it"
         )
     return {here.strip(): name.strip() for here, name in pairs}
-
-
-def is_of_samples(path: Path) -> bool:
-    """Says whether a log has a row per sample; what is damaged has none."""
-    from pyarrow import parquet
-
-    try:
-        if path.suffix == ".parquet":
-            return "sample" in parquet.read_schema(path).names
-        with path.open(encoding="utf-8-sig") as file:
-            first = file.readline(limits.MOST_TEXT)
-    except (OSError, ValueError):
-        return False
-    if path.suffix == ".jsonl":
-        return '"sample"' in first
-    return "sample" in (name.strip(' "\n') for name in first.split(","))
 
 
 def _read(path: Path) -> "pd.DataFrame":

@@ -172,7 +172,7 @@ def write_all(
         scenario: Scenario for the manifest; its `name` is the study's.
         sources: Runs to write.
         read: Entries of the manifest on the files that are read for them.
-        kind: Entry of the manifest: `timeline`, or `samples` for worlds of these.
+        kind: Entry of the manifest: `timeline`, or another kind of world.
         progress: Called with the fraction that is written.
 
     Raises:

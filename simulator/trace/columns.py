@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 from .. import metrics
+from ..config.attached import ExtraTable, tables
 from ..timeline import NO_COMMIT, NO_SLOT, NO_WORKER
 
 
@@ -91,15 +92,6 @@ COLUMNS: dict[str, dict[str, TraceColumn]] = {
             "float32", "", "the same of the model's changes"
         ),
         "stage": TraceColumn("float32", "", "of MAPA's server, from 1"),
-        "reward": TraceColumn("float32", "", "mean reward of the batch's samples"),
-        "ratio_max": TraceColumn(
-            "float32", "", "largest ratio of the policies' chances of a sample's action"
-        ),
-        "limited_fraction": TraceColumn(
-            "float32",
-            "fraction",
-            "of samples whose ratio was truncated or clipped",
-        ),
         "effective_contributions": TraceColumn(
             "float32",
             "",
@@ -109,11 +101,6 @@ COLUMNS: dict[str, dict[str, TraceColumn]] = {
             "float32",
             "",
             "of this row's weighted sum of contributions and the last one before it",
-        ),
-        "effective_fraction": TraceColumn(
-            "float32",
-            "fraction",
-            "of the samples: (sum of weights)^2 / sum of squares, over their number",
         ),
         "sensitivity": TraceColumn(
             "float32",
@@ -405,51 +392,6 @@ COLUMNS: dict[str, dict[str, TraceColumn]] = {
         ),
         "round": TraceColumn("int32", "", "of round-based protocols, else 0"),
     },
-    # of worlds of samples alone (docs/rollouts.md):
-    "steps": {
-        "run": _RUN,
-        "step": TraceColumn("int64", "", "step of the trainer, from 1"),
-        "start_time": TraceColumn("float64", "virtual s", "when it began"),
-        "end_time": TraceColumn(
-            "float64", "virtual s", "when it ended; NaN if the run ended before"
-        ),
-        "samples": TraceColumn("int64", "", "samples of its batch"),
-        "tokens": TraceColumn("float64", "tokens", "of its batch"),
-        "left": TraceColumn(
-            "int64", "", "samples in the queue after the batch was taken"
-        ),
-    },
-    "sample_ages": {
-        "run": _RUN,
-        "staleness": TraceColumn(
-            "int64", "commits", "of what was trained after the start of the run"
-        ),
-        "samples": TraceColumn("int64", "", "samples of that staleness"),
-        "tokens": TraceColumn(
-            "float64", "tokens", "of that staleness, each by the version that made it"
-        ),
-    },
-    "samples": {
-        "run": _RUN,
-        "sample": TraceColumn("int64", "", "in the order of starts, from 1"),
-        "group": TraceColumn("int64", "", "samples that enter the queue together"),
-        "prompt": TraceColumn("int64", "", "what it answers, from 0"),
-        "member": TraceColumn("int32", "", "its place in its group, from 0"),
-        "attempt": TraceColumn("int32", "", "times that it was made before"),
-        "slot": TraceColumn("int32", "", "slot that generated it, from 0"),
-        "tokens": TraceColumn("float64", "tokens", "that were generated"),
-        "start_time": TraceColumn("float64", "virtual s", "of its first token"),
-        "finish_time": TraceColumn("float64", "virtual s", "of its last one, or NaN"),
-        "ready_time": TraceColumn(
-            "float64", "virtual s", "when it entered the queue, or NaN"
-        ),
-        "outcome": TraceColumn("string", "", "TRAINED, DROPPED, ABORTED or UNDER_WAY"),
-        "start_version": TraceColumn("int64", "commits", "version that it began with"),
-        "ready_version": TraceColumn(
-            "int64", "commits", "of the trainer when it entered the queue"
-        ),
-        "step": TraceColumn("int64", "", "step that trained it, from 1; else 0"),
-    },
 }
 
 FURTHER = {"evaluations": "float64", "workers": "float64", "labels": "float64"}
@@ -459,8 +401,23 @@ ORDERS = {
     "commits": ["run", "commit"],
     "rows": ["run", "row", "place"],
     "labels": ["run", "time", "label"],
-    "steps": ["run", "step"],
-    "sample_ages": ["run", "staleness"],
-    "samples": ["run", "sample"],
 }
 """Sort keys of the tables that are not sorted by run, time, client and job."""
+LEFT_OUT = (
+    *("rows", "commits", "jobs", "incidents"),
+    *(name for name, table in tables() if table.grows),
+)
+"""Tables that `record: summary` leaves out."""
+
+
+def _add(name: str, table: ExtraTable) -> None:
+    """Adds columns to a table, or a table that an extra alone has."""
+    mine = {key: TraceColumn(*of) for key, of in table.columns.items()}
+    if name not in COLUMNS:
+        COLUMNS[name] = {"run": _RUN}
+        ORDERS[name] = ["run", next(iter(mine))]
+    COLUMNS[name] |= mine
+
+
+for _name, _table in tables():
+    _add(_name, _table)

@@ -121,8 +121,8 @@ _SHAPE = TypeAdapter(_Manifest)
 def is_world(manifest: Mapping[str, Any]) -> bool:
     """Says whether a manifest is of a world alone, without numerics.
 
-    Its `kind` is `timeline`, a world of clients, or `samples`, one of these; studies
-    with numerics have none.
+    Its `kind` is `timeline`, a world of clients, or that of a world that an extra
+    plays; studies with numerics have none.
     """
     return manifest.get("kind") is not None
 

@@ -10,7 +10,7 @@ import numpy as np
 from ..config.errors import DamageError, StudyError
 from . import display, journal, parts
 from . import display as told
-from .columns import COLUMNS, ORDERS
+from .columns import COLUMNS, LEFT_OUT, ORDERS
 from .disk import DISK, Disk
 from .journal import Files
 from .manifest import is_world, read_manifest
@@ -25,8 +25,6 @@ it is run. A task is done once in a session: a process that was given up, but st
 lives, would otherwise remove what another one has written since."""
 TAKERS = "takers"
 """Entry of a manifest: the session in which any processes may take tasks."""
-LEFT_OUT = ("rows", "commits", "jobs", "incidents", "samples")
-"""Tables that `record: summary` leaves out."""
 
 
 class Study:

@@ -28,7 +28,7 @@ from typing import Any
 import pyarrow as pa
 
 from stalesim.simulator.config.text import nearest
-from tests.golden.cases import CASES
+from tests.golden.every import CASES
 
 ROOT = Path(__file__).parents[2]
 FILE = Path(__file__).with_name("pins.json")
@@ -39,7 +39,7 @@ FILES = {
 NAMES = [*FILES, *CASES]
 COMMITS, EVERY = 12, 6
 STEPS = "steps"
-"""What scenarios of rollouts stop by, in place of commits."""
+"""What worlds other than those of clients stop by, in place of commits."""
 MOST = 3
 """Variants of a file that are run; the timelines of all are pinned."""
 HEAVY = ("adp2sgd/swb_full", "adp2sgd/table1_full")
@@ -104,6 +104,7 @@ def _short(name: str) -> Iterator[tuple[str, Any, bool]]:
     """
     from stalesim.simulator.scenario.reading import read_any
     from stalesim.simulator.scenario.scenario import Scenario
+    from stalesim.simulator.scenario.setting import BaseScenario
     from stalesim.simulator.scenario.study import expand
 
     if name in CASES:
@@ -116,7 +117,8 @@ def _short(name: str) -> Iterator[tuple[str, Any, bool]]:
     step = max(1, -(-len(kept) // MOST))
     for index, run in enumerate(kept):
         tree = run.scenario.model_dump(mode="json")
-        tree["stop"] = {STEPS if scenario.of_samples else "commits": COMMITS}
+        of_clients = isinstance(scenario, BaseScenario)
+        tree["stop"] = {"commits" if of_clients else STEPS: COMMITS}
         tree["seed"] = run.seed
         learns = "problem" in tree and name not in HEAVY
         if "problem" in tree:

@@ -19,6 +19,7 @@ from stalesim.simulator.timelines.simulated import SimulatedTimeline
 from stalesim.simulator.trace import Study
 from tests.property.test_worlds import neighbourhoods, worlds
 from tests.property.whole import assert_alike, whole
+from tests.support import of_extras
 from tests.unit.studies.test_studies import TABLES, TREE
 
 TIMELINE = ("rows", "jobs", "incidents", "clients")
@@ -177,12 +178,7 @@ OTHERS: tuple[dict[str, Any], ...] = (
     {"kind": "spanning_tree", "graph": {"kind": "ring"}, "count": 4},
     {"kind": "push_gossip"},
     {"kind": "push_gossip", "tokens": {"kind": "simple", "capacity": 4}},
-    {
-        "kind": "rollouts",
-        "generation": {"slots": 6, "tokens": {"law": "expon"}, "group": 2},
-        "queue": {"capacity": 1},
-        "trainer": {"samples": 4, "step": {"law": "expon", "scale": 0.02}},
-    },
+    *({"kind": kind, **of} for kind, of in of_extras("PROTOCOLS").items()),
 )
 
 

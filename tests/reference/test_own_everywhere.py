@@ -17,8 +17,9 @@ from stalesim.simulator.config.catalogue import own
 from stalesim.simulator.config.errors import ScenarioError
 from stalesim.simulator.config.parts import tag
 from stalesim.simulator.scenario.study import merge
-from tests.golden.cases import CASES
+from tests.golden.every import CASES
 from tests.reference.test_own_models import assert_same, run
+from tests.support import of_extras
 
 OWN = {  # by whether parties hold columns
     False: {"kind": "python", "build": f"{__name__}:linear"},
@@ -32,7 +33,7 @@ EXACT: dict[str, Any] = {
 }
 REFUSED = {
     "pipelined": "problem.model must be one whose layers have an order",
-    "policy_gradient": "of a model of this package",
+    **of_extras("REFUSED"),
 }
 """Algorithms that refuse models of one's own, and what they say."""
 QUICK = ("hierarchical hierarchy", "sgd collect", "vafl bounded")

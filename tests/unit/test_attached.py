@@ -6,9 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from stalesim.analysis.worlds import report_of
 from stalesim.simulator import extras as package
 from stalesim.simulator import inputs
 from stalesim.simulator.config import attached, catalogue
+from stalesim.simulator.config.errors import ScenarioError, StudyError
+from stalesim.simulator.scenario.reading import loads, loads_any
 from stalesim.simulator.trace import commit, manifest
 
 LAW = '''
@@ -16,6 +19,14 @@ LAW = '''
 from typing import Literal
 
 from stalesim.simulator.laws.constant import Constant
+from stalesim.simulator.scenario.setting import Varied
+
+
+class Ticks(Varied):
+    """A world of ticks."""
+
+    ticks: int
+    record: str = "everything"
 
 
 class Twice(Constant):
@@ -24,16 +35,19 @@ class Twice(Constant):
     law: Literal["twice"] = "twice"
 '''
 EXTRA = '''
-"""An extra with a law."""
-from stalesim.simulator.config.attached import Extra
+"""An extra with a law and a world."""
+from stalesim.simulator.config.attached import Extra, ExtraWorld
 
-EXTRA = Extra(parts={"laws": (f"{__name__}.twice:Twice",)})
+LAWS = (f"{__name__}.twice:Twice",)
+HOME = f"{__name__}.twice"
+TICKS = ExtraWorld("ticks", ("ticks",), f"{HOME}:Ticks", "", HOME)
+EXTRA = Extra(parts={"laws": LAWS}, worlds=(TICKS,))
 '''
 
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """The folder of an extra with a law, the only one."""
+    """The folder of an extra with a law and a world, the only one."""
     folder = tmp_path / "simulator" / "extras" / "slow"
     folder.mkdir(parents=True)
     (folder / "__init__.py").write_text(EXTRA)
@@ -58,6 +72,16 @@ def test_a_folder_adds_its_parts(folder: Path) -> None:
     laws = {part.__name__ for part in catalogue.own("laws")}
     assert {"Twice", "Constant"} <= laws
     assert folder / catalogue.LISTED in catalogue.tables()
+
+
+def test_a_world_is_known_by_its_entry_and_its_kind(folder: Path) -> None:
+    world = loads_any("name: x\nticks: 3", "x.yaml")
+    assert (type(world).__name__, world.ticks) == ("Ticks", 3)
+    with pytest.raises(ScenarioError, match="play its world alone"):
+        loads("name: x\nticks: 3", "x.yaml")
+    assert report_of({"kind": "ticks"}).__file__ == str(folder / "twice.py")
+    with pytest.raises(StudyError, match="one of timeline, ticks, got 'tocks'; inst"):
+        report_of({"kind": "tocks"})
 
 
 def test_a_study_counts_the_code_of_the_extras_that_it_uses(folder: Path) -> None:

@@ -13,6 +13,7 @@ from stalesim.simulator.config.parts import tag
 from stalesim.simulator.config.text import ranges
 from stalesim.simulator.protocols import Buffered
 from stalesim.simulator.scenario.setting import WorldScenario
+from tests.support import of_extras
 
 EXPON = {"law": "expon"}
 LINK = {"latency": {"law": "constant", "value": 1}}
@@ -104,15 +105,12 @@ PROTOCOLS: dict[str, dict[str, Any]] = {
     "phases": {},
     "pipeline": {"stages": 3},
     "push_gossip": {},
-    "rollouts": {
-        "generation": {"slots": 12, "tokens": EXPON, "seconds_per_token": 0.5},
-        "trainer": {"samples": 4, "step": EXPON},
-    },
     "rounds": {},
     "routed": {"tasks": 7},
     "spanning_tree": {"graph": {"kind": "ring"}, "count": 4},
     "synchronous": {},
     "t_synchronous": {"t": 2},
+    **of_extras("PROTOCOLS"),
 }
 ONE_SERVER = "one server, whose work takes no virtual time"
 SAID = {  # entities; resources; queues; stages, of those below
@@ -133,10 +131,6 @@ SAID = {  # entities; resources; queues; stages, of those below
         *("4 clients", "none; there is no server", "none"),
         "idle compute push",
     ),
-    "rollouts": (
-        *("12 slots", "the trainer", "finished samples"),
-        "generation, tokens seconds of a token training",
-    ),
     "rounds": ("4 clients", ONE_SERVER, "parties", "download local steps upload"),
     "routed": (
         *("4 clients and 7 tasks", ONE_SERVER, "tasks at each client, first in"),
@@ -148,6 +142,7 @@ SAID = {  # entities; resources; queues; stages, of those below
     ),
     "synchronous": ("4 clients", ONE_SERVER, "clients", "download compute upload"),
     "t_synchronous": ("4 clients", ONE_SERVER, "clients", "download compute upload"),
+    **of_extras("SAID"),
 }
 
 

@@ -682,14 +682,13 @@ BAD = {
         [  # each name once, though many kinds of claims have the entry
             (
                 "one of test_accuracy, test_loss, test_perplexity, test_auc, "
-                "expected_reward, "
                 "objective, gradient_norm_squared, optimality_gap, "
                 "smoothed_gradient_norm_squared, consensus_distance, "
                 "worker_accuracy, backdoor_accuracy, worker_loss, client_accuracy, "
                 "client_accuracy_std, client_accuracy_worst_decile, "
-                "client_accuracy_min, label_accuracy, got {'kind': 'x'}; take one of "
-                "them"
-            )
+                "client_accuracy_min, label_accuracy"
+            ),
+            ", got {'kind': 'x'}; take one of them",
         ],
     ),
     "slope that is true": (

@@ -14,6 +14,7 @@ from stalesim.analysis.page import method, runs
 from stalesim.simulator.scenario.reading import read_any
 from stalesim.simulator.scenario.scenario import Scenario
 from stalesim.simulator.scenario.schema import schema
+from stalesim.simulator.scenario.setting import BaseScenario
 from stalesim.simulator.scenario.study import expand
 from tests.golden import pins
 
@@ -45,7 +46,9 @@ def test_a_scenario_is_read_and_described(
     expanded = expand(scenario)
     assert len(expanded) >= scenario.replicates
     assert {run.variant for run in expanded} == set(scenario.variants or ["base"])
-    check_items(manifest_of(scenario, expanded))
+    if isinstance(scenario, BaseScenario):
+        kind = {} if isinstance(scenario, Scenario) else {"kind": "timeline"}
+        check_items(manifest_of(scenario, expanded, **kind))
     if isinstance(scenario, Scenario):
         assert findings(scenario) == []
 
@@ -76,10 +79,15 @@ def check_items(manifest: dict[str, Any]) -> None:
     assert len(dict(steps)) == len(steps)
 
 
-def manifest_of(scenario: Any, expanded: list[Any]) -> dict[str, Any]:
-    """Returns the manifest that a study of a scenario would have at its end."""
+def manifest_of(scenario: Any, expanded: list[Any], **own: str) -> dict[str, Any]:
+    """Returns the manifest that a study of a scenario would have at its end.
+
+    Args:
+        scenario: Scenario of the study.
+        expanded: Its runs.
+        own: Entries that only a world alone has.
+    """
     tree = scenario.model_dump(mode="json")
-    slots = scenario.generation.num_slots if scenario.of_samples else 0
     made = [
         {
             "run": run.number,
@@ -89,8 +97,7 @@ def manifest_of(scenario: Any, expanded: list[Any]) -> dict[str, Any]:
             "replicate": run.replicate,
             "seed": run.seed,
             "mode": "compiled",
-            "num_clients": slots or run.scenario.num_clients,
-            "protocol": "rollouts" if slots else run.scenario.protocol.kind,
+            **of_clients(run.scenario),
             "algorithm": (tree.get("algorithm") or {}).get("kind"),
             "facts": run.scenario.described(),
             "stop": "time",
@@ -103,11 +110,17 @@ def manifest_of(scenario: Any, expanded: list[Any]) -> dict[str, Any]:
         }
         for run in expanded[:40]
     ]
-    kind = {} if "problem" in tree else {"kind": "samples" if slots else "timeline"}
     of_study = {key: tree[key] for key in ("name", "source", "question")}
     environment = {"python": "3.11.7", "cores": 2, "simpy": "4.1.2", "stalesim": "9"}
     end = {"status": "complete", "environment": environment, "commit": "c0ffee"}
-    return {**kind, **of_study, **end, "scenario": tree, "runs": made}
+    return {**own, **of_study, **end, "scenario": tree, "runs": made}
+
+
+def of_clients(scenario: Any) -> dict[str, Any]:
+    """Returns who takes part in a run; nothing of a world that an extra plays."""
+    if not isinstance(scenario, BaseScenario):
+        return {}
+    return {"num_clients": scenario.num_clients, "protocol": scenario.protocol.kind}
 
 
 def words_of(sections: Any) -> Iterator[str]:

@@ -33,7 +33,8 @@ from stalesim.simulator.scenario.setting import WorldScenario
 from stalesim.simulator.scenario.study import MOST_RUNS, expand, merge
 from stalesim.simulator.studies import memory
 from stalesim.simulator.timelines.of_run import timeline
-from tests.golden.cases import CASES
+from tests.golden.every import CASES
+from tests.support import of_extras
 
 pytestmark = pytest.mark.skipif(
     sys.platform != "linux", reason="memory is limited as Linux does it"
@@ -260,7 +261,6 @@ PINNED = (
     "sgd routed",
     "pipelined",
     "hierarchical",
-    "policy_gradient",
     "malenia",
     "ia2sgd",
     "sgd allotted",
@@ -409,7 +409,6 @@ TREES: dict[str, dict[str, Any]] = {
     ),
     "tweets": data(kind="leaf_sent140", users=3, words=4),
     "text": model(data(kind="text", scale="raw", block=8), kind="transformer"),
-    "sums": model(data(kind="arithmetic", scale="raw"), kind="transformer"),
     "synthetic": data(kind="synthetic_logistic"),
     "classes": data(classes=[3, 8]),
     "bounded": stepping(VAFL, kind="bounded_nonconvex", staleness_bound=3, horizon=100),
@@ -478,7 +477,7 @@ TREES: dict[str, dict[str, Any]] = {
         {"protocol": {"kind": "synchronous"}},
     ),
 }
-TREES |= {name: CASES[name] for name in PINNED}
+TREES |= {name: CASES[name] for name in PINNED} | of_extras("TREES")
 BIG_MODELS = (
     "mlp",
     "dense",
@@ -488,7 +487,7 @@ BIG_MODELS = (
     "lstm",
     "digits, spoken",
     "text",
-    "sums",
+    *of_extras("BIG_MODELS"),
 )
 Keys = tuple[str | int, ...]
 

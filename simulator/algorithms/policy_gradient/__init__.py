@@ -1,4 +1,0 @@
-"""Policy gradients under staleness.
-
-`part` (options), `prompts`, `policies`, `supervised` (start), `estimate`, `kernel`.
-"""

@@ -1,0 +1,48 @@
+"""Asynchronous reinforcement learning: stale rollouts, and what they do to a policy.
+
+For who trains a policy on samples that older versions of it have generated: how stale
+are they, and what does a bound or a correction cost (docs/extras/rl.md)?
+
+- `world`: options, random numbers, both players, their record and its measures.
+- `scenario`: a world of samples alone, and the protocol `rollouts` of a study, whose
+  timeline is in `timeline`; `recording` plays and writes a world (`columns`).
+- `policy_gradient`: the algorithm and its metric; `arithmetic`: data with answers.
+- `logs`: worlds that are fitted to the log of a real system; `commands` imports one.
+- `report`, `tables`, `figures`: recorded worlds, with the closed forms of `theory`.
+"""
+
+from typing import TYPE_CHECKING
+
+from ...config.attached import Extra, ExtraWorld
+from ...lazy import attach
+from .columns import TABLES
+
+if TYPE_CHECKING:
+    from . import theory
+    from .figures import best_split, histogram, swept
+    from .logs import import_samples, log_of
+    from .recording import record_rollouts
+    from .scenario import GenerateAndTrain, RolloutScenario
+    from .tables import closing, compared, fitted
+
+EXTRA = Extra(
+    parts={
+        "protocols": (f"{__name__}.scenario:GenerateAndTrain",),
+        "algorithms": (f"{__name__}.policy_gradient.part:PolicyGradient",),
+        "data": (f"{__name__}.arithmetic:Arithmetic",),
+        "metrics": (f"{__name__}.policy_gradient.part:EXPECTED_REWARD",),
+    },
+    commands=f"{__name__}.commands",
+    worlds=(
+        ExtraWorld(
+            kind="samples",
+            entries=("generation", "queue", "trainer", "weights"),
+            scenario=f"{__name__}.scenario:RolloutScenario",
+            record=f"{__name__}.recording:record_rollouts",
+            report=f"{__name__}.report",
+        ),
+    ),
+    tables=TABLES,
+)
+
+__getattr__, __dir__, __all__ = attach(__name__, __file__)

@@ -1,0 +1,66 @@
+"""The commands of `stalesim rl`: worlds from the log of a real system."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ...cli import printing
+from ...cli.console import out
+from ...cli.drawing import Formats, formats
+from ...cli.runs import Overrides, Plots, playing
+
+if TYPE_CHECKING:
+    from ...trace import Study
+
+app = typer.Typer()
+rl = typer.Typer(
+    help="Imports the log of a system of asynchronous reinforcement learning.",
+    no_args_is_help=True,
+)
+app.add_typer(rl, name="rl")
+
+
+@rl.callback()
+def group() -> None:
+    """Keeps the name of its only command."""
+
+
+@rl.command("import")
+def import_(
+    log: Annotated[
+        Path,
+        typer.Argument(
+            help="a log with a row per sample: .csv, .jsonl or .parquet, columns as in "
+            "docs/extras/rl.md"
+        ),
+    ],
+    set_: Overrides = None,
+    folder: Annotated[
+        Path | None, typer.Option("--out", "-o", help="new folder for the worlds")
+    ] = None,
+    *,
+    plots: Plots = True,
+    form: Formats = None,
+) -> None:
+    """Imports a log of samples, fits its world, and plays the world and the replay."""
+    from .logs import import_samples
+
+    forms = formats(form, plots=plots)
+    with playing(folder, log.stem) as (folder, hear):
+        study = import_samples(log, folder, set_ or (), hear)
+    _show_fits(study)
+    printing.close_world(study, None, None, forms)
+
+
+def _show_fits(study: "Study") -> None:
+    """Shows which fitted laws are refused, and what a scenario has otherwise."""
+    for fit in study.manifest["fits"]:
+        if fit["why"]:
+            out.say(
+                f"{fit['key']}: {fit['says']} is refused; {fit['why']}; the log's own "
+                f"values are taken",
+                style="yellow",
+            )
+    for remark in study.manifest["remarks"]:
+        out.say(f"Note: {remark}", style="yellow")

@@ -1,0 +1,191 @@
+"""Policy gradients of samples of older versions: options, prompts and metric.
+
+No JAX in here.
+"""
+
+from typing import Annotated, Any, ClassVar, Literal
+
+import numpy as np
+from jaxtyping import Float, Int
+from pydantic import Field, model_validator
+from typing_extensions import override
+
+from ....algorithms.optimizers.part import Optimizer
+from ....algorithms.part import Algorithm, Batch, Message, ProblemShape
+from ....config.base import LocatedError
+from ....learning.sampler import Sampler, Sampling
+from ....metrics import CLASSES, LIKELIHOOD, Metric
+
+CAP = 2.0
+EPSILON = 0.2
+RATE = 0.003
+"""Learning rate of the supervised start's Adam."""
+ROWS = 64
+"""Rows of one of its steps."""
+LIKELIHOODS = ("auto", "softmax", "sigmoid")
+"""Losses of models whose outputs are the logits of a policy."""
+
+
+class PolicyGradient(Algorithm):
+    """Gradients of the expected reward, of samples that older policies have generated.
+
+    A prompt is a row of the data and an action one of its classes, which the version
+    with which the sample began draws; its reward is 1 for the right class, else 0: a
+    contextual bandit. Where rows have answers, as in `arithmetic`, the prompt is what
+    stands before; the answer is drawn token after token, and its reward is 1 if all of
+    them are right, else 0. A step follows
+
+        mean over the batch of w A grad log pi(a | x),    r = pi(a | x) / mu(a | x)
+
+    pi being the trainer's version and mu that of the sample. Of answers it is the mean
+    over all tokens of the batch, x being the prompt and the tokens before a; all tokens
+    have their answer's A, and r is the token's own, not the answer's, so that
+    `importance` is unbiased for classes alone. The weight w is 1 with `none`, r with
+    `importance`, min(r, cap) with `truncated` and, with `clipped`, r or 0: the gradient
+    of min(r A, clip(r, 1 - epsilon, 1 + epsilon) A). That is PPO's clip with mu in
+    place of the policy before the step ("bypass"): a batch has one step here, in which
+    PPO's own ratio, of the policy to that before the step, is 1 and clips nothing.
+    AReaL's decoupled objective, which has both ratios, is not offered.
+
+    Source: Williams (1992), REINFORCE; `clipped`: Schulman et al., Proximal Policy
+    Optimization Algorithms (2017), eq. 7; of tokens Shao et al., DeepSeekMath (2024),
+    eq. 3 (GRPO); `truncated`: Espeholt et al., IMPALA (2018), section 4.1, rho_t; of
+    language models' tokens the truncated importance sampling (TIS) of Yao, Liu et al.
+    (2025).
+    """
+
+    kind: Literal["policy_gradient"] = "policy_gradient"
+    made_by: ClassVar[str] = "stalesim.simulator.extras.rl.policy_gradient.kernel:build"
+    family: ClassVar[str] = "horizontal"
+    numbers: ClassVar[tuple[str, ...]] = ("cap", "epsilon")
+    protocols: ClassVar[tuple[str, ...]] = ("rollouts",)
+    batch: Batch = 1
+    """Rows of a sample, 1: its prompt. `protocol.trainer.samples` is that of a step."""
+    correction: Literal["none", "importance", "truncated", "clipped"] = "none"
+    """What makes up for the staleness of samples; dropping them is the queue's."""
+    cap: Annotated[float, Field(gt=0)] | None = None
+    """c of `truncated`, by default 2: largest weight of a sample."""
+    epsilon: Annotated[float, Field(gt=0)] | None = None
+    """Of `clipped`, by default 0.2: distance of the ratio from 1 beyond which a sample
+    no longer counts in its direction."""
+    advantage: Literal["reward", "leave_one_out", "group"] = "leave_one_out"
+    """A of a sample: its reward; less the mean of the others of its group (RLOO); or
+    less the group's mean, over its standard deviation plus 1e-6 (GRPO). The deviation
+    is that over G - 1 for a group of G, as in `torch.std` in verl."""
+    optimizer: Optimizer | None = None
+    """Optimiser of the trainer; by default the gradient is the direction."""
+    supervised_steps: Annotated[int, Field(ge=0)] = 0
+    """Steps on right classes or answers before version 0, as in fine-tuning before
+    reinforcement: Adam at 0.003 on the mean log-likelihood of 64 training rows each.
+    They are the same for all policies of a seed, and take no virtual time."""
+
+    @model_validator(mode="after")
+    def _limits_fit(self) -> "PolicyGradient":
+        if self.batch != 1:
+            raise LocatedError(
+                f"batch must be 1, for a sample has one prompt, got {self.batch}; "
+                f"remove it, and say the samples of a step by protocol.trainer.samples",
+                ("batch",),
+            )
+        for name, of in (("cap", "truncated"), ("epsilon", "clipped")):
+            if getattr(self, name) is not None and self.correction != of:
+                raise LocatedError(
+                    f"{name} must be left out with the correction "
+                    f"{self.correction!r}, got {getattr(self, name):g}; remove it, or "
+                    f"take {of}",
+                    (name,),
+                )
+        return self
+
+    @property
+    def limit(self) -> float:
+        """What limits ratios: `cap` or `epsilon`, if any does."""
+        if self.correction == "clipped":
+            return EPSILON if self.epsilon is None else self.epsilon
+        return CAP if self.cap is None else self.cap
+
+    @override
+    def check(self, problem: Any, protocol: Any) -> None:
+        super().check(problem, protocol)
+        generation = protocol.generation
+        whole = generation.complete and generation.group > 1
+        if self.advantage != "reward" and not whole:
+            raise LocatedError(
+                f"algorithm.advantage must be reward where groups are of one sample, "
+                f"or not complete, got {self.advantage!r}; change it, or set "
+                f"protocol.generation.group",
+                ("algorithm", "advantage"),
+            )
+        if problem.loss not in LIKELIHOODS or problem.model.shaped:
+            raise LocatedError(
+                f"problem.loss must be softmax or sigmoid, of a model of this package, "
+                f"for the algorithm 'policy_gradient', whose policy is the chances of "
+                f"classes, got {problem.loss!r} and the model {problem.model.kind!r}; "
+                f"change them",
+                ("problem", "loss"),
+            )
+
+    @override
+    def sampler(
+        self, seed: int, pools: list[Int[np.ndarray, " _"]], protocol: Any
+    ) -> Sampler:
+        group = protocol.generation.group
+        return PromptSampler(seed, pools[0], group, self.sampling)
+
+    @override
+    def messages(self, shape: ProblemShape, *, common: bool) -> tuple[Message, ...]:
+        return ()  # transfers of weights are the world's
+
+
+class PromptSampler(Sampler):
+    """One row of the data for each prompt, drawn as a pool's batches of one are.
+
+    The number of a sample's job is `group` times that of its prompt plus its place in
+    the group, so that prompts are the same in all worlds of a seed.
+
+    Args:
+        seed: Seed of the run.
+        pool: Rows that prompts are drawn from.
+        group: Samples of a prompt.
+        sampling: Way to draw rows.
+    """
+
+    def __init__(
+        self, seed: int, pool: Int[np.ndarray, " N"], group: int, sampling: Sampling
+    ) -> None:
+        super().__init__(seed, [pool], 1, sampling=sampling)
+        self._group = group
+
+    @override
+    def _drawn(
+        self, client: Int[np.ndarray, " j"], job: Int[np.ndarray, " j"]
+    ) -> Int[np.ndarray, "j 1"]:
+        return super()._drawn(np.zeros_like(client), job // self._group)
+
+
+def expected_reward(problem: Any, model: Any, logits: Any) -> Float[Any, ""]:
+    """Returns the mean chance of the right class, or answer, of the test rows.
+
+    That of an answer is the product of the chances of its tokens, each given the prompt
+    and the right tokens before it.
+    """
+    import jax.numpy as jnp
+
+    from ....learning import losses
+
+    each = losses.per_sample(problem.loss, logits, problem.y_test)
+    if length := getattr(problem, "answer", 0):
+        each = each.reshape(len(problem.x_test), -1)[:, -length:].sum(axis=1)
+    return jnp.exp(-each).mean()
+
+
+EXPECTED_REWARD = Metric(
+    "expected_reward",
+    f"{__name__}:expected_reward",
+    meaning="of a policy that is rewarded for the right class, or answer: its exact "
+    "mean over the test rows",
+    label="Expected reward",
+    higher_is_better=True,
+    bounds=(0.0, 1.0),
+    needs=(CLASSES, LIKELIHOOD),
+)

@@ -1,0 +1,110 @@
+"""What a policy decides: the class of a row, or an answer, token after token.
+
+Each has `draw`, of one row by weights of its own; `log_chance`, of a batch by the
+trainer's; `right` actions; and `reward`.
+"""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int, Key, Num
+
+from ....learning.horizontal import HorizontalProblem
+from .estimate import drawn, log_policy, taken
+
+
+class OfClasses(NamedTuple):
+    """An action is one of the classes.
+
+    Attributes:
+        model: Model whose outputs are the logits of a row's actions.
+    """
+
+    model: Any
+
+    def draw(
+        self, weights: Float[Array, "..."], x: Float[Array, " P"], key: Key[Array, ""]
+    ) -> tuple[Int[Array, ""], Float[Array, ""]]:
+        """Returns an action, and the logarithm of its chance."""
+        chances = log_policy(self.model, weights, x[None])
+        action = drawn(chances, jax.random.uniform(key, (1,), x.dtype))
+        return action[0], taken(chances, action)[0]
+
+    def log_chance(
+        self,
+        weights: Float[Array, "..."],
+        x: Float[Array, "B P"],
+        actions: Int[Array, " B"],
+    ) -> Float[Array, " B"]:
+        """Returns the logarithm of each action's chance."""
+        return taken(log_policy(self.model, weights, x), actions)
+
+    def right(self, y: Num[Array, " B"]) -> Num[Array, " B"]:
+        """Returns the right actions of some rows, given their labels."""
+        return y
+
+    def reward(
+        self, actions: Int[Array, " B"], y: Num[Array, " B"], dtype: Any
+    ) -> Float[Array, " B"]:
+        """Returns 1 for each right action, else 0."""
+        return (actions == y).astype(dtype)
+
+
+class OfAnswers(NamedTuple):
+    """An action is an answer, whose tokens are drawn given all that stands before.
+
+    Attributes:
+        model: Model whose outputs are the logits of the token after each of a row.
+        length: Tokens of an answer, L, which are a row's last labels.
+    """
+
+    model: Any
+    length: int
+
+    def draw(
+        self, weights: Float[Array, "..."], x: Float[Array, " T"], key: Key[Array, ""]
+    ) -> tuple[Int[Array, " L"], Float[Array, " L"]]:
+        """Returns an answer's tokens, and the logarithms of their chances."""
+        uniform = jax.random.uniform(key, (self.length,), x.dtype)
+        first = x.size - self.length
+        tokens, logs = [], []
+        for place in range(self.length):
+            chances = log_policy(self.model, weights, x[None])[:, first + place, None]
+            token = drawn(chances, uniform[place, None])
+            tokens.append(token[0])
+            logs.append(taken(chances, token)[0])
+            if first + place + 1 < x.size:
+                x = x.at[first + place + 1].set(token[0].astype(x.dtype))
+        return jnp.stack(tokens), jnp.stack(logs)
+
+    def log_chance(
+        self,
+        weights: Float[Array, "..."],
+        x: Float[Array, "B T"],
+        actions: Int[Array, "B L"],
+    ) -> Float[Array, "B L"]:
+        """Returns the logarithm of each token's chance after those before it."""
+        first = x.shape[1] - self.length
+        x = x.at[:, first + 1 :].set(actions[:, :-1].astype(x.dtype))
+        chances = log_policy(self.model, weights, x)
+        of_answers = chances.reshape(-1, *x.shape)[:, :, first:]
+        found = taken(of_answers.reshape(len(chances), -1), actions.reshape(-1))
+        return found.reshape(actions.shape)
+
+    def right(self, y: Num[Array, "B T"]) -> Num[Array, "B L"]:
+        """Returns the right answers of some rows, given their labels."""
+        return y[:, -self.length :]
+
+    def reward(
+        self, actions: Int[Array, "B L"], y: Num[Array, "B T"], dtype: Any
+    ) -> Float[Array, " B"]:
+        """Returns 1 for each answer all of whose tokens are right, else 0."""
+        return (actions == self.right(y)).all(axis=1).astype(dtype)
+
+
+def policy_of(problem: HorizontalProblem) -> OfClasses | OfAnswers:
+    """Returns the policy that a problem's model is."""
+    if problem.answer:
+        return OfAnswers(problem.model, problem.answer)
+    return OfClasses(problem.model)

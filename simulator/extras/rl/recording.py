@@ -1,0 +1,163 @@
+"""Plays every run of a scenario of samples, and writes what happened into a folder.
+
+The folder is a study without numerics, as `timelines.saved` writes it; its tables are
+`steps`, `samples` and `sample_ages`, and its manifest has the measures of each run.
+"""
+
+import time
+from collections.abc import Callable, Iterator
+from math import isfinite
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ... import inputs
+from ...scenario.study import Run, expand
+from ...timeline import StopReason
+from ...timelines.saved import Progress, write_all
+from ...trace import COLUMNS, Categorical, Study, Writer
+from .scenario import RolloutScenario
+from .world import Rollouts, SampleOutcome, play
+from .world.measures import RolloutLoad, ages, measured, workload
+
+KIND = "samples"
+"""Of the manifest."""
+ENDS = {
+    "steps": "the stated number of steps was made",
+    "samples": "the stated number of samples was trained",
+    "time": StopReason.TIME.value,
+    "log": "the log has ended",
+}
+"""Reasons by the ends of a record."""
+OUTCOMES = tuple(fate.name for fate in SampleOutcome)
+
+
+class PlayedWorld(NamedTuple):
+    """What happened in a run.
+
+    Attributes:
+        record: Its record.
+        workload: What closed forms know of it.
+        measures: Its measures.
+    """
+
+    record: Rollouts
+    workload: RolloutLoad
+    measures: dict[str, float]
+
+
+class RolloutSource(NamedTuple):
+    """A world of samples that is to be written.
+
+    Attributes:
+        entry: Entry of its run in the manifest, before it is written.
+        play: Returns what happened.
+    """
+
+    entry: dict[str, Any]
+    play: Callable[[], PlayedWorld]
+
+    def write(self, writer: Writer, *, whole: bool) -> Iterator[float]:
+        """Writes the run; yields its fraction, and completes its entry."""
+        started, run = time.perf_counter(), self.entry["run"]
+        record, known, values = self.play()
+        for name, columns in _tables(record, whole=whole).items():
+            size = next(iter(columns.values())).size
+            writer.append(name, {"run": np.full(size, run), **columns})
+        yield 1.0
+        self.entry.update(
+            player=record.player,
+            stop=record.stop,
+            stop_reason=ENDS[record.stop],
+            commits=int(values["steps"]),
+            contributions=int(values["samples_trained"]),
+            virtual_s=record.end_time,
+            workload={key: _finite(value) for key, value in known._asdict().items()},
+            measures={key: _finite(value) for key, value in values.items()},
+            slot_seconds=record.slot_seconds,
+            elapsed_s=time.perf_counter() - started,
+            rows=writer.rows.get(run, {}),
+        )
+
+
+def source_of(
+    identity: dict[str, Any],
+    world: RolloutScenario,
+    play: Callable[[], PlayedWorld],
+) -> RolloutSource:
+    """Returns a world of samples that is to be written.
+
+    Args:
+        identity: Entries of the manifest that tell its run from others.
+        world: Scenario of the run.
+        play: Returns what happened.
+    """
+    entry = {
+        **identity,
+        "protocol": "rollouts",
+        "num_clients": world.generation.num_slots,
+        "stop_reason": "the run has not ended",
+        "stop": "incomplete",
+        "facts": world.described(),
+        "scenario": world.model_dump(mode="json"),
+    }
+    return RolloutSource(entry, play)
+
+
+def sources_of(scenario: RolloutScenario, first: int = 0) -> list[RolloutSource]:
+    """Returns the runs of a scenario, numbered from `first`."""
+    runs = (run._replace(number=run.number + first) for run in expand(scenario))
+    return [source_of(run.identity, run.scenario, _player(run)) for run in runs]
+
+
+def _player(run: Run) -> Callable[[], PlayedWorld]:
+    def played() -> PlayedWorld:
+        world, seed = run.scenario, run.seed
+        record = play(world, seed)
+        return PlayedWorld(record, workload(world, seed), measured(world, seed, record))
+
+    return played
+
+
+def record_rollouts(
+    scenario: RolloutScenario, folder: str | Path, progress: Progress = lambda _: None
+) -> Study:
+    """Plays every run of a scenario, and writes what happened.
+
+    Args:
+        scenario: The scenario.
+        folder: New or empty folder.
+        progress: Called with the fraction that is played.
+
+    Raises:
+        UserError: something in the scenario or the folder is wrong.
+    """
+    read = inputs.collect(run.scenario for run in expand(scenario))
+    with inputs.held(read):
+        tree, told = scenario.model_dump(mode="json"), inputs.manifest_entries(read)
+        sources = sources_of(scenario)
+        return write_all(
+            Path(folder), tree, sources, told, kind=KIND, progress=progress
+        )
+
+
+def _finite(value: Any) -> Any:
+    """Returns a number; None where there is none."""
+    if isinstance(value, str | int):
+        return value
+    return float(value) if isfinite(value) else None
+
+
+def _tables(record: Rollouts, *, whole: bool) -> dict[str, dict[str, Any]]:
+    samples, steps = record.samples, record.steps
+    tables: dict[str, dict[str, Any]] = {
+        "steps": {"step": np.arange(1, steps["start_time"].size + 1), **steps},
+        "sample_ages": ages(record),
+    }
+    if whole:
+        mine: dict[str, Any] = {"sample": np.arange(1, samples["group"].size + 1)}
+        mine |= {name: samples[name] for name in COLUMNS["samples"] if name in samples}
+        mine["outcome"] = Categorical(mine["outcome"], OUTCOMES)
+        tables["samples"] = mine
+    return tables

@@ -1,0 +1,102 @@
+"""Tables and figures of a recorded world of samples, with their files."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pandas as pd
+
+from ....analysis.frames import Study, swept_columns
+from .tables import closing, compared, fitted, has_closed_forms
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+CAPTIONS = {
+    "staleness": "How stale trained samples and tokens were",
+    "swept": "Staleness, with its closed form where it holds, seconds per step, "
+    "and what is lost, by what is swept",
+    "best_split": "Seconds per step and staleness, by the machines that generate",
+}
+"""Captions of the figures, by name."""
+
+
+OUTPUTS = (
+    "Staleness of trained samples in versions (those between a sample's start and the "
+    "step that trains it), in generation and in the queue; virtual seconds per step; "
+    "shares of samples that were dropped and of tokens that were wasted; idle shares "
+    "of trainer and slots; the mean length of trained samples over that of all, less "
+    "1. Means over replicates; in brackets the closed form, where it holds. Staleness "
+    "and speed are measured after the first fifth of the steps, shares over all of a "
+    "run."
+)
+"""What is measured, for a report."""
+
+
+def caption(name: str) -> str:
+    """Returns what a figure of a world of samples shows."""
+    return CAPTIONS[name]
+
+
+def view(study: Study) -> Study:
+    """Returns what tables and figures are made of: the study itself."""
+    return study
+
+
+def measured(study: Study) -> pd.DataFrame:
+    """Returns the measures of a world as numbers, means over replicates."""
+    return compared(study)
+
+
+def tables(study: Study) -> Iterator[tuple[str, pd.DataFrame]]:
+    """Yields the closing tables with their titles; cells are text."""
+    name = study.manifest["name"]
+    if "fits" in study.manifest:
+        yield f"{name}: what was fitted", fitted(study)
+    title = f"{name}: staleness in versions"
+    if has_closed_forms(study):
+        title += " (closed form)"
+    runs = study.manifest["runs"]
+    replicates = 1 + max(run["replicate"] for run in runs)
+    if replicates > 1:
+        title += f", means of {replicates} replicates"
+    title += "; dropped, wasted, idle: shares of samples, of tokens, of time"
+    left = {run["workload"]["exempt"] for run in runs if "workload" in run} - {""}
+    if left:
+        title += f"; no closed form where {', or '.join(sorted(left))}"
+    yield title, closing(study)
+
+
+def standard(study: Study) -> "Iterator[tuple[str, Figure]]":
+    """Yields the histogram, what is swept, and the best split, as far as there are."""
+    from .figures import SHARE, best_split, histogram, numbers, swept
+
+    yield "staleness", histogram(study)
+    frame = compared(study)
+    keys = [key for key in swept_columns(study) if numbers(frame[key]).notna().all()]
+    if {*SHARE} <= {*keys}:
+        yield "best_split", best_split(frame)
+    elif keys:
+        yield "swept", swept(study, keys[0])
+
+
+def save(
+    study: Study,
+    folder: str | Path,
+    seconds: float | None = None,
+    forms: str | Sequence[str] = "png",
+    styles: Sequence[str | Path] = (),
+) -> list[Path]:
+    """Draws a world of samples into `folder/figures`, as `timelines.save` does.
+
+    Args:
+        study: World of samples with at least one run that has ended.
+        folder: Parent of the folder `figures`.
+        seconds: Of a Gantt picture, of which there is none.
+        forms: Formats of the files.
+        styles: Matplotlib styles.
+    """
+    from ....analysis.figures.files import save_all  # imports Matplotlib
+
+    drawn = standard(study)
+    return [*save_all(study, drawn, caption, folder, forms, styles)]

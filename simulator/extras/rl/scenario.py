@@ -1,0 +1,128 @@
+"""A world of samples in a scenario: alone, or as the protocol of a study.
+
+Slots generate samples, a queue keeps them, a trainer takes batches.
+"""
+
+from typing import Any, ClassVar, Literal, NoReturn
+
+from pydantic import Field, model_validator
+from typing_extensions import override
+
+from ...config.base import LocatedError
+from ...protocols.base import Cadence, Protocol
+from ...scenario.setting import Varied
+from ...world.clients import Clients, Server
+from .world.options import (
+    Generation,
+    PolicyTrainer,
+    RolloutOptions,
+    RolloutStop,
+    SampleQueue,
+    WeightUpdates,
+    check_rollouts,
+)
+
+MOST_BATCH = 65_536
+"""Samples of a step: each is drawn by weights of its own."""
+
+
+class RolloutScenario(Varied, RolloutOptions):
+    """Who generates, queues and trains samples; without numerics."""
+
+    record: Literal["everything", "summary"] = "everything"
+    """`summary` leaves out the table of samples, which grows with the horizon."""
+
+    @model_validator(mode="after")
+    def _fits(self) -> "RolloutScenario":
+        check_rollouts(self)
+        return self
+
+
+class GenerateAndTrain(Protocol):
+    """Asynchronous reinforcement learning: a commit is a step of the trainer.
+
+    Its four entries are those of a world of samples (docs/extras/rl.md). A slot is a
+    worker and a sample is its job, whose read version is that of the weights with which
+    it began. The job's number is the sample's place in its group plus the group's size
+    times the number of its prompt; a sample that is made again keeps it.
+
+    Source: methods.md, section 13.
+    """
+
+    kind: Literal["rollouts"] = "rollouts"
+    played_by: ClassVar[str] = "stalesim.simulator.extras.rl.timeline:RolloutTimeline"
+    pooled: ClassVar[bool] = True
+    own_registers: ClassVar[bool] = True
+    has_server: ClassVar[bool] = False
+    generation: Generation
+    """Slots that make samples."""
+    queue: SampleQueue = Field(default_factory=SampleQueue)
+    """What becomes of samples that are finished."""
+    trainer: PolicyTrainer
+    """What a step takes, and how long."""
+    # Made when it is needed: a default's laws would load all parts with this module.
+    weights: WeightUpdates = Field(default_factory=WeightUpdates)
+    """How a new version gets to the slots."""
+
+    def world(self, stop: RolloutStop) -> RolloutOptions:
+        """Returns the world of samples that ends so."""
+        return RolloutOptions(
+            generation=self.generation,
+            queue=self.queue,
+            trainer=self.trainer,
+            weights=self.weights,
+            stop=stop,
+        )
+
+    @override
+    def num_workers(self, num_clients: int) -> int:
+        return self.generation.num_slots
+
+    @override
+    def described(self, num_clients: int) -> dict[str, Any]:
+        world = self.world(RolloutStop(steps=1))
+        return super().described(num_clients) | world.described("protocol.")
+
+    @override
+    def cadence(self, num_clients: int, in_flight: int) -> Cadence:
+        batch = self.trainer.samples or 1
+        # How many registers suffice only the played world can say.
+        return Cadence(width=batch, num_registers=1, contributions_per_commit=batch)
+
+    @override
+    def check_setting(self, clients: Clients | None, server: Server, n: int) -> None:
+        if server != Server():
+            raise LocatedError(
+                "server must not be set for the protocol 'rollouts', which has a "
+                "trainer in its place; remove it",
+                ("server",),
+            )
+        if self.trainer.samples is None:
+            raise LocatedError(
+                "protocol.trainer.samples must be given, for a row has that many "
+                "samples, got tokens; give samples, or play the world alone",
+                ("protocol", "trainer"),
+            )
+        if self.trainer.samples > MOST_BATCH:
+            raise LocatedError(
+                f"protocol.trainer.samples must be at most {MOST_BATCH:,}, got "
+                f"{self.trainer.samples:,}; take fewer",
+                ("protocol", "trainer", "samples"),
+            )
+        if self.trainer.optimizer_steps != 1:
+            raise LocatedError(
+                f"protocol.trainer.optimizer_steps must be 1, for a commit is one step "
+                f"on the whole batch, got {self.trainer.optimizer_steps}; remove it, "
+                f"and take smaller batches",
+                ("protocol", "trainer", "optimizer_steps"),
+            )
+        try:
+            check_rollouts(self.world(RolloutStop(steps=1)))
+        except LocatedError as error:
+            keys = ("protocol", *error.keys)
+            raise LocatedError(f"protocol.{error}", keys) from None
+
+    @override
+    def play(self, world: Any, recorder: Any) -> NoReturn:
+        # Its own timeline plays samples, not the cycles of clients.
+        raise NotImplementedError(self.played_by)

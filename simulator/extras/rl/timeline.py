@@ -1,0 +1,196 @@
+"""The timeline of a world of samples: a commit is a step of its trainer.
+
+A register holds the version whose number is the register's modulo their count, so that
+there are as many as the largest staleness asks for, and one for the current version.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from jaxtyping import Int
+from typing_extensions import override
+
+from ...config.errors import ScenarioError
+from ...timeline import (
+    NO_COMMIT,
+    NO_WORKER,
+    SERVER,
+    Chunk,
+    Jobs,
+    Kind,
+    Outcome,
+    Rows,
+    StopReason,
+    check,
+)
+from ...timelines.simulated import SimulatedTimeline
+from . import world as rollouts
+from .world import Rollouts, SampleOutcome
+from .world.options import RolloutStop
+
+OUTCOMES = {
+    SampleOutcome.TRAINED: Outcome.APPLIED,
+    SampleOutcome.DROPPED: Outcome.REJECTED,
+    SampleOutcome.ABORTED: Outcome.STOPPED,
+    SampleOutcome.UNDER_WAY: Outcome.IN_FLIGHT,
+}
+"""Outcome of a sample's job; one that is ready and under way is `BUFFERED`."""
+
+MOST_SAMPLES = 5_000_000
+"""Samples that a run trains at most, since its world is played and kept as a whole."""
+
+
+@dataclass(frozen=True)
+class RolloutTimeline(SimulatedTimeline):
+    """The timeline of slots, a queue and a trainer; the world is played as a whole."""
+
+    @property
+    @override
+    def made_by(self) -> str:
+        is_free = self.player == "fastest" and rollouts.is_free(self._options)
+        return "arrays" if is_free else "events"
+
+    @property
+    @override
+    def num_registers(self) -> int:
+        read = self._rows_of.read_version
+        if not read.size:
+            return 1
+        largest = int((self._rows_of.version - read.min(axis=1)).max())
+        # A power of two, so that replicates mostly have the same program.
+        return 1 << largest.bit_length()
+
+    @override
+    def chunks(self, num_rows: int) -> Iterator[Chunk]:
+        rows, registers = self._rows_of, self.num_registers
+        rows = rows._replace(
+            read_slot=(rows.read_version % registers).astype(np.int32),
+            write_slot=((rows.version + 1) % registers).astype(np.int32),
+        )
+        check(rows, registers)
+        size = rows.time.size
+        for start in range(0, max(size, 1), num_rows):
+            stop = min(start + num_rows, size)
+            jobs = self._trained[start * self.width : stop * self.width]
+            final = stop == size
+            if final:  # with the samples that were not trained
+                others = self._played_world.samples["outcome"] != SampleOutcome.TRAINED
+                jobs = np.concatenate([jobs, np.flatnonzero(others)])
+            reason = self._stop_reason if final else None
+            yield Chunk(rows.slice(start, stop), self._jobs_of(jobs), reason)
+
+    @cached_property
+    def _steps(self) -> int | None:
+        """Steps after which the run ends at the latest; None if time alone ends it."""
+        stop = self.stop
+        counts = (stop.commits, stop.rounds, stop.contributions, stop.epochs)
+        if all(count is None for count in counts):
+            if stop.time is None:
+                raise ScenarioError(
+                    "stop must have time, commits, contributions or epochs for the "
+                    "protocol 'rollouts', which sends no bytes; add one"
+                )
+            return None
+        (_, turns), (_, contributions) = self.limits
+        steps = min(turns, -(-contributions // self.width))
+        if steps * self.width > MOST_SAMPLES:
+            raise _too_long(f"got {steps:,} steps of {self.width:,}")
+        return steps
+
+    @property
+    def _options(self) -> rollouts.RolloutOptions:
+        most = max(1, MOST_SAMPLES // self.width)
+        stop = RolloutStop(steps=self._steps or most, time=self.stop.time)
+        return self.protocol.world(stop)  # pyright: ignore[reportAttributeAccessIssue]
+
+    @cached_property
+    def _played_world(self) -> Rollouts:
+        self._confirm_inputs()
+        player = "events" if self.player == "simpy" else "fastest"
+        found = rollouts.play(self._options, self.seed, player)
+        if self._steps is None and found.stop != "time":
+            raise _too_long(f"got {self.stop.time:g} virtual s")
+        return found
+
+    @property
+    def _stop_reason(self) -> StopReason:
+        if self._played_world.stop == "time":
+            return StopReason.TIME
+        (by_turns, turns), (by_contributions, _) = self.limits
+        return by_turns if turns == self._steps else by_contributions
+
+    @cached_property
+    def _trained(self) -> Int[np.ndarray, " n"]:
+        """Samples that were trained, by their steps and groups."""
+        samples = self._played_world.samples
+        rows = np.flatnonzero(samples["outcome"] == SampleOutcome.TRAINED)
+        order = np.lexsort(
+            (samples["member"][rows], samples["group"][rows], samples["step"][rows])
+        )
+        return rows[order]
+
+    @cached_property
+    def _rows_of(self) -> Rows:
+        """Rows of all steps, without their registers."""
+        found, width = self._played_world, self.width
+        time = found.steps["end_time"]
+        time = time[np.isfinite(time)]
+        size = time.size
+        wide = self._trained.reshape(size, width)
+        none = np.full(size, NO_WORKER, np.int32)
+        zeros = np.zeros(size, np.int32)
+        return Rows(
+            time=time,
+            kind=np.full(size, Kind.COMMIT, np.int32),
+            node=np.full(size, SERVER, np.int32),
+            worker=found.samples["slot"][wide].astype(np.int32),
+            job=self._numbers[wide].astype(np.int32),
+            version=np.arange(size, dtype=np.int64),
+            read_version=found.samples["start_version"][wide],
+            read_slot=np.zeros((size, width), np.int32),
+            write_slot=zeros,
+            peer=none,
+            round=zeros,
+        )
+
+    @cached_property
+    def _numbers(self) -> Int[np.ndarray, " n"]:
+        """Numbers of all samples' jobs."""
+        samples, group = self._played_world.samples, self._options.generation.group
+        return samples["prompt"] * group + samples["member"]
+
+    def _jobs_of(self, some: Int[np.ndarray, " n"]) -> Jobs:
+        """Returns the jobs of some samples, in their order."""
+        found = self._played_world
+        mine = {name: values[some] for name, values in found.samples.items()}
+        outcome = np.array([OUTCOMES[fate] for fate in SampleOutcome], np.int32)[
+            mine["outcome"]
+        ]
+        waits = (outcome == Outcome.IN_FLIGHT) & np.isfinite(mine["ready_time"])
+        trained = outcome == Outcome.APPLIED
+        finished = np.where(outcome == Outcome.STOPPED, np.nan, mine["finish_time"])
+        ends = np.append(np.nan, found.steps["end_time"])
+        return Jobs(
+            client=mine["slot"].astype(np.int32),
+            job=self._numbers[some].astype(np.int32),
+            refresh=np.zeros(some.size, np.int32),
+            read_time=mine["start_time"],
+            begun_time=mine["start_time"],
+            computed_time=finished,
+            sent_time=finished,
+            arrived_time=mine["ready_time"],
+            applied_time=np.where(trained, ends[mine["step"]], np.nan),
+            read_version=mine["start_version"],
+            commit=np.where(trained, mine["step"], NO_COMMIT),
+            outcome=np.where(waits, Outcome.BUFFERED, outcome).astype(np.int32),
+            uploads=np.isfinite(finished).astype(np.int32),
+        )
+
+
+def _too_long(got: str) -> ScenarioError:
+    return ScenarioError(
+        f"stop must leave at most {MOST_SAMPLES:,} samples that are trained with the "
+        f"protocol 'rollouts', {got}; stop earlier"
+    )

@@ -1,0 +1,110 @@
+"""Random numbers of a world of samples: keyed, so that policies are compared in pairs.
+
+The length of a sample is keyed by its prompt and its place in the group, and by its
+attempt where attempts are drawn; it is the same under all policies, whichever slot
+makes it and whenever.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from ....laws.base import Draws, DurationSampler, Law, Population
+from ....streams import Purpose, Streams
+from .options import RolloutOptions
+
+BLOCK = 4096
+"""Lengths that are drawn at once."""
+FEW = 64
+"""Steps, loads and repairs that are drawn at once."""
+
+
+class RolloutDraws:
+    """All random numbers of a run.
+
+    Args:
+        world: Options of the world.
+        seed: Seed of the run, >= 0.
+    """
+
+    def __init__(self, world: RolloutOptions, seed: int) -> None:
+        self._streams = Streams(seed)
+        self._group = world.generation.group
+        self._most = world.generation.most_tokens
+        generation, slots = world.generation, world.generation.num_slots
+        self._tokens = self._made(generation.tokens, "generation.tokens")
+        self._difficulty = None
+        if generation.difficulty is not None:
+            self._difficulty = self._made(generation.difficulty, "difficulty")
+        self._lengths: list[float] = []
+        trainer, weights = world.trainer, world.weights
+        step = self._made(trainer.step, "trainer.step")
+        self._step = self._successive(step, Purpose.TRAIN)
+        self._per_token, self._machines = trainer.seconds_per_token, trainer.machines
+        load = self._made(weights.seconds, "weights.seconds")
+        self._load = self._successive(load, Purpose.LOAD)
+        if (failures := generation.failures) is not None:
+            up = self._made(failures.after, "failures.after", slots)
+            down = self._made(failures.down, "failures.down", slots)
+            self.up = self._successive(up, Purpose.UP)
+            self.down = self._successive(down, Purpose.DOWN)
+
+    def length(self, prompt: int, member: int, attempt: int) -> float:
+        """Returns the tokens of a sample.
+
+        Args:
+            prompt: Number of the prompt, from 0.
+            member: Place of the sample in its group, from 0.
+            attempt: How often it was started before.
+        """
+        place = prompt * self._group + member
+        if attempt:
+            return float(self._drawn(np.array([place]), attempt)[0])
+        while place >= len(self._lengths):
+            first = len(self._lengths)
+            more = self._drawn(np.arange(first, first + BLOCK), 0)
+            self._lengths.extend(more.tolist())
+        return self._lengths[place]
+
+    def lengths(self, n: int) -> Float[np.ndarray, " n"]:
+        """Returns the tokens of the first `n` samples, at their first attempts."""
+        return self._drawn(np.arange(n), 0)
+
+    def step(self, number: int, tokens: float) -> float:
+        """Returns the seconds of a step, from 0, on `tokens` tokens."""
+        whole = self._step(0, number) + self._per_token * tokens
+        return whole / self._machines
+
+    def load(self, number: int) -> float:
+        """Returns the seconds of loading the weights, of the loads from 0."""
+        return self._load(0, number)
+
+    def _drawn(self, place: Int[np.ndarray, " n"], attempt: int) -> Any:
+        uniform = self._streams.scattered(Purpose.TOKENS, 0, place, attempt)
+        tokens = self._tokens.draw(Draws(uniform, 0, place), None)
+        if self._difficulty is not None:
+            prompt = place // self._group
+            chance = self._streams.scattered(Purpose.DIFFICULTY, 0, prompt)
+            tokens = tokens * self._difficulty.draw(Draws(chance, 0, prompt), None)
+        return tokens if self._most is None else np.minimum(tokens, self._most)
+
+    def _made(self, law: Law, stage: str, size: int = 1) -> DurationSampler:
+        return law.make(Population(size, self._streams, stage=stage))
+
+    def _successive(
+        self, sampler: DurationSampler, purpose: Purpose
+    ) -> Callable[[int, int], float]:
+        """Returns the durations of a stage, by its owner and number from 0."""
+        blocks: dict[tuple[int, int], list[float]] = {}
+
+        def drawn(who: int, number: int) -> float:
+            key = who, number // FEW
+            if key not in blocks:
+                first = key[1] * FEW
+                uniform = self._streams.uniforms(purpose, who, first, FEW)
+                blocks[key] = sampler.draw(Draws(uniform, who, first), None).tolist()
+            return blocks[key][number % FEW]
+
+        return drawn

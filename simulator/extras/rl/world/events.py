@@ -1,0 +1,250 @@
+"""A world of samples, played event by event.
+
+Busy slots all make tokens at one speed, which depends on how many are busy. `work`
+counts the tokens that a slot, always busy, would have made since the start: a sample
+ends when `work` has grown by its length, so that a change of speed moves all ends at
+once. At one instant the order is: weights are loaded, a step ends, slots are repaired,
+free slots begin samples, samples end (the first to have started first), slots fail.
+After each of these the trainer takes a batch, if it is idle and there is one.
+"""
+
+from heapq import heappop, heappush
+from itertools import chain
+from math import inf
+from typing import Any
+
+from ....config.errors import ScenarioError
+from .record import Rollouts, SampleOutcome, columns
+from .slots import FAIL, FINISH, LOADED, REPAIR, STEP_END, SlotEvents
+
+
+class RolloutEvents(SlotEvents):
+    """One run of a world of samples.
+
+    Args:
+        world: Options of the world.
+        draws: Random numbers of the run.
+    """
+
+    def play(self) -> Rollouts:
+        """Plays the run to its end.
+
+        Raises:
+            ScenarioError: nothing can happen any more.
+        """
+        stop = self._world.stop
+        if self._world.generation.failures is not None:
+            for slot in range(len(self._free)):
+                self._at(self._draws.up(slot, 0), FAIL, slot)
+        self._begin()
+        why = ""
+        while not why:
+            time, kind, what = self._next()
+            if stop.time is not None and time > stop.time:
+                self._pass(stop.time)
+                why = "time"
+                break
+            self._pass(time)
+            self._handle(kind, what)
+            why = self._reached() if kind == STEP_END else ""
+            if why:
+                break
+            self._train()
+            following = self._timed[0] if self._timed else (inf, FAIL)
+            if following[0] > time or following[1] > REPAIR:
+                self._begin()
+        return self._record(why)
+
+    def _reached(self) -> str:
+        stop = self._world.stop
+        if stop.steps is not None and self._version >= stop.steps:
+            return "steps"
+        if stop.samples is not None and self._trained >= stop.samples:
+            return "samples"
+        return ""
+
+    def _next(self) -> tuple[float, int, Any]:
+        """Takes and returns the next event."""
+        due = inf
+        if self._running and not self._paused:
+            since, work = self._anchor
+            target = self._running[0][0]
+            due = max(self.now, since + (target - work) * self._pace)
+        if self._timed and (self._timed[0][0], self._timed[0][1]) <= (due, FINISH):
+            time, kind, _, what = heappop(self._timed)
+            return time, kind, what
+        if due == inf:
+            raise ScenarioError(
+                f"the world must continue, but stands still at {self.now:g} virtual s "
+                f"after {self._version} steps: no slot may begin a sample, and there "
+                f"is no batch; loosen queue or generation.max_async_level"
+            )
+        return due, FINISH, None
+
+    def _handle(self, kind: int, what: Any) -> None:
+        if kind == FINISH:
+            self._work, row = heappop(self._running)
+            self._finish(row)
+        elif kind == STEP_END:
+            self._end_step()
+        elif kind == LOADED:
+            self._end_load()
+        elif kind == FAIL:
+            self._fail(what)
+        else:
+            self._is_down.discard(what)
+            heappush(self._free, what)
+            number = self._failed[what]
+            self._at(self.now + self._draws.up(what, number), FAIL, what)
+
+    def _enter(self, group: int, rows: list[int]) -> None:
+        samples = self.samples
+        for row in rows:
+            samples["ready_time"][row] = self.now
+            samples["ready_version"][row] = self._version
+        version = min(samples["start_version"][row] for row in rows)
+        tokens = sum(samples["tokens"][row] for row in rows)
+        weight = tokens if self._counts_tokens else len(rows)
+        self._queue.enter(group, version, weight, tuple(rows))
+
+    def _train(self) -> None:
+        """Lets the trainer take a batch, if it is idle, and the queue drop groups."""
+        while True:
+            self._drop_old()
+            if self._training is None:
+                taken = self._queue.take(self._first_open)
+                if taken:
+                    self._step([row for group in taken for row in group.rows])
+            if not self._admit_blocked():
+                break
+        self._drop(self._queue.drop_over())
+
+    def _drop_old(self) -> None:
+        """Drops what is too old, where a new version or group may have made it so."""
+        looked = self._version, self._queue.entries
+        if looked != self._looked:
+            self._looked = looked
+            self._drop(self._queue.drop_old(self._version))
+
+    def _admit_blocked(self) -> bool:
+        """Lets finished groups into the queue while there is room; says if any."""
+        admitted = False
+        while self._blocked and self._queue.has_room:
+            group, rows, slot = self._blocked.pop(0)
+            self._enter(group, rows)
+            heappush(self._free, slot)
+            admitted = True
+        return admitted
+
+    def _first_open(self) -> float:
+        """Returns the smallest version or number of what is being generated."""
+        if not self._queue.waits:
+            return inf
+        if self._queue.by_version:
+            versions = self.samples["start_version"]
+            rows = (row for rows in self._open.values() for row in rows)
+            return min((versions[row] for row in rows), default=inf)
+        stopped = (number for number, *_ in self._again)
+        return min(chain(self._open, stopped), default=inf)
+
+    def _step(self, rows: list[int]) -> None:
+        tokens = sum(self.samples["tokens"][row] for row in rows)
+        self._training = rows
+        left = sum(len(group.rows) for group in self._queue)
+        number = self.steps.start(self.now, len(rows), tokens, left)
+        took = self._draws.step(number - 1, tokens)
+        for row in rows:
+            self.samples["step"][row] = number
+        self._at(self.now + took, STEP_END, None)
+
+    def _drop(self, groups: list[Any]) -> None:
+        for group in groups:
+            rows = group.rows
+            for row in rows:
+                self.samples["outcome"][row] = SampleOutcome.DROPPED
+            if self._world.queue.dropped == "lost":
+                self._admitted -= len(rows)
+                continue
+            number = self._open_group() if self._complete else group.number
+            names = ("prompt", "member", "attempt")
+            for row in rows:
+                prompt, member, attempt = (self.samples[name][row] for name in names)
+                self._again.append((number, prompt, member, attempt + 1))
+
+    def _end_step(self) -> None:
+        rows = self._training or []
+        self._training = None
+        self.steps.end(self.now)
+        for row in rows:
+            self.samples["outcome"][row] = SampleOutcome.TRAINED
+        self._trained += len(rows)
+        self._version, self._lost = self._version + 1, 0
+        if self._version % self._world.weights.every:
+            return
+        self._wanted = self._version
+        if not (self._loads_now or self._drains):
+            self._request()
+
+    def _request(self) -> None:
+        """Begins an update of the weights."""
+        mode = self._world.weights.mode
+        if mode == "wait":
+            self._drains = True
+            self._drained()
+            return
+        if mode == "abort":
+            running, self._running = self._running, []
+            for row in sorted(row for _, row in running):
+                slot = self.samples["slot"][row]
+                self._abort(row)
+                heappush(self._free, slot)
+        self._load()
+
+    def _drained(self) -> None:
+        """Loads weights that have waited for the last sample under way."""
+        if self._drains and not self._running and not self._loads_now:
+            self._load()
+
+    def _load(self) -> None:
+        self._loading, self._loads_now = self._wanted, True
+        took = self._draws.load(self._num_loads)
+        self._num_loads += 1
+        if took:
+            self._paused = True
+            self._set_pace()
+        self._at(self.now + took, LOADED, None)
+
+    def _end_load(self) -> None:
+        if self._world.weights.mode == "retract":
+            self._retract()
+        self._loaded = self._loading
+        self._drains = self._loads_now = False
+        if self._paused:
+            self._paused = False
+            self._set_pace()
+        for name, value in (("time", self.now), ("work", self._work)):
+            self.loads[name].append(value)
+        self.loads["version"].append(self._loaded)
+        if self._wanted > self._loaded:
+            self._request()
+
+    def _record(self, why: str) -> Rollouts:
+        for row in self._generating.values():
+            made = self._made(row)
+            self.samples["tokens"][row], self.samples["finish_work"][row] = (
+                made,
+                self._work,
+            )
+            if self._world.weights.mode == "retract":
+                done, _ = self._resumed.get(row, (0.0, 0.0))
+                self._piece(row, made - done)
+        return Rollouts(
+            columns(self.samples),
+            columns(self.steps.columns),
+            columns(self.loads),
+            columns(self.pieces),
+            self.seconds,
+            self.now,
+            why,
+            "events",
+        )
