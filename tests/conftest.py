@@ -42,6 +42,7 @@ COSTLY = (
     "verification/*",
     # They run whole studies, or processes.
     *("attacks/*", "unit/studies/*", "unit/testbed/*"),
+    *("extras/logs/test_[cit]*.py", "extras/logs/test_shown.py"),
     *("unit/analysis/test_claims_critical.py", "unit/analysis/test_exporting*.py"),
     *("unit/analysis/test_phases.py", "unit/analysis/test_waste.py"),
     "unit/docs/test_words_page.py",

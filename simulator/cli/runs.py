@@ -60,14 +60,15 @@ Track = Annotated[
     ),
 ]
 EVERY_S = 300.0
-Columns = Annotated[
-    str | None,
-    typer.Option(
-        help="columns of the log by what they are called here, such as "
-        "client=cid,read_time=start; or pai, of Alibaba's mini-batch times"
-    ),
-]
 Plots = Annotated[bool, typer.Option(help="draw the figures at the end")]
+Gantt = Annotated[
+    float | None,
+    typer.Option(help="virtual seconds of the Gantt picture; by default about 60 jobs"),
+]
+Chrome = Annotated[
+    Path | None,
+    typer.Option(help="also write trace events, for Perfetto, into this file"),
+]
 
 
 @app.command()
@@ -354,47 +355,14 @@ def _tracked(
 @app.command()
 def timeline(
     scenario: Annotated[
-        Path | None, typer.Argument(help="a scenario file, with or without a problem")
-    ] = None,
+        Path, typer.Argument(help="a scenario file, with or without a problem")
+    ],
     set_: Overrides = None,
     folder: Annotated[
         Path | None, typer.Option("--out", "-o", help="new folder for the timeline")
     ] = None,
-    log: Annotated[
-        Path | None,
-        typer.Option(
-            "--import",
-            help="an event log in place of a scenario: .csv, .jsonl or .parquet, a row "
-            "per job of an asynchronous system, columns client (a number from 1 or a "
-            "label), read_time, arrived_time (seconds) and perhaps computed_time, "
-            "sent_time, outcome (applied, lost or rejected)",
-        ),
-    ] = None,
-    like: Annotated[
-        Path | None,
-        typer.Option(
-            help="a log of jobs in place of a scenario: laws are fitted to it, and its "
-            "world is played by --protocol, next to the log itself"
-        ),
-    ] = None,
-    protocol: Annotated[
-        str | None,
-        typer.Option(
-            help="with --like: a kind of protocol, or an entry such as "
-            "'{kind: buffered, size: 4}'"
-        ),
-    ] = None,
-    columns: Columns = None,
-    gantt: Annotated[
-        float | None,
-        typer.Option(
-            help="virtual seconds of the Gantt picture; by default about 60 jobs"
-        ),
-    ] = None,
-    chrome: Annotated[
-        Path | None,
-        typer.Option(help="also write trace events, for Perfetto, into this file"),
-    ] = None,
+    gantt: Gantt = None,
+    chrome: Chrome = None,
     *,
     summary: Annotated[
         bool,
@@ -411,84 +379,45 @@ def timeline(
 
     The folder can be replayed by a scenario: `timeline: {replay: FOLDER}`.
     """
-    if sum(each is not None for each in (scenario, log, like)) != 1:
+    check_pictures(gantt, chrome)
+    forms = formats(form, plots=plots)
+    from ...analysis import doubts
+    from ..scenario.reading import read_any
+    from ..scenario.setting import BaseScenario
+    from ..scenario.study import expand
+
+    asked = [*(set_ or ()), *(["record=summary"] if summary else [])]
+    config = read_any(scenario, asked)
+    if not isinstance(config, BaseScenario) and (gantt or chrome):
         raise UserError(
-            "timeline must have either a scenario, --import LOG or --like LOG; give "
-            "one of them"
+            "--gantt and --chrome show clients, of which this world has none; "
+            "leave them out"
         )
-    if (like is None) != (protocol is None):
-        raise UserError("--like LOG and --protocol KIND must come together; add both")
-    if columns is not None and scenario is not None:
-        raise UserError("--columns must come with a log, not with a scenario; leave it")
-    if summary and scenario is None:
-        raise UserError("--summary must come with a scenario, not with a log; leave it")
+    if config.record == "summary" and (gantt or chrome):
+        raise UserError(
+            "--gantt and --chrome need every job, but the scenario says record: "
+            "summary; leave them out, or record everything"
+        )
+    if isinstance(config, BaseScenario):
+        for line in doubts.endless(expand(config)):
+            err.print(f"Note: {line}", style="yellow")
+    with playing(folder, config.name) as (folder, hear):
+        study = recorder_of(config)(config, folder, hear)
+    printing.close_world(study, gantt, chrome, forms)
+
+
+def check_pictures(gantt: float | None, chrome: Path | None) -> None:
+    """Refuses pictures of no length, and trace events in no folder.
+
+    Raises:
+        UserError: One of them is asked for.
+    """
     if gantt is not None and not gantt > 0:
         raise UserError(f"--gantt must be > 0 seconds, got {gantt:g}; give some")
     if chrome is not None and not chrome.parent.is_dir():
         raise UserError(
             f"--chrome must be a file in a folder that exists, got {chrome}; make it"
         )
-    forms = formats(form, plots=plots)
-    if like is not None and protocol is not None:
-        _play_like(like, protocol, columns, set_, folder, gantt, chrome, forms)
-    elif log is not None:
-        from ..timelines.imported import import_log
-        from ..timelines.logs import columns_of
-
-        if set_:
-            raise UserError("--set must come with a scenario or --like; leave it")
-        with folders.chosen_or_new(folder, f"{log.stem}-timeline") as folder:
-            study = import_log(log, folder, columns_of(columns))
-        printing.show_import(study)
-        printing.close_world(study, gantt, chrome, forms)
-    elif scenario is not None:
-        from ...analysis import doubts
-        from ..scenario.reading import read_any
-        from ..scenario.setting import BaseScenario
-        from ..scenario.study import expand
-
-        asked = [*(set_ or ()), *(["record=summary"] if summary else [])]
-        config = read_any(scenario, asked)
-        if not isinstance(config, BaseScenario) and (gantt or chrome):
-            raise UserError(
-                "--gantt and --chrome show clients, of which this world has none; "
-                "leave them out"
-            )
-        if config.record == "summary" and (gantt or chrome):
-            raise UserError(
-                "--gantt and --chrome need every job, but the scenario says record: "
-                "summary; leave them out, or record everything"
-            )
-        if isinstance(config, BaseScenario):
-            for line in doubts.endless(expand(config)):
-                err.print(f"Note: {line}", style="yellow")
-        with playing(folder, config.name) as (folder, hear):
-            study = recorder_of(config)(config, folder, hear)
-        printing.close_world(study, gantt, chrome, forms)
-
-
-def _play_like(
-    log: Path,
-    protocol: str,
-    columns: str | None,
-    set_: list[str] | None,
-    folder: Path | None,
-    gantt: float | None,
-    chrome: Path | None,
-    forms: tuple[str, ...],
-) -> None:
-    """Plays the world of a log by another protocol; shows it next to the log."""
-    from ..scenario import dialect
-    from ..timelines.fitted import play_like
-    from ..timelines.logs import columns_of
-
-    entry, _ = dialect.compose(protocol, lambda line: "--protocol")
-    with playing(folder, log.stem) as (folder, hear):
-        study, world = play_like(
-            log, folder, entry, columns_of(columns), hear, set_ or ()
-        )
-    printing.show_fitted(world)
-    printing.close_world(study, gantt, chrome, forms)
 
 
 def recorder_of(world: "Varied") -> "Callable[..., Study]":

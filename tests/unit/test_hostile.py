@@ -16,7 +16,6 @@ import yaml
 from stalesim.analysis import style
 from stalesim.analysis.markup import FORMULAS
 from stalesim.simulator.config.text import one_line, printable
-from stalesim.simulator.trace import load
 
 ROOT = Path(__file__).parents[2]
 LONG = "a" * 10_000
@@ -205,22 +204,6 @@ def test_a_timeline_is_literal(scenario: Path, tmp_path: Path) -> None:
     text = html.unescape(re.sub(r"<[^>]*>", "", page))
     for name in (*NAMES, *GROUPS):
         assert printable(name) in text
-
-
-def test_the_labels_of_a_log_are_literal(tmp_path: Path) -> None:
-    log = tmp_path / "[red]$x$ \x1b[31m.csv"
-    with log.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file)
-        writer.writerow(("client", "read_time", "arrived_time"))
-        for number, name in enumerate(NAMES):
-            writer.writerow((name, number, number + 3))
-    out = tmp_path / "out"
-    shown = everything(stalesim("timeline", "--import", log, "-o", out))
-    assert f"{one_line(log.stem)}: speed and staleness" in shown
-    assert set(load(out).table("clients")["client_label"]) == {*NAMES}
-    everything(stalesim("report", out))
-    page = (out / "report.html").read_text(encoding="utf-8")
-    assert f"<h1>{html.escape(printable(log.stem))}</h1>" in page
 
 
 PLUGIN = '''

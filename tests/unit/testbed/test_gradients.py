@@ -15,8 +15,7 @@ from stalesim.simulator.scenario.study import expand
 from stalesim.simulator.testbed.gradients import BodyLayout
 from stalesim.simulator.testbed.running import Options, act_out
 from stalesim.simulator.testbed.wire import WireError
-from stalesim.simulator.timelines.imported import import_log
-from tests.unit.testbed.test_runs import applied
+from tests.unit.testbed.test_runs import applied, logged
 
 TREE: dict[str, Any] = {
     "name": "bed",
@@ -108,8 +107,7 @@ def test_the_engine_s_replay_has_the_model_of_the_server(
     np.testing.assert_allclose(model, expected, rtol=0, atol=1e-5)
     assert np.abs(model - start).max() > 0.01
     # What was applied, and how stale it was, are in the log as well.
-    logged = import_log(bed / "log.csv", tmp_path / "again")
-    assert applied(logged) == applied(found.timeline)
+    assert logged(bed / "log.csv") == applied(found.timeline)
     # So does the line that is said at the end.
     (said,) = re.findall(r"test_loss (\S+) \((\S+)\)", lines[-1])
     own, again = map(float, said)

@@ -1,4 +1,4 @@
-"""A world from a log of jobs: laws of each client's stages, which `laws.choosing` fits.
+"""A world from a log of jobs: laws of each client's stages, which `rooms` fits.
 
 A stage is what the log has the times of: `download` (begun_time), `compute`, `upload`
 (computed_time or sent_time), and `idle`, the pauses of an asynchronous server's clients
@@ -17,21 +17,22 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-from .. import inputs
-from ..config.errors import DataError, UserError
-from ..config.text import shown
-from ..laws.choosing import Series, SeriesFit
-from ..laws.fitting import fit_law, six
-from ..laws.rooms import TogetherFit, fit_together
-from ..scenario import dialect, overrides
-from ..scenario.reading import read_any, validated_world
-from ..scenario.study import expand, is_same
-from ..timeline import Outcome
-from ..trace import DISK, Study
-from ..trace.disk import explained, replace
-from ..trace.manifest import NAME
-from .imported import ClientLog, read_log, read_of, source_of
-from .saved import Progress, emptied, sources_of, write_held
+from ... import inputs
+from ...config.errors import DataError, UserError
+from ...config.text import shown
+from ...laws.choosing import Series, SeriesFit
+from ...laws.fitting import fit_law, six
+from ...scenario import dialect, overrides
+from ...scenario.reading import read_any, validated_world
+from ...scenario.study import expand, is_same
+from ...timeline import Outcome
+from ...timelines.saved import Progress, emptied, sources_of, write_held
+from ...trace import DISK, Study
+from ...trace.disk import explained, replace
+from ...trace.manifest import NAME
+from .reading import ClientLog, read_log
+from .rooms import TogetherFit, fit_together
+from .timelines import read_of, source_of
 
 MOST_CLIENTS = 10_000
 """Clients of a log that is fitted: each is a group, which takes some milliseconds."""
@@ -151,10 +152,7 @@ def world_of(log: ClientLog, stem: Path) -> FittedWorld:
     tree: dict[str, Any] = {
         "name": re.sub(r"[^A-Za-z0-9._-]", "-", log.path.stem).lstrip("._-") or "log",
         "source": f"fitted to {log.path.name}",
-        "clients": {
-            "groups": groups,
-            **({"slowdowns": slowdowns} if slowdowns else {}),
-        },
+        "clients": {"groups": groups},
         "protocol": log.protocol.model_dump(mode="json", exclude_defaults=True)
         | {"kind": log.protocol.kind},
         "stop": {"time": six(log.times["arrived_time"].max())},
@@ -174,7 +172,7 @@ def write_world(world: FittedWorld, path: Path) -> None:
         StudyError: it cannot be written.
         ScenarioError: it cannot be played, which says why.
     """
-    head = [f"# {world.tree['source']} by stalesim fit"]
+    head = [f"# {world.tree['source']} by stalesim log fit"]
     head += [f"# Note: {remark}" for remark in world.remarks]
     text = "\n".join([*head, dialect.dump(world.tree)])
     with explained(path.parent):

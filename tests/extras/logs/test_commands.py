@@ -1,4 +1,4 @@
-"""`stalesim fit` and `timeline --like`: a log becomes a world, played as it was."""
+"""`stalesim log fit` and `play`: a log becomes a world, played as it was."""
 
 from pathlib import Path
 
@@ -8,13 +8,13 @@ import pytest
 from typer.testing import CliRunner
 
 from stalesim.analysis import timelines
-from stalesim.analysis.timelines import fits
 from stalesim.simulator.cli import commands
 from stalesim.simulator.config.errors import UserError
+from stalesim.simulator.extras.logs import page
+from stalesim.simulator.extras.logs.reading import columns_of, read_log
+from stalesim.simulator.extras.logs.timelines import import_log
+from stalesim.simulator.extras.logs.worlds import play_like, world_of
 from stalesim.simulator.scenario.reading import loads_any, read_any
-from stalesim.simulator.timelines.fitted import play_like, world_of
-from stalesim.simulator.timelines.imported import import_log, read_log
-from stalesim.simulator.timelines.logs import columns_of
 from stalesim.simulator.timelines.saved import record
 
 WORLD = """\
@@ -53,7 +53,7 @@ def stalesim(*arguments: object) -> str:
 
 def test_a_log_becomes_a_world_with_its_memory(tmp_path: Path) -> None:
     log, path = log_of(tmp_path), tmp_path / "world.yaml"
-    said = stalesim("fit", log, "-o", path)
+    said = stalesim("log", "fit", log, "-o", path)
     assert "compute: 4 clients: 4 autoregressive" in said
     assert "upload: 4 clients: 4 independent" in said
     assert "Note" not in said
@@ -63,8 +63,7 @@ def test_a_log_becomes_a_world_with_its_memory(tmp_path: Path) -> None:
         assert abs(group.compute.correlation - 0.8) < 0.16
         assert group.upload.latency is not None
         assert group.idle is None
-    page = path.with_suffix(".md").read_text()
-    assert "client-1" in page
+    assert "client-1" in path.with_suffix(".md").read_text()
     assert (tmp_path / "figures" / "world-fit-compute.png").exists()
 
 
@@ -78,15 +77,15 @@ def test_the_page_says_what_clients_share(tmp_path: Path) -> None:
     room = slowdown | {"clients": [1, 2], "factor": regimes}
     clients = world.tree["clients"] | {"slowdowns": [slowdown, room]}
     tree = world.tree | {"clients": clients}
-    page, *_ = fits.save(world._replace(tree=tree), tmp_path / "world.yaml", ())
+    file, *_ = page.save(world._replace(tree=tree), tmp_path / "world.yaml", ())
     assert (
         "All clients share a factor of compute, a new one every 4 s: autoregressive "
         "(correlation 0.9) of lognorm (s 0.1, scale 1.0).\n"
-    ) in page.read_text()
+    ) in file.read_text()
     assert (
         "Clients of a room share a factor of compute, a new one every 4 s: markov of "
         "lognorm (s 0.1, scale 1.0) and lognorm (s 0.1, scale 2.0).\n"
-    ) in page.read_text()
+    ) in file.read_text()
 
 
 def test_a_what_if_has_replicates(tmp_path: Path) -> None:
@@ -116,7 +115,7 @@ def test_a_buffered_server_may_be_any_other(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="replicates"):
         play_like(log, tmp_path / "like", "synchronous", changes=("replicates=0",))
     assert not (tmp_path / "like").exists()
-    said = stalesim("timeline", "--import", log, "--no-plots", "-o", tmp_path / "own")
+    said = stalesim("log", "import", log, "--no-plots", "-o", tmp_path / "own")
     assert "Server: buffered, by the column commit; a commit is of at most 2" in said
     given = {"kind": "synchronous", "size": None}
     study, _ = play_like(log, tmp_path / "like", given)

@@ -9,14 +9,14 @@ import pandas as pd
 from matplotlib.figure import Figure
 from scipy import special
 
-from ...simulator.config.text import printable
-from ..figures import style
-from ..figures.files import save_figure
-from ..files import replaced
-from ..markup import literal
+from ....analysis.figures import style
+from ....analysis.figures.files import save_figure
+from ....analysis.files import replaced
+from ....analysis.markup import literal
+from ...config.text import printable
 
 if TYPE_CHECKING:
-    from ...simulator.timelines.fitted import FittedWorld, StageFit
+    from .worlds import FittedWorld, StageFit
 
 LAGS = 30
 """Lags of the autocorrelation that is drawn."""

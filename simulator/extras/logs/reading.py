@@ -1,4 +1,4 @@
-"""Turns the event log of a real system into a recorded timeline.
+"""Reads the event log of a real system, and refuses what cannot have been.
 
 A log is a CSV, JSON Lines or Parquet file with a row per job and the columns
 
@@ -33,15 +33,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from jaxtyping import Float, Int
 
-from ..config.errors import DataError
-from ..protocols import Asynchronous, Buffered, Synchronous
-from ..storage import digests
-from ..timeline import Chunk, Outcome, StopReason
-from ..trace import Categorical, Study
-from ..world.workload import Workload
-from .logged import in_order_of_arrival, in_rounds
-from .logs import LogTable
-from .saved import TimelineSource, write_all
+from ...config.errors import DataError, UserError
+from ...config.text import shown, suggestion
+from ...protocols import Asynchronous, Buffered, Synchronous
+from ...timeline import Outcome
+from ...timelines.logs import LogTable
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -55,6 +51,14 @@ OUTCOMES = {
     "lost": Outcome.LOST,
     "rejected": Outcome.REJECTED,
 }
+PRESETS = {
+    "pai": {"client": "worker", "round": "time", "seconds": "batch_time_norm"},
+}
+"""Documented columns of others' logs, by their names.
+
+`pai`: mini-batch times of Alibaba's PAI (clusterdata, cluster-trace-gpu-v2020,
+mini-batch-time), in thousandths of the longest of the job.
+"""
 
 
 class ClientLog(NamedTuple):
@@ -89,6 +93,23 @@ class ClientLog(NamedTuple):
         return "round" in self.table.frame
 
 
+def columns_of(text: str | None) -> dict[str, str] | None:
+    """Returns columns by what they are called here: `client=cid,...`, or a preset.
+
+    Raises:
+        UserError: it is neither.
+    """
+    if text is None or text in PRESETS:
+        return PRESETS[text] if text else None
+    pairs = [part.split("=", 1) for part in text.split(",")]
+    if any(len(pair) < 2 or not all(pair) for pair in pairs):
+        raise UserError(
+            f"--columns must be pairs such as client=cid,read_time=start, or one of "
+            f"{', '.join(PRESETS)}, got {shown(text)}; correct it"
+        )
+    return {here.strip(): name.strip() for here, name in pairs}
+
+
 def read_log(log: str | Path, columns: Mapping[str, str] | None = None) -> ClientLog:
     """Reads a log of jobs.
 
@@ -100,13 +121,16 @@ def read_log(log: str | Path, columns: Mapping[str, str] | None = None) -> Clien
         DataError: one line with the file, the row, what is wrong and the remedy.
     """
     path = Path(log)
-    table = LogTable(path, columns)
+    table = LogTable(path)
+    if columns:
+        _choose(table, columns)
     if "client" in table.frame:
         nested = table.frame["client"].map(lambda name: not isinstance(name, Hashable))
         what = "must have a number or a name as client"
         table.refuse(nested, what, "client", "write one of its entries")
     repeats = _timed(table)
-    table.check_columns(NEEDED, OPTIONAL, "job")
+    remedy = "add or rename it, or say which it is by --columns"
+    table.check_columns(NEEDED, OPTIONAL, "job", remedy)
     frame = _checked(table)
     labels, client = _numbered(frame["client"])
     _check_overlaps(frame, client, table)
@@ -126,78 +150,21 @@ def read_log(log: str | Path, columns: Mapping[str, str] | None = None) -> Clien
     )
 
 
-def import_log(
-    log: str | Path, folder: str | Path, columns: Mapping[str, str] | None = None
-) -> Study:
-    """Writes the timeline of an event log into a folder.
-
-    Args:
-        log: CSV, JSON Lines or Parquet, as the module's description has it.
-        folder: New or empty.
-        columns: Columns of the file, by what they are called here.
-
-    Returns:
-        The study, called as the file; its table `clients` has the labels.
+def _choose(table: LogTable, columns: Mapping[str, str]) -> None:
+    """Keeps the columns that are named, by what they are called here.
 
     Raises:
-        DataError: one line with the file, the row, what is wrong and the remedy.
+        DataError: The file has no column of such a name.
     """
-    source = source_of(read_log(log, columns))
-    return write_all(Path(folder), source.entry["scenario"], [source], read_of(log))
-
-
-def read_of(log: str | Path) -> dict[str, Any]:
-    """Returns the entry of a manifest that says which log was read."""
-    path = Path(log)
-    held = digests.of_file(path)._asdict()
-    return {"inputs": {str(log): {"at": str(path.absolute()), **held}}}
-
-
-def source_of(log: ClientLog) -> TimelineSource:
-    """Returns the timeline of a log.
-
-    Raises:
-        DataError: rounds or versions do not fit the times.
-    """
-    labels, path, protocol = log.labels, log.path, log.protocol
-    play = in_rounds if log.in_rounds else in_order_of_arrival
-    rows, jobs, num_registers = play(log.client, log.times, log.outcome, log.table)
-    scenario = {
-        "name": path.stem,
-        "source": f"imported from {path.name}",
-        "clients": {"number": len(labels)},
-        "protocol": protocol.model_dump(mode="json"),
-    }
-    entry = {
-        "run": 0,
-        "label": path.stem,
-        "variant": path.stem,
-        "parameters": {},
-        "replicate": 0,
-        "seed": 0,
-        "protocol": protocol.kind,
-        "num_clients": len(labels),
-        "width": rows.worker.shape[1],
-        "num_registers": num_registers,
-        "commits_at_once": 1,
-        "in_flight": len(labels),
-        "timeline": digests.of_file(path).sha256[:16],
-        "upload_bytes": 0,
-        "download_bytes": 0,
-        "stop_reason": "the run has not ended",
-        "stop": "incomplete",
-        "began": log.began,
-        "facts": protocol.described(len(labels)),
-        "scenario": scenario,
-    }
-    # One chunk: the log is in memory already.
-    chunk = Chunk(rows, jobs, StopReason.RECORDING)
-    names = {}
-    if labels != [str(number) for number in range(1, len(labels) + 1)]:
-        everyone = np.arange(len(labels), dtype=np.int32)
-        names["client_label"] = Categorical(everyone, tuple(labels))
-    workload = Workload(0, 0, len(labels))
-    return TimelineSource(entry, lambda: iter([chunk]), workload, names=names)
+    for name in columns.values():
+        if name not in table.frame:
+            known = [str(each) for each in table.frame.columns]
+            raise DataError(
+                f"{table.path}: must have the column {name!r} that --columns names, "
+                f"but has {', '.join(known)}; {suggestion(name, known)}"
+            )
+    found = {here: table.frame[name] for here, name in columns.items()}
+    table.frame = table.frame[[]].assign(**found)
 
 
 def _timed(table: LogTable) -> int:

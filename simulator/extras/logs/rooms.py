@@ -17,9 +17,10 @@ import numpy as np
 from jaxtyping import Float, Int
 from scipy import signal, stats
 
-from .choosing import Series, SeriesFit, SharedFit, fit_clients
-from .fitting import FEWEST, LEVEL, six
-from .prediction import Smooth
+from ...laws.choosing import Series, SeriesFit, fit_alone
+from ...laws.fitting import FEWEST, LEVEL, six
+from ...laws.prediction import Smooth
+from .shared import SharedFit, fit_clients
 
 WIDTHS = (1, 4, 16)
 """Lengths of the intervals that are tried, in usual cycles of a client or rounds."""
@@ -93,7 +94,7 @@ def fit_together(
         levels, width = _levels(every, room.clients)
         if levels is None:
             continue
-        law = fit_clients([levels], [factors[len(rooms)]], 0.0)[0][0].law
+        law = fit_alone(levels, factors[len(rooms)], 0.0).law
         slowdown = {
             "kind": "shared",
             "clients": [client + 1 for client in room.clients],

@@ -6,8 +6,14 @@ import numpy as np
 import pytest
 from scipy import signal
 
+from stalesim.simulator.extras.logs.rooms import (
+    Room,
+    chance,
+    find_rooms,
+    fit_together,
+    gain,
+)
 from stalesim.simulator.laws.choosing import Series
-from stalesim.simulator.laws.rooms import Room, chance, find_rooms, fit_together, gain
 
 MEASURED = {"law": "empirical", "path": "x.parquet", "column": "seconds"}
 FACTOR = {"law": "empirical", "path": "y.parquet", "column": "factor"}

@@ -1,28 +1,109 @@
-"""Rows and jobs of a checked event log, and how many registers they need."""
+"""The timeline of a log: rows, jobs and registers, and the folder that has them."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 from jaxtyping import Int
 
-from ..timeline import (
+from ...storage import digests
+from ...timeline import (
     NO_COMMIT,
     NO_SLOT,
     NO_WORKER,
     SERVER,
+    Chunk,
     Jobs,
     Kind,
     Outcome,
     Rows,
+    StopReason,
 )
-from .logs import LogTable
+from ...timelines.logs import LogTable
+from ...timelines.saved import TimelineSource, write_all
+from ...trace import Categorical, Study
+from ...world.workload import Workload
+from .reading import ClientLog, read_log
 
 
-def in_rounds(
-    client: np.ndarray,
-    times: dict[str, np.ndarray],
-    outcome: np.ndarray,
-    table: LogTable,
-) -> tuple[Rows, Jobs, int]:
+def import_log(
+    log: str | Path, folder: str | Path, columns: Mapping[str, str] | None = None
+) -> Study:
+    """Writes the timeline of an event log into a folder.
+
+    Args:
+        log: CSV, JSON Lines or Parquet, as `reading` has it.
+        folder: New or empty.
+        columns: Columns of the file, by what they are called here.
+
+    Returns:
+        The study, called as the file; its table `clients` has the labels.
+
+    Raises:
+        DataError: one line with the file, the row, what is wrong and the remedy.
+    """
+    source = source_of(read_log(log, columns))
+    return write_all(Path(folder), source.entry["scenario"], [source], read_of(log))
+
+
+def read_of(log: str | Path) -> dict[str, Any]:
+    """Returns the entry of a manifest that says which log was read."""
+    path = Path(log)
+    held = digests.of_file(path)._asdict()
+    return {"inputs": {str(log): {"at": str(path.absolute()), **held}}}
+
+
+def source_of(log: ClientLog) -> TimelineSource:
+    """Returns the timeline of a log.
+
+    Raises:
+        DataError: rounds or versions do not fit the times.
+    """
+    labels, path, protocol = log.labels, log.path, log.protocol
+    play = _in_rounds if log.in_rounds else _in_order_of_arrival
+    rows, jobs, num_registers = play(log)
+    scenario = {
+        "name": path.stem,
+        "source": f"imported from {path.name}",
+        "clients": {"number": len(labels)},
+        "protocol": protocol.model_dump(mode="json"),
+    }
+    entry = {
+        "run": 0,
+        "label": path.stem,
+        "variant": path.stem,
+        "parameters": {},
+        "replicate": 0,
+        "seed": 0,
+        "protocol": protocol.kind,
+        "num_clients": len(labels),
+        "width": rows.worker.shape[1],
+        "num_registers": num_registers,
+        "commits_at_once": 1,
+        "in_flight": len(labels),
+        "timeline": digests.of_file(path).sha256[:16],
+        "upload_bytes": 0,
+        "download_bytes": 0,
+        "stop_reason": "the run has not ended",
+        "stop": "incomplete",
+        "began": log.began,
+        "facts": protocol.described(len(labels)),
+        "scenario": scenario,
+    }
+    # One chunk: the log is in memory already.
+    chunk = Chunk(rows, jobs, StopReason.RECORDING)
+    names = {}
+    if labels != [str(number) for number in range(1, len(labels) + 1)]:
+        everyone = np.arange(len(labels), dtype=np.int32)
+        names["client_label"] = Categorical(everyone, tuple(labels))
+    workload = Workload(0, 0, len(labels))
+    return TimelineSource(entry, lambda: iter([chunk]), workload, names=names)
+
+
+def _in_rounds(log: ClientLog) -> tuple[Rows, Jobs, int]:
     """Returns a row for each round, jobs in order of their ends, and two registers."""
+    client, times, outcome, table = log.client, log.times, log.outcome, log.table
     applied = outcome == Outcome.APPLIED
     number, read, arrived = (
         each.astype(np.float64)
@@ -135,16 +216,12 @@ def _read_versions(
     return said
 
 
-def in_order_of_arrival(
-    client: np.ndarray,
-    times: dict[str, np.ndarray],
-    outcome: np.ndarray,
-    table: LogTable,
-) -> tuple[Rows, Jobs, int]:
+def _in_order_of_arrival(log: ClientLog) -> tuple[Rows, Jobs, int]:
     """Returns rows and jobs in order of arrival, and how many registers suffice.
 
     Of a log that says which commits were made, in their order: jobs gather for each.
     """
+    client, times, outcome, table = log.client, log.times, log.outcome, log.table
     applied, ended = outcome == Outcome.APPLIED, times["arrived_time"]
     commits = applied
     if "applied_time" in times:
