@@ -1,5 +1,6 @@
 """What several tests need, without JAX; `tests.runs` has what executes."""
 
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,19 @@ from stalesim.simulator.timelines.simulated import SimulatedTimeline
 from stalesim.simulator.trace import Writer, write_manifest
 from stalesim.simulator.world.clients import Clients
 from stalesim.simulator.world.workload import Workload
+
+
+def of_extras(table: str) -> dict[str, Any]:
+    """Returns the entries that extras add to a table of tests, by their names.
+
+    Args:
+        table: Name of a mapping in `tests/extras/NAME/cases.py`; not all have it.
+    """
+    found: dict[str, Any] = {}
+    for path in sorted((Path(__file__).parent / "extras").glob("*/cases.py")):
+        module = import_module(f"tests.extras.{path.parent.name}.cases")
+        found |= getattr(module, table, {})
+    return found
 
 
 def played(

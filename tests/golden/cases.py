@@ -1,4 +1,7 @@
-"""Small runs of protocols with algorithms, most of which ship in no scenario."""
+"""Small runs of protocols with algorithms, most of which ship in no scenario.
+
+Those of extras are in `tests/extras/NAME/cases.py`; `tests.golden.every` has all.
+"""
 
 from typing import Any
 
@@ -43,43 +46,6 @@ CHAIN: dict[str, Any] = {
     ],
 }
 """Stages that no named method has together."""
-
-
-def compressed(
-    up: dict[str, Any], down: dict[str, Any], *more: dict[str, Any], **compress: Any
-) -> dict[str, Any]:
-    """Returns a chain with compressors of either direction.
-
-    Args:
-        up: Compressor of what clients send.
-        down: Compressor of the model.
-        more: Stages of what is received.
-        compress: Other options of the former.
-    """
-    return {
-        "kind": "chained",
-        "step_size": 0.1,
-        "batch": 11,
-        "chain": [
-            {"kind": "broadcast", "compressor": down},
-            {"kind": "local_work"},
-            {"kind": "compress", "compressor": up, **compress},
-            *more,
-            *({"kind": kind} for kind in ("weigh", "mean", "step")),
-        ],
-    }
-
-
-DENSE = compressed(
-    {"kind": "low_rank", "rank": 2}, {"kind": "qsgd", "levels": 8, "bucket": 64}
-)
-SPARSE = compressed(
-    {"kind": "top_k", "keep": 0.1},
-    {"kind": "random_k", "keep": 65},
-    {"kind": "as_moves"},
-    feedback="ef21",
-)
-"""Compressors, each of which has a state or draws."""
 NOISE: dict[str, Any] = {"sigma": 1.0, "clip": "sample"}
 
 PROTOCOLS: dict[str, dict[str, Any]] = {
@@ -136,7 +102,7 @@ PROTOCOLS: dict[str, dict[str, Any]] = {
 WORKERS = ["test_accuracy", "consensus_distance", "worker_accuracy", "worker_loss"]
 
 
-def _case(
+def case(
     protocol: str,
     problem: dict[str, Any],
     algorithm: dict[str, Any],
@@ -166,112 +132,110 @@ def _case(
 def _cases() -> dict[str, dict[str, Any]]:
     cases: dict[str, dict[str, Any]] = {}
     for protocol in ("bounded", "t_synchronous", "synchronous", "waiting", "rejecting"):
-        cases[f"vafl {protocol}"] = _case(protocol, VERTICAL, VAFL)
+        cases[f"vafl {protocol}"] = case(protocol, VERTICAL, VAFL)
     everything = VAFL | {"upload": "all"}
     noisy = everything | {"perturbation": {"std": 0.3, "input_diameter": 2.0}}
-    cases["vafl centralised"] = _case("centralised", VERTICAL, VAFL)
+    cases["vafl centralised"] = case("centralised", VERTICAL, VAFL)
     first = everything | {"client_order": "query_first"}
-    cases["vafl all"] = _case("asynchronous", VERTICAL, first)
-    cases["vafl noise"] = _case("bounded", VERTICAL, noisy)
+    cases["vafl all"] = case("asynchronous", VERTICAL, first)
+    cases["vafl noise"] = case("bounded", VERTICAL, noisy)
     for kind in ("fed_sgd", "fed_bcd", "fed_pbcd"):
         algorithm = {"kind": kind, "step_size": 0.1, "batch": 17}
         algorithm |= {} if kind == "fed_sgd" else {"local_steps": 3}
         for protocol in ("rounds", "sequential", "pairwise", "asynchronous"):
-            cases[f"{kind} {protocol}"] = _case(protocol, VERTICAL, algorithm)
+            cases[f"{kind} {protocol}"] = case(protocol, VERTICAL, algorithm)
     algorithm = {"kind": "fed_bcd", "step_size": 0.1, "batch": 17, "local_steps": 2}
-    cases["fed_bcd t_synchronous"] = _case("t_synchronous", VERTICAL, algorithm)
+    cases["fed_bcd t_synchronous"] = case("t_synchronous", VERTICAL, algorithm)
     encryption = algorithm | {"encryption": {"kind": "paillier"}}
-    cases["fed_bcd encrypted"] = _case("rounds", VERTICAL, encryption)
+    cases["fed_bcd encrypted"] = case("rounds", VERTICAL, encryption)
     for protocol in (
         *("asynchronous", "rejecting", "waiting", "t_synchronous", "synchronous"),
         *("deadline", "over-selection", "cyclic", "centralised"),
     ):
-        cases[f"sgd {protocol}"] = _case(protocol, HORIZONTAL, SGD)
+        cases[f"sgd {protocol}"] = case(protocol, HORIZONTAL, SGD)
     for weight in ("polynomial", "hinge", "inverse", "delay_adaptive"):
         algorithm = SGD | {"weight": {"kind": weight}}
-        cases[f"sgd {weight}"] = _case("asynchronous", HORIZONTAL, algorithm)
+        cases[f"sgd {weight}"] = case("asynchronous", HORIZONTAL, algorithm)
     compensated = SGD | {"compensation": {"strength": 0.1, "adaptive": True}}
-    cases["sgd compensated"] = _case("asynchronous", HORIZONTAL, compensated)
+    cases["sgd compensated"] = case("asynchronous", HORIZONTAL, compensated)
     for optimizer in ("momentum", "adam", "yogi", "adagrad", "rmsprop"):
         algorithm = SGD | {"optimizer": {"kind": optimizer}}
-        cases[f"sgd {optimizer}"] = _case("t_synchronous", HORIZONTAL, algorithm)
+        cases[f"sgd {optimizer}"] = case("t_synchronous", HORIZONTAL, algorithm)
     private = SGD | PRIVATE
-    cases["sgd private"] = _case("asynchronous", HORIZONTAL, private, privacy={})
-    cases["sgd probe"] = _case(
+    cases["sgd private"] = case("asynchronous", HORIZONTAL, private, privacy={})
+    cases["sgd probe"] = case(
         *("asynchronous", HORIZONTAL, private),
         probe={"every": 2, "what": ["message", "gradient"]},
     )
     local = SGD | {"local_steps": 3, "sampling": "shuffled"}
-    cases["sgd local"] = _case(
+    cases["sgd local"] = case(
         *("synchronous", HORIZONTAL, local), {"compute_per": "step"}
     )
     limited = {"accountants": ["rdp", "gdp"], "budget": 8.0}
-    cases["sgd budget"] = _case("asynchronous", HORIZONTAL, private, privacy=limited)
+    cases["sgd budget"] = case("asynchronous", HORIZONTAL, private, privacy=limited)
     fed = {"kind": "fed_async", "step_size": 0.1, "batch": 11, "local_steps": 2}
-    cases["fed_async"] = _case("asynchronous", HORIZONTAL, fed)
-    cases["fed_async cyclic"] = _case("cyclic", HORIZONTAL, fed)
+    cases["fed_async"] = case("asynchronous", HORIZONTAL, fed)
+    cases["fed_async cyclic"] = case("cyclic", HORIZONTAL, fed)
     buffered = fed | {"kind": "fed_buff"}
-    cases["fed_buff"] = _case("buffered", HORIZONTAL, buffered)
-    cases["fed_buff window"] = _case("window", HORIZONTAL, buffered)
+    cases["fed_buff"] = case("buffered", HORIZONTAL, buffered)
+    cases["fed_buff window"] = case("window", HORIZONTAL, buffered)
     averaging = {"kind": "fed_avg", "step_size": 0.1, "batch": 11, "local_epochs": 1}
-    cases["fed_avg"] = _case("synchronous", HORIZONTAL, averaging)
+    cases["fed_avg"] = case("synchronous", HORIZONTAL, averaging)
     for protocol in ("collect", "trials", "stopping", "routed", "tree"):
-        cases[f"sgd {protocol}"] = _case(protocol, HORIZONTAL, SGD)
+        cases[f"sgd {protocol}"] = case(protocol, HORIZONTAL, SGD)
     deep = HORIZONTAL | {"model": {"kind": "dense", "hidden": [6, 5]}}
     pipelined = SGD | {"kind": "pipelined", "look_ahead": 0.5, "delay_power": 0.5}
-    cases["pipelined"] = _case("pipeline", deep, pipelined)
+    cases["pipelined"] = case("pipeline", deep, pipelined)
     levels = SGD | {"kind": "hierarchical", "local_steps": 2}
-    cases["hierarchical"] = _case("hierarchy", HORIZONTAL, levels)
+    cases["hierarchical"] = case("hierarchy", HORIZONTAL, levels)
     policy = {"kind": "policy_gradient", "step_size": 0.3, "correction": "truncated"}
-    cases["policy_gradient"] = _case(
+    cases["policy_gradient"] = case(
         *("rollouts", HORIZONTAL, policy), metrics=["expected_reward"]
     )
     for kind, protocol in (
         *(("malenia", "means"), ("ringleader", "phases")),
         *(("ia2sgd", "warm"), ("ca2fl", "buffered")),
     ):
-        cases[kind] = _case(protocol, HORIZONTAL, SGD | {"kind": kind})
+        cases[kind] = case(protocol, HORIZONTAL, SGD | {"kind": kind})
     repeats = SGD | {"weight": {"kind": "repeats", "base": 2.0}}
-    cases["sgd restarting"] = _case("restarting", HORIZONTAL, repeats)
-    cases["sgd allotted"] = _case("allotted", HORIZONTAL, SGD)
+    cases["sgd restarting"] = case("restarting", HORIZONTAL, repeats)
+    cases["sgd allotted"] = case("allotted", HORIZONTAL, SGD)
     delayed = {"kind": "delayed_nesterov", "period": 3, "spread": 0.1}
     ahead = {"optimizer": delayed | {"look_ahead": True}}
     diloco = SGD | ahead | {"local_steps": 4, "speeds": "1 / m"}
-    cases["sgd diloco"] = _case("grace", HORIZONTAL, diloco, {"compute_per": "step"})
+    cases["sgd diloco"] = case("grace", HORIZONTAL, diloco, {"compute_per": "step"})
     near = SGD | {"weight": {"kind": "distance", "largest": 0.3}}
-    cases["sgd distance"] = _case("asynchronous", HORIZONTAL, near)
+    cases["sgd distance"] = case("asynchronous", HORIZONTAL, near)
     adaptive = {"kind": "amsgrad", "learning_rate": 0.6}
     fadas = buffered | {"optimizer": adaptive, "staleness_threshold": 1}
-    cases["fed_buff threshold"] = _case("buffered", HORIZONTAL, fadas)
+    cases["fed_buff threshold"] = case("buffered", HORIZONTAL, fadas)
     shares = SGD | {"weight": {"kind": "inverse_share"}}
-    cases["sgd inverse_share"] = _case("asynchronous", HORIZONTAL, shares)
-    cases["chain"] = _case("buffered", HORIZONTAL, CHAIN)
-    cases["compressed"] = _case("asynchronous", HORIZONTAL, DENSE)
-    cases["compressed buffered"] = _case("buffered", HORIZONTAL, SPARSE)
+    cases["sgd inverse_share"] = case("asynchronous", HORIZONTAL, shares)
+    cases["chain"] = case("buffered", HORIZONTAL, CHAIN)
     for kind in ("asgd", "audp", "mapa"):
         algorithm = {"kind": kind} | ({} if kind == "asgd" else {"epsilon": 0.5})
         if kind == "audp":
             algorithm |= {"noise": "spherical_laplace", "clip": "sample"}
         privacy = {"privacy": {}} if kind == "audp" else {}
         for protocol in ("asynchronous", "cyclic"):
-            cases[f"{kind} {protocol}"] = _case(
+            cases[f"{kind} {protocol}"] = case(
                 protocol, HORIZONTAL, algorithm, **privacy
             )
-    cases["csgd"] = _case("centralised", HORIZONTAL, {"kind": "csgd"})
+    cases["csgd"] = case("centralised", HORIZONTAL, {"kind": "csgd"})
     psgd = {"kind": "psgd", "step_size": 0.3, "batch": 11}
     for protocol in PROTOCOLS:
         if protocol.startswith("gossip"):
-            cases[f"psgd {protocol}"] = _case(
+            cases[f"psgd {protocol}"] = case(
                 protocol, HORIZONTAL, psgd, metrics=WORKERS
             )
     adp = psgd | {"kind": "adp2sgd", "noise": NOISE}
     named = {"accountants": ["rdp", "lemma2", "theorem2"]}
-    cases["adp2sgd"] = _case("gossip", HORIZONTAL, adp, privacy=named)
-    cases["adp2sgd age"] = _case(
+    cases["adp2sgd"] = case("gossip", HORIZONTAL, adp, privacy=named)
+    cases["adp2sgd age"] = case(
         "gossip-ring", HORIZONTAL, adp | {"merge": "age"}, metrics=WORKERS
     )
-    cases["adp2sgd all"] = _case("gossip-all", HORIZONTAL, adp)
-    cases["sgp"] = _case("push", HORIZONTAL, psgd | {"kind": "sgp"}, metrics=WORKERS)
+    cases["adp2sgd all"] = case("gossip-all", HORIZONTAL, adp)
+    cases["sgp"] = case("push", HORIZONTAL, psgd | {"kind": "sgp"}, metrics=WORKERS)
     harsh = {
         "groups": {
             "phones": {
@@ -287,10 +251,10 @@ def _cases() -> dict[str, dict[str, Any]]:
         "slowdowns": [{"kind": "random", "factor": 2}],
     }
     for protocol in ("asynchronous", "rejecting", "deadline"):
-        cases[f"harsh {protocol}"] = _case(protocol, HORIZONTAL, SGD, harsh)
+        cases[f"harsh {protocol}"] = case(protocol, HORIZONTAL, SGD, harsh)
     selection = {"selection": {"in_flight": 2}}
-    cases["selection"] = _case("asynchronous", HORIZONTAL, SGD, selection)
-    cases["service"] = _case(
+    cases["selection"] = case("asynchronous", HORIZONTAL, SGD, selection)
+    cases["service"] = case(
         *("asynchronous", HORIZONTAL, SGD), server={"service": EXPON}
     )
     for part in own("algorithms"):  # those that nothing more need be said of
@@ -301,7 +265,7 @@ def _cases() -> dict[str, dict[str, Any]]:
                 "horizontal": (HORIZONTAL, SGD),
             }[part.family]
             plain = {"kind": kind, "step_size": 0.1, "batch": usual["batch"]}
-            cases[kind] = _case(part.protocols[0], problem, plain)
+            cases[kind] = case(part.protocols[0], problem, plain)
     return cases
 
 

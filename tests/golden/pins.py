@@ -27,7 +27,7 @@ from typing import Any
 import pyarrow as pa
 
 from stalesim.simulator.config.text import nearest
-from tests.golden.cases import CASES
+from tests.golden.every import CASES
 
 ROOT = Path(__file__).parents[2]
 FILE = Path(__file__).with_name("pins.json")

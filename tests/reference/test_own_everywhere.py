@@ -17,7 +17,7 @@ from stalesim.simulator.config.catalogue import own
 from stalesim.simulator.config.errors import ScenarioError
 from stalesim.simulator.config.parts import tag
 from stalesim.simulator.scenario.study import merge
-from tests.golden.cases import CASES
+from tests.golden.every import CASES
 from tests.reference.test_own_models import assert_same, run
 
 OWN = {  # by whether parties hold columns

@@ -27,7 +27,7 @@ from stalesim.simulator.keys import key_of
 from stalesim.simulator.scenario.scenario import Scenario
 from stalesim.simulator.scenario.study import Run
 from stalesim.simulator.simulation import Prepared, prepare
-from tests.golden.cases import CASES
+from tests.golden.every import CASES
 from tests.runs import prepared
 from tests.support import SGD
 

@@ -685,11 +685,11 @@ BAD = {
                 "expected_reward, "
                 "objective, gradient_norm_squared, optimality_gap, "
                 "smoothed_gradient_norm_squared, consensus_distance, "
-                "worker_accuracy, backdoor_accuracy, worker_loss, client_accuracy, "
+                "worker_accuracy, worker_loss, client_accuracy, "
                 "client_accuracy_std, client_accuracy_worst_decile, "
-                "client_accuracy_min, label_accuracy, got {'kind': 'x'}; take one of "
-                "them"
-            )
+                "client_accuracy_min, label_accuracy"
+            ),
+            ", got {'kind': 'x'}; take one of them",
         ],
     ),
     "slope that is true": (

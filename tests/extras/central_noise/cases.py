@@ -1,0 +1,35 @@
+"""A chain with noise of the server for the tables of the core's tests."""
+
+from stalesim.simulator.scenario.study import merge
+from tests.support import SGD
+
+SECURE = {
+    "form": "pairwise",
+    "group": 9,
+    "least": 2,
+    "dropouts": 1,
+    "value_bits": 16,
+    "agree_s": 1,
+    "mask_s": 1,
+    "round_trip_s": 1,
+}
+TREES = {
+    "secure": merge(
+        SGD,
+        {
+            "protocol": {"kind": "synchronous"},
+            "algorithm": {
+                "kind": "chained",
+                "step_size": 0.1,
+                "batch": 8,
+                "chain": [
+                    {"kind": "local_work"},
+                    {"kind": "clip", "clip_bound": 1},
+                    {"kind": "weigh"},
+                    {"kind": "noisy_mean", "multiplier": 1, "secure": SECURE},
+                    {"kind": "step"},
+                ],
+            },
+        },
+    )
+}
