@@ -13,7 +13,7 @@ from stalesim.simulator.config import catalogue
 
 LAST = "easgd"
 GENERATED = (
-    house.ROOT / "simulator/config" / catalogue.LISTED.name,
+    house.ROOT / "simulator/config" / catalogue.LISTED,
     house.ROOT / "docs/house.py",
 )
 """Files that `docs/generate.py` writes (`documents`), and that which counts places."""
