@@ -1,7 +1,6 @@
 """A chain with noise of the server for the tables of the core's tests."""
 
-from stalesim.simulator.scenario.study import merge
-from tests.support import SGD
+from tests.golden.cases import HORIZONTAL, case
 
 SECURE = {
     "form": "pairwise",
@@ -13,23 +12,16 @@ SECURE = {
     "mask_s": 1,
     "round_trip_s": 1,
 }
-TREES = {
-    "secure": merge(
-        SGD,
-        {
-            "protocol": {"kind": "synchronous"},
-            "algorithm": {
-                "kind": "chained",
-                "step_size": 0.1,
-                "batch": 8,
-                "chain": [
-                    {"kind": "local_work"},
-                    {"kind": "clip", "clip_bound": 1},
-                    {"kind": "weigh"},
-                    {"kind": "noisy_mean", "multiplier": 1, "secure": SECURE},
-                    {"kind": "step"},
-                ],
-            },
-        },
-    )
+METHOD = {
+    "kind": "chained",
+    "step_size": 0.1,
+    "batch": 8,
+    "chain": [
+        {"kind": "local_work"},
+        {"kind": "clip", "clip_bound": 1},
+        {"kind": "weigh"},
+        {"kind": "noisy_mean", "multiplier": 1, "secure": SECURE},
+        {"kind": "step"},
+    ],
 }
+TREES = {"secure": case("synchronous", HORIZONTAL, METHOD)}

@@ -2,25 +2,15 @@
 
 from typing import Any
 
-from stalesim.simulator.scenario.study import merge
-from tests.support import SGD
+from tests.golden.cases import HORIZONTAL, case
 
 
 def chained(*stages: dict[str, Any]) -> dict[str, Any]:
     """Returns a scenario with the stages of a chain, of which the last is added."""
     chain = [*stages, {"kind": "step"}]
-    return merge(
-        SGD,
-        {
-            "protocol": {"kind": "buffered", "size": 5},
-            "algorithm": {
-                "kind": "chained",
-                "step_size": 0.1,
-                "batch": 8,
-                "chain": chain,
-            },
-        },
-    )
+    method = {"kind": "chained", "step_size": 0.1, "batch": 8, "chain": chain}
+    protocol = {"kind": "buffered", "size": 5}
+    return case("buffered", HORIZONTAL, method) | {"protocol": protocol}
 
 
 def tolerated(aggregate: dict[str, Any], *received: dict[str, Any]) -> dict[str, Any]:
