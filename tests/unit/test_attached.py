@@ -27,7 +27,10 @@ EXTRA = '''
 """An extra with a law."""
 from stalesim.simulator.config.attached import Extra
 
-EXTRA = Extra(parts={"laws": (f"{__name__}.twice:Twice",)})
+EXTRA = Extra(
+    parts={"laws": (f"{__name__}.twice:Twice",)},
+    kinds={"moods": f"{__name__}.twice:Twice"},
+)
 '''
 
 
@@ -58,6 +61,8 @@ def test_a_folder_adds_its_parts(folder: Path) -> None:
     laws = {part.__name__ for part in catalogue.own("laws")}
     assert {"Twice", "Constant"} <= laws
     assert folder / catalogue.LISTED in catalogue.tables()
+    (base,) = attached.extra_kinds().values()
+    assert catalogue._named(base) in catalogue.own("laws")
 
 
 def test_a_study_counts_the_code_of_the_extras_that_it_uses(folder: Path) -> None:
