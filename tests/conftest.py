@@ -42,6 +42,7 @@ COSTLY = (
     "verification/*",
     # They run whole studies, or processes.
     *("attacks/*", "unit/serving/*", "unit/studies/*", "unit/testbed/*"),
+    "extras/clusters/*",
     *("unit/analysis/test_claims_critical.py", "unit/analysis/test_exporting*.py"),
     *("unit/analysis/test_phases.py", "unit/analysis/test_waste.py"),
     *("unit/docs/test_words_page.py", "unit/rollouts/test_[cfp]*.py"),

@@ -39,10 +39,6 @@ Overrides = Annotated[
 Jobs = Annotated[
     int, typer.Option("--jobs", "-j", min=0, help="processes; 0: one a core")
 ]
-Scheduler = Annotated[
-    str | None,
-    typer.Option(help="address of a Dask scheduler, whose workers execute the runs"),
-]
 Checkpoint = Annotated[
     float,
     typer.Option(
@@ -78,7 +74,6 @@ def run(
         Path | None, typer.Option("--out", "-o", help="new folder for the study")
     ] = None,
     jobs: Jobs = 0,
-    scheduler: Scheduler = None,
     checkpoint: Checkpoint = EVERY_S,
     *,
     dry_run: Annotated[
@@ -90,13 +85,6 @@ def run(
             "--estimate",
             help="with --dry-run: also the time that it will take, for which the "
             "beginning of some runs is executed",
-        ),
-    ] = False,
-    begin: Annotated[
-        bool,
-        typer.Option(
-            "--begin",
-            help="write the plan into the folder and run nothing: stalesim work does",
         ),
     ] = False,
     until_decided: Annotated[
@@ -128,20 +116,14 @@ def run(
     or in a new folder next to it if that holds another study.
     """
     from ..scenario.reading import placing, read
-    from ..scenario.remarks import remarks
     from ..studies import comparing
 
     forms = formats(form, plots=plots)
-    if jobs != 1 and scheduler is None and not (dry_run or begin):
+    if jobs != 1 and not dry_run:
         _begin_processes(scenario)
     config = read(scenario, set_ or ())
     if estimate and not dry_run:
         raise UserError("--estimate must come with --dry-run; add that, or leave it")
-    if begin and (folder is None or dry_run or until_decided or scheduler or track):
-        raise UserError(
-            "--begin must come with --out FOLDER, and without --dry-run, --scheduler, "
-            "--track and --until-decided; leave these out"
-        )
     if most is not None and not until_decided:
         raise UserError(
             "--most belongs to --until-decided; add that, or set the number of "
@@ -153,24 +135,19 @@ def run(
             "--until-decided must be left out with compare, whose variants are tuned "
             "first; set the number of replicates by --set replicates=NUMBER"
         )
-    for remark in remarks(config):
-        err.say(f"stalesim: warning: {remark}", style="yellow")
-    if config.claims:
-        _warn_of_undecidable(config, most, until_decided=until_decided)
+    warn(config, most, until_decided=until_decided)
     with placing(scenario):
         # What is planned of a comparison are the grids: all else follows from results.
         first = comparing.first_trials(config) if comparison else config
         if dry_run:
             from ..studies import memory, planned, sizes, staged
-            from ..studies.cluster import reach
 
-            reach(scheduler)
             if until_decided:
                 *_, first = staged.stages(config, folder, most)
             runs, tasks = planned(first)
             printing.show_plan(runs, tasks, memory.estimate(tasks, jobs))
             printing.show_sizes(sizes.sizes(tasks))
-            if estimate and scheduler is None:
+            if estimate:
                 from ..studies import timing
 
                 printing.show_time(timing.estimate(tasks, jobs))
@@ -182,21 +159,8 @@ def run(
                 )
             return
         if overwrite:
-            from ..studies import overwriting, planned
-            from ..studies.cluster import reach
-
-            planned(first)  # what cannot be run replaces nothing
-            reach(scheduler)
             folder = folder or folders.usual(config.name)
-            overwriting.clear(folder)
-        if begin and folder is not None:
-            from ..config import plugins
-            from ..studies import takers
-
-            takers.begin(config, folder)
-            work = plugins.command("work", folder)
-            out.say(f"The plan is in {folder}; to execute it: {work}")
-            return
+            replace(first, folder)
         if folder is None:
             folder, is_there = folders.of_study(config, looked=until_decided)
             if is_there:
@@ -205,15 +169,44 @@ def run(
                     f"(--out FOLDER runs it again)"
                 )
         decided = _all_decided if until_decided else None
-        _simulate(
-            config, folder, jobs, scheduler, checkpoint, forms, track, decided, most
-        )
+        _simulate(config, folder, jobs, checkpoint, forms, track, decided, most)
 
 
-def _warn_of_undecidable(
-    config: "Scenario", most: int | None, *, until_decided: bool
+def replace(config: "Scenario", folder: Path) -> None:
+    """Removes the study in a folder; what cannot be run replaces nothing.
+
+    Args:
+        config: Scenario that is to be run there.
+        folder: Folder.
+
+    Raises:
+        UserError: the scenario cannot be run, or the folder holds other things.
+    """
+    from ..studies import overwriting, planned
+
+    planned(config)
+    overwriting.clear(folder)
+
+
+def warn(
+    config: "Scenario", most: int | None = None, *, until_decided: bool = False
 ) -> None:
-    """Says that claims cannot be decided by the replicates that are asked for."""
+    """Says what is doubtful in a scenario, and which claims cannot be decided.
+
+    Args:
+        config: Scenario that is to be run.
+        most: Replicates of the last look, where the claims are looked at.
+        until_decided: Whether they are.
+
+    Raises:
+        UserError: claims cannot be decided by any look.
+    """
+    from ..scenario.remarks import remarks
+
+    for remark in remarks(config):
+        err.say(f"stalesim: warning: {remark}", style="yellow")
+    if not config.claims:
+        return
     from ...analysis import claims
 
     if until_decided:
@@ -249,7 +242,6 @@ def _begin_processes(scenario: Path) -> None:
 def resume(
     folder: Annotated[Path, typer.Argument(help="folder of a study")],
     jobs: Jobs = 0,
-    scheduler: Scheduler = None,
     checkpoint: Checkpoint = EVERY_S,
     *,
     track: Track = None,
@@ -272,12 +264,12 @@ def resume(
             from . import searching
 
             again = planned(scenario)
-            searching.search(again, folder, jobs, scheduler, checkpoint, forms)
+            searching.search(again, folder, jobs, checkpoint, forms)
             return
         if scenario.compare is None or scenario.compare.found is not None:
             out.say(_left(load(folder)))
         decided = _all_decided if staged.is_looked_at(scenario) else None
-        _simulate(scenario, folder, jobs, scheduler, checkpoint, forms, track, decided)
+        _simulate(scenario, folder, jobs, checkpoint, forms, track, decided)
 
 
 def _left(study: "Study") -> str:
@@ -299,7 +291,6 @@ def _simulate(
     config: "Scenario",
     folder: Path,
     jobs: int,
-    scheduler: str | None,
     checkpoint: float,
     forms: tuple[str, ...],
     track: list[str] | None = None,
@@ -323,7 +314,6 @@ def _simulate(
             config,
             folder,
             jobs=jobs,
-            scheduler=scheduler,
             progress=hear,
             checkpoint_s=checkpoint or None,
             meanwhile=partial(printing.prepare, forms),
