@@ -53,10 +53,8 @@ FEATURES = {
         "simulator/front/__main__.py",
         "simulator/lazy.py",
     ),
-    "`serve`, and what follows a study": ("analysis/serving", "analysis/watching.py"),
     "`capsule`, `rerun`": ("analysis/capsules", "simulator/cli/sharing.py"),
     "`cite`": ("simulator/cli/citing.py",),
-    "checklists": ("analysis/page/checklists.py", "analysis/page/stated.py"),
     "`new`, without its templates": ("simulator/cli/new.py",),
     "`tune`, racing": (
         *("simulator/cli/tuning.py", "simulator/cli/searching.py"),

@@ -41,7 +41,7 @@ COSTLY = (
     # They compare with theory: compile, draw, or play many timelines.
     "verification/*",
     # They run whole studies, or processes.
-    *("attacks/*", "unit/serving/*", "unit/studies/*", "unit/testbed/*"),
+    *("attacks/*", "unit/studies/*", "unit/testbed/*"),
     "extras/clusters/*",
     *("unit/analysis/test_claims_critical.py", "unit/analysis/test_exporting*.py"),
     *("unit/analysis/test_phases.py", "unit/analysis/test_waste.py"),
@@ -63,7 +63,7 @@ COSTLY = (
     *("unit/analysis/test_page.py", "unit/analysis/test_racing.py"),
     *("unit/analysis/test_style.py", "unit/analysis/test_swept.py"),
     *("unit/analysis/test_timelines.py", "unit/analysis/test_utility.py"),
-    "unit/analysis/test_venues.py",
+    *("unit/analysis/test_venues.py", "unit/analysis/test_watching.py"),
 )
 """Files of tests, but for those of the twins in NumPy, of which parts take turns."""
 WHOLE = ("unit/scenario/test_*_page.py", "unit/test_hostile.py")

@@ -1,4 +1,4 @@
-"""Studies for other programs: CSV tables, TensorBoard, Weights & Biases, MLflow.
+"""Studies for other programs: CSV tables, TensorBoard, Weights & Biases.
 
 `records` says what a run exports: its resolved scenario, its evaluations with what they
 cost, and where it ended. Each other module writes one format, into a local folder and

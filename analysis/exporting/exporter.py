@@ -8,14 +8,13 @@ from typing import NamedTuple
 from ...simulator.trace import StudyError
 from ..files import filled, written
 from ..frames import Study
-from . import mlflow, tables, tensorboard, wandb
+from . import tables, tensorboard, wandb
 from .records import has_ended
 
 TARGETS: dict[str, Callable[[Study, Path], None]] = {
     "csv": tables.write,
     "tensorboard": tensorboard.write,
     "wandb": wandb.write,
-    "mlflow": mlflow.write,
 }
 """Each writes a study into a folder whose content is moved up when it is whole."""
 

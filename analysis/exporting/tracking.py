@@ -1,8 +1,8 @@
 """A study told to experiment trackers while it is run, by who runs it or next to it.
 
-A thread reads the study's folder every few seconds (`analysis.watching`) and logs what
-is new. When a run has ended, what its tables say is compared with what was logged, and
-the rest is added; so a tracker has the same numbers as an export afterwards.
+A thread reads the study's folder every few seconds and logs what is new. When a run has
+ended, what its tables say is compared with what was logged, and the rest is added; so a
+tracker has the same numbers as an export afterwards.
 """
 
 import contextlib
@@ -15,10 +15,9 @@ from typing import Any, Self
 
 from ...simulator.config.errors import StudyError, UserError
 from ...simulator.config.text import one_line
-from ...simulator.trace import StudyWarning
+from ...simulator.trace import StudyWarning, load
 from ..frames import Study
-from ..watching import Watched, look
-from . import mlflow, tensorboard, wandb
+from . import tensorboard, wandb
 from .boards import Board, RunBoard, log_row
 from .records import RunRecord, has_ended, opening, records, values
 
@@ -29,12 +28,10 @@ PREFIX = "track-"
 CHECKS: dict[str, Callable[[], Any]] = {
     "tensorboard": tensorboard.check,
     "wandb": wandb.check,
-    "mlflow": mlflow.check,
 }
 BOARDS: dict[str, Callable[[Path, str], Board]] = {
     "tensorboard": tensorboard.TensorBoard,
     "wandb": wandb.OfflineRuns,
-    "mlflow": mlflow.Experiment,
 }
 """Trackers by name: each takes its folder and the study's name."""
 
@@ -51,7 +48,7 @@ class Tracker:
 
     Args:
         folder: Folder of the study; it need not be there yet.
-        targets: Names of trackers: `tensorboard`, `wandb`, `mlflow`.
+        targets: Names of trackers: `tensorboard`, `wandb`.
 
     Raises:
         UserError: There is no such tracker, or its library is not installed.
@@ -86,11 +83,11 @@ class Tracker:
 
     def _tell(self) -> None:
         try:
-            seen = look(self._folder)
+            study = load(self._folder, quietly=True)
         except StudyError:
             return  # it has not been started yet, or is refused where it is run
         for track in self._tracks:
-            track.take(seen)
+            track.take(study)
 
 
 class _Track:
@@ -108,16 +105,16 @@ class _Track:
         self._open: dict[int, _TrackedRun] = {}
         self._over: set[int] = set()
 
-    def take(self, seen: Watched) -> None:
+    def take(self, study: Study) -> None:
         """Tells what is new in a study; an error ends this tracker alone."""
         if self._failed:
             return
         try:
-            self._take(seen)
+            self._take(study)
         except StudyError:
             pass  # files are being joined; the next look is at the joined ones
         except Exception as error:  # whatever another program's client raises
-            self._give_up(seen, error)
+            self._give_up(study, error)
 
     def end(self) -> None:
         """Ends the runs that have no results, and the tracker."""
@@ -128,17 +125,19 @@ class _Track:
             if self._board is not None:
                 self._board.close()
 
-    def _take(self, seen: Watched) -> None:
+    def _take(self, study: Study) -> None:
         if self._board is None:
             if self._folder.exists():
                 shutil.rmtree(self._folder)  # of an earlier session, all told again
             self._folder.mkdir()
-            self._board = BOARDS[self._name](self._folder, seen.manifest["name"])
-        entries = {run["run"]: run for run in seen.runs}
-        for number in map(int, seen.rows["run"].unique()):
-            rows = seen.rows.loc[seen.rows["run"] == number]
-            run = self._run(opening(seen.study, entries[number]), number)
-            run.log(rows.drop(columns="run").to_dict("records"))
+            self._board = BOARDS[self._name](self._folder, study.manifest["name"])
+        entries = {run["run"]: run for run in study.manifest["runs"]}
+        so_far = study.so_far()
+        # A journal that goes while it is read takes the ends that it noted with it.
+        for number in {*map(int, so_far["run"])} - self._over:
+            rows = so_far.loc[so_far["run"] == number].drop(columns="run")
+            run = self._run(opening(study, entries[number]), number)
+            run.log(rows.to_dict("records"))
             run.board.flush()
         for number in [n for n in self._open if entries[n]["stop"] == "failed"]:
             self._open.pop(number).board.abandon()
@@ -146,8 +145,8 @@ class _Track:
             n for n, run in entries.items() if has_ended(run) and n not in self._over
         ]
         if new:
-            study = _of_runs(seen.study, new)
-            for number, record in zip(new, records(study), strict=True):
+            of_new = _of_runs(study, new)
+            for number, record in zip(new, records(of_new), strict=True):
                 run = self._run(record, number)
                 run.log(record.points.to_dict("records"))
                 run.board.finish(record)
@@ -160,16 +159,15 @@ class _Track:
             self._open[number] = _TrackedRun(self._board.start(record))
         return self._open[number]
 
-    def _give_up(self, seen: Watched, error: Exception) -> None:
+    def _give_up(self, study: Study, error: Exception) -> None:
         self._failed = True
         self.end()
         self._open, self._board = {}, None
         why = getattr(error, "strerror", None) or f"{type(error).__name__}: {error}"
-        folder = seen.study.folder
         warnings.warn(
             f"{self._folder}: must be written to track the study, but "
             f"{one_line(str(why))[:200]}; the study continues; "
-            f"stalesim export {folder} "
+            f"stalesim export {study.folder} "
             f"--to {self._name} writes all of it afterwards",
             StudyWarning,
             stacklevel=2,

@@ -7,7 +7,7 @@ import pandas as pd
 
 from ...simulator.config.text import ranges
 from ...simulator.trace import StudyError, is_world
-from ..frames import UNFINISHED
+from ..frames import UNFINISHED, Study
 
 TROUBLED = (*UNFINISHED, "interrupted", "diverged")
 """Ends of runs that a reader should know of one by one."""
@@ -81,6 +81,21 @@ def troubled(manifest: dict[str, Any]) -> pd.DataFrame:
         rows.append((label, ranges(r["replicate"] for r in runs), stop, reason + when))
     columns = pd.Index(["group", "replicates", "end", "reason"])
     return pd.DataFrame(rows, columns=columns)
+
+
+def under_way(study: Study) -> pd.DataFrame:
+    """Returns the last evaluation so far of each run that has not ended."""
+    last: Any = study.so_far().groupby("run").tail(1)
+    of_run = {run["run"]: run for run in study.manifest["runs"]}
+    metrics = study.manifest["scenario"].get("evaluate", {}).get("metrics", ())
+    told = {
+        "group": [of_run[run]["label"] for run in last["run"]],
+        "replicate": [of_run[run]["replicate"] for run in last["run"]],
+        "commits": last["commits"],
+        "time (virtual s)": last["time"],
+        **{metric: last[metric] for metric in metrics if metric in last},
+    }
+    return pd.DataFrame(told)
 
 
 def _check(tree: Any, needed: dict[str, Any], place: str) -> None:

@@ -49,36 +49,42 @@ def write(study: Study, file: str | Path | None = None) -> Path:
     Raises:
         StudyError: The study is damaged or empty, or the page cannot be written.
     """
+    return write_html(study, html(study), file)
+
+
+def write_html(study: Study, text: str, file: str | Path | None = None) -> Path:
+    """Writes the text of a study's page, as `write` does."""
     path = study.folder / NAME if file is None else Path(file)
     if path.suffix.lower() not in ENDINGS:
         raise StudyError(
             f"--out must be a file that ends in .html, got {path}; rename it"
         )
-    text = html(study)
     elsewhere = "choose another file by --out, in a folder that exists"
     write_text(path, text, "the page", elsewhere)
     return path
 
 
-def html(study: Study) -> str:
+def html(study: Study, *, so_far: bool = False) -> str:
     """Returns a study as one HTML page without references to anything outside.
 
     The same study gives the same page.
 
     Args:
         study: Study with at least one run that has ended.
+        so_far: Whether no run needs to have ended.
 
     Raises:
         StudyError: The study is damaged, or no run has ended.
     """
     manifest = study.manifest
+    nothing = so_far and not runs.ended(manifest)
     runs.check(manifest, str(study.folder / "manifest.json"))
     is_alone = is_world(manifest)
     drawn = worlds.report_of(study.manifest) if is_alone else study_report
-    tables = list(_world_tables(study) if is_alone else _tables(study))
-    found = None if is_alone else claims.evaluate(study)
+    tables = [] if nothing else list((_world_tables if is_alone else _tables)(study))
+    found = None if is_alone or nothing else claims.evaluate(study)
     sentence, complete = runs.status(manifest)
-    troubled = runs.troubled(manifest)
+    troubled, under_way = runs.troubled(manifest), runs.under_way(study)
     scenario = yaml_of(manifest["scenario"])
     name = f"{manifest['name']}.yaml"
     return _template().render(
@@ -91,11 +97,12 @@ def html(study: Study) -> str:
         verdicts=None if found is None else _verdicts(found),
         figures=[
             pictures.picture(name, figure, drawn.caption(name))
-            for name, figure in drawn.standard(study)
+            for name, figure in (() if nothing else drawn.standard(study))
         ],
         reasons=_table("", runs.reasons(manifest)),
         troubled=_table("", troubled) if len(troubled) else None,
-        sections=method.checklist(manifest),
+        under_way=_table("", under_way) if len(under_way) else None,
+        sections=[] if nothing else method.checklist(manifest),
         scenario=scenario,
         scenario_name=name,
         scenario_uri=pictures.data_uri("application/yaml", scenario.encode()),
@@ -167,15 +174,10 @@ def _template() -> jinja2.Template:
     return environment().get_template("page.html.j2")
 
 
-def environment(*packages: str) -> jinja2.Environment:
-    """Returns what fills templates: those of pages, and of packages before them.
-
-    Args:
-        packages: Names of packages that have a folder `templates`.
-    """
-    places = (*packages, "stalesim.analysis.page")
+def environment() -> jinja2.Environment:
+    """Returns what fills the templates of pages."""
     found = jinja2.Environment(
-        loader=jinja2.ChoiceLoader([jinja2.PackageLoader(name) for name in places]),
+        loader=jinja2.PackageLoader("stalesim.analysis.page"),
         autoescape=True,
         finalize=_visible,
         undefined=jinja2.StrictUndefined,

@@ -14,9 +14,6 @@ from .drawing import Formats, formats
 
 app = typer.Typer()
 
-PORT = 8520
-"""Port of `serve`, that of `stalesim.analysis.serving`."""
-
 
 def _venues(incomplete: str) -> list[str]:
     """Returns what a shell completes."""
@@ -113,49 +110,31 @@ def report(
         Path | None,
         typer.Option("--out", "-o", help="page to be written; else FOLDER/report.html"),
     ] = None,
-    checklist: Annotated[
-        str | None,
+    *,
+    watch: Annotated[
+        bool,
         typer.Option(
-            metavar="NAME",
-            help="write a checklist in Markdown instead, filled in from the study: "
-            "neurips, mlrc, tmlr or stress-des",
+            "--watch",
+            help="write the page of a running study again and again, until the study "
+            "is complete; Ctrl-C ends it",
         ),
-    ] = None,
+    ] = False,
 ) -> None:
     """Writes a study as one HTML page: results, method, scenario, how to repeat it."""
     from ...analysis import page
     from .. import trace
 
     study = trace.load(folder)
-    if checklist is not None:
-        from ...analysis.page import checklists
-
-        out.say(f"Checklist: {checklists.write(study, checklist, file)}")
+    if not watch:
+        out.say(f"Report: {page.write(study, file)}")
         return
-    out.say(f"Report: {page.write(study, file)}")
-
-
-@app.command()
-def serve(
-    folder: Annotated[Path, typer.Argument(help="folder of a study or timeline")],
-    port: Annotated[
-        int,
-        typer.Option(min=0, max=65535, help="port to listen on; 0: any free port"),
-    ] = PORT,
-) -> None:
-    """Shows a running study in a browser: curves, runs, claims so far.
-
-    One page, reachable from this machine only (127.0.0.1); it follows the folder and
-    writes nothing. Ctrl-C ends it.
-    """
-    from ...analysis import serving
-
-    server = serving.PageServer(folder, port)
-    out.say(f"Serving {folder} at {server.address} (Ctrl-C ends it)")
+    out.say(f"Watching {folder}: {file or folder / page.NAME} (Ctrl-C ends it)")
     try:
-        server.serve()
+        page.watch(study, file)
     except KeyboardInterrupt:
-        out.say(f"No longer serving {folder}")
+        out.say(f"No longer watching {folder}")
+    else:
+        out.say(f"Complete: {folder}")
 
 
 @app.command()
@@ -215,9 +194,7 @@ def attack(
 @app.command()
 def export(
     folder: Annotated[Path, typer.Argument(help="folder of a study")],
-    target: Annotated[
-        str, typer.Option("--to", help="csv, tensorboard, wandb or mlflow")
-    ],
+    target: Annotated[str, typer.Option("--to", help="csv, tensorboard or wandb")],
     into: Annotated[
         Path | None,
         typer.Option(

@@ -51,7 +51,7 @@ Track = Annotated[
     list[str] | None,
     typer.Option(
         "--track",
-        help="also log every evaluation to tensorboard, wandb (offline) or mlflow, in "
+        help="also log every evaluation to tensorboard or wandb (offline), in "
         "FOLDER/track-NAME; may be repeated",
     ),
 ]

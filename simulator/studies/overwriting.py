@@ -6,17 +6,16 @@ from ..config.errors import StudyError
 from ..config.text import shown
 from ..trace import COLUMNS, DISK, Disk
 from ..trace.disk import LOCK, PARTIAL, explained, locked
-from ..trace.live import LIVE
 from ..trace.manifest import NAME
 from ..trace.study import journal_session
 from .paths import CHECKPOINTS, CLAIMS, DATA, LOCKS, TUNING
 from .worker import TIMELINES
 
-OURS = {LOCK, NAME, DATA, CHECKPOINTS, LOCKS, LIVE, TIMELINES, TUNING, *COLUMNS}
+OURS = {LOCK, NAME, DATA, CHECKPOINTS, LOCKS, TIMELINES, TUNING, *COLUMNS}
 """Names of what is in the folder of a study while it is run."""
 MADE = {"figures", "attack", "report.html", "capsule.zip"}
 """Names of what commands make of a study in its folder."""
-BEGINNINGS = (CLAIMS, "export-", "track-", "checklist-")
+BEGINNINGS = (CLAIMS, "export-", "track-")
 """Beginnings of the names of claims, and of what commands make for others."""
 
 

@@ -24,7 +24,7 @@ from ..scenario.scenario import Scenario
 from ..scenario.study import expand
 from ..scenario.tuning import refuse_untuned
 from ..storage import files, limits
-from ..trace import DISK, Disk, Study, StudyWarning, is_world, live, load
+from ..trace import DISK, Disk, Study, StudyWarning, is_world, load
 from ..trace.disk import explained, locked, replace
 from . import executors, in_memory, notebook, origins, planning, staged
 from .entries import OPEN
@@ -313,14 +313,11 @@ def run(
     folder, tasks = started(scenario, path, disk, checkpoint_s=checkpoint_s)
     tasks = planning.keeping(tasks)
     session = folder.manifest["session"]
-    beacon = live.Beacon(path, session)
     whole = len(folder.manifest["runs"])
     before = whole - sum(len(task.runs) for task in tasks)
 
     def hear(now: StudyProgress) -> None:
-        now = now._replace(ended=before + now.ended, runs=whole)
-        beacon.note(now._asdict())
-        progress(now)
+        progress(now._replace(ended=before + now.ended, runs=whole))
 
     try:
         for done in executors.execute(tasks, path, workers(tasks), hear, disk):
@@ -329,7 +326,6 @@ def run(
         folder.interrupt()
         raise
     finally:
-        beacon.stop()
         folder.clear(TIMELINES)
     folder.clear(CHECKPOINTS)
     study = folder.end()

@@ -12,7 +12,7 @@ from ..config import functions
 from ..config.errors import StudyError, UserError
 from ..config.text import one_line
 from ..engine import device
-from ..trace import DISK, Disk, Writer, journal, live
+from ..trace import DISK, Disk, Writer, journal
 from ..trace.disk import explained, replace
 from ..trace.parts import remove_parts
 from ..trace.study import journal_of
@@ -138,8 +138,7 @@ def _execute(
 
     device.use_cache()
     device.release_programs()
-    rows = live.LiveRows(folder, task_name(task.number), task.session)
-    writer = Writer(folder, task_name(task.number), disk, rows)
+    writer = Writer(folder, task_name(task.number), disk)
     prepared = simulation.prepare_together(task.runs, task.batches)
     timelines = folder / TIMELINES if task.keeps_timelines else None
     found = simulation.execute(

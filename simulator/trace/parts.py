@@ -108,7 +108,7 @@ def _encodings(schema: "pa.Schema") -> dict[str, str]:
 def read(
     disk: Disk,
     path: Path,
-    seal: Sequence[int],
+    seal: Sequence[int] | None,
     filters: Filters | None = None,
     columns: list[str] | None = None,
 ) -> "pa.Table":
@@ -117,7 +117,7 @@ def read(
     Args:
         disk: Disk of the study.
         path: Path of the part.
-        seal: Bytes of the part, and its CRC-32.
+        seal: Bytes of the part, and its CRC-32; None where they are not noted yet.
         filters: Conditions on columns, as PyArrow has them; by default all rows.
         columns: Columns that are read; by default all.
 
@@ -133,7 +133,7 @@ def read(
         raise _lost(path, "is missing") from None
     except OSError as error:
         raise _lost(path, f"cannot be read ({error.strerror or error})") from None
-    if [len(data), zlib.crc32(data)] != list(seal):
+    if seal is not None and [len(data), zlib.crc32(data)] != list(seal):
         raise _lost(path, "is damaged (its checksum differs)")
     # Arrow's threads may let go of a buffer after the read. For Python's memory they
     # need the interpreter, and abort a program that is ending; so it is Arrow's own.

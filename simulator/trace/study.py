@@ -1,5 +1,6 @@
 """Reads the tables and the manifest of a study from its folder."""
 
+import contextlib
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -131,6 +132,27 @@ class Study:
         runs = found.column("run").to_numpy()
         self._check_rows(name, runs, run)
         return found if (mine := self._of_ended(runs)) is None else found.filter(mine)
+
+    def so_far(self) -> "pd.DataFrame":
+        """Returns the evaluations of runs that have not ended, as far as written.
+
+        A run writes them once in `writing.PART_SECONDS`, before its end is noted.
+        """
+        table, known = "evaluations", self.files.get("evaluations", {})
+        found = []
+        for file in self._disk.names(self.folder / table):
+            if not file.endswith(".parquet") or file in known:
+                continue
+            path = self.folder / table / file
+            # It may be removed just now, or was torn by a loss of power.
+            with contextlib.suppress(DamageError, OSError, ValueError):
+                found.append(parts.read(self._disk, path, None))
+        frame = parts.joined(table, found).to_pandas()
+        runs = self.manifest["runs"]
+        open_ = [run["run"] for run in runs if run["stop"] == "incomplete"]
+        mine = frame.loc[frame["run"].isin(open_)]
+        mine = mine.drop_duplicates(["run", "time", "commits"])
+        return mine.sort_values(["run", "time"], kind="stable", ignore_index=True)
 
     def _of_ended(self, runs: np.ndarray) -> "pa.Array | None":
         """Returns a mask of the rows of runs that have ended; None if all are.

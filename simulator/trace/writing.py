@@ -10,7 +10,6 @@ from . import numbering, parts
 from .columns import COLUMNS, FURTHER, TraceColumn
 from .disk import DISK, Disk
 from .journal import Files
-from .live import LiveRows
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -43,7 +42,6 @@ class Writer:
         folder: Folder of the study.
         name: Name of this writer within the study, part of its files' names.
         disk: Disk of the study.
-        live: Place for evaluations as they come, for those who watch.
 
     Attributes:
         parts: Files of the parts written so far, with their seals.
@@ -51,11 +49,8 @@ class Writer:
         next_part: Number of the part that is written next.
     """
 
-    def __init__(
-        self, folder: Path, name: str, disk: Disk = DISK, live: LiveRows | None = None
-    ) -> None:
+    def __init__(self, folder: Path, name: str, disk: Disk = DISK) -> None:
         self._folder, self._name, self._disk = folder, name, disk
-        self._live = live
         self._tables: dict[str, list[dict[str, Any]]] = {}
         self._pending: dict[str, int] = {}
         self._since = time.monotonic()
@@ -96,8 +91,6 @@ class Writer:
         for run, count in zip(*np.unique(runs, return_counts=True), strict=True):
             mine = self.rows.setdefault(int(run), {})
             mine[table] = mine.get(table, 0) + int(count)
-        if self._live is not None and table == "evaluations":
-            self._live.add(columns)
         old = time.monotonic() - self._since > PART_SECONDS
         if old or self._pending[table] >= PART_ROWS:
             self.flush()

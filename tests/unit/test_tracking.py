@@ -16,7 +16,7 @@ from stalesim.analysis.exporting.records import RunRecord
 from stalesim.simulator import studies
 from stalesim.simulator.config.errors import UserError
 from stalesim.simulator.studies import overwriting
-from stalesim.simulator.trace import StudyWarning, live
+from stalesim.simulator.trace import StudyWarning, writing
 from tests.unit.analysis.test_exporting_tensorboard import events
 from tests.unit.analysis.test_exporting_wandb import as_dict
 from tests.unit.analysis.test_exporting_wandb import told as records_of
@@ -44,7 +44,7 @@ PRIVATE: dict[str, Any] = {
 
 @pytest.fixture(autouse=True)
 def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(live, "EVERY_S", 0.05)
+    monkeypatch.setattr(writing, "PART_SECONDS", 0.05)
     monkeypatch.setattr(tracking, "EVERY_S", 0.1)
 
 
@@ -189,9 +189,9 @@ def test_a_tracker_that_is_not_there_is_one_line_at_the_start(
 ) -> None:
     with pytest.raises(UserError, match="a tracker must be one of tensorboard, wandb"):
         Tracker(tmp_path / "s", "csv")
-    for name in ("tensorboardX", "wandb", "sqlalchemy"):
+    for name in ("tensorboardX", "wandb"):
         monkeypatch.setitem(sys.modules, name, None)
-    for target in ("tensorboard", "wandb", "mlflow"):
+    for target in ("tensorboard", "wandb"):
         with pytest.raises(UserError, match=rf'pip install "stalesim\[{target}\]"$'):
             Tracker(tmp_path / "s", target)
     assert not (tmp_path / "s").exists()
@@ -202,40 +202,6 @@ def test_a_study_that_is_refused_leaves_nothing(tmp_path: Path, board: Noted) ->
         studies.simulate({**SHORT, "stop": {}}, tmp_path / "s")
     assert board.runs == {}
     assert not (tmp_path / "s").exists()
-
-
-@pytest.mark.long
-@pytest.mark.filterwarnings("ignore::sqlalchemy.exc.SADeprecationWarning")
-def test_mlflow_has_the_same_metrics_as_an_export(tmp_path: Path) -> None:
-    for needed in ("sqlalchemy", "alembic"):
-        pytest.importorskip(needed)
-    if find_spec("mlflow") is None:  # imported later, with its telemetry off
-        pytest.skip("mlflow is not installed")
-    with Tracker(tmp_path / "s", "mlflow"):
-        study = studies.simulate(ONE, tmp_path / "s")
-    exporting.export(study, "mlflow", tmp_path / "afterwards")
-
-    def told(folder: Path) -> tuple[Counter[Any], Any]:
-        from mlflow.tracking import MlflowClient
-
-        client = MlflowClient(tracking_uri=f"sqlite:///{folder / 'mlflow.db'}")
-        experiment = client.get_experiment_by_name("watched")
-        (run,) = client.search_runs([experiment.experiment_id])
-        points = Counter(
-            (name, m.step, m.timestamp, m.value)
-            for name in run.data.metrics
-            for m in client.get_metric_history(run.info.run_id, name)
-        )
-        config = client.download_artifacts(run.info.run_id, "config.json")
-        facts = run.info.status, run.data.params, run.data.tags
-        return points, (*facts, Path(config).read_text())
-
-    tracked, afterwards = (
-        told(tmp_path / "s/track-mlflow"),
-        told(tmp_path / "afterwards"),
-    )
-    assert tracked == afterwards
-    assert len(tracked[0]) > 100
 
 
 @pytest.mark.long
@@ -283,7 +249,7 @@ def test_the_command_tracks_and_says_where(tmp_path: Path) -> None:
         [*command, "paper"], cwd=tmp_path, capture_output=True, text=True, timeout=120
     )
     assert (wrong.returncode, wrong.stderr.count("\n")) == (2, 1)
-    assert "a tracker must be one of tensorboard, wandb, mlflow" in wrong.stderr
+    assert "a tracker must be one of tensorboard, wandb, got" in wrong.stderr
     done = subprocess.run(
         [*command, "tensorboard"],
         cwd=tmp_path,

@@ -15,7 +15,7 @@ from ...studies.paths import CHECKPOINTS, LOCKS, task_name
 from ...studies.planning import Task
 from ...studies.study_folder import StudyFolder
 from ...studies.worker import TIMELINES
-from ...trace import COLUMNS, DISK, Disk, Study, live, load, parts
+from ...trace import COLUMNS, DISK, Disk, Study, load, parts
 from ...trace.disk import locked
 
 
@@ -57,7 +57,7 @@ def merge(folder: Path, *others: Path, disk: Disk = DISK) -> Study:
         runs = study.manifest["runs"]
         if not any(run["stop"] in OPEN for run in runs):
             whole = study.end()
-            for name in (CHECKPOINTS, LOCKS, TIMELINES, live.LIVE):
+            for name in (CHECKPOINTS, LOCKS, TIMELINES):
                 study.clear(name)  # what takers have left that were killed
             return whole
     return load(folder, disk)

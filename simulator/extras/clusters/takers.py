@@ -20,7 +20,7 @@ from ...studies.paths import CHECKPOINTS, LOCKS, claims_of, done_of, task_name
 from ...studies.planning import Task
 from ...studies.progress import AtWork, Progress, StudyProgress, TaskProgress, silent
 from ...studies.study_folder import StudyFolder, refuse_others
-from ...trace import DISK, Disk, live
+from ...trace import DISK, Disk
 from ...trace.disk import BusyError, explained, locked
 from ...trace.manifest import read_manifest
 from ...trace.study import SHARED
@@ -97,48 +97,37 @@ def take(
         place = claims_of(path, session)
         tasks = _tasks(scenario, path, disk, checkpoint_s)
         claims = Claims(place, disk, clock, pace.lease_s)
-        beacon = live.Beacon(path, session, alone=False)
-
-        def hear(now: StudyProgress, beacon: live.Beacon = beacon) -> None:
-            beacon.note(now._asdict())
-            progress(now)
-
-        try:
-            while _is_open(place, disk):
-                left_s = float("inf") if for_s is None else for_s - (clock() - start)
-                there = {*disk.names(path / LOCKS)}
-                left = {
-                    name: task
-                    for name, task in tasks.items()
-                    if done_of(path, session, task.number).name not in there
-                }
-                fit = [
-                    n for n, task in left.items() if a_run_s * len(task.runs) < left_s
-                ]
-                if left and not fit:
-                    return TakenRuns(runs, in_time=False)
-                name, claim = claims.any_of(fit or [END])
-                if claim is None:
-                    wait(pace.beat_s)
-                    continue
-                since, ended = clock(), LOST
-                try:
-                    with beat(disk, claim, pace.beat_s):
-                        if name == END:
-                            _end(path, session, claim, disk)
-                        else:
-                            tell = _teller(tasks, {*left}, name, hear)
-                            done = execute(tasks[name], path, claim, tell, disk)
-                            runs, ended = runs + done, OVER
-                            a_run_s = max(a_run_s, (clock() - since) / max(done, 1))
-                except (StudyError, LostError):
-                    if disk.exists(claim):
-                        raise
-                    # It was taken over: this process was silent for too long.
-                finally:
-                    claims.give(claim, ended)
-        finally:
-            beacon.stop()
+        while _is_open(place, disk):
+            left_s = float("inf") if for_s is None else for_s - (clock() - start)
+            there = {*disk.names(path / LOCKS)}
+            left = {
+                name: task
+                for name, task in tasks.items()
+                if done_of(path, session, task.number).name not in there
+            }
+            fit = [n for n, task in left.items() if a_run_s * len(task.runs) < left_s]
+            if left and not fit:
+                return TakenRuns(runs, in_time=False)
+            name, claim = claims.any_of(fit or [END])
+            if claim is None:
+                wait(pace.beat_s)
+                continue
+            since, ended = clock(), LOST
+            try:
+                with beat(disk, claim, pace.beat_s):
+                    if name == END:
+                        _end(path, session, claim, disk)
+                    else:
+                        tell = _teller(tasks, {*left}, name, progress)
+                        done = execute(tasks[name], path, claim, tell, disk)
+                        runs, ended = runs + done, OVER
+                        a_run_s = max(a_run_s, (clock() - since) / max(done, 1))
+            except (StudyError, LostError):
+                if disk.exists(claim):
+                    raise
+                # It was taken over: this process was silent for too long.
+            finally:
+                claims.give(claim, ended)
     return TakenRuns(runs, in_time=True)
 
 
@@ -221,7 +210,6 @@ def _end(path: Path, session: int, claim: Path, disk: Disk) -> None:
             mine = Claimed(disk, over)
             mine.remove_folder(path / CHECKPOINTS)
             mine.remove_folder(path / LOCKS)
-            mine.remove_folder(path / live.LIVE)
         disk.remove_folder(over)
 
 

@@ -25,7 +25,6 @@ from stalesim.simulator.studies.paths import (
 )
 from stalesim.simulator.studies.study_folder import AGAIN
 from stalesim.simulator.trace import COLUMNS, DISK, Study, load
-from stalesim.simulator.trace.live import LIVE
 from tests.extras.clusters.play_takers import Taker, TakersPlay, history
 from tests.unit.studies import fake_study
 from tests.unit.studies.test_spread import TREE, wait_for
@@ -288,7 +287,7 @@ def test_a_merge_that_ends_a_study_leaves_nothing_of_killed_takers(
     folder = tmp_path / "s"
     takers.begin(validated(SMALL), folder)
     takers.take(validated(SMALL), folder, for_s=1e-9)
-    for name in (LOCKS, LIVE, CHECKPOINTS):
+    for name in (LOCKS, CHECKPOINTS):
         (folder / name).mkdir(exist_ok=True)
         (folder / name / "left").write_text("")
     assert merging.merge(folder, whole.folder).complete

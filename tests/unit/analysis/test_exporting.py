@@ -253,11 +253,11 @@ def test_what_is_wrong_is_said_in_one_line(tmp_path: Path) -> None:
         exporting.export(study, "csv", tmp_path / "out")
 
 
-@pytest.mark.parametrize("target", ["tensorboard", "wandb", "mlflow"])
+@pytest.mark.parametrize("target", ["tensorboard", "wandb"])
 def test_a_missing_library_is_named_with_its_extra(
     target: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in ("tensorboardX", "wandb", "sqlalchemy"):
+    for name in ("tensorboardX", "wandb"):
         monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(UserError, match=rf'pip install "stalesim\[{target}\]"$'):
         exporting.export(Exported(), target, tmp_path / "out")

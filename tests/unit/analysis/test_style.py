@@ -12,7 +12,7 @@ from matplotlib.colors import to_hex, to_rgb
 
 from stalesim.analysis import figures, style
 from stalesim.analysis.figures import report
-from stalesim.analysis.serving import pieces
+from stalesim.analysis.page import writing
 from stalesim.simulator.config.errors import UserError
 from tests.unit.analysis.studies import Fake
 
@@ -137,7 +137,7 @@ def test_colours_are_told_apart_from_a_dark_page_as_well() -> None:
 
     Source: W3C, Filter Effects Module 1, invert and hueRotate; WCAG 2.2, contrast.
     """
-    css = pieces.style_sheet()
+    css = writing.environment().get_template("page.css").render()
     (found,) = re.findall(r"filter: invert\((\S+)\) hue-rotate\(180deg\)", css)
     (dark,) = re.findall(r"--paper: (#1\w+)", css)
     # The matrix of hueRotate at 180 degrees: cosine -1, sine 0.

@@ -26,7 +26,7 @@ def test_a_study_and_what_was_made_of_it_are_removed(folder: Path) -> None:
     for name in ("figures", "attack", "export-csv"):
         (folder / name).mkdir()
         (folder / name / "a.txt").write_text("a")
-    for name in ("report.html", "capsule.zip", "checklist-neurips.md"):
+    for name in ("report.html", "capsule.zip"):
         (folder / name).write_text("")
     (folder / "manifest.json.partial").write_text("")
     overwriting.clear(folder)
