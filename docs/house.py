@@ -65,7 +65,7 @@ FEATURES = {
         *("simulator/scenario/comparing.py", "simulator/studies/comparing.py"),
         "analysis/choices.py",
     ),
-    "tracking and export": ("analysis/exporting",),
+    "tracking and export": ("simulator/extras/trackers",),
     "styles of venues, captions": (
         *("analysis/figures/venues.py", "analysis/figures/captions.py"),
     ),

@@ -42,9 +42,9 @@ COSTLY = (
     "verification/*",
     # They run whole studies, or processes.
     *("attacks/*", "unit/studies/*", "unit/testbed/*"),
-    "extras/clusters/*",
-    *("unit/analysis/test_claims_critical.py", "unit/analysis/test_exporting*.py"),
-    *("unit/analysis/test_phases.py", "unit/analysis/test_waste.py"),
+    *("extras/clusters/*", "extras/trackers/*"),
+    *("unit/analysis/test_claims_critical.py", "unit/analysis/test_phases.py"),
+    "unit/analysis/test_waste.py",
     *("unit/docs/test_words_page.py", "unit/rollouts/test_[cfp]*.py"),
     *("unit/scenario/test_*_page.py", "unit/scenario/test_own_before.py"),
     *("unit/test_anonymous.py", "unit/test_c[al]*.py", "unit/test_hostile.py"),

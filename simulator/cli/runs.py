@@ -47,14 +47,6 @@ Checkpoint = Annotated[
         help="seconds between checkpoints of a long run; 0: none",
     ),
 ]
-Track = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--track",
-        help="also log every evaluation to tensorboard or wandb (offline), in "
-        "FOLDER/track-NAME; may be repeated",
-    ),
-]
 EVERY_S = 300.0
 Columns = Annotated[
     str | None,
@@ -105,7 +97,6 @@ def run(
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="replace the study in the folder")
     ] = False,
-    track: Track = None,
     plots: Plots = True,
     form: Formats = None,
 ) -> None:
@@ -169,7 +160,7 @@ def run(
                     f"(--out FOLDER runs it again)"
                 )
         decided = _all_decided if until_decided else None
-        _simulate(config, folder, jobs, checkpoint, forms, track, decided, most)
+        _simulate(config, folder, jobs, checkpoint, forms, decided, most)
 
 
 def replace(config: "Scenario", folder: Path) -> None:
@@ -244,7 +235,6 @@ def resume(
     jobs: Jobs = 0,
     checkpoint: Checkpoint = EVERY_S,
     *,
-    track: Track = None,
     plots: Plots = True,
     form: Formats = None,
 ) -> None:
@@ -269,7 +259,7 @@ def resume(
         if scenario.compare is None or scenario.compare.found is not None:
             out.say(_left(load(folder)))
         decided = _all_decided if staged.is_looked_at(scenario) else None
-        _simulate(scenario, folder, jobs, checkpoint, forms, track, decided)
+        _simulate(scenario, folder, jobs, checkpoint, forms, decided)
 
 
 def _left(study: "Study") -> str:
@@ -293,7 +283,6 @@ def _simulate(
     jobs: int,
     checkpoint: float,
     forms: tuple[str, ...],
-    track: list[str] | None = None,
     until_decided: "Callable[[Study], bool] | None" = None,
     most: int | None = None,
 ) -> None:
@@ -307,7 +296,6 @@ def _simulate(
         simulate = partial(studies.compare, judge=racing)
     with (
         console.interruptible(folder, remedy),
-        _tracked(folder, track),
         console.progress(config.name) as hear,
     ):
         study = simulate(
@@ -321,24 +309,6 @@ def _simulate(
     printing.close(study, forms)
     if printing.show_failures(study):
         raise SystemExit(FAILED)
-
-
-def _tracked(
-    folder: Path, track: list[str] | None
-) -> "contextlib.AbstractContextManager[object]":
-    """Returns what tells experiment trackers of a study, if there are to be any.
-
-    Raises:
-        UserError: There is no such tracker, or its library is not installed.
-    """
-    if not track:
-        return contextlib.nullcontext()
-    from ...analysis.exporting import Tracker
-
-    tracker = Tracker(folder, *track)
-    for path in tracker.folders.values():
-        out.say(f"Tracking: {path}")
-    return tracker
 
 
 @app.command()
