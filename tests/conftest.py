@@ -44,9 +44,9 @@ COSTLY = (
     # They run whole studies, or processes.
     *("attacks/*", "unit/studies/*", "unit/testbed/*"),
     *("extras/logs/test_[cit]*.py", "extras/logs/test_shown.py"),
-    *("unit/analysis/test_claims_critical.py", "unit/analysis/test_exporting*.py"),
-    *("unit/analysis/test_phases.py", "unit/analysis/test_waste.py"),
-    "unit/docs/test_words_page.py",
+    *("extras/clusters/*", "extras/trackers/*"),
+    *("unit/analysis/test_claims_critical.py", "unit/analysis/test_phases.py"),
+    *("unit/analysis/test_waste.py", "unit/docs/test_words_page.py"),
     *("unit/scenario/test_*_page.py", "unit/scenario/test_own_before.py"),
     *("unit/test_anonymous.py", "unit/test_c[al]*.py", "unit/test_hostile.py"),
     *("unit/test_*_command.py", "unit/test_loops.py", "unit/test_mutants.py"),

@@ -1,6 +1,5 @@
 """A study whose every word would do something, through every command that shows it."""
 
-import csv
 import html
 import itertools
 import os
@@ -14,7 +13,6 @@ import pytest
 import yaml
 
 from stalesim.analysis import style
-from stalesim.analysis.markup import FORMULAS
 from stalesim.simulator.config.text import one_line, printable
 
 ROOT = Path(__file__).parents[2]
@@ -166,20 +164,6 @@ def test_the_page_is_text_and_no_code_of_the_users(ran: tuple[Path, str]) -> Non
     for name in NAMES:
         assert printable(name) in text
     assert text.count("7 * 7") >= 3
-
-
-@pytest.mark.long
-def test_exports_hold_names_and_no_formulas(ran: tuple[Path, str]) -> None:
-    folder, _ = ran
-    for target in ("csv", "tensorboard"):
-        everything(stalesim("export", folder, "--to", target))
-    with (folder / "export-csv" / "runs.csv").open(
-        newline="", encoding="utf-8"
-    ) as file:
-        rows = list(csv.DictReader(file))
-    quoted = [f"'{name}" if name.startswith(FORMULAS) else name for name in NAMES]
-    assert [row["variant"] for row in rows] == quoted
-    assert len(list((folder / "export-tensorboard").iterdir())) == len(NAMES)
 
 
 def test_a_folder_of_another_study_is_refused_in_one_line(

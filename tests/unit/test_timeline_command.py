@@ -13,7 +13,6 @@ import pandas as pd
 import pytest
 
 from stalesim.analysis import figures, frames, page, staleness, timelines
-from stalesim.analysis.exporting import export
 from stalesim.simulator import cli, studies
 from stalesim.simulator.config.errors import ScenarioError, StudyError
 from stalesim.simulator.scenario.reading import read, read_any, to_yaml
@@ -332,4 +331,3 @@ def test_a_run_without_its_record_has_the_same_results(tmp_path: Path) -> None:
     assert {*whole.files} - {*summed.files} == {"commits", "jobs"}
     for table in ("evaluations", "clients", "staleness"):
         pd.testing.assert_frame_equal(whole.table(table), summed.table(table))
-    export(summed, "csv", tmp_path / "csv")

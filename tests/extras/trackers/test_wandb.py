@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from stalesim.analysis import exporting
-from tests.unit.analysis.exported import ACCURACY, EPSILON, Exported
+from stalesim.simulator.extras.trackers import exporter
+from tests.extras.trackers.exported import ACCURACY, EPSILON, Exported
 
 BLOCK, HEADER = 32_768, 7
 FULL, FIRST, LAST = 1, 2, 4
@@ -49,7 +49,7 @@ def as_dict(items: Any) -> dict[str, Any]:
 
 
 def test_a_run_is_an_offline_run_over_commits(tmp_path: Path) -> None:
-    exporting.export(Exported(), "wandb", tmp_path)
+    exporter.export(Exported(), "wandb", tmp_path)
     runs = {}
     for path in tmp_path.glob("wandb/offline-run-*/*.wandb"):
         records = list(told(path))

@@ -1,4 +1,4 @@
-"""Commands for a study in several places: `work`, `slurm` and `merge`."""
+"""Commands for a study in several places: `stalesim cluster begin`, `work`, ..."""
 
 import re
 import shlex
@@ -8,13 +8,17 @@ from typing import Annotated
 
 import typer
 
-from ..config.errors import UserError
-from ..config.text import counted
-from . import console, printing
-from .console import out
-from .runs import EVERY_S, FAILED, Checkpoint
+from ...cli import console, printing, runs
+from ...cli.console import out
+from ...cli.runs import EVERY_S, FAILED, Checkpoint, Overrides
+from ...config.errors import UserError
+from ...config.text import counted
 
 app = typer.Typer()
+cluster = typer.Typer(
+    help="Share a study among processes of several machines.", no_args_is_help=True
+)
+app.add_typer(cluster, name="cluster")
 
 UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 """Seconds of the units of a wall time."""
@@ -37,7 +41,34 @@ def seconds(text: str) -> int:
     return int(found[1]) * UNITS[found[2]]
 
 
-@app.command()
+@cluster.command()
+def begin(
+    scenario: Annotated[Path, typer.Argument(help="a scenario file")],
+    folder: Annotated[
+        Path, typer.Option("--out", "-o", help="new folder for the study")
+    ],
+    set_: Overrides = None,
+    *,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="replace the study in the folder")
+    ] = False,
+) -> None:
+    """Plans a study in a folder, and runs nothing: `stalesim cluster work` does."""
+    from ...config import plugins
+    from ...scenario.reading import placing, read
+    from . import takers
+
+    config = read(scenario, set_ or ())
+    runs.warn(config)
+    with placing(scenario):
+        if overwrite:
+            runs.replace(config, folder)
+        takers.begin(config, folder)
+    work = plugins.command("cluster work", folder)
+    out.say(f"The plan is in {folder}; to execute it: {work}")
+
+
+@cluster.command()
 def work(
     folder: Annotated[Path, typer.Argument(help="folder of a study")],
     for_: Annotated[
@@ -52,15 +83,15 @@ def work(
     at any time; one that is killed is taken over after a minute. It returns when
     nothing is left, or when the next batch would take longer than there is time.
     """
-    from ..config import plugins
-    from ..studies import takers
-    from ..studies.running import scenario_of, where_started
-    from ..trace import load
+    from ...config import plugins
+    from ...studies.running import scenario_of, where_started
+    from ...trace import load
+    from . import takers
 
     for_s = None if for_ is None else float(seconds(for_))
     with where_started(folder):
-        scenario = scenario_of(folder, "work")
-        remedy = f"; continue with {plugins.command('work', folder)}"
+        scenario = scenario_of(folder, "cluster work")
+        remedy = f"; continue with {plugins.command('cluster work', folder)}"
         with (
             console.interruptible(folder, remedy),
             console.progress(scenario.name) as hear,
@@ -82,7 +113,24 @@ def work(
         raise SystemExit(FAILED)
 
 
-@app.command()
+@cluster.command(
+    context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False}
+)
+def dask(
+    address: Annotated[str, typer.Argument(help="address of a Dask scheduler")],
+    command: Annotated[
+        list[str], typer.Argument(help="run, resume or tune, with all that it takes")
+    ],
+) -> None:
+    """Executes another command, whose runs the workers of a Dask cluster execute."""
+    from ...cli import commands
+    from .dask import Cluster
+
+    with Cluster(address):
+        commands.app(command, standalone_mode=False)
+
+
+@cluster.command()
 def slurm(
     folder: Annotated[Path, typer.Argument(help="folder of a study")],
     jobs: Annotated[
@@ -94,18 +142,18 @@ def slurm(
 
     For GPUs, memory or an account add lines of #SBATCH, as your cluster asks for them.
     """
-    from ..config import plugins
-    from ..studies.running import scenario_of, where_started
+    from ...config import plugins
+    from ...studies.running import scenario_of, where_started
 
     all_s = seconds(time)
     if all_s <= 2 * SPARE_S:
         raise UserError(f"--time must be > {2 * SPARE_S}s, got {time}; give more")
     minutes, rest = divmod(all_s, 60)
     with where_started(folder):
-        scenario = scenario_of(folder, "slurm")
+        scenario = scenario_of(folder, "cluster slurm")
     name = re.sub(r"[^A-Za-z0-9_.-]+", "-", scenario.name)
     given, study = plugins.options(), str(folder.resolve())
-    command = [sys.executable, "-m", "stalesim", *given, "work", study]
+    command = [sys.executable, "-m", "stalesim", *given, "cluster", "work", study]
     for line in (
         "#!/bin/sh",
         f"#SBATCH --job-name={name}",
@@ -119,7 +167,7 @@ def slurm(
         typer.echo(line)
 
 
-@app.command()
+@cluster.command()
 def merge(
     folder: Annotated[
         Path, typer.Argument(help="folder of a study, which is extended")
@@ -129,9 +177,9 @@ def merge(
     ],
 ) -> None:
     """Takes runs that have ended in other folders of one study into the first."""
-    from ..config import plugins
-    from ..studies.merging import merge as merged
-    from ..studies.running import where_started
+    from ...config import plugins
+    from ...studies.running import where_started
+    from .merging import merge as merged
 
     with where_started(folder):
         study = merged(folder, *others)

@@ -4,15 +4,15 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from ..trace import DISK, Disk, journal
-from ..trace.disk import explained
-from . import origins
+from ...studies import origins
+from ...studies.entries import Done
+from ...studies.paths import LOCKS, checkpoint_of, claims_of, done_of, task_name
+from ...studies.planning import Task
+from ...studies.progress import TaskProgress
+from ...studies.worker import KILLED, ONE_AT_A_TIME, attempt, failed, is_over, leave
+from ...trace import DISK, Disk, journal
+from ...trace.disk import explained
 from .claims import LOST, OVER, PACE, Claimed, Claims, LostError
-from .entries import Done
-from .paths import LOCKS, checkpoint_of, claims_of, done_of, task_name
-from .planning import Task
-from .progress import TaskProgress
-from .worker import KILLED, ONE_AT_A_TIME, attempt, failed, is_over, leave
 
 MOST_CLAIMS = 20
 """Claims of a task after which it counts as the killer of its takers."""

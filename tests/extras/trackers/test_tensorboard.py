@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from stalesim.analysis import exporting
-from tests.unit.analysis.exported import ACCURACY, EPSILON, Exported
+from stalesim.simulator.extras.trackers import exporter
+from tests.extras.trackers.exported import ACCURACY, EPSILON, Exported
 
 pytest.importorskip("tensorboardX")
 
@@ -38,7 +38,7 @@ def scalars(folder: Path) -> dict[str, list[tuple[float, int, float]]]:
 def test_a_run_is_a_folder_of_scalars_at_commits_and_virtual_time(
     tmp_path: Path,
 ) -> None:
-    done = exporting.export(Exported(), "tensorboard", tmp_path)
+    done = exporter.export(Exported(), "tensorboard", tmp_path)
     assert done.num_runs == 2
     names = sorted(path.name for path in tmp_path.iterdir())
     assert names == ["0000-async-r0", "0001-step_size=0.2-r0"]
@@ -55,7 +55,7 @@ def test_a_run_is_a_folder_of_scalars_at_commits_and_virtual_time(
 def test_the_scenario_stands_as_hyper_parameters(tmp_path: Path) -> None:
     from tensorboardX.proto.plugin_hparams_pb2 import HParamsPluginData
 
-    exporting.export(Exported(), "tensorboard", tmp_path)
+    exporter.export(Exported(), "tensorboard", tmp_path)
     summaries = [
         value
         for event in events(tmp_path / "0001-step_size=0.2-r0")
@@ -76,7 +76,7 @@ def test_tensorboard_reads_it(tmp_path: Path) -> None:
     reading = pytest.importorskip(
         "tensorboard.backend.event_processing.event_accumulator"
     )
-    exporting.export(Exported(), "tensorboard", tmp_path)
+    exporter.export(Exported(), "tensorboard", tmp_path)
     read = reading.EventAccumulator(str(tmp_path / "0000-async-r0"))
     read.Reload()
     last = read.Scalars("test_accuracy")[-1]

@@ -1,16 +1,14 @@
-"""A study as event files of TensorBoard: one folder per run."""
+"""A study as event files of TensorBoard."""
 
 from pathlib import Path
 from typing import Any
 
-from ...simulator.config.extras import extra
-from ..frames import Study
-from .boards import write_whole
-from .records import RunRecord, records
+from ...config.extras import extra
+from .records import RunRecord
 
 
-def write(study: Study, folder: Path) -> None:
-    """Writes a folder of event files per run; `tensorboard --logdir FOLDER` shows them.
+class TensorBoard:
+    """A folder of event files per run; `tensorboard --logdir FOLDER` shows them.
 
     The step of a scalar is the number of commits, its wall time is the virtual time, so
     that TensorBoard's relative axis shows virtual seconds. What is known at the end
@@ -18,38 +16,16 @@ def write(study: Study, folder: Path) -> None:
     tags as text. Event files hold scalars in 32 bits: large counts are rounded.
 
     Args:
-        study: Study with at least one run that has ended.
-        folder: Empty folder.
+        folder: Folder, in which one is made for each run.
+        study: Name of the study, which no event file has.
 
     Raises:
         UserError: The library tensorboardX is not installed.
     """
-    board = TensorBoard(folder)
-    for record in records(study):
-        write_whole(board, record)
-
-
-def check() -> None:
-    """Finds out whether the library is there.
-
-    Raises:
-        UserError: It is not.
-    """
-    extra("tensorboardX", "tensorboard", "--to tensorboard")
-    extra("tensorboardX.summary", "tensorboard", "--to tensorboard")
-
-
-class TensorBoard:
-    """A folder of event files.
-
-    Args:
-        folder: Folder, in which one is made for each run.
-        study: Name of the study.
-    """
 
     def __init__(self, folder: Path, study: str = "") -> None:
-        del study
-        check()
+        _library("tensorboardX")
+        _library("tensorboardX.summary")
         self._folder = folder
 
     def start(self, record: RunRecord) -> "_RunFiles":
@@ -62,8 +38,7 @@ class TensorBoard:
 
 class _RunFiles:
     def __init__(self, folder: Path) -> None:
-        written = extra("tensorboardX", "tensorboard", "--to tensorboard")
-        self._writer: Any = written.SummaryWriter(logdir=str(folder))
+        self._writer: Any = _library("tensorboardX").SummaryWriter(logdir=str(folder))
         self._last = 0, 0.0
 
     def log(self, commits: int, time: float, measured: dict[str, float]) -> None:
@@ -75,10 +50,7 @@ class _RunFiles:
         self._writer.flush()
 
     def finish(self, record: RunRecord) -> None:
-        summaries, points = (
-            extra("tensorboardX.summary", "tensorboard", "--to tensorboard"),
-            record.points,
-        )
+        summaries, points = _library("tensorboardX.summary"), record.points
         names = [name for name in points if points[name].notna().any()]
         # TensorBoard's own form of hyper-parameters; `add_hparams` makes a folder.
         about = summaries.hparams(dict(record.config), dict.fromkeys(names, 0))
@@ -98,3 +70,7 @@ class _RunFiles:
 
     def abandon(self) -> None:
         self._writer.close()
+
+
+def _library(module: str) -> Any:
+    return extra(module, "tensorboard", "--to tensorboard")

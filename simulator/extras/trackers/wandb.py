@@ -4,57 +4,32 @@ import os
 from pathlib import Path
 from typing import Any
 
-from ...simulator.config.extras import extra
-from ..frames import Study
-from .boards import write_whole
-from .records import RunRecord, records
+from ...config.extras import extra
+from .records import RunRecord
 
 LONGEST_TAG = 64
 """Characters that W&B allows; a longer variant is in the configuration alone."""
 
 
-def write(study: Study, folder: Path) -> None:
-    """Writes an offline run per run; `wandb sync FOLDER/wandb/offline-*` uploads them.
+class OfflineRuns:
+    """A folder of offline runs; `wandb sync FOLDER/wandb/offline-*` uploads them.
 
     Every metric is drawn over `commits`; `time` is virtual seconds, and a metric like
     any other, so that W&B can draw over it too. The configuration is the resolved
     scenario with `run.NAME` for the tags; runs of one group differ in replicate alone.
 
     Args:
-        study: Study with at least one run that has ended.
-        folder: Empty folder.
+        folder: Folder, in which W&B makes its own.
+        study: Name of the study, the project's.
 
     Raises:
         UserError: The library wandb is not installed.
     """
-    board = OfflineRuns(folder, study.manifest["name"])
-    try:
-        for record in records(study):
-            write_whole(board, record)
-    finally:
-        board.close()
-
-
-def check() -> Any:
-    """Returns the library.
-
-    Raises:
-        UserError: It is not installed.
-    """
-    os.environ.setdefault("WANDB_ERROR_REPORTING", "false")  # before it is imported
-    return extra("wandb", "wandb", "--to wandb")
-
-
-class OfflineRuns:
-    """A folder of offline runs.
-
-    Args:
-        folder: Folder, in which W&B makes its own.
-        study: Name of the study, the project's.
-    """
 
     def __init__(self, folder: Path, study: str) -> None:
-        self._wandb, self._folder, self._project = check(), folder, study
+        os.environ.setdefault("WANDB_ERROR_REPORTING", "false")  # before it is imported
+        self._wandb: Any = extra("wandb", "wandb", "--to wandb")
+        self._folder, self._project = folder, study
         self._settings = self._wandb.Settings(
             silent=True,
             console="off",

@@ -1,25 +1,29 @@
-"""A study that is tracked while it is run has the numbers of an export afterwards."""
+"""A study that is followed while it is run has the numbers of an export afterwards."""
 
-import json
-import subprocess
 import sys
+import threading
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
-from stalesim.analysis import exporting
-from stalesim.analysis.exporting import Tracker, tracking
-from stalesim.analysis.exporting.records import RunRecord
 from stalesim.simulator import studies
+from stalesim.simulator.cli.commands import app
 from stalesim.simulator.config.errors import UserError
+from stalesim.simulator.extras.trackers import exporter, following
+from stalesim.simulator.extras.trackers.records import RunRecord, records, values
 from stalesim.simulator.studies import overwriting
-from stalesim.simulator.trace import StudyWarning, writing
-from tests.unit.analysis.test_exporting_tensorboard import events
-from tests.unit.analysis.test_exporting_wandb import as_dict
-from tests.unit.analysis.test_exporting_wandb import told as records_of
+from stalesim.simulator.trace import Study, load, writing
+from tests.extras.trackers.test_tensorboard import events
+from tests.extras.trackers.test_wandb import as_dict
+from tests.extras.trackers.test_wandb import told as records_of
+from tests.support import write_study
+from tests.unit.studies.test_spread import wait_for
 from tests.unit.studies.watched import WATCHED
 
 SHORT: dict[str, Any] = {
@@ -45,7 +49,7 @@ PRIVATE: dict[str, Any] = {
 @pytest.fixture(autouse=True)
 def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(writing, "PART_SECONDS", 0.05)
-    monkeypatch.setattr(tracking, "EVERY_S", 0.1)
+    monkeypatch.setattr(following, "EVERY_S", 0.1)
 
 
 class Noted:
@@ -84,9 +88,28 @@ class NotedRun:
 @pytest.fixture
 def board(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Noted:
     noted = Noted(tmp_path)
-    monkeypatch.setitem(tracking.CHECKS, "noted", lambda: None)
-    monkeypatch.setitem(tracking.BOARDS, "noted", lambda *_: noted)
+    monkeypatch.setitem(following.BOARDS, "noted", lambda *_: noted)
     return noted
+
+
+@contextmanager
+def followed(folder: Path, target: str) -> Iterator[list[Any]]:
+    """Follows a study from another thread; yields what it has ended with, if it has."""
+    found: list[Any] = []
+
+    def body() -> None:
+        wait_for((folder / "manifest.json").exists)
+        try:
+            found.append(following.follow(folder, target))
+        except (UserError, KeyboardInterrupt) as error:
+            found.append(error)
+
+    thread = threading.Thread(target=body)
+    thread.start()
+    try:
+        yield found
+    finally:
+        thread.join()
 
 
 @pytest.mark.long
@@ -94,18 +117,18 @@ def board(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Noted:
 def test_what_was_told_early_and_late_is_what_the_tables_say(
     tree: dict[str, Any], tmp_path: Path, board: Noted
 ) -> None:
-    with Tracker(tmp_path / "s", "noted"):
+    with followed(tmp_path / "s", "noted"):
         study = studies.simulate(tree, tmp_path / "s")
     assert any(told["early"] for told in board.runs.values())
-    records = {record.name: record for record in exporting.records.records(study)}
-    assert sorted(board.runs) == sorted(records)
-    for name, record in records.items():
+    known = {record.name: record for record in records(study)}
+    assert sorted(board.runs) == sorted(known)
+    for name, record in known.items():
         told = board.runs[name]
         rows = record.points.to_dict("records")
         expected = Counter(
             (row["commits"], row["time"], key, value)
             for row in rows
-            for key, value in exporting.records.values(row).items()
+            for key, value in values(row).items()
         )
         assert told["points"] == expected
         assert told["end"].final == record.final
@@ -118,9 +141,9 @@ def test_what_was_told_early_and_late_is_what_the_tables_say(
 @pytest.mark.long
 def test_tensorboard_has_the_same_scalars_as_an_export(tmp_path: Path) -> None:
     pytest.importorskip("tensorboardX")
-    with Tracker(tmp_path / "s", "tensorboard"):
+    with followed(tmp_path / "s", "tensorboard"):
         study = studies.simulate(ONE, tmp_path / "s")
-    done = exporting.export(study, "tensorboard", tmp_path / "afterwards")
+    done = exporter.export(study, "tensorboard", tmp_path / "afterwards")
     (afterwards,) = done.folder.iterdir()
     tracked = tmp_path / "s" / "track-tensorboard" / afterwards.name
 
@@ -138,28 +161,35 @@ def test_tensorboard_has_the_same_scalars_as_an_export(tmp_path: Path) -> None:
 @pytest.mark.long
 def test_a_study_that_goes_on_is_told_anew(tmp_path: Path, board: Noted) -> None:
     one = {**SHORT, "replicates": 1, "stop": {"commits": 500}}
-    with Tracker(tmp_path / "s", "noted"):
+    with followed(tmp_path / "s", "noted"):
         studies.simulate(one, tmp_path / "s")
     assert len(board.runs) == 2
     board.runs.clear()
     (tmp_path / "s" / "track-noted" / "old").write_text("old")
-    with Tracker(tmp_path / "s", "noted"):
+    with followed(tmp_path / "s", "noted"):
         studies.simulate({**one, "replicates": 2}, tmp_path / "s")
     assert len(board.runs) == 4
     assert all(told["end"] for told in board.runs.values())
     assert not (tmp_path / "s" / "track-noted" / "old").exists()
-    overwriting.clear(tmp_path / "s")
 
 
 @pytest.mark.long
-def test_what_is_interrupted_is_abandoned(tmp_path: Path, board: Noted) -> None:
-    def hear(now: Any) -> None:
+def test_what_has_not_ended_is_abandoned(
+    tmp_path: Path, board: Noted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By who interrupts the tracker, and leaves the study alone."""
+
+    def interrupted(folder: Path, **options: Any) -> Study:
         if any(told["early"] for told in board.runs.values()):
             raise KeyboardInterrupt
+        return load(folder, **options)
 
-    with pytest.raises(KeyboardInterrupt), Tracker(tmp_path / "s", "noted"):
-        studies.simulate(WATCHED, tmp_path / "s", progress=hear)
-    assert [told["end"] for told in board.runs.values()] == ["abandoned"]
+    monkeypatch.setattr(following, "load", interrupted)
+    with followed(tmp_path / "s", "noted") as found:
+        study = studies.simulate(SHORT, tmp_path / "s")
+    assert study.complete
+    assert isinstance(found[0], KeyboardInterrupt)
+    assert "abandoned" in [told["end"] for told in board.runs.values()]
 
 
 def _full(*_: object) -> None:
@@ -168,49 +198,43 @@ def _full(*_: object) -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize("call", ["log", "flush", "finish"])
-def test_a_tracker_that_fails_is_a_warning_and_the_study_goes_on(
+def test_a_tracker_that_fails_is_one_line_and_the_study_goes_on(
     call: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, board: Noted
 ) -> None:
     del board
     monkeypatch.setattr(NotedRun, call, _full)
-    with pytest.warns(StudyWarning) as heard, Tracker(tmp_path / "s", "noted"):
+    with followed(tmp_path / "s", "noted") as found:
         study = studies.simulate(SHORT, tmp_path / "s")
     assert study.complete
-    (said,) = (str(one.message) for one in heard)
-    assert said.endswith(
-        f"No space left on device; the study continues; "
-        f"stalesim export {tmp_path / 's'} "
-        f"--to noted writes all of it afterwards"
-    )
+    (said,) = map(str, found)
+    assert "track-noted: the tracker's folder must be written, but No space" in said
+    assert "\n" not in said
 
 
 def test_a_tracker_that_is_not_there_is_one_line_at_the_start(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with pytest.raises(UserError, match="a tracker must be one of tensorboard, wandb"):
-        Tracker(tmp_path / "s", "csv")
+    folder = tmp_path / "s"
+    with pytest.raises(UserError, match="must be tensorboard or wandb, got 'csv'; "):
+        following.follow(folder, "csv")
+    run = {"run": 0, "label": "base", "replicate": 0, "stop": "time"}
+    write_study(folder, {"name": "x", "runs": [run]}, {})
+    before = sorted(folder.iterdir())
     for name in ("tensorboardX", "wandb"):
         monkeypatch.setitem(sys.modules, name, None)
     for target in ("tensorboard", "wandb"):
         with pytest.raises(UserError, match=rf'pip install "stalesim\[{target}\]"$'):
-            Tracker(tmp_path / "s", target)
-    assert not (tmp_path / "s").exists()
-
-
-def test_a_study_that_is_refused_leaves_nothing(tmp_path: Path, board: Noted) -> None:
-    with pytest.raises(UserError), Tracker(tmp_path / "s", "noted"):
-        studies.simulate({**SHORT, "stop": {}}, tmp_path / "s")
-    assert board.runs == {}
-    assert not (tmp_path / "s").exists()
+            following.follow(folder, target)
+    assert sorted(folder.iterdir()) == before
 
 
 @pytest.mark.long
 def test_wandb_has_the_same_values_as_an_export(tmp_path: Path) -> None:
     if find_spec("wandb") is None:
         pytest.skip("wandb is not installed")
-    with Tracker(tmp_path / "s", "wandb"):
+    with followed(tmp_path / "s", "wandb"):
         study = studies.simulate(ONE, tmp_path / "s")
-    exporting.export(study, "wandb", tmp_path / "afterwards")
+    exporter.export(study, "wandb", tmp_path / "afterwards")
 
     def told(folder: Path) -> Any:
         (path,) = folder.glob("wandb/offline-run-*/run-*.wandb")
@@ -239,25 +263,15 @@ def test_wandb_has_the_same_values_as_an_export(tmp_path: Path) -> None:
     assert "run.stop" in tracked[1]
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_the_command_tracks_and_says_where(tmp_path: Path) -> None:
     pytest.importorskip("tensorboardX")
-    (tmp_path / "one.yaml").write_text(json.dumps(ONE))
-    command = [sys.executable, "-m", "stalesim", "run", "one.yaml", "-o", "s"]
-    command += ["--set", "stop.commits=1000", "--no-plots", "--track"]
-    wrong = subprocess.run(
-        [*command, "paper"], cwd=tmp_path, capture_output=True, text=True, timeout=120
-    )
-    assert (wrong.returncode, wrong.stderr.count("\n")) == (2, 1)
-    assert "a tracker must be one of tensorboard, wandb, got" in wrong.stderr
-    done = subprocess.run(
-        [*command, "tensorboard"],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=240,
-    )
-    assert done.returncode == 0, done.stderr
-    assert "Tracking: s/track-tensorboard" in done.stdout
-    (run,) = (tmp_path / "s" / "track-tensorboard").iterdir()
+    folder = tmp_path / "s"
+    studies.simulate({**ONE, "stop": {"commits": 1_000}}, folder)
+    done = CliRunner().invoke(app, ["track", str(folder), "--to", "tensorboard"])
+    assert done.exit_code == 0, done.output
+    assert f"Tracking {folder}: {folder}/track-tensorboard" in done.stdout
+    assert f"Complete: {folder}" in done.stdout
+    (run,) = (folder / "track-tensorboard").iterdir()
     assert len(list(events(run))) > 20
+    overwriting.clear(folder)

@@ -13,9 +13,9 @@ from typer.testing import CliRunner
 from stalesim.simulator import studies
 from stalesim.simulator.cli.commands import app
 from stalesim.simulator.config.errors import StudyError, UserError
+from stalesim.simulator.extras.clusters import claimed, merging, takers
+from stalesim.simulator.extras.clusters.claims import Claims, Pace
 from stalesim.simulator.scenario.reading import validated
-from stalesim.simulator.studies import claimed, merging, takers
-from stalesim.simulator.studies.claims import Claims, Pace
 from stalesim.simulator.studies.paths import (
     CHECKPOINTS,
     CLAIMS,
@@ -25,8 +25,8 @@ from stalesim.simulator.studies.paths import (
 )
 from stalesim.simulator.studies.study_folder import AGAIN
 from stalesim.simulator.trace import COLUMNS, DISK, Study, load
+from tests.extras.clusters.play_takers import Taker, TakersPlay, history
 from tests.unit.studies import fake_study
-from tests.unit.studies.play_takers import Taker, TakersPlay, history
 from tests.unit.studies.test_spread import TREE, wait_for
 
 SMALL: dict[str, Any] = TREE | {"replicates": 2, "stop": {"commits": 200}}
@@ -127,8 +127,8 @@ PROGRAM = """
 import sys, time
 from pathlib import Path
 from stalesim.simulator.scenario.reading import validated
-from stalesim.simulator.studies import takers
-from stalesim.simulator.studies.claims import Pace
+from stalesim.simulator.extras.clusters import takers
+from stalesim.simulator.extras.clusters.claims import Pace
 from stalesim.simulator.studies.running import scenario_of
 folder, offset = Path(sys.argv[1]), float(sys.argv[2])
 taken = takers.take(scenario_of(folder), folder, pace=Pace(0.05, 1.0),
@@ -172,7 +172,8 @@ def test_takers_that_are_killed_and_stopped(whole: Study, tmp_path: Path) -> Non
 ONE = """
 import os, signal, sys
 from pathlib import Path
-from stalesim.simulator.studies import claimed, running, takers
+from stalesim.simulator.extras.clusters import claimed, takers
+from stalesim.simulator.studies import running
 from stalesim.simulator.trace import DISK
 folder, stops = Path(sys.argv[1]), sys.argv[2] == "stops"
 [task, *_] = takers._tasks(running.scenario_of(folder), folder, DISK, None).values()
@@ -233,7 +234,7 @@ def test_who_takes_a_task_of_a_cluster_does_not_wait_for_a_dead_worker(
 
 
 def test_who_was_taken_over_can_change_nothing(tmp_path: Path) -> None:
-    from stalesim.simulator.studies.claims import LOST, Claimed
+    from stalesim.simulator.extras.clusters.claims import LOST, Claimed
 
     place, file, now = tmp_path / "claims", tmp_path / "file", [0.0]
     place.mkdir()
@@ -305,12 +306,12 @@ def test_another_study_is_not_merged(whole: Study, tmp_path: Path) -> None:
 
 
 def test_a_script_for_slurm(whole: Study) -> None:
-    found = CliRunner().invoke(app, ["slurm", str(whole.folder), "-j", "8"])
+    found = CliRunner().invoke(app, ["cluster", "slurm", str(whole.folder), "-j", "8"])
     lines = found.stdout.splitlines()
     assert lines[0] == "#!/bin/sh"
     assert "#SBATCH --array=1-8" in lines
     assert "#SBATCH --time=60:00" in lines
-    assert lines[-1].endswith(f"-m stalesim work {whole.folder} --for 3540s")
+    assert lines[-1].endswith(f"-m stalesim cluster work {whole.folder} --for 3540s")
 
 
 @pytest.mark.costly
@@ -323,16 +324,16 @@ def test_commands_for_a_study_import_parts_of_ones_own(tmp_path: Path) -> None:
 
     of("new", "algorithm", "mine")
     part, study = tmp_path / "mine.py", ["mine.yaml", "-o", "s"]
-    begun = of("--import", "mine.py", "run", *study, "--begin")
-    assert begun.endswith(f"stalesim --import {part} work s\n")
-    script = of("--import", "mine.py", "slurm", "s")
+    begun = of("--import", "mine.py", "cluster", "begin", *study)
+    assert begun.endswith(f"stalesim --import {part} cluster work s\n")
+    script = of("--import", "mine.py", "cluster", "slurm", "s")
     subprocess.run(["sh", "-c", script], cwd="/", check=True)
     assert load(tmp_path / "s").complete
 
 
 @pytest.mark.parametrize("text", ["", "50", "m", "-1m", "0m", "1.5h", "1y", "9" * 9])
 def test_a_wall_time_is_a_number_and_a_unit(text: str) -> None:
-    from stalesim.simulator.cli.taking import seconds
+    from stalesim.simulator.extras.clusters.commands import seconds
 
     assert seconds("50m") == 3000
     with pytest.raises(UserError, match="must be a number and a unit"):

@@ -11,17 +11,24 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
+from typer.testing import CliRunner
 
 from stalesim import simulator
 from stalesim.simulator import studies
+from stalesim.simulator.cli.commands import app
 from stalesim.simulator.config.errors import StudyError, UserError
+from stalesim.simulator.engine import processes
+from stalesim.simulator.extras.clusters import Cluster, dask
 from stalesim.simulator.scenario.reading import validated
-from stalesim.simulator.studies import cluster, executors, origins, running, worker
+from stalesim.simulator.studies import executors, origins, running, worker
 from stalesim.simulator.studies.planning import Task
 from stalesim.simulator.studies.progress import StudyProgress
 from stalesim.simulator.trace import DISK, StudyWarning, load
-from tests.unit.studies.test_spread import wait_for
+from tests.unit.studies.test_spread import TREE as SPREAD
+from tests.unit.studies.test_spread import closing, wait_for
+from tests.unit.studies.watched import WATCHED
 
 distributed = pytest.importorskip("distributed")
 TREE: dict[str, Any] = {
@@ -72,6 +79,18 @@ def scheduler(folder: Path, before: str = "") -> Iterator[tuple[str, Any]]:
         yield json.loads(file.read_text())["address"], made
 
 
+@contextmanager
+def local_cluster(num_workers: int) -> Iterator[str]:
+    """Workers of this machine, and the address of their scheduler."""
+    with distributed.LocalCluster(
+        n_workers=num_workers,
+        threads_per_worker=1,
+        processes=True,
+        dashboard_address=":0",
+    ) as here:
+        yield here.scheduler_address
+
+
 def edited(folder: Path) -> Path:
     """Returns a folder whose program is this one, but for one law."""
     package = folder / "stalesim"
@@ -105,12 +124,16 @@ def test_a_worker_of_another_program_executes_nothing(tmp_path: Path) -> None:
             process("worker", at, *WORDS, PYTHONPATH=str(other)) as other_one,
         ):
             client.wait_for_workers(2, timeout=60)
-            with pytest.raises(StudyError, match=r"digest of its simulator/ is") as no:
-                studies.simulate(TREE, folder, scheduler=at)
+            with (
+                pytest.raises(StudyError, match=r"digest of its simulator/ is") as no,
+                Cluster(at),
+            ):
+                studies.simulate(TREE, folder)
             assert "\n" not in str(no.value)
             assert f"process {other_one.pid}:" in str(no.value)
             assert "incomplete" in ended(folder)
-        assert studies.resume(folder, scheduler=at).complete
+        with Cluster(at):
+            assert studies.resume(folder).complete
 
 
 @pytest.mark.parametrize("name", ["numpy", "code"])
@@ -143,21 +166,18 @@ def dying(topic: str, index: int, task: Task, folder: Path) -> Any:
 def test_a_task_that_kills_its_worker_takes_no_other_with_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import dask
+    from dask import config
 
     folder = tmp_path / "s"
     tasks = begun(folder)
     monkeypatch.setattr(dying, "__module__", "__main__")  # is sent as it stands here
-    monkeypatch.setattr(cluster, "_work_on_cluster", dying)
+    monkeypatch.setattr(dask, "_work_on_cluster", dying)
     ends: dict[int, Any] = {}
     with (
-        dask.config.set({"distributed.scheduler.allowed-failures": 0}),
-        distributed.LocalCluster(
-            n_workers=1, threads_per_worker=1, processes=True, dashboard_address=":0"
-        ) as here,
+        config.set({"distributed.scheduler.allowed-failures": 0}),
+        local_cluster(1) as at,
     ):
-        workers = cluster.Cluster(here.scheduler_address)
-        for done in executors.execute(tasks, folder, workers):
+        for done in executors.execute(tasks, folder, Cluster(at)):
             ends |= done.ends
     failed = {run: end["stop_reason"] for run, end in ends.items() if len(end) > 1}
     assert len(ends) == 4
@@ -173,8 +193,11 @@ def test_a_scheduler_that_ends_is_one_line(tmp_path: Path) -> None:
 
         with distributed.Client(at, timeout=60) as client:
             client.wait_for_workers(1, timeout=60)
-        with pytest.raises(UserError, match="must run until the study has") as no:
-            studies.simulate(TREE, tmp_path / "s", scheduler=at, progress=hear)
+        with (
+            pytest.raises(UserError, match="must run until the study has") as no,
+            Cluster(at),
+        ):
+            studies.simulate(TREE, tmp_path / "s", progress=hear)
     assert "\n" not in str(no.value)
     assert "incomplete" in ended(tmp_path / "s")
 
@@ -184,8 +207,11 @@ def test_a_scheduler_without_the_package_is_one_line(tmp_path: Path) -> None:
     with scheduler(tmp_path, before) as (at, _), process("worker", at, *WORDS):
         with distributed.Client(at, timeout=60) as client:
             client.wait_for_workers(1, timeout=60)
-        with pytest.raises(UserError, match=r"must have .* named 'stalesim'") as no:
-            studies.simulate(TREE, tmp_path / "s", scheduler=at)
+        with (
+            pytest.raises(UserError, match=r"must have .* named 'stalesim'") as no,
+            Cluster(at),
+        ):
+            studies.simulate(TREE, tmp_path / "s")
     assert "\n" not in str(no.value)
 
 
@@ -193,12 +219,68 @@ def test_a_scheduler_without_the_package_is_one_line(tmp_path: Path) -> None:
 def test_an_address_of_no_scheduler_is_one_line(
     address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cluster, "CONNECT_S", 0.5)
+    monkeypatch.setattr(dask, "CONNECT_S", 0.5)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         at = address.replace("silent", f"tcp://127.0.0.1:{silent.getsockname()[1]}")
         with pytest.raises(UserError, match="must be the address of a running") as no:
-            cluster.reach(at)
+            Cluster(at).__enter__()
     assert "\n" not in str(no.value)
+
+
+def test_a_command_that_finds_no_scheduler_begins_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dask, "CONNECT_S", 0.5)
+    run = "run", "quickstart", "-o", str(tmp_path / "s")
+    found = CliRunner().invoke(app, ["cluster", "dask", "tcp://127.0.0.1:9", *run])
+    told = str(found.exception)
+    assert "ADDRESS must be the address of a running Dask scheduler" in told
+    assert "\n" not in told
+    assert not (tmp_path / "s").exists()
+
+
+def test_a_cluster_of_processes_gives_the_same_study(tmp_path: Path) -> None:
+    heard: list[StudyProgress] = []
+    with local_cluster(2) as at, Cluster(at):
+        study = studies.simulate(SPREAD, tmp_path / "s", progress=heard.append)
+    assert study.complete
+    assert heard[-1].fraction == pytest.approx(1)
+    assert heard[-1].ended == heard[-1].runs == len(study.manifest["runs"])
+    alone = studies.simulate(SPREAD, tmp_path / "alone")
+    pd.testing.assert_frame_equal(closing(tmp_path / "s"), closing(alone.folder))
+
+
+@pytest.mark.slow
+def test_another_commands_runs_are_executed_by_the_workers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither processes of this machine nor this one execute any."""
+    for name in ("Here", "Processes"):
+        monkeypatch.delattr(executors, name)
+    path, folder = tmp_path / "s.yaml", tmp_path / "s"
+    path.write_text(json.dumps(TREE))
+    run = "run", str(path), "-o", str(folder), "--no-plots"
+    with local_cluster(1) as at:
+        found = CliRunner().invoke(app, ["cluster", "dask", at, *run])
+        assert found.exit_code == 0, found.output
+        more = "run", str(path), "-o", str(folder), "--no-plots", "-s", "replicates=5"
+        found = CliRunner().invoke(app, ["cluster", "dask", at, *more])
+        assert found.exit_code == 0, found.output
+    assert ended(folder) == ["commits"] * 5
+    assert processes.others() is None
+
+
+@pytest.mark.long
+def test_a_clusters_tasks_say_how_far_they_are(tmp_path: Path) -> None:
+    heard: list[StudyProgress] = []
+    longer = {**WATCHED, "stop": {"commits": 150_000}}
+    with local_cluster(1) as at, Cluster(at):
+        studies.simulate(longer, tmp_path / "s", progress=heard.append)
+    parts = [task.fraction for now in heard for task in now.tasks]
+    assert any(0.05 < part < 0.95 for part in parts)
+    made = [now.commits for now in heard]
+    assert made == sorted(made)
+    assert heard[-1].fraction == pytest.approx(1)
 
 
 def quick(topic: str, index: int, task: Task, folder: Path) -> Any:
@@ -217,9 +299,9 @@ def test_a_study_waits_for_workers_and_says_so(
 ) -> None:
     """None is there at the start, and the first is gone once it has begun."""
     monkeypatch.setattr(quick, "__module__", "__main__")  # is sent as it stands here
-    monkeypatch.setattr(cluster, "_work_on_cluster", quick)
-    monkeypatch.setattr(cluster, "LOOK_S", 0.2)
-    monkeypatch.setattr(cluster, "RESTART_S", 0.2)
+    monkeypatch.setattr(dask, "_work_on_cluster", quick)
+    monkeypatch.setattr(dask, "LOOK_S", 0.2)
+    monkeypatch.setattr(dask, "RESTART_S", 0.2)
     said: list[str] = []
     made: list[Any] = []
     ends: dict[int, Any] = {}
@@ -230,9 +312,9 @@ def test_a_study_waits_for_workers_and_says_so(
                 said.append(message)
                 made.append(stack.enter_context(process("worker", at, *WORDS)))
 
-        monkeypatch.setattr(cluster.warnings, "warn", warn)
+        monkeypatch.setattr(dask.warnings, "warn", warn)
         folder = tmp_path / "s"
-        for done in executors.execute(begun(folder), folder, cluster.Cluster(at)):
+        for done in executors.execute(begun(folder), folder, Cluster(at)):
             ends |= done.ends
             if len(ends) == 1:
                 made[0].kill()

@@ -1,33 +1,27 @@
-"""The workers of a Dask cluster, and the choice among all who execute tasks."""
+"""The workers of a Dask cluster, in place of processes of this machine."""
 
 import asyncio
 import contextlib
 import time
 import uuid
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from concurrent.futures import CancelledError, ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
-from ..config.errors import StudyError, UserError
-from ..config.extras import extra
-from ..config.text import one_line, shortened
-from ..trace import DISK, StudyWarning
-from ..trace.disk import explained
+from ...config.errors import StudyError, UserError
+from ...config.extras import extra
+from ...config.text import one_line, shortened
+from ...engine import processes
+from ...studies.entries import Done
+from ...studies.executors import STARTED, OnProgress, WorkerDiedError
+from ...studies.paths import claims_of
+from ...studies.planning import Task
+from ...studies.progress import TaskProgress
+from ...trace import DISK, StudyWarning
+from ...trace.disk import explained
 from .claimed import take_one
-from .entries import Done
-from .executors import (
-    STARTED,
-    Here,
-    OnProgress,
-    Processes,
-    WorkerDiedError,
-    Workers,
-)
-from .paths import claims_of
-from .planning import Task
-from .progress import TaskProgress
 
 REPORT_S = 1.0
 """Real seconds from one message of a task on how far it is to the next."""
@@ -44,12 +38,29 @@ LOOK_S = 10.0
 class Cluster:
     """The workers of a Dask cluster, which share the study's folder.
 
+    They execute the runs of all studies in a `with` block:
+
+        with Cluster("tcp://HOST:8786"):
+            stalesim.simulate("my.yaml", "/shared/my-study")
+
     Args:
         scheduler: Address of the scheduler.
+
+    Raises:
+        UserError: Dask is not installed, or the scheduler cannot be reached.
     """
 
     def __init__(self, scheduler: str) -> None:
-        self._scheduler = scheduler
+        self._scheduler, self._held = scheduler, contextlib.ExitStack()
+
+    def __enter__(self) -> Self:
+        with connected(self._scheduler):
+            pass  # a wrong address is refused before all else
+        self._held.enter_context(processes.elsewhere(self))
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._held.close()
 
     def execute(
         self, tasks: Mapping[int, Task], folder: Path, report: OnProgress
@@ -58,8 +69,8 @@ class Cluster:
 
         Raises:
             WorkerDiedError: workers died at tasks, on as many as the scheduler tries.
-            UserError: Dask is not installed, the scheduler cannot be reached or ends,
-                or its workers do not see the folder or have another program.
+            UserError: the scheduler cannot be reached or ends, or its workers do not
+                see the folder or have another program.
         """
         folder, first = folder.resolve(), next(iter(tasks.values()))
         with _explained(self._scheduler), connected(self._scheduler) as client:
@@ -135,7 +146,7 @@ def connected(scheduler: str) -> Any:
     Raises:
         UserError: Dask is not installed, or the scheduler cannot be reached.
     """
-    distributed = extra("distributed", "dask", "--scheduler")
+    distributed = extra("distributed", "dask", "stalesim cluster dask")
     try:
         # In a thread, as a notebook has a loop of its own in this one.
         with ThreadPoolExecutor(1) as thread:
@@ -144,7 +155,7 @@ def connected(scheduler: str) -> Any:
     except Exception as error:
         why = one_line(str(error)) or f"no answer in {CONNECT_S} s"
         raise UserError(
-            f"--scheduler must be the address of a running Dask scheduler, got "
+            f"ADDRESS must be the address of a running Dask scheduler, got "
             f"{scheduler!r} ({why}); start one by `dask scheduler`"
         ) from None
 
@@ -167,20 +178,6 @@ async def _answers(scheduler: str) -> None:
     await comm.close()
 
 
-def reach(scheduler: str | None) -> None:
-    """Refuses the address of a scheduler that does not answer, before all else.
-
-    Args:
-        scheduler: Address, if there is one.
-
-    Raises:
-        UserError: Dask is not installed, or the scheduler cannot be reached.
-    """
-    if scheduler is not None:
-        with connected(scheduler):
-            pass
-
-
 @contextlib.contextmanager
 def _explained(scheduler: str) -> Iterator[None]:
     """Turns errors of a cluster into messages for its user.
@@ -194,16 +191,16 @@ def _explained(scheduler: str) -> Iterator[None]:
         raise
     except (CancelledError, OSError) as error:
         raise UserError(
-            f"--scheduler must run until the study has ended, but {scheduler!r} has "
+            f"the scheduler must run until the study has ended, but {scheduler!r} has "
             f"gone ({type(error).__name__}); start it again with its workers, then "
             f"resume the study"
         ) from None
     except Exception as error:
         why = one_line(f"{type(error).__name__}: {error.__cause__ or error}")
         raise UserError(
-            f"--scheduler must have the study's program and libraries, as its workers "
-            f"must, but {scheduler!r} says {shortened(why, 200)}; install them there, "
-            f"then resume the study"
+            f"the scheduler must have the study's program and libraries, as its "
+            f"workers must, but {scheduler!r} says {shortened(why, 200)}; install them "
+            f"there, then resume the study"
         ) from error
 
 
@@ -234,22 +231,3 @@ def _check_workers(client: Any, folder: Path) -> None:
                 f"{folder}: must be seen by all workers, but {worker} does not; choose "
                 f"a folder on a file system that they share by --out"
             )
-
-
-def workers(
-    tasks: list[Task],
-    jobs: int,
-    scheduler: str | None,
-    meanwhile: Callable[[], object] = lambda: None,
-) -> Workers:
-    """Returns the executor of some tasks.
-
-    Args:
-        tasks: Tasks of a study.
-        jobs: Number of processes on this machine.
-        scheduler: Address of a Dask scheduler, whose workers are used instead.
-        meanwhile: Called in this process while others of this machine are at work.
-    """
-    if scheduler is not None:
-        return Cluster(scheduler)
-    return Here() if min(jobs, len(tasks)) <= 1 else Processes(jobs, meanwhile)

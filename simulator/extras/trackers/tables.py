@@ -12,9 +12,9 @@ import pandas as pd
 import pyarrow as pa
 from pyarrow import csv
 
-from ...simulator.trace import COLUMNS, LEFT_OUT, is_summary
-from ..frames import OF_A_RUN, Study
-from ..markup import no_formulas, quoted
+from ....analysis.frames import OF_A_RUN, Study
+from ....analysis.markup import no_formulas, quoted
+from ...trace import COLUMNS, LEFT_OUT, is_summary
 from .records import flat, has_ended, measures
 
 

@@ -16,8 +16,8 @@ from typing import Any
 import simpy
 
 from stalesim.simulator.config.errors import StudyError
-from stalesim.simulator.studies import takers
-from stalesim.simulator.studies.claims import BEAT, Pace
+from stalesim.simulator.extras.clusters import takers
+from stalesim.simulator.extras.clusters.claims import BEAT, Pace
 from stalesim.simulator.studies.paths import CHECKPOINTS, CLAIMS, LOCKS
 from stalesim.simulator.trace import Disk, Study, StudyWarning, load
 from stalesim.simulator.trace.disk import LOCK
@@ -124,7 +124,7 @@ class TakersPlay(Play):
 
     def _user(self) -> Iterator[Any]:
         """Begins the study, and starts takers until it is complete."""
-        fake_study.begin(FakeDisk(self.files))
+        takers.begin(fake_study.SCENARIO, PATH, FakeDisk(self.files))
         self.files.safe = dict(self.files.names)
         for _ in range(self.num_takers):
             self._start()

@@ -1,7 +1,8 @@
 """Takers: processes of any machines that share a study by its folder alone.
 
-How they claim its tasks, `claims` says. The results of tasks are files of their own,
-which `trace.load` reads together until the last taker ends the study.
+How they claim its tasks, `claims` says; what they do then, `claimed`. The results of
+tasks are files of their own, which `trace.load` reads together until the last taker
+ends the study.
 """
 
 import time
@@ -9,22 +10,22 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from .. import inputs
-from ..config.errors import StudyError
-from ..scenario.scenario import Scenario
-from ..scenario.tuning import refuse_untuned
-from ..trace import DISK, Disk
-from ..trace.disk import BusyError, explained, locked
-from ..trace.manifest import read_manifest
-from ..trace.study import TAKERS
-from . import executors, planning, running, staged
+from ... import inputs
+from ...config.errors import StudyError
+from ...scenario.scenario import Scenario
+from ...scenario.tuning import refuse_untuned
+from ...studies import executors, planning, running, staged
+from ...studies.entries import OPEN, UNFINISHED
+from ...studies.paths import CHECKPOINTS, LOCKS, claims_of, done_of, task_name
+from ...studies.planning import Task
+from ...studies.progress import AtWork, Progress, StudyProgress, TaskProgress, silent
+from ...studies.study_folder import StudyFolder, refuse_others
+from ...trace import DISK, Disk
+from ...trace.disk import BusyError, explained, locked
+from ...trace.manifest import read_manifest
+from ...trace.study import SHARED
 from .claimed import execute
 from .claims import LOST, OVER, PACE, Claimed, Claims, Heart, LostError, Pace, heart
-from .entries import OPEN, UNFINISHED
-from .paths import CHECKPOINTS, LOCKS, claims_of, done_of, task_name
-from .planning import Task
-from .progress import AtWork, Progress, StudyProgress, TaskProgress, silent
-from .study_folder import StudyFolder, refuse_others
 
 END = "end"
 """Name of the claim under which the study is ended, once all tasks have."""
@@ -53,7 +54,7 @@ def begin(scenario: Scenario, folder: Path, disk: Disk = DISK) -> None:
     refuse_others(folder, disk)
     with locked(folder, disk):
         scenario = staged.continued(scenario, folder)
-        running.started(scenario, folder, disk, takers=True)
+        running.started(scenario, folder, disk, shared=True)
 
 
 def take(
@@ -147,7 +148,7 @@ def _opened(
     while True:
         manifest = read_manifest(path, disk)
         session = manifest["session"]
-        mine = manifest.get(TAKERS) == session
+        mine = manifest.get(SHARED) == session
         if mine and _is_open(claims_of(path, session), disk):
             return session
         if manifest["status"] == "complete":
@@ -196,7 +197,7 @@ def _teller(
 def _end(path: Path, session: int, claim: Path, disk: Disk) -> None:
     """Ends a session whose tasks have ended, and the study unless rows were lost."""
     folder = StudyFolder(path, Claimed(disk, claim))
-    here = folder.manifest.get(TAKERS) == session  # else who has ended it was killed
+    here = folder.manifest.get(SHARED) == session  # else who has ended it was killed
     lost = any(r["stop"] == UNFINISHED["stop"] for r in folder.manifest["runs"])
     if here and not lost:
         folder.end()

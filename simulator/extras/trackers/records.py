@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from ...simulator.scenario.study import OF_STUDY
-from ...simulator.trace import metric_of_study
-from .. import staleness
-from ..frames import Study
+from ....analysis import staleness
+from ....analysis.frames import Study
+from ...scenario.study import OF_STUDY
+from ...trace import metric_of_study
 
 WITHOUT_RESULTS = ("incomplete", "failed")
 """How runs end that have no results."""

@@ -5,19 +5,23 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
-from stalesim.analysis import exporting, files
-from stalesim.analysis.exporting import records
+from stalesim.analysis import files
+from stalesim.analysis.markup import FORMULAS
 from stalesim.simulator.cli.commands import app
 from stalesim.simulator.config.errors import UserError
+from stalesim.simulator.extras.trackers import exporter, records
 from stalesim.simulator.trace import COLUMNS, StudyError, load
+from tests.extras.trackers.exported import ACCURACY, EPSILON, Exported
 from tests.support import write_study
-from tests.unit.analysis.exported import ACCURACY, EPSILON, Exported
+from tests.unit.analysis.test_units import LOSSES, VALUES, Fitted
+from tests.unit.test_hostile import NAMES
 
 ROOT = Path(__file__).parents[3]
 
@@ -64,7 +68,7 @@ def test_csv_has_a_file_per_table_with_rows_and_says_which_runs_are_left_out(
     tmp_path: Path,
 ) -> None:
     study = Exported()
-    done = exporting.export(study, "csv", tmp_path / "out")
+    done = exporter.export(study, "csv", tmp_path / "out")
     assert done.num_runs == 2
     assert done.left_out == {"failed": 1, "incomplete": 1}
     names = {path.name for path in done.folder.iterdir()}
@@ -91,7 +95,7 @@ def test_text_in_csv_is_no_formula_and_numbers_are_numbers(tmp_path: Path) -> No
         run["scenario"] = {"clients": {"scale": "-m", "loc": -2.5}, "=key": "=1"}
     table = study.tables["privacy"]
     study.tables["privacy"] = table.assign(accountant="=cmd()", epsilon=-0.5)
-    exporting.export(study, "csv", tmp_path / "out")
+    exporter.export(study, "csv", tmp_path / "out")
     lines = (tmp_path / "out" / "runs.csv").read_text(encoding="utf-8")
     with (tmp_path / "out" / "runs.csv").open(newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
@@ -124,13 +128,13 @@ def test_an_export_that_was_cut_short_can_be_repeated_at_once(
         (into / "runs.csv").write_text("half")
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setitem(exporting.TARGETS, "csv", half)
+    monkeypatch.setitem(exporter.TARGETS, "csv", half)
     with pytest.raises(StudyError, match="No space left on device; make room"):
-        exporting.export(Exported(), "csv", folder)
+        exporter.export(Exported(), "csv", folder)
     assert not folder.exists()
     monkeypatch.undo()
     folder.mkdir()
-    exporting.export(Exported(), "csv", folder)
+    exporter.export(Exported(), "csv", folder)
     names = {path.name for path in folder.iterdir()}
     assert names == {"runs.csv", "evaluations.csv", "staleness.csv", "privacy.csv"}
 
@@ -138,15 +142,15 @@ def test_an_export_that_was_cut_short_can_be_repeated_at_once(
 KILLED = """\
 import os, signal, sys
 from pathlib import Path
-from stalesim.analysis import exporting
-from tests.unit.analysis.exported import Exported
+from stalesim.simulator.extras.trackers import exporter
+from tests.extras.trackers.exported import Exported
 
 def half(study, into):
     (into / "runs.csv").write_text("half")
     os.kill(os.getpid(), signal.SIGKILL)
 
-exporting.TARGETS["csv"] = half
-exporting.export(Exported(), "csv", Path(sys.argv[1]))
+exporter.TARGETS["csv"] = half
+exporter.export(Exported(), "csv", Path(sys.argv[1]))
 """
 
 
@@ -163,11 +167,11 @@ def test_a_killed_export_is_not_taken_for_a_whole_one_and_can_be_repeated(
     )  # fmt: skip
     assert done.returncode == -signal.SIGKILL
     assert not (folder / "runs.csv").exists()
-    exporting.export(Exported(), "csv", folder)
+    exporter.export(Exported(), "csv", folder)
     assert (folder / "runs.csv").read_text() != "half"
     assert not [path for path in folder.iterdir() if path.name.startswith(".")]
     with pytest.raises(StudyError, match="must be a new or empty folder"):
-        exporting.export(Exported(), "csv", folder)
+        exporter.export(Exported(), "csv", folder)
 
 
 def test_what_others_put_beside_a_killed_export_stays(tmp_path: Path) -> None:
@@ -175,7 +179,7 @@ def test_what_others_put_beside_a_killed_export_stays(tmp_path: Path) -> None:
     (tmp_path / files.PARTIAL / "runs.csv").write_text("half")
     (tmp_path / "mine.txt").write_text("mine")
     with pytest.raises(StudyError, match="must be a new or empty folder"):
-        exporting.export(Exported(), "csv", tmp_path)
+        exporter.export(Exported(), "csv", tmp_path)
     assert (tmp_path / "mine.txt").read_text() == "mine"
 
 
@@ -183,7 +187,7 @@ def test_a_kill_among_the_last_moves_loses_nothing(tmp_path: Path) -> None:
     (tmp_path / files.WHOLE).mkdir()
     (tmp_path / files.WHOLE / "runs.csv").write_text("whole")
     with pytest.raises(StudyError, match="must be a new or empty folder"):
-        exporting.export(Exported(), "csv", tmp_path)
+        exporter.export(Exported(), "csv", tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["runs.csv"]
 
 
@@ -191,7 +195,7 @@ def test_two_exports_do_not_meet_in_one_folder(tmp_path: Path) -> None:
     with files.filled(tmp_path / "out") as one:
         (one / "a").write_text("a")
         with pytest.raises(StudyError, match="by one process at a time"):
-            exporting.export(Exported(), "csv", tmp_path / "out")
+            exporter.export(Exported(), "csv", tmp_path / "out")
         assert (one / "a").exists()
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["a"]
 
@@ -230,27 +234,70 @@ def test_csv_of_a_trace_on_disk_keeps_lists_words_and_exact_numbers(
     }
     manifest = {"name": "x", "runs": [run]}
     write_study(tmp_path / "study", manifest, {"probes": columns})
-    exporting.export(load(tmp_path / "study"), "csv", tmp_path / "out")
+    exporter.export(load(tmp_path / "study"), "csv", tmp_path / "out")
     (row,) = pd.read_csv(tmp_path / "out" / "probes.csv").to_dict("records")
     assert set(row) <= set(COLUMNS["probes"])
     assert (row["commit"], row["time"]) == (2**53 + 1, 0.1 + 0.2)
     assert json.loads(row["message"]) == message[0].tolist()
 
 
+def test_csv_of_a_summary_has_the_tables_that_there_are(tmp_path: Path) -> None:
+    run = {"run": 0, "label": "base", "replicate": 0, "stop": "time"}
+    manifest = {"name": "x", "runs": [run], "scenario": {"record": "summary"}}
+    columns = {"run": np.zeros(1, np.int32), "time": np.ones(1), "commits": np.ones(1)}
+    write_study(tmp_path / "study", manifest, {"evaluations": columns})
+    exporter.export(load(tmp_path / "study"), "csv", tmp_path / "out")
+    names = {path.name for path in (tmp_path / "out").iterdir()}
+    assert names == {"runs.csv", "evaluations.csv"}
+
+
+def test_tags_say_units_and_directions_without_the_plug_in() -> None:
+    study: Any = Fitted(True, VALUES)
+    tags = next(records.records(study)).tags
+    assert tags["unit_fit"] == "dB"
+    assert (tags["better_fit"], tags["unit_test_loss"]) == ("higher", "mm")
+    study = Fitted(True, VALUES, [*LOSSES[:3], {"loss": "softmax"}])
+    each = [record.tags.get("unit_test_loss") for record in records.records(study)]
+    assert each == ["mm", "mm", "mm", "nats"]
+
+
+@pytest.mark.parametrize("target", ["csv", "tensorboard"])
+def test_exports_hold_hostile_names_and_no_formulas(
+    target: str, tmp_path: Path
+) -> None:
+    if target == "tensorboard":
+        pytest.importorskip("tensorboardX")
+    runs = [
+        {"run": number, "label": name, "replicate": 0, "stop": "time"}
+        for number, name in enumerate(NAMES)
+    ]
+    columns = {"run": np.arange(len(NAMES)), "time": np.ones(len(NAMES))}
+    columns = {**columns, "commits": np.ones(len(NAMES), np.int64)}
+    write_study(tmp_path / "s", {"name": "x", "runs": runs}, {"evaluations": columns})
+    folder = exporter.export(load(tmp_path / "s"), target, tmp_path / "out").folder
+    if target == "tensorboard":
+        assert len(list(folder.iterdir())) == len(NAMES)
+        return
+    with (folder / "runs.csv").open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    quoted = [f"'{name}" if name.startswith(FORMULAS) else name for name in NAMES]
+    assert [row["variant"] for row in rows] == quoted
+
+
 def test_what_is_wrong_is_said_in_one_line(tmp_path: Path) -> None:
     with pytest.raises(StudyError, match=r"target must be one of csv, .* 'xls'"):
-        exporting.export(Exported(), "xls", tmp_path / "out")
+        exporter.export(Exported(), "xls", tmp_path / "out")
     (tmp_path / "note.txt").write_text("mine")
     with pytest.raises(StudyError, match="must be a new or empty folder"):
-        exporting.export(Exported(), "csv", tmp_path)
+        exporter.export(Exported(), "csv", tmp_path)
     with pytest.raises(StudyError, match="must be a new or empty folder"):
-        exporting.export(Exported(), "csv", tmp_path / "note.txt")
+        exporter.export(Exported(), "csv", tmp_path / "note.txt")
     with pytest.raises(StudyError, match="the export must be written, but "):
-        exporting.export(Exported(), "csv", tmp_path / "note.txt" / "inside")
+        exporter.export(Exported(), "csv", tmp_path / "note.txt" / "inside")
     study = Exported()
     study.manifest["runs"] = study.manifest["runs"][2:]
     with pytest.raises(StudyError, match="'fake' must have a run that has ended"):
-        exporting.export(study, "csv", tmp_path / "out")
+        exporter.export(study, "csv", tmp_path / "out")
 
 
 @pytest.mark.parametrize("target", ["tensorboard", "wandb"])
@@ -260,7 +307,7 @@ def test_a_missing_library_is_named_with_its_extra(
     for name in ("tensorboardX", "wandb"):
         monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(UserError, match=rf'pip install "stalesim\[{target}\]"$'):
-        exporting.export(Exported(), target, tmp_path / "out")
+        exporter.export(Exported(), target, tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 
