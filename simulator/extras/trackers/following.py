@@ -28,7 +28,7 @@ PREFIX = "track-"
 def follow(folder: str | Path, target: str) -> Path:
     """Tells a tracker of a study until the study is complete.
 
-    All is told again that was told before. Nothing is uploaded.
+    The tracker gets all runs, also those that it got before. Nothing is uploaded.
 
     Args:
         folder: Folder of the study.
@@ -46,23 +46,23 @@ def follow(folder: str | Path, target: str) -> Path:
         raise UserError(f"a tracker must be {known}, got {target!r}; choose one")
     study = load(folder)
     into = study.folder / f"{PREFIX}{target}"
-    told = _Told(BOARDS[target](into, study.manifest["name"]))
+    followed = _Followed(BOARDS[target](into, study.manifest["name"]))
     with written(into, "the tracker's folder", ROOM):
         if into.exists():
             shutil.rmtree(into)
         into.mkdir()
         try:
-            _follow(study, told)
+            _follow(study, followed)
         finally:
-            told.close()
+            followed.close()
     return into
 
 
-def _follow(study: Study, told: "_Told") -> None:
+def _follow(study: Study, followed: "_Followed") -> None:
     was_complete, failures = False, 0
     while True:
         try:
-            told.take(study)
+            followed.take(study)
             # Between two stages of a search a study is complete for a moment.
             if study.complete and was_complete:
                 return
@@ -75,7 +75,7 @@ def _follow(study: Study, told: "_Told") -> None:
         study = load(study.folder, quietly=True)
 
 
-class _Told:
+class _Followed:
     """What a tracker has received of a study.
 
     Args:
@@ -84,7 +84,7 @@ class _Told:
 
     def __init__(self, board: Board) -> None:
         self._board = board
-        self._open: dict[int, _ToldRun] = {}
+        self._open: dict[int, _FollowedRun] = {}
         self._over: set[int] = set()
 
     def take(self, study: Study) -> None:
@@ -111,9 +111,9 @@ class _Told:
             del self._open[number]
             self._over.add(number)
 
-    def _run(self, record: RunRecord, number: int) -> "_ToldRun":
+    def _run(self, record: RunRecord, number: int) -> "_FollowedRun":
         if number not in self._open:
-            self._open[number] = _ToldRun(self._board.start(record))
+            self._open[number] = _FollowedRun(self._board.start(record))
         return self._open[number]
 
     def close(self) -> None:
@@ -123,7 +123,7 @@ class _Told:
         self._board.close()
 
 
-class _ToldRun:
+class _FollowedRun:
     """What a tracker has received of one run.
 
     Args:
