@@ -1,6 +1,6 @@
 """Finds the extras: a folder of `simulator/extras/` adds its parts and commands.
 
-Whoever takes a folder away takes away its parts and commands, and nothing else.
+A folder that is taken away takes its parts and commands along, and nothing else.
 """
 
 import sys

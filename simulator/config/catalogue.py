@@ -22,7 +22,7 @@ from .parts import OPEN, Part, described, tag
 from .plugins import Plugin, PluginSource
 
 LISTED = "parts.csv"
-"""Table of the core's parts beside this module, and of each extra's in its folder."""
+"""Table of the core's parts next to this module, and of each extra's in its folder."""
 KINDS: dict[str, tuple[str, ...]] = {
     "laws": (
         "stalesim.simulator.laws.constant:Constant",
