@@ -130,11 +130,7 @@ def test_mistakes_are_one_line(world: Path, tmp_path: Path) -> None:
             ("timeline", world, "--chrome", tmp_path / "no" / "x"),
             "a folder that exists",
         ),
-        (("timeline",), "either a scenario or --import LOG"),
-        (
-            ("timeline", "--import", "log.csv", "--summary"),
-            "--summary must come with a scenario",
-        ),
+        (("timeline",), "Missing argument 'scenario'"),
         (("timeline", tmp_path / "no.yaml"), "there is no such file"),
     ):
         done = stalesim(*arguments)
