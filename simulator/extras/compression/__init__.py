@@ -4,7 +4,7 @@
 and `running` what runs of the stages. A plug-in may add a compressor.
 """
 
-from ...config.attached import Extra
+from ...config.attached import Extra, ExtraTable
 
 EXTRA = Extra(
     parts={
@@ -18,4 +18,16 @@ EXTRA = Extra(
         ),
     },
     kinds={"compressors": f"{__name__}.stages:Compressor"},
+    tables={
+        "commits": ExtraTable(
+            {
+                "compression_error": (
+                    "float32",
+                    "",
+                    "of messages: squared norm of the error over its own",
+                ),
+                "broadcast_error": ("float32", "", "the same of the model's changes"),
+            }
+        )
+    },
 )
