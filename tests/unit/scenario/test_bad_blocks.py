@@ -8,7 +8,6 @@ from stalesim.simulator.config.errors import ScenarioError
 from stalesim.simulator.scenario.reading import read
 from stalesim.simulator.scenario.study import expand
 from stalesim.simulator.simulation import check
-from tests.unit.scenario.mistakes import complaint
 
 GOOD = """\
 name: study
@@ -27,130 +26,6 @@ TRANSFER = "  transfer: {overlap: 0.5}\n"
 MODEL = "  model: {kind: mlp, hidden: 4}\n"
 PLAIN = GOOD.replace(TRANSFER, "").replace(MODEL, "  model: {kind: linear}\n")
 OTHERWISE = "with problem.transfer; change it or remove problem.transfer"
-METHOD = """\
-protocol: {kind: rounds}
-clients: {compute: {law: expon}}
-algorithm: {kind: fed_bcd, step_size: 0.1, batch: 8, local_steps: 3}
-"""
-VAFL = """\
-protocol: {kind: synchronous}
-clients: {compute: {law: expon}}
-algorithm: {kind: vafl, step_size: 0.1, batch: 8, upload: batch}
-"""
-CLAIM = "claims: [{faster: a, than: b, to: {test_auc: 1}, counted_in: steps, says: x}]"
-# name: (what is replaced, by what, line and key, what else it says)
-BAD = {
-    "no local steps": (
-        ", local_steps: 3",
-        "",
-        "9: algorithm.local_steps",
-        "is missing",
-    ),
-    "no local step": (
-        "local_steps: 3",
-        "local_steps: 0",
-        "9: algorithm.local_steps",
-        "must be >= 1, got 0",
-    ),
-    "another local gradient": (
-        "local_steps: 3",
-        "local_steps: 3, local_gradient: forzen",
-        "9: algorithm.local_gradient",
-        "frozen",
-    ),
-    "pulled backwards": (
-        "kind: fed_bcd",
-        "kind: fed_pbcd, proximal: -1",
-        "9: algorithm.proximal",
-        "must be >= 0, got -1",
-    ),
-    "parties that buffer": (
-        "kind: rounds",
-        "kind: buffered, size: 2",
-        "7: protocol.kind",
-        "must be one of rounds, asynchronous, t_synchronous for the algorithm 'fed",
-    ),
-    "three parties": (
-        "parties: 2",
-        "parties: 3",
-        "4: problem.partition",
-        f"must be vertical, of two parties, {OTHERWISE}",
-    ),
-    "three strips": (
-        "{kind: vertical, parties: 2}",
-        "{kind: strips, parties: 3}",
-        "4: problem.partition",
-        f"must be vertical, of two parties, {OTHERWISE}",
-    ),
-    "nothing to align": (
-        "kind: mlp, hidden: 4",
-        "kind: linear",
-        "5: problem.model.kind",
-        f"must be mlp, whose hidden units are aligned, {OTHERWISE}",
-    ),
-    "another loss": (
-        TRANSFER,
-        f"{TRANSFER}  loss: sigmoid\n",
-        "7: problem.loss",
-        f"must be taylor, or left out, {OTHERWISE}",
-    ),
-    "a server that learns": (
-        METHOD,
-        VAFL,
-        "9: algorithm.kind",
-        f"must be one of fed_sgd, fed_bcd, fed_pbcd, {OTHERWISE}",
-    ),
-    "a frozen derivative": (
-        "local_steps: 3",
-        "local_steps: 3, local_gradient: frozen",
-        "9: algorithm.local_gradient",
-        f"must be recompute, since all that it needs is exchanged, {OTHERWISE}",
-    ),
-    "no rounds": (
-        "kind: rounds",
-        "kind: asynchronous",
-        "7: protocol.kind",
-        f"must be rounds, {OTHERWISE}",
-    ),
-    "nobody in common": (
-        "overlap: 0.5",
-        "overlap: 0",
-        "6: problem.transfer.overlap",
-        "must be > 0, got 0",
-    ),
-    "more than everybody in common": (
-        "overlap: 0.5",
-        "overlap: 1.5",
-        "6: problem.transfer.overlap",
-        "must be <= 1, got 1.5",
-    ),
-    "who is in common is not said": (
-        "overlap: 0.5",
-        "alpha: 10",
-        "6: problem.transfer.overlap",
-        "is missing",
-    ),
-    "every party with a batch of its own": (
-        "local_steps: 3}",
-        "local_steps: 3, samples: own}",
-        "9: algorithm.samples",
-        "must be common in rounds",
-    ),
-    "a claim counted in nothing": (
-        "stop: {rounds: 10}",
-        f"{CLAIM}\nstop: {{rounds: 10}}",
-        "10: claims.0.counted_in",
-        "rounds",
-    ),
-}
-
-
-@pytest.mark.parametrize("case", BAD)
-def test_a_mistake_is_one_line(case: str, tmp_path: Path) -> None:
-    old, new, place, words = BAD[case]
-    said = complaint(GOOD, old, new, tmp_path)
-    assert said.startswith(place), said
-    assert words in said, said
 
 
 @pytest.mark.parametrize("loss", ["taylor", "auto"])
