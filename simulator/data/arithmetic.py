@@ -9,8 +9,8 @@ from pydantic import Field
 from . import names
 from .base import Dataset
 from .base import Field as Input
+from .parts import TokenRows
 from .split import divided
-from .token_rows import TokenRows
 
 PLUS, EQUALS = 10, 11
 """Tokens after the ten digits, each of which is its own number."""

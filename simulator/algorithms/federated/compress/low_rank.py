@@ -6,7 +6,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field
 
 from ....learning.shape import ProblemShape
-from ....models.shapes import Shapes
+from ....models.parts import Shapes
 from ...part import FLOAT_BYTES
 from .part import Compressor
 

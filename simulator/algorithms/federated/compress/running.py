@@ -9,7 +9,7 @@ from jaxtyping import Array, Float
 
 from ....learning.constants import Constants
 from ....learning.horizontal import HorizontalProblem
-from ....models.shapes import Shapes
+from ....models.parts import Shapes
 from ....setup import RunSetup
 from ...base import summed
 from ...client_work import OF_SERVER, Work
