@@ -9,7 +9,7 @@
   for theory; `text`: characters of a text.
 - `user_npz`, `tables` (csv, Parquet, Hugging Face): files of the user; `generated`: a
   function of the user's own.
-- `parts`: what all inherit from, `token_rows` of tokens; `base`: the arrays that they
+- `parts`: what all inherit from; `base`: the arrays that they
   make, and their random generators.
 - `split`, `classes`, `names`: training and test rows, classes and names of columns of
   all sets; `file_set`, `idx`, `cifar_files`: files of several.

@@ -1,12 +1,12 @@
-"""The base of all data sets: options that every set has."""
+"""The base of all data sets, with their common options; and that of sets of tokens."""
 
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal, TypeVar
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, model_validator
 
-from ..config.base import Rule
+from ..config.base import LocatedError, Rule
 from ..config.errors import ScenarioError
 from ..config.parts import Part
 from ..storage.published import Published
@@ -99,3 +99,29 @@ class Data(Part):
     def located_files(self) -> Iterable[str | Path] | None:
         """Returns the files that the set finds by itself; None if it looks for none."""
         return None
+
+
+class TokenRows(Data):
+    """Rows of tokens, each a number; labels are tokens that follow them."""
+
+    tokens: ClassVar[str] = "tokens"
+    """What a token is, in messages."""
+    scale: Scale = "raw"
+    """`raw`, and nothing else: tokens are numbered, not measured."""
+
+    @model_validator(mode="after")
+    def _all_tokens(self) -> "TokenRows":
+        of = self.__class__.model_fields["kind"].default
+        if self.scale != "raw":
+            raise LocatedError(
+                f"scale must be raw for {of}, whose {self.tokens} are numbered, got "
+                f"{self.scale!r}; leave it out",
+                ("scale",),
+            )
+        if self.classes is not None:
+            raise LocatedError(
+                f"classes must not be set for {of}, each of whose {self.tokens} is "
+                "one; leave it out",
+                ("classes",),
+            )
+        return self

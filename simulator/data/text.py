@@ -18,8 +18,8 @@ from . import names
 from .base import Dataset
 from .base import Field as Input
 from .classes import Samples
+from .parts import TokenRows
 from .split import finished
-from .token_rows import TokenRows
 
 NAME = "tinyshakespeare"
 FILE = Path(__file__).with_name(f"{NAME}.txt.bz2")

@@ -18,8 +18,8 @@ from ..losses import facts
 from ..metrics import MINIMUM, metric
 from ..models.base import Embedding
 from ..models.mixed import mixed
+from ..models.parts import Shapes
 from ..models.party import PartyNetwork, party_network
-from ..models.shapes import Shapes
 from . import convex, estimates, horizontal, losses, own_functions, transfer, vertical
 from . import work as counting
 from .constants import Constants, remembered

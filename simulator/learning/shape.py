@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from ..models.shapes import Shapes
+from ..models.parts import Shapes
 
 
 class ProblemShape(NamedTuple):

@@ -3,9 +3,9 @@
 - `linear`, `dense`, `cnn`, `deep_cnn`, `cifar_net`, `lstm`: models of clients, which
   hold all columns; each serves a party, too, whose outputs it sends (`party`).
 - `mlp`, `view_cnn`: models of parties alone, which hold some columns.
-- `parts`: the base of all options; `base`: the interfaces of networks.
-- `flat_network`: what networks of one flat vector share; `shapes`, `flat`,
-  `convolution`: pieces of several networks.
+- `parts`: the base of all options, and shapes; `base`: the interfaces of networks.
+- `flat_network`: what networks of one flat vector share; `flat`, `convolution`: pieces
+  of several networks.
 
 `part` modules do not import JAX. The public names are imported when they are used.
 """

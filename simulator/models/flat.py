@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Key
 
-from .shapes import Shapes
+from .parts import Shapes
 
 
 def split(

@@ -11,7 +11,7 @@ from jax import lax
 from jaxtyping import Array, Bool, Float
 
 from .flat import matrices, split
-from .shapes import Shapes, size
+from .parts import Shapes, size
 
 
 @dataclass(frozen=True)

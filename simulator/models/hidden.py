@@ -10,8 +10,8 @@ import jax
 import jax.numpy as jnp
 from jax.extend.core import Literal
 
+from .parts import Shapes, size
 from .purity import programs_of
-from .shapes import Shapes, size
 
 ROWS = 2
 """Rows of the batch that a model is traced with."""

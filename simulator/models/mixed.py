@@ -9,8 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Key
 
+from .parts import Shapes
 from .party import PartyNetwork, hidden_shapes
-from .shapes import Shapes
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,6 @@
 """The base of all models' options. No JAX here."""
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any, ClassVar, Literal, NamedTuple
@@ -8,6 +9,14 @@ from ..config.functions import UserFunction
 from ..config.parts import Part
 from ..data.base import Dataset
 from ..data.outputs import OutputForm
+
+Shapes = tuple[tuple[int, ...], ...]
+"""Shapes of all arrays, in the order of the flat vector."""
+
+
+def size(shapes: Shapes) -> int:
+    """Returns the length of the flat vector."""
+    return sum(map(math.prod, shapes))
 
 
 class ModelCounts(NamedTuple):

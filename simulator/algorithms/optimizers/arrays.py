@@ -6,7 +6,7 @@ from ...config.errors import ScenarioError
 from ...learning.horizontal import HorizontalProblem
 from ...learning.vertical import VerticalProblem
 from ...models.hidden import hidden
-from ...models.shapes import Shapes
+from ...models.parts import Shapes
 
 NO_HIDDEN = (
     "algorithm's optimizer must be another for a model without hidden matrices, those "

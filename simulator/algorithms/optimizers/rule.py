@@ -10,7 +10,7 @@ from jaxtyping import Array, Bool, Float, Int
 from ...config.errors import ScenarioError
 from ...learning.horizontal import HorizontalProblem
 from ...models.flat import split
-from ...models.shapes import size
+from ...models.parts import size
 from . import known
 from .arrays import (
     NO_HIDDEN,

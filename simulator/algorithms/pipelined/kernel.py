@@ -12,7 +12,7 @@ from jaxtyping import Array, Float, Int, Key
 from ...config.errors import ScenarioError
 from ...learning.constants import Constants
 from ...learning.horizontal import HorizontalProblem
-from ...models.shapes import Shapes
+from ...models.parts import Shapes
 from ...setup import RunSetup
 from ...timeline import NO_SLOT
 from .. import client_work

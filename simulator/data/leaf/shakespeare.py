@@ -9,8 +9,8 @@ from ...storage.published import Published
 from .. import names
 from ..base import Dataset, Field
 from ..groups import grouping
+from ..parts import TokenRows
 from ..split import finished
-from ..token_rows import TokenRows
 from .format import Leaf, LeafRows, recorded
 
 CHARACTERS = (

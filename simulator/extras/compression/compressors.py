@@ -8,7 +8,7 @@ from pydantic import Field
 from ...algorithms.part import FLOAT_BYTES
 from ...config.base import Rule
 from ...learning.shape import ProblemShape
-from ...models.shapes import Shapes
+from ...models.parts import Shapes
 from .stages import Compressor
 
 Keep = Annotated[

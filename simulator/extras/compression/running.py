@@ -12,7 +12,7 @@ from ...algorithms.client_work import OF_SERVER, Work
 from ...algorithms.federated.stages import BROADCAST_ERROR, ChainStage, ClientJob
 from ...learning.constants import Constants
 from ...learning.horizontal import HorizontalProblem
-from ...models.shapes import Shapes
+from ...models.parts import Shapes
 from ...setup import RunSetup
 from .stages import Broadcast, Compress, Compression, Compressor, Feedback
 

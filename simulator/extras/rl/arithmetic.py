@@ -10,8 +10,8 @@ from typing_extensions import override
 from ...data import names
 from ...data.base import Dataset
 from ...data.base import Field as Input
+from ...data.parts import TokenRows
 from ...data.split import divided
-from ...data.token_rows import TokenRows
 
 PLUS, EQUALS = 10, 11
 """Tokens after the ten digits, each of which is its own number."""

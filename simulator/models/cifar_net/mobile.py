@@ -3,13 +3,15 @@
 Their 3 x 3 convolutions are depthwise: each channel has a kernel of its own.
 """
 
-from .blocks import (
+from .net import (
+    Net,
+    T,
+    Widen,
     classified,
     conv_norm,
     conv_norm_relu,
     excited,
 )
-from .net import Net, T, Widen
 
 MOBILENET = (
     (64, 1),

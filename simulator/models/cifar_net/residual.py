@@ -1,12 +1,14 @@
 """Networks with shortcuts: ResNet-18, SENet-18 and ResNeXt-29."""
 
-from .blocks import (
+from .net import (
+    Net,
+    T,
+    Widen,
     classified,
     conv_norm,
     conv_norm_relu,
     excited,
 )
-from .net import Net, T, Widen
 
 STAGES = ((64, 1), (128, 2), (256, 2), (512, 2))
 """Channels of a stage's two blocks, and the stride of the first."""

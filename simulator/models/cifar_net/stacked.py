@@ -1,7 +1,6 @@
 """Networks without shortcuts: VGG-19 and GoogLeNet."""
 
-from .blocks import classified, conv_norm_relu
-from .net import Net, T, Widen
+from .net import Net, T, Widen, classified, conv_norm_relu
 
 VGG19 = ((64, 2), (128, 2), (256, 4), (512, 4), (512, 4))
 """Channels, and how many convolutions, before each of the five pools."""

@@ -12,7 +12,7 @@ from ...data.images import image_shape
 from ..convolution import Pooling, convolve, pool
 from ..flat import drawn, split
 from ..flat_network import FlatNetwork
-from ..shapes import Shapes
+from ..parts import Shapes
 from .part import Cnn, shapes, sizes
 
 

@@ -11,7 +11,7 @@ from ...data.images import image_shape
 from ..convolution import convolve, pool
 from ..flat import drawn, glorot
 from ..flat_network import FlatNetwork
-from ..shapes import Shapes
+from ..parts import Shapes
 from .part import PER_POOL, DeepCnn, Image
 
 

@@ -7,8 +7,7 @@ from pydantic import Field, model_validator
 from ...config.base import LocatedError
 from ...config.errors import ScenarioError
 from ...data.images import image_shape
-from ..parts import Model
-from ..shapes import Shapes, size
+from ..parts import Model, Shapes, size
 
 PER_POOL = 2
 """Number of convolutions between pools."""

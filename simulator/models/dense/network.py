@@ -10,7 +10,7 @@ from jaxtyping import Array, Float, Key
 
 from ..flat import drawn
 from ..flat_network import FlatNetwork
-from ..shapes import Shapes
+from ..parts import Shapes
 from .part import Dense, shapes
 
 ACTIVATIONS = {"relu": jax.nn.relu, "tanh": jnp.tanh}

@@ -9,7 +9,7 @@ from jaxtyping import Array, Bool, Float, Key
 
 from ..flat import drawn
 from ..flat_network import FlatNetwork
-from ..shapes import Shapes, size
+from ..parts import Shapes, size
 from .layers import both_ways
 from .part import Lstm
 from .party import PartyLstm

@@ -5,8 +5,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from ...config.errors import ScenarioError
-from ..parts import Model
-from ..shapes import Shapes, size
+from ..parts import Model, Shapes, size
 
 
 class Lstm(Model):

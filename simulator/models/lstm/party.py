@@ -9,7 +9,7 @@ from jaxtyping import Array, Float, Key
 
 from ..flat import drawn
 from ..flat_network import LayeredNetwork
-from ..shapes import Shapes
+from ..parts import Shapes
 from .layers import both_ways, last_of
 from .part import Lstm
 

@@ -15,7 +15,7 @@ import numpy as np
 from jaxtyping import Array, Float, Key
 
 from ..flat import drawn, split
-from ..shapes import Shapes
+from ..parts import Shapes
 from .part import Mlp, shapes
 
 

@@ -4,8 +4,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from ..parts import Model
-from ..shapes import Shapes, size
+from ..parts import Model, Shapes, size
 
 
 class Mlp(Model):

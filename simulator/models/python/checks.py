@@ -12,7 +12,7 @@ from ...config import functions as of_user
 from ...config.functions import UserFunction
 from ...data.outputs import OutputForm
 from .. import purity
-from .interface import Functions
+from .libraries import Functions
 
 ROWS = 11, 13
 """Numbers of rows that a model is looked at with; their axis is known by them."""

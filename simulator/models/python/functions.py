@@ -10,7 +10,7 @@ from jaxtyping import Array, Key
 from ...config import functions
 from ...config.functions import UserFunction
 from . import libraries
-from .interface import Functions
+from .libraries import Functions
 
 KEYS = ("key", "rng", "rngs")
 """Names of arguments that are keys of random numbers."""

@@ -5,14 +5,32 @@ A library is imported only where a model is of it.
 
 import inspect
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Key
 
-from .interface import Functions
+
+class Functions(NamedTuple):
+    """A model.
+
+    Attributes:
+        init: Function of a key and some rows to weights and statistics, two trees of
+            arrays; statistics are measured in training, not learned, and often nothing.
+        apply: Function of weights, statistics, rows, a key (None where nothing is
+            drawn) and whether it is training, to outputs and the next statistics.
+        asks_for_key: Whether a function has an argument for a key, which it may do
+            without; else a model draws random numbers if it fails without a key.
+        inputs_first: Whether matrices are `[inputs, outputs]`, as in Flax and Haiku.
+    """
+
+    init: Callable[[Key[Array, ""], Any], tuple[Any, Any]]
+    apply: Callable[..., tuple[Any, Any]]
+    asks_for_key: bool = False
+    inputs_first: bool = False
+
 
 Again = Callable[[Key[Array, ""]], Any] | None
 """Makes a model of other weights, by a key."""

@@ -16,10 +16,10 @@ from ...data.base import Field
 from ...data.outputs import OutputForm
 from ..base import STATISTICS_KEPT
 from ..flat import split
-from ..shapes import Shapes
+from ..parts import Shapes
 from . import checks
 from .functions import model_of
-from .interface import Functions
+from .libraries import Functions
 
 BLOCK = 1024
 """Rows that are measured at once."""

@@ -12,8 +12,8 @@ from ...data.base import Field
 from ...data.outputs import OutputForm
 from ..flat import drawn, glorot, split
 from ..mixed import Around
+from ..parts import Shapes
 from ..python.network import python_network
-from ..shapes import Shapes
 from .part import ServerModel
 
 

@@ -11,7 +11,7 @@ from ...config.functions import FunctionName, UserFunction
 from ...config.named import function_at
 from ...data.base import Field as Input
 from ...data.outputs import OutputForm
-from ..shapes import Shapes, size
+from ..parts import Shapes, size
 
 Count = Annotated[int, Field(ge=1)]
 OURS = "stalesim.simulator.models.server.network:ServerNetwork"

@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Array, Float, Key
 
 from ..flat_network import FlatNetwork
-from ..shapes import Shapes, size
+from ..parts import Shapes, size
 from .part import Transformer
 
 SMALL = 1e-5

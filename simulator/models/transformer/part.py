@@ -9,8 +9,7 @@ from ...config.base import LocatedError
 from ...config.errors import ScenarioError
 from ...data.base import Dataset
 from ...data.outputs import OutputForm
-from ..parts import Model
-from ..shapes import Shapes, size
+from ..parts import Model, Shapes, size
 
 
 class Transformer(Model):

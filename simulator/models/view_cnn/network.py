@@ -14,7 +14,7 @@ from ...data.images import image_shape
 from ..convolution import convolve
 from ..flat import drawn
 from ..flat_network import LayeredNetwork
-from ..shapes import Shapes
+from ..parts import Shapes
 from .part import ViewCnn, shapes
 
 

@@ -6,8 +6,7 @@ from pydantic import Field
 
 from ...config.errors import ScenarioError
 from ...data.images import image_shape
-from ..parts import Model
-from ..shapes import Shapes, size
+from ..parts import Model, Shapes, size
 
 
 class ViewCnn(Model):

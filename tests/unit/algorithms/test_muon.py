@@ -19,8 +19,8 @@ from stalesim.simulator.models.dense.network import DenseNetwork
 from stalesim.simulator.models.lstm.network import LstmNetwork
 from stalesim.simulator.models.lstm.part import Lstm
 from stalesim.simulator.models.mixed import mixed
+from stalesim.simulator.models.parts import size
 from stalesim.simulator.models.python.network import python_network
-from stalesim.simulator.models.shapes import size
 from stalesim.simulator.models.transformer.network import TransformerNetwork
 from stalesim.simulator.models.transformer.part import Transformer
 

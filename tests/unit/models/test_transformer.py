@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from stalesim.simulator.models import flat, flat_network
-from stalesim.simulator.models.shapes import Shapes
+from stalesim.simulator.models.parts import Shapes
 from stalesim.simulator.models.transformer.network import (
     TransformerNetwork,
     transformer,

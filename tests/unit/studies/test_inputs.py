@@ -296,7 +296,7 @@ def test_what_a_data_set_finds_counts_as_well(
         studies.resume("s")
 
 
-def test_files_that_take_a_standins_place_are_told(
+def test_files_that_appear_are_told(
     write_mnist: Callable[[int], Path],
 ) -> None:
     tree = changed(TREE, problem__data={"kind": "mnist", "limit": 100})
