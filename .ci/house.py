@@ -17,7 +17,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 PRODUCT = ("simulator", "analysis", "benchmarks", "docs", "evidence")
-KINDS = ("simulator/protocols/", "simulator/algorithms/")
+KINDS = ("simulator/protocols/", "simulator/algorithms/", "simulator/extras/")
 """Packages that may ask which protocol or which algorithm it is."""
 ASKS = re.compile(
     r"isinstance\([^()]*\b(?:algorithm|protocol)\s*,"

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from . import choices, claims, fairness, figures, paired, racing, staleness
     from .curves import area_under_curve, mean_curve
     from .expenses import spent_by_activity
-    from .exporting import Tracker
     from .figures import style
     from .frames import Study, evaluations, joined, runs, tidy
     from .grids import to_xarray

@@ -122,10 +122,13 @@ class RelayedCluster:
             process.wait()
 
 
-def study(folder: Path, runs: int, *arguments: object) -> subprocess.Popen:
+def study(
+    folder: Path, runs: int, *arguments: object, by: tuple[str, ...] = ()
+) -> subprocess.Popen:
+    """Starts a study, perhaps by another command in front of `run`."""
     file = folder.with_suffix(".json")
     file.write_text(json.dumps(SCENARIO | {"replicates": runs}))
-    command = [sys.executable, "-m", "stalesim", "run", file, "-o", folder]
+    command = [sys.executable, "-m", "stalesim", *by, "run", file, "-o", folder]
     return subprocess.Popen(
         [*map(str, command), "--no-plots", *map(str, arguments)],
         stdout=subprocess.DEVNULL,
@@ -170,9 +173,9 @@ def main(runs: int, numbers: list[int]) -> None:
     for number in numbers:
         for delay_s in (0.0, 0.02):
             with RelayedCluster(number, delay_s) as cluster:
-                at = ("--scheduler", cluster.address)
-                seconds(study(place / f"w{number}-{delay_s}", 2 * number, *at))
-                took = seconds(study(place / f"d{number}-{delay_s}", runs, *at))
+                by = "cluster", "dask", cluster.address
+                seconds(study(place / f"w{number}-{delay_s}", 2 * number, by=by))
+                took = seconds(study(place / f"d{number}-{delay_s}", runs, by=by))
             more = 1000 * (took - alone[number]) / runs
             print(
                 f"| {number} | {1000 * delay_s:g} ms | {took:.1f} | "
@@ -182,10 +185,10 @@ def main(runs: int, numbers: list[int]) -> None:
     for case in ("all four as they are", "one of four slow", "one of four killed"):
         folder = place / case.replace(" ", "-")
         with RelayedCluster(4, 0.02) as cluster:
-            at = ("--scheduler", cluster.address)
-            seconds(study(place / f"{folder.name}-first", 8, *at))
+            by = "cluster", "dask", cluster.address
+            seconds(study(place / f"{folder.name}-first", 8, by=by))
             started = time.perf_counter()
-            process = study(folder, runs, *at)
+            process = study(folder, runs, by=by)
             if case.endswith("slow"):
                 slow_down(cluster.workers[0], process)
             elif case.endswith("killed"):

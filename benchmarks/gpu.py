@@ -53,7 +53,7 @@ IMAGES: dict[str, Any] = {
     "kind": "synthetic_images",
     "side": 32,
     "channels": 3,
-    "num_samples": 10_000,
+    "num_samples": 6_000,
 }
 RESNET: dict[str, Any] = {"kind": "cifar_net", "name": "resnet18"}
 TINY: dict[str, Any] = {"kind": "deep_cnn", "channels": [4, 4]}

@@ -22,8 +22,8 @@ from pathlib import Path
 from typing import Any
 
 from stalesim.simulator import studies
+from stalesim.simulator.extras.clusters import takers
 from stalesim.simulator.scenario.reading import validated
-from stalesim.simulator.studies import takers
 from stalesim.simulator.studies.paths import claims_of
 from stalesim.simulator.trace import COLUMNS, load
 
@@ -42,8 +42,8 @@ SCENARIO: dict[str, Any] = {
 TAKER = """
 import sys
 from pathlib import Path
-from stalesim.simulator.studies import takers
-from stalesim.simulator.studies.claims import Pace
+from stalesim.simulator.extras.clusters import takers
+from stalesim.simulator.extras.clusters.claims import Pace
 from stalesim.simulator.studies.running import scenario_of
 folder = Path(sys.argv[1])
 takers.take(scenario_of(folder), folder, pace=Pace(0.2, 2.0))

@@ -45,7 +45,7 @@ class Models(Enum):
     EACH_WORKER = "each worker's own model; the mean over workers is the value"
     ALL_WORKERS = "the workers' own models together"
     PERTURBED = "the model with noise in the parties' networks (VAFL)"
-    TRIGGERED = "the model that is read out, on rows with the pattern of a backdoor"
+    WITH_WORK = "the model that is read out, with a fact of the clients' work"
 
 
 class Takes(Enum):
@@ -134,6 +134,9 @@ _WITHOUT_WORKERS = (
     attrgetter("worker_metrics"),
     "for the algorithm {kind!r}, whose workers have no models of their own; remove it",
 )
+_OF_WORK = (
+    "the clients' work; remove it, or put a stage of work that has one in the chain"
+)
 OF_ALGORITHMS: dict[Models, tuple[Callable[[Any], Any], str]] = {
     Models.EACH_WORKER: _WITHOUT_WORKERS,
     Models.ALL_WORKERS: _WITHOUT_WORKERS,
@@ -143,10 +146,6 @@ OF_ALGORITHMS: dict[Models, tuple[Callable[[Any], Any], str]] = {
             "without noise in the parties' networks; remove it, or set "
             "algorithm.perturbation"
         ),
-    ),
-    Models.TRIGGERED: (
-        attrgetter("has_backdoor"),
-        "without a backdoor; remove it, or put the stage backdoor in the chain",
     ),
 }
 """Models that not every algorithm has: the property of one that has them, and what is
@@ -166,8 +165,8 @@ class Metric(NamedPart):
             it gets the problem, the model and the outputs, of our own models of shape
             `[C, N_test]`; of `Models.ALL_WORKERS` the problem, the models, with the
             axis of workers first, and the average model; of `Models.PERTURBED` the
-            problem, the model, the noise and its key; of `Models.TRIGGERED` the
-            problem, the model and the pattern.
+            problem, the model, the noise and its key; of `Models.WITH_WORK` the
+            problem, the model and the fact.
         label: Label in figures, to which the unit is added; by default from the name.
         unit: Unit of the column; empty if there is none, `OF_LOSS` if it is the loss's.
         higher_is_better: Whether learning raises the metric, or lowers it.
@@ -176,6 +175,8 @@ class Metric(NamedPart):
         logarithmic: Whether the metric goes to zero, so that figures have a
             logarithmic axis.
         models: Models that it is computed of.
+        of_work: With `Models.WITH_WORK`, attribute of the stage of the clients' work
+            that is the fact; methods whose work has none are refused.
         needs: Facts that a problem must have.
         of_run: Function as `"module:function"` that makes the value on the host, where
             it depends on a run's clients: of the mix of labels of each client `[K, C]`
@@ -192,6 +193,7 @@ class Metric(NamedPart):
     bounds: tuple[float, float] | None = None
     logarithmic: bool = False
     models: Models = Models.READ_OUT
+    of_work: str = ""
     takes: Takes = Takes.MODEL
     needs: tuple[Need, ...] = ()
     of_run: str = ""
@@ -290,12 +292,19 @@ class Metric(NamedPart):
             LocatedError: The algorithm lacks them; the message says what to do.
         """
         has, why = OF_ALGORITHMS.get(self.models, (None, ""))
+        if self.models is Models.WITH_WORK:
+            has, why = self._in_work, f"without a {self.of_work} in {_OF_WORK}"
         if has is not None and not has(algorithm):
             why = why.format(kind=algorithm.kind)
             raise LocatedError(
                 f"evaluate.metrics must not have {self.name} {why}",
                 ("evaluate", "metrics"),
             )
+
+    def _in_work(self, algorithm: Any) -> bool:
+        """Says whether an algorithm's clients have the fact in their work."""
+        work = getattr(algorithm, "work", None)
+        return getattr(work, self.of_work, None) is not None
 
 
 def loss_unit(problem: Mapping[str, Any]) -> str:

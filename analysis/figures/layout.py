@@ -192,8 +192,8 @@ def panels(
         columns: Number of columns.
         shared: Whether all have the same axes.
     """
-    shape: Any = math.ceil(number / columns), columns
-    every = figure.subplots(*shape, sharex=shared, sharey=shared, squeeze=False)
+    high = math.ceil(number / columns)
+    every = figure.subplots(high, columns, sharex=shared, sharey=shared, squeeze=False)
     for axes in every.flat[number:]:
         axes.remove()
     shown = list(every.flat[:number])

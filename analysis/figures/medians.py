@@ -30,8 +30,6 @@ ROOM = 2.0
 MOST_LABELLED = 12
 """Groups of which the caption says how many replicates arrived, and points of a line
 that say it of themselves."""
-
-
 LOW = 3.0
 """Inches below which a figure is low."""
 CAPTIONS = {

@@ -44,7 +44,7 @@ def pages(results: Path, docs: Path) -> dict[Path, str]:
         results: Folder of the results of studies.
         docs: Folder of the pages.
     """
-    page = docs / "how-to" / "enemies.md"
+    page = docs / "extras" / "robust.md"
     before, rest = page.read_text(encoding="utf-8").split(FIRST)
     runs = final(results)
     means = runs.pivot_table(

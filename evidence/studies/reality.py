@@ -1,7 +1,7 @@
 """Predictions of a real system: made from one log, written down, then measured.
 
     python -m evidence.studies.reality calibrate FOLDER   # 1. one run of the testbed
-    stalesim fit FOLDER/calibration/log.csv -o FOLDER/world.yaml
+    stalesim log fit FOLDER/calibration/log.csv -o FOLDER/world.yaml
     python -m evidence.studies.reality predict FOLDER     # 2. writes predictions.csv
     python -m evidence.studies.reality measure FOLDER     # 3. the held-out runs
 
@@ -228,7 +228,7 @@ def predictors(folder: Path) -> dict[str, Any]:
         "resampling": measured("resample"),
         "replay": measured("replay"),
     }
-    if (fitted := folder / "world.yaml").exists():  # by `stalesim fit`, of the log
+    if (fitted := folder / "world.yaml").exists():  # by `stalesim log fit`
         tree = yaml.safe_load(fitted.read_text())["clients"]
         ways["stalesim fit"] = lambda n: _of_first(tree, n)
     return ways

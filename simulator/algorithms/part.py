@@ -174,11 +174,6 @@ class Algorithm(Part):
         return False
 
     @property
-    def has_backdoor(self) -> bool:
-        """Whether some clients teach the model a pattern of theirs."""
-        return False
-
-    @property
     def embedding_noise(self) -> Any:
         """Noise on the embeddings that are uploaded."""
         return None

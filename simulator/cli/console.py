@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.style import Style
 from rich.text import Text
 
-from ..config.progress import Pace, StudyProgress
+from ..config.progress import Speed, StudyProgress
 from ..config.text import one_line, printable
 
 
@@ -149,13 +149,13 @@ def progress(name: str) -> Iterator[Callable[[float | StudyProgress], None]]:
         disable=not err.is_terminal,
     )
     task = bar.add_task(one_line(name), total=1.0, words="")
-    pace, last = Pace(), time.monotonic()
+    speed, last = Speed(), time.monotonic()
 
     def hear(now: float | StudyProgress) -> None:
         nonlocal last
         if not isinstance(now, StudyProgress):
             now = StudyProgress(fraction=now, ended=0, runs=1)
-        words = pace.words(now)
+        words = speed.words(now)
         bar.start()  # does nothing where it has started
         bar.update(task, completed=now.fraction, words=words)
         if bar.disable and time.monotonic() - last >= LINE_EVERY_S:

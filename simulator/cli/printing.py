@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from ..studies.memory import Estimate
     from ..studies.sizes import ModelSize
     from ..studies.timing import TimeEstimate
-    from ..timelines.fitted import FittedWorld
     from ..trace import Study
 
 
@@ -269,43 +268,6 @@ def close_world(
         timelines.export(seen, chrome)
         out.say(f"Trace events: {chrome}")
     out.say(f"Timeline: {study.folder}")
-
-
-def show_import(study: "Study") -> None:
-    """Shows which kind of server a log of jobs was taken to be of."""
-    (run,) = study.manifest["runs"]
-    if run["protocol"] == "synchronous":
-        says = "synchronous, by the column round; each round is one commit"
-    elif run["protocol"] == "buffered":
-        size = run["scenario"]["protocol"]["size"]
-        says = f"buffered, by the column commit; a commit is of at most {size} arrivals"
-    else:
-        says = (
-            "taken to be asynchronous, each applied arrival one commit; a log of a "
-            "synchronous one needs the column round, of a buffered one commit"
-        )
-    out.say(f"Server: {says}")
-
-
-def show_fitted(world: "FittedWorld") -> None:
-    """Shows the memory of each stage, what is refused, and what the world has not."""
-    from collections import Counter
-
-    for stage in dict.fromkeys(one.stage for one in world.fits):
-        mine = [one.fit for one in world.fits if one.stage == stage]
-        counts = Counter(fit.memory for fit in mine).most_common()
-        kinds = ", ".join(f"{number} {kind}" for kind, number in counts)
-        refused = sum(bool(fit.why) for fit in mine)
-        note = f"; of {refused} the measured values are the marginal law"
-        clients = counted(len(mine), "client")
-        out.say(f"{stage}: {clients}: {kinds}{note if refused else ''}")
-    for slowdown in world.tree["clients"].get("slowdowns", ()):
-        if "clients" not in slowdown:
-            out.say(f"{', '.join(slowdown['stages'])}: a factor that all clients share")
-    for room in world.rooms:
-        out.say(room)
-    for remark in world.remarks:
-        out.say(f"Note: {remark}", style="yellow")
 
 
 def draw_world(

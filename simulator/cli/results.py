@@ -7,9 +7,8 @@ import typer
 from rich.table import Table
 
 from ..config.errors import UserError
-from ..config.text import counted
 from . import printing
-from .console import err, out
+from .console import out
 from .drawing import Formats, formats
 
 app = typer.Typer()
@@ -189,26 +188,3 @@ def attack(
     out.print(table)
     for path in attacks.save(study, recovered, folder):
         out.say(f"Written: {path}")
-
-
-@app.command()
-def export(
-    folder: Annotated[Path, typer.Argument(help="folder of a study")],
-    target: Annotated[str, typer.Option("--to", help="csv, tensorboard or wandb")],
-    into: Annotated[
-        Path | None,
-        typer.Option(
-            "--out", "-o", help="new folder; by default export-TARGET in the study's"
-        ),
-    ] = None,
-) -> None:
-    """Writes a study for other programs, into a folder; uploads nothing."""
-    from ...analysis import exporting
-    from .. import trace
-
-    study = trace.load(folder)
-    done = exporting.export(study, target, into or folder / f"export-{target}")
-    for how, number in done.left_out.items():
-        which = counted(number, "run that is", "runs that are")
-        err.say(f"Left out: {which} {how}", style="yellow")
-    out.say(f"Exported: {done.folder} ({counted(done.num_runs, 'run')})")

@@ -39,10 +39,6 @@ Overrides = Annotated[
 Jobs = Annotated[
     int, typer.Option("--jobs", "-j", min=0, help="processes; 0: one a core")
 ]
-Scheduler = Annotated[
-    str | None,
-    typer.Option(help="address of a Dask scheduler, whose workers execute the runs"),
-]
 Checkpoint = Annotated[
     float,
     typer.Option(
@@ -51,23 +47,16 @@ Checkpoint = Annotated[
         help="seconds between checkpoints of a long run; 0: none",
     ),
 ]
-Track = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--track",
-        help="also log every evaluation to tensorboard or wandb (offline), in "
-        "FOLDER/track-NAME; may be repeated",
-    ),
-]
 EVERY_S = 300.0
-Columns = Annotated[
-    str | None,
-    typer.Option(
-        help="columns of the log by what they are called here, such as "
-        "client=cid,read_time=start; or pai, of Alibaba's mini-batch times"
-    ),
-]
 Plots = Annotated[bool, typer.Option(help="draw the figures at the end")]
+Gantt = Annotated[
+    float | None,
+    typer.Option(help="virtual seconds of the Gantt picture; by default about 60 jobs"),
+]
+Chrome = Annotated[
+    Path | None,
+    typer.Option(help="also write trace events, for Perfetto, into this file"),
+]
 
 
 @app.command()
@@ -78,7 +67,6 @@ def run(
         Path | None, typer.Option("--out", "-o", help="new folder for the study")
     ] = None,
     jobs: Jobs = 0,
-    scheduler: Scheduler = None,
     checkpoint: Checkpoint = EVERY_S,
     *,
     dry_run: Annotated[
@@ -90,13 +78,6 @@ def run(
             "--estimate",
             help="with --dry-run: also the time that it will take, for which the "
             "beginning of some runs is executed",
-        ),
-    ] = False,
-    begin: Annotated[
-        bool,
-        typer.Option(
-            "--begin",
-            help="write the plan into the folder and run nothing: stalesim work does",
         ),
     ] = False,
     until_decided: Annotated[
@@ -117,7 +98,6 @@ def run(
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="replace the study in the folder")
     ] = False,
-    track: Track = None,
     plots: Plots = True,
     form: Formats = None,
 ) -> None:
@@ -128,20 +108,14 @@ def run(
     or in a new folder next to it if that holds another study.
     """
     from ..scenario.reading import placing, read
-    from ..scenario.remarks import remarks
     from ..studies import comparing
 
     forms = formats(form, plots=plots)
-    if jobs != 1 and scheduler is None and not (dry_run or begin):
+    if jobs != 1 and not dry_run:
         _begin_processes(scenario)
     config = read(scenario, set_ or ())
     if estimate and not dry_run:
         raise UserError("--estimate must come with --dry-run; add that, or leave it")
-    if begin and (folder is None or dry_run or until_decided or scheduler or track):
-        raise UserError(
-            "--begin must come with --out FOLDER, and without --dry-run, --scheduler, "
-            "--track and --until-decided; leave these out"
-        )
     if most is not None and not until_decided:
         raise UserError(
             "--most belongs to --until-decided; add that, or set the number of "
@@ -153,24 +127,19 @@ def run(
             "--until-decided must be left out with compare, whose variants are tuned "
             "first; set the number of replicates by --set replicates=NUMBER"
         )
-    for remark in remarks(config):
-        err.say(f"stalesim: warning: {remark}", style="yellow")
-    if config.claims:
-        _warn_of_undecidable(config, most, until_decided=until_decided)
+    warn(config, most, until_decided=until_decided)
     with placing(scenario):
         # What is planned of a comparison are the grids: all else follows from results.
         first = comparing.first_trials(config) if comparison else config
         if dry_run:
             from ..studies import memory, planned, sizes, staged
-            from ..studies.cluster import reach
 
-            reach(scheduler)
             if until_decided:
                 *_, first = staged.stages(config, folder, most)
             runs, tasks = planned(first)
             printing.show_plan(runs, tasks, memory.estimate(tasks, jobs))
             printing.show_sizes(sizes.sizes(tasks))
-            if estimate and scheduler is None:
+            if estimate:
                 from ..studies import timing
 
                 printing.show_time(timing.estimate(tasks, jobs))
@@ -182,21 +151,8 @@ def run(
                 )
             return
         if overwrite:
-            from ..studies import overwriting, planned
-            from ..studies.cluster import reach
-
-            planned(first)  # what cannot be run replaces nothing
-            reach(scheduler)
             folder = folder or folders.usual(config.name)
-            overwriting.clear(folder)
-        if begin and folder is not None:
-            from ..config import plugins
-            from ..studies import takers
-
-            takers.begin(config, folder)
-            work = plugins.command("work", folder)
-            out.say(f"The plan is in {folder}; to execute it: {work}")
-            return
+            replace(first, folder)
         if folder is None:
             folder, is_there = folders.of_study(config, looked=until_decided)
             if is_there:
@@ -205,15 +161,44 @@ def run(
                     f"(--out FOLDER runs it again)"
                 )
         decided = _all_decided if until_decided else None
-        _simulate(
-            config, folder, jobs, scheduler, checkpoint, forms, track, decided, most
-        )
+        _simulate(config, folder, jobs, checkpoint, forms, decided, most)
 
 
-def _warn_of_undecidable(
-    config: "Scenario", most: int | None, *, until_decided: bool
+def replace(config: "Scenario", folder: Path) -> None:
+    """Removes the study in a folder; what cannot be run replaces nothing.
+
+    Args:
+        config: Scenario that is to be run there.
+        folder: Folder.
+
+    Raises:
+        UserError: the scenario cannot be run, or the folder holds other things.
+    """
+    from ..studies import overwriting, planned
+
+    planned(config)
+    overwriting.clear(folder)
+
+
+def warn(
+    config: "Scenario", most: int | None = None, *, until_decided: bool = False
 ) -> None:
-    """Says that claims cannot be decided by the replicates that are asked for."""
+    """Says what is doubtful in a scenario, and which claims cannot be decided.
+
+    Args:
+        config: Scenario that is to be run.
+        most: Replicates of the last look, where the claims are looked at.
+        until_decided: Whether they are.
+
+    Raises:
+        UserError: claims cannot be decided by any look.
+    """
+    from ..scenario.remarks import remarks
+
+    for remark in remarks(config):
+        err.say(f"stalesim: warning: {remark}", style="yellow")
+    if not config.claims:
+        return
     from ...analysis import claims
 
     if until_decided:
@@ -249,10 +234,8 @@ def _begin_processes(scenario: Path) -> None:
 def resume(
     folder: Annotated[Path, typer.Argument(help="folder of a study")],
     jobs: Jobs = 0,
-    scheduler: Scheduler = None,
     checkpoint: Checkpoint = EVERY_S,
     *,
-    track: Track = None,
     plots: Plots = True,
     form: Formats = None,
 ) -> None:
@@ -272,12 +255,12 @@ def resume(
             from . import searching
 
             again = planned(scenario)
-            searching.search(again, folder, jobs, scheduler, checkpoint, forms)
+            searching.search(again, folder, jobs, checkpoint, forms)
             return
         if scenario.compare is None or scenario.compare.found is not None:
             out.say(_left(load(folder)))
         decided = _all_decided if staged.is_looked_at(scenario) else None
-        _simulate(scenario, folder, jobs, scheduler, checkpoint, forms, track, decided)
+        _simulate(scenario, folder, jobs, checkpoint, forms, decided)
 
 
 def _left(study: "Study") -> str:
@@ -299,10 +282,8 @@ def _simulate(
     config: "Scenario",
     folder: Path,
     jobs: int,
-    scheduler: str | None,
     checkpoint: float,
     forms: tuple[str, ...],
-    track: list[str] | None = None,
     until_decided: "Callable[[Study], bool] | None" = None,
     most: int | None = None,
 ) -> None:
@@ -316,14 +297,12 @@ def _simulate(
         simulate = partial(studies.compare, judge=racing)
     with (
         console.interruptible(folder, remedy),
-        _tracked(folder, track),
         console.progress(config.name) as hear,
     ):
         study = simulate(
             config,
             folder,
             jobs=jobs,
-            scheduler=scheduler,
             progress=hear,
             checkpoint_s=checkpoint or None,
             meanwhile=partial(printing.prepare, forms),
@@ -333,68 +312,17 @@ def _simulate(
         raise SystemExit(FAILED)
 
 
-def _tracked(
-    folder: Path, track: list[str] | None
-) -> "contextlib.AbstractContextManager[object]":
-    """Returns what tells experiment trackers of a study, if there are to be any.
-
-    Raises:
-        UserError: There is no such tracker, or its library is not installed.
-    """
-    if not track:
-        return contextlib.nullcontext()
-    from ...analysis.exporting import Tracker
-
-    tracker = Tracker(folder, *track)
-    for path in tracker.folders.values():
-        out.say(f"Tracking: {path}")
-    return tracker
-
-
 @app.command()
 def timeline(
     scenario: Annotated[
-        Path | None, typer.Argument(help="a scenario file, with or without a problem")
-    ] = None,
+        Path, typer.Argument(help="a scenario file, with or without a problem")
+    ],
     set_: Overrides = None,
     folder: Annotated[
         Path | None, typer.Option("--out", "-o", help="new folder for the timeline")
     ] = None,
-    log: Annotated[
-        Path | None,
-        typer.Option(
-            "--import",
-            help="an event log in place of a scenario: .csv, .jsonl or .parquet, a row "
-            "per job of an asynchronous system, columns client (a number from 1 or a "
-            "label), read_time, arrived_time (seconds) and perhaps computed_time, "
-            "sent_time, outcome (applied, lost or rejected)",
-        ),
-    ] = None,
-    like: Annotated[
-        Path | None,
-        typer.Option(
-            help="a log of jobs in place of a scenario: laws are fitted to it, and its "
-            "world is played by --protocol, next to the log itself"
-        ),
-    ] = None,
-    protocol: Annotated[
-        str | None,
-        typer.Option(
-            help="with --like: a kind of protocol, or an entry such as "
-            "'{kind: buffered, size: 4}'"
-        ),
-    ] = None,
-    columns: Columns = None,
-    gantt: Annotated[
-        float | None,
-        typer.Option(
-            help="virtual seconds of the Gantt picture; by default about 60 jobs"
-        ),
-    ] = None,
-    chrome: Annotated[
-        Path | None,
-        typer.Option(help="also write trace events, for Perfetto, into this file"),
-    ] = None,
+    gantt: Gantt = None,
+    chrome: Chrome = None,
     *,
     summary: Annotated[
         bool,
@@ -411,84 +339,45 @@ def timeline(
 
     The folder can be replayed by a scenario: `timeline: {replay: FOLDER}`.
     """
-    if sum(each is not None for each in (scenario, log, like)) != 1:
+    check_pictures(gantt, chrome)
+    forms = formats(form, plots=plots)
+    from ...analysis import doubts
+    from ..scenario.reading import read_any
+    from ..scenario.setting import BaseScenario
+    from ..scenario.study import expand
+
+    asked = [*(set_ or ()), *(["record=summary"] if summary else [])]
+    config = read_any(scenario, asked)
+    if not isinstance(config, BaseScenario) and (gantt or chrome):
         raise UserError(
-            "timeline must have either a scenario, --import LOG or --like LOG; give "
-            "one of them"
+            "--gantt and --chrome show clients, of which this world has none; "
+            "leave them out"
         )
-    if (like is None) != (protocol is None):
-        raise UserError("--like LOG and --protocol KIND must come together; add both")
-    if columns is not None and scenario is not None:
-        raise UserError("--columns must come with a log, not with a scenario; leave it")
-    if summary and scenario is None:
-        raise UserError("--summary must come with a scenario, not with a log; leave it")
+    if config.record == "summary" and (gantt or chrome):
+        raise UserError(
+            "--gantt and --chrome need every job, but the scenario says record: "
+            "summary; leave them out, or record everything"
+        )
+    if isinstance(config, BaseScenario):
+        for line in doubts.endless(expand(config)):
+            err.print(f"Note: {line}", style="yellow")
+    with playing(folder, config.name) as (folder, hear):
+        study = recorder_of(config)(config, folder, hear)
+    printing.close_world(study, gantt, chrome, forms)
+
+
+def check_pictures(gantt: float | None, chrome: Path | None) -> None:
+    """Refuses pictures of no length, and trace events in no folder.
+
+    Raises:
+        UserError: One of them is asked for.
+    """
     if gantt is not None and not gantt > 0:
         raise UserError(f"--gantt must be > 0 seconds, got {gantt:g}; give some")
     if chrome is not None and not chrome.parent.is_dir():
         raise UserError(
             f"--chrome must be a file in a folder that exists, got {chrome}; make it"
         )
-    forms = formats(form, plots=plots)
-    if like is not None and protocol is not None:
-        _play_like(like, protocol, columns, set_, folder, gantt, chrome, forms)
-    elif log is not None:
-        from ..timelines.imported import import_log
-        from ..timelines.logs import columns_of
-
-        if set_:
-            raise UserError("--set must come with a scenario or --like; leave it")
-        with folders.chosen_or_new(folder, f"{log.stem}-timeline") as folder:
-            study = import_log(log, folder, columns_of(columns))
-        printing.show_import(study)
-        printing.close_world(study, gantt, chrome, forms)
-    elif scenario is not None:
-        from ...analysis import doubts
-        from ..scenario.reading import read_any
-        from ..scenario.setting import BaseScenario
-        from ..scenario.study import expand
-
-        asked = [*(set_ or ()), *(["record=summary"] if summary else [])]
-        config = read_any(scenario, asked)
-        if not isinstance(config, BaseScenario) and (gantt or chrome):
-            raise UserError(
-                "--gantt and --chrome show clients, of which this world has none; "
-                "leave them out"
-            )
-        if config.record == "summary" and (gantt or chrome):
-            raise UserError(
-                "--gantt and --chrome need every job, but the scenario says record: "
-                "summary; leave them out, or record everything"
-            )
-        if isinstance(config, BaseScenario):
-            for line in doubts.endless(expand(config)):
-                err.print(f"Note: {line}", style="yellow")
-        with playing(folder, config.name) as (folder, hear):
-            study = recorder_of(config)(config, folder, hear)
-        printing.close_world(study, gantt, chrome, forms)
-
-
-def _play_like(
-    log: Path,
-    protocol: str,
-    columns: str | None,
-    set_: list[str] | None,
-    folder: Path | None,
-    gantt: float | None,
-    chrome: Path | None,
-    forms: tuple[str, ...],
-) -> None:
-    """Plays the world of a log by another protocol; shows it next to the log."""
-    from ..scenario import dialect
-    from ..timelines.fitted import play_like
-    from ..timelines.logs import columns_of
-
-    entry, _ = dialect.compose(protocol, lambda line: "--protocol")
-    with playing(folder, log.stem) as (folder, hear):
-        study, world = play_like(
-            log, folder, entry, columns_of(columns), hear, set_ or ()
-        )
-    printing.show_fitted(world)
-    printing.close_world(study, gantt, chrome, forms)
 
 
 def recorder_of(world: "Varied") -> "Callable[..., Study]":

@@ -16,7 +16,6 @@ def search(
     config: "Scenario",
     folder: Path,
     jobs: int,
-    scheduler: str | None,
     checkpoint: float,
     forms: tuple[str, ...],
 ) -> None:
@@ -32,7 +31,6 @@ def search(
             folder=folder,
             judge=racing,
             jobs=jobs,
-            scheduler=scheduler,
             progress=hear,
             checkpoint_s=checkpoint or None,
         )

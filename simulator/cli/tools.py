@@ -1,4 +1,4 @@
-"""Commands without a study: `list`, `new`, `fit`, `calibrate`, `doctor`, `schema`."""
+"""Commands without a study: `list`, `new`, `calibrate`, `doctor`, `schema`."""
 
 import json
 import re
@@ -12,10 +12,7 @@ from rich.table import Table
 
 from ..config.errors import UserError
 from ..config.text import nearest, shown, suggestion
-from . import printing
 from .console import out
-from .drawing import Formats, formats
-from .runs import Columns, Plots
 
 app = typer.Typer()
 
@@ -149,42 +146,6 @@ def new_(
     out.say(f"Next: {called} {'run' if learns else 'timeline'} {file}")
     first = "" if find_spec("pytest") else "pip install pytest && "
     out.say(f"Test: {first}pytest {test}")
-
-
-@app.command()
-def fit(
-    log: Annotated[Path, typer.Argument(help="a log, as for timeline --import")],
-    path: Annotated[Path, typer.Option("--out", "-o", help="file of the world")] = Path(
-        "world.yaml"
-    ),
-    columns: Columns = None,
-    *,
-    plots: Plots = True,
-    form: Formats = None,
-) -> None:
-    """Fits a world to a log: laws of each client's stages, with their memory.
-
-    The world comes with a page of diagnostics and the values that the world reads.
-    """
-    from ..timelines.fitted import world_of, write_world
-    from ..timelines.imported import read_log
-    from ..timelines.logs import columns_of
-
-    forms = formats(form, plots=plots)
-    if path.suffix != ".yaml" or not path.parent.is_dir():
-        raise UserError(
-            f"--out must be a .yaml file in a folder that exists, got {path}; make the "
-            f"folder, or rename the file"
-        )
-    world = world_of(read_log(log, columns_of(columns)), path.with_suffix(""))
-    write_world(world, path)
-    from ...analysis.timelines import fits
-
-    printing.show_fitted(world)
-    for file in fits.save(world, path, forms):
-        out.say(f"Written: {file}")
-    out.say(f"Written: {path}")
-    out.say(f"Next: stalesim timeline {path}")
 
 
 @app.command()

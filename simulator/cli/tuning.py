@@ -11,7 +11,7 @@ from ..config.text import shown
 from . import folders, searching
 from .console import out
 from .drawing import Formats, formats
-from .runs import EVERY_S, Checkpoint, Jobs, Overrides, Plots, Scheduler
+from .runs import EVERY_S, Checkpoint, Jobs, Overrides, Plots
 
 app = typer.Typer()
 
@@ -45,7 +45,6 @@ def tune(
         Path | None, typer.Option("--out", "-o", help="folder for the study")
     ] = None,
     jobs: Jobs = 0,
-    scheduler: Scheduler = None,
     checkpoint: Checkpoint = EVERY_S,
     *,
     plots: Plots = True,
@@ -73,7 +72,7 @@ def tune(
         folder, is_there = folders.of_study(config, f"{config.name}-tuned")
         if is_there:
             out.say(f"The search in {folder} continues")
-    searching.search(config, folder, jobs, scheduler, checkpoint, forms)
+    searching.search(config, folder, jobs, checkpoint, forms)
 
 
 def searched(text: str) -> tuple[str, Any]:

@@ -1,6 +1,6 @@
 """Finds the extras: a folder of `simulator/extras/` adds its parts and commands.
 
-Whoever takes a folder away takes away its parts and commands, and nothing else.
+A folder that is taken away takes its parts and commands along, and nothing else.
 """
 
 import sys
@@ -56,12 +56,14 @@ class Extra(NamedTuple):
     Attributes:
         parts: Its parts as `"module:name"`, by their kind (a key of `catalogue.KINDS`).
         commands: Module with its commands, in a Typer program named `app`; "" for none.
+        kinds: Kinds of parts that only it has: the base of each as `"module:name"`.
         worlds: Kinds of worlds that it plays.
         tables: What it adds to the trace, by the name of the table.
     """
 
     parts: Mapping[str, tuple[str, ...]] = MappingProxyType({})
     commands: str = ""
+    kinds: Mapping[str, str] = MappingProxyType({})
     worlds: tuple[ExtraWorld, ...] = ()
     tables: Mapping[str, ExtraTable] = MappingProxyType({})
 
@@ -78,6 +80,11 @@ def extra_parts(kind: str) -> tuple[str, ...]:
     return tuple(
         text for extra in extras().values() for text in extra.parts.get(kind, ())
     )
+
+
+def extra_kinds() -> dict[str, str]:
+    """Returns the kinds of parts that extras add, with the base of each."""
+    return {k: v for extra in extras().values() for k, v in extra.kinds.items()}
 
 
 def tables() -> list[tuple[str, ExtraTable]]:

@@ -15,14 +15,14 @@ from pydantic import Discriminator, GetCoreSchemaHandler, Tag
 from pydantic_core import core_schema
 
 from . import plugins
-from .attached import FOLDER, extra_parts, extras
+from .attached import FOLDER, extra_kinds, extra_parts, extras
 from .base import Config
 from .errors import UserError
 from .parts import OPEN, Part, described, tag
 from .plugins import Plugin, PluginSource
 
 LISTED = "parts.csv"
-"""Table of the core's parts beside this module, and of each extra's in its folder."""
+"""Table of the core's parts next to this module, and of each extra's in its folder."""
 KINDS: dict[str, tuple[str, ...]] = {
     "laws": (
         "stalesim.simulator.laws.constant:Constant",
@@ -141,28 +141,6 @@ KINDS: dict[str, tuple[str, ...]] = {
         "stalesim.simulator.algorithms.federated.parts:Optimise",
         "stalesim.simulator.algorithms.federated.parts:ServerStep",
         "stalesim.simulator.algorithms.federated.parts:Mix",
-        "stalesim.simulator.algorithms.federated.compress.part:Broadcast",
-        "stalesim.simulator.algorithms.federated.compress.part:Compress",
-        "stalesim.simulator.algorithms.federated.enemies.sign_flip:SignFlip",
-        "stalesim.simulator.algorithms.federated.enemies.alie:Alie",
-        "stalesim.simulator.algorithms.federated.enemies.inner_product:InnerProduct",
-        "stalesim.simulator.algorithms.federated.enemies.label_flip:LabelFlip",
-        "stalesim.simulator.algorithms.federated.enemies.backdoor:Backdoor",
-        "stalesim.simulator.algorithms.federated.robust.coordinates:CoordinateMedian",
-        "stalesim.simulator.algorithms.federated.robust.coordinates:TrimmedMean",
-        "stalesim.simulator.algorithms.federated.robust.krum:Krum",
-        "stalesim.simulator.algorithms.federated.robust.geometric_median:GeometricMedian",
-        "stalesim.simulator.algorithms.federated.robust.centred_clipping:CentredClipping",
-        "stalesim.simulator.algorithms.federated.central.part:NoisyMean",
-        "stalesim.simulator.algorithms.federated.robust.trusted:AflGuard",
-        "stalesim.simulator.algorithms.federated.robust.trusted:ZenoPlusPlus",
-    ),
-    "compressors": (
-        "stalesim.simulator.algorithms.federated.compress.quantise:Qsgd",
-        "stalesim.simulator.algorithms.federated.compress.sparsify:TopK",
-        "stalesim.simulator.algorithms.federated.compress.sparsify:RandomK",
-        "stalesim.simulator.algorithms.federated.compress.signs:Signs",
-        "stalesim.simulator.algorithms.federated.compress.low_rank:LowRank",
     ),
     "weights": (
         "stalesim.simulator.algorithms.federated.weights:ConstantWeight",
@@ -255,7 +233,6 @@ KINDS: dict[str, tuple[str, ...]] = {
         "stalesim.simulator.algorithms.vafl.part:SMOOTHED_GRADIENT_NORM_SQUARED",
         "stalesim.simulator.algorithms.decentralised.part:CONSENSUS_DISTANCE",
         "stalesim.simulator.learning.metrics.accuracy:WORKER_ACCURACY",
-        "stalesim.simulator.algorithms.federated.enemies.metric:BACKDOOR_ACCURACY",
         "stalesim.simulator.learning.metrics.loss:WORKER_LOSS",
         "stalesim.simulator.learning.metrics.fairness:CLIENT_ACCURACY",
         "stalesim.simulator.learning.metrics.fairness:CLIENT_ACCURACY_STD",
@@ -298,9 +275,10 @@ KINDS: dict[str, tuple[str, ...]] = {
         "stalesim.simulator.privacy.parts:THEOREM2",
     ),
     "figures": (),
+    **dict.fromkeys(extra_kinds(), ()),
 }
-"""Every part of the core as `"module:name"`, in the order of lists. Our figures
-are listed by `stalesim.analysis.figures`."""
+"""Every part of the core as `"module:name"`, in the order of lists; of kinds that an
+extra adds, none. Our figures are listed by `stalesim.analysis.figures`."""
 BASES = {
     "laws": "stalesim.simulator.laws.base:Law",
     "slowdowns": "stalesim.simulator.world.slowdowns:Slowdown",
@@ -315,7 +293,6 @@ BASES = {
     "accounts": "stalesim.simulator.protocols.gossip.accounts:Account",
     "algorithms": "stalesim.simulator.algorithms.part:Algorithm",
     "stages": "stalesim.simulator.algorithms.federated.chain:StagePart",
-    "compressors": "stalesim.simulator.algorithms.federated.compress.part:Compressor",
     "weights": "stalesim.simulator.algorithms.federated.weights:StalenessWeight",
     "step_sizes": "stalesim.simulator.algorithms.step_rules:StepRule",
     "data": "stalesim.simulator.data.parts:Data",
@@ -326,6 +303,7 @@ BASES = {
     "claims": "stalesim.simulator.claims.base:Claim",
     "accountants": "stalesim.simulator.privacy.parts:AccountantPart",
     "figures": "stalesim.analysis.figures.plugin:StudyFigure",
+    **extra_kinds(),
 }
 """Base class of the parts of each kind."""
 

@@ -64,7 +64,7 @@ class StudyProgress(NamedTuple):
         return f"{self.ended} of {most}{self.runs} runs{failed}{at}"
 
 
-class Pace:
+class Speed:
     """Speed and time left of something, from how fast it was in the last minutes."""
 
     def __init__(self) -> None:

@@ -2,10 +2,11 @@
 
 One recipe makes all three. A row has a class and hidden factors, normal about the means
 of its class. The model sees mixtures of the factors, with noise: columns of a table,
-pixels of an image, features of a frame. Every view mixes the factors anew, so that each
-one tells something of the class, and all together tell more.
+pixels of an image, features of a frame. Every view has mixtures of its own, so that
+each one contains something of the class, and all together contain more.
 """
 
+from abc import ABC, abstractmethod
 from typing import Annotated, Literal
 
 import numpy as np
@@ -18,7 +19,6 @@ from . import names
 from .base import Dataset, generator
 from .parts import Data, Scale
 from .split import divided
-from .synthetic_logistic import MOST_NUMBERS
 
 STREAM = 2
 """Number of the random stream of all three; see `base.generator`."""
@@ -30,33 +30,37 @@ NOISE = 0.5
 """Standard deviation of a column's noise, where its mixture of factors adds 1."""
 STAY = 0.75
 """Chance that the next frame has the same class, where every frame has one."""
+MOST_NUMBERS = 20_000_000
+"""Largest number of values, and of hidden factors: 160 MB of either."""
+MOST_COLUMNS = 10_000
+"""Largest number of columns of a view, and of features of a frame."""
 GREY, CONTRAST = 127.5, 40.0
 """Mean of the pixels, and grey levels of one standard deviation."""
 
 Draw = np.random.Generator
 
 
-class Synthetic(Data):
+class Synthetic(Data, ABC):
     """Options of every drawn set."""
 
     num_samples: Annotated[int, Field(ge=2)] = 2000
     """Training and test rows together."""
-    num_classes: Annotated[int, Field(ge=2)] = 2
+    num_classes: Annotated[int, Field(ge=2, le=10_000)] = 2
     """Number of classes, all equally frequent."""
     data_seed: Annotated[int, Field(ge=0)] = 0
     """Seed of the data, the same for all replicates."""
 
     @property
-    def num_columns(self) -> int:
-        """Number of columns of a row."""
-        raise NotImplementedError
+    @abstractmethod
+    def num_values(self) -> int:
+        """Number of values of a row, or of its hidden factors if they are more."""
 
     @model_validator(mode="after")
     def _fits(self) -> "Synthetic":
-        if self.num_samples * self.num_columns > MOST_NUMBERS:
+        if self.num_samples * self.num_values > MOST_NUMBERS:
             raise LocatedError(
-                f"num_samples x columns must be at most {MOST_NUMBERS:,}, got "
-                f"{self.num_samples:,} x {self.num_columns:,}; lower one of them",
+                f"num_samples x values of a row must be at most {MOST_NUMBERS:,}, got "
+                f"{self.num_samples:,} x {self.num_values:,}; lower one of them",
                 ("num_samples",),
             )
         return self
@@ -67,15 +71,16 @@ class SyntheticTable(Synthetic):
 
     kind: Literal["synthetic_table"] = "synthetic_table"
     views: Annotated[
-        dict[str, Annotated[int, Field(ge=1)]], Field(min_length=1, max_length=1000)
+        dict[str, Annotated[int, Field(ge=1, le=MOST_COLUMNS)]],
+        Field(min_length=1, max_length=100),
     ] = {"a": 10, "b": 10}  # noqa: RUF012 (a field, which pydantic copies)
     """Number of columns of each view, in the order of the columns. The columns of a
     view are called NAME_0, NAME_1 and so on."""
 
     @property
     @override
-    def num_columns(self) -> int:
-        return sum(self.views.values())
+    def num_values(self) -> int:
+        return max(sum(self.views.values()), FACTORS)
 
     def make(self) -> Dataset:
         """Returns columns of mean 0 and a variance near 1.5, view after view."""
@@ -98,7 +103,7 @@ class SyntheticImages(Synthetic):
     """Drawn images: smooth waves, as strong as the hidden factors of ten classes."""
 
     kind: Literal["synthetic_images"] = "synthetic_images"
-    num_classes: Annotated[int, Field(ge=2)] = 10
+    num_classes: Annotated[int, Field(ge=2, le=10_000)] = 10
     """Number of classes, all equally frequent."""
     side: Annotated[int, Field(ge=4, le=224)] = 16
     """Height and width, pixels."""
@@ -110,7 +115,7 @@ class SyntheticImages(Synthetic):
 
     @property
     @override
-    def num_columns(self) -> int:
+    def num_values(self) -> int:
         return self.views * self.channels * self.side**2
 
     def make(self) -> Dataset:
@@ -147,7 +152,7 @@ class SyntheticImages(Synthetic):
 
 
 class SyntheticSeries(Synthetic):
-    """Drawn series of frames: hidden factors, seen anew in every frame.
+    """Drawn series of frames, each of which shows the hidden factors with noise.
 
     A frame alone leaves its class in doubt, and those around it help.
     """
@@ -155,7 +160,7 @@ class SyntheticSeries(Synthetic):
     kind: Literal["synthetic_series"] = "synthetic_series"
     frames: Annotated[int, Field(ge=1, le=10_000)] = 20
     """Number of frames of a row."""
-    features: Annotated[int, Field(ge=1)] = 10
+    features: Annotated[int, Field(ge=1, le=MOST_COLUMNS)] = 10
     """Number of features of a frame, each of which is a view."""
     labels: Literal["row", "frame"] = "row"
     """`row`: one class a row. `frame`: a class for every frame, the same as in the
@@ -173,8 +178,8 @@ class SyntheticSeries(Synthetic):
 
     @property
     @override
-    def num_columns(self) -> int:
-        return self.frames * self.features
+    def num_values(self) -> int:
+        return self.frames * max(self.features, FACTORS)
 
     def make(self) -> Dataset:
         """Returns the features of each frame, one frame after the other.
@@ -231,7 +236,7 @@ def _factors(
 def _seen(
     draw: Draw, z: Float[np.ndarray, "N K"], width: int
 ) -> Float32[np.ndarray, "N P"]:
-    """Returns so many mixtures of the factors, with noise."""
+    """Returns `width` mixtures of the factors, with noise."""
     mixture = draw.standard_normal((FACTORS, width)) / np.sqrt(FACTORS)
     x = (z @ mixture).astype(np.float32)
     return x + np.float32(NOISE) * draw.standard_normal(x.shape, np.float32)

@@ -4,6 +4,9 @@
 one class, a `Law`, and the sampler that it makes. `distributions` has all of SciPy's,
 `constant`, `empirical`, `mixture`, `markov`, `autoregressive`, `drifting`, `truncated`
 and `scaled` the others.
+
+Extras find laws of measured values by `fitting` (one law) and `choosing` (with memory,
+of the models of `prediction`).
 """
 
 from .autoregressive import Autoregressive

@@ -1,4 +1,4 @@
-"""Laws of series: of each client's durations in their order, and of what they share.
+"""Laws of series: of durations in their order, with their memory.
 
 Memory is chosen by what it predicts: every model of `prediction` is fitted to the
 first half in time, and must predict the second better than independence does, by a
@@ -12,12 +12,12 @@ Source: Benjamini and Hochberg, Controlling the False Discovery Rate (Journal of
 Royal Statistical Society B 1995).
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from math import ceil, log
 from typing import Any, NamedTuple
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float
 from scipy import stats
 
 from .fitting import (
@@ -34,15 +34,11 @@ from .markov import of_lognormal_regimes
 from .prediction import (
     LEVELS,
     AutoregressiveModel,
-    Common,
     DriftModel,
     Forecast,
     IndependentModel,
     RegimeModel,
     Smooth,
-    Together,
-    common,
-    fit_common,
 )
 
 MODELS = {
@@ -51,16 +47,8 @@ MODELS = {
     "regimes": RegimeModel,
 }
 """Models of memory, by their names."""
-WIDTHS = (0.5, 1, 2, 4, 8, 16, 32)
-"""Lengths of the intervals of a shared factor that are tried, in usual durations."""
-MOST_INTERVALS = 20_000
-"""Most intervals that are tried."""
 APART = 0.1
 """Correlation from which on values count as independent."""
-LEAST_SHARED = 0.01
-"""Least share of the variance that a shared factor has."""
-LEAST_OWN = 0.05
-"""Least share of its variance that is left to a client."""
 
 
 class Series(NamedTuple):
@@ -104,21 +92,7 @@ class SeriesFit(NamedTuple):
     series: Float[np.ndarray, " n"]
 
 
-class SharedFit(NamedTuple):
-    """A factor that all clients share.
-
-    Attributes:
-        slowdown: As a scenario has it, but for the stages.
-        gain: Held-out log-likelihood of a job, less that of the clients' own memory.
-        share: Of the variance of logarithms that it has.
-    """
-
-    slowdown: dict[str, Any]
-    gain: float
-    share: float
-
-
-class _Halved(NamedTuple):
+class Halved(NamedTuple):
     """A series whose first half has been learnt from.
 
     Attributes:
@@ -146,37 +120,31 @@ class _Halved(NamedTuple):
         return self.good[0] if self.good else "independent"
 
 
-def fit_clients(
-    every: Sequence[Series], measured: Sequence[dict[str, Any]], grain: float
-) -> tuple[list[SeriesFit], SharedFit | None]:
-    """Fits one stage of all clients: own laws, and perhaps a factor that they share.
+def fit_alone(one: Series, measured: dict[str, Any], grain: float) -> SeriesFit:
+    """Fits a series that is the only one of its stage.
 
     Args:
-        every: The clients' series.
-        measured: Each client's law of the values that were measured.
+        one: The series.
+        measured: Law of the values that were measured.
         grain: Differences up to this are of rounding.
+    """
+    (fit,) = fit_each([one], choose(halve([one], grain)), [measured], grain)
+    return fit
+
+
+def halve(every: Sequence[Series], grain: float) -> list[Halved | None]:
+    """Learns from the first half in time of each series of a stage.
+
+    Returns:
+        What was learnt; None where nothing can be.
     """
     ends = [one.start[-1] for one in every if one.start.size]
     begins = [one.start[0] for one in every if one.start.size]
     middle = (max(ends) + min(begins)) / 2 if ends else 0.0
-    halved = _chosen([_halved(one, middle, grain) for one in every])
-    shared, logs = _shared(every, halved)
-    if shared is not None:
-        every = [
-            one if mine is None else one._replace(seconds=np.exp(mine))
-            for one, mine in zip(every, logs, strict=True)
-        ]
-        # With the factor, draws that are independent have predicted the most.
-        halved = [_halved(one, middle, grain) for one in every]
-    apart = 1 if shared is None else 2
-    fits = [
-        _fit(one.seconds, mine, own, grain, apart, len(every))
-        for one, mine, own in zip(every, halved, measured, strict=True)
-    ]
-    return fits, shared
+    return [_halved(one, middle, grain) for one in every]
 
 
-def _halved(one: Series, middle: float, grain: float) -> _Halved | None:
+def _halved(one: Series, middle: float, grain: float) -> Halved | None:
     """Learns from the first half in time; None where nothing can be learnt."""
     seconds = one.seconds
     if seconds.size < 2 * FEWEST or np.ptp(seconds) <= grain or seconds.min() <= 0:
@@ -191,7 +159,7 @@ def _halved(one: Series, middle: float, grain: float) -> _Halved | None:
         "independent": IndependentModel(first).predicted(logs),
         **{name: model.predicted(logs) for name, model in models.items()},
     }
-    found = _Halved(logs, half, forecasts, [], [])
+    found = Halved(logs, half, forecasts, [], [])
     regimes = models["regimes"]
     assert isinstance(regimes, RegimeModel)
     chances = {name: _chance(found.gain(name)) for name in MODELS}
@@ -203,13 +171,13 @@ def _halved(one: Series, middle: float, grain: float) -> _Halved | None:
     return found._replace(chances=[*chances.values()])
 
 
-def _chosen(halved: Sequence[_Halved | None]) -> list[_Halved | None]:
+def choose(halved: Sequence[Halved | None]) -> list[Halved | None]:
     """Returns series with the models that are good, by all tests of all of them."""
     chances = [p for one in halved if one is not None for p in one.chances]
     if not chances:
         return [*halved]
     shares = iter(stats.false_discovery_control(chances).tolist())
-    found: list[_Halved | None] = []
+    found: list[Halved | None] = []
     for one in halved:
         if one is not None:
             good = [name for name in MODELS if next(shares) < LEVEL]
@@ -219,9 +187,31 @@ def _chosen(halved: Sequence[_Halved | None]) -> list[_Halved | None]:
     return found
 
 
+def fit_each(
+    every: Sequence[Series],
+    halved: Sequence[Halved | None],
+    measured: Sequence[dict[str, Any]],
+    grain: float,
+    apart: int = 1,
+) -> list[SeriesFit]:
+    """Fits each series of a stage.
+
+    Args:
+        every: The series.
+        halved: What was learnt from their first halves.
+        measured: Each one's law of the values that were measured.
+        grain: Differences up to this are of rounding.
+        apart: Number of values from each to the next that does not depend on it.
+    """
+    return [
+        _fit(one.seconds, mine, own, grain, apart, len(every))
+        for one, mine, own in zip(every, halved, measured, strict=True)
+    ]
+
+
 def _fit(
     seconds: np.ndarray,
-    halved: _Halved | None,
+    halved: Halved | None,
     measured: dict[str, Any],
     grain: float,
     apart: int,
@@ -286,7 +276,7 @@ def _of_regimes(model: RegimeModel, logs: np.ndarray) -> LawFit:
 
 
 def _held_out(
-    halved: _Halved | None, seconds: np.ndarray, memory: str
+    halved: Halved | None, seconds: np.ndarray, memory: str
 ) -> tuple[dict[str, float], dict[str, float], np.ndarray, np.ndarray]:
     """Returns gains, errors, scores of what was predicted, and of the series."""
     if halved is None:
@@ -308,132 +298,7 @@ def _held_out(
     return gains, errors, stats.norm.ppf(uniform), whole
 
 
-class _Grid(NamedTuple):
-    """Intervals in each of which a shared factor is the same.
-
-    Attributes:
-        width: Their length, seconds.
-        intervals: Number of the interval of each duration, of each client.
-    """
-
-    width: float
-    intervals: list[Int[np.ndarray, " n"]]
-
-    @property
-    def joined(self) -> Int[np.ndarray, " N"]:
-        """Number of the interval of each duration, client after client."""
-        return np.concatenate(self.intervals)
-
-
-def _shared(
-    every: Sequence[Series], halved: Sequence[_Halved | None]
-) -> tuple[SharedFit | None, list[np.ndarray | None]]:
-    """Returns a factor that all share if it predicts more, and logarithms without."""
-    some = [i for i, one in enumerate(halved) if one is not None]
-    nothing: list[np.ndarray | None] = [None] * len(every)
-    if len(some) < 2:
-        return None, nothing
-    mine = [one for one in halved if one is not None]
-    late = np.concatenate([np.arange(one.logs.size) >= one.half for one in mine])
-    scores = np.concatenate(
-        [Smooth(one.logs[: one.half]).scores(one.logs) for one in mine]
-    )
-    best: tuple[float, Any] = (-np.inf, None)
-    for grid in _grids([every[i] for i in some]):
-        at = grid.joined
-        seen = Together.of(scores[~late], at[~late], int(at.max()) + 1)
-        options = fit_common(seen)
-        learnt = float(common(seen, *options).gain.sum())
-        best = max(best, (learnt, (grid, options)), key=lambda one: one[0])
-    if best[1] is None:
-        return None, nothing
-    grid, options = best[1]
-    gain = _gain_of_shared(mine, late, scores, grid.joined, options)
-    if gain is None:
-        return None, nothing
-    return _without(mine, some, nothing, grid, gain)
-
-
-def _grids(every: Sequence[Series]) -> Iterator[_Grid]:
-    """Yields the intervals that are tried: rounds, or several lengths."""
-    origin = min(one.start[0] for one in every)
-    length = max(one.start[-1] for one in every) - origin
-    rounds = [one.interval for one in every if one.interval is not None]
-    if len(rounds) == len(every):
-        numbers = [each.astype(np.int64) for each in rounds]
-        yield _Grid(length / max(1, max(each.max() for each in numbers)), numbers)
-        return
-    usual = float(np.median(np.concatenate([one.seconds for one in every])))
-    for width in (w * usual for w in WIDTHS):
-        if length / width <= MOST_INTERVALS:
-            numbers = [((o.start - origin) / width).astype(np.int64) for o in every]
-            yield _Grid(width, numbers)
-
-
-def _gain_of_shared(
-    mine: Sequence[_Halved],
-    late: Bool[np.ndarray, " N"],
-    scores: Float[np.ndarray, " N"],
-    at: Int[np.ndarray, " N"],
-    options: tuple[float, float],
-) -> float | None:
-    """Returns what a shared factor predicted better, a job; None if it does not.
-
-    Args:
-        mine: Series of the clients.
-        late: Which durations are of the second half, of all clients.
-        scores: Normal scores of the durations.
-        at: Intervals of the durations.
-        options: Share and correlation of the factor, learnt from the first half.
-    """
-    size = int(at.max()) + 1
-    factor = common(Together.of(scores, at, size), *options).gain
-    own = np.concatenate([one.gain(one.best) for one in mine])
-    new = np.bincount(at[late], minlength=size) > 0
-    new &= np.bincount(at[~late], minlength=size) == 0
-    more = (factor - np.bincount(at[late], own, size))[new]
-    shares = options[0] >= LEAST_SHARED
-    if shares and _is_above_zero(more) and _is_above_zero(factor[new]):
-        return float(more.sum() / late.sum())
-    return None
-
-
-def _without(
-    mine: list[_Halved],
-    some: list[int],
-    logs: list[np.ndarray | None],
-    grid: _Grid,
-    gain: float,
-) -> tuple[SharedFit | None, list[np.ndarray | None]]:
-    """Fits the factor to all, and takes it out of each client's logarithms.
-
-    None where of all durations it has no share.
-    """
-    z = [Smooth(one.logs).scores(one.logs) for one in mine]
-    at = grid.joined
-    seen = Together.of(np.concatenate(z), at, int(at.max()) + 1)
-    share, correlation = fit_common(seen)
-    if share < LEAST_SHARED:  # what half of the log said, the whole does not
-        return None, logs
-    found: Common = common(seen, share, correlation)
-    spreads = [float(one.logs.std()) for one in mine]
-    s = share**0.5 * float(np.median(spreads))
-    for i, one, sd, where in zip(some, mine, spreads, grid.intervals, strict=True):
-        left = one.logs - s * found.smooth[where]
-        own = max(sd**2 - s**2, LEAST_OWN * sd**2) ** 0.5
-        middle = one.logs.mean()
-        # What is smooth has less variance than the factor: the rest is too wide, or
-        # too narrow where the client itself is much of what is known of the factor.
-        logs[i] = middle + (left - left.mean()) * own / max(float(left.std()), 1e-12)
-    factor: dict[str, Any] = {"law": "lognorm", "s": six(s), "scale": 1.0}
-    if correlation > APART:
-        of, factor = factor, {"law": "autoregressive"}
-        factor |= {"of": of, "correlation": six(correlation)}
-    slowdown = {"kind": "shared", "factor": factor, "every": six(grid.width)}
-    return SharedFit(slowdown, gain, share), logs
-
-
-def _is_above_zero(gains: np.ndarray) -> bool:
+def is_above_zero(gains: np.ndarray) -> bool:
     """Whether gains are above 0 on average."""
     return _chance(gains) < LEVEL
 

@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from scipy import optimize, signal, special, stats
 
 LEVELS = np.arange(1, 20) / 20
@@ -245,86 +245,6 @@ def filtered(
         mean = correlation * (mean + gain * (score - mean))
         variance = correlation**2 * (1 - gain) * variance + drawn
     return np.array(means), np.array(variances)
-
-
-class Together(NamedTuple):
-    """Sums of the scores of all clients in each interval of time.
-
-    Attributes:
-        number: Number of scores.
-        total: Their sum.
-        squares: The sum of their squares.
-    """
-
-    number: Float[np.ndarray, " m"]
-    total: Float[np.ndarray, " m"]
-    squares: Float[np.ndarray, " m"]
-
-    @classmethod
-    def of(
-        cls, z: Float[np.ndarray, " n"], interval: Int[np.ndarray, " n"], size: int
-    ) -> "Together":
-        """Sums scores by their intervals, from 0 below `size`."""
-        return cls(
-            *(np.bincount(interval, w, size) for w in (np.ones(z.size), z, z**2))
-        )
-
-
-class Common(NamedTuple):
-    """What is known of a factor that clients share, interval by interval.
-
-    Attributes:
-        gain: Log-likelihood of an interval's scores given those of intervals before,
-            less that of independent ones.
-        mean: Mean of the factor's score, given intervals before.
-        variance: Its variance.
-        smooth: Mean of the factor's score, given all.
-    """
-
-    gain: Float[np.ndarray, " m"]
-    mean: Float[np.ndarray, " m"]
-    variance: Float[np.ndarray, " m"]
-    smooth: Float[np.ndarray, " m"]
-
-
-def common(seen: Together, share: float, correlation: float) -> Common:
-    """Filters and smooths the factor of a share of the variance of all scores.
-
-    Args:
-        seen: Scores by interval.
-        share: Of the factor in their variance.
-        correlation: Of the factor's scores from an interval to the next.
-    """
-    own, root, a, p = 1 - share, share**0.5, 0.0, 1.0
-    out = np.empty((5, seen.number.size))
-    for j, (n, s, ss) in enumerate(zip(*(c.tolist() for c in seen), strict=True)):
-        off, grown = s - n * root * a, 1 + n * share * p / own
-        square = ss - 2 * root * a * s + n * share * a * a
-        left = square / own - share * p * off**2 / own**2 / grown
-        gain = -(n * np.log(own) + np.log(grown) + left - ss) / 2
-        after = p / grown
-        known = a + after * root / own * off
-        out[:, j] = gain, a, p, known, after
-        a, p = correlation * known, correlation**2 * after + 1 - correlation**2
-    gain, mean, variance, known, after = out
-    smooth = known.copy()
-    for j in range(smooth.size - 2, -1, -1):
-        back = correlation * after[j] / variance[j + 1]
-        smooth[j] += back * (smooth[j + 1] - mean[j + 1])
-    return Common(gain, mean, variance, smooth)
-
-
-def fit_common(seen: Together) -> tuple[float, float]:
-    """Returns share and correlation of the likeliest factor that all share."""
-
-    def off(at: np.ndarray) -> float:
-        share, correlation = special.expit(at)
-        return -float(common(seen, min(share, 0.999), correlation).gain.sum())
-
-    found = optimize.minimize(off, [-1.0, 0.0], method="Nelder-Mead",
-                              options={"xatol": 0.02, "fatol": 0.01})  # fmt: skip
-    share, correlation = special.expit(found.x)
-    return min(float(share), 0.999), float(correlation)
 
 
 def _by_scores(

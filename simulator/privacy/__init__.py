@@ -9,5 +9,4 @@
 - `adp2sgd`: the theory of A(DP)2SGD.
 - `commits`: what messages count where noise is on the sum of a commit.
 - `encryption`, `encryption_costs`: homomorphic encryption as a cost, and its measure;
-  `secure_aggregation`: that of sums of which no part is seen.
 """

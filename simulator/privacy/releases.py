@@ -25,7 +25,6 @@ add-or-remove adjacency."""
 
 SAMPLE = "one sample of one client, replaced"
 CONTRIBUTION = "one client's whole contribution, replaced"
-CLIENT = "one client with all that it sends, zeroed"
 FEATURES = "one sample's features at one client, replaced"
 """What an epsilon protects: the difference between adjacent data sets."""
 

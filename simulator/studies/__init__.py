@@ -3,9 +3,8 @@
 `planning` decides which runs are executed together; `running` executes a study: starts,
 continues or extends it, by `staged` until its claims are decided; `study_folder` keeps
 what is finished, by the manifest's `entries` and at `paths`; `worker` is the work of
-one process; `executors` takes it to processes of this machine, `cluster` to those of a
-Dask cluster, and `preloaded` is what the former import; `takers` share a study by
-`claims` in its folder alone, `claimed` is their work, and `merging` joins folders;
+one process; `executors` takes it to processes of this machine, which import
+`preloaded`, or to others that an extra gives;
 `memory` estimates memory and disk beforehand,
 `sizes` counts weights, bytes and operations;
 `tuning` searches the best values of entries, among `proposals`; `comparing` tunes every

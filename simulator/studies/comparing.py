@@ -61,7 +61,6 @@ def compare(
     *,
     judge: TrialJudge,
     jobs: int = 1,
-    scheduler: str | None = None,
     progress: Progress = silent,
     checkpoint_s: float | None = running.CHECKPOINT_S,
     meanwhile: Callable[[], None] = lambda: None,
@@ -74,7 +73,6 @@ def compare(
             temporary one, which lives as long as the study.
         judge: Judge of the trials, the module `stalesim.analysis.racing`.
         jobs: Number of processes, as in `simulate`.
-        scheduler: Address of a Dask scheduler, as in `simulate`.
         progress: Called with how far the comparison is.
         checkpoint_s: Real seconds, as in `simulate`.
         meanwhile: Called while others are at work, as in `simulate`.
@@ -89,7 +87,7 @@ def compare(
     """
     config = planned(running.scenario_from(scenario))
     path = Path(folder or tempfile.mkdtemp(prefix="stalesim-"))
-    options: Any = {"jobs": jobs, "scheduler": scheduler, "checkpoint_s": checkpoint_s}
+    options: Any = {"jobs": jobs, "checkpoint_s": checkpoint_s}
     _begin(config, path)
     search = _Search(config, path, judge, options, progress)
     config = search.end()

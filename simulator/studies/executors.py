@@ -1,4 +1,4 @@
-"""Takes tasks to processes: this one, others on this machine, or a `cluster`."""
+"""Takes tasks to processes: this one, others on this machine, or any that are given."""
 
 import tempfile
 import threading
@@ -91,7 +91,7 @@ def execute(
     failures = 0
 
     def report(index: int, now: TaskProgress) -> None:
-        if done[index] >= 1:  # a cluster's message may come after the result
+        if done[index] >= 1:  # a message may come after the result
             return
         done[index], made[index] = now.fraction, max(now.commits, made[index])
         tell()
@@ -233,6 +233,21 @@ def _work_elsewhere(
     found = work(task, folder, report)
     mine[0] = 1.0
     return index, found
+
+
+def chosen(
+    tasks: list[Task], jobs: int, meanwhile: Callable[[], object] = lambda: None
+) -> Workers:
+    """Returns the executor of some tasks: of this machine, unless another is given.
+
+    Args:
+        tasks: Tasks of a study.
+        jobs: Number of processes on this machine.
+        meanwhile: Called in this process while others of this machine are at work.
+    """
+    if (others := processes.others()) is not None:
+        return others
+    return Here() if min(jobs, len(tasks)) <= 1 else Processes(jobs, meanwhile)
 
 
 class _Watch:

@@ -6,7 +6,7 @@ import sys
 import time
 from typing import Any
 
-from ..config.progress import Pace
+from ..config.progress import Speed
 from .progress import Progress, StudyProgress, silent
 
 EVERY_S = 0.5
@@ -35,7 +35,7 @@ class NotebookBar:
     """
 
     def __init__(self, name: str) -> None:
-        self._name, self._pace = name, Pace()
+        self._name, self._speed = name, Speed()
         self._since = time.monotonic()
         self._shown_at = -EVERY_S
         self._handle: Any = None
@@ -44,7 +44,7 @@ class NotebookBar:
         """Draws how far the study is, twice a second at most, and at its end."""
         spent = time.monotonic() - self._since
         over = now.ended >= now.runs
-        said = [f"{100 * now.fraction:.0f} %", self._pace.words(now)]
+        said = [f"{100 * now.fraction:.0f} %", self._speed.words(now)]
         if not over and spent - self._shown_at < EVERY_S:
             return
         self._shown_at = spent

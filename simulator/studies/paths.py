@@ -10,7 +10,7 @@ TUNING = "tuning"
 """Folder, in that of a comparison, of the study of its trials."""
 CHECKPOINTS = ".checkpoints"
 """Folder, in that of a study, of the states of its tasks while it is run."""
-CLAIMS = ".takers-"
+CLAIMS = ".shared-"
 """Beginning of the name of the folder, in that of a study, of a session's claims."""
 
 
@@ -25,7 +25,7 @@ def done_of(folder: Path, session: int, task: int) -> Path:
 
 
 def claims_of(folder: Path, session: int) -> Path:
-    """Returns the folder in which the takers of a session claim its tasks."""
+    """Returns the folder in which processes that share a session claim its tasks."""
     return folder / f"{CLAIMS}{session}"
 
 

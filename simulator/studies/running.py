@@ -26,7 +26,7 @@ from ..scenario.tuning import refuse_untuned
 from ..storage import files, limits
 from ..trace import DISK, Disk, Study, StudyWarning, is_world, load
 from ..trace.disk import explained, locked, replace
-from . import cluster, executors, in_memory, notebook, origins, planning, staged
+from . import executors, in_memory, notebook, origins, planning, staged
 from .entries import OPEN
 from .executors import Workers
 from .paths import CHECKPOINTS, DATA, LOCKS, claims_of
@@ -53,7 +53,6 @@ def simulate(
     weights: Any = None,
     evaluate: Any = None,
     jobs: int = 1,
-    scheduler: str | None = None,
     progress: Progress | None = None,
     checkpoint_s: float | None = CHECKPOINT_S,
     until_decided: staged.Decided | None = None,
@@ -93,8 +92,6 @@ def simulate(
             function of a seed.
         evaluate: Function from weights and test rows to metrics by name, likewise.
         jobs: Number of processes that share the runs; 0 for one a core.
-        scheduler: Address of a Dask scheduler whose workers share the runs instead, and
-            the folder's file system.
         progress: Called with how far what is left is, a
             `studies.progress.StudyProgress`; by default a bar in a notebook, and
             nothing elsewhere.
@@ -123,15 +120,11 @@ def simulate(
         scenario_from(scenario), model, loss, server, given
     )
     refuse_untuned(scenario)
-    cluster.reach(scheduler)
     path = Path(folder or tempfile.mkdtemp(prefix="stalesim-"))
     refuse_others(path)  # before a lock is put there
     progress = progress or notebook.bar(scenario.name)
     workers = partial(
-        cluster.workers,
-        jobs=planning.processes(jobs),
-        scheduler=scheduler,
-        meanwhile=meanwhile,
+        executors.chosen, jobs=planning.processes(jobs), meanwhile=meanwhile
     )
     try:
         with locked(path):
@@ -347,7 +340,7 @@ def started(
     path: Path,
     disk: Disk = DISK,
     *,
-    takers: bool = False,
+    shared: bool = False,
     checkpoint_s: float | None = None,
 ) -> tuple[StudyFolder, list[Task]]:
     """Plans what is left of a study, and writes that into its locked folder.
@@ -356,7 +349,7 @@ def started(
         scenario: Scenario of the study.
         path: Path of its folder.
         disk: Disk of the folder.
-        takers: Whether any processes may take the tasks, by `takers`.
+        shared: Whether any processes may take the tasks, by the folder alone.
         checkpoint_s: As in `run`.
 
     Raises:
@@ -374,7 +367,7 @@ def started(
         if tasks:
             folder.check_versions()
         differ = planning.regrouped(runs, known + added) if known and added else None
-        folder.begin(scenario, runs, tasks, differ, takers=takers)
+        folder.begin(scenario, runs, tasks, differ, shared=shared)
     return folder, of_session(folder, tasks, checkpoint_s)
 
 

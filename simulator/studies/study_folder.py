@@ -31,7 +31,7 @@ from ..trace import (
 )
 from ..trace.disk import LOCK, PARTIAL, explained
 from ..trace.manifest import NAME
-from ..trace.study import TAKERS, journal_of, journal_session
+from ..trace.study import SHARED, journal_of, journal_session
 from . import entries, origins
 from .differing import difference
 from .entries import OPEN, UNFINISHED, WORDS, Done
@@ -198,7 +198,7 @@ class StudyFolder:
         tasks: list[Task],
         regrouped: list[int] | None = None,
         *,
-        takers: bool = False,
+        shared: bool = False,
     ) -> None:
         """Writes the manifest of the runs, and removes the rows of unfinished tasks.
 
@@ -209,12 +209,12 @@ class StudyFolder:
             regrouped: Numbers of runs that a study of all these runs, run at once,
                 would have executed together with others; by default those that were
                 noted before.
-            takers: Whether any processes may take the tasks, by `takers`.
+            shared: Whether any processes may take the tasks, by this folder alone.
 
         Raises:
             StudyError: the disk is full, or the folder cannot be written.
         """
-        self._end_takers()
+        self._end_sharing()
         of_run = {run.number: task for task in tasks for run in task.runs}
         if self.repeated or self._spoilt:
             self._forget({*of_run} & {*self._entries})
@@ -259,8 +259,8 @@ class StudyFolder:
             again = {key: here[key] for key in AGAIN}
             self.manifest["continued"] = [*known.get("continued", ()), again]
         session = self.manifest["session"]
-        if takers:
-            self.manifest[TAKERS] = session
+        if shared:
+            self.manifest[SHARED] = session
         with explained(self.path):
             # A loss of power may have taken a session's manifest and left these.
             for name in self.disk.names(self.path / LOCKS):
@@ -275,20 +275,20 @@ class StudyFolder:
         for name in self.disk.names(self.path):
             if name.startswith(CLAIMS):
                 self.clear(name)
-        if takers:
+        if shared:
             with explained(self.path):
                 self.disk.make(claims_of(self.path, session))
         kept = writers & {*self.disk.names(self.path / CHECKPOINTS)}
         parts.remove_orphans(self.disk, self.path, self._files, kept)
 
-    def _end_takers(self) -> None:
-        """Ends the session of takers, who from here on can change nothing.
+    def _end_sharing(self) -> None:
+        """Ends a shared session, whose processes can change nothing from here on.
 
         Raises:
             StudyError: one of them has ended something since the study was read.
         """
         session = self.manifest.get("session")
-        if session is None or self.manifest.get(TAKERS) != session:
+        if session is None or self.manifest.get(SHARED) != session:
             return
         claims = claims_of(self.path, session)
         with explained(self.path):
@@ -297,8 +297,8 @@ class StudyFolder:
         now = load(self.path, self.disk, quietly=True)
         if (now.manifest["session"], now.files) != (session, self._files):
             raise StudyError(
-                f"{self.path}: takers have ended runs of the study since it was read, "
-                f"which no taker does from now on; give the command again"
+                f"{self.path}: other processes have ended runs of the study since it "
+                f"was read, which none does from now on; give the command again"
             )
 
     def _forget(self, runs: set[int]) -> None:
@@ -381,7 +381,7 @@ class StudyFolder:
 
     def _write(self) -> None:
         self.manifest["session"] += 1  # what its journal says is in the manifest now
-        self.manifest.pop(TAKERS, None)
+        self.manifest.pop(SHARED, None)
         # The new journal is there before the manifest that names its session, and the
         # old ones go after it: a kill in between leaves a readable study.
         write_manifest(self.path, self.manifest, self.disk)

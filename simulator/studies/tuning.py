@@ -26,7 +26,7 @@ from ..scenario.study import VariantError, expand
 from ..trace import Study, load
 from ..trace.disk import locked
 from ..trace.manifest import NAME
-from . import cluster, planning, running
+from . import executors, planning, running
 from .entries import OPEN
 from .progress import Progress, Stages, silent
 from .proposals import Proposals, waves
@@ -79,7 +79,6 @@ def tune(
     trials: int | None = None,
     variant: str | None = None,
     jobs: int = 1,
-    scheduler: str | None = None,
     progress: Progress = silent,
     checkpoint_s: float | None = running.CHECKPOINT_S,
 ) -> Tuned:
@@ -97,7 +96,6 @@ def tune(
         trials: Number of points that are tried; by default 30.
         variant: Variant that is tuned, if the scenario has several.
         jobs: Number of processes, as in `simulate`.
-        scheduler: Address of a Dask scheduler, as in `simulate`.
         progress: Called with how far the search is.
         checkpoint_s: Real seconds, as in `simulate`.
 
@@ -109,11 +107,8 @@ def tune(
             wrong, or a run failed.
     """
     config = planned(scenario, over, objective, trials, variant)
-    cluster.reach(scheduler)
     path = Path(folder or tempfile.mkdtemp(prefix="stalesim-"))
-    workers = partial(
-        cluster.workers, jobs=planning.processes(jobs), scheduler=scheduler
-    )
+    workers = partial(executors.chosen, jobs=planning.processes(jobs))
     execute = partial(
         running.run, path=path, workers=workers, checkpoint_s=checkpoint_s
     )

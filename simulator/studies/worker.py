@@ -33,7 +33,7 @@ KILLED = "its process was killed, perhaps because memory ran out"
 Progress = Callable[[TaskProgress], None]
 """Called with how far a task is."""
 ONE_AT_A_TIME = threading.Lock()
-"""A cluster's worker may have several threads; they execute one task at a time."""
+"""A process may have several threads; they execute one task at a time."""
 
 
 def work(

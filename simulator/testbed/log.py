@@ -12,7 +12,7 @@ COLUMNS = (
     *("client", "read_time", "begun_time", "computed_time", "sent_time"),
     *("arrived_time", "applied_time", "outcome", "read_version", "commit"),
 )
-"""As `stalesim timeline --import` reads them."""
+"""Those of the log of any real system."""
 
 
 class Log:

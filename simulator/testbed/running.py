@@ -12,8 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..algorithms.federated.chain import ReadPart, StagePart
-from ..algorithms.federated.enemies.base import EnemyPart
+from ..algorithms.federated.chain import AttackPart, ReadPart, StagePart
 from ..config.errors import ScenarioError, UserError
 from ..config.parts import tag
 from ..config.text import shown, suggestion
@@ -331,7 +330,7 @@ def _refuse_undivided(scenario: Any) -> None:
 
 def _not_on_the_wire(stage: StagePart) -> str | None:
     """Returns why messages would not be those of a stage; None if they are."""
-    if isinstance(stage, EnemyPart):
+    if isinstance(stage, AttackPart):
         return "whose clients send what they have computed, and nothing in its place"
     shortens = type(stage).sent_bytes is not StagePart.sent_bytes
     if shortens or isinstance(stage, ReadPart):

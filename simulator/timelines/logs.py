@@ -1,10 +1,6 @@
-"""Logs of real systems: tables that are read, and refused in one line.
+"""Logs of real systems: CSV, JSON Lines or Parquet tables, refused in one line."""
 
-A log is a CSV, JSON Lines or Parquet file, such as one with a row per job of a client
-(`imported`).
-"""
-
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -12,7 +8,7 @@ import numpy as np
 from jaxtyping import Float64
 
 from ..config import json_text
-from ..config.errors import DataError, UserError
+from ..config.errors import DataError
 from ..config.text import shown, suggestion
 from ..storage import limits, table
 
@@ -29,28 +25,20 @@ class LogTable:
 
     Args:
         path: File with one of the suffixes `SUFFIXES`.
-        columns: Names of the file's columns, by what they are called here; no others
-            are read. By default all, as they are called.
 
     Raises:
-        DataError: there is no such file, it is no table, or lacks a column.
+        DataError: there is no such file, or it is no table.
     """
 
-    def __init__(self, path: Path, columns: Mapping[str, str] | None = None) -> None:
+    def __init__(self, path: Path) -> None:
         self.path, self.frame = path, _read(path)
-        if columns:
-            for name in columns.values():
-                if name not in self.frame:
-                    known = [str(each) for each in self.frame.columns]
-                    raise DataError(
-                        f"{path}: must have the column {name!r} that --columns names, "
-                        f"but has {', '.join(known)}; {suggestion(name, known)}"
-                    )
-            found = {here: self.frame[name] for here, name in columns.items()}
-            self.frame = self.frame[[]].assign(**found)
 
     def check_columns(
-        self, needed: Sequence[str], optional: Sequence[str], row: str
+        self,
+        needed: Sequence[str],
+        optional: Sequence[str],
+        row: str,
+        remedy: str = "add or rename it",
     ) -> None:
         """Refuses missing and unknown columns, and a log without rows.
 
@@ -58,6 +46,7 @@ class LogTable:
             needed: Columns that there must be.
             optional: Columns that there may be.
             row: What a row stands for, for the message.
+            remedy: What to do where a column is missing.
         """
         path, frame = self.path, self.frame
         known = (*needed, *optional)
@@ -65,8 +54,7 @@ class LogTable:
             if name not in frame:
                 raise DataError(
                     f"{path}: must have the column {name}, but has "
-                    f"{', '.join(map(str, frame.columns))}; add or rename it, or say "
-                    f"which it is by --columns {name}=..."
+                    f"{', '.join(map(str, frame.columns))}; {remedy}"
                 )
         for name in frame.columns:
             if name not in known:
@@ -145,33 +133,6 @@ class LogTable:
         """
         where = "row" if self.path.suffix == ".parquet" else "line"
         raise DataError(f"{self.path}: {where} {self.number(row)}: {what}; {remedy}")
-
-
-PRESETS = {
-    "pai": {"client": "worker", "round": "time", "seconds": "batch_time_norm"},
-}
-"""Documented columns of others' logs, by their names.
-
-`pai`: mini-batch times of Alibaba's PAI (clusterdata, cluster-trace-gpu-v2020,
-mini-batch-time), in thousandths of the longest of the job.
-"""
-
-
-def columns_of(text: str | None) -> dict[str, str] | None:
-    """Returns columns by what they are called here: `client=cid,...`, or a preset.
-
-    Raises:
-        UserError: it is neither.
-    """
-    if text is None or text in PRESETS:
-        return PRESETS[text] if text else None
-    pairs = [part.split("=", 1) for part in text.split(",")]
-    if any(len(pair) < 2 or not all(pair) for pair in pairs):
-        raise UserError(
-            f"--columns must be pairs such as client=cid,read_time=start, or one of "
-            f"{', '.join(PRESETS)}, got {shown(text)}; correct it"
-        )
-    return {here.strip(): name.strip() for here, name in pairs}
 
 
 def _read(path: Path) -> "pd.DataFrame":

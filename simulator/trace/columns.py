@@ -85,12 +85,6 @@ COLUMNS: dict[str, dict[str, TraceColumn]] = {
         "noise_norm": TraceColumn(
             "float32", "", "Euclidean norm of the gradient's noise"
         ),
-        "compression_error": TraceColumn(
-            "float32", "", "of messages: squared norm of the error over its own"
-        ),
-        "broadcast_error": TraceColumn(
-            "float32", "", "the same of the model's changes"
-        ),
         "stage": TraceColumn("float32", "", "of MAPA's server, from 1"),
         "effective_contributions": TraceColumn(
             "float32",
@@ -232,7 +226,7 @@ COLUMNS: dict[str, dict[str, TraceColumn]] = {
         "role": TraceColumn(
             "string",
             "",
-            "what the algorithm makes of it, such as the attack of an enemy",
+            "what the algorithm makes of it, if anything",
         ),
         "num_jobs": TraceColumn("int64", "", "jobs started, refreshes among them"),
         "num_applied": TraceColumn("int64", "", "contributions applied"),

@@ -23,7 +23,7 @@ LOCKS = ".locks"
 """Folder, in that of a study, of its tasks' locks, and of what tasks have left, while
 it is run. A task is done once in a session: a process that was given up, but still
 lives, would otherwise remove what another one has written since."""
-TAKERS = "takers"
+SHARED = "shared"
 """Entry of a manifest: the session in which any processes may take tasks."""
 
 
@@ -204,7 +204,7 @@ def load(folder: str | Path, disk: Disk = DISK, *, quietly: bool = False) -> Stu
     manifest = read_manifest(path, disk)
     session, files = manifest["session"], manifest["parts"]
     entries = {entry["run"]: entry for entry in manifest["runs"]}
-    for place in (*_noted_by_takers(path, manifest, disk), journal_of(path, session)):
+    for place in (*_noted_apart(path, manifest, disk), journal_of(path, session)):
         of_one = quietly or place.parent != path  # a torn one counts as not written
         noted = journal.read(disk, place, files, quietly=of_one)
         files = noted.files
@@ -213,9 +213,9 @@ def load(folder: str | Path, disk: Disk = DISK, *, quietly: bool = False) -> Stu
     return Study(path, manifest, files, disk)
 
 
-def _noted_by_takers(path: Path, manifest: dict[str, Any], disk: Disk) -> list[Path]:
+def _noted_apart(path: Path, manifest: dict[str, Any], disk: Disk) -> list[Path]:
     """Returns what tasks have left that have no writer of the study in common."""
-    if manifest.get(TAKERS) != manifest["session"]:
+    if manifest.get(SHARED) != manifest["session"]:
         return []
     ending = done_by(manifest["session"])
     names = disk.names(path / LOCKS)

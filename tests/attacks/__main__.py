@@ -16,7 +16,7 @@ AREAS: dict[str, tuple[str, Callable[[Path], Iterator[Case]]]] = {
         lambda folder: interruptions.studies(folder, 12, SEED),
     ),
     "writers": (
-        "report, plot, export, timeline killed and repeated",
+        "report, plot, timeline killed and repeated",
         lambda folder: interruptions.writers(folder, 8, SEED),
     ),
     "disks": ("disks, paths, two writers", disks.attacks),

@@ -8,7 +8,6 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from stalesim.analysis.files import OURS, PARTIAL, WHOLE
 from stalesim.simulator.config.errors import UserError
 from stalesim.simulator.trace import Study, load
 from tests.attacks.cases import (
@@ -123,11 +122,9 @@ def writers(folder: Path, number: int, seed: int) -> Iterator[Case]:
     random.seed(seed)
     scenario = written(folder)
     call("run", scenario, "-o", folder / "study", *OPTIONS)
-    into = folder / "export"
     commands = {
         "report": ("report", folder / "study"),
         "plot": ("plot", folder / "study"),
-        "export": ("export", folder / "study", "--to", "csv", "-o", into),
         "timeline": ("timeline", scenario, "-o", folder / "timeline"),
     }
     lasts = {}
@@ -136,9 +133,8 @@ def writers(folder: Path, number: int, seed: int) -> Iterator[Case]:
         first = call(*command)
         assert first.status == 0, first
         lasts[name] = time.monotonic() - begun
-        for path in ("export", "timeline"):
-            if name == path:
-                subprocess.run(["rm", "-r", folder / path], check=True)
+        if name == "timeline":
+            subprocess.run(["rm", "-r", folder / name], check=True)
     for index in range(number):
         name = list(commands)[index % len(commands)]
         process = start(*commands[name])
@@ -146,7 +142,7 @@ def writers(folder: Path, number: int, seed: int) -> Iterator[Case]:
         _group(process)
         finish(process)
         done = call(*commands[name])
-        over = name in ("export", "timeline") and process.returncode == 0
+        over = name == "timeline" and process.returncode == 0
         what = f"{name} killed and repeated"
         if over or (done.status == 0 and not ugly(done)):
             yield Case(what, STOOD)
@@ -154,15 +150,10 @@ def writers(folder: Path, number: int, seed: int) -> Iterator[Case]:
             yield Case(what, STOOD)  # it was killed after its end
         else:
             yield Case(what, UGLY, ugly(done) or done.err.strip())
-        subprocess.run(
-            ["rm", "-rf", folder / "export", folder / "timeline"], check=True
-        )
+        subprocess.run(["rm", "-rf", folder / "timeline"], check=True)
 
 
 def _complete(folder: Path, name: str) -> bool:
-    if name == "export":
-        names = {path.name for path in (folder / name).iterdir()}
-        return bool(names - {*OURS}) and not names & {PARTIAL, WHOLE}
     try:
         return name == "timeline" and load(folder / name).complete
     except UserError:

@@ -46,43 +46,6 @@ CHAIN: dict[str, Any] = {
     ],
 }
 """Stages that no named method has together."""
-
-
-def compressed(
-    up: dict[str, Any], down: dict[str, Any], *more: dict[str, Any], **compress: Any
-) -> dict[str, Any]:
-    """Returns a chain with compressors of either direction.
-
-    Args:
-        up: Compressor of what clients send.
-        down: Compressor of the model.
-        more: Stages of what is received.
-        compress: Other options of the former.
-    """
-    return {
-        "kind": "chained",
-        "step_size": 0.1,
-        "batch": 11,
-        "chain": [
-            {"kind": "broadcast", "compressor": down},
-            {"kind": "local_work"},
-            {"kind": "compress", "compressor": up, **compress},
-            *more,
-            *({"kind": kind} for kind in ("weigh", "mean", "step")),
-        ],
-    }
-
-
-DENSE = compressed(
-    {"kind": "low_rank", "rank": 2}, {"kind": "qsgd", "levels": 8, "bucket": 64}
-)
-SPARSE = compressed(
-    {"kind": "top_k", "keep": 0.1},
-    {"kind": "random_k", "keep": 65},
-    {"kind": "as_moves"},
-    feedback="ef21",
-)
-"""Compressors, each of which has a state or draws."""
 NOISE: dict[str, Any] = {"sigma": 1.0, "clip": "sample"}
 
 PROTOCOLS: dict[str, dict[str, Any]] = {
@@ -239,8 +202,6 @@ def _cases() -> dict[str, dict[str, Any]]:
     shares = SGD | {"weight": {"kind": "inverse_share"}}
     cases["sgd inverse_share"] = case("asynchronous", HORIZONTAL, shares)
     cases["chain"] = case("buffered", HORIZONTAL, CHAIN)
-    cases["compressed"] = case("asynchronous", HORIZONTAL, DENSE)
-    cases["compressed buffered"] = case("buffered", HORIZONTAL, SPARSE)
     for kind in ("asgd", "audp", "mapa"):
         algorithm = {"kind": kind} | ({} if kind == "asgd" else {"epsilon": 0.5})
         if kind == "audp":

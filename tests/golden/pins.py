@@ -47,7 +47,7 @@ HEAVY = ("adp2sgd/swb_full", "adp2sgd/table1_full")
 TABLE, IMAGES, SERIES = (f"synthetic_{one}" for one in ("table", "images", "series"))
 FRAMES = {"kind": SERIES, "labels": "frame", "frames": 21, "num_samples": 2600}
 DRAWN: dict[str, dict[str, Any]] = {
-    "cifar10": {"kind": IMAGES, "side": 32, "channels": 3, "num_samples": 5000},
+    "cifar10": {"kind": IMAGES, "side": 32, "channels": 3, "num_samples": 5200},
     "credit": {"kind": TABLE, "views": {"payments": 18, "profile": 15}}
     | {"num_samples": 5000},
     "fashion_mnist": {"kind": IMAGES, "side": 28, "num_samples": 5000},
@@ -57,7 +57,8 @@ DRAWN: dict[str, dict[str, Any]] = {
     "mimic hourly": {"kind": SERIES, "frames": 48, "features": 34},
     "modelnet40": {"kind": IMAGES, "views": 12, "num_classes": 40}
     | {"num_samples": 2500},
-    "nus_wide": {"kind": TABLE, "views": {"image": 80, "tag": 120}},
+    "nus_wide": {"kind": TABLE, "views": {"image": 80, "tag": 120}}
+    | {"num_samples": 6000},
     "parkinson": {"kind": TABLE, "views": {"block": 753}, "num_samples": 756},
     "physionet2012 hourly": {"kind": SERIES, "frames": 48, "features": 81},
     "speech": {**FRAMES, "features": 260, "num_classes": 64},

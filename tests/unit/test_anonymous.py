@@ -84,7 +84,7 @@ def study(place: Path, monkeypatch: pytest.MonkeyPatch) -> Study:
     monkeypatch.setattr(anonymous.socket, "gethostname", lambda: "gpu7.example.org")
     found = load(place / "study")
     sealed: Any = found.manifest
-    sealed["command"] = ["stalesim", "run", f"--scheduler=tcp://{HIDDEN['host']}:1"]
+    sealed["command"] = ["stalesim", "run", f"--out=//{HIDDEN['host']}/s"]
     sealed["continued"] = [{"command": [HIDDEN["user"]], "commit": "12ab"}]
     sealed["commit"] = "12ab34cd"
     return found

@@ -41,7 +41,11 @@ from stalesim.simulator.config.attached import Extra, ExtraWorld
 LAWS = (f"{__name__}.twice:Twice",)
 HOME = f"{__name__}.twice"
 TICKS = ExtraWorld("ticks", ("ticks",), f"{HOME}:Ticks", "", HOME)
-EXTRA = Extra(parts={"laws": LAWS}, worlds=(TICKS,))
+EXTRA = Extra(
+    parts={"laws": LAWS},
+    kinds={"moods": f"{HOME}:Twice"},
+    worlds=(TICKS,),
+)
 '''
 
 
@@ -72,6 +76,8 @@ def test_a_folder_adds_its_parts(folder: Path) -> None:
     laws = {part.__name__ for part in catalogue.own("laws")}
     assert {"Twice", "Constant"} <= laws
     assert folder / catalogue.LISTED in catalogue.tables()
+    (base,) = attached.extra_kinds().values()
+    assert catalogue._named(base) in catalogue.own("laws")
 
 
 def test_a_world_is_known_by_its_entry_and_its_kind(folder: Path) -> None:

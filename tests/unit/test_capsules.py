@@ -18,7 +18,6 @@ from stalesim.simulator import studies
 from stalesim.simulator.cli.commands import app
 from stalesim.simulator.config.errors import UserError
 from stalesim.simulator.scenario.reading import loads, loads_any
-from stalesim.simulator.timelines.imported import import_log
 from stalesim.simulator.timelines.saved import record
 from stalesim.simulator.trace import StudyError, load
 from tests.runs import TINY, tiny_study
@@ -363,14 +362,6 @@ def test_a_timeline_is_packed_and_repeated(kept: str, tmp_path: Path) -> None:
     other = record(loads_any(text, "world"), tmp_path / "other")
     again = capsules.compare(found, other)
     assert (again.same_verdicts, again.same, again.same_runs) == (True, False, 0)
-
-
-def test_an_imported_timeline_is_no_capsule(tmp_path: Path) -> None:
-    log = tmp_path / "log.csv"
-    log.write_text("client,read_time,arrived_time\n1,0,1\n2,0,2\n")
-    study = import_log(log, tmp_path / "timeline")
-    with pytest.raises(StudyError, match=r"imported from a log, .*; send the log"):
-        capsules.write(study)
 
 
 def test_a_capsule_that_is_too_large(tmp_path: Path, monkeypatch: Any) -> None:

@@ -1,6 +1,5 @@
 """A study whose every word would do something, through every command that shows it."""
 
-import csv
 import html
 import itertools
 import os
@@ -14,9 +13,7 @@ import pytest
 import yaml
 
 from stalesim.analysis import style
-from stalesim.analysis.markup import FORMULAS
 from stalesim.simulator.config.text import one_line, printable
-from stalesim.simulator.trace import load
 
 ROOT = Path(__file__).parents[2]
 LONG = "a" * 10_000
@@ -169,20 +166,6 @@ def test_the_page_is_text_and_no_code_of_the_users(ran: tuple[Path, str]) -> Non
     assert text.count("7 * 7") >= 3
 
 
-@pytest.mark.long
-def test_exports_hold_names_and_no_formulas(ran: tuple[Path, str]) -> None:
-    folder, _ = ran
-    for target in ("csv", "tensorboard"):
-        everything(stalesim("export", folder, "--to", target))
-    with (folder / "export-csv" / "runs.csv").open(
-        newline="", encoding="utf-8"
-    ) as file:
-        rows = list(csv.DictReader(file))
-    quoted = [f"'{name}" if name.startswith(FORMULAS) else name for name in NAMES]
-    assert [row["variant"] for row in rows] == quoted
-    assert len(list((folder / "export-tensorboard").iterdir())) == len(NAMES)
-
-
 def test_a_folder_of_another_study_is_refused_in_one_line(
     ran: tuple[Path, str], scenario: Path
 ) -> None:
@@ -205,22 +188,6 @@ def test_a_timeline_is_literal(scenario: Path, tmp_path: Path) -> None:
     text = html.unescape(re.sub(r"<[^>]*>", "", page))
     for name in (*NAMES, *GROUPS):
         assert printable(name) in text
-
-
-def test_the_labels_of_a_log_are_literal(tmp_path: Path) -> None:
-    log = tmp_path / "[red]$x$ \x1b[31m.csv"
-    with log.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file)
-        writer.writerow(("client", "read_time", "arrived_time"))
-        for number, name in enumerate(NAMES):
-            writer.writerow((name, number, number + 3))
-    out = tmp_path / "out"
-    shown = everything(stalesim("timeline", "--import", log, "-o", out))
-    assert f"{one_line(log.stem)}: speed and staleness" in shown
-    assert set(load(out).table("clients")["client_label"]) == {*NAMES}
-    everything(stalesim("report", out))
-    page = (out / "report.html").read_text(encoding="utf-8")
-    assert f"<h1>{html.escape(printable(log.stem))}</h1>" in page
 
 
 PLUGIN = '''

@@ -16,7 +16,7 @@ from rich.table import Table
 
 from stalesim.simulator.cli import console, printing
 from stalesim.simulator.cli.console import Terminal
-from stalesim.simulator.config.progress import Pace
+from stalesim.simulator.config.progress import Speed
 from stalesim.simulator.studies.memory import Estimate
 from stalesim.simulator.studies.planning import Task
 from stalesim.simulator.studies.progress import StudyProgress
@@ -202,11 +202,11 @@ def test_without_a_terminal_there_is_a_line_now_and_then(
 def test_the_time_left_is_told_once_it_can_be(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [0.0]
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
-    pace = Pace()
+    speed = Speed()
 
     def left(second: float, fraction: float) -> str:
         now[0] = second
-        return pace.words(StudyProgress(fraction, 0, 1))
+        return speed.words(StudyProgress(fraction, 0, 1))
 
     # A minute of compiling says nothing, nor do the first steps of a long run.
     assert left(0.0, 0.0) == ""

@@ -372,11 +372,6 @@ class Chained(Algorithm):
         return (*keys, option) if option else ()
 
     @property
-    def has_backdoor(self) -> bool:
-        """Whether some clients teach the model a pattern of theirs."""
-        return getattr(self.work, "trigger", None) is not None
-
-    @property
     def can_shorten_jobs(self) -> bool:
         """Whether its jobs are local steps of plain SGD, each on a batch of its own."""
         passes, rule = self.work.passes, getattr(self.work, "local_optimizer", None)

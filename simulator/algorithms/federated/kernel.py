@@ -270,13 +270,13 @@ class Chain(Divided, Probeable):
     def evaluate(
         self, problem: HorizontalProblem, state: ChainState, metrics: tuple[str, ...]
     ) -> dict[str, Array]:
-        """Returns metrics of the server's model, and of backdoors in it."""
-        marked = [n for n in metrics if metric(n).models is Models.TRIGGERED]
+        """Returns metrics of the server's model, some with facts of the work."""
+        further = [n for n in metrics if metric(n).models is Models.WITH_WORK]
         model = self.read_out(state)
-        work: Any = self.work
-        found = problem.evaluate(model, tuple(n for n in metrics if n not in marked))
-        for name in marked:
-            found[name] = metric(name).function()(problem, model, work.trigger)
+        found = problem.evaluate(model, tuple(n for n in metrics if n not in further))
+        for name in further:
+            fact = getattr(self.work, metric(name).of_work)
+            found[name] = metric(name).function()(problem, model, fact)
         return found
 
     def read_out(self, state: ChainState) -> Float[Array, "..."]:

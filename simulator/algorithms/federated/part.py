@@ -12,10 +12,8 @@ from typing import Any, Literal, TypeVar
 from pydantic import model_validator
 
 from ...config.base import LocatedError
-from ...privacy.secure_aggregation import SecureAggregation
 from ..optimizers.part import ServerOptimizer, with_steps
 from ..part import StepSize
-from .central.part import NoisyMean
 from .chain import Chained, StagePart
 from .parts import (
     Clip,
@@ -36,8 +34,6 @@ from .parts import (
 )
 from .weights import AnyWeight, ConstantWeight
 
-NOISE = ("law", "multiplier", "budget", "secure")
-"""Options of a mechanism that are those of the server's noise."""
 Some = TypeVar("Some", bound=StagePart)
 
 
@@ -46,7 +42,7 @@ class Mechanism(NoiseOptions):
 
     The noise's scale is a multiplier times the sensitivity when one sample is replaced:
     2 C / b where each sample's gradient is clipped to C, 2 C where whole contributions
-    are; the server's is for that of C of a contribution that is replaced by zeros.
+    are.
 
     Source: Abadi et al., Deep Learning with Differential Privacy (2016), Algorithm 1;
     `contribution`: McMahan et al. (2018), Algorithm 1.
@@ -56,27 +52,6 @@ class Mechanism(NoiseOptions):
     """C, l2 norm."""
     clip: Literal["sample", "contribution"] = "sample"
     """Object of the clipping: each sample's gradient, or all that a client sends."""
-    at: Literal["client", "server"] = "client"
-    """Who adds noise: each client to what it sends, or the server, of scale
-    `multiplier` times C, to the sum of a commit of clipped contributions."""
-    secure: SecureAggregation | None = None
-    """Cost of secure aggregation, with noise of the server; by default none."""
-
-    @model_validator(mode="after")
-    def _server_sums(self) -> "Mechanism":
-        if self.at == "server" and self.clip == "sample":
-            raise LocatedError(
-                "clip must be contribution for noise of the server, got 'sample'; "
-                "write clip: contribution",
-                ("clip",),
-            )
-        if self.at == "client" and self.secure is not None:
-            raise LocatedError(
-                "secure must be left out for noise of the clients, which have no need "
-                "of it, got one; remove it, or write at: server",
-                ("secure",),
-            )
-        return self
 
 
 class Federated(LocalOptions, Chained):
@@ -93,9 +68,6 @@ class Federated(LocalOptions, Chained):
         given = self.mechanism
         if given is None:
             return (self.with_own(LocalWork, proximal=proximal),)
-        if given.at == "server":
-            work = self.with_own(LocalWork, proximal=proximal)
-            return (work, Clip(clip_bound=given.clip_bound))
         noise = SentNoise.model_construct(
             law=given.law, multiplier=given.multiplier, budget=given.budget
         )
@@ -117,11 +89,7 @@ class Federated(LocalOptions, Chained):
             adjusted += (ScaleByWeight(),) if scaled else ()
             adjusted += (Optimise.model_construct(optimizer=optimizer),)
         step = ServerStep.model_construct(step_size=step_size)
-        given, mean = self.mechanism, self.with_own(Mean)
-        if given is not None and given.at == "server":
-            options = {name: getattr(given, name) for name in NOISE}
-            return (weigh, NoisyMean.model_construct(**options), *adjusted, step)
-        return (weigh, mean, *adjusted, step)
+        return (weigh, self.with_own(Mean), *adjusted, step)
 
     def with_own(self, stage: type[Some], **options: Any) -> Some:
         """Returns a stage with the options that the method has of the same names."""
@@ -129,24 +97,6 @@ class Federated(LocalOptions, Chained):
             *options
         }
         return stage.model_construct(**{n: getattr(self, n) for n in names}, **options)
-
-    @model_validator(mode="after")
-    def _server_has_noise(self) -> "Federated":
-        if self.mechanism is None or self.mechanism.at == "client":
-            return self
-        if not any(isinstance(stage, NoisyMean) for stage in self.stages):
-            raise LocatedError(
-                "mechanism.at must be client for a method without a mean of what "
-                "clients send, got 'server'; change it, or take sgd or fed_buff",
-                ("mechanism", "at"),
-            )
-        if getattr(self, "divisor", None) is not None:
-            raise LocatedError(
-                "divisor must be left out with noise of the server, which divides the "
-                "sum by the number of contributions; remove it",
-                ("divisor",),
-            )
-        return self
 
     @model_validator(mode="after")
     def _samples_are_clipped_in_one_step(self) -> "Federated":

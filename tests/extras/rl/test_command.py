@@ -72,14 +72,12 @@ def test_commands_on_studies_read_a_world_of_samples(tmp_path: Path) -> None:
 
     command("timeline", str(file), "--out", folder, "--no-plots")
     command("plot", folder)
-    command("export", folder, "--to", "csv")
     command("capsule", folder)
     again = str(tmp_path / "again")
     command("rerun", f"{folder}/capsule.zip", "--out", again)
     command("report", folder)
     names = {path.relative_to(folder).as_posix() for path in Path(folder).rglob("*.*")}
     assert {"figures/swept.png", "figures/swept.txt", "report.html"} <= names
-    assert {f"export-csv/{name}.csv" for name in ("steps", "samples")} <= names
     page = (Path(folder) / "report.html").read_text(encoding="utf-8")
     assert "4 slots that generate samples" in page
     assert "SimPy&#39;s event loop" not in page

@@ -23,7 +23,6 @@ from stalesim.analysis.summary import summary
 from stalesim.simulator.config.errors import StudyError
 from stalesim.simulator.scenario.reading import loads
 from stalesim.simulator.scenario.setting import WorldScenario
-from stalesim.simulator.timelines.imported import import_log
 from stalesim.simulator.timelines.saved import record
 from stalesim.simulator.trace import Study, load, write_manifest
 
@@ -422,17 +421,6 @@ def test_captions_of_figures() -> None:
         "unheard-of": "unheard-of",
     }
     assert {name: report.caption(name) for name in known} == known
-
-
-def test_an_imported_log_has_a_page(tmp_path: Path) -> None:
-    log = tmp_path / "log.csv"
-    rows = [f"{c},{t},{t + 1 + c}" for c in (1, 2) for t in range(0, 40, 4)]
-    log.write_text("\n".join(["client,read_time,arrived_time", *rows]), "utf-8")
-    reader = read(page.html(import_log(log, tmp_path / "imported")))
-    assert "the log of a real system" in reader.text
-    assert "Nothing is drawn." in reader.text
-    assert f"stalesim timeline --import {log} -o log-again" in reader.text
-    assert not [link for link in reader.links if link.startswith("data:")]
 
 
 def test_templates_are_part_of_the_distribution() -> None:

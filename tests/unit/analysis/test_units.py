@@ -8,7 +8,6 @@ import pytest
 
 from stalesim.analysis import curves, grids, summary, targets
 from stalesim.analysis.claims import evaluate
-from stalesim.analysis.exporting import records
 from stalesim.analysis.figures import style
 from stalesim.analysis.page import method
 from stalesim.simulator.learning.metrics.loss import TEST_LOSS
@@ -107,9 +106,6 @@ def test_what_a_study_says_of_metrics_is_read_without_the_plug_in() -> None:
     rows = dict(method._outputs(study.manifest)[1])
     assert rows["fit"] == "of the test rows (dB; higher is better)"
     assert rows["test_loss"] == "mean over the test rows (mm; lower is better)"
-    first = next(records.records(study))
-    assert first.tags["unit_fit"] == "dB"
-    assert (first.tags["better_fit"], first.tags["unit_test_loss"]) == ("higher", "mm")
     del study.manifest["metrics"]
     with pytest.raises(StudyError, match="register the module"):
         targets.default_target(study)
@@ -119,8 +115,6 @@ def test_losses_of_different_units_have_no_unit_together() -> None:
     mixed = [*LOSSES[:3], {"loss": "softmax"}]
     study: Any = Fitted(True, VALUES, mixed)
     assert style.metric_label("test_loss", study) == "Test loss"
-    each = [record.tags.get("unit_test_loss") for record in records.records(study)]
-    assert each == ["mm", "mm", "mm", "nats"]
 
 
 def test_arrays_say_their_units() -> None:

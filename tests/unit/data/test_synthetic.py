@@ -139,8 +139,10 @@ def test_drawn_sets_are_the_same_twice(config: Any) -> None:
 
 
 def test_drawn_sets_must_fit_in_memory() -> None:
-    with pytest.raises(ValueError, match="at most 50,000,000, got 2,000 x 30,000; low"):
-        SyntheticTable(views={"a": 30_000})
+    with pytest.raises(ValueError, match="at most 20,000,000, got 3,000 x 10,000; low"):
+        SyntheticTable(num_samples=3000, views={"a": 10_000})
+    with pytest.raises(ValueError, match="got 2,000 x 120,000; lower one of them"):
+        SyntheticSeries(frames=10_000, features=1)  # of each frame twelve factors
 
 
 @pytest.mark.slow

@@ -13,7 +13,7 @@ from stalesim.simulator.config import catalogue
 
 LAST = "easgd"
 GENERATED = (
-    house.ROOT / "simulator/config" / catalogue.LISTED.name,
+    house.ROOT / "simulator/config" / catalogue.LISTED,
     house.ROOT / ".ci/house.py",
 )
 """The file that `docs/generate.py` writes, and that which counts places."""

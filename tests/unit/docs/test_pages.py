@@ -33,6 +33,7 @@ PAGES = [
     DOCS / "trees.md",
     DOCS / "pipelines.md",
     *sorted((DOCS / "how-to").glob("*.md")),
+    *sorted((DOCS / "extras").glob("*.md")),
     *sorted((DOCS / "families").glob("*.md")),
 ]
 COMMANDED = [
@@ -140,8 +141,11 @@ def test_every_column_command_and_closed_form_is_listed() -> None:
     commands = pages.GENERATED["commands"]()
     root: Any = get_command(app)
     each = dict(root.commands)
-    group = each.pop("data")
-    each |= {f"data {name}": command for name, command in group.commands.items()}
+    for group in [
+        name for name, command in each.items() if hasattr(command, "commands")
+    ]:
+        inner = each.pop(group).commands
+        each |= {f"{group} {name}": command for name, command in inner.items()}
     for name, command in each.items():
         section = commands.split(f"## stalesim {name}\n")[1].split("\n## ")[0]
         assert all(p.opts[-1] in section for p in command.params if len(p.opts) > 1)

@@ -280,10 +280,6 @@ def test_a_run_whose_loss_is_lost_on_the_way_has_diverged() -> None:
             "algorithm.proximal must be 0 with problem.work",
         ),
         (
-            {"algorithm": chained({"kind": "label_flip", "share": 0.2})},
-            "algorithm.chain.0 must be left out with problem.work",
-        ),
-        (
             {
                 "algorithm": chained({"kind": "local_work", "local_optimizer": ADAM})
                 | {"step_size": 1}

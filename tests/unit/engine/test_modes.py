@@ -14,9 +14,8 @@ from stalesim.simulator.engine.runner import Runner
 from stalesim.simulator.engine.waves import Waves
 from stalesim.simulator.simulation import _row_stream
 from stalesim.simulator.timeline import NO_SLOT, StopReason
-from tests.golden.cases import DENSE, SPARSE
 from tests.runs import execute, prepared
-from tests.support import SGD
+from tests.support import SGD, of_extras
 
 STEP = {"step_size": 0.3, "batch": 11}
 FAMILIES = {
@@ -42,17 +41,13 @@ FAMILIES = {
         },
     ),
     "fed_async": (SGD, {"algorithm": {**STEP, "kind": "fed_async", "local_steps": 2}}),
-    "compressed": (SGD, {"algorithm": DENSE}),
-    "compressed sync": (
-        SGD,
-        {"algorithm": SPARSE, "protocol": {"kind": "synchronous"}},
-    ),
     "mapa": (SGD, {"algorithm": {"kind": "mapa", "epsilon": 1.0}}),
     "audp averaged": (
         SGD,
         {"algorithm": {"kind": "audp", "epsilon": 1.0, "averaged": True}},
         {"protocol": {"kind": "cyclic"}},
     ),
+    **of_extras("FAMILIES"),
 }
 DOUBLE = {"engine": {"precision": "float64"}}
 NUMBERS = ("loss", "gradient_norm", "step_size")

@@ -117,19 +117,6 @@ OWN: dict[str, tuple[tuple[Any, ...], Any]] = {
             ],
         },
     ),
-    "compressor": (
-        ("algorithm",),
-        {
-            "kind": "chained",
-            "step_size": 0.1,
-            "batch": 4,
-            "chain": [
-                CHAIN[0],
-                {"kind": "compress", "compressor": {"kind": "xyzzy"}},
-                *CHAIN[1:],
-            ],
-        },
-    ),
     "metric": (("evaluate", "metrics"), ["xyzzy"]),
 }
 

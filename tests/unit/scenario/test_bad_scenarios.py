@@ -684,7 +684,7 @@ BAD = {
                 "one of test_accuracy, test_loss, test_perplexity, test_auc, "
                 "objective, gradient_norm_squared, optimality_gap, "
                 "smoothed_gradient_norm_squared, consensus_distance, "
-                "worker_accuracy, backdoor_accuracy, worker_loss, client_accuracy, "
+                "worker_accuracy, worker_loss, client_accuracy, "
                 "client_accuracy_std, client_accuracy_worst_decile, "
                 "client_accuracy_min, label_accuracy"
             ),

@@ -105,14 +105,6 @@ def algorithm(base: dict[str, Any], **entries: Any) -> dict[str, Any]:
     return merge(base, {"algorithm": {"step_size": 0.1, "batch": 8, **entries}})
 
 
-def tolerated(aggregate: dict[str, Any], *received: dict[str, Any]) -> dict[str, Any]:
-    chain = [{"kind": "local_work"}, *received, {"kind": "weigh"}, aggregate]
-    return merge(
-        algorithm(SGD, kind="chained", chain=[*chain, {"kind": "step"}]),
-        {"protocol": {"kind": "buffered", "size": 5}},
-    )
-
-
 def stepping(base: dict[str, Any], **entries: Any) -> dict[str, Any]:
     return merge(base, {"problem": {"l2": 0.1}, "algorithm": {"step_size": entries}})
 
@@ -267,8 +259,6 @@ PINNED = (
     "sgd diloco",
     "sgd inverse_share",
     "chain",
-    "compressed",
-    "compressed buffered",
     "asgd asynchronous",
 )
 """Pinned runs that have entries of their own."""
@@ -419,32 +409,6 @@ TREES: dict[str, dict[str, Any]] = {
     ),
     "budget": noisy(accountant="gdp"),
     "people": merge(WORLD, PEOPLE),
-    "enemies and Krum": tolerated(
-        {"kind": "krum", "tolerated": 1, "selected": 2},
-        {"kind": "sign_flip", "clients": [2]},
-    ),
-    "backdoor": algorithm(
-        SGD,
-        kind="chained",
-        chain=[
-            {"kind": "backdoor", "clients": [2], "features": [3], "target": 2}
-            | {"value": 1.5},
-            *({"kind": name} for name in ("weigh", "mean", "step")),
-        ],
-    ),
-    "trimmed": tolerated({"kind": "trimmed_mean", "tolerated": 1}),
-    "geometric median": tolerated({"kind": "geometric_median", "iterations": 4}),
-    "clipped in buckets": tolerated(
-        {
-            "kind": "centred_clipping",
-            "radius": 1.0,
-            "iterations": 2,
-            "buckets": 3,
-        }
-    ),
-    "guarded": tolerated(
-        {"kind": "mean"}, {"kind": "afl_guard", "samples": 9, "tolerance": 2}
-    ),
     "watts": merge(
         SGD,
         {
@@ -453,28 +417,6 @@ TREES: dict[str, dict[str, Any]] = {
                 | {"upload_byte": 1, "download_byte": 1}
             }
         },
-    ),
-    "secure": merge(
-        algorithm(
-            SGD,
-            mechanism={
-                "clip": "contribution",
-                "clip_bound": 1,
-                "multiplier": 1,
-                "at": "server",
-                "secure": {
-                    "form": "pairwise",
-                    "group": 9,
-                    "least": 2,
-                    "dropouts": 1,
-                    "value_bits": 16,
-                    "agree_s": 1,
-                    "mask_s": 1,
-                    "round_trip_s": 1,
-                },
-            },
-        ),
-        {"protocol": {"kind": "synchronous"}},
     ),
 }
 TREES |= {name: CASES[name] for name in PINNED} | of_extras("TREES")

@@ -21,7 +21,6 @@ from stalesim.simulator.studies import (
     origins,
     planning,
     running,
-    takers,
     worker,
 )
 from stalesim.simulator.trace import COLUMNS, Categorical, Disk, Study
@@ -166,11 +165,6 @@ def simulate(disk: Disk, workers: executors.Workers | None = None) -> Study:
     with locked(PATH, disk):
         chosen = workers or executors.Here(disk)
         return running.run(SCENARIO, PATH, lambda _: chosen, disk=disk)
-
-
-def begin(disk: Disk) -> None:
-    """Plans the study for takers."""
-    takers.begin(SCENARIO, PATH, disk)
 
 
 @functools.cache

@@ -58,24 +58,3 @@ def test_each_evaluation_of_a_buffer_of_rows_is_heard_of(tmp_path: Path) -> None
     assert {(now.commits, now.fraction) for now in heard} >= {
         (100, 0.25), (200, 0.5), (300, 0.75), (400, 1.0),
     }  # fmt: skip
-
-
-@pytest.mark.long
-def test_a_clusters_tasks_say_how_far_they_are(tmp_path: Path) -> None:
-    distributed = pytest.importorskip("distributed")
-    heard: list[StudyProgress] = []
-    with distributed.LocalCluster(
-        n_workers=1, threads_per_worker=1, processes=True, dashboard_address=":0"
-    ) as cluster:
-        longer = {**WATCHED, "stop": {"commits": 150_000}}
-        studies.simulate(
-            longer,
-            tmp_path / "s",
-            scheduler=cluster.scheduler_address,
-            progress=heard.append,
-        )
-    parts = [task.fraction for now in heard for task in now.tasks]
-    assert any(0.05 < part < 0.95 for part in parts)
-    made = [now.commits for now in heard]
-    assert made == sorted(made)
-    assert heard[-1].fraction == pytest.approx(1)

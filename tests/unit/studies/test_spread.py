@@ -1,4 +1,4 @@
-"""Studies over several real processes: killed, resumed, two at once, on a cluster."""
+"""Studies over several real processes: killed, resumed, two at once."""
 
 import os
 import re
@@ -15,9 +15,9 @@ import yaml
 
 from stalesim.analysis import summary
 from stalesim.simulator import studies
-from stalesim.simulator.config.errors import StudyError, UserError
+from stalesim.simulator.config.errors import StudyError
 from stalesim.simulator.scenario.reading import validated
-from stalesim.simulator.studies import cluster, executors
+from stalesim.simulator.studies import executors
 from stalesim.simulator.studies.planning import Task
 from stalesim.simulator.studies.progress import StudyProgress
 from stalesim.simulator.trace import load
@@ -217,36 +217,6 @@ def test_a_study_that_continues_counts_all_of_its_runs(tmp_path: Path) -> None:
     assert {now.runs for now in heard} == {all_runs}
     assert heard[0].ended == all_runs // 2
     assert heard[-1].ended == all_runs
-
-
-def test_a_cluster_of_processes_gives_the_same_study(
-    undisturbed: Path, tmp_path: Path
-) -> None:
-    distributed = pytest.importorskip("distributed")
-    heard: list[StudyProgress] = []
-    with distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0"
-    ) as cluster:
-        study = studies.simulate(
-            TREE,
-            tmp_path / "s",
-            scheduler=cluster.scheduler_address,
-            progress=heard.append,
-        )
-    assert study.complete
-    assert heard[-1].fraction == pytest.approx(1)
-    assert heard[-1].ended == heard[-1].runs == len(study.manifest["runs"])
-    pd.testing.assert_frame_equal(closing(tmp_path / "s"), closing(undisturbed))
-
-
-def test_a_scheduler_that_is_not_there_is_one_line(tmp_path: Path) -> None:
-    pytest.importorskip("distributed")
-    with pytest.MonkeyPatch.context() as context:
-        context.setattr(cluster, "CONNECT_S", 0.5)
-        with pytest.raises(UserError, match="must be the address of a running") as no:
-            studies.simulate(TREE, tmp_path / "s", scheduler="tcp://127.0.0.1:9")
-    assert "\n" not in str(no.value)
-    assert not (tmp_path / "s").exists()  # nothing was begun
 
 
 def test_processes_do_not_outlive_the_one_that_started_them(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from stalesim.simulator import simulation
 from stalesim.simulator.cli.commands import app
 from stalesim.simulator.scenario.scenario import Scenario
 from stalesim.simulator.simulation import Prepared
-from stalesim.simulator.studies import executors, planned, timing
+from stalesim.simulator.studies import planned, timing
 from stalesim.simulator.studies.planning import Task
 from tests.support import VAFL
 
@@ -99,14 +99,3 @@ def test_a_dry_run_executes_nothing_unless_an_estimate_is_asked_for(
     assert (estimated.exit_code, asked) == (0, [1])
     alone = CliRunner().invoke(app, [*command, "--estimate"])
     assert str(alone.exception).startswith("--estimate must come with --dry-run")
-
-
-def test_a_dry_run_refuses_a_scheduler_that_is_not_there(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    pytest.importorskip("distributed")
-    monkeypatch.setattr(executors, "CONNECT_S", 0.2)
-    command = ["run", "scenarios/quickstart_vafl.yaml", "--dry-run"]
-    found = CliRunner().invoke(app, [*command, "--scheduler", "tcp://127.0.0.1:9"])
-    assert found.exit_code != 0
-    assert "must be the address of a running Dask scheduler" in str(found.exception)

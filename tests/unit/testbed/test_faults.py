@@ -19,9 +19,8 @@ from stalesim.simulator.testbed import fleet
 from stalesim.simulator.testbed.client import TcpChannel, greet
 from stalesim.simulator.testbed.running import Options, act_out
 from stalesim.simulator.testbed.wire import HEAD, MAGIC, NO_MAC, WireError
-from stalesim.simulator.timelines.imported import import_log
 from stalesim.simulator.trace import Study
-from tests.unit.testbed.test_runs import TREE, applied, end_of
+from tests.unit.testbed.test_runs import TREE, applied, end_of, logged
 
 CLOCK_THAT_GOES_BACK = """\
 import itertools, time
@@ -36,8 +35,7 @@ def whole(study: Study, folder: Path) -> pd.DataFrame:
     log, jobs = pd.read_csv(folder / "bed/log.csv"), study.table("jobs")
     ended = ~jobs["outcome"].isin(["IN_FLIGHT", "BUFFERED"]) & (jobs["kind"] == "work")
     assert len(log) == ended.sum()
-    again = import_log(folder / "bed/log.csv", folder / "again")
-    assert applied(again) == applied(study)
+    assert logged(folder / "bed/log.csv") == applied(study)
     return log
 
 

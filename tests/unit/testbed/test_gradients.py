@@ -2,21 +2,36 @@
 
 import re
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, Literal
 
 import jax
 import numpy as np
 import pytest
 
 from stalesim.simulator import simulation
+from stalesim.simulator.algorithms.federated.chain import (
+    AttackPart,
+    ReadPart,
+    SendPart,
+    StagePart,
+    WrittenChain,
+)
+from stalesim.simulator.algorithms.federated.parts import (
+    LocalWork,
+    Mean,
+    ServerStep,
+    Weigh,
+)
 from stalesim.simulator.config.errors import UserError
+from stalesim.simulator.learning.shape import ProblemShape
 from stalesim.simulator.scenario.reading import validated
 from stalesim.simulator.scenario.study import expand
+from stalesim.simulator.testbed import running
 from stalesim.simulator.testbed.gradients import BodyLayout
 from stalesim.simulator.testbed.running import Options, act_out
 from stalesim.simulator.testbed.wire import WireError
-from stalesim.simulator.timelines.imported import import_log
-from tests.unit.testbed.test_runs import applied
+from tests.unit.testbed.test_runs import applied, logged
 
 TREE: dict[str, Any] = {
     "name": "bed",
@@ -70,14 +85,21 @@ FAMILIES: dict[str, dict[str, Any]] = {
     "collect": {"protocol": {"kind": "collect", "count": 4}, "stop": {"commits": 6}},
     "t-synchronous": {"protocol": {"kind": "t_synchronous", "t": 2}},
 }
-SIGNS = {"compressor": {"kind": "signs"}}
 
 
-def chain(place: int, stage: dict[str, Any]) -> dict[str, Any]:
-    """Returns SGD with one more stage."""
-    stages = [{"kind": kind} for kind in ("local_work", "weigh", "mean", "step")]
-    stages.insert(place, stage)
-    return {"kind": "chained", "step_size": 0.5, "batch": 8, "chain": stages}
+class Behind(ReadPart):
+    kind: Literal["behind"] = "behind"
+
+
+class Halved(SendPart):
+    kind: Literal["halved"] = "halved"
+
+    def sent_bytes(self, given: int, shape: ProblemShape) -> int:
+        return given // 2
+
+
+class Swapped(AttackPart):
+    kind: Literal["swapped"] = "swapped"
 
 
 def with_changes(changes: dict[str, Any]) -> dict[str, Any]:
@@ -108,8 +130,7 @@ def test_the_engine_s_replay_has_the_model_of_the_server(
     np.testing.assert_allclose(model, expected, rtol=0, atol=1e-5)
     assert np.abs(model - start).max() > 0.01
     # What was applied, and how stale it was, are in the log as well.
-    logged = import_log(bed / "log.csv", tmp_path / "again")
-    assert applied(logged) == applied(found.timeline)
+    assert logged(bed / "log.csv") == applied(found.timeline)
     # So does the line that is said at the end.
     (said,) = re.findall(r"test_loss (\S+) \((\S+)\)", lines[-1])
     own, again = map(float, said)
@@ -143,18 +164,6 @@ def test_a_client_computes_before_it_sleeps_what_is_left(tmp_path: Path) -> None
             "the step size of several local steps must be constant",
         ),
         (
-            {"algorithm": chain(1, {"kind": "compress", **SIGNS})},
-            "algorithm.chain.1 must be left out .* messages are whole arrays, got 'com",
-        ),
-        (
-            {"algorithm": chain(0, {"kind": "broadcast", **SIGNS})},
-            "algorithm.chain.0 must be left out .* messages are whole arrays",
-        ),
-        (
-            {"algorithm": chain(1, {"kind": "sign_flip", "share": 0.4})},
-            "algorithm.chain.1 must be left out .* nothing in its place, got 'sign_fl",
-        ),
-        (
             {"algorithm": TREE["algorithm"] | {
                  "mechanism": {"clip_bound": 1.0, "multiplier": 1.0}},
              "privacy": {"budget": 5.0, "delta": 1e-5}},
@@ -168,6 +177,25 @@ def test_what_clients_cannot_compute_is_refused_in_one_line(
     with pytest.raises(UserError, match=said) as error:
         act_out(validated(TREE | changes), tmp_path / "bed", GRADIENTS)
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("place", "stage", "said"),
+    [
+        (0, Behind(), "chain.0 must be left out .* messages are whole arrays"),
+        (1, Halved(), "chain.1 must be left out .* whole arrays, got 'halved'"),
+        (1, Swapped(), "chain.1 must be left out .* nothing in its place, got 'swapp"),
+    ],
+)
+def test_stages_that_change_messages_are_refused(
+    place: int, stage: StagePart, said: str
+) -> None:
+    stages: list[StagePart] = [LocalWork(), Weigh(), Mean(), ServerStep()]
+    stages.insert(place, stage)
+    method = WrittenChain.model_construct(chain=tuple(stages))
+    scenario = SimpleNamespace(problem=SimpleNamespace(work=None), algorithm=method)
+    with pytest.raises(UserError, match=said):
+        running._refuse_undivided(scenario)
 
 
 def test_arrays_stand_one_after_the_other_in_a_message() -> None:

@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from docs.generators.recorded import tables, throughput
 from pydantic import ValidationError
 
+from evidence.generators.recorded import tables, throughput
 from stalesim.simulator.config.errors import ScenarioError
 from stalesim.simulator.protocols import Asynchronous, Synchronous
 from stalesim.simulator.streams import Purpose

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Float, Int
 
-from ....laws.choosing import Series, fit_clients
+from ....laws.choosing import Series, fit_alone
 from ....laws.fitting import (
     LEVEL,
     MOST,
@@ -297,7 +297,7 @@ def _remembered(
     """
     values = values[:MOST]
     series = Series(np.arange(float(values.size)), values)
-    ((fit,), _) = fit_clients([series], [measured], grain)
+    fit = fit_alone(series, measured, grain)
     if fit.memory == "independent":
         return None
     found = Fitted(key, fit.law, _words(fit.law), values.size, fit.p, fit.why)

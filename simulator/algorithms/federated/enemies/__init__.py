@@ -1,1 +1,0 @@
-"""Clients that send something else than they should: one attack a module."""

@@ -1,1 +1,0 @@
-"""Servers that tolerate some enemies: robust aggregations, and filters of messages."""

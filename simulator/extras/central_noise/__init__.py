@@ -1,0 +1,9 @@
+"""Noise of the server on the sum of a commit, for central differential privacy.
+
+`part` has the stage `noisy_mean`, `running` what runs of it, and `secure_aggregation`
+what it costs that the server sees the sum alone. For studies of private learning.
+"""
+
+from ...config.attached import Extra
+
+EXTRA = Extra(parts={"stages": (f"{__name__}.part:NoisyMean",)})

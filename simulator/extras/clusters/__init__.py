@@ -1,0 +1,21 @@
+"""Clusters: one study shared among processes of several machines.
+
+For users with more machines than one. `dask` lets the workers of a Dask cluster execute
+the runs of a command; `takers` need no scheduler: any number of processes share a study
+by its folder alone, by `claims` of its tasks. What a process does with a task that it
+has claimed, `claimed` says for both. `merging` joins folders of one study.
+`docs/extras/clusters.md` says when to take which.
+"""
+
+from typing import TYPE_CHECKING
+
+from ...config.attached import Extra
+from ...lazy import attach
+
+if TYPE_CHECKING:
+    from .dask import Cluster
+    from .merging import merge
+
+EXTRA = Extra(commands=f"{__name__}.commands")
+
+__getattr__, __dir__, __all__ = attach(__name__, __file__)

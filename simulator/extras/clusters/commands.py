@@ -1,0 +1,190 @@
+"""Commands for a study in several places: `stalesim cluster begin`, `work`, ..."""
+
+import re
+import shlex
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ...cli import console, printing, runs
+from ...cli.console import out
+from ...cli.runs import EVERY_S, FAILED, Checkpoint, Overrides
+from ...config.errors import UserError
+from ...config.text import counted
+
+app = typer.Typer()
+cluster = typer.Typer(
+    help="Share a study among processes of several machines.", no_args_is_help=True
+)
+app.add_typer(cluster, name="cluster")
+
+UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+"""Seconds of the units of a wall time."""
+SPARE_S = 60
+"""Seconds of a job's wall time that are left to start and to end."""
+
+
+def seconds(text: str) -> int:
+    """Returns the seconds of a wall time such as 50m, 2h or 1d.
+
+    Raises:
+        UserError: it is none.
+    """
+    found = re.fullmatch(r"([1-9][0-9]{0,6})([smhd])", text.strip())
+    if found is None:
+        raise UserError(
+            f"a wall time must be a number and a unit, as in 90s, 50m, 2h or 1d, got "
+            f"{text!r}; write it so"
+        )
+    return int(found[1]) * UNITS[found[2]]
+
+
+@cluster.command()
+def begin(
+    scenario: Annotated[Path, typer.Argument(help="a scenario file")],
+    folder: Annotated[
+        Path, typer.Option("--out", "-o", help="new folder for the study")
+    ],
+    set_: Overrides = None,
+    *,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="replace the study in the folder")
+    ] = False,
+) -> None:
+    """Plans a study in a folder, and runs nothing: `stalesim cluster work` does."""
+    from ...config import plugins
+    from ...scenario.reading import placing, read
+    from . import takers
+
+    config = read(scenario, set_ or ())
+    runs.warn(config)
+    with placing(scenario):
+        if overwrite:
+            runs.replace(config, folder)
+        takers.begin(config, folder)
+    work = plugins.command("cluster work", folder)
+    out.say(f"The plan is in {folder}; to execute it: {work}")
+
+
+@cluster.command()
+def work(
+    folder: Annotated[Path, typer.Argument(help="folder of a study")],
+    for_: Annotated[
+        str | None,
+        typer.Option("--for", help="available wall time, such as 50m or 2h"),
+    ] = None,
+    checkpoint: Checkpoint = EVERY_S,
+) -> None:
+    """Executes what is left of a study, one batch of runs after the other.
+
+    Any number of these processes, on any machines that see the folder, may come and go
+    at any time; one that is killed is taken over after a minute. It returns when
+    nothing is left, or when the next batch would take longer than there is time.
+    """
+    from ...config import plugins
+    from ...studies.running import scenario_of, where_started
+    from ...trace import load
+    from . import takers
+
+    for_s = None if for_ is None else float(seconds(for_))
+    with where_started(folder):
+        scenario = scenario_of(folder, "cluster work")
+        remedy = f"; continue with {plugins.command('cluster work', folder)}"
+        with (
+            console.interruptible(folder, remedy),
+            console.progress(scenario.name) as hear,
+        ):
+            taken = takers.take(
+                scenario,
+                folder,
+                for_s=for_s,
+                checkpoint_s=checkpoint or None,
+                progress=hear,
+            )
+    study = load(folder)
+    runs = study.manifest["runs"]
+    ended = sum(run["stop"] != "incomplete" for run in runs)
+    of_all = f"{ended} of {counted(len(runs), 'run')} of {folder} have ended"
+    why = "" if taken.in_time else "; the next would take longer than there is time"
+    out.say(f"{counted(taken.runs, 'run')} executed here; {of_all}{why}")
+    if study.complete and printing.show_failures(study):
+        raise SystemExit(FAILED)
+
+
+@cluster.command(
+    context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False}
+)
+def dask(
+    address: Annotated[str, typer.Argument(help="address of a Dask scheduler")],
+    command: Annotated[
+        list[str], typer.Argument(help="run, resume or tune, with all that it takes")
+    ],
+) -> None:
+    """Executes another command, whose runs the workers of a Dask cluster execute."""
+    from ...cli import commands
+    from .dask import Cluster
+
+    with Cluster(address):
+        commands.app(command, standalone_mode=False)
+
+
+@cluster.command()
+def slurm(
+    folder: Annotated[Path, typer.Argument(help="folder of a study")],
+    jobs: Annotated[
+        int, typer.Option("--jobs", "-j", min=1, help="jobs of the array")
+    ] = 16,
+    time: Annotated[str, typer.Option(help="wall time of a job, such as 2h")] = "1h",
+) -> None:
+    """Prints a script for sbatch: an array of jobs that work on a study.
+
+    For GPUs, memory or an account add lines of #SBATCH, as your cluster asks for them.
+    """
+    from ...config import plugins
+    from ...studies.running import scenario_of, where_started
+
+    all_s = seconds(time)
+    if all_s <= 2 * SPARE_S:
+        raise UserError(f"--time must be > {2 * SPARE_S}s, got {time}; give more")
+    minutes, rest = divmod(all_s, 60)
+    with where_started(folder):
+        scenario = scenario_of(folder, "cluster slurm")
+    name = re.sub(r"[^A-Za-z0-9_.-]+", "-", scenario.name)
+    given, study = plugins.options(), str(folder.resolve())
+    command = [sys.executable, "-m", "stalesim", *given, "cluster", "work", study]
+    for line in (
+        "#!/bin/sh",
+        f"#SBATCH --job-name={name}",
+        f"#SBATCH --array=1-{jobs}",
+        f"#SBATCH --time={minutes}:{rest:02d}",
+        "#SBATCH --ntasks=1",
+        "#SBATCH --cpus-per-task=1",
+        "#SBATCH --requeue",
+        f"exec {shlex.join(command)} --for {all_s - SPARE_S}s",
+    ):
+        typer.echo(line)
+
+
+@cluster.command()
+def merge(
+    folder: Annotated[
+        Path, typer.Argument(help="folder of a study, which is extended")
+    ],
+    others: Annotated[
+        list[Path], typer.Argument(help="folders of the same study, which stay")
+    ],
+) -> None:
+    """Takes runs that have ended in other folders of one study into the first."""
+    from ...config import plugins
+    from ...studies.running import where_started
+    from .merging import merge as merged
+
+    with where_started(folder):
+        study = merged(folder, *others)
+    runs = study.manifest["runs"]
+    ended = sum(run["stop"] != "incomplete" for run in runs)
+    resume = plugins.command("resume", folder)
+    left = "" if study.complete else f"; {resume} runs what is left"
+    out.say(f"{ended} of {counted(len(runs), 'run')} of {folder} have ended{left}")

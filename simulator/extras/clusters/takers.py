@@ -1,0 +1,222 @@
+"""Takers: processes of any machines that share a study by its folder alone.
+
+How they claim its tasks, `claims` says; what they do then, `claimed`. The results of
+tasks are files of their own, which `trace.load` reads together until the last taker
+ends the study.
+"""
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+from ... import inputs
+from ...config.errors import StudyError
+from ...scenario.scenario import Scenario
+from ...scenario.tuning import refuse_untuned
+from ...studies import executors, planning, running, staged
+from ...studies.entries import OPEN, UNFINISHED
+from ...studies.paths import CHECKPOINTS, LOCKS, claims_of, done_of, task_name
+from ...studies.planning import Task
+from ...studies.progress import AtWork, Progress, StudyProgress, TaskProgress, silent
+from ...studies.study_folder import StudyFolder, refuse_others
+from ...trace import DISK, Disk
+from ...trace.disk import BusyError, explained, locked
+from ...trace.manifest import read_manifest
+from ...trace.study import SHARED
+from .claimed import execute
+from .claims import LOST, OVER, PACE, Claimed, Claims, Heart, LostError, Pace, heart
+
+END = "end"
+"""Name of the claim under which the study is ended, once all tasks have."""
+
+
+class TakenRuns(NamedTuple):
+    """The work of one taker.
+
+    Attributes:
+        runs: Runs that it has executed.
+        in_time: False where what is left would have taken longer than it had.
+    """
+
+    runs: int
+    in_time: bool
+
+
+def begin(scenario: Scenario, folder: Path, disk: Disk = DISK) -> None:
+    """Plans what is left of a study, for takers; executes nothing.
+
+    Raises:
+        UserError: something in the scenario or the folder is wrong, or a process runs
+            the study.
+    """
+    refuse_untuned(scenario)
+    refuse_others(folder, disk)
+    with locked(folder, disk):
+        scenario = staged.continued(scenario, folder)
+        running.started(scenario, folder, disk, shared=True)
+
+
+def take(
+    scenario: Scenario,
+    path: Path,
+    *,
+    for_s: float | None = None,
+    checkpoint_s: float | None = running.CHECKPOINT_S,
+    progress: Progress = silent,
+    pace: Pace = PACE,
+    disk: Disk = DISK,
+    clock: Callable[[], float] = time.monotonic,
+    wait: Callable[[float], None] = time.sleep,
+    beat: Heart = heart,
+) -> TakenRuns:
+    """Executes tasks of a study, with any number of others, until nothing is left.
+
+    The last taker ends the study. One that no process runs is opened to takers first.
+
+    Args:
+        scenario: Scenario of the study.
+        path: Path of its folder.
+        for_s: Seconds available. No task is claimed that would take longer, by
+            the slowest that this taker has executed.
+        checkpoint_s: Seconds from one keeping of a state to the next, from which
+            who takes over continues; None for never.
+        progress: Called with how far the session is.
+        pace: Times of this taker.
+        disk: Disk of the folder.
+        clock: Seconds of this machine, from any start.
+        wait: Function that lets a number of seconds pass.
+        beat: How a claim beats.
+
+    Raises:
+        UserError: the program or a file is not that of the study, a process runs it,
+            the folder cannot be written, or its tables are damaged.
+    """
+    start, a_run_s, runs = clock(), 0.0, 0
+    while (session := _opened(scenario, path, pace, disk, clock, wait)) is not None:
+        place = claims_of(path, session)
+        tasks = _tasks(scenario, path, disk, checkpoint_s)
+        claims = Claims(place, disk, clock, pace.lease_s)
+        while _is_open(place, disk):
+            left_s = float("inf") if for_s is None else for_s - (clock() - start)
+            there = {*disk.names(path / LOCKS)}
+            left = {
+                name: task
+                for name, task in tasks.items()
+                if done_of(path, session, task.number).name not in there
+            }
+            fit = [n for n, task in left.items() if a_run_s * len(task.runs) < left_s]
+            if left and not fit:
+                return TakenRuns(runs, in_time=False)
+            name, claim = claims.any_of(fit or [END])
+            if claim is None:
+                wait(pace.beat_s)
+                continue
+            since, ended = clock(), LOST
+            try:
+                with beat(disk, claim, pace.beat_s):
+                    if name == END:
+                        _end(path, session, claim, disk)
+                    else:
+                        tell = _teller(tasks, {*left}, name, progress)
+                        done = execute(tasks[name], path, claim, tell, disk)
+                        runs, ended = runs + done, OVER
+                        a_run_s = max(a_run_s, (clock() - since) / max(done, 1))
+            except (StudyError, LostError):
+                if disk.exists(claim):
+                    raise
+                # It was taken over: this process was silent for too long.
+            finally:
+                claims.give(claim, ended)
+    return TakenRuns(runs, in_time=True)
+
+
+def _opened(
+    scenario: Scenario,
+    path: Path,
+    pace: Pace,
+    disk: Disk,
+    clock: Callable[[], float],
+    wait: Callable[[float], None],
+) -> int | None:
+    """Returns the session in which a study is open to takers; None if it is complete.
+
+    Raises:
+        StudyError: a process runs it.
+    """
+    start = clock()
+    while True:
+        manifest = read_manifest(path, disk)
+        session = manifest["session"]
+        mine = manifest.get(SHARED) == session
+        if mine and _is_open(claims_of(path, session), disk):
+            return session
+        if manifest["status"] == "complete":
+            return None
+        try:
+            begin(scenario, path, disk)
+        except BusyError:  # by another taker, perhaps, which opens it
+            if clock() - start >= pace.lease_s:
+                raise
+            wait(pace.beat_s)
+
+
+def _tasks(
+    scenario: Scenario, path: Path, disk: Disk, checkpoint_s: float | None
+) -> dict[str, Task]:
+    """Returns the tasks of a session by name, the same for all of its takers."""
+    entries = read_manifest(path, disk)["runs"]
+    open_ = {entry["task"] for entry in entries if entry["stop"] in OPEN}
+    folder = StudyFolder(path, disk, look=False)
+    runs = running.expand(scenario)
+    folder.read(inputs.collect(run.scenario for run in runs))
+    with inputs.held(folder.inputs):
+        known = folder.planned(folder.numbered(runs))
+        tasks = planning.roomy([task for task in known if task.number in open_])
+        folder.check_versions()
+    tasks = executors.in_order(running.of_session(folder, tasks, checkpoint_s))
+    return {task_name(task.number): task for task in tasks}
+
+
+def _teller(
+    tasks: dict[str, Task], left: set[str], name: str, progress: Progress
+) -> Callable[[TaskProgress], None]:
+    """Returns what hears how far a task is, and tells how far the session is."""
+    task, of_all = tasks[name], sum(len(each.runs) for each in tasks.values())
+    ended = of_all - sum(len(tasks[each].runs) for each in left)
+
+    def tell(now: TaskProgress) -> None:
+        part = (ended + now.fraction * len(task.runs)) / of_all
+        at_work = (AtWork(task.number, now.fraction, now.commits),)
+        label = task.runs[0].label
+        progress(StudyProgress(part, ended, of_all, label, now.commits, at_work))
+
+    return tell
+
+
+def _end(path: Path, session: int, claim: Path, disk: Disk) -> None:
+    """Ends a session whose tasks have ended, and the study unless rows were lost."""
+    folder = StudyFolder(path, Claimed(disk, claim))
+    here = folder.manifest.get(SHARED) == session  # else who has ended it was killed
+    lost = any(r["stop"] == UNFINISHED["stop"] for r in folder.manifest["runs"])
+    if here and not lost:
+        folder.end()
+    over = _over(claim.parent)
+    with explained(path):
+        disk.rename(claim, over)  # the session is over from here on
+        # Claims go before the results by which tasks are known to have ended.
+        disk.remove_folder(claim.parent)
+        if not (here and lost):  # else who takes next begins another session
+            mine = Claimed(disk, over)
+            mine.remove_folder(path / CHECKPOINTS)
+            mine.remove_folder(path / LOCKS)
+        disk.remove_folder(over)
+
+
+def _is_open(claims: Path, disk: Disk) -> bool:
+    return disk.exists(claims) and not disk.exists(_over(claims))
+
+
+def _over(claims: Path) -> Path:
+    """Returns the folder that says that a session is over."""
+    return claims.with_name(f"{claims.name}.{OVER}")

@@ -1,0 +1,33 @@
+"""Messages that cost less, in either direction. For whoever studies slow links.
+
+`stages` has the two stages of a chain and the base of compressors, `compressors` these,
+and `running` what runs of the stages. A plug-in may add a compressor.
+"""
+
+from ...config.attached import Extra, ExtraTable
+
+EXTRA = Extra(
+    parts={
+        "stages": (f"{__name__}.stages:Broadcast", f"{__name__}.stages:Compress"),
+        "compressors": (
+            f"{__name__}.compressors:Qsgd",
+            f"{__name__}.compressors:TopK",
+            f"{__name__}.compressors:RandomK",
+            f"{__name__}.compressors:Signs",
+            f"{__name__}.compressors:LowRank",
+        ),
+    },
+    kinds={"compressors": f"{__name__}.stages:Compressor"},
+    tables={
+        "commits": ExtraTable(
+            {
+                "compression_error": (
+                    "float32",
+                    "",
+                    "of messages: squared norm of the error over its own",
+                ),
+                "broadcast_error": ("float32", "", "the same of the model's changes"),
+            }
+        )
+    },
+)

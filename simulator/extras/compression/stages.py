@@ -1,0 +1,153 @@
+"""Compression of what is sent, in either direction: stages and the base. No JAX here.
+
+A compressor C is unbiased, E C(x) = x with E |C(x) - x|^2 <= omega |x|^2, or contracts:
+|C(x) - x|^2 <= (1 - alpha) |x|^2. What keeps a memory takes contractions, so that there
+an unbiased one is multiplied by 1 / (1 + omega), which makes it one of alpha = 1 / (1 +
+omega).
+"""
+
+from abc import abstractmethod
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+
+from ...algorithms.federated.chain import Chained, ReadPart, SendPart, StagePart
+from ...config.catalogue import AnyPart
+from ...config.errors import ScenarioError
+from ...config.parts import Part
+from ...learning.shape import ProblemShape
+from ...models.parts import ModelCounts
+
+if TYPE_CHECKING:
+    AnyCompressor = Any
+else:
+    AnyCompressor = Annotated[Any, AnyPart("compressors")]
+"""Any compressor, chosen by its kind."""
+Feedback = Literal["none", "ef", "ef21"]
+
+
+class Compressor(Part):
+    """Common base of the compressors: of a vector, makes one that takes fewer bytes.
+
+    It is called with the vector, its own state, a key (None unless it `draws`) and the
+    shapes of the model's arrays (None unless it is `by_arrays`); it returns what is
+    made of the vector, of the same size, and its state.
+    """
+
+    draws: ClassVar[bool] = False
+    """Whether it needs a key."""
+    by_arrays: ClassVar[bool] = False
+    """Whether it needs the shapes of the model's arrays."""
+
+    def variance(self, size: int) -> float | None:
+        """Returns omega of an unbiased compressor; None, as by default, of others.
+
+        Args:
+            size: Numbers of a message.
+        """
+        del size
+
+    @abstractmethod
+    def num_bytes(self, shape: ProblemShape) -> int:
+        """Returns the bytes of a message, indices and scales included."""
+
+    def start(self, values: Any, arrays: Any) -> Any:
+        """Returns the state of one client before its first message: by default none.
+
+        Args:
+            values: A vector like those that will come.
+            arrays: Shapes of the model's arrays, or None.
+        """
+        del values, arrays
+
+    @abstractmethod
+    def __call__(
+        self, values: Any, state: Any, key: Any, arrays: Any
+    ) -> tuple[Any, Any]:
+        """Returns the compressed vector, and the state."""
+
+
+class Compression(StagePart):
+    """What both directions share."""
+
+    compressor: AnyCompressor
+    """What makes a message smaller."""
+
+    @property
+    def by_arrays(self) -> bool:
+        """Whether its messages depend on the shapes of the model's arrays."""
+        return self.compressor.by_arrays
+
+    def sent_bytes(self, given: int, shape: ProblemShape) -> int:
+        """Returns the bytes of a compressed message.
+
+        Raises:
+            ScenarioError: They are no fewer.
+        """
+        made = self.compressor.num_bytes(shape)
+        if made >= given:
+            raise ScenarioError(
+                f"algorithm's compressor must make a message of {given:,} bytes "
+                f"smaller, got {self.compressor.kind!r}, which makes it {made:,}; "
+                f"lower its numbers, or take another one or a larger model"
+            )
+        return made
+
+    def check_model(self, method: Chained, counts: ModelCounts) -> None:
+        """Refuses models whose statistics would not be compressed."""
+        method.refuse_statistics(self, counts, "sent as they are")
+
+
+class Compress(Compression, SendPart):
+    """Compresses what clients send, each with an error memory of its own.
+
+    `none` sends C(g). `ef` sends C(g + e) and keeps as e what that leaves of g + e, to
+    be sent later. `ef21` sends C(g - h), by which client and server both move h, and h
+    is what counts as sent. Memories start at zero, and know nothing of a job whose
+    message is lost or rejected: the client takes it back. They are in gradients, so
+    that a step size multiplies old errors as it does new gradients.
+
+    Source: Seide et al., 1-Bit Stochastic Gradient Descent (2014), and Karimireddy et
+    al., Error Feedback Fixes SignSGD (2019), Algorithm 1 (`ef`); Richtarik, Sokolov and
+    Fatkhullin, EF21 (2021), Algorithm 2 (`ef21`).
+    """
+
+    kind: Literal["compress"] = "compress"
+    made_by: ClassVar[str] = f"{__package__}.running:sending"
+    feedback: Feedback | None = None
+    """Memory of errors; by default `ef` of biased compressors, `none` of unbiased."""
+
+    def fits(self, method: Chained) -> None:
+        """Refuses what would come after it and undo it."""
+        after = method.stages[method.stages.index(self) + 1 :]
+        other = next((stage for stage in after if isinstance(stage, SendPart)), None)
+        if other is not None:
+            raise method.refusal(
+                self,
+                "",
+                "must be the last stage of what is sent, whose bytes are those of its "
+                f"message, got {getattr(other, 'kind', '')!r} after it; move it down, "
+                "or remove one",
+            )
+
+
+class Broadcast(Compression, ReadPart):
+    """Compresses the server's model on its way to clients.
+
+    The server knows what each client has, h, and sends C(x - h), by which both move h;
+    the client works at h. It begins with the model's start. In rounds of all clients
+    this is EF21's bidirectional form; where clients read when they like, h is a model
+    for each. h moves with every model that arrives at a client, also of a job that is
+    rejected, stopped or lost later. Of a job that ends before its model has arrived,
+    both sides keep h.
+
+    Source: Fatkhullin et al., EF21 with Bells & Whistles (2021), EF21-BC.
+    """
+
+    kind: Literal["broadcast"] = "broadcast"
+    made_by: ClassVar[str] = f"{__package__}.running:broadcasting"
+
+    def fits(self, method: Chained) -> None:
+        """Refuses a second one."""
+        if sum(isinstance(stage, Broadcast) for stage in method.stages) > 1:
+            raise method.refusal(
+                self, "", "must be the only broadcast, got two; remove one"
+            )

@@ -1,0 +1,173 @@
+"""The commands of `stalesim log`: what a real system did, and what it would do."""
+
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ...cli import folders, printing
+from ...cli.console import out
+from ...cli.drawing import Formats, formats
+from ...cli.runs import Chrome, Gantt, Overrides, Plots, check_pictures, playing
+from ...config.errors import UserError
+from ...config.text import counted
+
+if TYPE_CHECKING:
+    from ...trace import Study
+    from .worlds import FittedWorld
+
+app = typer.Typer()
+log = typer.Typer(
+    help="Imports the log of a real system; fits a world to it, and plays that.",
+    no_args_is_help=True,
+)
+app.add_typer(log, name="log")
+
+Log = Annotated[
+    Path,
+    typer.Argument(
+        help="a log: .csv, .jsonl or .parquet, a row per job, columns client (a number "
+        "from 1 or a label), read_time, arrived_time (seconds) and perhaps others "
+        "(docs/extras/logs.md)"
+    ),
+]
+Columns = Annotated[
+    str | None,
+    typer.Option(
+        help="columns of the log by what they are called here, such as "
+        "client=cid,read_time=start; or pai, of Alibaba's mini-batch times"
+    ),
+]
+Folder = Annotated[
+    Path | None, typer.Option("--out", "-o", help="new folder for the timeline")
+]
+
+
+@log.command("import")
+def import_(
+    path: Log,
+    folder: Folder = None,
+    columns: Columns = None,
+    gantt: Gantt = None,
+    chrome: Chrome = None,
+    *,
+    plots: Plots = True,
+    form: Formats = None,
+) -> None:
+    """Writes the timeline of a log.
+
+    The folder can be replayed by a scenario: `timeline: {replay: FOLDER}`.
+    """
+    check_pictures(gantt, chrome)
+    forms = formats(form, plots=plots)
+    from .reading import columns_of
+    from .timelines import import_log
+
+    with folders.chosen_or_new(folder, f"{path.stem}-timeline") as folder:
+        study = import_log(path, folder, columns_of(columns))
+    _show_server(study)
+    printing.close_world(study, gantt, chrome, forms)
+
+
+@log.command()
+def fit(
+    path: Log,
+    world: Annotated[
+        Path, typer.Option("--out", "-o", help="file of the world")
+    ] = Path("world.yaml"),
+    columns: Columns = None,
+    *,
+    plots: Plots = True,
+    form: Formats = None,
+) -> None:
+    """Fits a world to a log: laws of each client's stages, with their memory.
+
+    The world comes with a page of diagnostics and the values that the world reads.
+    """
+    forms = formats(form, plots=plots)
+    if world.suffix != ".yaml" or not world.parent.is_dir():
+        raise UserError(
+            f"--out must be a .yaml file in a folder that exists, got {world}; make "
+            f"the folder, or rename the file"
+        )
+    from . import page
+    from .reading import columns_of, read_log
+    from .worlds import world_of, write_world
+
+    found = world_of(read_log(path, columns_of(columns)), world.with_suffix(""))
+    write_world(found, world)
+    _show(found)
+    for file in page.save(found, world, forms):
+        out.say(f"Written: {file}")
+    out.say(f"Written: {world}")
+    out.say(f"Next: stalesim timeline {world}")
+
+
+@log.command()
+def play(
+    path: Log,
+    protocol: Annotated[
+        str,
+        typer.Option(
+            help="a kind of protocol, or an entry such as '{kind: buffered, size: 4}'"
+        ),
+    ],
+    set_: Overrides = None,
+    folder: Folder = None,
+    columns: Columns = None,
+    gantt: Gantt = None,
+    chrome: Chrome = None,
+    *,
+    plots: Plots = True,
+    form: Formats = None,
+) -> None:
+    """Fits a world to a log, and plays it by another protocol, next to the log."""
+    check_pictures(gantt, chrome)
+    forms = formats(form, plots=plots)
+    from ...scenario import dialect
+    from .reading import columns_of
+    from .worlds import play_like
+
+    entry, _ = dialect.compose(protocol, lambda line: "--protocol")
+    with playing(folder, path.stem) as (folder, hear):
+        study, world = play_like(
+            path, folder, entry, columns_of(columns), hear, set_ or ()
+        )
+    _show(world)
+    printing.close_world(study, gantt, chrome, forms)
+
+
+def _show_server(study: "Study") -> None:
+    """Shows which kind of server a log was taken to be of."""
+    (run,) = study.manifest["runs"]
+    if run["protocol"] == "synchronous":
+        says = "synchronous, by the column round; each round is one commit"
+    elif run["protocol"] == "buffered":
+        size = run["scenario"]["protocol"]["size"]
+        says = f"buffered, by the column commit; a commit is of at most {size} arrivals"
+    else:
+        says = (
+            "taken to be asynchronous, each applied arrival one commit; a log of a "
+            "synchronous one needs the column round, of a buffered one commit"
+        )
+    out.say(f"Server: {says}")
+
+
+def _show(world: "FittedWorld") -> None:
+    """Shows the memory of each stage, what is refused, and what the world has not."""
+    for stage in dict.fromkeys(one.stage for one in world.fits):
+        mine = [one.fit for one in world.fits if one.stage == stage]
+        counts = Counter(fit.memory for fit in mine).most_common()
+        kinds = ", ".join(f"{number} {kind}" for kind, number in counts)
+        refused = sum(bool(fit.why) for fit in mine)
+        note = f"; of {refused} the measured values are the marginal law"
+        clients = counted(len(mine), "client")
+        out.say(f"{stage}: {clients}: {kinds}{note if refused else ''}")
+    for slowdown in world.tree["clients"].get("slowdowns", ()):
+        if "clients" not in slowdown:
+            out.say(f"{', '.join(slowdown['stages'])}: a factor that all clients share")
+    for room in world.rooms:
+        out.say(room)
+    for remark in world.remarks:
+        out.say(f"Note: {remark}", style="yellow")

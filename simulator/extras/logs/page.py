@@ -1,0 +1,152 @@
+"""A page of diagnostics of laws that were fitted to a log of jobs."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+from scipy import special
+
+from ....analysis.figures import style
+from ....analysis.figures.files import save_figure
+from ....analysis.files import replaced
+from ....analysis.markup import literal
+from ...config.text import printable
+
+if TYPE_CHECKING:
+    from .worlds import FittedWorld, StageFit
+
+LAGS = 30
+"""Lags of the autocorrelation that is drawn."""
+MODELS = ("autoregressive", "drifting", "regimes")
+BASELINES = ("resampling", "independent fit", "chosen")
+"""Forecasts that are compared with a constant mean."""
+WORDS = """\
+Memory is chosen by what it predicts: each model is fitted to the first half in
+time and predicts every duration of the second from all before it. `nats` are log-
+likelihood a job above independence; a model must be above 0 by Student's test at 1
+%. Errors are continuous ranked probability scores in seconds, the less the better:
+of the mean, of resampling, of an independent fit, and of what was chosen. A law
+that its test refuses (p < 0.01) is replaced by the values that were measured, as a
+marginal law."""
+
+
+def table(fits: Sequence["StageFit"]) -> pd.DataFrame:
+    """Returns what was fitted of each client and stage, as text."""
+    return pd.DataFrame(
+        [
+            {
+                "stage": one.stage,
+                "client": one.client,
+                "durations": one.number,
+                "memory": one.fit.memory,
+                "p": "" if np.isnan(one.fit.p) else f"{one.fit.p:.3g}",
+                **{f"{name} (nats)": _text(one.fit.gains, name) for name in MODELS},
+                **{
+                    name: _text(one.fit.errors, name)
+                    for name in ("constant mean", *BASELINES)
+                },
+                "refused": one.fit.why,
+            }
+            for one in fits
+        ]
+    )
+
+
+def figures(fits: Sequence["StageFit"]) -> Iterator[tuple[str, Figure]]:
+    """Yields a figure of each stage: quantiles, autocorrelation, held-out errors."""
+    for stage in dict.fromkeys(one.stage for one in fits):
+        mine = [one for one in fits if one.stage == stage and one.fit.errors]
+        if mine:
+            yield f"fit-{stage}", _figure(mine)
+
+
+def save(world: "FittedWorld", path: Path, forms: Sequence[str]) -> list[Path]:
+    """Writes the page next to the file of a world, and its figures into `figures`.
+
+    Args:
+        world: The fitted world.
+        path: Its file; the page is called as it is, with the suffix `.md`.
+        forms: Formats of the figures; none are drawn in none.
+
+    Returns:
+        The page, and the figures.
+    """
+    folder, drawn = path.parent / "figures", []
+    name = path.stem
+    head = [f"# {literal(printable(world.tree['source']))}", "", WORDS, ""]
+    head += [f"Note: {literal(printable(remark))}\n" for remark in world.remarks]
+    head += [f"Room of {literal(printable(room))}.\n" for room in world.rooms]
+    for slowdown in world.tree["clients"].get("slowdowns", ()):
+        who = "Clients of a room" if "clients" in slowdown else "All clients"
+        stages, every = " and ".join(slowdown["stages"]), slowdown["every"]
+        law = _law(slowdown["factor"])
+        text = f"{who} share a factor of {stages}, a new one every {every:g} s"
+        head += [f"{text}: {law}.\n"]
+    if forms:
+        with style.context():
+            for stem, figure in figures(world.fits):
+                drawn += save_figure(figure, folder / f"{name}-{stem}", forms)
+                head += [f"![{stem}](figures/{name}-{stem}.{forms[0]})", ""]
+    frame = table(world.fits).map(lambda cell: literal(printable(str(cell))))
+    rows = [frame.columns, ["---"] * len(frame.columns), *frame.to_numpy()]
+    text = "\n".join([*head, *("| " + " | ".join(row) + " |" for row in rows), ""])
+    page = path.with_suffix(".md")
+    with replaced(page) as new:
+        new.write_text(text, encoding="utf-8")
+    return [page, *drawn]
+
+
+def _figure(fits: list["StageFit"]) -> Figure:
+    figure = Figure(figsize=(style.WIDTHS["two"], 2.6), layout="constrained")
+    quantiles, lags, errors = figure.subplots(1, 3)
+    colour = style.palette()[0]
+    for one in fits:
+        scores = np.sort(one.fit.scores)
+        at = special.ndtri((np.arange(scores.size) + 0.5) / scores.size)
+        quantiles.plot(at, scores, lw=1, c=colour, alpha=0.5)
+    quantiles.axline((0, 0), slope=1, ls="--", lw=1, c="grey")
+    quantiles.set(xlabel="Normal score", ylabel="Score of what came",
+                  title="QQ of the second half")  # fmt: skip
+    for c, what, name in zip(
+        style.palette(),
+        ([one.fit.series for one in fits], [one.fit.scores for one in fits]),
+        ("in the log", "left by the fit"),
+        strict=False,
+    ):
+        found = np.array([_autocorrelation(each) for each in what])
+        lags.plot(np.arange(1, LAGS + 1), found.mean(axis=0), c=c, label=name)
+    lags.set(xlabel="Lag (jobs)", title="Autocorrelation, mean", ylim=(-0.2, 1))
+    lags.legend()
+    shares = [
+        [one.fit.errors[name] / one.fit.errors["constant mean"] for one in fits]
+        for name in BASELINES
+    ]
+    errors.boxplot(shares, orientation="vertical")
+    errors.set_xticks(range(1, 4), ["resampled", "indep.", "chosen"])
+    errors.set(title="Error over the mean's", ylim=(0, None))
+    return figure
+
+
+def _autocorrelation(values: np.ndarray) -> np.ndarray:
+    centred = values - values.mean()
+    whole = float((centred**2).sum())
+    found = np.zeros(LAGS)
+    for lag in range(1, min(LAGS + 1, values.size)):
+        found[lag - 1] = (centred[lag:] * centred[:-lag]).sum() / max(whole, 1e-12)
+    return found
+
+
+def _law(law: dict[str, Any]) -> str:
+    """Returns a law in words: its name, its options, and what it is of."""
+    options = [f"{k} {v}" for k, v in law.items() if k not in ("law", "of")]
+    parts = law.get("of", [])
+    inner = " and ".join(map(_law, parts if isinstance(parts, list) else [parts]))
+    own = f" ({', '.join(options)})" if options else ""
+    return f"{law['law']}{own}{f' of {inner}' if inner else ''}"
+
+
+def _text(values: dict[str, float], name: str) -> str:
+    return f"{values[name]:.3g}" if name in values else ""

@@ -1,0 +1,237 @@
+"""Which clients are enemies, and how what they send takes the place of their work.
+
+An attack stands after what is sent, for an enemy keeps to no stage of sending: it knows
+what its clipping, noise or compression would have made of its work, and sends what it
+likes, of the bytes that an honest message has. Its time is an honest job's;
+`clients.slowdowns` make it late on purpose.
+"""
+
+from abc import abstractmethod
+from typing import Annotated, Any, ClassVar, Literal
+
+import numpy as np
+from jaxtyping import Bool
+from pydantic import Field, model_validator
+
+from ...algorithms.federated.chain import AttackPart, Chained, StagePart
+from ...algorithms.federated.parts import Count
+from ...config.errors import ScenarioError
+from ...config.parts import tag
+from ...streams import Purpose, Streams
+
+
+class EnemyOptions(StagePart):
+    """Common base of all attacks: who the enemies are. A client has one attack."""
+
+    clients: Annotated[tuple[Count, ...], Field(min_length=1)] | None = None
+    """Their numbers, from 1."""
+    share: Annotated[float, Field(ge=0, lt=1)] | None = None
+    """In place of them, their share of all clients, to the nearest whole number of
+    clients. A keyed draw puts all clients in an order, of which the first ones that no
+    attack names are enemies: those of a smaller share are among those of a larger one.
+    A further attack with a share takes the next ones."""
+
+    @model_validator(mode="after")
+    def _named_or_drawn(self) -> "EnemyOptions":
+        if (self.clients is None) == (self.share is None):
+            raise ValueError(
+                "must have either clients or share, not both or neither; remove one or "
+                "add one"
+            )
+        return self
+
+    @property
+    def numbers(self) -> dict[str, float]:
+        """The fractions, but for the share, which is in flags."""
+        return {k: v for k, v in super().numbers.items() if k != "share"}
+
+    def structure(self) -> dict[str, Any]:
+        """Returns its options, without who the enemies are."""
+        return super().structure() | dict.fromkeys(EnemyOptions.model_fields)
+
+    def fits(self, method: Chained) -> None:
+        """Refuses clients that an attack before it names as well."""
+        super().fits(method)
+        before = method.stages[: _place(self, method)]
+        twice = _named(before) & {*(self.clients or ())}
+        if twice:
+            raise method.refusal(
+                self,
+                "clients",
+                f"must name clients of no attack before it, got {min(twice)} again; "
+                f"remove it there or here",
+            )
+
+    def among(self, method: Chained, num_clients: int, seed: int) -> np.ndarray:
+        """Returns flags of the enemies, `[K]`.
+
+        Args:
+            method: The method that the attack is a stage of.
+            num_clients: K.
+            seed: Seed of the run.
+
+        Raises:
+            ScenarioError: A number is above that of the last client, or attacks with
+                shares leave too few clients.
+        """
+        everyone = np.arange(num_clients)
+        if self.clients is not None:
+            if max(self.clients) > num_clients:
+                raise ScenarioError(
+                    f"algorithm.chain must name enemies from 1 to {num_clients}, got "
+                    f"{max(self.clients)}; change its clients"
+                )
+            return np.isin(everyone + 1, self.clients)
+        drawn = Streams(seed).scattered(Purpose.ROLE, everyone, np.zeros(num_clients))
+        order = np.argsort(drawn, kind="stable")
+        named = [n for n in _named(method.stages) if n <= num_clients]
+        free = order[~np.isin(order + 1, named)]
+        before = _attacks(method.stages[: _place(self, method)])
+        first = sum(each.number_of(num_clients) for each in before)
+        end = first + self.number_of(num_clients)
+        if end > free.size:
+            raise ScenarioError(
+                f"algorithm.chain must have attacks on at most {num_clients} clients "
+                f"together, got {num_clients - free.size + end}; lower a share"
+            )
+        return np.isin(everyone, free[first:end])
+
+    def number_of(self, num_clients: int) -> int:
+        """Returns how many enemies its share is; 0 of one that names them."""
+        return round((self.share or 0) * num_clients)
+
+    def roles(self, method: Chained, num_clients: int, seed: int) -> tuple[str, ...]:
+        """Returns the kind of attack of each enemy, and "" of the others."""
+        enemies = self.among(method, num_clients, seed)
+        return tuple(tag(type(self)) if enemy else "" for enemy in enemies)
+
+
+class EnemyPart(EnemyOptions, AttackPart):
+    """Common base of the attacks on messages.
+
+    It is called with a `ServerRow`, `Contributions` and a state, and returns what
+    enemies send, `[W, ...]`; of rows without enemies it is not asked.
+    """
+
+    made_by: ClassVar[str] = f"{__package__}.attacking:attack"
+
+    def after(
+        self, row: Any, contributions: Any, honest: Bool[Any, " W"], state: Any
+    ) -> Any:
+        """Returns the state after a row that enemies overhear: by default as before.
+
+        Args:
+            row: The row.
+            contributions: Its contributions.
+            honest: Flags of those of clients without any attack.
+            state: State before.
+        """
+        del row, contributions, honest
+        return state
+
+    @abstractmethod
+    def __call__(self, row: Any, contributions: Any, state: Any) -> Any:
+        """Returns what takes the place of each message if an enemy sends it."""
+
+
+class InformedPart(EnemyPart):
+    """Common base of the attacks that know the last message of every honest client.
+
+    That is of every client without any attack. Those of the row are among them. In
+    rounds of everyone they are the round's; under asynchrony enemies know what has
+    arrived before their own message. Until there is one they send what they have
+    computed.
+    """
+
+    def start(self, problem: Any, weights: Any) -> Any:
+        """Returns a table of no message."""
+        from .attacking import last_messages  # JAX
+
+        return last_messages(problem, weights)
+
+    def after(
+        self, row: Any, contributions: Any, honest: Bool[Any, " W"], state: Any
+    ) -> Any:
+        """Returns the table with the row's honest messages."""
+        from .attacking import overheard  # JAX
+
+        return overheard(row, contributions, honest, state)
+
+    def __call__(self, row: Any, contributions: Any, state: Any) -> Any:
+        """Returns the messages of the enemies, all the same."""
+        import jax.numpy as jnp  # only where a run needs it
+
+        from .attacking import moments
+
+        mean, deviation, known = moments(state)
+        sent = self.chosen(mean, deviation)[None]
+        return jnp.where(known, sent, contributions.message)
+
+    @abstractmethod
+    def chosen(self, mean: Any, deviation: Any) -> Any:
+        """Returns what enemies send, of mean and deviation of what they know."""
+
+
+def _attacks(stages: tuple[StagePart, ...]) -> list[EnemyOptions]:
+    return [stage for stage in stages if isinstance(stage, EnemyOptions)]
+
+
+def _named(stages: tuple[StagePart, ...]) -> set[int]:
+    """Returns the numbers of clients that attacks name."""
+    return {number for each in _attacks(stages) for number in each.clients or ()}
+
+
+def _place(part: StagePart, method: Chained) -> int:
+    return next(i for i, one in enumerate(method.stages) if one is part)
+
+
+class SignFlip(EnemyPart):
+    """Enemies send -factor times what they have computed.
+
+    Source: Li et al., RSA: Byzantine-Robust Stochastic Aggregation Methods (2019),
+    section 5; negative gradients of Yang and Li, BASGD (2021), section 5.
+    """
+
+    kind: Literal["sign_flip"] = "sign_flip"
+    factor: Annotated[float, Field(gt=0)] = 1.0
+    """Length of what is sent over that of the work."""
+
+    def __call__(self, row: Any, contributions: Any, state: Any) -> Any:
+        """Returns the messages of the enemies."""
+        return -self.factor * contributions.message
+
+
+class Alie(InformedPart):
+    """A little is enough: enemies send the honest mean less z honest deviations.
+
+    Coordinate by coordinate, of the last messages of all honest clients. In the paper
+    enemies know but their own honest work, and of n clients with m enemies z is the
+    quantile of the normal law at (n - m - s) / (n - m), s = floor(n / 2 + 1) - m.
+
+    Source: Baruch, Baruch and Goldberg, A Little Is Enough (2019), Algorithm 3.
+    """
+
+    kind: Literal["alie"] = "alie"
+    deviations: float
+    """z."""
+
+    def chosen(self, mean: Any, deviation: Any) -> Any:
+        """Returns what enemies send."""
+        return mean - self.deviations * deviation
+
+
+class InnerProduct(InformedPart):
+    """Inner product manipulation: enemies send -factor times the honest mean.
+
+    It is that of the last messages of all honest clients.
+
+    Source: Xie, Koyejo and Gupta, Fall of Empires (2019), section 4.
+    """
+
+    kind: Literal["inner_product"] = "inner_product"
+    factor: Annotated[float, Field(gt=0)]
+    """epsilon."""
+
+    def chosen(self, mean: Any, deviation: Any) -> Any:
+        """Returns what enemies send."""
+        return -self.factor * mean

@@ -1,0 +1,21 @@
+"""Trackers: studies for other programs, afterwards or while they are run.
+
+For users of TensorBoard, Weights & Biases, R or Excel. `records` says what a run
+exports: its resolved scenario, its evaluations with what they cost, and where it ended.
+`tables`, `tensorboard` and `wandb` write one format each, into a local folder and
+nowhere else. `exporter` chooses between them and says what was left out, `following`
+tells a tracker of a study while another process runs it.
+"""
+
+from typing import TYPE_CHECKING
+
+from ...config.attached import Extra
+from ...lazy import attach
+
+if TYPE_CHECKING:
+    from .exporter import Exported, export
+    from .following import follow
+
+EXTRA = Extra(commands=f"{__name__}.commands")
+
+__getattr__, __dir__, __all__ = attach(__name__, __file__)

@@ -1,0 +1,55 @@
+"""Commands that hand a study to other programs: `export` and `track`."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ...cli.console import err, out
+from ...config.text import counted
+
+app = typer.Typer()
+
+
+@app.command()
+def export(
+    folder: Annotated[Path, typer.Argument(help="folder of a study")],
+    target: Annotated[str, typer.Option("--to", help="csv, tensorboard or wandb")],
+    into: Annotated[
+        Path | None,
+        typer.Option(
+            "--out", "-o", help="new folder; by default export-TARGET in the study's"
+        ),
+    ] = None,
+) -> None:
+    """Writes a study for other programs, into a folder; uploads nothing."""
+    from ... import trace
+    from . import exporter
+
+    study = trace.load(folder)
+    done = exporter.export(study, target, into or folder / f"export-{target}")
+    for how, number in done.left_out.items():
+        which = counted(number, "run that is", "runs that are")
+        err.say(f"Left out: {which} {how}", style="yellow")
+    out.say(f"Exported: {done.folder} ({counted(done.num_runs, 'run')})")
+
+
+@app.command()
+def track(
+    folder: Annotated[Path, typer.Argument(help="folder of a study")],
+    target: Annotated[str, typer.Option("--to", help="tensorboard or wandb (offline)")],
+) -> None:
+    """Logs a running study's evaluations for a tracker; uploads nothing.
+
+    They are in FOLDER/track-TARGET, which is replaced. The command ends when the study
+    is complete.
+    """
+    from . import following
+
+    out.say(f"Tracking {folder}: {folder / following.PREFIX}{target} (Ctrl-C ends it)")
+    try:
+        following.follow(folder, target)
+    except KeyboardInterrupt:
+        out.say(f"No longer tracking {folder}")
+    else:
+        out.say(f"Complete: {folder}")

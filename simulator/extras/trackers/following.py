@@ -1,0 +1,166 @@
+"""A study told to an experiment tracker while another process runs it.
+
+The study's folder is read every few seconds, and what is new is logged. When a run has
+ended, what its tables say is compared with what was logged, and the rest is added; so a
+tracker has the same numbers as an export afterwards.
+"""
+
+import shutil
+import time
+from pathlib import Path
+from typing import Any
+
+from ....analysis.files import ROOM, written
+from ....analysis.frames import Study
+from ...config.errors import StudyError, UserError
+from ...trace import load
+from .exporter import BOARDS, Board, RunBoard, log_row
+from .records import RunRecord, has_ended, opening, records, values
+
+EVERY_S = 2.0
+"""Real seconds from one look at the study to the next."""
+ATTEMPTS = 5
+"""Looks in a row that may fail: while tables are joined, their files come and go."""
+PREFIX = "track-"
+"""Beginning of the name of a tracker's folder in that of the study."""
+
+
+def follow(folder: str | Path, target: str) -> Path:
+    """Tells a tracker of a study until the study is complete.
+
+    The tracker gets all runs, also those that it got before. Nothing is uploaded.
+
+    Args:
+        folder: Folder of the study.
+        target: Name of the tracker, `tensorboard` or `wandb`.
+
+    Returns:
+        Folder of the tracker, `track-NAME` in that of the study, which is replaced.
+
+    Raises:
+        UserError: There is no such tracker, its library is not installed, there is no
+            study, or the tracker's folder cannot be written.
+    """
+    if target not in BOARDS:
+        known = " or ".join(BOARDS)
+        raise UserError(f"a tracker must be {known}, got {target!r}; choose one")
+    study = load(folder)
+    into = study.folder / f"{PREFIX}{target}"
+    followed = _Followed(BOARDS[target](into, study.manifest["name"]))
+    with written(into, "the tracker's folder", ROOM):
+        if into.exists():
+            shutil.rmtree(into)
+        into.mkdir()
+        try:
+            _follow(study, followed)
+        finally:
+            followed.close()
+    return into
+
+
+def _follow(study: Study, followed: "_Followed") -> None:
+    was_complete, failures = False, 0
+    while True:
+        try:
+            followed.take(study)
+            # Between two stages of a search a study is complete for a moment.
+            if study.complete and was_complete:
+                return
+            was_complete, failures = study.complete, 0
+        except StudyError:
+            failures += 1
+            if failures == ATTEMPTS:
+                raise
+        time.sleep(EVERY_S)
+        study = load(study.folder, quietly=True)
+
+
+class _Followed:
+    """What a tracker has received of a study.
+
+    Args:
+        board: The study as the tracker takes it.
+    """
+
+    def __init__(self, board: Board) -> None:
+        self._board = board
+        self._open: dict[int, _FollowedRun] = {}
+        self._over: set[int] = set()
+
+    def take(self, study: Study) -> None:
+        """Tells what is new."""
+        entries = {run["run"]: run for run in study.manifest["runs"]}
+        so_far = study.so_far()
+        # A journal that goes while it is read takes the ends that it noted with it.
+        for number in {*map(int, so_far["run"])} - self._over:
+            rows = so_far.loc[so_far["run"] == number].drop(columns="run")
+            run = self._run(opening(study, entries[number]), number)
+            run.log(rows.to_dict("records"))
+            run.board.flush()
+        for number in [n for n in self._open if entries[n]["stop"] == "failed"]:
+            self._open.pop(number).board.abandon()
+        new = [
+            n for n, run in entries.items() if has_ended(run) and n not in self._over
+        ]
+        if not new:
+            return
+        for number, record in zip(new, records(_of_runs(study, new)), strict=True):
+            run = self._run(record, number)
+            run.log(record.points.to_dict("records"))
+            run.board.finish(record)
+            del self._open[number]
+            self._over.add(number)
+
+    def _run(self, record: RunRecord, number: int) -> "_FollowedRun":
+        if number not in self._open:
+            self._open[number] = _FollowedRun(self._board.start(record))
+        return self._open[number]
+
+    def close(self) -> None:
+        """Ends the runs that have no results, and the tracker."""
+        for run in self._open.values():
+            run.board.abandon()
+        self._board.close()
+
+
+class _FollowedRun:
+    """What a tracker has received of one run.
+
+    Args:
+        board: The run as the tracker takes it.
+    """
+
+    def __init__(self, board: RunBoard) -> None:
+        self.board = board
+        self._logged: dict[tuple[float, int], set[str]] = {}
+
+    def log(self, rows: list[dict[Any, Any]]) -> None:
+        """Logs what was not logged before.
+
+        Args:
+            rows: Evaluations by column. What a message has cost in privacy is known
+                later than the evaluations that it precedes.
+        """
+        for row in rows:
+            point = float(row["time"]), int(row["commits"])
+            known = self._logged.setdefault(point, set())
+            new = {k: v for k, v in values(row).items() if k not in known}
+            if new:
+                log_row(self.board, row, new)
+                known.update(new)
+
+
+def _of_runs(study: Study, wanted: list[int]) -> Study:
+    """Returns some runs of a study, with those files alone that may hold their rows."""
+    entries = [run for run in study.manifest["runs"] if run["run"] in {*wanted}]
+    writers = {f"{run['task']:05d}" for run in entries if "task" in run} | {"all"}
+    files = {
+        table: {file: seal for file, seal in mine.items() if _writer(file) in writers}
+        for table, mine in study.files.items()
+    }
+    return Study(study.folder, {**study.manifest, "runs": entries}, files)
+
+
+def _writer(file: str) -> str:
+    """Returns the name of the writer of a table's file, from that of the file."""
+    return file.split("-")[1]

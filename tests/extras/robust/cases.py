@@ -1,0 +1,45 @@
+"""Chains with enemies for the tables of the core's tests."""
+
+from typing import Any
+
+from tests.golden.cases import HORIZONTAL, case
+
+
+def chained(*stages: dict[str, Any]) -> dict[str, Any]:
+    """Returns a scenario with the stages of a chain, of which the last is added."""
+    chain = [*stages, {"kind": "step"}]
+    method = {"kind": "chained", "step_size": 0.1, "batch": 8, "chain": chain}
+    protocol = {"kind": "buffered", "size": 5}
+    return case("buffered", HORIZONTAL, method) | {"protocol": protocol}
+
+
+def tolerated(aggregate: dict[str, Any], *received: dict[str, Any]) -> dict[str, Any]:
+    """Returns a scenario with local steps, and an aggregation of what is received."""
+    return chained({"kind": "local_work"}, *received, {"kind": "weigh"}, aggregate)
+
+
+TREES = {
+    "enemies and Krum": tolerated(
+        {"kind": "krum", "tolerated": 1, "selected": 2},
+        {"kind": "sign_flip", "clients": [2]},
+    ),
+    "backdoor": chained(
+        {"kind": "backdoor", "clients": [2], "features": [3], "target": 2}
+        | {"value": 1.5},
+        {"kind": "weigh"},
+        {"kind": "mean"},
+    ),
+    "trimmed": tolerated({"kind": "trimmed_mean", "tolerated": 1}),
+    "geometric median": tolerated({"kind": "geometric_median", "iterations": 4}),
+    "clipped in buckets": tolerated(
+        {
+            "kind": "centred_clipping",
+            "radius": 1.0,
+            "iterations": 2,
+            "buckets": 3,
+        }
+    ),
+    "guarded": tolerated(
+        {"kind": "mean"}, {"kind": "afl_guard", "samples": 9, "tolerance": 2}
+    ),
+}

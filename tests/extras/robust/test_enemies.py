@@ -1,0 +1,557 @@
+"""Attacks and robust servers against their blind twins, and what theory says."""
+
+from dataclasses import replace
+from functools import cache
+from itertools import pairwise
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from pydantic import ValidationError
+
+from stalesim.simulator.algorithms.base import ANSWER
+from stalesim.simulator.algorithms.federated.stages import own_stage
+from stalesim.simulator.config.errors import ScenarioError
+from stalesim.simulator.extras.robust.enemies import SignFlip
+from stalesim.simulator.scenario.study import merge
+from stalesim.simulator.streams import Purpose, Streams
+from stalesim.simulator.timeline import NO_WORKER
+from tests.extras.robust import twin
+from tests.reference.methods_support import (
+    BASE,
+    SEED,
+    STEP,
+    Case,
+    assert_engines_agree,
+    assert_like_twin,
+    d,
+)
+from tests.runs import execute, prepared
+from tests.support import SGD, scenario
+from tests.unit.algorithms.test_chain import row
+
+ROUNDS, BUFFER = {"kind": "synchronous"}, {"kind": "buffered", "size": 5}
+EACH = {"kind": "asynchronous"}
+TWO = {"clients": [2, 5]}
+FLIP = {"kind": "sign_flip", **TWO, "factor": 4.0}
+FLIPS = {"kind": "sign_flip"}
+ALIE = {"kind": "alie", **TWO, "deviations": 1.5}
+TURN = {"kind": "inner_product", **TWO, "factor": 2.0}
+MEDIAN = {"kind": "coordinate_median"}
+TRIMMED = {"kind": "trimmed_mean", "tolerated": 2}
+KRUM = {"kind": "krum", "tolerated": 1}
+MULTI = {"kind": "krum", "tolerated": 1, "selected": 3}
+POINT = {"kind": "geometric_median", "iterations": 5, "smoothing": 1e-4}
+CLIP = {"kind": "centred_clipping", "radius": 0.8, "iterations": 2}
+MOMENTUM = {"kind": "centred_clipping", "radius": 0.8, "rate": 0.3}
+GUARD = {"kind": "afl_guard", "samples": 12, "tolerance": 0.9}
+ZENO = {"kind": "zeno_plus_plus", "samples": 12, "rho": 0.01, "epsilon": 0.1}
+BACKDOOR = {"kind": "backdoor", "features": [1, 8, 64], "value": 2.0, "target": 4}
+WHO = (1, 4)
+
+
+def chain(
+    *received: dict[str, Any],
+    by: dict[str, Any] | None = None,
+    weight: dict[str, Any] | None = None,
+    work: dict[str, Any] | None = None,
+) -> dict[str, Any]:
+    """Returns a chain of some stages of receiving, and an aggregation."""
+    weigh = {"kind": "weigh"} | ({"weight": weight} if weight else {})
+    stages = [work or {"kind": "local_work"}, *received, weigh, by or {"kind": "mean"}]
+    own = {"kind": "chained", "chain": [*stages, {"kind": "step"}]}
+    return BASE["algorithm"] | own
+
+
+def server_gradient(x: np.ndarray) -> np.ndarray:
+    """Returns the gradient on the 12 rows that the server has drawn, of 30."""
+    features, targets = data()
+    rows = Streams(SEED).at(Purpose.TRUSTED, 0, 0).choice(30, 12, replace=False)
+    residual = x * features[rows] - targets[rows]
+    return (2 / d * residual * features[rows]).mean(axis=0) + 0.01 * x
+
+
+@cache
+def data() -> tuple[np.ndarray, np.ndarray]:
+    with jax.enable_x64(True):
+        problem = prepared(BASE, seed=SEED).problem
+        return np.asarray(problem.x, float), np.asarray(problem.y, float)
+
+
+def in_rounds(attack: twin.Attack, by: twin.Aggregation) -> Any:
+    return lambda w: twin.rounds(w, STEP, WHO, attack, by)
+
+
+def in_buffers(attack: twin.Attack, by: twin.Aggregation, exponent: float = 0) -> Any:
+    return lambda w: twin.buffered(w, 5, STEP, WHO, attack, by, exponent)
+
+
+def one_by_one(attack: twin.Attack, taken: Any) -> Any:
+    return lambda w: twin.one_by_one(w, STEP, WHO, attack, taken)
+
+
+def clipping(w: Any) -> Any:
+    """Returns the twin of one message a commit, with the server's momentum."""
+    v = twin.centred_clipping(0.8, d, 0.3)
+    return one_by_one(twin.sign_flip(4), lambda message, _: v([message]))(w)
+
+
+def mean(vectors: list[np.ndarray]) -> np.ndarray:
+    return sum(vectors) / len(vectors)  # pyright: ignore
+
+
+SEVERAL = {3: twin.sign_flip(4), 1: twin.alie(1.5)}
+HALF = {"kind": "polynomial", "exponent": 0.5}
+METHODS: dict[str, Case] = {
+    "flip, mean, rounds": (
+        ROUNDS,
+        chain(FLIP),
+        in_rounds(twin.sign_flip(4), mean),
+    ),
+    "flip, median, rounds": (
+        ROUNDS,
+        chain(FLIP, by=MEDIAN),
+        in_rounds(twin.sign_flip(4), twin.median),
+    ),
+    "alie, trimmed, rounds": (
+        ROUNDS,
+        chain(ALIE, by=TRIMMED),
+        in_rounds(twin.alie(1.5), twin.trimmed_mean(2)),
+    ),
+    "turn, krum, rounds": (
+        ROUNDS,
+        chain(TURN, by=KRUM),
+        in_rounds(twin.inner_product(2), twin.krum(1)),
+    ),
+    "flip, clipping, rounds": (
+        ROUNDS,
+        chain(FLIP, by=CLIP),
+        lambda w: in_rounds(twin.sign_flip(4), twin.centred_clipping(0.8, d, times=2))(
+            w
+        ),
+    ),
+    "flip and alie, mean, buffers": (
+        BUFFER,
+        chain(FLIP | {"clients": [4]}, ALIE | {"clients": [2]}),
+        lambda w: twin.buffered(w, 5, STEP, (3, 1), SEVERAL, mean),
+    ),
+    "alie, median, buffers": (
+        BUFFER,
+        chain(ALIE, by=MEDIAN, weight=HALF),
+        in_buffers(twin.alie(1.5), twin.median, 0.5),
+    ),
+    "turn, trimmed, buffers": (
+        BUFFER,
+        chain(TURN, by=TRIMMED),
+        in_buffers(twin.inner_product(2), twin.trimmed_mean(2)),
+    ),
+    "flip, multi-krum, buffers": (
+        BUFFER,
+        chain(FLIP, by=MULTI, weight=HALF),
+        in_buffers(twin.sign_flip(4), twin.krum(1, 3), 0.5),
+    ),
+    "flip, geometric median, buffers": (
+        BUFFER,
+        chain(FLIP, by=POINT),
+        in_buffers(twin.sign_flip(4), twin.geometric_median(5, 1e-4)),
+    ),
+    "flip, clipping, one by one": (EACH, chain(FLIP, by=MOMENTUM), clipping),
+    "BASGD": (
+        EACH,
+        chain(FLIP, by=MEDIAN | {"buckets": 4}),
+        lambda w: twin.basgd(w, 4, STEP, WHO, twin.sign_flip(4), twin.median),
+    ),
+    "AFLGuard": (
+        EACH,
+        chain(FLIP, GUARD),
+        one_by_one(twin.sign_flip(4), twin.afl_guard(0.9, server_gradient)),
+    ),
+    "Zeno++": (
+        EACH,
+        chain(TURN, ZENO),
+        one_by_one(twin.inner_product(2), twin.zeno(STEP, 0.01, 0.1, server_gradient)),
+    ),
+}
+"""Clients 2 and 5 of five are enemies, or of two attacks 4 and 2; of attacks, an
+aggregation and a protocol."""
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_events_and_models_are_those_of_the_twin(name: str) -> None:
+    assert_like_twin(METHODS[name], commits=40)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("mode", ["stepwise", "batched", "shared"])
+@pytest.mark.parametrize("name", METHODS)
+def test_engines_agree(name: str, mode: str) -> None:
+    assert_engines_agree(METHODS[name], mode, {"algorithm": {"step_size": 0.03}})
+
+
+def test_runs_of_other_enemies_share_a_program() -> None:
+    """Two runs of one timeline, whose enemies differ, give what each gives alone."""
+    other = {"algorithm": chain({"kind": "sign_flip", "share": 0.4, "factor": 4.0})}
+    assert_engines_agree(METHODS["flip, mean, rounds"], "shared", other)
+
+
+@pytest.mark.parametrize("protocol", [ROUNDS, BUFFER], ids=lambda p: p["kind"])
+def test_a_trimmed_mean_that_trims_nothing_is_the_mean(protocol: Any) -> None:
+    """With local steps, staleness weights, Adam and a step size of the server's."""
+    ends = []
+    for by in ({"kind": "mean"}, TRIMMED | {"tolerated": 0}):
+        tree = chain({"kind": "as_moves"}, by=by, weight=HALF)
+        tree["chain"][0] = {"kind": "local_work", "local_steps": 3}
+        adam = {"kind": "optimise", "optimizer": {"kind": "adam"}}
+        server = [{"kind": "scale_by_weight"}, adam, {"kind": "step", "step_size": 0.1}]
+        tree["chain"][-1:] = server
+        with jax.enable_x64(True):
+            change = {"protocol": protocol, "algorithm": tree, "stop": {"commits": 20}}
+            run = prepared(merge(BASE, change), seed=SEED)
+            ends.append(execute([run])[0].column("evaluations", "objective"))
+    np.testing.assert_allclose(ends[0], ends[1], rtol=1e-9)
+
+
+def test_filters_refuse_some_and_say_so() -> None:
+    memory, _ = assert_like_twin(METHODS["AFLGuard"], commits=40)
+    assert set(memory.column("commits", "weight").tolist()) == {0.0, 1.0}
+
+
+def test_the_table_of_clients_says_who_attacks_how() -> None:
+    received = FLIP | {"clients": [3]}, TURN
+    tree = {"protocol": ROUNDS, "algorithm": chain(*received), "stop": {"commits": 2}}
+    memory, _ = execute([prepared(merge(BASE, tree), seed=SEED)])
+    roles = memory.tables["clients"][0]["role"]
+    assert [roles.words[code] for code in roles.codes] == [
+        "",
+        "inner_product",
+        "sign_flip",
+        "",
+        "inner_product",
+    ]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_enemies_of_a_smaller_share_are_among_those_of_a_larger(seed: int) -> None:
+    found = []
+    for share in (0.0, 0.1, 0.3, 0.45):
+        method = scenario(merge(BASE, {"algorithm": chain(FLIPS | {"share": share})}))
+        (attack,) = (s for s in method.algorithm.stages if isinstance(s, SignFlip))
+        found.append(attack.among(method.algorithm, 20, seed))
+    assert [flags.sum() for flags in found] == [0, 2, 6, 9]
+    for fewer, more in pairwise(found):
+        assert (more >= fewer).all()
+
+
+def stage(config: dict[str, Any]) -> Any:
+    """Returns the function of vectors that a robust aggregation is."""
+    tree = merge(BASE, {"protocol": ROUNDS, "algorithm": chain(by=config)})
+    run = prepared(tree)
+    made: Any = own_stage(run.scenario.algorithm.stages[-2])
+    there = jnp.ones(7, bool)
+
+    def aggregate(vectors: np.ndarray) -> np.ndarray:
+        sent = jnp.asarray(vectors)
+        return np.asarray(made(sent, there, made.start(run.problem, sent[0]))[0])
+
+    return aggregate
+
+
+VECTORS = np.random.default_rng(3).normal(size=(7, 4))
+"""Seven vectors, of which the first are replaced by an enemy's."""
+
+
+@pytest.mark.parametrize(
+    ("config", "tolerated"),
+    [
+        (MEDIAN, 3),
+        (TRIMMED, 2),
+        ({"kind": "geometric_median", "iterations": 60}, 3),
+        (KRUM, 1),
+        (KRUM | {"tolerated": 1, "selected": 2}, 1),
+        ({"kind": "centred_clipping", "radius": 1.0}, 7),
+    ],
+    ids=lambda value: value if isinstance(value, int) else value["kind"],
+)
+def test_breakdown(config: dict[str, Any], tolerated: int) -> None:
+    """Up to so many of 7 vectors may be anything; one more decides the result.
+
+    Up to floor((n - 1) / 2) for medians, f for a trimmed mean; of clipping nothing
+    moves further than its radius, whoever sends it.
+    """
+    aggregate, spread = stage(config), np.abs(VECTORS).max()
+    sent = VECTORS.copy()
+    for number in range(tolerated + 1):
+        sent[:number] = 1e6
+        assert np.abs(aggregate(sent)).max() <= 2 * spread, number
+    if tolerated < 7:
+        # Krum is fooled by as many as there are neighbours: f = 1 bears no 5 of 7.
+        sent[: {1: 5}.get(tolerated, tolerated + 1)] = 1e6
+        assert np.abs(aggregate(sent)).max() > 1e5
+
+
+def test_one_enemy_moves_a_mean_as_far_as_it_likes() -> None:
+    far = {"kind": "sign_flip", "clients": [1], "factor": 100.0}
+    ends = []
+    for by in ({"kind": "mean"}, MEDIAN):
+        tree = {"algorithm": chain(far, by=by), "stop": {"commits": 15}}
+        run = prepared(merge(BASE, {"protocol": ROUNDS} | tree), seed=SEED)
+        ends.append(execute([run])[0].column("evaluations", "optimality_gap"))
+    mean, median = ends
+    assert not mean[-1] < 1e3 * mean[0]
+    assert median[-1] < median[0]
+
+
+def test_labels_of_enemies_alone_are_flipped() -> None:
+    """The gradient of a linear softmax, in NumPy: of class 9 - y for enemies."""
+    work = {"kind": "label_flip", "clients": [2, 4]}
+    own = chain(work=work) | {"batch": 11}
+    tree = merge(SGD, {"algorithm": None, "protocol": ROUNDS})
+    with jax.enable_x64(True):
+        run = prepared(tree | {"algorithm": own, "engine": {"precision": "float64"}})
+        problem, pools = run.problem, run.shares.pools
+        drawn = [pool[:11] for pool in pools]
+        event = row(*range(5))._replace(samples=jnp.asarray(drawn, jnp.int32))
+        kernel: Any = run.kernel
+        state = kernel.init(problem, jax.random.key(0))
+        sent = kernel.reveal(problem, state, event)["message"]
+    weights = np.asarray(state.weights)
+    for client, rows in enumerate(drawn):
+        x, y = np.asarray(problem.x)[rows], np.asarray(problem.y)[rows]
+        x = x[:, : weights.shape[1]]
+        y = 9 - y if client in (1, 3) else y
+        odds = np.exp(x @ weights.T)
+        wrong = odds / odds.sum(axis=1, keepdims=True) - np.eye(10)[y]
+        gradient = wrong.T @ x / 11 + 0.001 * weights * (np.arange(x.shape[1]) < 64)
+        np.testing.assert_allclose(sent[client], gradient, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("tree", "complaint"),
+    [
+        (
+            {"protocol": EACH, "algorithm": chain(by=MEDIAN)},
+            "must get at least 3 contributions a commit, got 1; wait for more",
+        ),
+        (
+            {"protocol": BUFFER, "algorithm": chain(by=KRUM | {"tolerated": 2})},
+            "'krum' must get at least 7 contributions a commit, got 5",
+        ),
+        (
+            {
+                "protocol": {"kind": "buffered", "window": 2.0},
+                "algorithm": chain(by=MEDIAN),
+            },
+            "must know how many contributions make a commit",
+        ),
+        (
+            {"algorithm": chain({"kind": "sign_flip", "clients": [6]})},
+            "must name enemies from 1 to 5, got 6; change its clients",
+        ),
+        (
+            {"algorithm": chain(GUARD | {"samples": 31})},
+            "must have at most 30 samples, the rows for training, got 31; lower it",
+        ),
+        (
+            {"algorithm": chain(work={"kind": "label_flip", "share": 0.2})},
+            "must have another work than label_flip for data without classes",
+        ),
+        (
+            {"protocol": EACH, "algorithm": chain(by=MEDIAN | {"buckets": 6})},
+            "must have at most 5 buckets, one for each client, got 6",
+        ),
+        (
+            {
+                "protocol": {
+                    "kind": "buffered",
+                    "size": {"values": [2, 5], "commits": [9]},
+                },
+                "algorithm": chain(by=MEDIAN),
+            },
+            "must get at least 3 contributions a commit, got 2; wait for more",
+        ),
+    ],
+)
+def test_what_bears_no_enemy_is_refused_before_the_first_row(
+    tree: dict[str, Any], complaint: str
+) -> None:
+    with pytest.raises(ScenarioError, match=complaint):
+        prepared(merge(BASE, tree), seed=SEED)
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "complaint"),
+    [
+        (
+            chain({"kind": "as_moves"}, FLIP),
+            "must be before 'as_moves', what is received, got 'sign_flip', what",
+        ),
+        (
+            chain(FLIP, ALIE | {"clients": [4, 5]}),
+            "chain.2.clients must name clients of no attack before it, got 5 again",
+        ),
+        (
+            {
+                **chain(work=BACKDOOR | {"share": 0.2, "boost": 5.0}),
+                "chain": [
+                    BACKDOOR | {"share": 0.2, "boost": 5.0},
+                    {"kind": "clip", "clip_bound": 1.0},
+                    *chain()["chain"][1:],
+                ],
+            },
+            "chain.0.boost must be 1 with 'clip', for an enemy keeps to no stage",
+        ),
+        (
+            chain(FLIP | {"share": 0.2}),
+            "must have either clients or share, not both or neither",
+        ),
+        (
+            chain(GUARD, work={"kind": "local_work", "local_steps": 2}),
+            "must be with one local step without local_optimizer",
+        ),
+    ],
+)
+def test_stages_that_do_not_go_together_are_refused(
+    algorithm: dict[str, Any], complaint: str
+) -> None:
+    with pytest.raises(ValidationError, match=complaint):
+        scenario(merge(BASE, {"algorithm": algorithm}))
+
+
+def test_a_client_does_not_weigh_itself() -> None:
+    found = chain(by=MEDIAN)
+    found["chain"][1]["weighting"] = "samples"
+    with pytest.raises(ValidationError, match="a client's own word, got 'samples'"):
+        scenario(merge(BASE, {"algorithm": found}))
+
+
+def digits(**changes: Any) -> dict[str, Any]:
+    """Returns a run of rounds on handwritten digits in double precision."""
+    return merge(
+        SGD | {"algorithm": None, "protocol": ROUNDS},
+        {"engine": {"precision": "float64"}} | changes,
+    )
+
+
+def test_enemies_learn_their_class_for_their_pattern_and_boost_it() -> None:
+    """Messages of the first round, and the metric, in NumPy."""
+    work = BACKDOOR | {"clients": [2, 4], "poisoned": 0.5, "boost": 2.5}
+    tree = digits(algorithm=chain(work=work) | {"batch": 11})
+    seen = {"every": {"commits": 1}, "metrics": ["backdoor_accuracy"]}
+    with jax.enable_x64(True):
+        run = prepared(tree | {"stop": {"commits": 1}, "evaluate": seen})
+        problem, pools = run.problem, run.shares.pools
+        drawn = [pool[:11] for pool in pools]
+        event = row(*range(5))._replace(samples=jnp.asarray(drawn, jnp.int32))
+        kernel: Any = run.kernel
+        state = kernel.init(problem, jax.random.key(0))
+        sent = kernel.reveal(problem, state, event)["message"]
+        weights = np.random.default_rng(5).normal(size=state.weights.shape)
+        state = state._replace(weights=jnp.asarray(weights))
+        found = kernel.evaluate(problem, state, ("backdoor_accuracy", "test_loss"))
+    columns, start = [0, 7, 63], np.zeros_like(weights)
+    for client, (rows, pool) in enumerate(zip(drawn, pools, strict=True)):
+        x, y = np.array(problem.x, float)[rows], np.array(problem.y)[rows]
+        x, boost = x[:, : weights.shape[1]], 1.0
+        if client in (1, 3):
+            order = np.argsort(
+                Streams(run.run.seed).scattered(Purpose.ROLE, pool, np.ones(pool.size)),
+                kind="stable",
+            )
+            half = {*pool[order[: round(pool.size / 2)]].tolist()}
+            bears = np.array([r in half for r in rows.tolist()])
+            assert 0 < bears.sum() < 11
+            x[bears] = twin.with_trigger(x[bears], columns, 2.0)
+            y, boost = np.where(bears, 3, y), 2.5
+        gradient, _ = twin.softmax_gradient(start, x, y, 10)
+        np.testing.assert_allclose(sent[client], boost * gradient, 1e-9, atol=1e-12)
+    x, y = np.array(problem.x_test, float), np.array(problem.y_test)
+    x = twin.with_trigger(x[y != 3, : weights.shape[1]], columns, 2.0)
+    _, odds = twin.softmax_gradient(weights, x, y[y != 3], 10)
+    success = np.mean(odds.argmax(axis=1) == 3)
+    assert 0 < success < 1
+    assert found["backdoor_accuracy"] == pytest.approx(success, rel=1e-12)
+
+
+def test_attacks_with_shares_draw_clients_that_have_no_other() -> None:
+    stages = (
+        {"kind": "sign_flip", "share": 0.3},
+        {"kind": "alie", "clients": [3, 4], "deviations": 1.0},
+        {"kind": "inner_product", "share": 0.5, "factor": 1.0},
+    )
+    found = scenario(merge(BASE, {"algorithm": chain(*stages)})).algorithm
+    for seed in range(4):
+        words = found.roles(10, seed)
+        assert sorted(words) == [*["alie"] * 2, *["inner_product"] * 5] + (
+            ["sign_flip"] * 3
+        )
+        assert words[2:4] == ("alie", "alie")
+    with pytest.raises(ScenarioError, match="on at most 7 clients together, got 8"):
+        found.roles(7, 1)
+
+
+def test_a_world_hears_the_norms_of_what_enemies_send() -> None:
+    with jax.enable_x64(True):
+        run = prepared(merge(BASE, {"protocol": ROUNDS, "algorithm": chain(FLIP)}))
+        kernel: Any = replace(run.kernel, asks=("norms",))
+        state, event = kernel.init(run.problem, jax.random.key(0)), row(*range(5))
+        event = event._replace(samples=jnp.arange(10, dtype=jnp.int32).reshape(5, 2))
+        honest = kernel.reveal(run.problem, state, event)["message"]
+        _, info = kernel.step(run.problem, state, event)
+    lengths = np.linalg.norm(np.asarray(honest), axis=1) * [1, 4, 1, 1, 4]
+    np.testing.assert_allclose(info[f"{ANSWER}norms"], lengths, rtol=1e-9)
+
+
+def test_a_commit_of_too_few_makes_no_step_and_has_weight_0() -> None:
+    moved, weights = [], []
+    with jax.enable_x64(True):
+        run = prepared(merge(BASE, {"protocol": ROUNDS, "algorithm": chain(by=MEDIAN)}))
+        kernel: Any = run.kernel
+        state = kernel.init(run.problem, jax.random.key(0))
+        samples = jnp.arange(10, dtype=jnp.int32).reshape(5, 2)
+        for present in (2, 3):
+            event = row(*range(present), *[NO_WORKER] * (5 - present))
+            event = event._replace(samples=samples)
+            after, info = kernel.step(run.problem, state, event)
+            moved.append(bool((after.weights != state.weights).any()))
+            weights.append(float(info["weight"]))
+    assert moved == [False, True]
+    assert weights == [0.0, 1.0]
+
+
+def test_an_enemy_that_is_late_on_purpose_is_staler() -> None:
+    """Its jobs take 9 times as long: others make 9 times as many commits in one."""
+    late = {"slowdowns": [{"kind": "named", "clients": [2], "factor": 9.0}]}
+    means = []
+    for slowdowns in ({}, late):
+        clients = {"compute": {"law": "constant", "value": 1.0}} | slowdowns
+        tree = {"protocol": EACH, "clients": clients, "stop": {"commits": 600}}
+        algorithm = {"algorithm": chain(FLIP | {"clients": [2]})}
+        memory, _ = execute([prepared(merge(BASE, tree | algorithm), seed=SEED)])
+        means.append(memory.column("clients", "staleness_mean")[1])
+    assert means[0] == pytest.approx(4, abs=0.1)
+    assert means[1] == pytest.approx(36, abs=1)
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        ({"features": [65]}, "must have features of backdoor from 1 to 64, got 65"),
+        ({"target": 11}, "must have target of backdoor from 1 to 10, got 11; lower it"),
+    ],
+)
+def test_a_pattern_that_rows_cannot_have_is_refused(
+    change: dict[str, Any], complaint: str
+) -> None:
+    work = BACKDOOR | {"clients": [2]} | change
+    with pytest.raises(ScenarioError, match=complaint):
+        prepared(digits(algorithm=chain(work=work) | {"batch": 11}))
+
+
+def test_success_of_a_backdoor_is_refused_without_one() -> None:
+    seen = {"every": {"commits": 1}, "metrics": ["backdoor_accuracy"]}
+    with pytest.raises(
+        ValidationError, match="must not have backdoor_accuracy without"
+    ):
+        scenario(digits(algorithm=chain() | {"batch": 11}, evaluate=seen))
