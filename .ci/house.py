@@ -123,6 +123,54 @@ def doubles() -> dict[str, list[str]]:
     return {name: where for name, where in found.items() if len(where) > 1}
 
 
+def undocumented() -> list[str]:
+    """Returns public methods without a docstring, unless one that they override has it.
+
+    Of classes of one name, any is looked at.
+    """
+    classes: dict[str, list[ast.ClassDef]] = defaultdict(list)
+    for path in files("simulator", "analysis"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ClassDef):
+                classes[node.name].append(node)
+
+    def says(name: str, method: str) -> bool:
+        return any(
+            method in _documented(node)
+            or any(says(base, method) for base in _bases(node))
+            for node in classes.get(name, ())
+        )
+
+    return [
+        f"{name}.{method.name}"
+        for name, nodes in classes.items()
+        for node in nodes
+        for method in node.body
+        if isinstance(method, ast.FunctionDef) and not method.name.startswith("_")
+        if not name.startswith("_") and not says(name, method.name)
+    ]
+
+
+def _bases(node: ast.ClassDef) -> list[str]:
+    """Returns the names of a class's bases, without their modules and parameters."""
+    return [ast.unparse(base).split("[")[0].split(".")[-1] for base in node.bases]
+
+
+def _documented(node: ast.ClassDef) -> set[str]:
+    """Returns the methods and fields of a class that have a docstring."""
+    found = set()
+    for member, after in zip(node.body, [*node.body[1:], None], strict=True):
+        match member, after:
+            case ast.FunctionDef(name=name), _ if ast.get_docstring(member):
+                found.add(name)
+            case (
+                ast.AnnAssign(target=ast.Name(id=name)),
+                ast.Expr(value=ast.Constant(value=str())),
+            ):
+                found.add(name)
+    return found
+
+
 def circle() -> list[str]:
     """Returns the modules of a circle of imports, late ones too; none without any."""
     known = {name_of(path): path for path in files("simulator", "analysis")}

@@ -89,7 +89,6 @@ class Methods:
 
     def __call__(self, scenario: Any, path: Path, **options: Any) -> Study:
         """Writes a study, as `simulate` would."""
-        del options
         path.mkdir(exist_ok=True)
         old = load(path).manifest if (path / NAME).exists() else {}
         writer, runs = Writer(path, f"{old.get('session', 0) + 1:05d}"), []

@@ -327,7 +327,6 @@ def _runs(folder: Path, manifest: str) -> str:
     """
     from .trace import load
 
-    del manifest
     runs = load(folder).manifest["runs"]
     told = [{k: v for k, v in run.items() if k not in UNTOLD} for run in runs]
     return digests.of_text(json.dumps(told, sort_keys=True))

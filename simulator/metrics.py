@@ -301,9 +301,9 @@ class Metric(NamedPart):
                 ("evaluate", "metrics"),
             )
 
-    def _in_work(self, algorithm: Any) -> bool:
-        """Says whether an algorithm's clients have the fact in their work."""
-        work = getattr(algorithm, "work", None)
+    def _in_work(self, method: Any) -> bool:
+        """Says whether a method's clients have the fact in their work."""
+        work = getattr(method, "work", None)
         return getattr(work, self.of_work, None) is not None
 
 

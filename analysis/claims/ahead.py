@@ -61,15 +61,12 @@ class Ahead(OfPair):
 
     @property
     def counted(self) -> str:
-        """Count of the instant."""
         return next(iter(self.after))
 
     def instants(self) -> dict[str, float]:
-        """Returns the instant at which the claim looks at runs."""
         return self.after
 
     def quantities(self) -> dict[str, Frame]:
-        """Returns the values at the claim's instant."""
         from ..instants import values_at
 
         ((counted, at),) = self.after.items()

@@ -43,7 +43,6 @@ class Below(Claim):
         return self
 
     def quantities(self) -> dict[str, Frame]:
-        """Returns the means of runs over their commits."""
         from ..curves import run_means
 
         metric = self.metric

@@ -177,7 +177,6 @@ class Value(Claim):
     """Largest distance of the value from `is`."""
 
     def targets(self) -> Iterator[tuple[tuple[str, ...], str, float]]:
-        """Yields the value that the metric is to reach."""
         yield ("is",), self.metric, self.is_
 
     def judge(self, measured: "Measured", name: str) -> Judged:

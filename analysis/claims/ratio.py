@@ -44,7 +44,6 @@ class Ratio(OfPair):
         return self
 
     def quantities(self) -> dict[str, Frame]:
-        """Returns what runs come to at their ends."""
         of = self.of
         return {_end(of): _at_end(of) if of in QUANTITIES else final_frame(of)}
 

@@ -59,7 +59,6 @@ class Slope(Claim):
         return self
 
     def quantities(self) -> dict[str, Frame]:
-        """Returns slopes of single runs, or means over runs of different horizons."""
         from ..curves import decade_slopes, run_means
 
         metric = self.metric

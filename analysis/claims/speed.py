@@ -77,16 +77,13 @@ class Faster(OfPair):
 
     @property
     def counted(self) -> str:
-        """Count that is compared at the target."""
         return self.counted_in
 
     def targets(self) -> Iterator[tuple[tuple[str, ...], str, float]]:
-        """Yields the value that the metric is to reach."""
         for metric, value in self.to.items():
             yield ("to", metric), metric, value
 
     def quantities(self) -> dict[str, Frame]:
-        """Returns what it took to reach the target."""
         from ..targets import times_to_target
 
         ((metric, value),) = self.to.items()
@@ -142,7 +139,6 @@ class Fewer(OfPair):
 
     @property
     def counted(self) -> str:
-        """Commits."""
         return "commits"
 
     def quantities(self) -> dict[str, Frame]:

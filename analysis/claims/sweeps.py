@@ -112,7 +112,6 @@ class Monotone(Claim):
     """Largest step the other way that counts as none, in the unit of the metric."""
 
     def variants(self) -> dict[str, tuple[str, ...]]:
-        """Returns the variants that the claim names, by entry."""
         return super().variants() | ({"than": (self.than,)} if self.than else {})
 
     def judge(self, measured: "Measured", *groups: str) -> Judged:

@@ -21,7 +21,6 @@ OnDrawn = Callable[[int, int], None]
 
 def _unheard(done: int, of: int) -> None:
     """Ignores the progress of the figures."""
-    del done, of
 
 
 def save(

@@ -101,7 +101,6 @@ def _speed(of_run: dict, commits_per_s: float, contributions: int = 1) -> None:
 
 
 def _available(world: ScenarioWorld, of_run: dict, of_clients: dict) -> None:
-    del of_run
     chances = []
     for config, number in world.groups:
         presence = config.get("availability") or {}
@@ -119,7 +118,6 @@ def _transits(world: ScenarioWorld) -> Iterator[Callable[[], object]]:
 
 def _in_flight(world: ScenarioWorld, of_run: dict, of_clients: dict) -> None:
     """Places are filled as soon as some are free, so that others are under way."""
-    del of_clients
     if world.has("idle", "read") or not world.keeps_all:
         return
     if world.selection.get("arrivals") or world.selection.get("in_flight_by"):
@@ -150,7 +148,6 @@ def _cycles(world: ScenarioWorld, of_run: dict, of_clients: dict) -> None:
 
 
 def _memoryless(world: ScenarioWorld, of_run: dict, of_clients: dict) -> None:
-    del of_run
     rates = world.rates()
     of_clients["staleness_mean"] = theory.mean_staleness_exponential(rates)
 
@@ -177,7 +174,6 @@ def _repairman(world: ScenarioWorld, of_run: dict, of_clients: dict) -> None:
 
 def _slowest(world: ScenarioWorld, of_run: dict, of_clients: dict) -> None:
     """A round of all clients is as long as its slowest."""
-    del of_clients
     of_run["staleness_mean"] = of_run["staleness_max"] = 0.0
     found, counts = distinct(world.compute())
     _speed(of_run, 1 / theory.expected_maximum(found, counts), world.number)
@@ -185,7 +181,6 @@ def _slowest(world: ScenarioWorld, of_run: dict, of_clients: dict) -> None:
 
 def _earliest(world: ScenarioWorld, of_run: dict, of_clients: dict, t: int) -> None:
     """Every t arrivals are a commit, which answers them."""
-    del of_clients
     own = world.compute()
     for one in own:
         one.check_independent()
@@ -196,7 +191,6 @@ def _earliest(world: ScenarioWorld, of_run: dict, of_clients: dict, t: int) -> N
 
 def _gathered(world: ScenarioWorld, of_run: dict, of_clients: dict, size: int) -> None:
     """Every `size` contributions are a commit, which no client waits for."""
-    del of_clients
     means = np.concatenate([one.mean() for one in world.compute()])
     of_run["staleness_mean"] = theory.mean_staleness_buffered(means.size, size)
     _speed(of_run, theory.asynchronous_throughput(means) / size, size)
@@ -223,7 +217,6 @@ def _closed_network(
 
 def _steps(world: ScenarioWorld, of_run: dict, of_clients: dict) -> None:
     """One step on pooled data after the other."""
-    del of_clients
     of_run["staleness_mean"] = of_run["staleness_max"] = 0.0
     _speed(of_run, 1 / float(laws(world.protocol["step"], 1).mean()[0]))
 

@@ -126,41 +126,29 @@ class SummaryView(View):
 
     @cached_property
     def runs(self) -> pd.DataFrame:
-        """The runs that have ended, with the ends of their starts.
-
-        Raises:
-            StudyError: No run has ended.
-        """
+        """The runs that have ended, with the ends of their starts."""
         return summarised.runs_of(self.study)
 
     @cached_property
     def by_run(self) -> pd.DataFrame:
-        """The measures of each run."""
         return summarised.by_run(self.study, self.runs)
 
     @cached_property
     def by_client(self) -> pd.DataFrame:
-        """The measures of each client, means over replicates."""
         return summarised.by_client(self.study, self.runs)
 
     @cached_property
     def starts(self) -> pd.DataFrame:
-        """The jobs that started in each run, and the starts that were missed."""
         return summarised.starts(self.runs)
 
     def by_client_group(self, divided: dict[str, "pd.Series[str]"]) -> pd.DataFrame:
-        """Returns the staleness of the groups into which clients are divided.
-
-        Args:
-            divided: Names of their groups by their numbers, for each group of runs.
-        """
+        """Returns the staleness of the groups into which clients are divided."""
         sizes = {
             group: names.value_counts(sort=False) for group, names in divided.items()
         }
         return summarised.by_client_group(self.study, self.runs, sizes)
 
     def histogram(self, runs: pd.DataFrame) -> pd.DataFrame:
-        """Returns how often each staleness occurred in some runs, after the start."""
         return summarised.histogram(self.study, runs)
 
 

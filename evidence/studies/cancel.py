@@ -453,7 +453,6 @@ class Fresh:
 
     def apply(self, commit: PlayedCommit) -> tuple[np.ndarray, np.ndarray]:
         """Returns mean and variance of the version that a commit makes."""
-        del commit
         keep = 1 - PRODUCTS
         self._mean = keep * self._mean
         self._variance = keep**2 * self._variance + 1 / self._batch

@@ -37,7 +37,8 @@ from stalesim.analysis import timelines
 from stalesim.analysis.waste import wasted
 from stalesim.simulator import simulate
 from stalesim.simulator import world as _world
-from stalesim.simulator.scenario.reading import file_of, loads_any
+from stalesim.simulator.scenario.reading import loads_any
+from stalesim.simulator.scenario.shipped import file_of
 from stalesim.simulator.timelines import saved
 
 RESULTS = Path(__file__).resolve().parents[1] / "results/dependent-delays"

@@ -93,7 +93,6 @@ class Kernel(eqx.Module):
         It holds for rows whose workers have read the same version; by default None,
         where messages are needed one by one.
         """
-        del problem
 
     @property
     def per_worker_models(self) -> bool:

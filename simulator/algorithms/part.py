@@ -200,7 +200,6 @@ class Algorithm(Part):
             protocol: The protocol of the scenario.
             num_clients: K.
         """
-        del protocol, num_clients
         yield from ()
 
     def described(self) -> dict[str, Any]:
@@ -220,7 +219,6 @@ class Algorithm(Part):
             num_clients: K.
             seed: Seed of the run.
         """
-        del num_clients, seed
         return ()
 
     @property
@@ -241,7 +239,6 @@ class Algorithm(Part):
         Raises:
             UserError: a budget of the noise cannot be reached.
         """
-        del num_samples, batch, num_weights
         return ()
 
     def check(self, problem: Any, protocol: Any) -> None:
@@ -254,7 +251,6 @@ class Algorithm(Part):
         Raises:
             LocatedError: saying where, what and what to do.
         """
-        del protocol
         if problem.model.normalises_batches and not self.keeps_statistics:
             raise LocatedError(
                 f"problem.model.norm must be group for the algorithm "
@@ -370,5 +366,4 @@ class Algorithm(Part):
         Args:
             shape: the problem's counts.
         """
-        del shape
         return 0

@@ -100,7 +100,6 @@ class ConstantStep(StepRule):
     """The step size."""
 
     def make(self, constants: Constants) -> Schedule:
-        """Returns the step sizes of all commits."""
         return constant(self.value)
 
 
@@ -120,7 +119,6 @@ class InverseRootStep(StepRule):
     """Divides by the root of the number of clients or parties."""
 
     def make(self, constants: Constants) -> Schedule:
-        """Returns the step sizes of all commits."""
         value = self.value / math.sqrt(constants.num_clients if self.by_parties else 1)
         if self.horizon is not None:
             return constant(value / math.sqrt(self.horizon))
@@ -155,11 +153,9 @@ class PiecewiseStep(StepRule):
 
     @property
     def num_values(self) -> int:
-        """Different step sizes, in each of which runs of one program may differ."""
         return len(self.values)
 
     def make(self, constants: Constants) -> Steps:
-        """Returns the step sizes of all commits."""
         return _steps(self.values, self.epochs, constants)
 
 
@@ -184,11 +180,9 @@ class WarmupStep(StepRule):
 
     @property
     def num_values(self) -> int:
-        """Different step sizes, in each of which runs of one program may differ."""
         return self.rising + self.falling
 
     def make(self, constants: Constants) -> Steps:
-        """Returns the step sizes of all commits."""
         rising = np.linspace(self.first, self.value, self.rising)
         falling = self.value * self.factor ** np.arange(1, self.falling + 1)
         values = np.concatenate([rising, falling])

@@ -181,7 +181,6 @@ class OfPair(Claim):
     """Variant that it is compared with."""
 
     def variants(self) -> dict[str, tuple[str, ...]]:
-        """Returns the variants that the claim names, by entry."""
         return {**super().variants(), "than": (self.than,)}
 
 
@@ -198,7 +197,6 @@ class AnyClaim(AnyPart):
         self, source: Any, handler: GetCoreSchemaHandler
     ) -> Any:
         """Returns pydantic's schema of the union."""
-        del source
         union: Any = None
         for kind in _kinds():
             member = Annotated[kind, Tag(_tag(kind.named))]

@@ -140,7 +140,6 @@ def register(
     ] = False,
 ) -> None:
     """Imports the modules with plug-ins, before anything is read."""
-    del show_version
     if modules:
         from ..config import catalogue
         from ..engine import device

@@ -61,7 +61,7 @@ def copy(kind: str, name: str, folder: Path, source: str) -> Path:
         UserError: There is no such scenario, the file is there already, or the folder
             cannot be written.
     """
-    from ..scenario.reading import SHIPPED, remedy, shipped
+    from ..scenario.shipped import SHIPPED, remedy, shipped
 
     if kind != "study":
         raise UserError(

@@ -223,7 +223,7 @@ def _begin_processes(scenario: Path) -> None:
     of one. Where that is wrong, it only costs time.
     """
     from ..engine import processes
-    from ..scenario.reading import file_of
+    from ..scenario.shipped import file_of
 
     with contextlib.suppress(OSError):
         if SEVERAL.search(file_of(scenario).read_bytes()):

@@ -82,7 +82,7 @@ def _print_chain(name: str) -> None:
 
 def _list_scenarios() -> None:
     """Prints the shipped scenarios, with the question that each answers."""
-    from ..scenario.reading import SHIPPED, shipped
+    from ..scenario.shipped import SHIPPED, shipped
 
     table = Table("scenario", "question", box=None)
     for name in shipped():

@@ -456,7 +456,6 @@ class AnyPart:
         self, source: Any, handler: GetCoreSchemaHandler
     ) -> Any:
         """Returns pydantic's schema of the union."""
-        del source
         return handler.generate_schema(_union(self.configs()))
 
 
@@ -480,7 +479,6 @@ class AnyName:
         self, source: Any, handler: GetCoreSchemaHandler
     ) -> Any:
         """Returns pydantic's schema of one of the names."""
-        del source, handler
         names = core_schema.literal_schema(self.names())
         return core_schema.with_info_wrap_validator_function(self._known, names)
 

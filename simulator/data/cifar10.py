@@ -75,5 +75,4 @@ class Cifar10(Data):
         )
 
     def located_files(self) -> list[Path]:
-        """Returns the archive, if it is there."""
         return FILES.paths()

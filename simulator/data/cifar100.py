@@ -78,5 +78,4 @@ class Cifar100(Data):
         )
 
     def located_files(self) -> list[Path]:
-        """Returns the archive, if it is there."""
         return FILES.paths()

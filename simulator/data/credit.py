@@ -98,7 +98,6 @@ class Credit(Data):
         return _load(self, FILES.called(paths), paths[CSV])
 
     def located_files(self) -> list[Path]:
-        """Returns the file, if it is there."""
         return FILES.paths()
 
 

@@ -47,7 +47,6 @@ class Generated(Data):
         return data
 
     def made(self) -> Computed:
-        """Returns by what the arrays are known: those made last, else new ones."""
         last = _made.pop((self.build, self.split), None)
         return last or _told(self._called(), self._place)
 

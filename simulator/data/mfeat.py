@@ -84,7 +84,6 @@ class Mfeat(Data):
         )
 
     def located_files(self) -> list[Path]:
-        """Returns the files that are there."""
         return FILES.paths()
 
 

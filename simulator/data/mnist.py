@@ -35,7 +35,6 @@ class Mnist(Data):
         return idx.load(self, FILES.called(paths), paths)
 
     def located_files(self) -> list[Path]:
-        """Returns the idx files that are read."""
         return [] if self._is_bundled() else FILES.paths()
 
     def _is_bundled(self) -> bool:
@@ -53,12 +52,10 @@ class FashionMnist(Data):
     scale: Scale = "unit"
 
     def make(self) -> Dataset:
-        """Returns Fashion-MNIST from its four files."""
         paths = FASHION_FILES.complete()
         return idx.load(self, FASHION_FILES.called(paths), paths)
 
     def located_files(self) -> list[Path]:
-        """Returns the idx files that are there."""
         return FASHION_FILES.paths()
 
 

@@ -124,7 +124,6 @@ class NusWide(Data):
         )
 
     def located_files(self) -> list[Path]:
-        """Returns the files that are there."""
         return file_set(self.concepts).paths()
 
 

@@ -67,7 +67,6 @@ class Parkinson(Data):
         return _load(self, FILES.complete()[FILE])
 
     def located_files(self) -> list[Path]:
-        """Returns the file, if it is there."""
         return FILES.paths()
 
 

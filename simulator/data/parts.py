@@ -97,7 +97,6 @@ class Data(Part):
         return super().make()
 
     def located_files(self) -> Iterable[str | Path] | None:
-        """Returns the files that the set finds by itself; None if it looks for none."""
         return None
 
 

@@ -112,7 +112,6 @@ class Usps(Data):
         )
 
     def located_files(self) -> list[Path]:
-        """Returns the files that are there."""
         return FILES.paths()
 
 

@@ -35,11 +35,9 @@ class Host(Program):
         self._work = work
 
     def loaded(self, events: Event) -> Any:
-        """Returns a buffer of rows on the device, and as it was."""
         return jax.device_put(events), events
 
     def infos(self, carry: Carry, events: Event) -> Info:
-        """Returns empty diagnostics for a buffer of rows."""
         length, width = events.worker.shape
         info = self._info
         if info is None:
@@ -76,7 +74,6 @@ class Host(Program):
         return carry, infos | own
 
     def evaluate(self, carry: Carry, metrics: tuple[str, ...]) -> dict[str, Array]:
-        """Returns the metrics of the current model, by our model or the user's."""
         if not self._work.measures:
             return super().evaluate(carry, metrics)
         weights = np.asarray(self.kernel.read_out(carry.state))

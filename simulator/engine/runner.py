@@ -28,7 +28,6 @@ Passed = Callable[[int, EvaluationPoint], None]
 
 def _unheard(run: int, point: EvaluationPoint) -> None:
     """Ignores the progress of a run."""
-    del run, point
 
 
 def _of_run(names: Sequence[str]) -> dict[str, Callable[..., Any]]:

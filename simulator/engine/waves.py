@@ -47,7 +47,6 @@ class Waves(Program):
 
     @property
     def num_devices(self) -> int:
-        """Devices that share the work of waves."""
         return self._mesh.size
 
     def start(self, keys: Any, num_registers: int) -> Carry:
@@ -58,13 +57,11 @@ class Waves(Program):
         return carry
 
     def loaded(self, events: Event) -> Any:
-        """Returns a buffer of rows on the devices, with the ends of its waves."""
         columns: Any = events.worker, events.read_slot, events.keep_slot
         ends = waves.ends(*columns, keeps_clients=self._keeps_clients)
         return self._copied((events, ends))
 
     def infos(self, carry: Carry, events: Event) -> Info:
-        """Returns empty diagnostics for a buffer of rows."""
         return self._copied(super().infos(_of_first(carry), events))
 
     def run(
@@ -82,11 +79,9 @@ class Waves(Program):
     def reveal(
         self, carry: Carry, events: Any, row: int, what: tuple[str, ...]
     ) -> dict[str, Array]:
-        """Returns what a curious server sees of a row that is about to be executed."""
         return super().reveal(_of_first(carry), _of_first(events[0]), row, what)
 
     def evaluate(self, carry: Carry, metrics: tuple[str, ...]) -> dict[str, Array]:
-        """Returns the metrics of the current model, measured on one device."""
         return super().evaluate(_of_first(carry), metrics)
 
     def _copied(self, tree: Any) -> Any:

@@ -51,7 +51,6 @@ class worker(NamedTuple):  # noqa: N801 (called like a function)
         Raises:
             ValueError: The module keeps numbers of its own from job to job.
         """
-        del client, job
         module = self._holding(weights)
         # `torch.manual_seed` keeps a traceback for each device that has not been used.
         torch.default_generator.manual_seed(rows.seed)

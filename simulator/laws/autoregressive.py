@@ -35,11 +35,9 @@ class Autoregressive(Law):
 
     @property
     def remembers(self) -> bool:
-        """Whether a duration depends on those before it: always."""
         return True
 
     def make(self, population: Population) -> "AutoregressiveSampler":
-        """Returns a sampler that remembers each client's scores."""
         return AutoregressiveSampler(self, population)
 
     def check(self, num_clients: int, name: str) -> Bool[np.ndarray, " n"]:
@@ -65,7 +63,6 @@ class Autoregressive(Law):
         return self.of.check(num_clients, f"{name}.of")
 
     def closed_form(self, num_clients: int) -> ClosedForm:
-        """Returns the law of a single duration."""
         return self.of.closed_form(num_clients)._replace(independent=False)
 
 

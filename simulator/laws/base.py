@@ -120,7 +120,6 @@ class Law(Part):
     """A law of durations: its options, which a scenario chooses by `law`."""
 
     def make(self, population: Population) -> DurationSampler:
-        """Returns the sampler of some clients' durations."""
         return super().make(population)
 
     def check(self, num_clients: int, name: str) -> Bool[np.ndarray, " n"]:
@@ -136,7 +135,6 @@ class Law(Part):
         Raises:
             LocatedError: saying which parameter of which client, and what to do.
         """
-        del name
         return np.ones(num_clients, bool)
 
     @property
@@ -163,7 +161,6 @@ class Law(Part):
         Raises:
             ValueError: it is of no such family, or clients draw a parameter of it.
         """
-        del num_clients
         name = getattr(self, "law", type(self).__name__)
         raise ValueError(f"no closed form is known for the law {name!r}")
 

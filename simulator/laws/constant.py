@@ -23,26 +23,21 @@ class Constant(Law):
 
     @property
     def has_quantiles(self) -> bool:
-        """Whether larger numbers never draw shorter durations: always."""
         return True
 
     def make(self, population: Population) -> "ConstantSampler":
-        """Returns the sampler of the clients' values."""
         return ConstantSampler(self, population)
 
     def check(self, num_clients: int, name: str) -> Bool[np.ndarray, " n"]:
-        """Refuses negative durations."""
         if check_drawn({"value": self.value}, num_clients, name):
             return np.ones(num_clients, bool)
         return positive(self.value, num_clients, f"{name}.value")
 
     @property
     def varies(self) -> bool:
-        """Whether the draws of one client differ: never."""
         return False
 
     def closed_form(self, num_clients: int) -> ClosedForm:
-        """Returns the constants as the location of no family."""
         value = known_values(self.value, num_clients, "value")
         return ClosedForm(None, {}, value, np.ones(1), np.zeros(1))
 

@@ -109,15 +109,12 @@ class Scipy(Law):
 
     @property
     def has_quantiles(self) -> bool:
-        """Whether larger numbers never draw shorter durations: always."""
         return True
 
     def make(self, population: Population) -> "ScipySampler":
-        """Returns the sampler of SciPy's distribution of that name."""
         return ScipySampler(self, population)
 
     def check(self, num_clients: int, name: str) -> Bool[np.ndarray, " n"]:
-        """Refuses unknown names and parameters, and durations that may be negative."""
         placed = {key: getattr(self, key) for key in PLACES}
         if check_drawn(self.parameters | placed, num_clients, name):
             distribution(self.law, name)
@@ -125,7 +122,6 @@ class Scipy(Law):
         return _check_scipy(self.model_dump_json(), num_clients, name)
 
     def closed_form(self, num_clients: int) -> ClosedForm:
-        """Returns the distribution as it is."""
         try:
             family = distribution(self.law, "law")
         except LocatedError:

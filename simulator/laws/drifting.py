@@ -29,11 +29,9 @@ class Drifting(Law):
 
     @property
     def remembers(self) -> bool:
-        """Whether a draw depends on those before it: as the other law's."""
         return self.of.remembers
 
     def make(self, population: Population) -> "DriftingSampler":
-        """Returns a sampler that multiplies the draws of the other law."""
         return DriftingSampler(self, population)
 
     def check(self, num_clients: int, name: str) -> Bool[np.ndarray, " n"]:
@@ -67,6 +65,5 @@ class DriftingSampler:
 
     def draw(self, draws: Draws, tick: Fraction | None) -> Durations:
         """Draws durations, in seconds."""
-        del tick
         part = np.minimum(draws.positions / self._over.of(draws.who), 1)
         return self._law.draw(draws, None) * np.exp(part * self._log.of(draws.who))

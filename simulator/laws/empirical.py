@@ -31,7 +31,6 @@ class Empirical(Law):
 
     @property
     def has_quantiles(self) -> bool:
-        """Whether larger numbers never draw shorter durations: if resampled."""
         return self.order == "resample"
 
     def make(self, population: Population) -> "EmpiricalSampler":
@@ -67,7 +66,6 @@ class EmpiricalSampler:
 
     def draw(self, draws: Draws, tick: Fraction | None) -> Durations:
         """Returns measured durations, in seconds."""
-        del tick
         who = 0 if self._one else draws.who
         length, start = self._length[who], self._start[who]
         if self._replay:

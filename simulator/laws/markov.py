@@ -54,15 +54,12 @@ class Markov(Law):
 
     @property
     def remembers(self) -> bool:
-        """Whether a draw depends on those before it: always."""
         return True
 
     def make(self, population: Population) -> "MarkovSampler":
-        """Returns a sampler that changes regimes, and draws by their laws."""
         return MarkovSampler(self, population)
 
     def check(self, num_clients: int, name: str) -> Bool[np.ndarray, " n"]:
-        """Checks the laws of all regimes; time passes if it does in one."""
         return np.any(check_all(self.of, num_clients, name), axis=0)
 
 

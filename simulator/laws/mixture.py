@@ -41,11 +41,9 @@ class Mixture(Law):
 
     @property
     def remembers(self) -> bool:
-        """Whether a draw depends on those before it: where a law's does."""
         return any(law.remembers for law in self.of)
 
     def make(self, population: Population) -> "MixtureSampler":
-        """Returns a sampler that chooses a law, and draws by it."""
         return MixtureSampler(self, population)
 
     def check(self, num_clients: int, name: str) -> Bool[np.ndarray, " n"]:

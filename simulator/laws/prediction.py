@@ -142,7 +142,6 @@ class DriftModel(IndependentModel):
 
     @cached_property
     def law(self) -> Smooth:
-        """The law of durations without their growth."""
         return Smooth(self.level(self.fitted))
 
     def level(self, logs: Logs) -> Logs:

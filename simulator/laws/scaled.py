@@ -32,25 +32,20 @@ class Scaled(Law):
 
     @property
     def varies(self) -> bool:
-        """Whether the draws of one client differ: where the other law's do."""
         return self.of.varies
 
     @property
     def remembers(self) -> bool:
-        """Whether a draw depends on those before it: as the other law's."""
         return self.of.remembers
 
     @property
     def has_quantiles(self) -> bool:
-        """Whether larger numbers never draw shorter durations: as the other law's."""
         return self.of.has_quantiles
 
     def make(self, population: Population) -> "ScaledSampler":
-        """Returns a sampler that scales and shifts the draws of the other law."""
         return ScaledSampler(self, population)
 
     def check(self, num_clients: int, name: str) -> Bool[np.ndarray, " n"]:
-        """Checks the other law, and refuses a negative factor or shift."""
         moves = self.of.check(num_clients, f"{name}.of")
         if check_drawn({"scale": self.scale, "shift": self.shift}, num_clients, name):
             return moves

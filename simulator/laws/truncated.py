@@ -34,15 +34,12 @@ class Truncated(Law):
 
     @property
     def has_quantiles(self) -> bool:
-        """Whether larger numbers never draw shorter durations: always."""
         return True
 
     def make(self, population: Population) -> "TruncatedSampler":
-        """Returns the sampler of durations within the interval."""
         return TruncatedSampler(self, population)
 
     def check(self, num_clients: int, name: str) -> Bool[np.ndarray, " n"]:
-        """Refuses an unknown distribution; what it gives lies in the interval."""
         distribution(self.of.law, f"{name}.of")
         return np.ones(num_clients, bool)
 

@@ -88,7 +88,6 @@ class UnevenSampler(Sampler):
         """Refuses nothing: batches are as short as shares are."""
 
     def batch(self, client: int, job: int) -> Int[np.ndarray, " S"]:
-        """Returns the sample ids of one job, those of its first batch first."""
         return self._drawn(np.array([client]), np.array([job]))[0]
 
     def _drawn(

@@ -41,7 +41,6 @@ def _split_forwards(
 def _split_backwards(
     shapes: Shapes, _: None, slopes: list[Float[Array, "..."]]
 ) -> tuple[Float[Array, " P"]]:
-    del shapes
     return (jnp.concatenate([slope.reshape(-1) for slope in slopes]),)
 
 

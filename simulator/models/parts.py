@@ -130,11 +130,6 @@ class Model(Part):
     def make(self, num_outputs: int, num_features: int, family: str) -> Any:
         """Returns the network: a `base.Classifier`, or of a party a `base.Embedding`.
 
-        Args:
-            num_outputs: Number of outputs of a sample, or of a frame.
-            num_features: Number of columns of a client or of the widest party.
-            family: Division of the data: `horizontal`, `vertical` or `transfer`.
-
         Raises:
             ScenarioError: The columns do not fit the model.
         """

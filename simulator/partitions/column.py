@@ -28,7 +28,6 @@ class ByColumn(Horizontal):
 
     @property
     def by_number(self) -> bool:
-        """Whether shares differ by the client's number: by the order of the feature."""
         return True
 
     def make(self, dataset: Dataset, seed: int) -> Shares:
@@ -37,15 +36,10 @@ class ByColumn(Horizontal):
         Rows with equal values are in one group. Each border lies between two values, as
         near as possible to the border of groups of equal size. Nothing is random.
 
-        Args:
-            dataset: Data set with the training rows to divide.
-            seed: Unused.
-
         Raises:
             ScenarioError: The column is unknown, or has fewer values than there are
                 clients.
         """
-        del seed
         index = self._index(dataset)
         _, value, counts = np.unique(
             dataset.x_train[:, index], return_inverse=True, return_counts=True

@@ -47,10 +47,6 @@ class Dirichlet(Horizontal):
 
         A client's number of rows of a class is within one of its proportion of them.
 
-        Args:
-            dataset: Data set with the training rows to divide.
-            seed: Seed of the run, >= 0.
-
         Raises:
             ScenarioError: `least` rows for every client are impossible, or none of
                 1,000 draws of the proportions gives them, or rows whose frames have

@@ -44,10 +44,6 @@ class DirichletClients(Horizontal):
         The first clients have a row more where rows cannot be divided evenly. Where a
         client's mixture has nothing left, it draws from p.
 
-        Args:
-            dataset: Data set with the training rows to divide.
-            seed: Seed of the run, >= 0.
-
         Raises:
             ScenarioError: There are more clients than rows, or rows whose frames have
                 classes of their own.

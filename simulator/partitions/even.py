@@ -18,10 +18,6 @@ class Iid(Horizontal):
 
         Sizes differ by at most one; the first clients hold the larger shares.
 
-        Args:
-            dataset: Data set with the training rows to divide.
-            seed: Seed of the run, >= 0.
-
         Raises:
             ScenarioError: There are more clients than rows.
         """
@@ -41,7 +37,6 @@ class Contiguous(Horizontal):
 
     @property
     def by_number(self) -> bool:
-        """Whether shares differ by the client's number: by the order of the rows."""
         return True
 
     def make(self, dataset: Dataset, seed: int) -> Shares:
@@ -49,13 +44,8 @@ class Contiguous(Horizontal):
 
         Sizes differ by at most one; the first clients hold the larger groups.
 
-        Args:
-            dataset: Data set with the training rows to divide.
-            seed: Unused.
-
         Raises:
             ScenarioError: There are more clients than rows.
         """
-        del seed
         refuse_too_many(self, dataset)
         return np.array_split(np.arange(len(dataset.y_train)), self.clients)

@@ -40,10 +40,6 @@ class Labels(Horizontal):
         `classes_per_client` classes or fewer where the sizes of the classes are
         multiples of the shards'.
 
-        Args:
-            dataset: Data set with the training rows to divide.
-            seed: Seed of the run, >= 0.
-
         Raises:
             ScenarioError: There are more classes per client than classes, or fewer rows
                 than shards, or rows whose frames have classes of their own.

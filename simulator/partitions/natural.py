@@ -30,21 +30,15 @@ class Natural(Horizontal):
 
     @property
     def by_number(self) -> bool:
-        """Whether shares differ by the client's number: by the order of the values."""
         return True
 
     def make(self, dataset: Dataset, seed: int) -> Shares:
         """Returns the rows of each client. Nothing is random.
 
-        Args:
-            dataset: Data set with the training rows to divide.
-            seed: Unused.
-
         Raises:
             ScenarioError: The data have no such column, or fewer values of it in their
                 training rows than there are clients.
         """
-        del seed
         grouping = self._grouping(dataset)
         return grouped(
             np.arange(len(grouping.of_row)),

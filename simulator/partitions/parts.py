@@ -45,10 +45,6 @@ class Horizontal(Part):
     def make(self, dataset: Dataset, seed: int) -> Shares:
         """Returns the rows of each client.
 
-        Args:
-            dataset: Data set with the training rows to divide.
-            seed: Seed of the run, >= 0.
-
         Raises:
             ScenarioError: The rows cannot be divided so.
         """
@@ -60,7 +56,6 @@ class Horizontal(Part):
         Args:
             dataset: Data set that was divided.
         """
-        del dataset
         return ()
 
 

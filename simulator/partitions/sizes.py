@@ -34,7 +34,6 @@ class Sizes(Horizontal):
 
     @property
     def by_number(self) -> bool:
-        """Whether shares differ by the client's number: by unequal weights."""
         return len({*per_client(self.weights, self.clients, "weights")}) > 1
 
     def make(self, dataset: Dataset, seed: int) -> Shares:
@@ -42,10 +41,6 @@ class Sizes(Horizontal):
 
         Sizes are the proportions rounded down; the rows that are left go to the clients
         with the largest remainders, among equal ones to the first.
-
-        Args:
-            dataset: Data set with the training rows to divide.
-            seed: Seed of the run, >= 0.
 
         Raises:
             ScenarioError: There are more clients than rows, or a weight is not

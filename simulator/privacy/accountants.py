@@ -124,7 +124,6 @@ class Accountant(abc.ABC):
 
 class _OfPure(Accountant):
     def check(self, event: Release) -> None:
-        """Refuses releases that this accountant cannot account for."""
         if not event.is_pure:
             raise UserError(
                 f"{self.NAME} accounts for pure epsilons, got {event}; "
@@ -142,7 +141,6 @@ class Basic(_OfPure):
     NAME = "basic"
 
     def compose(self, counts: Counts, delta: float) -> float:
-        """Computes epsilon at delta > 0 of at least one release."""
         return composition.basic(*_epsilons(counts))
 
 
@@ -156,7 +154,6 @@ class Advanced(_OfPure):
     NAME = "advanced"
 
     def compose(self, counts: Counts, delta: float) -> float:
-        """Computes epsilon at delta > 0 of at least one release."""
         return composition.advanced(*_epsilons(counts), delta)
 
 
@@ -197,7 +194,6 @@ class Rdp(Accountant):
     NAME = "rdp"
 
     def compose(self, counts: Counts, delta: float) -> float:
-        """Computes epsilon at delta > 0 of at least one release."""
         return numerical.renyi_epsilon(frozenset(counts), delta)
 
     def check(self, event: Release) -> None:
@@ -226,11 +222,9 @@ class Pld(Accountant):
         self._interval = interval
 
     def compose(self, counts: Counts, delta: float) -> float:
-        """Computes epsilon at delta > 0 of at least one release."""
         return numerical.loss_epsilon(frozenset(counts), delta, self._interval)
 
     def check(self, event: Release) -> None:
-        """Refuses releases that this accountant cannot account for."""
         if event.drawn == "uniform":
             raise UserError(
                 f"pld has no distribution for uniformly sampled noise, got {event}; "
@@ -252,16 +246,13 @@ class Gdp(Accountant):
 
     @property
     def formal(self) -> bool:
-        """Whether every release composed exactly."""
         return all(event.drawn is None for event in self._counts)
 
     def compose(self, counts: Counts, delta: float) -> float:
-        """Computes epsilon at delta > 0 of at least one release."""
         squares = math.fsum(count * _increment(event) for event, count in counts)
         return gdp.epsilon(math.sqrt(squares), delta)
 
     def check(self, event: Release) -> None:
-        """Refuses releases that this accountant cannot account for."""
         if event.is_pure:
             raise UserError(
                 f"gdp accounts for Gaussian noise, got {event}; "
@@ -295,7 +286,6 @@ class Lemma2(Accountant):
         return lemmas.to_epsilon(slope * order, order, delta)
 
     def check(self, event: Release) -> None:
-        """Refuses releases that this accountant cannot account for."""
         if event.is_pure or event.drawn == "poisson":
             raise UserError(
                 f"{self.NAME} accounts for Gaussian noise on distinct samples, got "
@@ -315,7 +305,6 @@ class Theorem2(Lemma2):
 
     @property
     def formal(self) -> bool:
-        """Never: whose turn it is is no draw."""
         return False
 
 

@@ -133,7 +133,6 @@ class Paillier(_Additive):
     """Bits of the key."""
 
     def measured(self) -> Costs:
-        """Returns the default costs."""
         return PAILLIER[self.key_bits]
 
 
@@ -148,7 +147,6 @@ class Ckks(_Additive):
     capacity: ClassVar[int] = 4096
 
     def measured(self) -> Costs:
-        """Returns the default costs."""
         return CKKS
 
 

@@ -106,26 +106,21 @@ class Gaussian(Release):
 
     @property
     def noise(self) -> float:
-        """Scale of the noise over the sensitivity."""
         return self.multiplier
 
     @property
     def pure_epsilon(self) -> float:
-        """Epsilon at delta 0: none."""
         return math.inf
 
     @property
     def protects(self) -> bool:
-        """Whether there is any noise."""
         return self.multiplier > 0
 
     @property
     def drawn(self) -> Sampling | None:
-        """Way in which the client draws; None where each release has all samples."""
         return self.sampling if self.sampling_ratio < 1 else None
 
     def event(self) -> Any:
-        """Returns dp-accounting's event."""
         dpa = library()
 
         noise = dpa.GaussianDpEvent(self.multiplier)
@@ -140,7 +135,6 @@ class Gaussian(Release):
         )
 
     def losses(self, interval: float) -> Any:
-        """Returns the distribution of its privacy losses."""
         privacy_loss_distribution = library("pld.privacy_loss_distribution")
 
         # Add-or-remove takes the sensitivity as 1; replace-one would take it as 2.
@@ -185,7 +179,6 @@ class Pure(Release):
 
     @property
     def noise(self) -> float:
-        """Scale of the noise over the sensitivity, of a Laplace mechanism."""
         return 1 / self.epsilon
 
     @property
@@ -200,7 +193,6 @@ class Pure(Release):
 
     @property
     def protects(self) -> bool:
-        """Whether epsilon is finite."""
         return self.epsilon < math.inf
 
 
@@ -218,14 +210,12 @@ class Laplace(Pure):
     """
 
     def event(self) -> Any:
-        """Returns dp-accounting's event, which it has of all samples alone."""
         dpa = library()
 
         whole = self.sampling_ratio == 1
         return dpa.LaplaceDpEvent(1 / self.epsilon) if whole else super().event()
 
     def losses(self, interval: float) -> Any:
-        """Returns the distribution of its privacy losses."""
         privacy_loss_distribution = library("pld.privacy_loss_distribution")
 
         if self.sampling_ratio < 1:

@@ -61,12 +61,10 @@ class Asynchronous(Protocol):
 
     @property
     def gathers(self) -> bool:
-        """Whether contributions gather before a commit: those before the first one."""
         return self.warm_up
 
     @property
     def stops_jobs(self) -> bool:
-        """Whether it stops jobs that are under way."""
         bounded = self.staleness_bound is not None and self.beyond == "stop"
         return bounded or self.restarts
 
@@ -80,7 +78,6 @@ class Asynchronous(Protocol):
         return Arrivals(bound=self.staleness_bound)
 
     def described(self, num_clients: int) -> dict[str, Any]:
-        """Returns what it says of itself: what waits, and what is known."""
         waits = {
             "arrivals, and reads, wait at the server while they would make a job too "
             "stale": self.staleness_bound is not None and self.beyond == "wait",
@@ -94,8 +91,6 @@ class Asynchronous(Protocol):
         }
 
     def check_setting(self, clients: Clients | None, server: Server, n: int) -> None:
-        """Refuses a selection of clients where rounds need everyone."""
-        del server, n
         if self.restarts:
             refuse_selection(self.kind, clients)
 

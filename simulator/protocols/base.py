@@ -121,7 +121,6 @@ class Protocol(Asking):
         Args:
             num_clients: K.
         """
-        del num_clients
 
     def fewest_gathered(self, num_clients: int) -> int | None:
         """Returns the fewest contributions that make a commit: by default the most."""
@@ -134,7 +133,6 @@ class Protocol(Asking):
             num_clients: K.
             selected: Whether rounds ask none but some of those who are there.
         """
-        del num_clients, selected
         return 1
 
     @property
@@ -169,7 +167,6 @@ class Protocol(Asking):
             num_clients: K.
             in_flight: Most clients that have a job at the same time, <= K.
         """
-        del num_clients
         return Cadence(width=1, num_registers=in_flight + 1)
 
     def described(self, num_clients: int) -> dict[str, Any]:
@@ -213,7 +210,6 @@ class Protocol(Asking):
         Args:
             num_clients: K.
         """
-        del num_clients
 
     def num_workers(self, num_clients: int) -> int:
         """Returns how many workers its rows tell of: one where data are pooled.
@@ -238,7 +234,6 @@ class Protocol(Asking):
             num_workers: K.
             draw: Random numbers, for random graphs.
         """
-        del num_workers, draw
         return 0
 
     def mixing(
@@ -254,7 +249,6 @@ class Protocol(Asking):
         Returns:
             None where no more than two models are averaged at a time.
         """
-        del num_workers, draw, pushes
 
     def check_setting(self, clients: Clients | None, server: Server, n: int) -> None:
         """Refuses clients and servers that do not fit.
@@ -267,7 +261,6 @@ class Protocol(Asking):
         Raises:
             LocatedError: saying where, what and what to do.
         """
-        del clients, server, n
 
     def check_algorithm(self, algorithm: Any) -> None:
         """Refuses algorithms that lack what the protocol asks of them.
@@ -275,7 +268,6 @@ class Protocol(Asking):
         Raises:
             LocatedError: saying where, what and what to do.
         """
-        del algorithm
 
     def recorder(
         self, world: World, width: int, batch: Batch | None, num_samples: int
@@ -305,12 +297,10 @@ class GatheringRounds(Protocol):
 
     @property
     def gathers(self) -> bool:
-        """Whether contributions gather: always."""
         return True
 
     @property
     def in_rounds(self) -> bool:
-        """Whether there are rounds: always."""
         return True
 
 

@@ -29,16 +29,13 @@ class Bounded(Protocol):
 
     @property
     def refresh_bound(self) -> int:
-        """Age in commits beyond which stored embeddings are refreshed."""
         return self.staleness_bound
 
     def described(self, num_clients: int) -> dict[str, Any]:
-        """Returns what it says of itself: arrivals queue."""
         waits = "arrivals at the server, while stored embeddings are refreshed"
         return super().described(num_clients) | {"queues": [waits]}
 
     def cadence(self, num_clients: int, in_flight: int) -> Cadence:
-        """Returns how rows come; a refresh may name every client."""
         return Cadence(width=num_clients, num_registers=in_flight + 1)
 
     def check_algorithm(self, algorithm: Any) -> None:

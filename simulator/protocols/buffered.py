@@ -66,11 +66,9 @@ class Buffered(Protocol):
 
     @property
     def listeners(self) -> dict[str, Asking | None]:
-        """The rule of its size."""
         return {"size_by": self.size_by}
 
     def check_algorithm(self, algorithm: Any) -> None:
-        """Refuses algorithms that lack what the rule of the size asks for."""
         if self.size_by is not None:
             self.size_by.check_algorithm(algorithm)
 
@@ -81,20 +79,16 @@ class Buffered(Protocol):
 
     @property
     def gathers(self) -> bool:
-        """Whether contributions gather: always."""
         return True
 
     def most_gathered(self, num_clients: int) -> int | None:
-        """Returns the largest size of the buffer, if it has one."""
         return self._most
 
     def fewest_gathered(self, num_clients: int) -> int | None:
-        """Returns the smallest size of the buffer, if it has one."""
         return self.size_by.least if self.size_by else self.size and fewest(self.size)
 
     @property
     def free_rule(self) -> Arrivals | None:
-        """A number of arrivals, or those of a window, make one version."""
         size = self.size or 1
         if self.grace is not None or self.size_by is not None:
             return None
@@ -103,7 +97,6 @@ class Buffered(Protocol):
         return Arrivals(size=size, window=self.window)
 
     def described(self, num_clients: int) -> dict[str, Any]:
-        """Returns what it says of itself: the buffer."""
         waits = "contributions in the server's buffer, until it is applied"
         if self.grace is not None:
             waits += "; their clients wait as well"
@@ -115,8 +108,6 @@ class Buffered(Protocol):
         }
 
     def cadence(self, num_clients: int, in_flight: int) -> Cadence:
-        """Returns how rows come: one a contribution, some of which are commits."""
-        del num_clients
         return Cadence(
             *(1, in_flight + 1),
             contributions_per_commit=self._most or 1,

@@ -26,16 +26,13 @@ class Centralised(Protocol):
 
     @property
     def step_law(self) -> Any:
-        """Law of the duration of a step."""
         return self.step
 
     @property
     def free_rule(self) -> Turns:
-        """One step after the other."""
         return Turns(rounds_are_commits=True)
 
     def described(self, num_clients: int) -> dict[str, Any]:
-        """Returns what it says of itself: steps alone."""
         return super().described(num_clients) | {
             "entities": "steps on pooled data, without clients, one after the other",
             "stages": {"step": "protocol.step"},
@@ -43,7 +40,6 @@ class Centralised(Protocol):
         }
 
     def play(self, world: World, recorder: Recorder) -> None:
-        """Starts the steps."""
         env = world.env
 
         def begin() -> None:

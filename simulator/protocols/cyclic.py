@@ -30,22 +30,17 @@ class Cyclic(Protocol):
     update, or the one just before it."""
 
     def check_setting(self, clients: Clients | None, server: Server, n: int) -> None:
-        """Refuses clients and servers that do not work in turns."""
-        del server, n
         refuse_selection(self.kind, clients)
 
     @property
     def step_law(self) -> Any:
-        """Law of the duration of a step."""
         return self.step
 
     @property
     def free_rule(self) -> Turns:
-        """One client after the other."""
         return Turns(reads_first=self.lag == "K")
 
     def described(self, num_clients: int) -> dict[str, Any]:
-        """Returns what it says of itself: turns."""
         return super().described(num_clients) | {
             "entities": f"{num_clients} clients; steps, of one client after the other",
             "stages": {"step": "protocol.step"},

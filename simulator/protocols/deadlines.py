@@ -31,13 +31,12 @@ class Watch(ABC):
             from now on.
         """
 
-    def late(self, seconds: float) -> None:
+    def late(self, seconds: float) -> None:  # noqa: B027 (some ignore it)
         """Takes up a response after its round.
 
         Args:
             seconds: How long it took; infinite where it was stopped.
         """
-        del seconds
 
 
 class Deadline(Part):
@@ -66,7 +65,6 @@ class RecentQuantile(Deadline):
     since the clock rounds."""
 
     def make(self) -> Watch:
-        """Returns what watches one run."""
         return _Recent(self)
 
 
@@ -102,7 +100,6 @@ class MedianSpread(Deadline):
     """k of median + k MAD."""
 
     def make(self) -> Watch:
-        """Returns what watches one run."""
         return _First(self)
 
 

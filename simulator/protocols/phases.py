@@ -23,23 +23,18 @@ class Phases(GatheringRounds):
     kind: Literal["phases"] = "phases"
 
     def described(self, num_clients: int) -> dict[str, Any]:
-        """Returns what it says of itself: what gathers."""
         waits = "contributions at the server, until there is one of each client"
         return super().described(num_clients) | {"queues": [waits]}
 
     def least_clients(self, num_clients: int, *, selected: bool) -> int:
-        """Returns all clients, each of which a round waits for."""
-        del selected
         return num_clients
 
     def cadence(self, num_clients: int, in_flight: int) -> Cadence:
-        """Returns how rows come: as many commits a round as there are clients."""
         n = num_clients
         return Cadence(1, in_flight + 1, commits_per_round=n, turns_per_round=n)
 
     def check_setting(self, clients: Clients | None, server: Server, n: int) -> None:
         """Refuses a selection of clients, since a round needs everyone."""
-        del server, n
         refuse_selection(self.kind, clients)
 
     def play(self, world: World, recorder: Recorder) -> None:

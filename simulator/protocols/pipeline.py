@@ -48,11 +48,9 @@ class Pipeline(Protocol):
 
     @property
     def step_law(self) -> Any:
-        """Law of the duration of a step."""
         return self.step
 
     def described(self, num_clients: int) -> dict[str, Any]:
-        """Returns what it says of itself: stages and minibatches."""
         under_way = max(self.delays) + 1
         return super().described(num_clients) | {
             "entities": f"minibatches of pooled data, of which {under_way} are under "
@@ -63,8 +61,6 @@ class Pipeline(Protocol):
         }
 
     def cadence(self, num_clients: int, in_flight: int) -> Cadence:
-        """Returns how rows come: one a step."""
-        del num_clients, in_flight
         return Cadence(width=1, num_registers=max(self.delays) + 2)
 
     def play(self, world: World, recorder: QueueRecorder) -> None:

@@ -61,32 +61,24 @@ class Rounds(Protocol):
         return (0, 0) if party == num_parties - 1 else (times, 1)
 
     def least_clients(self, num_clients: int, *, selected: bool) -> int:
-        """Returns all parties, each of which a round waits for."""
-        del selected
         return num_clients
 
     def messages_per_job(self, num_clients: int) -> Int[np.ndarray, "K 2"]:
-        """Returns how many embeddings and replies a job of each party has."""
         n = num_clients
         return np.array([self.messages_of(m, n) for m in range(n)], np.int64)
 
     def check_setting(self, clients: Clients | None, server: Server, n: int) -> None:
-        """Refuses clients and servers that do not work in rounds."""
-        del server, n
         refuse_selection(self.kind, clients)
 
     @property
     def free_rule(self) -> LockStep | None:
-        """A lock-step, where all are at work at once."""
         return LockStep() if self.order == "parallel" else None
 
     @property
     def in_rounds(self) -> bool:
-        """Whether there are rounds: always."""
         return True
 
     def described(self, num_clients: int) -> dict[str, Any]:
-        """Returns what it says of itself: local steps in rounds."""
         found = super().described(num_clients)
         stages = {
             "local steps" if name == "compute" else name: entry
@@ -180,7 +172,6 @@ class _Sequential:
                 world.call(latency, lambda p: link.send(p, size, self._sent), party)
 
     def _sent(self, party: int) -> None:
-        del party
         self._awaited -= 1
         if not self._awaited:
             self._cycle.begin(0)

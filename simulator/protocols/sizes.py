@@ -58,7 +58,6 @@ class BufferSize(Asking):
         Raises:
             LocatedError: saying where, what and what to do.
         """
-        del algorithm
 
     def bounded(self, wanted: float, size: int) -> int:
         """Returns the size that is wanted, rounded up, within its bounds."""
@@ -86,7 +85,6 @@ class TargetStaleness(BufferSize):
     """Mean staleness, commits."""
 
     def make(self) -> Sizing:
-        """Returns the size during one run."""
         return _Watching(self.target)
 
 
@@ -100,7 +98,6 @@ class _Watching(Sizing):
         self._number += 1
 
     def next(self, size: int, answers: Answers | None) -> float:
-        del answers
         total, number = self._sum, self._number
         self._sum = self._number = 0
         return size * total / number / self._target if number else nan
@@ -139,11 +136,9 @@ class NormTest(BufferSize):
 
     @property
     def needed_metrics(self) -> tuple[str, ...]:
-        """The gradient's norm."""
         return (GRADIENT,)
 
     def make(self) -> Sizing:
-        """Returns the size during one run."""
         return _Testing(self.theta)
 
     def check_algorithm(self, algorithm: Any) -> None:
@@ -166,7 +161,6 @@ class _Testing(Sizing):
         """Takes up nothing: norms are asked for."""
 
     def next(self, size: int, answers: Answers | None) -> float:
-        del size
         assert answers is not None
         norms = answers.norms[np.isfinite(answers.norms)]
         square = answers.metrics[GRADIENT]

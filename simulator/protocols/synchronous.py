@@ -72,12 +72,10 @@ class Synchronous(Protocol):
 
     @property
     def stops_jobs(self) -> bool:
-        """Whether it stops jobs that are under way, with and without a selection."""
         return self.late == "stop"
 
     @property
     def free_rule(self) -> LockStep | None:
-        """A lock-step, unless a round may end without some."""
         return None if self._ends_early or self.timeout else LockStep()
 
     @property
@@ -88,19 +86,15 @@ class Synchronous(Protocol):
 
     @property
     def in_rounds(self) -> bool:
-        """Whether there are rounds: always."""
         return True
 
     def described(self, num_clients: int) -> dict[str, Any]:
-        """Returns what it says of itself: rounds."""
         return super().described(num_clients) | {
             "queues": ["clients that have arrived wait for the end of the round"],
             "closed_forms": {} if self._ends_early else {"slowest": {}},
         }
 
     def cadence(self, num_clients: int, in_flight: int) -> Cadence:
-        """Returns how rows come: one a round, of those that are asked."""
-        del num_clients
         applied = min(most(self.wait_for or in_flight), in_flight)
         return Cadence(
             width=in_flight,
@@ -112,8 +106,6 @@ class Synchronous(Protocol):
         )
 
     def check_setting(self, clients: Clients | None, server: Server, n: int) -> None:
-        """Refuses to wait for more clients than there are."""
-        del server
         selection = clients.selection if clients else None
         given = {
             "arrivals": selection is not None and selection.arrivals is not None,

@@ -23,7 +23,6 @@ class TSynchronous(Protocol):
     """Arrivals with which the server commits."""
 
     def described(self, num_clients: int) -> dict[str, Any]:
-        """Returns what it says of itself: those that wait."""
         is_number = isinstance(self.t, int)
         enough = self.t if is_number else "enough"
         return super().described(num_clients) | {
@@ -32,13 +31,10 @@ class TSynchronous(Protocol):
         }
 
     def least_clients(self, num_clients: int, *, selected: bool) -> int:
-        """Returns the arrivals that a commit waits for."""
-        del num_clients, selected
         return fewest(self.t)
 
     def cadence(self, num_clients: int, in_flight: int) -> Cadence:
         """Returns how rows come: `t` clients each."""
-        del num_clients
         width = most(self.t)
         return Cadence(
             *(width, in_flight + 1),
@@ -47,8 +43,6 @@ class TSynchronous(Protocol):
         )
 
     def check_setting(self, clients: Clients | None, server: Server, n: int) -> None:
-        """Refuses to wait for more clients than there are, or are under way."""
-        del server
         refuse_more_than(n, "t", most(self.t))
         selection = clients.selection if clients else None
         if selection is None or selection.refill == 1:

@@ -19,8 +19,6 @@ class SingleRecorder(Recorder):
     """The timeline of a run in which every row applies one job at its arrival."""
 
     def commit(self, time: float, workers: Sequence[int], round_: int = 0) -> None:
-        """Applies a worker's current job: a new version."""
-        del round_
         (worker,) = workers
         slot, current, readers = self._read_slot[worker], self._slot, self._readers
         self._rows += (
@@ -50,7 +48,6 @@ class SingleRecorder(Recorder):
     def take(
         self, seconds: Callable[[Any], np.ndarray], *, final: bool = False
     ) -> tuple[Rows, Jobs]:
-        """Hands over the finished rows and jobs, and forgets them."""
         # The last row may still get a register, when a client reads its version.
         keep = 0 if final or not self.num_rows else self._kept
         self._kept = 1

@@ -50,7 +50,6 @@ class Dumper(yaml.SafeDumper):
 
     def ignore_aliases(self, data: Any) -> bool:
         """Writes everything out where it stands."""
-        del data
         return True
 
 

@@ -47,7 +47,6 @@ class Privacy(Config):
     calculated for one (`algorithm.mechanism.budget`)."""
 
     def named_parts(self) -> tuple[NamedPart, ...]:
-        """Returns the accountants that are named."""
         named = () if self.accountants == "auto" else self.accountants
         return tuple(accountant(name) for name in named)
 

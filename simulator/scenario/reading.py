@@ -11,36 +11,13 @@ from pydantic import ValidationError
 from ..config.attached import imported, worlds
 from ..config.errors import ScenarioError
 from ..config.messages import Mistake, mistakes
-from ..config.text import nearest, one_line
+from ..config.text import one_line
 from . import dialect, overrides
 from .overrides import Place, Places
 from .scenario import Scenario
 from .setting import Varied, WorldScenario
+from .shipped import file_of, remedy
 from .study import VariantError, check
-
-SHIPPED = Path(__file__).resolve().parents[2] / "scenarios"
-"""Folder of the scenarios that are installed with the package."""
-
-
-def shipped() -> list[str]:
-    """Returns the names of the scenarios that are installed with the package."""
-    paths = (path.relative_to(SHIPPED) for path in SHIPPED.rglob("*.yaml"))
-    return sorted(path.with_suffix("").as_posix() for path in paths)
-
-
-def file_of(path: str | Path) -> Path:
-    """Returns the file of a scenario that is given by its path, or by its name here."""
-    file = Path(path)
-    if not file.exists() and file.as_posix() in shipped():
-        return SHIPPED / f"{file}.yaml"
-    return file
-
-
-def remedy(name: str) -> str:
-    """Returns which shipped scenario is meant by a name, or where they are listed."""
-    near = nearest(name, shipped())
-    return f"did you mean {near!r}?" if near else "see stalesim list scenarios"
-
 
 LEARNING = ("problem", "algorithm")
 """Entries of which a world alone has none."""

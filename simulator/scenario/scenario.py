@@ -79,7 +79,6 @@ class Problem(Config):
     """Federated transfer learning between two parties, the last one with the labels."""
 
     def named_parts(self) -> tuple[NamedPart, ...]:
-        """Returns the loss."""
         return (facts(self.loss),)
 
     @model_validator(mode="after")
@@ -138,7 +137,6 @@ class Evaluate(Config):
     """Metrics by name; the first one is the study's main one."""
 
     def named_parts(self) -> tuple[NamedPart, ...]:
-        """Returns the metrics."""
         return tuple(map(metrics.metric, self.metrics))
 
 
@@ -469,12 +467,10 @@ class Scenario(BaseScenario):
         return self.algorithm.biases(self.protocol, self.num_clients)
 
     def described(self) -> dict[str, Any]:
-        """Returns what protocol and algorithm say of themselves, for manifests."""
         return super().described() | self.algorithm.described()
 
     @property
     def num_clients(self) -> int:
-        """Number of clients or parties."""
         return self.problem.partition.num_clients
 
 

@@ -304,7 +304,6 @@ class WorldScenario(BaseScenario):
 
     @property
     def num_clients(self) -> int:
-        """Number of clients."""
         return (self.clients.total if self.clients else None) or 1
 
     @model_validator(mode="after")

@@ -71,11 +71,9 @@ class TextColumns(Columns):
         super().__init__(path, self._cells.columns)
 
     def numbers(self, name: str) -> Shaped[np.ndarray, " N *s"]:
-        """Returns a column of numbers, float64."""
         return self.several((name,))[name]
 
     def several(self, names: Sequence[str]) -> dict[str, Shaped[np.ndarray, "..."]]:
-        """Returns columns of numbers, all at once: four times as fast as one by one."""
         cells = table.numbers(self._cells, tuple(names))
         return dict(zip(names, cells.T, strict=True))
 
@@ -107,7 +105,6 @@ class ArrowColumns(Columns):
         self._cells = cells
 
     def numbers(self, name: str) -> Shaped[np.ndarray, " N *s"]:
-        """Returns a column of numbers in its own type, lists of them as one array."""
         cells = self._in_one(name)
         if pictures.is_packed(cells.type):
             return pictures.unpacked(cells, f"column {name!r} of {self.path}")

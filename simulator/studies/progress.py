@@ -61,4 +61,3 @@ class Stages:
 
 def silent(progress: StudyProgress) -> None:
     """Ignores the progress of a study."""
-    del progress

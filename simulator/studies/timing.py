@@ -54,8 +54,7 @@ class _TooFastError(Exception):
 class _Nowhere(Writer):
     """Forgets what it is given."""
 
-    def append(self, table: str, columns: dict[str, Any]) -> None:
-        del table, columns
+    def append(self, table: str, columns: dict[str, Any]) -> None: ...
 
 
 def estimate(tasks: list[Task], jobs: int) -> TimeEstimate | None:

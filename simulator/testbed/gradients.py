@@ -175,19 +175,15 @@ class Gradients(Learner):
 
     @property
     def most(self) -> int:
-        """Most bytes of a message."""
         return max(self._numerics.given.size, self._numerics.sent.size)
 
     def welcome(self) -> Sent:
-        """Returns what a client must know to compute."""
         return {"type": "welcome"} | self._welcome, b""
 
     def follow(self, recorder: Recorder) -> None:
-        """Applies from now on what a recorder records."""
         self._recorder = recorder
 
     def read(self, client: int) -> Sent:
-        """Returns what a client is given, and the version that it reads."""
         self.catch_up()
         recorder = self._recorder
         assert recorder is not None
@@ -202,11 +198,7 @@ class Gradients(Learner):
         return {"version": version}, given
 
     def arrive(self, client: int, message: Envelope) -> None:
-        """Takes up what a client has computed.
-
-        Raises:
-            WireError: It is not what was asked for.
-        """
+        """Takes up what a client has computed."""
         assert self._recorder is not None
         job = client, self._recorder.current_job(client)
         self._sent[job] = self._numerics.sent.unpacked(message.body)
@@ -229,16 +221,13 @@ class Gradients(Learner):
         self._applied = recorder.num_rows
 
     def forget(self, client: int, job: int) -> None:
-        """Forgets what a job has sent, which has ended."""
         self._sent.pop((client, job), None)
 
     def model(self) -> np.ndarray:
-        """Returns the server's model."""
         with self._numerics.precise():
             return np.asarray(self._numerics.parts[0].read_out(self._carry.state))
 
     def measured(self) -> dict[str, float]:
-        """Returns the scenario's metrics of the server's model, those of one number."""
         metrics = self._prepared.scenario.evaluate.metrics
         with self._numerics.precise():
             found = self._program.evaluate(self._carry, metrics)

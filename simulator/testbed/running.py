@@ -113,7 +113,6 @@ class RealTimeline(SimulatedTimeline):
 
     @property
     def made_by(self) -> str:
-        """What makes it."""
         options: Options = self.stage.options
         over = ", over MQTT" if options.broker else ""
         return (
@@ -131,7 +130,6 @@ class RealTimeline(SimulatedTimeline):
         Raises:
             UserError: It cannot be acted out.
         """
-        del num_rows
         stage: _Stage = self.stage
         if stage.interrupted:
             raise KeyboardInterrupt
@@ -346,7 +344,6 @@ def _interruptible(stage: _Stage) -> Iterator[None]:
         return
 
     def interrupt(signum: int, frame: object) -> None:
-        del signum, frame
         stage.interrupted = True
 
     before = {s: signal.signal(s, interrupt) for s in (signal.SIGINT, signal.SIGTERM)}

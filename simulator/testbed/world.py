@@ -143,7 +143,6 @@ class RealWorld(World):
     def hand_out(
         self, client: int, arrived: Then, crashed: Then, *, links: bool = True
     ) -> None:
-        """Sends a client the model and its job."""
         assert self.job_of is not None
         now, job = self.env.now, self.job_of(client)
         download = self.transit(Purpose.DOWNLOAD, client) if links else 0

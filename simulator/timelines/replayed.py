@@ -68,12 +68,10 @@ class RecordedTimeline(RunTimeline):
 
     @property
     def made_by(self) -> str:
-        """What makes it: nothing, it is read."""
         return "a recording"
 
     @property
     def reported(self) -> str:
-        """What clients have reported where it was recorded, of whatever messages."""
         return self.entry.get("feedback", "")
 
     def _cadence(self) -> Cadence:
@@ -306,7 +304,6 @@ def _recording(folder: str) -> Study:
 
 @lru_cache(maxsize=1)
 def _loaded(path: Path, state: tuple[tuple[str, int, int], ...]) -> Study:
-    del state
     return load(path)
 
 

@@ -151,7 +151,6 @@ class SimulatedTimeline(RunTimeline):
 
     @property
     def horizon(self) -> float | None:
-        """Moment at which it ends at the latest, virtual seconds, if that is known."""
         return self.stop.time if self.spent is None else self.spent[0]
 
     def _arranged(self, num_rows: int) -> Iterator[Chunk]:
@@ -189,7 +188,6 @@ class SimulatedTimeline(RunTimeline):
 
     @property
     def num_registers(self) -> int:
-        """Registers that suffice; where it has its own, those of a first play."""
         own = self.protocol.own_registers
         return self._own_registers if own else self.cadence.num_registers
 

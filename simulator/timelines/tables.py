@@ -79,7 +79,6 @@ class WholeRecord:
 
     def finish(self, virtual_s: float) -> dict[str, Any]:
         """Writes what each client did."""
-        del virtual_s
         self._writer.append("clients", self._tally.columns(self._run) | self._names)
         return {}
 

@@ -47,11 +47,7 @@ class Availability(Part):
         """
 
     def make(self, population: Population) -> Presence:
-        """Returns when each of some clients is there; not called where it has `turns`.
-
-        Args:
-            population: The clients.
-        """
+        """Returns when each client is there; not called where it has `turns`."""
         raise NotImplementedError
 
 
@@ -69,11 +65,9 @@ class OnOff(Availability):
 
     @property
     def turns(self) -> Turns:
-        """Laws of available and of unavailable times."""
         return (Purpose.AVAILABLE, self.on), (Purpose.UNAVAILABLE, self.off)
 
     def check(self, num_clients: int, name: str) -> None:
-        """Refuses times that do not pass."""
         check_cycle({f"{name}.off": self.off, f"{name}.on": self.on}, num_clients)
 
 
@@ -89,7 +83,6 @@ class Periodic(Availability):
     """Virtual seconds by which the client's period begins earlier than time 0."""
 
     def make(self, population: Population) -> Presence:
-        """Returns the first parts of periods."""
         return PeriodicPresence(self, population)
 
 
@@ -156,12 +149,10 @@ class PeriodicPresence(Presence):
         self._phase = ClientValues.given(config.phase, population, "phase")
 
     def since(self, client: int, time: float) -> float:
-        """Returns `time`, or the beginning of the next period."""
         within = self._within(client, time)
         return time if within < self._on else time + self._period - within
 
     def since_each(self, clients: Clients, times: Times) -> Times:
-        """Returns the same of many clients."""
         within = (times + self._phase.of(clients - self._first)) % self._period
         within[self._period - within < 1e-9 * self._period] = 0.0
         return np.where(within < self._on, times, times + self._period - within)

@@ -55,7 +55,6 @@ class SteadyStaleness(Concurrency):
     """Contributions of which the mean is taken."""
 
     def make(self, most: int) -> Limit:
-        """Returns the limit during one run."""
         return _Steady(self, most)
 
 

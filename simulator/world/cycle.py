@@ -136,7 +136,6 @@ class Cycle:
 
     def _succeed(self, client: int) -> None:
         """Lets the next client begin in the place of one whose job is done."""
-        del client
         assert self._pool is not None
         successor = self._pool.take(self._env._now)
         if successor is None:

@@ -102,11 +102,9 @@ class AdaComm(LocalStepsRule):
 
     @property
     def needed_metrics(self) -> tuple[str, ...]:
-        """F."""
         return (self.metric,)
 
     def start(self, world: "World", steps: JobSteps) -> None:
-        """Asks for F at the start, and after each interval."""
         _Falling(self, world, steps).start()
 
 

@@ -103,7 +103,6 @@ class FedScaleTrace(PhoneTraces):
     kind: Literal["fedscale"] = "fedscale"
 
     def phone(self, record: Any) -> PhoneTrace:
-        """Reads a record."""
         active, inactive = record["active"], record["inactive"]
         if len(active) != len(inactive):
             raise ValueError(
@@ -129,7 +128,6 @@ class FlashTrace(PhoneTraces):
     kind: Literal["flash"] = "flash"
 
     def phone(self, record: Any) -> PhoneTrace:
-        """Reads a record."""
         lines = [line for line in record["messages"].split("\n") if line.strip()]
         state = dict.fromkeys(("charging", "wifi", "locked"), False)
         found, since, times = [], None, []

@@ -101,14 +101,12 @@ class PreferringPool(Pool):
         return found
 
     def choose(self, number: int, now: float) -> list[int]:
-        """Chooses some clients, or all who are there if these are fewer."""
         found = self._choose(number, now) if number > 0 else []
         for client in found:
             self.hold(client)
         return found
 
     def take(self, now: float) -> int | None:
-        """Chooses a client who is not under way and is there; None if none is."""
         return next(iter(self.choose(1, now)), None)
 
     def ready(self, then: Callable[[int], None], argument: int) -> None:
@@ -138,8 +136,6 @@ class PowerOfChoice(Preference):
     """d, of which the selection's number, or one in the place of another, is taken."""
 
     def make(self, pool: PreferringPool) -> Choose:
-        """Returns what chooses in one run."""
-
         def choose(number: int, now: float) -> list[int]:
             drawn = pool.draw(max(self.candidates, number), now)
             losses = pool.answers.losses[drawn]
@@ -195,7 +191,6 @@ class Oort(Preference):
     """Part of the least utility to be chosen that makes a candidate."""
 
     def make(self, pool: PreferringPool) -> Choose:
-        """Returns what chooses in one run."""
         return _Choosing(self, pool).choose
 
 
@@ -283,12 +278,9 @@ class Flad(Preference):
 
     @property
     def varies_steps(self) -> bool:
-        """Whether it gives those who are selected fewer local steps."""
         return self.least_steps is not None
 
     def make(self, pool: PreferringPool) -> Choose:
-        """Returns what chooses in one run."""
-
         def choose(number: int, now: float) -> list[int]:
             free, losses = np.array(pool.free(now), int), pool.answers.losses
             if not free.size:

@@ -96,12 +96,10 @@ class Renewal(Lasting):
         self._back: list[float] = [0.0] * num_clients
 
     def since(self, client: int, time: float) -> float:
-        """Returns `time`, or the end of the time away that holds it."""
         own = self._advance(client, time)
         return max(time, self._start[own]) if time < self._end[own] else self._back[own]
 
     def until(self, client: int, time: float) -> float:
-        """Returns the end of the time there that holds `time`."""
         return self._end[self._advance(client, time)]
 
     def _advance(self, client: int, time: float) -> int:
@@ -136,18 +134,14 @@ class Membership(Lasting):
             self._leave = ClientValues.given(leave, population, "leave")
 
     def since(self, client: int, time: float) -> float:
-        """Returns `time` or the moment of joining; infinite after leaving."""
         there = max(time, float(self._join.of(client - self._first)))
         return there if there < self.until(client, time) else inf
 
     def since_each(self, clients: Clients, times: Times) -> Times:
-        """Returns the same of many clients."""
         there = np.maximum(times, self._join.of(clients - self._first))
         return np.where(there < self.until_each(clients, times), there, inf)
 
     def until(self, client: int, time: float) -> float:
-        """Returns the moment of leaving."""
-        del time
         if self._leave is None:
             return inf
         return float(self._leave.of(client - self._first))

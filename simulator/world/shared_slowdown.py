@@ -51,12 +51,10 @@ class SharedSlowdown(Slowdown):
 
     @property
     def slows(self) -> tuple[Purpose, ...]:
-        """Stages whose times it multiplies."""
         return tuple(Purpose[stage.upper()] for stage in self.stages)
 
     @property
     def of_moments(self) -> bool:
-        """Whether a factor depends on when a stage begins: always."""
         return True
 
     def check(self, num_clients: int, name: str) -> None:
@@ -82,11 +80,9 @@ class SharedSlowdown(Slowdown):
     def make(
         self, num_clients: int, streams: Streams, normal: Presence | None
     ) -> Factor:
-        """Returns the factor of a job."""
         return self.over_time(Population(num_clients, streams))
 
     def over_time(self, population: Population) -> "SharedFactors":
-        """Returns the factors of all moments."""
         return SharedFactors(self, population)
 
 
@@ -113,7 +109,6 @@ class SharedFactors:
 
     def __call__(self, client: int, job: int, time: float) -> float:
         """Returns the factor of what a client begins at a time, virtual seconds."""
-        del job
         at = time / self._config.every
         if not at < self._known[client]:
             self._extend(np.array([client]), at)

@@ -54,7 +54,6 @@ class Slowdown(Part):
         Args:
             population: All clients; its stage tells this slowdown from others.
         """
-        del population
 
     def check(self, num_clients: int, name: str) -> None:
         """Refuses what `num_clients` clients cannot have.
@@ -111,7 +110,6 @@ class NamedSlowdown(Slowdown):
     """Factor of the time of computing."""
 
     def check(self, num_clients: int, name: str) -> None:
-        """Refuses numbers above that of the last client."""
         if max(self.clients) > num_clients:
             raise LocatedError(
                 f"clients.slowdowns must name clients from 1 to {num_clients}, got "
@@ -120,14 +118,12 @@ class NamedSlowdown(Slowdown):
             )
 
     def lasting(self, num_clients: int) -> Float[np.ndarray, " K"]:
-        """Returns the factor of those that are named, and 1."""
         named = np.isin(np.arange(1, num_clients + 1), self.clients)
         return np.where(named, self.factor, 1.0)
 
     def make(
         self, num_clients: int, streams: Streams, normal: Presence | None
     ) -> Factor:
-        """Returns the factor of a job."""
         self.check(num_clients, "")
         slow, factor = {number - 1 for number in self.clients}, self.factor
         return lambda client, job, time: factor if client in slow else 1.0
@@ -139,7 +135,6 @@ class NamedSlowdown(Slowdown):
         num_clients: int,
         streams: Streams,
     ) -> Bool[np.ndarray, "C n"]:
-        """Returns which jobs are slow."""
         named = np.isin(clients, np.array(self.clients) - 1)[:, None]
         return np.broadcast_to(named, job.shape)
 
@@ -158,11 +153,9 @@ class RandomSlowdown(Slowdown):
     def make(
         self, num_clients: int, streams: Streams, normal: Presence | None
     ) -> Factor:
-        """Returns the factor of a job."""
         numbers, factor = Keyed(streams, Purpose.SLOWEST), self.factor
 
         def slower(client: int, job: int, time: float) -> float:
-            del time
             slowest = int(numbers.at(job) * num_clients)
             return factor if slowest == client else 1.0
 
@@ -175,7 +168,6 @@ class RandomSlowdown(Slowdown):
         num_clients: int,
         streams: Streams,
     ) -> Bool[np.ndarray, "C n"]:
-        """Returns which jobs are slow."""
         first = int(job.min())
         first -= first % 4
         number = int(job.max()) + 1 - first
@@ -197,18 +189,15 @@ class RegimeSlowdown(Slowdown):
 
     @property
     def turns(self) -> Turns:
-        """Laws of normal and of slow times."""
         return (Purpose.NORMAL, self.normal), (Purpose.SLOW, self.slow)
 
     def check(self, num_clients: int, name: str) -> None:
-        """Refuses times that do not pass."""
         for part, law in (("normal", self.normal), ("slow", self.slow)):
             check_cycle({f"{name}.{part}": law}, num_clients)
 
     def make(
         self, num_clients: int, streams: Streams, normal: Presence | None
     ) -> Factor:
-        """Returns the factor of a job: one that begins in a slow time is slow."""
         assert normal is not None
         since, factor = normal.since, self.factor
         return lambda client, job, time: 1.0 if since(client, time) == time else factor

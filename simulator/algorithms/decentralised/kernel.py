@@ -165,13 +165,11 @@ class DecentralisedSgd(Probeable):
 
     @property
     def per_worker_models(self) -> bool:
-        """Every worker has."""
         return True
 
     def init(
         self, problem: HorizontalProblem, key: Key[Array, ""]
     ) -> DecentralisedState:
-        """Starts all workers at one model."""
         weights = problem.start(key)
         models = jnp.tile(weights, (self.num_workers, *(1,) * weights.ndim))
         K, M = self.num_workers, self.num_messages or 0
@@ -277,7 +275,6 @@ class DecentralisedSgd(Probeable):
         return state._replace(spread=_exact(self._held(state)))
 
     def read_out(self, state: DecentralisedState) -> Float[Array, "..."]:
-        """Returns the average of all models (A-14)."""
         return state.models.mean(axis=0)
 
     def evaluate(
@@ -286,7 +283,6 @@ class DecentralisedSgd(Probeable):
         state: DecentralisedState,
         metrics: tuple[str, ...],
     ) -> dict[str, Array]:
-        """Returns metrics of the average model, and of the workers' own ones."""
         of: dict[Models, tuple[str, ...]] = {
             models: tuple(name for name in metrics if metric(name).models is models)
             for models in Models
@@ -550,7 +546,6 @@ def consensus_distance(
 
     In push-sum that is the mean of the numerators, and not of the models.
     """
-    del problem
     apart = models - average[None]
     return jnp.vdot(apart, apart) / len(models)
 

@@ -37,7 +37,6 @@ class Decentralised(Algorithm):
 
     def check(self, problem: Any, protocol: Any) -> None:
         """Refuses graphs and averagings that the algorithm does not know."""
-        del problem  # batches' statistics are a model's own
         if self.pushes:
             pushed = (protocol.average, protocol.order)
             if pushed != ("neighbours", "step_then_average"):
@@ -56,8 +55,6 @@ class Decentralised(Algorithm):
             )
 
     def messages(self, shape: ProblemShape, *, common: bool) -> tuple[Message, ...]:
-        """Returns what a worker sends in an averaging: its model."""
-        del common
         return (Message("model", "up", FLOAT_BYTES * shape.num_weights),)
 
 
@@ -149,7 +146,6 @@ class Adp2sgd(_Merging):
     """Noise on what is sent."""
 
     def check(self, problem: Any, protocol: Any) -> None:
-        """Refuses to clip samples that are normalised together."""
         if problem.model.normalises_batches and self.clips_samples:
             raise LocatedError(
                 "algorithm.noise.clip must be none where samples are normalised "
@@ -159,7 +155,6 @@ class Adp2sgd(_Merging):
         super().check(problem, protocol)
 
     def check_model(self, counts: ModelCounts) -> None:
-        """Refuses to clip samples that are normalised together."""
         if counts.num_statistics and self.clips_samples:
             raise ScenarioError(
                 "algorithm.noise.clip must be none where samples are normalised "
@@ -168,7 +163,6 @@ class Adp2sgd(_Merging):
 
     @property
     def clips_samples(self) -> bool:
-        """Whether the gradient of each sample is clipped by itself."""
         return self.noise.clip == "sample"
 
     @property
@@ -182,16 +176,13 @@ class Adp2sgd(_Merging):
 
     @property
     def noise_law(self) -> str:
-        """Law of the noise on gradients."""
         return "gaussian"
 
     def guarantees(
         self, num_samples: Sequence[int], batch: int, num_weights: int
     ) -> tuple[Guarantee, ...]:
-        """Returns what a gradient of each worker releases."""
         from ...privacy import gossip_noise, guarantees  # SciPy
 
-        del num_weights
         noise, drawing = self.noise, guarantees.Drawing.of(self)
         sigma = gossip_noise.sigma_of(noise, num_samples, batch)
         name = f"{guarantees.NAMES['gaussian']} on the {noise.on}, clip: {noise.clip}"
@@ -208,7 +199,6 @@ class Adp2sgd(_Merging):
         return tuple(found)
 
     def structure(self) -> dict[str, Any]:
-        """Returns all but the numbers that runs of one program may differ in."""
         found = super().structure()
         return {**found, "noise": self.noise.clip}
 

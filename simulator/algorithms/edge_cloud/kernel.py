@@ -103,24 +103,19 @@ class DelayedSgd(Divided, Probeable):
 
     def kept(self, state: EdgeCloudState) -> None:
         """Returns what clients keep from job to job: nothing."""
-        del state
 
     def opened(
         self, problem: HorizontalProblem, state: EdgeCloudState, event: Event
     ) -> EdgeCloudState:
-        """Returns the state with the version before a row in its register."""
-        del problem
         registers = client_work.keep(state.registers, state.weights, event)
         return state._replace(registers=registers)
 
     def given(self, state: EdgeCloudState, event: Event) -> Float[Array, "W ..."]:
-        """Returns what the client of a row has read."""
         return client_work.read(state.registers, event)
 
     def work_inputs(
         self, problem: HorizontalProblem, event: Event, given: Float[Array, "W ..."]
     ) -> tuple[Float[Array, "W ..."], Float[Array, ""]]:
-        """Returns the model that was read, and the server's step size: there is one."""
         now = self._stage(event.version + 1)
         return problem.narrowed(given), self._step_size(now, event.version)
 
@@ -132,7 +127,6 @@ class DelayedSgd(Divided, Probeable):
         given: Float[Array, "W ..."],
         made: Work | None = None,
     ) -> SentGradient:
-        """Returns what the client of a row sends, of what it is given."""
         assert key is not None
         alone = jax.tree.map(lambda value: value[0], made)
         work = self._work(problem, key, given[0], event, alone)
@@ -146,7 +140,6 @@ class DelayedSgd(Divided, Probeable):
         event: Event,
         made: Work | None = None,
     ) -> SentGradient:
-        """Returns what the client of a row sends."""
         return self.computed(problem, state.key, event, self.given(state, event), made)
 
     def apply(
@@ -156,8 +149,6 @@ class DelayedSgd(Divided, Probeable):
         event: Event,
         sent: SentGradient,
     ) -> tuple[EdgeCloudState, Info]:
-        """Applies one COMMIT of one contribution."""
-        del problem
         message, info = jax.tree.map(lambda value: value[0], sent)
         now = self._stage(event.version + 1)
         step_size = self._step_size(now, event.version)
@@ -175,7 +166,6 @@ class DelayedSgd(Divided, Probeable):
         return EdgeCloudState(weights, state.registers, average, state.key), info
 
     def read_out(self, state: EdgeCloudState) -> Float[Array, "..."]:
-        """Returns the server's model, or the average of its iterates."""
         return state.weights if state.average is None else state.average
 
     def reveal(

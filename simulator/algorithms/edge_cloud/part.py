@@ -63,8 +63,6 @@ class EdgeCloud(Algorithm):
         return {key: found[key] for key in shaping if key in found} | {"own_step": own}
 
     def messages(self, shape: ProblemShape, *, common: bool) -> tuple[Message, ...]:
-        """Returns the messages of one contribution: the model down, a gradient up."""
-        del common
         return model_and_gradient(shape)
 
 
@@ -130,17 +128,14 @@ class _Private(_Asynchronous):
 
     @property
     def noises_first_layer_only(self) -> bool:
-        """Whether the gradients of all layers but the first are sent without noise."""
         return self.noised == "first_convolution"
 
     @property
     def clips_samples(self) -> bool:
-        """Whether the gradient of each sample is clipped by itself."""
         return self.clip == "sample"
 
     @property
     def noise_law(self) -> str:
-        """Law of the noise on gradients."""
         return self.noise
 
     def guarantees(
@@ -249,6 +244,5 @@ class Mapa(_Private):
     Theorem 4 leaves, 2 Delta_b / (P (tau_max + 1)). They differ where P is clamped."""
 
     def messages(self, shape: ProblemShape, *, common: bool) -> tuple[Message, ...]:
-        """Returns the messages of one contribution; with the model, a sensitivity."""
         sensitivity = Message("sensitivity", "down", FLOAT_BYTES)
         return (*super().messages(shape, common=common), sensitivity)

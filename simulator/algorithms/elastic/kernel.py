@@ -48,7 +48,6 @@ class ElasticKernel(Kernel):
     num_clients: int = eqx.field(static=True)
 
     def init(self, problem: HorizontalProblem, key: Key[Array, ""]) -> ElasticState:
-        """Starts centre and clients at the model's start."""
         weights = problem.start(key)
         models = jnp.tile(weights, (self.num_clients, *(1,) * weights.ndim))
         return ElasticState(
@@ -61,7 +60,6 @@ class ElasticKernel(Kernel):
     def step(
         self, problem: HorizontalProblem, state: ElasticState, event: Event
     ) -> tuple[ElasticState, Info]:
-        """Makes the steps of each client of a row, then their exchanges together."""
         there, dtype = event.present(), state.centre.dtype
         local = self.step_size.at(event.version)
         before = state.models.at[event.worker].get(mode="fill", fill_value=0)
@@ -112,7 +110,6 @@ class ElasticKernel(Kernel):
         ), info
 
     def read_out(self, state: ElasticState) -> Float[Array, "..."]:
-        """Returns the centre."""
         return state.centre
 
 

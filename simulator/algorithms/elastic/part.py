@@ -37,7 +37,6 @@ class Easgd(Algorithm):
 
     @property
     def steps_per_job(self) -> int:
-        """Local steps of a job."""
         return self.local_steps
 
     def check(self, problem: Any, protocol: Any) -> None:
@@ -51,6 +50,4 @@ class Easgd(Algorithm):
             )
 
     def messages(self, shape: ProblemShape, *, common: bool) -> tuple[Message, ...]:
-        """Returns the messages of one exchange: a model up, and one down."""
-        del common
         return model_and_gradient(shape)

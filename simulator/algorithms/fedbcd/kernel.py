@@ -88,7 +88,6 @@ class BlockDescentKernel(Kernel):
     stored: bool = eqx.field(static=True)
 
     def init(self, problem: VerticalProblem, key: Key[Array, ""]) -> BlockDescentState:
-        """Starts all models, and fills the store with what they make of all samples."""
         weights = problem.start(key)
         store = None
         if self.stored:
@@ -101,7 +100,6 @@ class BlockDescentKernel(Kernel):
     def step(
         self, problem: VerticalProblem, state: BlockDescentState, event: Event
     ) -> tuple[BlockDescentState, Info]:
-        """Applies one COMMIT: an exchange, then local steps of the row's parties."""
         everyone = self._is_of_everyone(problem, event)
         initial = state.weights if everyone else _of_workers(state.weights, event)
         exchange = self._stored if self.stored else self._fresh
@@ -149,7 +147,6 @@ class BlockDescentKernel(Kernel):
         return BlockDescentState(weights, store, server, moments), info
 
     def read_out(self, state: BlockDescentState) -> Model:
-        """Returns the parties' weights, and those of the network over the outputs."""
         return state.weights, state.server
 
     def _is_of_everyone(self, problem: VerticalProblem, event: Event) -> bool:
@@ -168,7 +165,6 @@ class BlockDescentKernel(Kernel):
         initial: Float[Array, "W ..."],
     ) -> tuple[None, Float[Array, "W S F"], Float[Array, "W M C S"], Info]:
         """Returns features of a common batch, and what all models make of it."""
-        del initial
         # As in `rows`: what padding holds plays no part, since its losses do not.
         x = problem.x.at[:, event.samples[0]].get(mode="clip")
         h = jax.vmap(problem.embedding.apply)(state.weights, x)

@@ -45,7 +45,6 @@ class BlockDescent(Algorithm):
 
     @property
     def batches_per_job(self) -> int:
-        """Batches of a job: one, which all local steps use."""
         return 1
 
     def check(self, problem: Any, protocol: Any) -> None:
@@ -76,7 +75,6 @@ class BlockDescent(Algorithm):
         A party receives a number for each of its own (F-19), or in transfer learning
         three components for each overlapping sample.
         """
-        del common
         num_scalars = shape.batch * shape.num_exchanged
         size = FLOAT_BYTES * num_scalars
         if self.encryption is not None:
@@ -87,14 +85,12 @@ class BlockDescent(Algorithm):
         )
 
     def described(self) -> dict[str, Any]:
-        """Returns what it says of itself: that encryption takes time."""
         if self.encryption is None:
             return super().described()
         adds = "encryption adds its own time to computing"
         return super().described() | {"activities": [adds]}
 
     def overhead_s(self, shape: ProblemShape) -> float:
-        """Returns what encryption adds to the time of a job."""
         if self.encryption is None:
             return 0
         num_scalars = shape.batch * shape.num_exchanged
@@ -125,7 +121,6 @@ class _LocalSteps(BlockDescent):
 
     @property
     def steps_per_job(self) -> int:
-        """Local steps of a job."""
         return self.local_steps
 
     def check(self, problem: Any, protocol: Any) -> None:

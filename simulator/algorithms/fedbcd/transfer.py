@@ -50,13 +50,11 @@ class TransferDescent(Kernel):
     local_steps: int = eqx.field(static=True)
 
     def init(self, problem: TransferProblem, key: Key[Array, ""]) -> TransferState:
-        """Starts both models."""
         return TransferState(problem.start(key))
 
     def step(
         self, problem: TransferProblem, state: TransferState, event: Event
     ) -> tuple[TransferState, Info]:
-        """Applies one COMMIT of both parties, or of one whose turn it is."""
         num_rounds = event.version * event.worker.size // problem.num_parties
         step_size = self.step_size.at(num_rounds)
         gradients = _gradients(problem, state.weights, event)
@@ -77,7 +75,6 @@ class TransferDescent(Kernel):
         return TransferState(weights), info
 
     def read_out(self, state: TransferState) -> Model:
-        """Returns the parties' weights; the server has no model."""
         return state.weights, None
 
     def _descend(

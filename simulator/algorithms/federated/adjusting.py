@@ -20,17 +20,14 @@ class Optimising(StepStage):
     rule: UpdateRule
 
     def start(self, problem: HorizontalProblem, weights: Float[Array, "..."]) -> Any:
-        """Returns the state of the optimiser."""
         return optimizing.start(self.rule, problem, weights)
 
     def scaled(self, step_size: Array, version: Int[Array, ""]) -> Array:
-        """Returns the step size times the learning rate."""
         return self.rule.scaled(step_size, version)
 
     def ahead(
         self, weights: Float[Array, "..."], state: Any, step_size: Array
     ) -> Float[Array, "..."]:
-        """Returns where the optimiser leads the model."""
         return self.rule.ahead(weights, state, step_size)
 
     def __call__(self, row: ServerRow, step: Step, state: Any) -> tuple[Step, Any]:

@@ -16,7 +16,6 @@ class AtOnce(ChainStage):
 
     @property
     def takes_sums(self) -> bool:
-        """Whether it needs of a row's messages their weighted sum alone: yes."""
         return True
 
     def __call__(
@@ -58,14 +57,11 @@ class Buffer(ChainStage):
 
     @property
     def takes_sums(self) -> bool:
-        """Whether it needs of a row's messages their weighted sum alone: yes."""
         return True
 
     def start(
         self, problem: HorizontalProblem, weights: Float[Array, "..."]
     ) -> Gathered:
-        """Returns an empty buffer."""
-        del problem
         zero = jnp.zeros((), weights.dtype)
         return Gathered(jnp.zeros_like(weights), jnp.int32(0), zero, zero)
 

@@ -63,7 +63,6 @@ class FedAvg(Federated):
 
     @cached_property
     def stages(self) -> tuple[StagePart, ...]:
-        """Its stages: the server steps by the mean of what clients moved."""
         client = self.of_client(self.proximal or None)
         return (
             *client,
@@ -100,7 +99,6 @@ class FedAsync(Federated):
 
     @cached_property
     def stages(self) -> tuple[StagePart, ...]:
-        """Its stages: the server mixes."""
         return (
             *self.of_client(self.proximal),
             self.with_own(Weigh),
@@ -151,7 +149,6 @@ class FedBuff(Federated):
 
     @cached_property
     def stages(self) -> tuple[StagePart, ...]:
-        """Its stages: the server steps by the mean of what clients moved."""
         limit = self.staleness_threshold
         limited = () if limit is None else (self.with_own(LimitByStaleness),)
         server = self.of_server(self.server_step_size, self.optimizer, limited)

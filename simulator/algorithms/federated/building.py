@@ -105,7 +105,6 @@ def optimising(part: parts.Optimise, setup: RunSetup, _: Constants) -> Optimisin
 
 def stepping(part: parts.ServerStep, setup: RunSetup, _: Constants) -> type[Stepping]:
     """Returns what takes an aggregation and adjustments."""
-    del part, setup
     return Stepping
 
 

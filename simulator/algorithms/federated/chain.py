@@ -72,7 +72,6 @@ class StagePart(Part):
 
         That of a client's stage is the state of one client; the chain keeps a table.
         """
-        del problem, weights
 
     def check(self, method: "Chained", protocol: Any) -> None:
         """Refuses a protocol that the stage does not fit.
@@ -80,7 +79,6 @@ class StagePart(Part):
         Raises:
             LocatedError: By `method.refusal`.
         """
-        del method, protocol
 
     def fits(self, method: "Chained") -> None:
         """Refuses other stages and options of a method that the stage does not fit.
@@ -88,7 +86,6 @@ class StagePart(Part):
         Raises:
             LocatedError: By `method.refusal`.
         """
-        del method
 
     def check_model(self, method: "Chained", counts: ModelCounts) -> None:
         """Refuses models of which only their arrays tell what they keep.
@@ -96,11 +93,9 @@ class StagePart(Part):
         Raises:
             ScenarioError: One line with the rule and the remedy.
         """
-        del method, counts
 
     def biases(self, protocol: Any, num_clients: int) -> Iterator[str]:
         """Yields lines on clients that count more than others; by default none."""
-        del protocol, num_clients
         yield from ()
 
     def roles(self, method: "Chained", num_clients: int, seed: int) -> tuple[str, ...]:
@@ -111,7 +106,6 @@ class StagePart(Part):
             num_clients: K.
             seed: Seed of the run.
         """
-        del method, num_clients, seed
         return ()
 
     def sent_bytes(self, given: int, shape: ProblemShape) -> int:
@@ -119,17 +113,14 @@ class StagePart(Part):
 
         Of a stage of what is read the message is the model's, else what a client sends.
         """
-        del shape
         return given
 
     def answer_bytes(self, shape: ProblemShape) -> int:
         """Returns the bytes that a client gets in a job besides the model."""
-        del shape
         return 0
 
     def overhead_s(self, shape: ProblemShape) -> float:
         """Returns virtual seconds of a job on top of its client's laws."""
-        del shape
         return 0.0
 
     @property
@@ -143,13 +134,11 @@ class StagePart(Part):
         Args:
             name: Dotted key of the stage.
         """
-        del name
 
     def guarantees(
         self, method: "Chained", num_samples: Sequence[int], batch: int
     ) -> tuple[Guarantee, ...]:
         """Returns what one message of each client releases; nothing without noise."""
-        del method, num_samples, batch
         return ()
 
 
@@ -286,12 +275,10 @@ class Chained(Algorithm):
 
     @cached_property
     def stages(self) -> tuple[StagePart, ...]:
-        """Its stages, in the order of `PLACES`."""
         raise NotImplementedError
 
     @property
     def remembers_reads(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """Whether some stage is of what is read."""
         return any(isinstance(stage, ReadPart) for stage in self.stages)
 
     @property
@@ -308,7 +295,6 @@ class Chained(Algorithm):
 
     @property
     def step_sizes(self) -> tuple[StepSize | None, ...]:
-        """The clients' step size and the server's."""
         return (self.local_rule, None, self.server_rule)
 
     @property
@@ -345,18 +331,15 @@ class Chained(Algorithm):
 
     @property
     def steps_per_job(self) -> int:
-        """Local steps of a job; with epochs those of a client of one batch."""
         passes = self.work.passes
         return passes.epochs or passes.steps
 
     @property
     def by_arrays(self) -> bool:
-        """Whether messages depend on the shapes of the model's arrays."""
         return any(stage.by_arrays for stage in self.stages)
 
     @property
     def clips_samples(self) -> bool:
-        """Whether the gradient of each sample is clipped by itself."""
         return self.work.clips_samples
 
     @property
@@ -373,20 +356,17 @@ class Chained(Algorithm):
 
     @property
     def can_shorten_jobs(self) -> bool:
-        """Whether its jobs are local steps of plain SGD, each on a batch of its own."""
         passes, rule = self.work.passes, getattr(self.work, "local_optimizer", None)
         plain = passes.epochs is None and passes.speeds is None and rule is None
         return plain and self.shortens and self.samples != "common"
 
     @property
     def shortens(self) -> bool:
-        """Whether short batches are allowed: where no noise is for the full ones."""
         return not self.clips_samples
 
     def sampler(
         self, seed: int, pools: list[Int[np.ndarray, " _"]], protocol: Any
     ) -> Sampler:
-        """Returns the minibatches of a run, of steps or of epochs."""
         passes = self.work.passes
         if passes.speeds is None and passes.epochs is None:
             return super().sampler(seed, pools, protocol)
@@ -415,17 +395,14 @@ class Chained(Algorithm):
 
     @property
     def noise_law(self) -> str | None:
-        """Law of the noise on what is sent, if there is any."""
         return None if self._noise is None else self._noise.noise_law
 
     @property
     def noise_by_commit(self) -> bool:
-        """Whether the noise is on the sum of a commit, and not on each message."""
         return self._noise is not None and self._noise.place == "aggregation"
 
     @property
     def calibrated(self) -> Calibrated | None:
-        """Budget of the noise, if it has one."""
         noise = self._noise
         if noise is None:
             return None
@@ -434,13 +411,10 @@ class Chained(Algorithm):
     def guarantees(
         self, num_samples: Sequence[int], batch: int, num_weights: int
     ) -> tuple[Guarantee, ...]:
-        """Returns what one message of each client releases; nothing without noise."""
-        del num_weights
         noise = self._noise
         return () if noise is None else noise.guarantees(self, num_samples, batch)
 
     def biases(self, protocol: Any, num_clients: int) -> Iterator[str]:
-        """Yields lines on clients that count more than others."""
         if getattr(protocol, "harmonic_mean", None) is not None:
             kind = tag(type(self))
             yield (
@@ -481,7 +455,6 @@ class Chained(Algorithm):
         )
 
     def check_model(self, counts: ModelCounts) -> None:
-        """Refuses what a stage does not fit."""
         for stage in self.stages:
             stage.check_model(self, counts)
 
@@ -507,7 +480,6 @@ class Chained(Algorithm):
             )
 
     def structure(self) -> dict[str, Any]:
-        """Returns all but the numbers that runs of one program may differ in."""
         own = {key: getattr(self, key) for key in ("batch", "sampling", "samples")}
         return own | {"chain": [stage.structure() for stage in self.stages]}
 
@@ -516,7 +488,6 @@ class Chained(Algorithm):
 
         Stages may make either smaller.
         """
-        del common
         model = sent = FLOAT_BYTES * shape.num_weights
         for stage in self.stages:
             if isinstance(stage, ReadPart):
@@ -527,7 +498,6 @@ class Chained(Algorithm):
         return (Message("gradient", "up", sent), Message("model", "down", model))
 
     def overhead_s(self, shape: ProblemShape) -> float:
-        """Returns virtual seconds of a job on top of its client's laws."""
         return sum(stage.overhead_s(shape) for stage in self.stages)
 
     @model_validator(mode="after")
@@ -562,11 +532,9 @@ class WrittenChain(Chained):
 
     @cached_property
     def stages(self) -> tuple[StagePart, ...]:
-        """Its stages, in their order."""
         return self.chain
 
     def keys_of(self, stage: StagePart) -> tuple[str | int, ...]:
-        """Returns the place of a stage."""
         return ("chain", next(i for i, one in enumerate(self.chain) if one is stage))
 
 

@@ -33,7 +33,6 @@ class LocalSteps(ChainStage):
     keeps: bool = eqx.field(static=True)
 
     def start(self, problem: HorizontalProblem, weights: Float[Array, "..."]) -> Any:
-        """Returns the state of a client's optimiser, if it keeps one."""
         if not self.keeps:
             return None
         return optimizing.start(self.optimizer, problem, weights)

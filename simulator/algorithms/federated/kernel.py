@@ -131,7 +131,6 @@ class Chain(Divided, Probeable):
         return (*self.reads, self.work, *self.sent)
 
     def joined(self, problem: HorizontalProblem) -> "Chain | None":
-        """Returns the same chain with one gradient a row, where messages are summed."""
         return replace(self, is_joint=True) if joint.possible(self, problem) else None
 
     def init(self, problem: HorizontalProblem, key: Key[Array, ""]) -> ChainState:
@@ -154,7 +153,6 @@ class Chain(Divided, Probeable):
         )
 
     def kept(self, state: ChainState) -> Any:
-        """Returns the states of the clients' stages."""
         return state.clients
 
     def opened(
@@ -173,18 +171,15 @@ class Chain(Divided, Probeable):
         event: Event,
         made: Work | None = None,
     ) -> Sent:
-        """Returns what each worker of a row sends."""
         return self.computed(problem, state.key, event, self.given(state, event), made)
 
     def given(self, state: ChainState, event: Event) -> Given:
-        """Returns what each worker of a row has read, and what it keeps."""
         read = client_work.read(state.registers, event)
         return Given(read, optimizing.of_workers(state.clients, event.worker))
 
     def work_inputs(
         self, problem: HorizontalProblem, event: Event, given: Given
     ) -> tuple[Float[Array, "W ..."], Float[Array, ""]]:
-        """Returns the models that were read, and the step size of local steps."""
         return problem.narrowed(given.read), self.local_step_size.at(event.version)
 
     def computed(
@@ -195,14 +190,12 @@ class Chain(Divided, Probeable):
         given: Given,
         made: Work | None = None,
     ) -> Sent:
-        """Returns what each worker of a row sends, of what it is given."""
         work, after, read = self._computed(problem, key, event, given, made)
         return Sent(work.message, work.statistics, work.loss, work.info, after, read)
 
     def apply(
         self, problem: HorizontalProblem, state: ChainState, event: Event, sent: Sent
     ) -> tuple[ChainState, Info]:
-        """Takes contributions of a COMMIT or CONTRIBUTE through the other stages."""
         row, arrived, counts = self._arrived(problem, state, event, sent)
         return self._served(row, state, arrived, counts, sent)
 
@@ -270,7 +263,6 @@ class Chain(Divided, Probeable):
     def evaluate(
         self, problem: HorizontalProblem, state: ChainState, metrics: tuple[str, ...]
     ) -> dict[str, Array]:
-        """Returns metrics of the server's model, some with facts of the work."""
         further = [n for n in metrics if metric(n).models is Models.WITH_WORK]
         model = self.read_out(state)
         found = problem.evaluate(model, tuple(n for n in metrics if n not in further))
@@ -280,7 +272,6 @@ class Chain(Divided, Probeable):
         return found
 
     def read_out(self, state: ChainState) -> Float[Array, "..."]:
-        """Returns the server's model."""
         return state.weights
 
     def reveal(

@@ -20,10 +20,8 @@ class EffectiveSize(ReceivePart):
     keeps_bound: ClassVar[bool] = True
 
     def start(self, problem: Any, weights: Any) -> Any:
-        """Returns the sums of weights and of their squares: none so far."""
         import jax.numpy as jnp  # only where a run needs it
 
-        del problem
         return jnp.zeros(2, weights.dtype)
 
     def __call__(self, row: Any, contributions: Any, state: Any) -> tuple[Any, Any]:
@@ -57,7 +55,6 @@ class Cosine(ReceivePart):
         """Returns the contribution before the first: none, zeros."""
         import jax.numpy as jnp  # only where a run needs it
 
-        del problem
         return jnp.zeros_like(weights)
 
     def __call__(self, row: Any, contributions: Any, state: Any) -> tuple[Any, Any]:

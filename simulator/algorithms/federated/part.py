@@ -148,13 +148,11 @@ class Sgd(Federated):
 
     @property
     def local_rule(self) -> StepSize:
-        """Step size of the clients' own steps."""
         own = self.local_step_size
         return self.step_size if own is None else own
 
     @cached_property
     def stages(self) -> tuple[StagePart, ...]:
-        """Its stages: the server steps by the mean contribution."""
         given = self.compensation
         compensated = (Compensate.model_construct(**dict(given)),) if given else ()
         return (

@@ -82,12 +82,10 @@ class LocalWork(LocalOptions, WorkPart):
 
     @property
     def passes(self) -> Passes:
-        """What a job goes through."""
         return Passes(self.local_steps or 1, self.local_epochs, self.speeds)
 
     @property
     def beyond_gradients(self) -> str:
-        """The optimiser of local steps, or the proximal term of several."""
         if self.local_optimizer is not None:
             return "local_optimizer"
         several = self.passes.steps > 1 or self.local_epochs is not None
@@ -100,7 +98,6 @@ class LocalWork(LocalOptions, WorkPart):
         return found if rule is None else found | {"local_optimizer": rule.program()}
 
     def fits(self, method: Chained) -> None:
-        """Refuses samples that are drawn otherwise, and a second learning rate."""
         if self.speeds is not None and method.samples == "common":
             raise method.refusal(
                 self,
@@ -154,7 +151,6 @@ class Clip(SendPart):
         """Returns the clipped contribution."""
         from ..client_work import clipped  # JAX
 
-        del job
         bound: Any = self.clip_bound
         return clipped(work, bound), state
 
@@ -249,11 +245,9 @@ class SentNoise(NoiseOptions, SendPart):
 
     @property
     def noise_law(self) -> str:
-        """Law of the noise."""
         return self.law
 
     def structure(self) -> dict[str, Any]:
-        """Returns the law; the scale is a number."""
         return {"kind": self.kind, "law": self.law}
 
     def clip_before(self, method: Chained) -> ClippedWork | Clip:
@@ -293,17 +287,14 @@ class SentNoise(NoiseOptions, SendPart):
             )
 
     def check_model(self, method: Chained, counts: ModelCounts) -> None:
-        """Refuses models whose statistics would be sent as they are."""
         method.refuse_statistics(self, counts, "sent without noise")
 
     def calibrated(self, name: str) -> Calibrated | None:
-        """Budget of the noise, if it has one."""
         return None if self.budget is None else self.budget.known(name)
 
     def guarantees(
         self, method: Chained, num_samples: Sequence[int], batch: int
     ) -> tuple[Guarantee, ...]:
-        """Returns what one message of each client releases."""
         from ...privacy.guarantees import Drawing, of_clipped  # SciPy
 
         clip = "sample" if method.clips_samples else "contribution"
@@ -354,10 +345,8 @@ class Compensate(Compensation, ReceivePart):
             )
 
     def start(self, problem: Any, weights: Any) -> Any:
-        """Returns the moving average, if there is one."""
         import jax.numpy as jnp  # only where a run needs it
 
-        del problem
         return jnp.zeros_like(weights) if self.adaptive else None
 
     def __call__(self, row: Any, contributions: Any, state: Any) -> tuple[Any, Any]:
@@ -404,11 +393,9 @@ class Weigh(StagePart):
     clients."""
 
     def structure(self) -> dict[str, Any]:
-        """Returns its options without the weight's numbers."""
         return self.model_dump(mode="json") | {"weight": self.weight.structure()}
 
     def biases(self, protocol: Any, num_clients: int) -> Iterator[str]:
-        """Yields lines on clients that count more than others."""
         yield from self.weight.biases(protocol, num_clients)
 
 
@@ -426,7 +413,6 @@ class Mean(AggregatePart):
     a round are in time on average, by the clients' laws (MindFlayer)."""
 
     def structure(self) -> dict[str, Any]:
-        """Returns whether it has a divisor."""
         return {"kind": self.kind, "divisor": self.divisor is not None}
 
     def check(self, method: Chained, protocol: Any) -> None:
@@ -461,14 +447,11 @@ class LimitByStaleness(AdjustPart):
 
     @property
     def numbers(self) -> dict[str, float]:
-        """The threshold."""
         return {"staleness_threshold": self.staleness_threshold}
 
     def start(self, problem: Any, weights: Any) -> Any:
-        """Returns the largest staleness of an empty buffer."""
         import jax.numpy as jnp  # only where a run needs it
 
-        del problem, weights
         return jnp.int32(0)
 
     def __call__(self, row: Any, step: Any, state: Any) -> tuple[Any, Any]:
@@ -501,7 +484,6 @@ class ScaleByWeight(AdjustPart):
         """Returns the step with its direction unweighted."""
         import jax.numpy as jnp  # only where a run needs it
 
-        del row
         weight = step.weight.astype(step.direction.dtype)
         direction = step.direction / jnp.where(weight > 0, weight, 1)
         step_size = step.step_size * weight
@@ -518,11 +500,9 @@ class Optimise(AdjustPart):
     step size is 1."""
 
     def structure(self) -> dict[str, Any]:
-        """Returns its options without a learning rate."""
         return {"kind": self.kind, "optimizer": self.optimizer.program()}
 
     def fits(self, method: Chained) -> None:
-        """Refuses a step size besides the learning rate."""
         if isinstance(self.optimizer, Optax):
             _refuse_two_rates(method, self, "optimizer", method.server_rule)
 
@@ -539,11 +519,9 @@ class ServerStep(ServerPart):
 
     @property
     def rule(self) -> StepSize | None:
-        """The server's step size."""
         return self.step_size
 
     def structure(self) -> dict[str, Any]:
-        """Returns its kind; step sizes are numbers."""
         return {"kind": self.kind}
 
 

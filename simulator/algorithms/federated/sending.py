@@ -28,7 +28,6 @@ class AddNoise(ChainStage):
 
     @property
     def draws(self) -> bool:
-        """Always."""
         return True
 
     def __call__(self, job: ClientJob, work: Work, state: Any) -> tuple[Work, Any]:

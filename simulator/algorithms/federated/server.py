@@ -31,21 +31,17 @@ class Stepping(StepStage):
 
     @property
     def draws(self) -> bool:
-        """Whether one of its stages does."""
         return any(stage.draws for stage in (self.aggregation, *self.adjusted))
 
     @property
     def takes_sums(self) -> bool:
-        """Whether it needs of a row's messages their weighted sum alone."""
         return self.aggregation.takes_sums
 
     def start(self, problem: HorizontalProblem, weights: Float[Array, "..."]) -> Any:
-        """Returns the state of the aggregation and of each adjustment."""
         stages = (self.aggregation, *self.adjusted)
         return tuple(stage.start(problem, weights) for stage in stages)
 
     def scaled(self, step_size: Array, version: Int[Array, ""]) -> Array:
-        """Returns the step size with all that multiplies it, for traces."""
         for stage in self.adjusted:
             step_size = stage.scaled(step_size, version)
         return step_size

@@ -192,7 +192,6 @@ class ChainStage(eqx.Module):
 
         That of a client's stage is the state of one client; the chain keeps a table.
         """
-        del problem, weights
 
     @abstractmethod
     def __call__(self, *given: Any, **named: Any) -> Any:
@@ -204,14 +203,12 @@ class StepStage(ChainStage):
 
     def scaled(self, step_size: Array, version: Int[Array, ""]) -> Array:
         """Returns the step size with what the stage multiplies it by, for traces."""
-        del version
         return step_size
 
     def ahead(
         self, weights: Float[Array, "..."], state: Any, step_size: Array
     ) -> Float[Array, "..."]:
         """Returns what clients read: by default the model."""
-        del state, step_size
         return weights
 
 
@@ -230,16 +227,13 @@ class OwnStage(StepStage):
 
     @property
     def draws(self) -> bool:
-        """Whether it needs the key of the run."""
         return self.part.draws
 
     @property
     def takes_sums(self) -> bool:
-        """Whether it needs of a row's messages their weighted sum alone."""
         return self.part.takes_sums
 
     def start(self, problem: HorizontalProblem, weights: Float[Array, "..."]) -> Any:
-        """Returns the state before the first row."""
         return self._own().start(problem, weights)
 
     def __call__(self, *given: Any, **named: Any) -> Any:
@@ -253,7 +247,6 @@ class OwnStage(StepStage):
 
 def own_stage(part: StagePart, *facts: Any) -> OwnStage:
     """Returns the stage that a part computes by itself."""
-    del facts
     numbers = {name: jnp.asarray(value, float) for name, value in part.numbers.items()}
     options = tuple((name, value) for name, value in part if name not in numbers)
     return OwnStage(numbers, type(part), options)

@@ -29,8 +29,6 @@ class Weighing(ChainStage):
     counts: bool = eqx.field(static=True)
 
     def start(self, problem: HorizontalProblem, weights: Float[Array, "..."]) -> Any:
-        """Returns the count of each client's contributions, if they are counted."""
-        del weights
         return jnp.zeros(problem.num_clients, jnp.int32) if self.counts else None
 
     def __call__(

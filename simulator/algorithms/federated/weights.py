@@ -76,7 +76,6 @@ class StalenessWeight(Part):
         Raises:
             ScenarioError: A number is to come from the data and is not known.
         """
-        del setup, constants
         return {key: value for key, value in self if key != "kind"}
 
     @staticmethod
@@ -95,7 +94,6 @@ class StalenessWeight(Part):
             protocol: The protocol of the scenario.
             num_clients: K.
         """
-        del protocol, num_clients
         yield from ()
 
 
@@ -108,7 +106,6 @@ class ConstantWeight(StalenessWeight):
 
     @staticmethod
     def factor(row: Weighed) -> Any:
-        """Returns 1."""
         return 1.0
 
 
@@ -126,7 +123,6 @@ class PolynomialWeight(StalenessWeight):
 
     @staticmethod
     def factor(row: Weighed, exponent: Any) -> Any:
-        """Returns a factor in (0, 1]."""
         return (1 + row.staleness) ** -exponent
 
 
@@ -145,7 +141,6 @@ class HingeWeight(StalenessWeight):
 
     @staticmethod
     def factor(row: Weighed, slope: Any, late: Any) -> Any:
-        """Returns a factor in (0, 1]."""
         return 1 / (slope * (row.staleness - late).clip(0) + 1)
 
 
@@ -164,7 +159,6 @@ class InverseWeight(StalenessWeight):
 
     @staticmethod
     def factor(row: Weighed, concurrency: Any) -> Any:
-        """Returns a factor in (0, 1]."""
         return concurrency / row.staleness.clip(concurrency)
 
 
@@ -185,7 +179,6 @@ class InverseShareWeight(StalenessWeight):
 
     @property
     def counts(self) -> bool:
-        """Whether shares are those so far."""
         return self.shares is None
 
     def _given(self, num_clients: int) -> list[float]:
@@ -195,7 +188,6 @@ class InverseShareWeight(StalenessWeight):
 
     def numbers(self, setup: "RunSetup", constants: Constants) -> dict[str, Any]:
         """Returns the shares, of sum 1, if they are given."""
-        del constants
         if self.shares is None:
             return {}
         shares = self._given(setup.shape.num_clients)
@@ -217,11 +209,9 @@ class InverseShareWeight(StalenessWeight):
         return 1 / (shares.shape[0] * own).astype(row.staleness.dtype)
 
     def structure(self) -> str:
-        """Returns the kind, and whether contributions are counted."""
         return self.kind + (", counted" if self.shares is None else "")
 
     def biases(self, protocol: Any, num_clients: int) -> Iterator[str]:
-        """Yields a line if tasks are routed by other chances than the shares."""
         chances = protocol.chances(num_clients)
         if self.shares is None or chances is None:
             return
@@ -255,7 +245,6 @@ class RepeatWeight(StalenessWeight):
 
     @property
     def counts(self) -> bool:
-        """Always."""
         return True
 
     @staticmethod
@@ -267,7 +256,6 @@ class RepeatWeight(StalenessWeight):
 
     @staticmethod
     def kept(counts: Any) -> Any:
-        """Returns the counts of the round, none of them once it is over."""
         return counts * (counts.min() == 0)
 
 
@@ -289,7 +277,6 @@ class DistanceWeight(StalenessWeight):
 
     @staticmethod
     def factor(row: Weighed, largest: Any) -> Any:
-        """Returns 0 or 1."""
         return (row.distance <= largest).astype(row.staleness.dtype)
 
 

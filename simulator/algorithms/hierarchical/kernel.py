@@ -92,7 +92,6 @@ class HierarchicalKernel(Kernel):
     def init(
         self, problem: HorizontalProblem, key: Key[Array, ""]
     ) -> HierarchicalState:
-        """Starts all models at the model's start."""
         weights = problem.start(key)
         states, above = [], 1
         for sizes in self.sizes:
@@ -116,7 +115,6 @@ class HierarchicalKernel(Kernel):
     def step(
         self, problem: HorizontalProblem, state: HierarchicalState, event: Event
     ) -> tuple[HierarchicalState, Info]:
-        """Takes a contribution as far up as it completes the rounds of edges."""
         there, worker = event.present()[0], event.worker[0]
         edge = self.edge_of.at[worker].get(mode="clip")
         lowest, sizes = state.levels[-1], self.sizes[-1]
@@ -211,7 +209,6 @@ class HierarchicalKernel(Kernel):
         return jnp.tensordot((sizes / sizes.sum()).astype(model.dtype), below, 1)
 
     def read_out(self, state: HierarchicalState) -> Model:
-        """Returns the cloud's model."""
         return state.cloud
 
 

@@ -38,10 +38,7 @@ class Hierarchical(Algorithm):
 
     @property
     def steps_per_job(self) -> int:
-        """Local steps of a job."""
         return self.local_steps
 
     def messages(self, shape: ProblemShape, *, common: bool) -> tuple[Message, ...]:
-        """Returns the messages of one contribution, between a client and its edge."""
-        del common
         return model_and_gradient(shape)

@@ -19,7 +19,6 @@ class UpdateRule(eqx.Module):
             step_size: What multiplies the direction.
             count: Updates that were made.
         """
-        del count
         return step_size
 
     @abstractmethod
@@ -55,5 +54,4 @@ class UpdateRule(eqx.Module):
         self, weights: Float[Array, "..."], state: Any, step_size: Float[Array, ""]
     ) -> Float[Array, "..."]:
         """Returns what clients read: the model, or where an optimiser leads it."""
-        del state, step_size
         return weights

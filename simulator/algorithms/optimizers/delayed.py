@@ -38,8 +38,6 @@ class DelayedNesterovRule(UpdateRule):
     def init(
         self, weights: Float[Array, "..."], arrays: ModelArrays | None
     ) -> DelayedState:
-        """Returns a state without momentum."""
-        del arrays
         return DelayedState(jnp.zeros_like(weights), jnp.zeros_like(weights))
 
     def update(
@@ -51,7 +49,6 @@ class DelayedNesterovRule(UpdateRule):
         arrays: ModelArrays | None,
     ) -> tuple[Float[Array, "..."], DelayedState]:
         """Returns the direction, with the momentum's share, and the state after it."""
-        del weights, arrays
         period, decay, spread = (
             self.config.period,
             self.config.decay,

@@ -39,8 +39,6 @@ class DirectionRule(UpdateRule):
     config: Direction = eqx.field(static=True)
 
     def init(self, weights: Float[Array, "..."], arrays: ModelArrays | None) -> Any:
-        """Returns optax's state."""
-        del arrays
         return transformation(self.config).init(weights)
 
     def update(
@@ -51,8 +49,6 @@ class DirectionRule(UpdateRule):
         count: Int[Array, ""],
         arrays: ModelArrays | None,
     ) -> tuple[Float[Array, "..."], Any]:
-        """Returns optax's direction, and its state after it."""
-        del weights, count, arrays
         update: Any = transformation(self.config).update
         return update(gradient, state)
 
@@ -77,11 +73,9 @@ class OptaxRule(UpdateRule):
     matrices: str | None = eqx.field(static=True, default=None)
 
     def scaled(self, step_size: Array, count: Int[Array, "*W"]) -> Array:
-        """Returns the step size of an update times the learning rate."""
         return step_size * self._rate(count)
 
     def init(self, weights: Float[Array, "..."], arrays: ModelArrays | None) -> Any:
-        """Returns optax's state."""
         split_up = self._arrays(weights, arrays)
         return self._transformation(jnp.int32(0), arrays).init(split_up)
 
@@ -93,7 +87,6 @@ class OptaxRule(UpdateRule):
         count: Int[Array, ""],
         arrays: ModelArrays | None,
     ) -> tuple[Float[Array, "..."], Any]:
-        """Returns the direction of a gradient that is clipped first, and the state."""
         if self.clip_norm is not None:
             import optax  # 0.1 s: only where a run needs it
 

@@ -79,7 +79,6 @@ class PipelinedKernel(Kernel):
     def step(
         self, problem: HorizontalProblem, state: PipelinedState, event: Event
     ) -> tuple[PipelinedState, Info]:
-        """Applies one COMMIT."""
         registers = client_work.keep(state.registers, state.ahead, event)
         places = self._noted(state.places, event)
         delay = self._delay_of(problem)
@@ -113,7 +112,6 @@ class PipelinedKernel(Kernel):
         ), info
 
     def read_out(self, state: PipelinedState) -> Float[Array, " P"]:
-        """Returns the model, without its look-ahead."""
         return state.weights
 
     def _noted(self, places: Int[Array, " D"], event: Event) -> Int[Array, " D"]:

@@ -36,6 +36,4 @@ class Pipelined(Algorithm):
     """Optimiser of all stages together; by default the gradient is the direction."""
 
     def messages(self, shape: ProblemShape, *, common: bool) -> tuple[Message, ...]:
-        """Returns no messages: the model is in one place."""
-        del shape, common
         return ()

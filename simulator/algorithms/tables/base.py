@@ -123,7 +123,6 @@ class TableKernel(Probeable):
         return TableState(weights, registers, memory, state.key), info
 
     def read_out(self, state: TableState) -> Float[Array, "..."]:
-        """Returns the server's model."""
         return state.weights
 
     def reveal(

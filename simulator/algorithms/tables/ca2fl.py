@@ -32,7 +32,6 @@ class Ca2flKernel(TableKernel):
     """A buffer of changes on top of the mean of former contributions."""
 
     def begin(self, num_clients: int, weights: Float[Array, "..."]) -> CalibratedBuffer:
-        """Starts with former contributions of zero."""
         zeros = jnp.zeros_like(weights)
         return CalibratedBuffer(
             ClientTable.empty(num_clients, weights), zeros, zeros, jnp.int32(0)
@@ -41,7 +40,6 @@ class Ca2flKernel(TableKernel):
     def take(
         self, memory: CalibratedBuffer, arrival: Contribution
     ) -> tuple[CalibratedBuffer, Float[Array, "..."]]:
-        """Buffers the change of the client's contribution, which it replaces."""
         there = arrival.client < arrival.num_clients
         change = jnp.where(there, arrival.message - memory.cache.of(arrival.client), 0)
         cache = memory.cache.replaced(arrival.client, arrival.message)

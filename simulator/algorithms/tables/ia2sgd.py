@@ -36,14 +36,12 @@ class Ia2sgdKernel(TableKernel):
     max_age: int | None = eqx.field(static=True)
 
     def begin(self, num_clients: int, weights: Float[Array, "..."]) -> Newest:
-        """Starts with an empty table."""
         ages = None if self.max_age is None else jnp.zeros(num_clients, jnp.int32)
         return Newest(ClientTable.empty(num_clients, weights), ages)
 
     def take(
         self, memory: Newest, arrival: Contribution
     ) -> tuple[Newest, Float[Array, "..."]]:
-        """Replaces the client's contribution."""
         table = memory.table.replaced(arrival.client, arrival.message)
         if memory.read_version is None or self.max_age is None:
             return Newest(table, None), table.sum / arrival.num_clients

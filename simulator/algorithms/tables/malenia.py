@@ -14,7 +14,6 @@ class MaleniaKernel(TableKernel):
     """Means of the clients' contributions of a round, which the commit empties."""
 
     def begin(self, num_clients: int, weights: Float[Array, "..."]) -> ClientTable:
-        """Starts with an empty table."""
         return ClientTable.empty(num_clients, weights)
 
     def take(

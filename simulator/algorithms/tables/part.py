@@ -34,17 +34,13 @@ class TableMethod(Algorithm):
 
     @property
     def steps_per_job(self) -> int:
-        """Local steps of a job."""
         return self.local_steps
 
     @property
     def step_sizes(self) -> tuple[StepSize | None, ...]:
-        """The server's step size and that of local steps."""
         return (self.step_size, self.local_step_size, None)
 
     def messages(self, shape: ProblemShape, *, common: bool) -> tuple[Message, ...]:
-        """Returns the messages of one contribution: the model down, as much up."""
-        del common
         return model_and_gradient(shape)
 
 
@@ -66,7 +62,6 @@ class Ia2sgd(TableMethod):
     protocols: ClassVar[tuple[str, ...]] = ("asynchronous",)
 
     def check(self, problem: Any, protocol: Any) -> None:
-        """Refuses a start with an empty table."""
         super().check(problem, protocol)
         if not protocol.gathers:
             raise LocatedError(

@@ -32,14 +32,12 @@ class RingleaderKernel(TableKernel):
     """Two tables; who has made a commit of this round contributes to the next one."""
 
     def begin(self, num_clients: int, weights: Float[Array, "..."]) -> TwoRounds:
-        """Starts with empty tables."""
         empty = ClientTable.empty(num_clients, weights)
         return TwoRounds(empty, empty, jnp.zeros(num_clients, bool))
 
     def take(
         self, memory: TwoRounds, arrival: Contribution
     ) -> tuple[TwoRounds, Float[Array, "..."]]:
-        """Takes a contribution into its client's mean of this round or of the next."""
         client, message = arrival.client, arrival.message
         again = memory.served.at[client].get(mode="fill", fill_value=False)
         current = memory.current.averaged(jnp.where(again, NO_WORKER, client), message)

@@ -118,7 +118,6 @@ class VaflKernel(Kernel):
     def step(
         self, problem: VerticalProblem, state: VaflState, event: Event
     ) -> tuple[VaflState, Info]:
-        """Applies one COMMIT or REFRESH."""
         if self.coordinated:
             return self._step_coordinated(problem, state, event)
         if self.bound:
@@ -131,13 +130,11 @@ class VaflKernel(Kernel):
         return self._commit(problem, state, event)
 
     def read_out(self, state: VaflState) -> Model:
-        """Returns the parties' weights and the server's."""
         return state.weights, state.server
 
     def evaluate(
         self, problem: VerticalProblem, state: VaflState, metrics: tuple[str, ...]
     ) -> dict[str, Array]:
-        """Returns metrics of the model, and of the model with noise in it."""
         noisy = [n for n in metrics if metric(n).models is Models.PERTURBED]
         rest = tuple(name for name in metrics if name not in noisy)
         model = self.read_out(state)

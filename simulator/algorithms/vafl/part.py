@@ -124,27 +124,22 @@ class Vafl(Algorithm):
 
     @property
     def step_sizes(self) -> tuple[StepSize | None, ...]:
-        """The clients' step size and the server's."""
         return (self.step_size, None, self.server_step_size)
 
     def described(self) -> dict[str, Any]:
-        """Returns what it says of itself: whether uploads refresh all embeddings."""
         refreshes = self.upload == "all" and self.client_order == "upload_first"
         return super().described() | {"refreshes_all": refreshes}
 
     @property
     def uploads_batch(self) -> bool:
-        """Whether an upload carries its batch's samples alone."""
         return self.upload == "batch"
 
     @property
     def uploads_all(self) -> bool:
-        """Whether an upload carries all samples."""
         return self.upload != "batch"
 
     @property
     def calibrated(self) -> Calibrated | None:
-        """Messages that the noise of a level mu is calculated for."""
         noise = self.perturbation
         if noise is None or noise.mu is None:
             return None
@@ -153,7 +148,6 @@ class Vafl(Algorithm):
 
     @property
     def embedding_noise(self) -> Perturbation | None:
-        """Noise on the embeddings that are uploaded."""
         return self.perturbation
 
     def check(self, problem: Any, protocol: Any) -> None:
@@ -218,12 +212,7 @@ class Vafl(Algorithm):
         return {**rest, **programs(self), "perturbed": noisy, **inside}
 
     def messages(self, shape: ProblemShape, *, common: bool) -> tuple[Message, ...]:
-        """Returns the messages of one contribution: embeddings up, gradients down.
-
-        Args:
-            shape: the problem's counts.
-            common: whether the batch is coordinated, so that everything is fresh.
-        """
+        """Returns the messages of one contribution: embeddings up, gradients down."""
         rows = shape.batch if self.upload == "batch" or common else shape.num_samples
         return (
             Message("embedding", "up", FLOAT_BYTES * rows * shape.num_exchanged),

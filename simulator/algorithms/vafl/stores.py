@@ -119,7 +119,6 @@ class TableStore(NamedTuple):
         samples: Int[Array, "W S"],
     ) -> Float[Array, "W M C S"]:
         """Returns all parties' stored embeddings of some samples."""
-        del problem, key, noise
         h = self.table.at[:, samples].get(mode="fill", fill_value=0)
         return h.transpose(1, 0, 3, 2)
 
@@ -158,7 +157,6 @@ class SnapshotStore(NamedTuple):
         per_sample: bool,
     ) -> "SnapshotStore":
         """Returns the store after every party uploaded everything at the start."""
-        del key
         assert not per_sample
         start = jnp.full(problem.num_parties, AT_START, jnp.int32)
         upload = _everything(problem, weights, noise)
@@ -172,7 +170,6 @@ class SnapshotStore(NamedTuple):
         upload: Upload,
     ) -> "SnapshotStore":
         """Stores an upload of all samples."""
-        del problem, key, noise
 
         def put(kept: Array, new: Array) -> Array:
             return kept.at[upload.worker].set(new, mode="drop")

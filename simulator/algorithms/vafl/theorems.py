@@ -42,7 +42,6 @@ class _Nonconvex(_Theory):
     """Factor of the theorem's step size."""
 
     def of_clients(self, schedule: Schedule) -> Schedule:
-        """Returns the clients' step sizes, given the server's."""
         return schedule._replace(scale=schedule.scale / self.t)
 
     def _step(self, longest: float, constants: Constants) -> Schedule:
@@ -83,7 +82,6 @@ class BoundedNonconvexStep(_Nonconvex):
     """D: largest staleness, in commits."""
 
     def make(self, constants: Constants) -> Schedule:
-        """Returns the server's step sizes."""
         return self._step(1.0 + self.staleness_bound, constants)
 
 
@@ -98,7 +96,6 @@ class BoundedStronglyConvexStep(_StronglyConvex):
     """D: largest staleness, in commits."""
 
     def make(self, constants: Constants) -> Schedule:
-        """Returns the step sizes of all commits."""
         smoothness, convexity = self._numbers(constants)
         rate, bound = convexity * min(self.activation), self.staleness_bound
         # Theorem 8 prints half of the second term of Theorem 2.
@@ -118,7 +115,6 @@ class StochasticNonconvexStep(_Nonconvex):
     """c_m: second moments of the embeddings' ages, commits squared."""
 
     def make(self, constants: Constants) -> Schedule:
-        """Returns the server's step sizes."""
         longest = 1.0 + _root_of_largest(self.delay_second_moments)
         return self._step(longest, constants)
 
@@ -134,7 +130,6 @@ class StochasticStronglyConvexStep(_StronglyConvex):
     """c_m: second moments of the embeddings' ages, commits squared."""
 
     def make(self, constants: Constants) -> Schedule:
-        """Returns the step sizes of all commits."""
         smoothness, convexity = self._numbers(constants)
         moments = self.delay_second_moments
         if len(moments) != len(self.activation):

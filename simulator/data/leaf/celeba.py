@@ -56,7 +56,6 @@ class LeafCeleba(Leaf):
         return np.array(x, object), whole([int(v) if v in (0, 1) else v for v in y], 2)
 
     def located_files(self) -> list[Path]:
-        """Returns LEAF's files, and the images that are there of those they name."""
         paths = super().located_files()
         if not self.complete(paths):
             return paths

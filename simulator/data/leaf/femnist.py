@@ -46,7 +46,6 @@ class LeafFemnist(Leaf):
         return images, whole(y, NUM_CLASSES)
 
     def finish(self, name: str, train: LeafRows, test: LeafRows) -> Dataset:
-        """Returns the data set of encoded rows."""
         return finished(
             self,
             name,

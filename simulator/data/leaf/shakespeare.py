@@ -53,7 +53,6 @@ class LeafShakespeare(TokenRows, Leaf):
         return _numbers(x).reshape(-1, LENGTH), _numbers(y)
 
     def finish(self, name: str, train: LeafRows, test: LeafRows) -> Dataset:
-        """Returns the data set of encoded rows."""
         return finished(
             self,
             name,

@@ -108,7 +108,6 @@ class Mimic(Data):
         )
 
     def located_files(self) -> list[Path]:
-        """Returns the lists of stays, and the stays that they name and that exist."""
         root = find()
         if root is None:
             return []

@@ -82,7 +82,6 @@ class ModelNet40(Data):
         )
 
     def located_files(self) -> list[Path]:
-        """Returns the files that are read, every image."""
         root = find()
         if root is None:
             return []

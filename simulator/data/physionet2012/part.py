@@ -153,7 +153,6 @@ class PhysioNet2012(Data):
         )
 
     def located_files(self) -> list[Path]:
-        """Returns the files that are there."""
         return _files().paths()
 
 

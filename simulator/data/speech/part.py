@@ -112,7 +112,6 @@ class Speech(Data):
         return dataset(self, self.frames, path.stem, train, test, num_states)
 
     def located_files(self) -> list[Path]:
-        """Returns the file, if it is there."""
         return FILES.paths()
 
 

@@ -117,7 +117,6 @@ class SpokenDigits(Data):
         return _cut(self, FILES.called(paths), arrays)
 
     def located_files(self) -> list[Path]:
-        """Returns the file, if it is there."""
         return FILES.paths()
 
 

@@ -45,11 +45,9 @@ class NoisyMean(NoiseOptions, AggregatePart):
 
     @property
     def noise_law(self) -> str:
-        """Law of the noise."""
         return self.law
 
     def structure(self) -> dict[str, Any]:
-        """Returns its kind; all else are numbers."""
         return {"kind": self.kind}
 
     def clip_of(self, method: Chained) -> Clip:
@@ -120,11 +118,9 @@ class NoisyMean(NoiseOptions, AggregatePart):
             )
 
     def check_model(self, method: Chained, counts: ModelCounts) -> None:
-        """Refuses models whose statistics would be averaged as they are."""
         method.refuse_statistics(self, counts, "averaged without noise")
 
     def sent_bytes(self, given: int, shape: ProblemShape) -> int:
-        """Returns the bytes that a client sends in a job."""
         return (
             given
             if self.secure is None
@@ -132,23 +128,17 @@ class NoisyMean(NoiseOptions, AggregatePart):
         )
 
     def answer_bytes(self, shape: ProblemShape) -> int:
-        """Returns the bytes that a client gets besides the model."""
-        del shape
         return 0 if self.secure is None else self.secure.download_bytes
 
     def overhead_s(self, shape: ProblemShape) -> float:
-        """Returns the seconds of secure aggregation."""
         return 0.0 if self.secure is None else self.secure.seconds(shape.num_weights)
 
     def calibrated(self, name: str) -> Calibrated | None:
-        """Budget of the noise, if it has one."""
         return None if self.budget is None else self.budget.known(name)
 
     def guarantees(
         self, method: Chained, num_samples: Sequence[int], batch: int
     ) -> tuple[Guarantee, ...]:
-        """Returns what one commit releases of each client."""
-        del batch
         from ...privacy.guarantees import Drawing, lacking  # SciPy
 
         lacks = lacking(Drawing.of(method))

@@ -44,11 +44,9 @@ class NoisySum(ChainStage):
 
     @property
     def draws(self) -> bool:
-        """Always."""
         return True
 
     def start(self, problem: HorizontalProblem, weights: Float[Array, "..."]) -> Any:
-        """Returns what the mean starts with."""
         return self.mean.start(problem, weights)
 
     def __call__(

@@ -92,12 +92,10 @@ class Claimed(Disk):
             self._disk.rename(own, path)
 
     def append(self, path: Path, data: bytes) -> None:
-        """Adds to a file, by one in its place."""
         there = self.read(path) if self.exists(path) else b""
         self.write(path, there + data)
 
     def read(self, path: Path) -> bytes:
-        """Returns the content of a file."""
         try:
             return self._disk.read(path)
         except FileNotFoundError:
@@ -106,19 +104,15 @@ class Claimed(Disk):
             raise
 
     def sync(self, path: Path) -> None:
-        """Returns when a file or folder survives a loss of power."""
         self._disk.sync(self._own(path))
 
     def rename(self, old: Path, new: Path) -> None:
-        """Renames a file that was written."""
         self._disk.rename(self._own(old), new)
 
     def remove(self, path: Path) -> None:
-        """Takes a file away, if it is there."""
         self._disk.remove(self._gone(path))
 
     def remove_folder(self, folder: Path) -> None:
-        """Takes a folder away, if it is there."""
         self._disk.remove_folder(self._gone(folder))
 
     def _gone(self, path: Path) -> Path:
@@ -131,7 +125,6 @@ class Claimed(Disk):
         return gone
 
     def identity(self, path: Path) -> Hashable:
-        """Returns the identity of a file among those of its name; None without one."""
         return self._disk.identity(path)
 
 

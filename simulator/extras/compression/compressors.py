@@ -45,7 +45,6 @@ class TopK(Sparse):
     kind: Literal["top_k"] = "top_k"
 
     def num_bytes(self, shape: ProblemShape) -> int:
-        """Returns the bytes of numbers and indices."""
         size, count = shape.num_weights, self.count(shape.num_weights)
         return FLOAT_BYTES * count + ceil(count * (size - 1).bit_length() / 8)
 
@@ -75,11 +74,9 @@ class RandomK(Sparse):
     draws: ClassVar[bool] = True
 
     def variance(self, size: int) -> float:
-        """Returns omega."""
         return size / self.count(size) - 1
 
     def num_bytes(self, shape: ProblemShape) -> int:
-        """Returns the bytes of the numbers."""
         return FLOAT_BYTES * self.count(shape.num_weights)
 
     def __call__(
@@ -119,12 +116,10 @@ class Qsgd(Compressor):
         return min(self.bucket or size, size)
 
     def variance(self, size: int) -> float:
-        """Returns omega."""
         d, s = self._bucket(size), self.levels
         return min(d / s**2, sqrt(d) / s)
 
     def num_bytes(self, shape: ProblemShape) -> int:
-        """Returns the bytes of all numbers and norms."""
         size, bits = shape.num_weights, (2 * self.levels).bit_length()
         return ceil(size * bits / 8) + FLOAT_BYTES * ceil(size / self._bucket(size))
 
@@ -158,7 +153,6 @@ class Signs(Compressor):
     kind: Literal["signs"] = "signs"
 
     def num_bytes(self, shape: ProblemShape) -> int:
-        """Returns the bytes of the signs and of the scale."""
         return ceil(shape.num_weights / 8) + FLOAT_BYTES
 
     def __call__(
@@ -167,7 +161,6 @@ class Signs(Compressor):
         """Returns the signs times the scale."""
         import jax.numpy as jnp  # only where a run needs it
 
-        del key, arrays
         scale = jnp.abs(values).mean()
         return jnp.where(values < 0, -scale, scale), state
 
@@ -200,7 +193,6 @@ class LowRank(Compressor):
         return [(m, n) if self.rank * (m + n) < m * n else None for m, n in matrices]
 
     def num_bytes(self, shape: ProblemShape) -> int:
-        """Returns the bytes of all factors, and of what is sent as it is."""
         arrays = shape.arrays
         assert arrays is not None
         each = zip(arrays, self._sides(arrays), strict=True)
@@ -210,7 +202,6 @@ class LowRank(Compressor):
         return FLOAT_BYTES * sum(numbers)
 
     def start(self, values: Any, arrays: Any) -> Any:
-        """Returns Q of each matrix."""
         import jax  # only where a run needs it
 
         found = [sides for sides in self._sides(arrays) if sides]

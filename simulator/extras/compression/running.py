@@ -50,14 +50,11 @@ class Compressing(ChainStage):
 
     @property
     def draws(self) -> bool:
-        """Whether the compressor does."""
         return self.compressor.draws
 
     def start(
         self, problem: HorizontalProblem, weights: Float[Array, "..."]
     ) -> Remembered:
-        """Returns the memory of a client that has sent nothing."""
-        del problem
         nothing = jnp.zeros_like(weights).reshape(-1)
         own = self.compressor.start(nothing, self.arrays)
         return Remembered(None if self.feedback == "none" else nothing, own)
@@ -111,7 +108,6 @@ class CompressedModels(Compressing):
     def start(
         self, problem: HorizontalProblem, weights: Float[Array, "..."]
     ) -> Remembered:
-        """Returns that a client has the model's start."""
         return super().start(problem, weights)._replace(memory=weights.reshape(-1))
 
     def __call__(

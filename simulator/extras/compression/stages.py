@@ -43,7 +43,6 @@ class Compressor(Part):
         Args:
             size: Numbers of a message.
         """
-        del size
 
     @abstractmethod
     def num_bytes(self, shape: ProblemShape) -> int:
@@ -56,7 +55,6 @@ class Compressor(Part):
             values: A vector like those that will come.
             arrays: Shapes of the model's arrays, or None.
         """
-        del values, arrays
 
     @abstractmethod
     def __call__(
@@ -73,7 +71,6 @@ class Compression(StagePart):
 
     @property
     def by_arrays(self) -> bool:
-        """Whether its messages depend on the shapes of the model's arrays."""
         return self.compressor.by_arrays
 
     def sent_bytes(self, given: int, shape: ProblemShape) -> int:
@@ -92,7 +89,6 @@ class Compression(StagePart):
         return made
 
     def check_model(self, method: Chained, counts: ModelCounts) -> None:
-        """Refuses models whose statistics would not be compressed."""
         method.refuse_statistics(self, counts, "sent as they are")
 
 
@@ -146,7 +142,6 @@ class Broadcast(Compression, ReadPart):
     made_by: ClassVar[str] = f"{__package__}.running:broadcasting"
 
     def fits(self, method: Chained) -> None:
-        """Refuses a second one."""
         if sum(isinstance(stage, Broadcast) for stage in method.stages) > 1:
             raise method.refusal(
                 self, "", "must be the only broadcast, got two; remove one"

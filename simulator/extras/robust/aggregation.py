@@ -33,7 +33,6 @@ class RobustPart(AggregatePart):
         return 3
 
     def fits(self, method: Chained) -> None:
-        """Refuses a weight that clients name themselves."""
         weigh = next((s for s in method.stages if isinstance(s, Weigh)), None)
         if weigh is not None and weigh.weighting != "equal":
             raise method.refusal(
@@ -45,10 +44,8 @@ class RobustPart(AggregatePart):
 
     def start(self, problem: Any, weights: Any) -> Any:
         """Returns its state before the first commit, for weights as one vector."""
-        del problem, weights
 
     def check_model(self, method: Chained, counts: ModelCounts) -> None:
-        """Refuses models whose statistics would have no aggregate."""
         method.refuse_statistics(self, counts, "lost")
 
     @abstractmethod
@@ -76,7 +73,6 @@ class TrimmedMean(RobustPart):
 
     @property
     def least(self) -> int:
-        """More than are trimmed."""
         return 2 * self.tolerated + 1
 
     def __call__(self, vectors: Any, there: Any, state: Any) -> tuple[Any, Any]:
@@ -130,7 +126,6 @@ class Krum(RobustPart):
 
     @property
     def least(self) -> int:
-        """N of which f enemies are tolerated."""
         return max(2 * self.tolerated + 3, self.selected)
 
     def __call__(self, vectors: Any, there: Any, state: Any) -> tuple[Any, Any]:
@@ -202,14 +197,11 @@ class CentredClipping(RobustPart):
 
     @property
     def least(self) -> int:
-        """One, of which no more than the radius counts."""
         return 1
 
     def start(self, problem: Any, weights: Any) -> Any:
-        """Returns v: zero."""
         import jax.numpy as jnp  # only where a run needs it
 
-        del problem
         return jnp.zeros_like(weights)
 
     def __call__(self, vectors: Any, there: Any, state: Any) -> tuple[Any, Any]:

@@ -1,19 +1,15 @@
-"""What runs of an attack: enemies' messages in place of their work.
-
-That, and what enemies know of others: the last message of every honest client.
-"""
+"""What runs of an attack: enemies' messages in place of their work."""
 
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Bool
 
 from ...algorithms.base import broadcast_flags
 from ...algorithms.federated.stages import Contributions, OwnStage, ServerRow, own_stage
 from ...learning.constants import Constants
-from ...learning.horizontal import HorizontalProblem
 from ...setup import RunSetup
 from .enemies import EnemyOptions, EnemyPart
 
@@ -62,44 +58,3 @@ def attack(part: EnemyPart, setup: RunSetup, _: Constants) -> Attack:
     return Attack(
         own.numbers, own.part, options, jnp.asarray(enemies), jnp.asarray(honest)
     )
-
-
-def last_messages(problem: HorizontalProblem, weights: Float[Array, "..."]) -> Any:
-    """Returns an empty table of the clients' last messages, and flags of who sent."""
-    K = problem.num_clients
-    return jnp.zeros((K, *weights.shape), weights.dtype), jnp.zeros(K, bool)
-
-
-def overheard(
-    row: ServerRow, contributions: Contributions, honest: Bool[Array, " W"], state: Any
-) -> Any:
-    """Returns the table, and the flags, after a row.
-
-    Args:
-        row: The row.
-        contributions: Its contributions.
-        honest: Flags of those that get into the table.
-        state: Table of last messages, and flags of the clients that have sent.
-    """
-    messages, known = state
-    workers = jnp.where(honest, row.event.worker, known.size)  # out of the table
-    messages = messages.at[workers].set(contributions.message, mode="drop")
-    return messages, known.at[workers].set(True, mode="drop")
-
-
-def moments(
-    state: Any,
-) -> tuple[Float[Array, "..."], Float[Array, "..."], Bool[Array, ""]]:
-    """Returns mean and deviation of the last messages of all honest clients.
-
-    Args:
-        state: As `overheard` returns it.
-
-    Returns:
-        Mean; deviation, of the number of messages; whether there are any.
-    """
-    messages, known = state
-    share = known.astype(messages.dtype) / jnp.maximum(known.sum(), 1)
-    mean = jnp.tensordot(share, messages, 1)
-    deviation = jnp.sqrt(jnp.tensordot(share, (messages - mean[None]) ** 2, 1))
-    return mean, deviation, known.any()

@@ -45,22 +45,18 @@ class Backdoor(PoisonPart):
 
     @property
     def trigger(self) -> Trigger:
-        """The pattern, and its class."""
         features = tuple(column - 1 for column in self.features)
         return Trigger(features, self.value, self.target - 1)
 
     @property
     def scale(self) -> float:
-        """The boost."""
         return self.boost
 
     def structure(self) -> dict[str, Any]:
-        """Returns its options, without those that are numbers of a run."""
         numbers = ("value", "target", "poisoned", "boost")
         return super().structure() | dict.fromkeys(numbers, "number")
 
     def fits(self, method: Chained) -> None:
-        """Refuses stages that would change what enemies have boosted."""
         super().fits(method)
         sent = next((s for s in method.stages if isinstance(s, SendPart)), None)
         if sent is not None and self.boost != 1:

@@ -42,11 +42,9 @@ class EnemyOptions(StagePart):
 
     @property
     def numbers(self) -> dict[str, float]:
-        """The fractions, but for the share, which is in flags."""
         return {k: v for k, v in super().numbers.items() if k != "share"}
 
     def structure(self) -> dict[str, Any]:
-        """Returns its options, without who the enemies are."""
         return super().structure() | dict.fromkeys(EnemyOptions.model_fields)
 
     def fits(self, method: Chained) -> None:
@@ -101,7 +99,6 @@ class EnemyOptions(StagePart):
         return round((self.share or 0) * num_clients)
 
     def roles(self, method: Chained, num_clients: int, seed: int) -> tuple[str, ...]:
-        """Returns the kind of attack of each enemy, and "" of the others."""
         enemies = self.among(method, num_clients, seed)
         return tuple(tag(type(self)) if enemy else "" for enemy in enemies)
 
@@ -126,7 +123,6 @@ class EnemyPart(EnemyOptions, AttackPart):
             honest: Flags of those of clients without any attack.
             state: State before.
         """
-        del row, contributions, honest
         return state
 
     @abstractmethod
@@ -145,15 +141,14 @@ class InformedPart(EnemyPart):
 
     def start(self, problem: Any, weights: Any) -> Any:
         """Returns a table of no message."""
-        from .attacking import last_messages  # JAX
+        from .overhearing import last_messages  # JAX
 
         return last_messages(problem, weights)
 
     def after(
         self, row: Any, contributions: Any, honest: Bool[Any, " W"], state: Any
     ) -> Any:
-        """Returns the table with the row's honest messages."""
-        from .attacking import overheard  # JAX
+        from .overhearing import overheard  # JAX
 
         return overheard(row, contributions, honest, state)
 
@@ -161,7 +156,7 @@ class InformedPart(EnemyPart):
         """Returns the messages of the enemies, all the same."""
         import jax.numpy as jnp  # only where a run needs it
 
-        from .attacking import moments
+        from .overhearing import moments
 
         mean, deviation, known = moments(state)
         sent = self.chosen(mean, deviation)[None]
@@ -216,7 +211,6 @@ class Alie(InformedPart):
     """z."""
 
     def chosen(self, mean: Any, deviation: Any) -> Any:
-        """Returns what enemies send."""
         return mean - self.deviations * deviation
 
 
@@ -233,5 +227,4 @@ class InnerProduct(InformedPart):
     """epsilon."""
 
     def chosen(self, mean: Any, deviation: Any) -> Any:
-        """Returns what enemies send."""
         return -self.factor * mean

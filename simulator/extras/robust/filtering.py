@@ -42,8 +42,6 @@ class Filter(OwnStage):
     samples: Int[Array, " S"]
 
     def start(self, problem: HorizontalProblem, weights: Float[Array, "..."]) -> Own:
-        """Returns no gradient."""
-        del problem
         return Own(jnp.zeros_like(weights), jnp.int32(NO_VERSION))
 
     def __call__(

@@ -56,7 +56,6 @@ class Robust(OwnStage):
     gathers: bool = eqx.field(static=True)
 
     def start(self, problem: HorizontalProblem, weights: Float[Array, "..."]) -> Kept:
-        """Returns empty places."""
         flat = weights.reshape(-1)
         totals = jnp.zeros((self.places, flat.size), flat.dtype)
         counts = jnp.zeros(self.places, jnp.int32)

@@ -51,7 +51,6 @@ class PoisonPart(EnemyOptions, LocalWork):
 
     @property
     def beyond_gradients(self) -> str:
-        """The stage itself: a function of the user's would leave it out."""
         return tag(type(self))
 
     @property
@@ -127,7 +126,6 @@ class LabelFlip(PoisonPart):
     kind: Literal["label_flip"] = "label_flip"  # pyright: ignore
 
     def poison(self, setup: Any) -> Poison:
-        """Returns the labels of all training rows, those of enemies flipped."""
         owned, data = self.owned(setup), setup.shares.data
         y, flags = data.y_train, owned.reshape(-1, *(1,) * (data.y_train.ndim - 1))
         return Poison(np.where(flags, data.num_classes - 1 - y, y))

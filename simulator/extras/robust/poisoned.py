@@ -35,7 +35,6 @@ class PoisonedSteps(ChainStage):
     steps: LocalSteps
 
     def start(self, problem: HorizontalProblem, weights: Float[Array, "..."]) -> Any:
-        """Returns the state of a client's optimiser, if it keeps one."""
         return self.steps.start(problem, weights)
 
     def __call__(self, job: ClientJob, state: Any) -> tuple[Work, Any]:

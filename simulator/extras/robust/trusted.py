@@ -36,7 +36,6 @@ class TrustedPart(ReceivePart):
             )
 
     def check_model(self, method: Chained, counts: ModelCounts) -> None:
-        """Refuses models whose statistics no gradient of the server knows."""
         method.refuse_statistics(self, counts, "lost")
 
     @abstractmethod

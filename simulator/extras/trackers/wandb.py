@@ -72,7 +72,6 @@ class _OfflineRun:
         self._run = run
 
     def log(self, commits: int, time: float, measured: dict[str, float]) -> None:
-        del time
         self._run.log({"commits": float(commits), **measured})
 
     def flush(self) -> None:

@@ -97,7 +97,6 @@ def least(mix: Float[np.ndarray, "K C"], by_label: ByLabel) -> float:
 
 def each_label(mix: Float[np.ndarray, "K C"], by_label: ByLabel) -> ByLabel:
     """Returns the accuracy of each label; NaN where no test row has it."""
-    del mix
     return by_label
 
 

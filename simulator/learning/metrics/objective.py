@@ -9,7 +9,6 @@ from ...metrics import MINIMUM, OF_LOSS, Metric
 
 def objective(problem: Any, model: Any, logits: Any) -> Float[Any, ""]:
     """Returns the regularised objective on all training rows, in nats."""
-    del logits
     return problem.objective(model)
 
 
@@ -25,7 +24,6 @@ def gradient_norm_squared(problem: Any, model: Any, logits: Any) -> Float[Any, "
 
 def optimality_gap(problem: Any, model: Any, logits: Any) -> Float[Any, ""]:
     """Returns the objective minus its least value, in nats."""
-    del logits
     return problem.objective(model) - problem.minimum
 
 

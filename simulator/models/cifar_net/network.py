@@ -74,7 +74,6 @@ class Layers:
         bias: bool = False,
     ) -> layers.OtherImages:
         """Convolves; pads so that stride 1 keeps the size."""
-        del channels, kernel
         sums = layers.convolve(x, next(self._parameters), stride, groups, self._form)
         return sums + next(self._parameters)[:, None, None, None] if bias else sums
 
@@ -111,7 +110,6 @@ class Layers:
 
     def dense(self, x: layers.Images, outputs: int) -> Float[Array, "{outputs} 1 1 S"]:
         """Returns a linear map, with biases, as channels of one pixel."""
-        del outputs
         matrix, bias = next(self._parameters), next(self._parameters)
         sums = matrix @ x.reshape(matrix.shape[1], -1) + bias[:, None]
         return sums[:, None, None, :]
@@ -275,7 +273,6 @@ def cifar_net(
     Raises:
         ScenarioError: The features are no images, or too small ones.
     """
-    del family
     image = image_shape(num_features, config.image)
     norm, groups, width = config.norm, config.groups, config.width
     model = CifarNetwork(config.name, image, num_outputs, norm, groups, width)

@@ -42,7 +42,6 @@ class CifarNet(Model):
 
     @property
     def normalises_batches(self) -> bool:
-        """Whether the samples of a batch are normalised together."""
         return self.norm == "batch"
 
     def num_weights(self, num_features: int, num_outputs: int) -> int:

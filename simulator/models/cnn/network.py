@@ -65,7 +65,6 @@ class CnnNetwork(FlatNetwork):
 
     @property
     def shapes(self) -> Shapes:
-        """Shapes of the arrays, in their order in the flat vector."""
         image = (self.height, self.width, self.depth)
         return shapes(image, self.channels, self.kernel, self.num_outputs)
 
@@ -105,7 +104,6 @@ class CnnNetwork(FlatNetwork):
         x: Float[Array, "S F"],
         noise: Sequence[Float[Array, "_ _ _ S"]] = (),
     ) -> Float[Array, "C S"]:
-        """Returns the logits of images, which come plane by plane, row by row."""
         named = Parts(*parts)
         one, two = noise or (None, None)
         images = x.T.reshape(self.depth, self.height, self.width, x.shape[0])
@@ -141,7 +139,6 @@ def cnn(config: Cnn, num_outputs: int, num_features: int, family: str) -> CnnNet
     Raises:
         ScenarioError: The features are no images, or too small ones.
     """
-    del family
     height, width, depth = image_shape(num_features, config.image)
     channels, kernel = config.channels, config.kernel
     return CnnNetwork(height, width, depth, channels, kernel, num_outputs)

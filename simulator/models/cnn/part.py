@@ -31,7 +31,6 @@ class Cnn(Model):
 
     @property
     def num_layers(self) -> int:
-        """Layers in which noise may enter, the last included."""
         return 3
 
     def num_weights(self, num_features: int, num_outputs: int) -> int:

@@ -33,7 +33,6 @@ class DeepCnnNetwork(FlatNetwork):
 
     @property
     def shapes(self) -> Shapes:
-        """Shapes of the arrays, as `DeepCnn.shapes` documents them."""
         return self.config.shapes(self.image, self.num_outputs)
 
     @property
@@ -56,7 +55,6 @@ class DeepCnnNetwork(FlatNetwork):
         x: Float[Array, "S F"],
         noise: Sequence[Float[Array, "_ _ _ S"]] = (),
     ) -> Float[Array, "C S"]:
-        """Returns the logits of images, which come plane by plane, row by row."""
         height, width, depth = self.image
         hidden = x.T.reshape(depth, height, width, x.shape[0])
         edge = self.config.kernel // 2
@@ -82,7 +80,6 @@ def deep_cnn(
     Raises:
         ScenarioError: The features are no images, or too small ones.
     """
-    del family
     image = image_shape(num_features, config.image)
     _ = config.shapes(image, num_outputs)  # refuses images that are too small
     return DeepCnnNetwork(config, image, num_outputs)

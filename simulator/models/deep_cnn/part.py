@@ -49,7 +49,6 @@ class DeepCnn(Model):
 
     @property
     def num_layers(self) -> int:
-        """Layers in which noise may enter, the last included."""
         return len(self.channels) + 1
 
     def sizes(self, image: Image) -> tuple[tuple[int, int, int], ...]:

@@ -30,7 +30,6 @@ class DenseNetwork(FlatNetwork):
 
     @property
     def shapes(self) -> Shapes:
-        """Shapes of each layer's matrix and bias."""
         return shapes(self.sizes)
 
     @property
@@ -69,5 +68,4 @@ def dense(
     config: Dense, num_outputs: int, num_features: int, family: str
 ) -> DenseNetwork:
     """Builds the network of a scenario, of clients or of a party."""
-    del family
     return DenseNetwork((num_features, *config.hidden, num_outputs), config.activation)

@@ -25,12 +25,10 @@ class Dense(Model):
 
     @property
     def num_layers(self) -> int:
-        """Layers in which noise may enter, the last included."""
         return len(self.hidden) + 1
 
     @property
     def activation_of_party(self) -> Literal["relu", "tanh"]:
-        """Activation of what a party sends: that of the hidden layers."""
         return self.activation
 
     def num_weights(self, num_features: int, num_outputs: int) -> int:

@@ -30,7 +30,6 @@ class DiagonalNetwork(NamedTuple):
 
     def init(self, key: Key[Array, ""]) -> Float[Array, " P"]:
         """Starts at zero, from which the optimum has a known distance."""
-        del key
         return jnp.zeros(self.num_columns)
 
     def features(self, x: Float[np.ndarray, "N P"]) -> Float[np.ndarray, "N P"]:
@@ -58,5 +57,4 @@ def diagonal(
     config: Diagonal, num_outputs: int, num_features: int, family: str
 ) -> DiagonalNetwork:
     """Builds the network of a scenario."""
-    del family
     return DiagonalNetwork(config.num_weights(num_features, num_outputs))

@@ -29,7 +29,6 @@ class LinearEmbedding(NamedTuple):
 
     def init(self, key: Key[Array, ""], num_features: int) -> Float[Array, "C P"]:
         """Returns zeros."""
-        del key, num_features
         return jnp.zeros((self.num_outputs, self.num_features))
 
     def init_sent(self, key: Key[Array, ""], num_features: int) -> Float[Array, "C P"]:
@@ -80,7 +79,6 @@ class LinearClassifier(NamedTuple):
 
     def init(self, key: Key[Array, ""]) -> Float[Array, "C P"]:
         """Returns zeros."""
-        del key
         return jnp.zeros((self.num_outputs, self.num_features + 1))
 
     def features(self, x: Float[np.ndarray, "N F"]) -> Float[np.ndarray, "N P"]:
@@ -108,6 +106,5 @@ def linear(
     config: Linear, num_outputs: int, num_features: int, family: str
 ) -> LinearEmbedding | LinearClassifier:
     """Builds the linear model of a party (`family` vertical) or of all clients."""
-    del config
     kind = LinearEmbedding if family == "vertical" else LinearClassifier
     return kind(num_outputs, num_features)

@@ -15,7 +15,6 @@ class Linear(Model):
 
     @property
     def num_layers(self) -> int:
-        """Layers in which noise may enter, the last included."""
         return 1
 
     def num_weights(self, num_features: int, num_outputs: int) -> int:

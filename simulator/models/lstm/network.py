@@ -37,7 +37,6 @@ class LstmNetwork(FlatNetwork):
 
     @property
     def shapes(self) -> Shapes:
-        """Shapes of the arrays, as `Lstm.shapes` documents them."""
         return self.config.shapes(self.num_features, self.num_outputs)
 
     @property

@@ -97,12 +97,10 @@ class Lstm(Model):
 
     @property
     def num_layers(self) -> int:
-        """Layers in which noise may enter, the last included."""
         return self.layers + 1
 
     @property
     def activation_of_party(self) -> None:
-        """None: the outputs of an LSTM layer are sent as they are."""
         return
 
     def party_weights(self, num_features: int, num_outputs: int) -> int:

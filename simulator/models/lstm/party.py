@@ -35,7 +35,6 @@ class PartyLstm(LayeredNetwork):
 
     @property
     def shapes(self) -> Shapes:
-        """Shapes of the arrays, as `Lstm.shapes_of_party` documents them."""
         return self.config.shapes_of_party(self.num_features, self.num_outputs)
 
     @property

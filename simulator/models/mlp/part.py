@@ -24,7 +24,6 @@ class Mlp(Model):
 
     @property
     def num_layers(self) -> int:
-        """Layers in which noise may enter, the last included."""
         return 2
 
     def num_weights(self, num_features: int, num_outputs: int) -> int:

@@ -74,7 +74,6 @@ def plain(init: Callable[..., Any], apply: Callable[..., Any]) -> Functions:
     def run(
         weights: Any, statistics: Any, x: Any, key: Any, training: bool
     ) -> tuple[Any, Any]:
-        del training
         if named is None:
             return apply(weights, x), statistics
         return apply(weights, x, **{named: key}), statistics

@@ -72,7 +72,6 @@ def of_equinox(made: tuple[eqx.Module, Any], again: Again) -> Functions:
     takes_key = "key" in inspect.signature(module.__call__).parameters  # pyright: ignore
 
     def init(key: Key[Array, ""], x: Any) -> tuple[Any, Any]:
-        del x
         new = made if again is None else again(key)
         new = new if isinstance(new, tuple) else (new, None)
         return eqx.filter(new[0], eqx.is_inexact_array), new[1]
@@ -147,7 +146,6 @@ def of_nnx(module: Any, again: Again) -> Functions:
     places = {id(leaf): place for place, leaf in enumerate(jax.tree.leaves(streams))}
 
     def init(key: Key[Array, ""], x: Any) -> tuple[Any, Any]:
-        del x
         _, weights, _, rest = divided(module if again is None else again(key))
         return weights, rest
 

@@ -151,7 +151,6 @@ class OwnNetwork:
             key: Key of the run, or of the party.
             num_features: Columns of a party; all have the network of the widest.
         """
-        del num_features
         # Runs in double precision start from the same numbers.
         with jax.enable_x64(False):
             weights, statistics = self._functions.init(key, self._example(1))

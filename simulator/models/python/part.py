@@ -29,7 +29,6 @@ class Python(Model):
 
     @property
     def activation_of_party(self) -> None:
-        """None: what the model gives is sent as it is."""
         return
 
     @property
@@ -48,12 +47,9 @@ class Python(Model):
         )
 
     def of_rows(self, data: Dataset, form: OutputForm) -> Any:
-        """Returns the network of clients, whose rows have their own shapes."""
         return self.maker()(self._named, form, data.inputs)
 
     def make(self, num_outputs: int, num_features: int, family: str) -> Any:
-        """Returns the network of a party, which holds some columns of numbers."""
-        del family
         row = Field("", (num_features,))
         network = self.maker()(self._named, OutputForm("", num_outputs), (row,))
         if network.num_statistics or network.takes_key:
@@ -69,5 +65,4 @@ class Python(Model):
         return self.make(num_outputs, num_features, "vertical").num_weights
 
     def widths_of_parties(self, widths: Sequence[int]) -> Sequence[int]:
-        """Returns the columns of the widest party, whose network all have."""
         return [max(widths)] * len(widths)

@@ -41,7 +41,6 @@ class TransformerNetwork(FlatNetwork):
 
     @property
     def shapes(self) -> Shapes:
-        """Shapes of the arrays, as `Transformer.shapes` documents them."""
         return self.config.shapes(self.num_features, self.num_outputs)
 
     @property
@@ -133,5 +132,4 @@ def transformer(
     config: Transformer, num_outputs: int, num_features: int, family: str
 ) -> TransformerNetwork:
     """Builds the network of a scenario, whose rows are tokens."""
-    del family
     return TransformerNetwork(config, num_outputs, num_features)

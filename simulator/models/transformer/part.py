@@ -79,12 +79,10 @@ class Transformer(Model):
         )
 
     def of_rows(self, data: Dataset, form: OutputForm) -> Any:
-        """Returns the network of clients, whose rows have a label each, or one."""
         return replace(super().of_rows(data, form), last=not form.positions)
 
     @property
     def num_layers(self) -> int:
-        """Layers in which noise may enter, the last included."""
         return self.layers + 1
 
     def party_weights(self, num_features: int, num_outputs: int) -> NoReturn:
@@ -93,7 +91,6 @@ class Transformer(Model):
         Raises:
             ScenarioError: Always.
         """
-        del num_features, num_outputs
         raise ScenarioError(
             "problem.model.kind must not be 'transformer' for parties, whose columns "
             "are no tokens; take lstm or dense"

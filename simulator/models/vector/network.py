@@ -57,7 +57,6 @@ class VectorNetwork(NamedTuple):
         Raises:
             ScenarioError: Always.
         """
-        del weights, x
         raise ScenarioError(
             "problem.model must be one that gives outputs, for a loss, metric or "
             "constant that is computed here, got 'vector'; give numbers, or leave it "

@@ -27,7 +27,6 @@ class Vector(Model):
 
     @property
     def measured_by(self) -> UserFunction:
-        """Function of the user's that measures the model."""
         return UserFunction(self.evaluate, "problem.model.evaluate")
 
     def counts(self, data: Dataset, form: OutputForm) -> ModelCounts:
@@ -39,6 +38,4 @@ class Vector(Model):
         return ModelCounts(self.of_rows(data, form).size)
 
     def of_rows(self, data: Dataset, form: OutputForm) -> Any:
-        """Returns what stands in the place of a network."""
-        del data, form
         return self.maker()(UserFunction(self.weights, "problem.model.weights"))

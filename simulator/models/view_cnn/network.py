@@ -47,7 +47,6 @@ class ViewCnnNetwork(LayeredNetwork):
 
     @property
     def shapes(self) -> Shapes:
-        """Shapes of the arrays, in their order in the flat vector."""
         image = (self.height, self.width, self.depth)
         outputs = self.num_outputs
         return shapes(image, self.channels, self.kernel, self.dense, outputs)
@@ -67,12 +66,10 @@ class ViewCnnNetwork(LayeredNetwork):
 
         The law is uniform within ±1/sqrt(inputs of a unit).
         """
-        del num_features
         return drawn(key, self.shapes, [*self._limits[:-1], 0.0])
 
     def init_sent(self, key: Key[Array, ""], num_features: int) -> Float[Array, " P"]:
         """Draws all layers as in PyTorch, for outputs that a server's network takes."""
-        del num_features
         return drawn(key, self.shapes, self._limits)
 
     @property
@@ -86,8 +83,6 @@ class ViewCnnNetwork(LayeredNetwork):
         x: Float[Array, "S F"],
         noise: Sequence[Float[Array, "... S"]] = (),
     ) -> Float[Array, "C S"]:
-        """Returns the outputs for images, which come plane by plane, row by row."""
-
         def act(sums: Array, layer: int) -> Array:
             return jax.nn.relu(sums + noise[layer] if noise else sums)
 
@@ -107,7 +102,6 @@ def view_cnn(
     Raises:
         ScenarioError: The features are no images, or too small ones.
     """
-    del family
     height, width, depth = image_shape(num_features, config.image)
     channels, kernel, dense = config.channels, config.kernel, config.dense
     model = ViewCnnNetwork(height, width, depth, channels, kernel, dense, num_outputs)

@@ -29,7 +29,6 @@ class ViewCnn(Model):
 
     @property
     def num_layers(self) -> int:
-        """Layers in which noise may enter, the last included."""
         return 4
 
     def num_weights(self, num_features: int, num_outputs: int) -> int:

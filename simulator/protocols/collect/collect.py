@@ -138,11 +138,9 @@ class Collect(GatheringRounds):
 
     @property
     def stops_jobs(self) -> bool:
-        """Whether it stops jobs that are under way."""
         return self.late == "stop" or self.allotted is not None
 
     def described(self, num_clients: int) -> dict[str, Any]:
-        """Returns what it says of itself: what gathers."""
         waits = "contributions at the server, until the round's rule is met"
         return super().described(num_clients) | {"queues": [waits]}
 
@@ -170,12 +168,10 @@ class Collect(GatheringRounds):
         return self.count and most(self.count)
 
     def fewest_gathered(self, num_clients: int) -> int | None:
-        """Returns the fewest contributions that end a round, where a number does."""
         return fewest(self.count) if self.count else self.most_gathered(num_clients)
 
     def least_clients(self, num_clients: int, *, selected: bool) -> int:
         """Returns those that a round waits for, where each contributes once or more."""
-        del selected
         if self.quota is not None:
             return sum(own > 0 for own in self._quotas(num_clients))
         if self.count is not None and not self.repeats:
@@ -183,8 +179,6 @@ class Collect(GatheringRounds):
         return 1 if self.harmonic_mean is None else num_clients
 
     def check_setting(self, clients: Clients | None, server: Server, n: int) -> None:
-        """Refuses more clients than there are, and quotas of none."""
-        del server
         over = ", or take the protocol synchronous with wait_for, which asks that many "
         over += "clients in each round and stops who is late"
         first = self.count is not None and not self.repeats

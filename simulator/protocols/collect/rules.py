@@ -14,9 +14,8 @@ class Enough(ABC):
     watches: ClassVar[bool] = False
     """Whether it wants to know how long jobs take."""
 
-    def took(self, client: int, seconds: float) -> None:
-        """OnDrawn of a job of a client that has arrived, and of its virtual seconds."""
-        del client, seconds
+    def took(self, client: int, seconds: float) -> None:  # noqa: B027 (most ignore it)
+        """Takes up the job of a client that has arrived, and its virtual seconds."""
 
     @abstractmethod
     def begin(self) -> None:
@@ -36,7 +35,6 @@ class Enough(ABC):
 
     def goes_on(self, client: int) -> bool:
         """Whether a client has another trial in this round."""
-        del client
         return True
 
 
@@ -51,12 +49,9 @@ class Count(Enough):
         self._count, self._left = count, 1
 
     def begin(self) -> None:
-        """Begins a round."""
         self._left = self._count()
 
     def tried(self, client: int, *, arrived: bool) -> bool:
-        """Counts a contribution."""
-        del client
         self._left -= arrived
         return self._left <= 0
 
@@ -80,12 +75,10 @@ class HarmonicMean(Enough):
         self.begin()
 
     def begin(self) -> None:
-        """Begins a round."""
         self._counts = dict.fromkeys(self._chosen, 0)
         self._missing, self._inverse = len(self._chosen), 0.0
 
     def tried(self, client: int, *, arrived: bool) -> bool:
-        """Counts a contribution."""
         if not arrived:
             return False
         count = self._counts[client]
@@ -112,18 +105,14 @@ class Quotas(Enough):
         self.begin()
 
     def begin(self) -> None:
-        """Begins a round."""
         self._left, self._all = dict(self._quotas), sum(self._quotas.values())
 
     def tried(self, client: int, *, arrived: bool) -> bool:
-        """Counts a trial."""
-        del arrived
         self._left[client] -= 1
         self._all -= 1
         return self._all <= 0
 
     def goes_on(self, client: int) -> bool:
-        """Whether a client has trials left."""
         return self._left[client] > 0
 
 
@@ -155,12 +144,10 @@ class AllottedJobs(Quotas):
         self._round = 0
 
     def begin(self) -> None:
-        """Begins a round: allots its jobs."""
         self._left, self._all = self.allotted(), self._jobs
         self._round += 1
 
     def took(self, client: int, seconds: float) -> None:
-        """Takes the time of a job into its client's mean."""
         self._seen[client] += 1
         self._total[client] += seconds
 
@@ -194,6 +181,4 @@ class AfterSeconds(Enough):
         """Begins a round."""
 
     def tried(self, client: int, *, arrived: bool) -> bool:
-        """Counts nothing."""
-        del client, arrived
         return False

@@ -55,11 +55,9 @@ class Simple(Account):
     kind: Literal["simple"] = "simple"
 
     def proactive(self, tokens: int) -> float:
-        """Returns 1 for a full account, else 0."""
         return float(tokens >= self.capacity)
 
     def reactive(self, tokens: int) -> float:
-        """Returns 1 where there is a token, else 0."""
         return float(tokens > 0)
 
 
@@ -81,11 +79,9 @@ class Generalised(Account):
         return self
 
     def proactive(self, tokens: int) -> float:
-        """Returns 1 for a full account, else 0."""
         return float(tokens >= self.capacity)
 
     def reactive(self, tokens: int) -> float:
-        """Returns (A - 1 + tokens) / A, rounded down."""
         return float((self.divisor - 1 + tokens) // self.divisor)
 
 
@@ -95,10 +91,8 @@ class Randomised(Generalised):
     kind: Literal["randomised"] = "randomised"  # pyright: ignore[reportIncompatibleVariableOverride]
 
     def proactive(self, tokens: int) -> float:
-        """Returns (tokens - A + 1) / (C - A + 1), within [0, 1]."""
         spare = self.capacity - self.divisor + 1
         return min(1.0, max(0, tokens - self.divisor + 1) / spare)
 
     def reactive(self, tokens: int) -> float:
-        """Returns tokens / A."""
         return tokens / self.divisor

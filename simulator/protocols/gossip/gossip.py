@@ -19,7 +19,6 @@ class Gossip(GossipOptions):
     """
 
     def described(self, num_clients: int) -> dict[str, Any]:
-        """Returns what it says of itself: averagings."""
         names = ("idle", "read", "compute")
         stages = {name: f"clients.{name}" for name in names}
         waits = ["workers that are done wait for the end of the round"]
@@ -31,10 +30,7 @@ class Gossip(GossipOptions):
     def recorder(
         self, world: World, width: int, batch: Batch | None, num_samples: int
     ) -> Recorder:
-        """Returns the recorder of models without a server."""
-        del width, batch, num_samples
         return GossipRecorder(world)
 
     def play(self, world: World, recorder: GossipRecorder) -> None:
-        """Starts every worker: snapshot, gradient, averaging and step, for ever."""
         play(self, world, recorder)

@@ -74,7 +74,6 @@ class GossipOptions(Protocol):
 
     @property
     def in_rounds(self) -> bool:
-        """Whether all workers wait for each other."""
         return self.average != "pairwise"
 
     def num_out(self, num_workers: int, draw: Draw | None = None) -> list[int]:
@@ -88,7 +87,6 @@ class GossipOptions(Protocol):
         return [len(others) for others in first]
 
     def check_setting(self, clients: Clients | None, server: Server, n: int) -> None:
-        """Refuses settings that need a server, and impossible graphs."""
         refuse_selection(self.kind, clients)
         refuse_server(self.kind, server, "which has none")
         for part in (clients, *clients.groups.values()) if clients else ():
@@ -109,7 +107,6 @@ class GossipOptions(Protocol):
         before it; the averaging of all is a turn as well. Gradients stay where they
         are, unless everyone averages with everyone.
         """
-        del in_flight
         n = num_clients
         messages = (1, 1) if self.average == "all" else (0, 0)
         if not self.in_rounds:
@@ -126,7 +123,6 @@ class GossipOptions(Protocol):
         )
 
     def uploads_per_mixing(self, num_workers: int, draw: Draw) -> int:
-        """Returns how many messages an averaging of all with their neighbours takes."""
         if self.average != "neighbours":
             return 0
         return sum(self.num_out(num_workers, draw))
@@ -134,7 +130,6 @@ class GossipOptions(Protocol):
     def mixing(
         self, num_workers: int, draw: Draw, *, pushes: bool
     ) -> Float[np.ndarray, "Q K K"] | None:
-        """Returns the matrices by which all models are mixed, in turn."""
         if self.average == "pairwise":
             return None
         if self.average == "all":

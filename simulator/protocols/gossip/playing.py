@@ -150,7 +150,6 @@ class _Together(Peers):
             self._after(slowest, self._average, worker)
 
     def _average(self, last: int) -> None:
-        del last
         uploads = 0 if self._config.average == "all" else sum(self._uploads)
         self._recorder.average_all(self._env.now, self._round, uploads)
         if self._steps_first:

@@ -57,12 +57,9 @@ class PushGossip(Protocol):
             _check_behaviour(part)
 
     def cadence(self, num_clients: int, in_flight: int) -> Cadence:
-        """Returns how rows come: steps, and messages as they are sent and merged."""
-        del in_flight
         return Cadence(width=2, num_registers=num_clients, messages=(0, 0))
 
     def described(self, num_clients: int) -> dict[str, Any]:
-        """Returns what it says of itself: pushes."""
         stages = {name: f"clients.{name}" for name in ("idle", "compute")}
         return super().described(num_clients) | {
             "stages": stages | {"push": "clients.upload"}
@@ -71,12 +68,9 @@ class PushGossip(Protocol):
     def recorder(
         self, world: World, width: int, batch: Batch | None, num_samples: int
     ) -> Recorder:
-        """Returns the recorder of models without a server."""
-        del width, batch, num_samples
         return PushRecorder(world)
 
     def play(self, world: World, recorder: "PushRecorder") -> None:
-        """Lets every worker wake up, again and again."""
         _Pushing(self, world, recorder).start()
 
 
@@ -205,7 +199,6 @@ class _Pushing(Peers):
         world.call(delay, arrive, receiver)  # an event, or reactions would nest
 
     def _compute(self, duration: float, worker: int) -> None:
-        """Computes; at once where that takes no time, before anything else arrives."""
         self._after(duration, self._end_gradient, worker)
 
     def _computed(self, worker: int) -> None:

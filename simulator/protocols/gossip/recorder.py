@@ -27,18 +27,13 @@ class GossipRecorder(Recorder):
         self._num_mixings = 0
 
     def read(self, worker: int, time: float) -> int:
-        """Begins the worker's next job with a snapshot of its own model.
-
-        Returns:
-            The job's number.
-        """
+        """Begins the worker's next job with a snapshot of its own model."""
         self._slot = worker
         job = super().read(worker, time)
         self._slot = NO_SLOT
         return job
 
     def commit(self, time: float, workers: Sequence[int], round_: int = 0) -> None:
-        """Applies a worker's current job to its own model."""
         super().commit(time, workers, round_)
         self._set_write_slot(workers[0])
 
@@ -65,7 +60,6 @@ class GossipRecorder(Recorder):
 
     @property
     def turns(self) -> int:
-        """Rows that rounds are counted in so far: commits, and averagings of all."""
         return self.version + self._num_mixings
 
     def _finished(self, rows: Rows) -> Rows:

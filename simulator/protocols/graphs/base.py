@@ -67,7 +67,6 @@ class Graph(Part):
         Raises:
             LocatedError: Saying what and what to do.
         """
-        del must_have_sides
         if n < 2:
             raise LocatedError(
                 f"protocol.graph must have at least 2 workers, got {n}; add clients",
@@ -136,7 +135,6 @@ class Undirected(Graph):
 
     def remedy(self, n: int) -> str:
         """Returns what to raise where draws with `n` workers are hardly connected."""
-        del n
         return "number of edges"
 
     def edges_of(self, n: int, draw: Draw | None = None) -> list[Edge]:
@@ -169,7 +167,6 @@ class Undirected(Graph):
         )
 
     def receivers(self, n: int, draw: Draw | None = None) -> list[Phase]:
-        """Returns each worker's neighbours, which receive in every round."""
         return [neighbours(self.edges_of(n, draw), n)]
 
     def check(self, n: int, *, must_have_sides: bool) -> None:
@@ -187,7 +184,6 @@ class Directed(Graph):
     is_directed: ClassVar[bool] = True
 
     def check(self, n: int, *, must_have_sides: bool) -> None:
-        """Refuses a graph that does not fit `n` workers."""
         super().check(n, must_have_sides=must_have_sides)
         self.receivers(n)
 

@@ -18,11 +18,9 @@ class Exponential(Directed):
     kind: Literal["exponential"] = "exponential"
 
     def num_pairs(self, n: int) -> int:
-        """Returns how many pairs of workers are looked at."""
         return n * n.bit_length()
 
     def receivers(self, n: int, draw: Draw | None = None) -> list[Phase]:
-        """Returns the receivers of each worker, in rounds that repeat in turn."""
         hops = [2**phase for phase in range(max(1, ceil(log2(n))))]
         return [[[(k + hop) % n] for k in range(n)] for hop in hops]
 
@@ -35,11 +33,9 @@ class Arcs(Directed):
     """Pairs of a sender and a receiver, numbered from 1."""
 
     def num_pairs(self, n: int) -> int:
-        """Returns how many pairs of workers are looked at."""
         return len(self.arcs)
 
     def receivers(self, n: int, draw: Draw | None = None) -> list[Phase]:
-        """Returns the receivers of each worker, the same in every round."""
         found: Phase = [[] for _ in range(n)]
         senders: Phase = [[] for _ in range(n)]
         for sender, receiver in sorted({*self.arcs}):

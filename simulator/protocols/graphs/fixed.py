@@ -16,7 +16,6 @@ class Ring(Undirected):
     kind: Literal["ring"] = "ring"
 
     def make(self, n: int, numbers: Any = None) -> Iterable[Edge]:
-        """Returns its pairs."""
         return ((k, (k + 1) % n) for k in range(n))
 
 
@@ -28,7 +27,6 @@ class Torus(Undirected):
     """Rows of the grid; by default as many as make it the most square."""
 
     def make(self, n: int, numbers: Any = None) -> Iterable[Edge]:
-        """Returns its pairs."""
         rows = self.rows
         if rows is None:
             rows = next(r for r in range(isqrt(n), 0, -1) if n % r == 0)
@@ -50,11 +48,9 @@ class Complete(Undirected):
     kind: Literal["complete"] = "complete"
 
     def num_pairs(self, n: int) -> int:
-        """Returns how many pairs of workers are looked at."""
         return n * (n - 1) // 2
 
     def make(self, n: int, numbers: Any = None) -> Iterable[Edge]:
-        """Returns its pairs."""
         return ((i, j) for i in range(n) for j in range(i))
 
 
@@ -64,11 +60,9 @@ class Bipartite(Undirected):
     kind: Literal["bipartite"] = "bipartite"
 
     def num_pairs(self, n: int) -> int:
-        """Returns how many pairs of workers are looked at."""
         return n * n // 4
 
     def make(self, n: int, numbers: Any = None) -> Iterable[Edge]:
-        """Returns its pairs."""
         return ((i, j) for i in range(0, n, 2) for j in range(1, n, 2))
 
 
@@ -80,11 +74,9 @@ class Edges(Undirected):
     """Pairs of workers, numbered from 1."""
 
     def num_pairs(self, n: int) -> int:
-        """Returns how many pairs of workers are looked at."""
         return len(self.edges)
 
     def make(self, n: int, numbers: Any = None) -> Iterable[Edge]:
-        """Returns its pairs."""
         for i, j in sorted(self.edges):
             if i == j or max(i, j) > n:
                 raise LocatedError(

@@ -24,7 +24,6 @@ class RandomRegular(Undirected):
     """Neighbours of each worker."""
 
     def num_pairs(self, n: int) -> int:
-        """Returns how many pairs of workers are looked at."""
         dense = 2 * self.degree > n - 1
         return n * (n - 1) // 2 if dense else n * self.degree // 2
 
@@ -42,12 +41,10 @@ class RandomRegular(Undirected):
     def make(
         self, n: int, numbers: np.random.Generator | None = None
     ) -> Iterable[Edge] | None:
-        """Returns its pairs; None where the draw came to nothing."""
         assert numbers is not None
         return _regular(n, self.degree, numbers)
 
     def remedy(self, n: int) -> str:
-        """Returns what to raise where draws are hardly connected."""
         return "degree"
 
 
@@ -63,20 +60,17 @@ class ErdosRenyi(Undirected):
     """Chance of each edge, each on its own."""
 
     def num_pairs(self, n: int) -> int:
-        """Returns how many pairs of workers are looked at."""
         return n * (n - 1) // 2
 
     def make(
         self, n: int, numbers: np.random.Generator | None = None
     ) -> Iterable[Edge]:
-        """Returns its pairs."""
         assert numbers is not None
         low, high = np.triu_indices(n, 1)
         kept = numbers.random(low.size) < self.probability
         return zip(low[kept].tolist(), high[kept].tolist(), strict=True)
 
     def remedy(self, n: int) -> str:
-        """Returns what to raise where draws are hardly connected."""
         return f"probability (above log(K) / K = {log(n) / n:.2g})"
 
 

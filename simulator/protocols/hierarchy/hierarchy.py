@@ -68,7 +68,6 @@ class Hierarchy(GatheringRounds):
 
     @property
     def is_timed(self) -> bool:
-        """Whether there is a way of some seconds, at whatever level."""
         return super().is_timed or (self.within is not None and self.within.is_timed)
 
     @property
@@ -78,7 +77,6 @@ class Hierarchy(GatheringRounds):
 
     def least_clients(self, num_clients: int, *, selected: bool) -> int:
         """Returns those without which each edge, or the cloud, waits for ever."""
-        del selected
         of_edges = [len(own) for own in self.members(num_clients)]
         least = [1 if self.levels[-1].edge == "asynchronous" else n for n in of_edges]
         for level in reversed(self.levels):
@@ -95,7 +93,6 @@ class Hierarchy(GatheringRounds):
         return [part.tolist() for part in parts]
 
     def described(self, num_clients: int) -> dict[str, Any]:
-        """Returns what it says of itself: edges and their cloud."""
         found = super().described(num_clients)
         stages, resources, queues = found["stages"], {"one cloud": ""}, []
         place, above, number = "protocol", "the cloud", 1
@@ -118,7 +115,6 @@ class Hierarchy(GatheringRounds):
         contribution counts for its message to the edge and for its share of the edge's
         to the cloud, and so for the way down.
         """
-        del in_flight
         levels = self.levels
         applied = Fraction(1)  # of one round of an edge
         if levels[-1].edge == "synchronous":
@@ -137,7 +133,6 @@ class Hierarchy(GatheringRounds):
         )
 
     def check_setting(self, clients: Clients | None, server: Server, n: int) -> None:
-        """Refuses more edges than clients, selections and a server's resources."""
         refuse_selection(self.kind, clients)
         refuse_server(self.kind, server, "whose edges are the clients' servers")
         number, place = 1, ["protocol"]

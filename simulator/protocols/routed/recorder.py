@@ -40,12 +40,10 @@ class QueueRecorder(Recorder):
         self._started[client] = self._world.env.now
 
     def read(self, worker: int, time: Any) -> int:
-        """Begins a job with a read; its computing begins with `begin`, or at once."""
         self._started[worker] = None
         return super().read(worker, time)
 
     def commit(self, time: Any, workers: Sequence[int], round_: int = 0) -> None:
-        """Applies current jobs, which were computed from when they were started."""
         for worker in workers:
             if self._timing[worker] is None and self._started[worker] is not None:
                 self._timing[worker] = (self._started[worker], time, time, time, 1)
@@ -57,7 +55,6 @@ class QueueRecorder(Recorder):
         return super()._so_far(worker)
 
     def _asleep(self) -> list[tuple[int, int, Any, int]]:
-        """Returns worker, number, time and version of the tasks that wait."""
         return [
             (client, task.job, task.read_time, task.read_version)
             for client, tasks in enumerate(self._waiting)

@@ -40,7 +40,6 @@ class Routed(Protocol):
     """When a task reads the model: when it is sent out, or when its client begins."""
 
     def described(self, num_clients: int) -> dict[str, Any]:
-        """Returns what it says of itself: tasks and queues."""
         early = self.reads == "routing"
         known = {"closed_network": {"reads_early": early}}
         return super().described(num_clients) | {
@@ -52,18 +51,13 @@ class Routed(Protocol):
         }
 
     def cadence(self, num_clients: int, in_flight: int) -> Cadence:
-        """Returns how rows come: one a task."""
-        del num_clients, in_flight
         return Cadence(width=1, num_registers=self.tasks + 1)
 
     def check_setting(self, clients: Clients | None, server: Server, n: int) -> None:
-        """Refuses selections, and chances that are none."""
-        del server
         refuse_selection(self.kind, clients)
         self.shares(n)
 
     def chances(self, num_clients: int) -> Sequence[float] | None:
-        """Returns the chance of each client to be sent a task."""
         if self.route == "back":
             return None
         even = [1 / num_clients] * num_clients

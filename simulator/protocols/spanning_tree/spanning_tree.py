@@ -78,11 +78,9 @@ class SpanningTree(GatheringRounds):
 
     @property
     def stops_jobs(self) -> bool:
-        """Whether it stops jobs that are under way."""
         return self.late == "stop"
 
     def described(self, num_clients: int) -> dict[str, Any]:
-        """Returns what it says of itself: a tree of clients."""
         end = f"{self.count} are there" if self.count else "their mean is large enough"
         return super().described(num_clients) | {
             "entities": f"{num_clients} clients on a graph, of which client "
@@ -108,7 +106,6 @@ class SpanningTree(GatheringRounds):
         Nothing is applied but what was taken at the pivot's model, so that one version
         is kept. A round's contributions are counted as those that end it at least.
         """
-        del in_flight
         applied = self.count or round(num_clients * (self.harmonic_mean or 1))
         return Cadence(
             width=1,

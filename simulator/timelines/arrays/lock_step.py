@@ -33,7 +33,6 @@ class LockStepPlayer:
 
     def __init__(self, timeline: RunTimeline, world: World, rule: LockStep) -> None:
         assert timeline.clients is not None
-        del rule
         self._world = world
         self._paths = Paths(world, timeline.clients)
         self._limits = Limits(timeline, world)

@@ -15,6 +15,10 @@ def test_a_class_name_stands_for_one_thing() -> None:
     assert house.doubles() == {}
 
 
+def test_a_public_method_has_a_docstring_or_overrides_one() -> None:
+    assert house.undocumented() == []
+
+
 def test_nobody_else_asks_which_protocol_algorithm_or_row_it_is() -> None:
     assert house.questions() == []
 

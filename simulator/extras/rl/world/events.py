@@ -201,7 +201,6 @@ class RolloutEvents(SlotEvents):
         self._load()
 
     def _drained(self) -> None:
-        """Loads weights that have waited for the last sample under way."""
         if self._drains and not self._running and not self._loads_now:
             self._load()
 
