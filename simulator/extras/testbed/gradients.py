@@ -16,17 +16,17 @@ import jax
 import numpy as np
 from jaxtyping import Int
 
-from ..algorithms.base import Event
-from ..config.errors import ScenarioError
-from ..engine import execute
-from ..engine.execute import Program, null_events, put, row_of
-from ..engine.row_stream import Segment
-from ..keys import key_of
-from ..recorders.recorder import Recorder
-from ..scenario.reading import validated
-from ..scenario.study import Run, expand
-from ..simulation import prepare
-from ..timeline import NO_SLOT, NO_WORKER, Kind
+from ...algorithms.base import Event
+from ...config.errors import ScenarioError
+from ...engine import execute
+from ...engine.execute import Program, null_events, put, row_of
+from ...engine.row_stream import Segment
+from ...keys import key_of
+from ...recorders.recorder import Recorder
+from ...scenario.reading import validated
+from ...scenario.study import Run, expand
+from ...simulation import prepare
+from ...timeline import NO_SLOT, NO_WORKER, Kind
 from .learner import Learner, Sent
 from .wire import Envelope, WireError
 

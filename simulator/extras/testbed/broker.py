@@ -7,9 +7,9 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from ..config.errors import UserError
-from ..config.extras import extra
-from ..config.text import shown
+from ...config.errors import UserError
+from ...config.extras import extra
+from ...config.text import shown
 from .fleet import GONE, LINES, Received
 from .mosquitto import Mosquitto
 from .mqtt import LOOK_S, MOST, RETRY_S, Conversation, Post

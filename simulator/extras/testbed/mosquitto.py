@@ -11,7 +11,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from ..config.errors import UserError
+from ...config.errors import UserError
 
 USER = "stalesim"
 SBIN = ("/usr/sbin", "/usr/local/sbin", "/opt/homebrew/sbin")

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ..config.errors import UserError
-from ..timeline import NO_COMMIT, Outcome
+from ...config.errors import UserError
+from ...timeline import NO_COMMIT, Outcome
 
 COLUMNS = (
     *("client", "read_time", "begun_time", "computed_time", "sent_time"),

@@ -12,19 +12,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..algorithms.federated.chain import AttackPart, ReadPart, StagePart
-from ..config.errors import ScenarioError, UserError
-from ..config.parts import tag
-from ..config.text import shown, suggestion
-from ..engine import device
-from ..scenario.reading import validated
-from ..scenario.setting import BaseScenario
-from ..scenario.study import Run, expand
-from ..timeline import Chunk, StopReason, check
-from ..timelines import saved
-from ..timelines.of_run import timeline
-from ..timelines.simulated import SimulatedTimeline
-from ..trace import Study
+from ...algorithms.federated.chain import AttackPart, ReadPart, StagePart
+from ...config.errors import ScenarioError, UserError
+from ...config.parts import tag
+from ...config.text import shown, suggestion
+from ...engine import device
+from ...scenario.reading import validated
+from ...scenario.setting import BaseScenario
+from ...scenario.study import Run, expand
+from ...timeline import Chunk, StopReason, check
+from ...timelines import saved
+from ...timelines.of_run import timeline
+from ...timelines.simulated import SimulatedTimeline
+from ...trace import Study
 from .broker import BrokerLost, MqttChannels
 from .clock import Interrupted
 from .faults import parsed
@@ -253,7 +253,7 @@ def act_out(
         recorded = saved.record(scenario, folder / TIMELINE, progress, made)
     if stage.interrupted or not hasattr(scenario, "problem"):
         return Recorded(recorded, None, stage.interrupted)
-    from .. import studies
+    from ... import studies
 
     replayed = {"replay": str((folder / TIMELINE).absolute())}
     tree = validated(stage.scenario | {"timeline": replayed})

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from math import inf
 from typing import Any, ClassVar, NamedTuple
 
-from ..config.errors import ScenarioError, UserError
-from ..recorders.recorder import Recorder
-from ..streams import Purpose
-from ..timelines.simulated import SimulatedTimeline
-from ..world.world import Then, World
+from ...config.errors import ScenarioError, UserError
+from ...recorders.recorder import Recorder
+from ...streams import Purpose
+from ...timelines.simulated import SimulatedTimeline
+from ...world.world import Then, World
 from .clock import RealTime
 from .faults import Fault
 from .fleet import Channels, ClientProcesses

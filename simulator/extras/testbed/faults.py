@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from ..config.errors import UserError
+from ...config.errors import UserError
 
 NUMBER = r"(\d+(?:\.\d*)?|\.\d+)"
 FORMS = {

@@ -1,0 +1,18 @@
+"""Testbeds: real processes act a scenario out in real time, over TCP or MQTT.
+
+For those who ask what real messages, real scheduling and real computing make of a
+simulated world. The server plays the protocol by its own code; a client is a process.
+
+- `running`: from a scenario to a log, its timeline, and the study that replays it.
+- `world`: the world whose clients are processes.
+- `fleet`: the server's conversations over TCP, and the clients' processes.
+- `broker`: the server's conversations over MQTT.
+- `client`: a client's process.
+- `wire`, `mqtt`: messages, of which both sides know the form.
+- `gradients`: what the server and its clients compute.
+- `commands`: `stalesim testbed`.
+"""
+
+from ...config.attached import Extra
+
+EXTRA = Extra(commands=f"{__name__}.commands")
