@@ -64,7 +64,6 @@ class Sleeper:
 
     def compute(self, job: Envelope) -> bytes:
         """Returns the body of an update."""
-        del job
         return self._body
 
 

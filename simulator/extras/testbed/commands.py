@@ -54,13 +54,14 @@ def act_out(
     """
     from ...scenario.reading import read_any
     from . import running
+    from .timeline import Options
 
     forms = formats(form, plots=plots)
     config = read_any(scenario, set_ or ())
     host, _, port = listen.rpartition(":")
     if not host or not port.isdecimal():
         raise UserError(f"--listen must be address:port, got {listen}; correct it")
-    options = running.Options(
+    options = Options(
         compute=compute,
         time_scale=time_scale,
         host=host,

@@ -15,6 +15,7 @@ from typing import Any
 import jax
 import numpy as np
 from jaxtyping import Int
+from typing_extensions import override
 
 from ...algorithms.base import Event
 from ...config.errors import ScenarioError
@@ -174,18 +175,22 @@ class Gradients(Learner):
             )
 
     @property
+    @override
     def most(self) -> int:
         """Most bytes of a message."""
         return max(self._numerics.given.size, self._numerics.sent.size)
 
+    @override
     def welcome(self) -> Sent:
         """Returns what a client must know to compute."""
         return {"type": "welcome"} | self._welcome, b""
 
+    @override
     def follow(self, recorder: Recorder) -> None:
         """Applies from now on what a recorder records."""
         self._recorder = recorder
 
+    @override
     def read(self, client: int) -> Sent:
         """Returns what a client is given, and the version that it reads."""
         self.catch_up()
@@ -201,6 +206,7 @@ class Gradients(Learner):
         given = self._numerics.given.packed(self._given(event))
         return {"version": version}, given
 
+    @override
     def arrive(self, client: int, message: Envelope) -> None:
         """Takes up what a client has computed.
 
@@ -211,6 +217,7 @@ class Gradients(Learner):
         job = client, self._recorder.current_job(client)
         self._sent[job] = self._numerics.sent.unpacked(message.body)
 
+    @override
     def catch_up(self) -> None:
         """Applies what was recorded since."""
         recorder, before = self._recorder, self._applied
@@ -228,15 +235,18 @@ class Gradients(Learner):
             self._apply(row_of(events, row))
         self._applied = recorder.num_rows
 
+    @override
     def forget(self, client: int, job: int) -> None:
         """Forgets what a job has sent, which has ended."""
         self._sent.pop((client, job), None)
 
+    @override
     def model(self) -> np.ndarray:
         """Returns the server's model."""
         with self._numerics.precise():
             return np.asarray(self._numerics.parts[0].read_out(self._carry.state))
 
+    @override
     def measured(self) -> dict[str, float]:
         """Returns the scenario's metrics of the server's model, those of one number."""
         metrics = self._prepared.scenario.evaluate.metrics

@@ -37,7 +37,6 @@ class Learner:
 
     def read(self, client: int) -> Sent:
         """Returns the model as a client reads it now, and what it must know of it."""
-        del client
         return {}, self._model
 
     def arrive(self, client: int, message: Envelope) -> None:
@@ -46,7 +45,6 @@ class Learner:
         Raises:
             WireError: It is not what was asked for.
         """
-        del client
         if len(message.body) != self._upload_bytes:
             raise WireError("an update has another size")
 

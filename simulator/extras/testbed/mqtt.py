@@ -174,13 +174,11 @@ class Post:
         return client
 
     def _connected(self, client: Any, user: Any, flags: Any, code: Any, _: Any) -> None:
-        del user, flags
         self.trouble = str(code) if code.is_failure else "it has gone"
         if not code.is_failure:
             client.subscribe([(topic, 1) for topic in self._topics])
 
     def _arrives(self, client: Any, user: Any, message: Any) -> None:
-        del client, user
         try:
             topic = message.topic
         except UnicodeError:
@@ -192,7 +190,6 @@ class Post:
 
 
 def _send_at_once(client: Any, user: Any, opened: Any) -> None:
-    del client, user
     opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
 

@@ -1,70 +1,32 @@
 """From a scenario to a testbed's log, its timeline, and the study that replays it."""
 
-import secrets
 import signal
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, fields
-from functools import partial
+from contextlib import contextmanager
+from dataclasses import fields
 from pathlib import Path
 from typing import Any, NamedTuple
-
-import numpy as np
 
 from ...algorithms.federated.chain import AttackPart, ReadPart, StagePart
 from ...config.errors import ScenarioError, UserError
 from ...config.parts import tag
 from ...config.text import shown, suggestion
-from ...engine import device
+from ...protocols.bounded import Bounded
+from ...protocols.gossip.gossip import Gossip
 from ...scenario.reading import validated
 from ...scenario.setting import BaseScenario
 from ...scenario.study import Run, expand
-from ...timeline import Chunk, StopReason, check
 from ...timelines import saved
 from ...timelines.of_run import timeline
 from ...timelines.simulated import SimulatedTimeline
 from ...trace import Study
-from .broker import BrokerLost, MqttChannels
-from .clock import Interrupted
-from .faults import parsed
-from .fleet import Channels, ClientProcesses, Reception, TcpChannels
-from .learner import Learner
-from .log import Log
-from .world import RealWorld, refuse
+from .timeline import LISTEN, Options, RealTimeline, Say, Stage
 
 COMPUTE = ("sleep", "gradients")
 MOST_CLIENTS = 256
-TIMELINE, STUDY, LOG, MODEL = "timeline", "study", "log", "model"
-"""Folders and files in the folder of a testbed."""
-LISTEN = "127.0.0.1", 0
-ALL = 2**40
-Say = Callable[[str], None]
-
-
-class Options(NamedTuple):
-    """How a scenario is acted out.
-
-    Attributes:
-        compute: `sleep`, for as long as the laws say, or `gradients` as well.
-        time_scale: Real seconds of a virtual one, > 0.
-        host: Address to listen at.
-        port: Port; 0 for a free one.
-        kill: Clients that are killed (`faults.parsed`).
-        pause: Clients that are paused.
-        slow: Clients that are slowed.
-        broker: MQTT broker over which messages go: `start`, or where it is
-            (`broker.address_of`); None for TCP.
-    """
-
-    compute: str = "sleep"
-    time_scale: float = 1.0
-    host: str = LISTEN[0]
-    port: int = LISTEN[1]
-    kill: tuple[str, ...] = ()
-    pause: tuple[str, ...] = ()
-    slow: tuple[str, ...] = ()
-    broker: str | None = None
+TIMELINE, STUDY = "timeline", "study"
+"""Folders in the folder of a testbed."""
 
 
 class Recorded(NamedTuple):
@@ -79,133 +41,6 @@ class Recorded(NamedTuple):
     timeline: Study
     study: Study | None
     interrupted: bool
-
-
-class _Stage:
-    """What the runs of a testbed share."""
-
-    def __init__(
-        self, options: Options, scenario: Any, folder: Path, several: bool, say: Say
-    ) -> None:
-        self.options, self.say = options, say
-        self.scenario = scenario.model_dump(mode="json", exclude_unset=True)
-        self.interrupted = False
-        self.measured: dict[int, dict[str, float]] = {}
-        self._folder, self._several = folder, several
-
-    def path(self, name: str, run: Run, ending: str) -> Path:
-        """Returns the path of a file of a run."""
-        number = f"-{run.number + 1}" if self._several else ""
-        return self._folder / f"{name}{number}.{ending}"
-
-
-@dataclass(frozen=True)
-class RealTimeline(SimulatedTimeline):
-    """The timeline of one run, acted out as it is asked for; once only.
-
-    Attributes:
-        run: Run of a study.
-        stage: What the runs of a testbed share.
-    """
-
-    run: Any = None
-    stage: Any = field(default=None, repr=False)
-
-    @property
-    def made_by(self) -> str:
-        """What makes it."""
-        options: Options = self.stage.options
-        over = ", over MQTT" if options.broker else ""
-        return (
-            f"a testbed, by {options.compute}, a virtual second {options.time_scale:g} "
-            f"s{over}"
-        )
-
-    def _digest(self) -> str:
-        """Returns what no other has: the same scenario never takes the same time."""
-        return secrets.token_hex(8)
-
-    def chunks(self, num_rows: int) -> Iterator[Chunk]:
-        """Acts it out, and yields all of it.
-
-        Raises:
-            UserError: It cannot be acted out.
-        """
-        del num_rows
-        stage: _Stage = self.stage
-        if stage.interrupted:
-            raise KeyboardInterrupt
-        yield self._acted_out(stage)
-
-    def _acted_out(self, stage: _Stage) -> Chunk:
-        options = stage.options
-        faults = [
-            fault
-            for what in ("kill", "pause", "slow")
-            for fault in parsed(what, getattr(options, what), self.num_clients)
-        ]
-        learner = Learner(self.workload)
-        if options.compute == "gradients":
-            device.before_import()
-            from .gradients import Gradients
-
-            device.use_cache()
-            learner = Gradients(self.run, stage.scenario)
-        secret = secrets.token_bytes(32)
-        processes = ClientProcesses()
-        lines = self._lines(secret, learner.most, processes)
-        log = Log(stage.path(LOG, self.run, "csv"))
-        try:
-            world = RealWorld(self, lines, processes, learner, options.time_scale)
-            world.clock_of_testbed.interrupted = lambda: stage.interrupted
-            recorder = self.protocol.recorder(
-                world, self.width, self._batch, self.num_samples
-            )
-            world.job_of = recorder.current_job
-            world.staleness_of = recorder.staleness
-            self._confirm_inputs()
-            joining = {**lines.joining, "secret": secret.hex(), "most": learner.most}
-            processes.begin(joining, self.num_clients)
-            next(super().chunks(1), None)  # loads what laws draw with
-            world.gather()
-            self._limit_time(world)
-            world.attend(recorder, log, faults)
-            self.protocol.play(world, recorder)
-            try:
-                reason = self._run(world.env, recorder, ALL)
-            except Interrupted:
-                reason = StopReason.INTERRUPTED
-            except BrokerLost as error:  # what is recorded is kept
-                stage.say(str(error))
-                stage.interrupted, reason = True, StopReason.INTERRUPTED
-            for client in range(self.num_clients):
-                lines.send(client, {"type": "end"})
-            with suppress(BrokerLost):
-                lines.poll(0)
-        except BaseException:
-            processes.close(0)
-            raise
-        finally:
-            processes.close()
-            lines.close()
-            log.close()
-        learner.catch_up()
-        if (model := learner.model()) is not None:
-            np.save(stage.path(MODEL, self.run, "npy"), model)
-            stage.measured[self.run.number] = learner.measured()
-        assert isinstance(reason, StopReason)
-        rows, jobs = recorder.take(world.seconds, final=True)
-        check(rows, self.num_registers)
-        return Chunk(rows, jobs, reason, world.incidents(float(world.env.now)))
-
-    def _lines(self, secret: bytes, most: int, processes: ClientProcesses) -> Channels:
-        """Returns the conversations with the clients."""
-        options, say, known = self.stage.options, self.stage.say, self.num_clients
-        if options.broker is not None:
-            ended = processes.ended
-            return MqttChannels(options.broker, secret, known, most, say, ended)
-        reception = partial(Reception, secret, known, most)
-        return TcpChannels(reception, say, options.host, options.port)
 
 
 def act_out(
@@ -239,11 +74,11 @@ def act_out(
             f"{folder}: must be a new or empty folder, but there is something; choose "
             f"another by --out"
         )
-    stage = _Stage(options, scenario, folder, len(expand(scenario)) > 1, say)
+    stage = Stage(options, scenario, folder, len(expand(scenario)) > 1, say)
 
     def made(run: Run) -> RealTimeline:
         simulated: Any = timeline(run)
-        refuse(simulated, MOST_CLIENTS)
+        _refuse(simulated)
         if options.compute == "gradients":
             _refuse_undivided(run.scenario)
         known = {f.name: getattr(simulated, f.name) for f in fields(SimulatedTimeline)}
@@ -306,6 +141,44 @@ def _compared(study: Study, number: int, own: dict[str, float]) -> str:
     return f"{label}: the server's model (its replay's): {', '.join(pairs)}"
 
 
+def _refuse(played: SimulatedTimeline) -> None:
+    """Refuses what cannot be acted out on one machine.
+
+    Args:
+        played: Timeline of the scenario.
+
+    Raises:
+        ScenarioError: saying what to do.
+    """
+    protocol: Any = played.protocol
+    num_clients = played.num_clients
+    if played.quota is not None or played.stop.by_expenses:
+        raise ScenarioError(
+            "a budget of privacy, joules or price must not be set on a testbed, which "
+            "counts none; remove it, or simulate it (stalesim run)"
+        )
+    if played.answer_log is not None:
+        raise ScenarioError(
+            f"{played.answer_log.why} must ask for nothing on a testbed, which tells "
+            f"a world no numbers; remove it, or simulate it (stalesim run)"
+        )
+    if played.job_steps is not None:
+        raise ScenarioError(
+            "clients must be without local_steps_by and least_steps on a testbed, "
+            "whose jobs have all local steps; remove them, or simulate it"
+        )
+    if not protocol.lone_jobs and not isinstance(protocol, Bounded | Gossip):
+        raise ScenarioError(
+            f"protocol.kind must be one that a testbed acts out, got "
+            f"{protocol.kind!r}; simulate it (stalesim timeline), or take another"
+        )
+    if num_clients > MOST_CLIENTS:
+        raise ScenarioError(
+            f"clients.number must be at most {MOST_CLIENTS} on a testbed, each of "
+            f"which is a process, got {num_clients}; take fewer"
+        )
+
+
 def _refuse_undivided(scenario: Any) -> None:
     if scenario.problem.work is not None:
         raise ScenarioError(
@@ -339,14 +212,13 @@ def _not_on_the_wire(stage: StagePart) -> str | None:
 
 
 @contextmanager
-def _interruptible(stage: _Stage) -> Iterator[None]:
+def _interruptible(stage: Stage) -> Iterator[None]:
     """Lets an interruption end the run where everything is in order."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
 
-    def interrupt(signum: int, frame: object) -> None:
-        del signum, frame
+    def interrupt(*_: object) -> None:
         stage.interrupted = True
 
     before = {s: signal.signal(s, interrupt) for s in (signal.SIGINT, signal.SIGTERM)}

@@ -16,7 +16,8 @@ import pytest
 from stalesim.simulator.config.errors import UserError
 from stalesim.simulator.extras.testbed import fleet
 from stalesim.simulator.extras.testbed.client import TcpChannel, greet
-from stalesim.simulator.extras.testbed.running import Options, act_out
+from stalesim.simulator.extras.testbed.running import act_out
+from stalesim.simulator.extras.testbed.timeline import Options
 from stalesim.simulator.extras.testbed.wire import HEAD, MAGIC, NO_MAC, WireError
 from stalesim.simulator.scenario.setting import WorldScenario
 from stalesim.simulator.trace import Study

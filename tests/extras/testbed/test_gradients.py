@@ -26,7 +26,8 @@ from stalesim.simulator.algorithms.federated.parts import (
 from stalesim.simulator.config.errors import UserError
 from stalesim.simulator.extras.testbed import running
 from stalesim.simulator.extras.testbed.gradients import BodyLayout
-from stalesim.simulator.extras.testbed.running import Options, act_out
+from stalesim.simulator.extras.testbed.running import act_out
+from stalesim.simulator.extras.testbed.timeline import Options
 from stalesim.simulator.extras.testbed.wire import WireError
 from stalesim.simulator.learning.shape import ProblemShape
 from stalesim.simulator.scenario.reading import validated

@@ -12,8 +12,7 @@ import pytest
 
 from stalesim.simulator.config.errors import UserError
 from stalesim.simulator.extras.testbed import broker, fleet, mqtt, wire
-from stalesim.simulator.extras.testbed.broker import address_of
-from stalesim.simulator.extras.testbed.mosquitto import Mosquitto
+from stalesim.simulator.extras.testbed.broker import Mosquitto, address_of
 from stalesim.simulator.extras.testbed.mqtt import (
     AGAIN,
     NUMBER,
@@ -21,7 +20,8 @@ from stalesim.simulator.extras.testbed.mqtt import (
     MqttChannel,
     Post,
 )
-from stalesim.simulator.extras.testbed.running import Options, Recorded, act_out
+from stalesim.simulator.extras.testbed.running import Recorded, act_out
+from stalesim.simulator.extras.testbed.timeline import Options
 from stalesim.simulator.extras.testbed.wire import Envelope, WireError
 from stalesim.simulator.scenario.setting import WorldScenario
 from tests.extras.testbed.test_faults import whole

@@ -13,7 +13,8 @@ import pandas as pd
 import pytest
 
 from stalesim.simulator.config.errors import UserError
-from stalesim.simulator.extras.testbed.running import Options, Recorded, act_out
+from stalesim.simulator.extras.testbed.running import Recorded, act_out
+from stalesim.simulator.extras.testbed.timeline import Options
 from stalesim.simulator.scenario.reading import read_any, validated
 from stalesim.simulator.scenario.setting import WorldScenario
 from stalesim.simulator.trace import Study, load
@@ -329,15 +330,16 @@ FRESH = """
 import sys
 from pathlib import Path
 from stalesim.simulator.scenario.reading import read_any
-from stalesim.simulator.extras.testbed.running import Options, act_out
+from stalesim.simulator.extras.testbed.running import act_out
+from stalesim.simulator.extras.testbed.timeline import Options
 from stalesim.simulator.extras.testbed.world import RealWorld
 
-def hand_out(self, *args, before=RealWorld.hand_out):
+def give(self, *args, before=RealWorld.give):
     loaded = set(sys.modules)
     before(self, *args)
     print(sorted(set(sys.modules) - loaded))
 
-RealWorld.hand_out = hand_out
+RealWorld.give = give
 act_out(read_any(sys.argv[1]), Path(sys.argv[2]), Options())
 """
 
