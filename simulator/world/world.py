@@ -96,7 +96,8 @@ class World:
         self.hand_out: Callable[[int, Then, Then], None] | None = None
         """Gives a job that has just read to somebody who does it, where that is not for
         the laws to do: a client, and what is called with it when its contribution has
-        arrived, or when it is gone. Set before a protocol starts."""
+        arrived, or when it is gone. Set before a protocol starts, in a world that is
+        not plain."""
         self.message_budget: MessageBudget | None = None
         """Messages that clients may send before the run ends; set before a protocol
         starts."""
