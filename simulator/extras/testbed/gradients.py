@@ -177,17 +177,14 @@ class Gradients(Learner):
     @property
     @override
     def most(self) -> int:
-        """Most bytes of a message."""
         return max(self._numerics.given.size, self._numerics.sent.size)
 
     @override
     def welcome(self) -> Sent:
-        """Returns what a client must know to compute."""
         return {"type": "welcome"} | self._welcome, b""
 
     @override
     def follow(self, recorder: Recorder) -> None:
-        """Applies from now on what a recorder records."""
         self._recorder = recorder
 
     @override
@@ -208,18 +205,12 @@ class Gradients(Learner):
 
     @override
     def arrive(self, client: int, message: Envelope) -> None:
-        """Takes up what a client has computed.
-
-        Raises:
-            WireError: It is not what was asked for.
-        """
         assert self._recorder is not None
         job = client, self._recorder.current_job(client)
         self._sent[job] = self._numerics.sent.unpacked(message.body)
 
     @override
     def catch_up(self) -> None:
-        """Applies what was recorded since."""
         recorder, before = self._recorder, self._applied
         if recorder is None or recorder.num_rows == before:
             return
@@ -237,12 +228,10 @@ class Gradients(Learner):
 
     @override
     def forget(self, client: int, job: int) -> None:
-        """Forgets what a job has sent, which has ended."""
         self._sent.pop((client, job), None)
 
     @override
     def model(self) -> np.ndarray:
-        """Returns the server's model."""
         with self._numerics.precise():
             return np.asarray(self._numerics.parts[0].read_out(self._carry.state))
 

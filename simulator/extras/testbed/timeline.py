@@ -153,7 +153,6 @@ class RealTimeline(SimulatedTimeline):
     @property
     @override
     def made_by(self) -> str:
-        """What makes it."""
         options: Options = self.stage.options
         over = ", over MQTT" if options.broker else ""
         return (

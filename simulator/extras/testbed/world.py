@@ -306,7 +306,6 @@ class RealWorld(World):
 
     @override
     def present_since(self, client: int, time: float) -> float:
-        """Returns the earliest moment from `time` on at which a client can begin."""
         if client in self._there:
             return super().present_since(client, time)
         back = self._back.get(client, inf)
@@ -314,7 +313,6 @@ class RealWorld(World):
 
     @override
     def has_left(self, client: int, time: float) -> bool:
-        """Returns whether a client has left for ever."""
         gone = client not in self._there and client not in self._back
         return gone or super().has_left(client, time)
 
