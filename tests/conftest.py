@@ -42,9 +42,9 @@ COSTLY = (
     # They compare with theory: compile, draw, or play many timelines.
     "verification/*",
     # They run whole studies, or processes.
-    *("attacks/*", "unit/studies/*", "unit/testbed/*"),
-    *("extras/logs/test_[cit]*.py", "extras/logs/test_shown.py"),
-    *("extras/clusters/*", "extras/trackers/*"),
+    *("attacks/*", "unit/studies/*"),
+    *("extras/logs/test_[ci]*.py", "extras/logs/test_shown.py"),
+    *("extras/clusters/*", "extras/testbed/*", "extras/trackers/*"),
     *("unit/analysis/test_claims_critical.py", "unit/analysis/test_phases.py"),
     *("unit/analysis/test_waste.py", "unit/docs/test_words_page.py"),
     *("unit/scenario/test_*_page.py", "unit/scenario/test_own_before.py"),

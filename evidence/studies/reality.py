@@ -17,7 +17,7 @@ records. What it has to foretell are other protocols, fewer clients, and day 2.
 
 What is trained meanwhile is a linear model of digits. Processes sleep, and the engine
 trains on the versions that they have read, which is what processes with real gradients
-have at the end (`tests/unit/testbed/test_gradients.py`), but for the time of computing.
+have at the end (`tests/extras/testbed/test_gradients.py`), but for the time to compute.
 
 `predictions.csv` is to be committed before `measure`: it prints its SHA-256.
 
@@ -43,9 +43,10 @@ import yaml
 from stalesim.analysis import timelines
 from stalesim.simulator import studies
 from stalesim.simulator import world as _world
+from stalesim.simulator.extras.testbed.running import act_out
+from stalesim.simulator.extras.testbed.timeline import Options
 from stalesim.simulator.laws import fitting
 from stalesim.simulator.scenario.reading import loads_any
-from stalesim.simulator.testbed.running import Options, act_out
 from stalesim.simulator.timelines import saved
 
 RECORDS = Path(_world.__file__).parent / "recorded/pai"

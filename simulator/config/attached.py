@@ -9,9 +9,10 @@ from functools import cache
 from importlib import import_module
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from .base import Config
+if TYPE_CHECKING:  # processes of an extra import this alone
+    from .base import Config
 
 FOLDER = Path(__file__).parents[1] / "extras"
 PACKAGE = "stalesim.simulator.extras"
@@ -104,7 +105,7 @@ def imported(text: str) -> Any:
     return getattr(found, name) if name else found
 
 
-def extras_of(used: Iterable[Config]) -> set[str]:
+def extras_of(used: "Iterable[Config]") -> set[str]:
     """Returns the names of the extras that some parts come from."""
     found = set()
     for part in used:

@@ -28,7 +28,7 @@ class Asynchronous(Protocol):
 
     kind: Literal["asynchronous"] = "asynchronous"
     adapts: ClassVar[bool] = True
-    on_testbed: ClassVar[bool] = True
+    lone_jobs: ClassVar[bool] = True
     staleness_bound: Annotated[int, Field(ge=0)] | None = None
     """Largest staleness of a contribution, in commits (inclusive)."""
     beyond: Literal["reject", "stop", "wait"] = "reject"

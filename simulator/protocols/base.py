@@ -80,9 +80,9 @@ class Protocol(Asking):
     runs of different timelines are not executed together."""
     records: ClassVar[type[Recorder]] = Recorder
     """The recorder that notes what becomes of its clients' jobs."""
-    on_testbed: ClassVar[bool] = False
-    """Whether real processes can act it out (`testbed`): all that its clients do by
-    themselves is to read, to compute and to send."""
+    lone_jobs: ClassVar[bool] = False
+    """Whether all that clients do is to read, to compute and to send, each by itself:
+    then jobs may have different local steps, or be done elsewhere."""
     adapts: ClassVar[bool] = False
     """Whether its jobs under way may be fewer or more during a run: a place is free as
     soon as its contribution has arrived, and nothing waits for a number of them."""

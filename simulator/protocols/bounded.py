@@ -2,7 +2,7 @@
 
 from collections import deque
 from collections.abc import Callable
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from pydantic import Field
@@ -23,7 +23,6 @@ class Bounded(Protocol):
     """
 
     kind: Literal["bounded"] = "bounded"
-    on_testbed: ClassVar[bool] = True
     staleness_bound: Annotated[int, Field(ge=1)]
     """Largest age of a stored embedding that may be used, in commits (inclusive)."""
 

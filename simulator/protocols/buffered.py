@@ -29,7 +29,7 @@ class Buffered(Protocol):
     """
 
     kind: Literal["buffered"] = "buffered"
-    on_testbed: ClassVar[bool] = True
+    lone_jobs: ClassVar[bool] = True
     adapts: ClassVar[bool] = True
     timed: ClassVar[tuple[str, ...]] = ("window", "grace")
     size: Scheduled | None = None

@@ -28,7 +28,7 @@ class Synchronous(Protocol):
     """
 
     kind: Literal["synchronous"] = "synchronous"
-    on_testbed: ClassVar[bool] = True
+    lone_jobs: ClassVar[bool] = True
     timed: ClassVar[tuple[str, ...]] = ("deadline", "deadline_by", "timeout")
     common_batch: ClassVar[bool] = True
     deadline: Annotated[float, Field(gt=0)] | None = None

@@ -18,7 +18,7 @@ class TSynchronous(Protocol):
     """
 
     kind: Literal["t_synchronous"] = "t_synchronous"
-    on_testbed: ClassVar[bool] = True
+    lone_jobs: ClassVar[bool] = True
     t: Scheduled
     """Arrivals with which the server commits."""
 

@@ -228,10 +228,7 @@ class BaseScenario(Varied):
         if self.clients is not None and not protocol.stops_jobs:
             _refuse_restarts(self.clients, protocol)
         protocol.check_setting(self.clients, self.server, n)
-        gives = protocol.on_testbed and not (
-            protocol.averages or protocol.refresh_bound
-        )
-        if self.clients and self.clients.vary_steps and not gives:
+        if self.clients and self.clients.vary_steps and not protocol.lone_jobs:
             raise LocatedError(
                 f"protocol.kind must be one whose clients read, compute and send by "
                 f"themselves where local steps change, got {protocol.kind!r}; take "

@@ -13,7 +13,7 @@ PARTS = ("simulator", "analysis", "pyproject.toml")
 """Files of the program in its repository."""
 KINDS = {".py", ".bz2", ".gz"}
 """Endings of code, and of data that come with it."""
-APART = {"cli", "extras", "testbed"}
+APART = {"cli", "extras"}
 """Folders that the core never imports. Of extras, those count that a study uses."""
 TIMEOUT_S = 10
 

@@ -60,7 +60,7 @@ class Cycle:
         self._pool: Pool | None = world.pool if selects else None
         self._jobs = [0] * world.num_clients if world.counts_jobs else None
         shared = world.upload_link or world.download_link
-        self._guards = bool(stops or shared or world.real)
+        self._guards = bool(stops or shared or world.hand_out)
         """Whether jobs have ends that are not known when they begin."""
         if self._guards:
             self._under_way = bytearray(world.num_clients)
@@ -80,8 +80,6 @@ class Cycle:
             world.stage(Purpose.IDLE, self._ask) if plain else self._begin
         )
         """Lets one client begin a cycle."""
-        if world.real:
-            world.reappear = self.resume
         self._restart = world.stage(
             Purpose.RESTART, lambda client: self._appear(client, self._env.now)
         )
@@ -213,11 +211,9 @@ class Cycle:
         self._read(client)
         if self._guards:
             self._guard(client)
-        if world.real:
-            arrived, crashed = self._finish, self._crash
-            world.hand_out(
-                client, self.alive(client, arrived), self.alive(client, crashed)
-            )
+        if world.hand_out is not None:
+            arrived = self.alive(client, self._finish)
+            world.hand_out(client, arrived, self.alive(client, self._crash))
             return
         link = world.download_link
         if link is None:
@@ -401,7 +397,7 @@ class Cycle:
     def _is_stuck(self) -> bool:
         """Returns whether no job under way can end, and no free client returns."""
         world = self._world
-        if world.real or not world.is_over:
+        if not world.is_over:
             return False
         return self._in_flight >= world.in_flight or world.next_present() is None
 

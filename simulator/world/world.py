@@ -9,7 +9,7 @@ from fractions import Fraction
 from functools import partial
 from heapq import heappush
 from math import inf, nextafter
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import simpy
@@ -45,11 +45,6 @@ Then = Callable[[int], None]
 class World:
     """A clock, its clients, and the resources that they share.
 
-    Attributes:
-        real: Whether clients are processes that are given their jobs, and whose
-            messages arrive when they do.
-        reappear: Called with a real client that has left while it asked for work.
-
     Args:
         clients: Laws of the clients; None for a world without clients.
         num_clients: Number of clients.
@@ -67,9 +62,6 @@ class World:
         ScenarioError: a law that gives impossible durations, or parts that do not fit.
         DataError: a file of measurements that is missing or damaged.
     """
-
-    real: ClassVar[bool] = False
-    reappear: Then
 
     def __init__(
         self,
@@ -101,6 +93,11 @@ class World:
         self.timing: list[Any] = [None] * num_clients
         """Times at which each client's job started, was computed, sent and arrived, and
         its uploads; None where nothing comes between its read and its arrival."""
+        self.hand_out: Callable[[int, Then, Then], None] | None = None
+        """Gives a job that has just read to somebody who does it, where that is not for
+        the laws to do: a client, and what is called with it when its contribution has
+        arrived, or when it is gone. Set before a protocol starts, in a world that is
+        not plain."""
         self.message_budget: MessageBudget | None = None
         """Messages that clients may send before the run ends; set before a protocol
         starts."""
@@ -190,19 +187,6 @@ class World:
     def _clock(self) -> simpy.Environment:
         """Returns the clock, at time 0."""
         return simpy.Environment(initial_time=0)
-
-    def hand_out(
-        self, client: int, arrived: Then, crashed: Then, *, links: bool = True
-    ) -> None:
-        """Lets a real client work; only a world of such clients does.
-
-        Args:
-            client: Number of the client, from 0, whose job has just read.
-            arrived: Called with it when its contribution has arrived.
-            crashed: Called with it when it is gone.
-            links: Whether its messages take the time of its links.
-        """
-        raise NotImplementedError
 
     def seconds(self, times: list[int] | list[float] | np.ndarray) -> np.ndarray:
         """Converts the clock's times to virtual seconds, float64."""

@@ -64,7 +64,7 @@ class Collect(GatheringRounds):
     """
 
     kind: Literal["collect"] = "collect"
-    on_testbed: ClassVar[bool] = True
+    lone_jobs: ClassVar[bool] = True
     timed: ClassVar[tuple[str, ...]] = ("seconds", "allotted")
     count: Scheduled | None = None
     """Contributions that end a round, as it holds when the round begins."""

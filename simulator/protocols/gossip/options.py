@@ -28,7 +28,6 @@ class GossipOptions(Protocol):
 
     kind: Literal["gossip"] = "gossip"
     has_server: ClassVar[bool] = False
-    on_testbed: ClassVar[bool] = True
     averages: ClassVar[bool] = True
     graph: AnyGraph = Bipartite()
     """Pairs of workers that may average; by default senders with receivers (A-08)."""

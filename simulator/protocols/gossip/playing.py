@@ -1,10 +1,8 @@
 """Gossip: workers step by themselves and average with a neighbour."""
 
 from abc import ABC, abstractmethod
-from math import inf
 
 from ...streams import Purpose
-from ...timeline import Incident
 from ...world.faults import Keyed
 from ...world.world import World
 from ..graphs.base import Draw, find_senders, neighbours, no_sides
@@ -18,7 +16,7 @@ def play(config: GossipOptions, world: World, recorder: GossipRecorder) -> None:
 
     Source: A(DP)2SGD, Algorithm 1; decisions A-08 to A-10.
     """
-    workers = _Pairwise if config.average == "pairwise" else _Together
+    workers = Pairwise if config.average == "pairwise" else Together
     workers(config, world, recorder).start()
 
 
@@ -30,8 +28,6 @@ class Peers(ABC):
         self._env, self._num_workers = world.env, world.num_clients
         self._sent = [0] * world.num_clients  # messages since a worker's last step
         self._round = 0
-        if world.real:
-            world.reappear = self._left
 
     def start(self) -> None:
         """Begins what every worker does."""
@@ -42,18 +38,12 @@ class Peers(ABC):
     def _begin(self, worker: int) -> None:
         world = self._world
         delay = world.draw(Purpose.IDLE, worker)
-        if world.real:
-            self._after(delay, self._ask_for_work, worker)
-            return
         delay += world.draw(Purpose.READ, worker)
         self._after(delay, self._snapshot, worker)
 
     def _snapshot(self, worker: int) -> None:
         world, now = self._world, self._env.now
         job = self._recorder.read(worker, now)
-        if world.real:
-            self._hand_out(worker)
-            return
         drawn = world.draw(Purpose.COMPUTE, worker)
         duration = world.computing(worker, job, now, drawn)
         duration += world.workload.overhead_s
@@ -62,33 +52,6 @@ class Peers(ABC):
     def _compute(self, duration: float, worker: int) -> None:
         """Lets a worker compute its gradient."""
         self._world.call(duration, self._end_gradient, worker)
-
-    def _hand_out(self, worker: int) -> None:
-        """Lets a real worker compute, whose link is that of its averagings."""
-        self._world.hand_out(worker, self._computed, self._begin_again, links=False)
-
-    def _ask_for_work(self, worker: int) -> None:
-        """Lets a real worker ask for its next job, if it is there."""
-        self._when_there(worker, self._snapshot)
-
-    def _begin_again(self, worker: int) -> None:
-        """Lets a real worker that has died do its job again, once it is back."""
-        world, now = self._world, self._env.now
-        world.note(now, worker, Incident.CRASHED)
-        back = world.present_since(worker, now)
-        if back < inf:
-            world.note(back, worker, Incident.REJOINED)
-        self._when_there(worker, self._hand_out)
-
-    def _when_there(self, worker: int, then: Then) -> None:
-        if self._world.present_since(worker, self._env.now) == inf:
-            self._left(worker)
-        else:
-            self._world.stage(Purpose.READ, then)(worker)
-
-    def _left(self, worker: int) -> None:
-        """Notes that a real worker will not be back; its model is still averaged."""
-        self._world.note(self._env.now, worker, Incident.LEFT)
 
     def _end_gradient(self, worker: int) -> None:
         now = self._env.now
@@ -115,7 +78,7 @@ class Peers(ABC):
             then(argument)
 
 
-class _Together(Peers):
+class Together(Peers):
     """Everyone averages at once when all have a gradient: with everyone, or neighbours.
 
     That takes as long as the slowest worker's uploads, which follow each other: one, or
@@ -177,7 +140,7 @@ def drawing(world: World) -> Draw:
     return lambda number: world.streams.at(Purpose.GRAPH, 0, number)
 
 
-class _Pairwise(Peers):
+class Pairwise(Peers):
     """Two neighbours average at a time."""
 
     def __init__(

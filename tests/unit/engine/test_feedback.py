@@ -15,7 +15,6 @@ from stalesim.simulator.scenario.setting import WorldScenario
 from stalesim.simulator.scenario.study import Run, expand, merge
 from stalesim.simulator.simulation import check, prepare
 from stalesim.simulator.studies.planning import plan
-from stalesim.simulator.testbed.world import refuse
 from stalesim.simulator.timeline import NO_COMMIT
 from stalesim.simulator.timelines.of_run import set_up
 from stalesim.simulator.timelines.saved import record
@@ -213,8 +212,6 @@ def test_each_run_that_asks_is_a_task_of_its_own() -> None:
 def test_what_cannot_be_answered_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ScenarioError, match="must be run to know who acts when"):
         record(scenario(TREE), tmp_path / "t")
-    with pytest.raises(ScenarioError, match="must ask for nothing on a testbed"):
-        refuse(set_up(Run(0, "base", {}, 0, 1, scenario(TREE))).timeline, 9)  # pyright: ignore
     world = {key: TREE[key] for key in ("name", "clients", "protocol", "stop")}
     world["clients"] = world["clients"] | {"number": 5}
     with pytest.raises(ValueError, match="must ask for nothing in a world without"):

@@ -13,9 +13,10 @@ import pandas as pd
 import pytest
 
 from stalesim.simulator.config.errors import UserError
+from stalesim.simulator.extras.testbed.running import Recorded, act_out
+from stalesim.simulator.extras.testbed.timeline import Options
 from stalesim.simulator.scenario.reading import read_any, validated
 from stalesim.simulator.scenario.setting import WorldScenario
-from stalesim.simulator.testbed.running import Options, Recorded, act_out
 from stalesim.simulator.trace import Study, load
 
 TREE: dict[str, Any] = {
@@ -95,6 +96,21 @@ def test_a_log_says_of_every_job_what_the_server_did(
     # A sleep is never shorter than it should be; gossip uploads where it averages.
     if protocol["kind"] != "gossip":
         assert (done["arrived_time"] - done["sent_time"] >= 0.002).all()
+
+
+@of_protocols
+def test_its_log_is_imported_as_its_timeline(
+    protocol: dict[str, Any], tmp_path: Path
+) -> None:
+    logs = pytest.importorskip("stalesim.simulator.extras.logs.timelines")
+    found = acted_out(tmp_path / "bed", protocol=protocol)
+    again = logs.import_log(tmp_path / "bed" / "log.csv", tmp_path / "again")
+    jobs, clients = again.table("jobs"), again.table("clients").set_index("client")
+    if "client_label" in clients:  # of numbers, without a client that ended no job
+        jobs["client"] = jobs["client"].map(clients["client_label"].astype(int))
+    used = jobs.loc[jobs["outcome"] == "APPLIED", ["commit", "read_version", "client"]]
+    rows = sorted(used.astype(int).to_numpy().tolist())
+    assert rows == applied(found.timeline)
 
 
 DIGITS = {"data": {"kind": "digits", "scale": "unit"}, "model": {"kind": "linear"}}
@@ -231,6 +247,24 @@ def test_what_cannot_be_acted_out_is_refused_in_one_line(
     assert "\n" not in str(error.value)
 
 
+def test_a_choice_by_what_clients_have_told_is_refused(tmp_path: Path) -> None:
+    prefer = {"kind": "power_of_choice", "candidates": 2}
+    tree = {
+        "name": "bed",
+        "problem": {**DIGITS, "partition": {"kind": "iid", "clients": 3}},
+        "clients": {
+            "compute": {"law": "expon", "scale": 0.01},
+            "selection": {"in_flight": 1, "prefer": prefer},
+        },
+        "protocol": {"kind": "synchronous"},
+        "algorithm": {"kind": "sgd", "step_size": 0.1, "batch": 8},
+        "stop": {"commits": 20},
+        "evaluate": {"every": {"commits": 20}},
+    }
+    with pytest.raises(UserError, match="must ask for nothing on a testbed"):
+        act_out(validated(tree), tmp_path / "bed", Options())
+
+
 def test_an_interrupted_run_keeps_what_it_has_recorded(tmp_path: Path) -> None:
     path, folder = tmp_path / "bench.yaml", tmp_path / "bed"
     path.write_text(
@@ -296,15 +330,16 @@ FRESH = """
 import sys
 from pathlib import Path
 from stalesim.simulator.scenario.reading import read_any
-from stalesim.simulator.testbed.running import Options, act_out
-from stalesim.simulator.testbed.world import RealWorld
+from stalesim.simulator.extras.testbed.running import act_out
+from stalesim.simulator.extras.testbed.timeline import Options
+from stalesim.simulator.extras.testbed.world import RealWorld
 
-def hand_out(self, *args, before=RealWorld.hand_out):
+def give(self, *args, before=RealWorld.give):
     loaded = set(sys.modules)
     before(self, *args)
     print(sorted(set(sys.modules) - loaded))
 
-RealWorld.hand_out = hand_out
+RealWorld.give = give
 act_out(read_any(sys.argv[1]), Path(sys.argv[2]), Options())
 """
 

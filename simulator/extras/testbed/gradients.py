@@ -15,18 +15,19 @@ from typing import Any
 import jax
 import numpy as np
 from jaxtyping import Int
+from typing_extensions import override
 
-from ..algorithms.base import Event
-from ..config.errors import ScenarioError
-from ..engine import execute
-from ..engine.execute import Program, null_events, put, row_of
-from ..engine.row_stream import Segment
-from ..keys import key_of
-from ..recorders.recorder import Recorder
-from ..scenario.reading import validated
-from ..scenario.study import Run, expand
-from ..simulation import prepare
-from ..timeline import NO_SLOT, NO_WORKER, Kind
+from ...algorithms.base import Event
+from ...config.errors import ScenarioError
+from ...engine import execute
+from ...engine.execute import Program, null_events, put, row_of
+from ...engine.row_stream import Segment
+from ...keys import key_of
+from ...recorders.recorder import Recorder
+from ...scenario.reading import validated
+from ...scenario.study import Run, expand
+from ...simulation import prepare
+from ...timeline import NO_SLOT, NO_WORKER, Kind
 from .learner import Learner, Sent
 from .wire import Envelope, WireError
 
@@ -174,15 +175,19 @@ class Gradients(Learner):
             )
 
     @property
+    @override
     def most(self) -> int:
         return max(self._numerics.given.size, self._numerics.sent.size)
 
+    @override
     def welcome(self) -> Sent:
         return {"type": "welcome"} | self._welcome, b""
 
+    @override
     def follow(self, recorder: Recorder) -> None:
         self._recorder = recorder
 
+    @override
     def read(self, client: int) -> Sent:
         self.catch_up()
         recorder = self._recorder
@@ -197,14 +202,14 @@ class Gradients(Learner):
         given = self._numerics.given.packed(self._given(event))
         return {"version": version}, given
 
+    @override
     def arrive(self, client: int, message: Envelope) -> None:
-        """Takes up what a client has computed."""
         assert self._recorder is not None
         job = client, self._recorder.current_job(client)
         self._sent[job] = self._numerics.sent.unpacked(message.body)
 
+    @override
     def catch_up(self) -> None:
-        """Applies what was recorded since."""
         recorder, before = self._recorder, self._applied
         if recorder is None or recorder.num_rows == before:
             return
@@ -220,13 +225,16 @@ class Gradients(Learner):
             self._apply(row_of(events, row))
         self._applied = recorder.num_rows
 
+    @override
     def forget(self, client: int, job: int) -> None:
         self._sent.pop((client, job), None)
 
+    @override
     def model(self) -> np.ndarray:
         with self._numerics.precise():
             return np.asarray(self._numerics.parts[0].read_out(self._carry.state))
 
+    @override
     def measured(self) -> dict[str, float]:
         metrics = self._prepared.scenario.evaluate.metrics
         with self._numerics.precise():

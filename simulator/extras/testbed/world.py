@@ -1,25 +1,152 @@
 """A world whose clients are real: it hands out their jobs and hears their messages."""
 
+import re
 import signal
 import time
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Sequence
+from heapq import heappop
 from math import inf
-from typing import Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from ..config.errors import ScenarioError, UserError
-from ..recorders.recorder import Recorder
-from ..streams import Purpose
-from ..timelines.simulated import SimulatedTimeline
-from ..world.world import Then, World
-from .clock import RealTime
-from .faults import Fault
-from .fleet import Channels, ClientProcesses
+import simpy
+from simpy.core import EmptySchedule
+from typing_extensions import override
+
+from ...config.errors import ScenarioError, UserError
+from ...recorders.recorder import Recorder
+from ...streams import Purpose
+from ...timelines.simulated import SimulatedTimeline
+from ...world.world import Then, World
+from .fleet import Channels, ClientProcesses, Received
 from .learner import Learner
-from .log import Log
 from .wire import Envelope, WireError
 
+if TYPE_CHECKING:
+    from .timeline import Log
+
+LOOK_S = 0.2
+"""Most real seconds after which is looked whether the run was interrupted."""
 START_S = 300.0
 """Real seconds in which all clients must be ready."""
+NUMBER = r"(\d+(?:\.\d*)?|\.\d+)"
+FORMS = {
+    "kill": (rf"(\d+)@{NUMBER}(?:\+{NUMBER})?", "CLIENT@TIME or CLIENT@TIME+AWAY"),
+    "pause": (rf"(\d+)@{NUMBER}\+{NUMBER}", "CLIENT@TIME+LENGTH"),
+    "slow": (rf"(\d+)@{NUMBER}x{NUMBER}", "CLIENT@TIMExFACTOR"),
+}
+"""How each is written, as a pattern and in words."""
+
+
+class Fault(NamedTuple):
+    """What happens to a client.
+
+    Attributes:
+        what: `kill`, `pause` or `slow`.
+        client: Number of the client, from 0.
+        time: Virtual seconds.
+        amount: Virtual seconds for which it is away or paused, None for ever; or the
+            factor of its computing time.
+    """
+
+    what: str
+    client: int
+    time: float
+    amount: float | None
+
+
+def parsed(what: str, written: Sequence[str], num_clients: int) -> list[Fault]:
+    """Returns faults as an option has them.
+
+    Args:
+        what: `kill`, `pause` or `slow`.
+        written: Such as `2@3.5+1`: client 2, at 3.5 virtual seconds, for one.
+        num_clients: How many clients there are.
+
+    Raises:
+        UserError: One is written otherwise, or there is no such client.
+    """
+    pattern, form = FORMS[what]
+    faults = []
+    for text in written:
+        found = re.fullmatch(pattern, text)
+        if found is None or not 1 <= int(found[1]) <= num_clients:
+            raise UserError(
+                f"--{what} must be {form}, with a client from 1 to {num_clients}, got "
+                f"{text!r}; correct it"
+            )
+        amount = None if found[3] is None else float(found[3])
+        faults.append(Fault(what, int(found[1]) - 1, float(found[2]), amount))
+    return faults
+
+
+class Interrupted(Exception):  # noqa: N818
+    """The user has ended the run."""
+
+
+class RealTime(simpy.Environment):
+    """Events in real time.
+
+    Args:
+        lines: Conversations with the clients.
+        scale: Real seconds of a virtual one.
+
+    Attributes:
+        hear: Called with a client and its message.
+        busy: Says whether a message may still come.
+        after: Called after everything that has happened.
+        interrupted: Says whether the user has ended the run.
+    """
+
+    def __init__(self, lines: Channels, scale: float) -> None:
+        super().__init__(initial_time=0)
+        self.hear: Callable[[int, Envelope], None] = lambda client, message: None
+        self.busy: Callable[[], bool] = lambda: True
+        self.after: Callable[[], None] = lambda: None
+        self.interrupted: Callable[[], bool] = lambda: False
+        self._lines, self._scale = lines, scale
+        self._received: deque[tuple[int, Envelope]] = deque()
+        self._origin = time.monotonic()
+
+    def begin(self) -> None:
+        """Lets the time begin."""
+        self._origin = time.monotonic()
+
+    def virtual(self, moment: float) -> float:
+        """Returns the virtual time of a moment of the real, monotonic clock."""
+        return (moment - self._origin) / self._scale
+
+    def add(self, received: Received) -> None:
+        """Adds messages that have arrived."""
+        self._received += received
+
+    @override
+    def step(self) -> None:
+        """Waits for what happens next, and lets it happen.
+
+        Raises:
+            EmptySchedule: Nothing can happen any more.
+            Interrupted: The user has ended the run.
+        """
+        while True:
+            if self.interrupted():
+                raise Interrupted
+            now = max(self.virtual(time.monotonic()), self._now)
+            due = self._queue[0][0] if self._queue else inf
+            if due <= now or self._received:
+                break
+            if due == inf and not self.busy():
+                raise EmptySchedule
+            self.add(self._lines.poll(min((due - now) * self._scale, LOOK_S)))
+        self._now = now
+        if due <= now:
+            event = heappop(self._queue)[3]
+            callbacks, event.callbacks = event.callbacks, None  # pyright: ignore
+            for callback in callbacks:
+                callback(event)
+        else:
+            self.hear(*self._received.popleft())
+        self.after()
 
 
 class _Job(NamedTuple):
@@ -46,8 +173,6 @@ class RealWorld(World):
         ScenarioError: The scenario has links that no machine can act out.
     """
 
-    real: ClassVar[bool] = True
-
     def __init__(
         self,
         played: SimulatedTimeline,
@@ -71,6 +196,7 @@ class RealWorld(World):
                 f"machine's own way; remove it"
             )
         self.is_plain = False
+        self.hand_out = self.give
         self._there: set[int] = set()  # joined and ready
         self._back: dict[int, float] = {}  # killed: when they are started again
         self._asked: dict[int, tuple[int, Then]] = {}
@@ -79,6 +205,7 @@ class RealWorld(World):
         self._slowed = [1.0] * played.num_clients
         self._logged = 0
 
+    @override
     def _clock(self) -> RealTime:
         return RealTime(self._lines, self._scale)
 
@@ -114,7 +241,7 @@ class RealWorld(World):
                     f"not; see what it says above, or take fewer clients"
                 )
 
-    def attend(self, recorder: Recorder, log: Log, faults: list[Fault]) -> None:
+    def attend(self, recorder: Recorder, log: "Log", faults: list[Fault]) -> None:
         """Begins: what happens from now on is written down."""
         clock = self.clock_of_testbed
         clock.hear, clock.busy = self._hear, self._is_busy
@@ -124,6 +251,7 @@ class RealWorld(World):
             self.call_at(fault.time, self._happens(fault), fault.client)
         clock.begin()
 
+    @override
     def stage(self, purpose: Purpose, then: Then) -> Then:
         """Returns a function that lets a client pass a stage; it asks for work itself.
 
@@ -140,9 +268,17 @@ class RealWorld(World):
 
         return ask
 
-    def hand_out(
+    def give(
         self, client: int, arrived: Then, crashed: Then, *, links: bool = True
     ) -> None:
+        """Sends a client the model and its job, which has just read.
+
+        Args:
+            client: Number of the client, from 0.
+            arrived: Called with it when its contribution has arrived.
+            crashed: Called with it when it is gone.
+            links: Whether its messages take the time of its links.
+        """
         assert self.job_of is not None
         now, job = self.env.now, self.job_of(client)
         download = self.transit(Purpose.DOWNLOAD, client) if links else 0
@@ -168,12 +304,23 @@ class RealWorld(World):
         if client not in self._there:  # it has left since it asked
             self._lose(client)
 
+    @override
     def present_since(self, client: int, time: float) -> float:
-        """Returns the earliest moment from `time` on at which a client can begin."""
         if client in self._there:
             return super().present_since(client, time)
         back = self._back.get(client, inf)
         return back if back == inf else super().present_since(client, max(time, back))
+
+    @override
+    def has_left(self, client: int, time: float) -> bool:
+        gone = client not in self._there and client not in self._back
+        return gone or super().has_left(client, time)
+
+    @property
+    @override
+    def is_over(self) -> bool:
+        """Whether nothing is planned; not here, where a message may always come."""
+        return False
 
     def _go(self, client: int) -> None:
         number, _ = self._asked[client]
@@ -237,8 +384,8 @@ class RealWorld(World):
         if job is not None:
             job.crashed(client)
         elif client in self._asked and client not in self._back:
-            del self._asked[client]
-            self.reappear(client)  # which notes that it has left
+            _, then = self._asked.pop(client)
+            then(client)  # which finds that it has left
 
     def _happens(self, fault: Fault) -> Callable[[int], None]:
         """Returns what lets a fault happen to a client."""
@@ -262,49 +409,10 @@ class RealWorld(World):
 
         return {"kill": kill, "pause": pause, "slow": slow}[fault.what]
 
-    def _write(self, recorder: Recorder, log: Log) -> None:
+    def _write(self, recorder: Recorder, log: "Log") -> None:
         """Applies what was recorded since, and writes down the jobs that have ended."""
         self._learner.catch_up()
         for entry, times in recorder.ended(self._logged):
             log.add(entry, times, float(self.env.now))
             self._learner.forget(*entry[:2])
             self._logged += 1
-
-
-def refuse(played: SimulatedTimeline, most: int) -> None:
-    """Refuses what cannot be acted out on one machine.
-
-    Args:
-        played: Timeline of the scenario.
-        most: Most clients.
-
-    Raises:
-        ScenarioError: saying what to do.
-    """
-    protocol: Any = played.protocol
-    num_clients = played.num_clients
-    if played.quota is not None or played.stop.by_expenses:
-        raise ScenarioError(
-            "a budget of privacy, joules or price must not be set on a testbed, which "
-            "counts none; remove it, or simulate it (stalesim run)"
-        )
-    if played.answer_log is not None:
-        raise ScenarioError(
-            f"{played.answer_log.why} must ask for nothing on a testbed, which tells "
-            f"a world no numbers; remove it, or simulate it (stalesim run)"
-        )
-    if played.job_steps is not None:
-        raise ScenarioError(
-            "clients must be without local_steps_by and least_steps on a testbed, "
-            "whose jobs have all local steps; remove them, or simulate it"
-        )
-    if not protocol.on_testbed:
-        raise ScenarioError(
-            f"protocol.kind must be one that a testbed acts out, got "
-            f"{protocol.kind!r}; simulate it (stalesim timeline), or take another"
-        )
-    if num_clients > most:
-        raise ScenarioError(
-            f"clients.number must be at most {most} on a testbed, each of which is a "
-            f"process, got {num_clients}; take fewer"
-        )

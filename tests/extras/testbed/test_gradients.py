@@ -24,14 +24,15 @@ from stalesim.simulator.algorithms.federated.parts import (
     Weigh,
 )
 from stalesim.simulator.config.errors import UserError
+from stalesim.simulator.extras.testbed import running
+from stalesim.simulator.extras.testbed.gradients import BodyLayout
+from stalesim.simulator.extras.testbed.running import act_out
+from stalesim.simulator.extras.testbed.timeline import Options
+from stalesim.simulator.extras.testbed.wire import WireError
 from stalesim.simulator.learning.shape import ProblemShape
 from stalesim.simulator.scenario.reading import validated
 from stalesim.simulator.scenario.study import expand
-from stalesim.simulator.testbed import running
-from stalesim.simulator.testbed.gradients import BodyLayout
-from stalesim.simulator.testbed.running import Options, act_out
-from stalesim.simulator.testbed.wire import WireError
-from tests.unit.testbed.test_runs import applied, logged
+from tests.extras.testbed.test_runs import applied, logged
 
 TREE: dict[str, Any] = {
     "name": "bed",

@@ -1,4 +1,4 @@
-"""A client's process: `python -m stalesim.simulator.testbed.client`.
+"""A client's process: `python -m stalesim.simulator.extras.testbed.client`.
 
 Its standard input says who it is, and the end of that is its own.
 Nothing large is imported where it only sleeps.
@@ -234,9 +234,9 @@ def _worker(welcome: dict[str, Any], client: int) -> Worker:
     """
     if "scenario" not in welcome:
         return Sleeper(welcome["upload_bytes"])
-    from ..config.errors import UserError
-    from ..engine import device
-    from ..engine.processes import THREADS
+    from ...config.errors import UserError
+    from ...engine import device
+    from ...engine.processes import THREADS
 
     os.environ["JAX_PLATFORMS"] = "cpu"
     os.environ |= dict.fromkeys(THREADS, "1")

@@ -9,15 +9,15 @@ from contextlib import contextmanager
 
 import pytest
 
-from stalesim.simulator.testbed import wire
-from stalesim.simulator.testbed.client import TcpChannel, greet, joined
-from stalesim.simulator.testbed.fleet import (
+from stalesim.simulator.extras.testbed import wire
+from stalesim.simulator.extras.testbed.client import TcpChannel, greet, joined
+from stalesim.simulator.extras.testbed.fleet import (
     STRANGERS,
     Received,
     Reception,
     TcpChannels,
 )
-from stalesim.simulator.testbed.wire import HEAD, MAGIC, Session, WireError
+from stalesim.simulator.extras.testbed.wire import HEAD, MAGIC, Session, WireError
 
 SECRET = b"s" * 32
 

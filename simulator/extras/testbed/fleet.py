@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from ..config.errors import UserError
+from ...config.errors import UserError
 from . import wire
 from .wire import Envelope, Guest, Session, WireError
 
@@ -272,7 +272,7 @@ class ClientProcesses:
         if client in self._running:
             _end(self._running[client])
         found = subprocess.Popen(
-            [sys.executable, "-m", "stalesim.simulator.testbed.client"],
+            [sys.executable, "-m", "stalesim.simulator.extras.testbed.client"],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},

@@ -11,21 +11,21 @@ from typing import Any
 import pytest
 
 from stalesim.simulator.config.errors import UserError
-from stalesim.simulator.scenario.setting import WorldScenario
-from stalesim.simulator.testbed import broker, fleet, mqtt, wire
-from stalesim.simulator.testbed.broker import address_of
-from stalesim.simulator.testbed.mosquitto import Mosquitto
-from stalesim.simulator.testbed.mqtt import (
+from stalesim.simulator.extras.testbed import broker, fleet, mqtt, wire
+from stalesim.simulator.extras.testbed.broker import Mosquitto, address_of
+from stalesim.simulator.extras.testbed.mqtt import (
     AGAIN,
     NUMBER,
     Conversation,
     MqttChannel,
     Post,
 )
-from stalesim.simulator.testbed.running import Options, Recorded, act_out
-from stalesim.simulator.testbed.wire import Envelope, WireError
-from tests.unit.testbed.test_faults import whole
-from tests.unit.testbed.test_runs import TREE, end_of
+from stalesim.simulator.extras.testbed.running import Recorded, act_out
+from stalesim.simulator.extras.testbed.timeline import Options
+from stalesim.simulator.extras.testbed.wire import Envelope, WireError
+from stalesim.simulator.scenario.setting import WorldScenario
+from tests.extras.testbed.test_faults import whole
+from tests.extras.testbed.test_runs import TREE, end_of
 
 SECRET = b"s" * 32
 

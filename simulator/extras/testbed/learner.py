@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from ..recorders.recorder import Recorder
-from ..world.workload import Workload
+from ...recorders.recorder import Recorder
+from ...world.workload import Workload
 from .wire import Envelope, WireError
 
 Sent = tuple[dict[str, Any], bytes]

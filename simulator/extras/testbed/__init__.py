@@ -1,0 +1,20 @@
+"""Testbeds: real processes act a scenario out in real time, over TCP or MQTT.
+
+For those who ask what real messages, real scheduling and real computing make of a
+simulated world. The server plays the protocol by its own code; a client is a process.
+
+- `running`: from a scenario to a log, its timeline, and the study that replays it.
+- `timeline`: one run, acted out as its timeline is asked for.
+- `world`: a clock that follows the real one, and the world whose clients are processes;
+  `gossip` plays the one protocol whose clients do more than their jobs.
+- `fleet`: the server's conversations over TCP, and the clients' processes.
+- `broker`: the server's conversations over MQTT.
+- `client`: a client's process.
+- `wire`, `mqtt`: messages, of which both sides know the form.
+- `learner`: the server's model; `gradients`: a real one, and what its clients compute.
+- `commands`: `stalesim testbed`.
+"""
+
+from ...config.attached import Extra
+
+EXTRA = Extra(commands=f"{__name__}.commands")

@@ -1,0 +1,84 @@
+"""The command of testbeds: `stalesim testbed`."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ...cli import console, folders, printing
+from ...cli.console import err, out
+from ...cli.drawing import Formats, formats
+from ...cli.runs import Overrides, Plots
+from ...config.errors import UserError
+
+app = typer.Typer()
+
+Faults = Annotated[
+    list[str] | None, typer.Option(help="see docs/extras/testbed.md; may be repeated")
+]
+
+
+@app.command("testbed")
+def act_out(
+    scenario: Annotated[
+        Path, typer.Argument(help="a scenario file, with or without a problem")
+    ],
+    set_: Overrides = None,
+    folder: Annotated[
+        Path | None, typer.Option("--out", "-o", help="new folder for what is recorded")
+    ] = None,
+    compute: Annotated[
+        str,
+        typer.Option(help="sleep: as long as the laws say; or gradients as well"),
+    ] = "sleep",
+    time_scale: Annotated[
+        float, typer.Option(help="real seconds of a second of the scenario")
+    ] = 1.0,
+    listen: Annotated[
+        str, typer.Option(help="address:port to listen at; port 0: a free one")
+    ] = "127.0.0.1:0",
+    broker: Annotated[
+        str | None,
+        typer.Option(help="MQTT broker in place of TCP: start, or host:port"),
+    ] = None,
+    kill: Faults = None,
+    pause: Faults = None,
+    slow: Faults = None,
+    *,
+    plots: Plots = True,
+    form: Formats = None,
+) -> None:
+    """Lets real processes act a scenario out in real time: a server and its clients.
+
+    The folder gets the log of their jobs, the timeline, and a study that replays it.
+    """
+    from ...scenario.reading import read_any
+    from . import running
+    from .timeline import Options
+
+    forms = formats(form, plots=plots)
+    config = read_any(scenario, set_ or ())
+    host, _, port = listen.rpartition(":")
+    if not host or not port.isdecimal():
+        raise UserError(f"--listen must be address:port, got {listen}; correct it")
+    options = Options(
+        compute=compute,
+        time_scale=time_scale,
+        host=host,
+        port=int(port),
+        kill=tuple(kill or ()),
+        pause=tuple(pause or ()),
+        slow=tuple(slow or ()),
+        broker=broker,
+    )
+    with (
+        folders.chosen_or_new(folder, f"{config.name}-testbed") as folder,
+        console.interruptible(folder),
+    ):
+        found = running.act_out(config, folder, options, lambda line: err.say(line))
+    printing.close_world(found.timeline, None, None, forms)
+    if found.study is not None:
+        printing.close(found.study, forms)
+    out.say(f"Log: {folder}")
+    if found.interrupted:
+        raise KeyboardInterrupt

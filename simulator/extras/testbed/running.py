@@ -1,0 +1,229 @@
+"""From a scenario to a testbed's log, its timeline, and the study that replays it."""
+
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import fields
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ...algorithms.federated.chain import AttackPart, ReadPart, StagePart
+from ...config.errors import ScenarioError, UserError
+from ...config.parts import tag
+from ...config.text import shown, suggestion
+from ...protocols.bounded import Bounded
+from ...protocols.gossip.gossip import Gossip
+from ...scenario.reading import validated
+from ...scenario.setting import BaseScenario
+from ...scenario.study import Run, expand
+from ...timelines import saved
+from ...timelines.of_run import timeline
+from ...timelines.simulated import SimulatedTimeline
+from ...trace import Study
+from .timeline import LISTEN, Options, RealTimeline, Say, Stage
+
+COMPUTE = ("sleep", "gradients")
+MOST_CLIENTS = 256
+TIMELINE, STUDY = "timeline", "study"
+"""Folders in the folder of a testbed."""
+
+
+class Recorded(NamedTuple):
+    """What a testbed has left.
+
+    Attributes:
+        timeline: Its timelines, as `stalesim timeline` writes them.
+        study: The study that replays them; None of a world without learning.
+        interrupted: Whether the user has ended it.
+    """
+
+    timeline: Study
+    study: Study | None
+    interrupted: bool
+
+
+def act_out(
+    scenario: Any,
+    folder: Path,
+    options: Options,
+    say: Say = lambda line: None,
+    progress: Callable[[float], None] = lambda part: None,
+) -> Recorded:
+    """Lets real processes act out a scenario on this machine.
+
+    The folder gets `log.csv` (`log-1.csv` and so on of several runs), `timeline`, which
+    is what `stalesim timeline` writes of a simulated world, and where the scenario has
+    a problem `study`, which replays it through the engine. With real gradients it gets
+    `model.npy`, the server's model at the end.
+
+    Args:
+        scenario: Scenario with or without a problem.
+        folder: New or empty folder.
+        options: How.
+        say: Says one line to the user.
+        progress: Called with the fraction that is done.
+
+    Raises:
+        UserError: Something in the scenario, the options or the folder is wrong.
+    """
+    _check(scenario, options)
+    folder.mkdir(parents=True, exist_ok=True)
+    if any(folder.iterdir()):
+        raise UserError(
+            f"{folder}: must be a new or empty folder, but there is something; choose "
+            f"another by --out"
+        )
+    stage = Stage(options, scenario, folder, len(expand(scenario)) > 1, say)
+
+    def made(run: Run) -> RealTimeline:
+        simulated: Any = timeline(run)
+        _refuse(simulated)
+        if options.compute == "gradients":
+            _refuse_undivided(run.scenario)
+        known = {f.name: getattr(simulated, f.name) for f in fields(SimulatedTimeline)}
+        return RealTimeline(**known, run=run, stage=stage)
+
+    with _interruptible(stage):
+        recorded = saved.record(scenario, folder / TIMELINE, progress, made)
+    if stage.interrupted or not hasattr(scenario, "problem"):
+        return Recorded(recorded, None, stage.interrupted)
+    from ... import studies
+
+    replayed = {"replay": str((folder / TIMELINE).absolute())}
+    tree = validated(stage.scenario | {"timeline": replayed})
+    study = studies.simulate(tree, folder / STUDY)
+    for number, own in stage.measured.items():
+        say(_compared(study, number, own))
+    return Recorded(recorded, study, interrupted=False)
+
+
+def _check(scenario: Any, options: Options) -> None:
+    if not isinstance(scenario, BaseScenario):
+        raise UserError(
+            "testbed must have a scenario of clients, got another world; simulate it "
+            "(stalesim timeline)"
+        )
+    replayed = getattr(scenario, "timeline", None)
+    if replayed is not None and getattr(replayed, "replay", None) is not None:
+        raise UserError(
+            "timeline.replay must not be set on a testbed, which makes a timeline of "
+            "its own; remove it"
+        )
+    given = options.compute
+    if given not in COMPUTE:
+        raise UserError(
+            f"--compute must be {' or '.join(COMPUTE)}, got {shown(given)}; "
+            f"{suggestion(given, COMPUTE)}"
+        )
+    if given == "gradients" and not hasattr(scenario, "problem"):
+        raise UserError(
+            "--compute must be sleep for a scenario without a problem, got gradients; "
+            "add one, or remove the option"
+        )
+    if options.broker is not None and (options.host, options.port) != LISTEN:
+        raise UserError(
+            "--listen must not be set with --broker, which is what listens; remove one"
+        )
+    if not 0 < options.time_scale < float("inf"):
+        raise UserError(
+            f"--time-scale must be > 0 real seconds of a virtual one, got "
+            f"{options.time_scale:g}; change it"
+        )
+
+
+def _compared(study: Study, number: int, own: dict[str, float]) -> str:
+    """Returns a line on the server's model, and on that of the replay of its run."""
+    evaluations = study.table("evaluations")
+    last = evaluations[evaluations["run"] == number].tail(1)  # none of a failed run
+    pairs = (f"{name} {one:.6g} ({last[name].max():.6g})" for name, one in own.items())
+    label = study.manifest["runs"][number]["label"]
+    return f"{label}: the server's model (its replay's): {', '.join(pairs)}"
+
+
+def _refuse(played: SimulatedTimeline) -> None:
+    """Refuses what cannot be acted out on one machine.
+
+    Args:
+        played: Timeline of the scenario.
+
+    Raises:
+        ScenarioError: saying what to do.
+    """
+    protocol: Any = played.protocol
+    num_clients = played.num_clients
+    if played.quota is not None or played.stop.by_expenses:
+        raise ScenarioError(
+            "a budget of privacy, joules or price must not be set on a testbed, which "
+            "counts none; remove it, or simulate it (stalesim run)"
+        )
+    if played.answer_log is not None:
+        raise ScenarioError(
+            f"{played.answer_log.why} must ask for nothing on a testbed, which tells "
+            f"a world no numbers; remove it, or simulate it (stalesim run)"
+        )
+    if played.job_steps is not None:
+        raise ScenarioError(
+            "clients must be without local_steps_by and least_steps on a testbed, "
+            "whose jobs have all local steps; remove them, or simulate it"
+        )
+    if not protocol.lone_jobs and not isinstance(protocol, Bounded | Gossip):
+        raise ScenarioError(
+            f"protocol.kind must be one that a testbed acts out, got "
+            f"{protocol.kind!r}; simulate it (stalesim timeline), or take another"
+        )
+    if num_clients > MOST_CLIENTS:
+        raise ScenarioError(
+            f"clients.number must be at most {MOST_CLIENTS} on a testbed, each of "
+            f"which is a process, got {num_clients}; take fewer"
+        )
+
+
+def _refuse_undivided(scenario: Any) -> None:
+    if scenario.problem.work is not None:
+        raise ScenarioError(
+            f"problem.work must be left out with --compute gradients, whose clients "
+            f"compute the model's own, got {scenario.problem.work!r}; take --compute "
+            f"sleep"
+        )
+    if not scenario.algorithm.divided:
+        raise ScenarioError(
+            f"algorithm.kind must be one whose clients compute by themselves with "
+            f"--compute gradients, got {scenario.algorithm.kind!r}; remove the option, "
+            f"or take another"
+        )
+    for stage in scenario.algorithm.stages:
+        if (why := _not_on_the_wire(stage)) is not None:
+            keys = "algorithm", *scenario.algorithm.keys_of(stage)
+            raise ScenarioError(
+                f"{'.'.join(map(str, keys))} must be left out with --compute "
+                f"gradients, {why}, got {tag(type(stage))!r}; take --compute sleep"
+            )
+
+
+def _not_on_the_wire(stage: StagePart) -> str | None:
+    """Returns why messages would not be those of a stage; None if they are."""
+    if isinstance(stage, AttackPart):
+        return "whose clients send what they have computed, and nothing in its place"
+    shortens = type(stage).sent_bytes is not StagePart.sent_bytes
+    if shortens or isinstance(stage, ReadPart):
+        return "whose messages are whole arrays"
+    return None
+
+
+@contextmanager
+def _interruptible(stage: Stage) -> Iterator[None]:
+    """Lets an interruption end the run where everything is in order."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def interrupt(*_: object) -> None:
+        stage.interrupted = True
+
+    before = {s: signal.signal(s, interrupt) for s in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for which, handler in before.items():
+            signal.signal(which, handler)

@@ -1,0 +1,251 @@
+"""A timeline that real processes act out, and the log of their jobs."""
+
+import csv
+import secrets
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from typing_extensions import override
+
+from ...config.errors import UserError
+from ...engine import device
+from ...protocols.gossip.gossip import Gossip
+from ...scenario.study import Run
+from ...timeline import NO_COMMIT, Chunk, Outcome, StopReason, check
+from ...timelines.simulated import SimulatedTimeline
+from . import gossip
+from .broker import BrokerLost, MqttChannels
+from .fleet import Channels, ClientProcesses, Reception, TcpChannels
+from .learner import Learner
+from .world import Interrupted, RealWorld, parsed
+
+LOG, MODEL = "log", "model"
+"""Files of a run in the folder of a testbed."""
+LISTEN = "127.0.0.1", 0
+ALL = 2**40
+Say = Callable[[str], None]
+COLUMNS = (
+    *("client", "read_time", "begun_time", "computed_time", "sent_time"),
+    *("arrived_time", "applied_time", "outcome", "read_version", "commit"),
+)
+"""Those of the log of any real system."""
+
+
+class Options(NamedTuple):
+    """How a scenario is acted out.
+
+    Attributes:
+        compute: `sleep`, for as long as the laws say, or `gradients` as well.
+        time_scale: Real seconds of a virtual one, > 0.
+        host: Address to listen at.
+        port: Port; 0 for a free one.
+        kill: Clients that are killed (`faults.parsed`).
+        pause: Clients that are paused.
+        slow: Clients that are slowed.
+        broker: MQTT broker over which messages go: `start`, or where it is
+            (`broker.address_of`); None for TCP.
+    """
+
+    compute: str = "sleep"
+    time_scale: float = 1.0
+    host: str = LISTEN[0]
+    port: int = LISTEN[1]
+    kill: tuple[str, ...] = ()
+    pause: tuple[str, ...] = ()
+    slow: tuple[str, ...] = ()
+    broker: str | None = None
+
+
+class Log:
+    """The log of one run, a CSV file; each row is with the system when it is written.
+
+    Args:
+        path: File to write.
+
+    Raises:
+        UserError: It cannot be written.
+    """
+
+    def __init__(self, path: Path) -> None:
+        try:
+            self._file = path.open("w", newline="", encoding="utf-8")
+        except OSError as error:
+            raise UserError(
+                f"{path}: cannot be written: {error.strerror}; choose a folder by --out"
+            ) from None
+        self._rows = csv.writer(self._file, lineterminator="\n")
+        self._rows.writerow(COLUMNS)
+        self._file.flush()
+
+    def add(self, entry: Sequence[int], times: Sequence[Any], now: float) -> None:
+        """Writes a job that has ended.
+
+        Args:
+            entry: Client, job, whether it is a refresh, read version, commit, outcome
+                and uploads, as a recorder has them.
+            times: When it was read, started, computed, sent, arrived and applied,
+                below 0 for never.
+            now: Present, virtual seconds.
+        """
+        client, _, is_refresh, read_version, commit, outcome, _ = entry
+        if is_refresh:
+            return
+        read, began, computed, sent, arrived, applied = times
+        word = "lost"
+        if outcome == Outcome.REJECTED or commit != NO_COMMIT:
+            word = "rejected" if commit == NO_COMMIT else "applied"
+        arrived = now if arrived < 0 else arrived  # of a lost one: when it was given up
+        stages = (arrived if t < 0 else t for t in (began, computed, sent))
+        is_applied = word == "applied"
+        row = [client + 1, read, *stages, arrived]
+        row += [applied if is_applied else "", word, read_version]
+        self._rows.writerow([*row, commit if is_applied else ""])
+        self._file.flush()
+
+    def close(self) -> None:
+        """Closes the file."""
+        self._file.close()
+
+
+class Stage:
+    """What the runs of a testbed share.
+
+    Args:
+        options: How they are acted out.
+        scenario: The scenario.
+        folder: Folder of the testbed.
+        several: Whether there are several runs.
+        say: Says one line to the user.
+    """
+
+    def __init__(
+        self, options: Options, scenario: Any, folder: Path, several: bool, say: Say
+    ) -> None:
+        self.options, self.say = options, say
+        self.scenario = scenario.model_dump(mode="json", exclude_unset=True)
+        self.interrupted = False
+        self.measured: dict[int, dict[str, float]] = {}
+        self._folder, self._several = folder, several
+
+    def path(self, name: str, run: Run, ending: str) -> Path:
+        """Returns the path of a file of a run."""
+        number = f"-{run.number + 1}" if self._several else ""
+        return self._folder / f"{name}{number}.{ending}"
+
+
+@dataclass(frozen=True)
+class RealTimeline(SimulatedTimeline):
+    """The timeline of one run, acted out as it is asked for; once only.
+
+    Attributes:
+        run: Run of a study.
+        stage: What the runs of a testbed share.
+    """
+
+    run: Any = None
+    stage: Any = field(default=None, repr=False)
+
+    @property
+    @override
+    def made_by(self) -> str:
+        options: Options = self.stage.options
+        over = ", over MQTT" if options.broker else ""
+        return (
+            f"a testbed, by {options.compute}, a virtual second {options.time_scale:g} "
+            f"s{over}"
+        )
+
+    @override
+    def _digest(self) -> str:
+        """Returns what no other has: the same scenario never takes the same time."""
+        return secrets.token_hex(8)
+
+    @override
+    def chunks(self, num_rows: int) -> Iterator[Chunk]:
+        """Acts it out, and yields all of it.
+
+        Raises:
+            UserError: It cannot be acted out.
+        """
+        stage: Stage = self.stage
+        if stage.interrupted:
+            raise KeyboardInterrupt
+        yield self._acted_out(stage)
+
+    def _acted_out(self, stage: Stage) -> Chunk:
+        options = stage.options
+        faults = [
+            fault
+            for what in ("kill", "pause", "slow")
+            for fault in parsed(what, getattr(options, what), self.num_clients)
+        ]
+        learner = Learner(self.workload)
+        if options.compute == "gradients":
+            device.before_import()
+            from .gradients import Gradients
+
+            device.use_cache()
+            learner = Gradients(self.run, stage.scenario)
+        secret = secrets.token_bytes(32)
+        processes = ClientProcesses()
+        lines = self._lines(secret, learner.most, processes)
+        log = Log(stage.path(LOG, self.run, "csv"))
+        try:
+            world = RealWorld(self, lines, processes, learner, options.time_scale)
+            world.clock_of_testbed.interrupted = lambda: stage.interrupted
+            recorder: Any = self.protocol.recorder(
+                world, self.width, self._batch, self.num_samples
+            )
+            world.job_of = recorder.current_job
+            world.staleness_of = recorder.staleness
+            self._confirm_inputs()
+            joining = {**lines.joining, "secret": secret.hex(), "most": learner.most}
+            processes.begin(joining, self.num_clients)
+            next(super().chunks(1), None)  # loads what laws draw with
+            world.gather()
+            self._limit_time(world)
+            world.attend(recorder, log, faults)
+            if isinstance(self.protocol, Gossip):
+                gossip.play(self.protocol, world, recorder)
+            else:
+                self.protocol.play(world, recorder)
+            try:
+                reason = self._run(world.env, recorder, ALL)
+            except Interrupted:
+                reason = StopReason.INTERRUPTED
+            except BrokerLost as error:  # what is recorded is kept
+                stage.say(str(error))
+                stage.interrupted, reason = True, StopReason.INTERRUPTED
+            for client in range(self.num_clients):
+                lines.send(client, {"type": "end"})
+            with suppress(BrokerLost):
+                lines.poll(0)
+        except BaseException:
+            processes.close(0)
+            raise
+        finally:
+            processes.close()
+            lines.close()
+            log.close()
+        learner.catch_up()
+        if (model := learner.model()) is not None:
+            np.save(stage.path(MODEL, self.run, "npy"), model)
+            stage.measured[self.run.number] = learner.measured()
+        assert isinstance(reason, StopReason)
+        rows, jobs = recorder.take(world.seconds, final=True)
+        check(rows, self.num_registers)
+        return Chunk(rows, jobs, reason, world.incidents(float(world.env.now)))
+
+    def _lines(self, secret: bytes, most: int, processes: ClientProcesses) -> Channels:
+        """Returns the conversations with the clients."""
+        options, say, known = self.stage.options, self.stage.say, self.num_clients
+        if options.broker is not None:
+            ended = processes.ended
+            return MqttChannels(options.broker, secret, known, most, say, ended)
+        reception = partial(Reception, secret, known, most)
+        return TcpChannels(reception, say, options.host, options.port)

@@ -1,1 +1,0 @@
-"""A scenario in real time: real processes that send real messages on this machine."""
