@@ -36,7 +36,7 @@ COSTLY = (
     *("unit/learning/*", "unit/models/*", "property/test_[gj]*.py"),
     *("property/test_metamorphic_[cs]*.py", "property/test_w*.py"),
     *("extras/central_noise/*", "extras/compression/*", "extras/robust/*"),
-    *("unit/analysis/test_attacks_[lm]*.py", "unit/analysis/test_theory_mapa.py"),
+    *("extras/papers/test_attacks_[lm]*.py", "unit/analysis/test_theory_mapa.py"),
     *("unit/privacy/test_[mn]*.py", "unit/test_*_runs.py"),
     *("unit/protocols/test_replayed.py", "unit/test_results.py"),
     # They compare with theory: compile, draw, or play many timelines.

@@ -7,8 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from stalesim.analysis.attacks import linear, quality
 from stalesim.simulator.data.mnist import parse
+from stalesim.simulator.extras.papers.attacks import linear, quality
 from stalesim.simulator.privacy import mechanisms
 
 IMAGES, DRAWS = 200, 3

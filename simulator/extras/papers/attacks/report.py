@@ -10,12 +10,12 @@ from jaxtyping import Float
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from ..figures import style
-from ..statistics import t_interval
+from .....analysis.figures import style
+from .....analysis.statistics import t_interval
 from . import linear, quality
 
 if TYPE_CHECKING:
-    from ...simulator.models.cnn.network import CnnNetwork
+    from ....models.cnn.network import CnnNetwork
 
 Attack = Callable[[np.ndarray, np.ndarray | None], np.ndarray]
 """Gives an image, flat, from a flat message and the flat weights it was taken at."""

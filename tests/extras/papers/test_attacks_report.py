@@ -5,9 +5,9 @@ import pandas as pd
 import pytest
 
 from stalesim.analysis import style
-from stalesim.analysis.attacks import quality, report
 from stalesim.analysis.markup import markdown
 from stalesim.analysis.statistics import t_interval
+from stalesim.simulator.extras.papers.attacks import quality, report
 
 SHAPE = (8, 9)
 SAMPLES = np.random.default_rng(0).random((20, 72))

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from stalesim.analysis.attacks import quality
+from stalesim.simulator.extras.papers.attacks import quality
 
 
 def _image(height: int, width: int, seed: int = 0) -> np.ndarray:

@@ -5,12 +5,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ...simulator.data.images import image_shape
-from ...simulator.scenario.scenario import Scenario
-from ...simulator.trace import StudyError
-from ..figures.files import save_figure
-from ..files import ROOM, written
-from ..frames import Study, joined
+from .....analysis.figures.files import save_figure
+from .....analysis.files import ROOM, written
+from .....analysis.frames import Study, joined
+from ....data.images import image_shape
+from ....scenario.scenario import Scenario
+from ....trace import StudyError
 from . import report
 
 
@@ -83,8 +83,8 @@ def _victim(
     scenario: Scenario,
 ) -> tuple[np.ndarray, tuple[int, ...], report.Attack]:
     """Returns training images, their shape, and the attack on a scenario's model."""
-    from ...simulator.data.outputs import form
-    from ...simulator.learning.learning import dataset
+    from ....data.outputs import form
+    from ....learning.learning import dataset
 
     problem = scenario.problem
     data = dataset(problem.data, scenario.engine.precision)

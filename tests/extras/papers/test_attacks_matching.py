@@ -9,8 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from stalesim.analysis.attacks import matching, quality, relaxation
 from stalesim.simulator.data.mnist import parse
+from stalesim.simulator.extras.papers.attacks import matching, quality, relaxation
 from stalesim.simulator.models.cnn.network import CnnNetwork
 
 MODEL = CnnNetwork(28, 28)

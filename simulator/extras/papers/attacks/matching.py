@@ -35,7 +35,7 @@ from .relaxation import (
 )
 
 if TYPE_CHECKING:
-    from ...simulator.models.cnn.network import CnnNetwork, Parts
+    from ....models.cnn.network import CnnNetwork, Parts
 
 NO_LABEL = 2**31 - 1
 """Distance of a message that is zero and so tells nothing."""

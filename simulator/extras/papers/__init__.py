@@ -1,0 +1,10 @@
+"""What only the four papers need: data sets, networks, and inversion of gradients.
+
+For who repeats VAFL, FedBCD, MAPA or A(DP)2SGD (docs/extras/papers.md).
+
+- `attacks`: images recovered from messages; `commands` has `stalesim attack`.
+"""
+
+from ...config.attached import Extra
+
+EXTRA = Extra(commands=f"{__name__}.commands")
