@@ -36,7 +36,9 @@ COSTLY = (
     *("unit/learning/*", "unit/models/*", "property/test_[gj]*.py"),
     *("property/test_metamorphic_[cs]*.py", "property/test_w*.py"),
     *("extras/central_noise/*", "extras/compression/*", "extras/robust/*"),
-    *("unit/analysis/test_attacks_[lm]*.py", "unit/analysis/test_theory_mapa.py"),
+    *("extras/papers/test_attacks_[lm]*.py", "extras/papers/test_[cglv]*.py"),
+    *("extras/papers/test_m*.py", "extras/papers/test_n*.py"),
+    *("extras/papers/test_physionet2012.py", "unit/analysis/test_theory_mapa.py"),
     *("unit/privacy/test_[mn]*.py", "unit/test_*_runs.py"),
     *("unit/protocols/test_replayed.py", "unit/test_results.py"),
     # They compare with theory: compile, draw, or play many timelines.
@@ -57,8 +59,7 @@ COSTLY = (
     # They read large files, or make them.
     *("unit/data/test_arrow.py", "unit/data/test_bundled.py"),
     *("unit/data/test_cifar10.py", "unit/data/test_l*.py"),
-    *("unit/data/test_mimic.py", "unit/data/test_nus_wide.py"),
-    *("unit/data/test_physionet2012.py", "unit/data/test_synthetic.py"),
+    "unit/data/test_synthetic.py",
     # They draw.
     *("unit/analysis/test_f[ai]*.py", "unit/analysis/test_heat.py"),
     *("unit/analysis/test_page.py", "unit/analysis/test_racing.py"),

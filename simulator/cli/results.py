@@ -1,10 +1,9 @@
-"""Commands on studies: `plot`, `tables`, `report`, `check`, `attack`, `export`."""
+"""Commands on studies: `plot`, `tables`, `report`, `check`."""
 
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.table import Table
 
 from ..config.errors import UserError
 from . import printing
@@ -159,32 +158,3 @@ def check(
             out.print(escapes.chance(study), style="dim")
         if found.empty:
             out.say("no claims to be judged; a scenario states its own as claims")
-
-
-@app.command()
-def attack(
-    folder: Annotated[Path, typer.Argument(help="folder of a study with probes")],
-    what: Annotated[
-        str, typer.Option(help="message, or gradient for what no noise would give")
-    ] = "message",
-    most: Annotated[
-        int, typer.Option(min=1, help="probes of each group and commit to look at")
-    ] = 20,
-) -> None:
-    """Recovers images from the messages that a study has probed, and measures them."""
-    from ...analysis.attacks import report
-    from ...analysis.attacks import study as attacks
-    from .. import trace
-
-    study = trace.load(folder)
-    recovered = attacks.attack(study, what, most)
-    shown = report.summary(recovered, by=("group",))
-    table = Table("group", *shown["metric"].unique(), "runs", "no image", box=None)
-    for group, rows in shown.groupby("group", sort=False):
-        means = (f"{mean:.3g}" for mean in rows["mean"])
-        first = rows.iloc[0]
-        counts = str(first["replicates"]), str(first["blank"])
-        table.add_row(str(group), *means, *counts)
-    out.print(table)
-    for path in attacks.save(study, recovered, folder):
-        out.say(f"Written: {path}")

@@ -33,7 +33,6 @@ OTHERS: dict[str, tuple[str, ...]] = {
     "centralised": ("centralized", "sequential", "minibatch SGD"),
     "dirichlet": ("non-IID", "LDA"),
     "linear": ("logistic", "logistic regression", "softmax regression"),
-    "cifar_net": ("ResNet", "ResNet-18", "VGG", "MobileNet"),
     "constant": ("deterministic", "fixed"),
     "expon": ("exponential", "exp"),
     "lognorm": ("lognormal",),

@@ -1,10 +1,8 @@
 """Data sets, one a file or folder: options, what is published of them, and reading.
 
 - `digits`, `breast_cancer`: sets that come with libraries.
-- `cifar10`, `cifar100`, `credit`, `mfeat`, `mnist` (Fashion-MNIST as well), `nus_wide`,
-  `parkinson`, `usps`: files; `mimic`, `modelnet40`, `physionet2012`, `speech`,
-  `spoken_digits`: folders, whose `part` has the options; `leaf`: LEAF's sets. All read
-  files of the data folder.
+- `cifar10`, `cifar100`, `mnist` (Fashion-MNIST as well), `leaf` (LEAF's sets): they
+  read files of the data folder.
 - `synthetic`: drawn tables, images and series; `synthetic_logistic`, `quadratic`: drawn
   for theory; `text`: characters of a text.
 - `user_npz`, `tables` (csv, Parquet, Hugging Face): files of the user; `generated`: a

@@ -211,7 +211,7 @@ def _check_rows(config: Any, data: Dataset, form: outputs.OutputForm) -> None:
     if model.sequential and not frames and not (data.has_tokens and model.takes_tokens):
         raise ScenarioError(
             f"problem.model.kind must be for one class a row, as {data.name} has it, "
-            f"got {model.kind!r}; take linear, or the data speech or text"
+            f"got {model.kind!r}; take linear, or the data text"
         )
     if not frames and not data.has_tokens:
         return

@@ -1,8 +1,8 @@
 """Models, one a folder: `part` has the options and counts weights, `network` computes.
 
-- `linear`, `dense`, `cnn`, `deep_cnn`, `cifar_net`, `lstm`: models of clients, which
-  hold all columns; each serves a party, too, whose outputs it sends (`party`).
-- `mlp`, `view_cnn`: models of parties alone, which hold some columns.
+- `linear`, `dense`, `cnn`, `deep_cnn`, `lstm`: models of clients, which hold all
+  columns; each serves a party, too, whose outputs it sends (`party`).
+- `mlp`: a model of parties alone, which hold some columns.
 - `parts`: the base of all options, and shapes; `base`: the interfaces of networks.
 - `flat_network`: what networks of one flat vector share; `flat`, `convolution`: pieces
   of several networks.

@@ -11,7 +11,6 @@ import numpy as np
 from stalesim.simulator.learning import losses
 from stalesim.simulator.learning.transfer import TransferProblem
 from stalesim.simulator.learning.vertical import VerticalProblem, added
-from stalesim.simulator.models.cifar_net import layers
 from stalesim.simulator.models.cnn.network import CnnNetwork
 from stalesim.simulator.models.convolution import convolve, pool
 from stalesim.simulator.models.deep_cnn.network import DeepCnnNetwork
@@ -31,7 +30,6 @@ from stalesim.simulator.models.server.network import ServerNetwork
 from stalesim.simulator.models.server.part import ServerModel
 from stalesim.simulator.models.transformer.network import TransformerNetwork
 from stalesim.simulator.models.transformer.part import Transformer
-from stalesim.simulator.models.view_cnn.network import ViewCnnNetwork
 
 
 class Case(NamedTuple):
@@ -144,15 +142,9 @@ def cnn(draw: Draw) -> Case:
 
 def parties_of(draw: Draw) -> Any:
     features, outputs = draw.width(), draw.width()
-    kind = draw.one_of("linear", "mlp", "units", "view_cnn")
+    kind = draw.one_of("linear", "mlp", "units")
     if kind == "linear":
         return LinearEmbedding(outputs, features), (outputs, features), features
-    if kind == "view_cnn":
-        model = ViewCnnNetwork(
-            5, 6, 1, (draw.width(), draw.width()), draw.one_of(1, 2, 3), draw.width(),
-            outputs,
-        )  # fmt: skip
-        return model, (sum(map(np.prod, model.shapes)),), 30
     hidden = outputs if kind == "units" else draw.width()
     activation = draw.one_of("relu", "tanh")
     model = MlpNetwork(outputs, features, hidden, activation, linear=kind == "mlp")
@@ -219,63 +211,12 @@ def unpadded(draw: Draw) -> Case:
     return Case(lambda x, k: convolve(x, k, form), (images, kernels), 2)
 
 
-def padded(draw: Draw) -> Case:
-    form, kernel = draw.one_of("patches", "native"), draw.one_of(1, 3)
-    stride, groups = draw.one_of(1, 2), draw.one_of(1, 2, 5)
-    each, depthwise = draw.one_of(1, 2), draw.one_of(True, False)
-    inputs = groups if depthwise else groups * each
-    images = draw.normal(inputs, draw.width(6), draw.width(6), draw.rows())
-    outputs = groups if depthwise else groups * draw.one_of(1, 2)
-    kernels = draw.normal(outputs, inputs // groups, kernel, kernel)
-
-    def convolved(x: Any, k: Any) -> Any:
-        return layers.convolve(x, k, stride, groups, form)
-
-    return Case(convolved, (images, kernels), 2)
-
-
-def group_norm(draw: Draw) -> Case:
-    groups = draw.one_of(1, 2)
-    channels = groups * draw.one_of(2, 5)
-    images = draw.normal(channels, draw.width(5), draw.width(5) + 1, draw.rows())
-    arrays = images, draw.normal(channels), draw.normal(channels)
-    return Case(lambda x, a, b: layers.group_norm(x, a, b, groups), arrays, 3)
-
-
-def batch_norm(draw: Draw) -> Case:
-    channels = draw.width()
-    images = draw.normal(channels, draw.width(5), draw.width(5) + 1, draw.rows())
-
-    def normalised(x: Any, scale: Any, shift: Any) -> Any:
-        return layers.batch_norm(x, scale, shift, *layers.moments(x))
-
-    arrays = images, draw.normal(channels), draw.normal(channels)
-    return Case(normalised, arrays, 3)
-
-
 def pools(draw: Draw) -> Case:
-    kind = draw.one_of("max", "average", "overlapping")
+    kind = draw.one_of("max", "average")
     images = draw.normal(
         draw.width(), draw.width(6) + 2, draw.width(6) + 2, draw.rows()
     )
-    if kind == "overlapping":
-        return Case(lambda x: layers.max_pool(x, 3, 2, 1), (images,), 1)
     return Case(lambda x: pool(kind, x), (images,), 1)
-
-
-def squeezed(draw: Draw) -> Case:
-    """Channels shuffled, split, joined, and multiplied by what their means say."""
-    channels = 2 * draw.width(4)
-    images = draw.normal(channels, draw.width(4), draw.width(4), draw.rows())
-
-    def both(x: Any, y: Any) -> Any:
-        x = layers.shuffle(x, 2)
-        x = jnp.concatenate(
-            [x[channels // 2 :], y[: channels // 2] * x[: channels // 2]]
-        )
-        return x * jax.nn.sigmoid(x.mean(axis=(1, 2), keepdims=True))
-
-    return Case(both, (images, draw.normal(*images.shape)), 2)
 
 
 def deep_cnn(draw: Draw) -> Case:
@@ -324,7 +265,7 @@ KINDS: dict[str, Callable[[Draw], Case]] = {
     kind.__name__: kind
     for kind in (
         linear, dense, lstm_layer, lstm, language, cnn, parties, transfer, loss,
-        unpadded, padded, group_norm, batch_norm, pools, squeezed, deep_cnn, party_lstm,
+        unpadded, pools, deep_cnn, party_lstm,
         deep_parties,
     )
 }  # fmt: skip

@@ -5,12 +5,14 @@ the compiler"). The differences are of the function compiled without optimisatio
 which was right then.
 """
 
+from collections.abc import Callable
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from tests.property.gradient_cases import KINDS, Draw
+from tests.property.gradient_cases import KINDS, Case, Draw
 from tests.quick import plain
 
 STEP = 1e-6
@@ -25,7 +27,7 @@ def _double():
         yield
 
 
-def check(kind: str, number: int) -> None:
+def check(case: Callable[[Draw], Case], number: int) -> None:
     """Compares value and directional derivative.
 
     The difference is (f(+h) - f(-h)) / 2h with h = 1e-6. f adds up weighted numbers
@@ -36,8 +38,8 @@ def check(kind: str, number: int) -> None:
     as long as that derivative is below 1e4 S; a few layers have some 1e2 S. A number of
     the gradient that is somebody else's is off by about its own size.
     """
-    draw = Draw(number, kind)
-    function, at, of = KINDS[kind](draw)
+    draw = Draw(number, case.__name__)
+    function, at, of = case(draw)
     shape = jax.eval_shape(function, *at)
     slopes = draw.normal(*shape.shape)
 
@@ -67,11 +69,11 @@ def check(kind: str, number: int) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_four_rows_and_widths_of_five(kind: str) -> None:
-    check(kind, 0)
+    check(KINDS[kind], 0)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("number", range(1, 1 + MORE))
 def test_sizes_that_are_drawn(number: int) -> None:
-    for kind in KINDS:
-        check(kind, number)
+    for case in KINDS.values():
+        check(case, number)

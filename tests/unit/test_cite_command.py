@@ -56,7 +56,7 @@ def test_both_citations_of_the_program_agree() -> None:
         ("quickstart", ["1903.03934", "2106.06639", "1602.05629"]),
         ("quickstart_vafl", ["2007.06081"]),
         ("mapa/mnist_lr_eps", ["1912.07902"]),
-        ("fedbcd/mimic_lr", ["1912.11187"]),
+        ("fedbcd/theory_rate", ["1912.11187"]),
         ("adp2sgd/case1_random_slow", ["2008.09246", "1710.06952"]),
     ],
 )

@@ -298,9 +298,7 @@ def test_without_pooch(
     ("name", "says"),
     [
         ("minst", "got 'minst'; did you mean 'mnist'?"),
-        ("mimic", "(vafl/physionet_lstm asks the same of open data): apply at phys"),
-        ("speech", "a licence is sold at catalog.ldc.upenn.edu"),
-        ("credit", "archive.ics.uci.edu/dataset/350"),
+        ("leaf_femnist", "must be got by hand: run preprocess.sh in data/femnist of"),
     ],
 )
 def test_what_may_or_can_not_be_downloaded(name: str, says: str) -> None:
@@ -338,10 +336,10 @@ def test_check_tells_what_differs(offer: Offer, root: Path) -> None:
 
 @pytest.mark.usefixtures("root")
 def test_check_of_what_is_not_there() -> None:
-    assert "to be checked, got nothing of it; get it: " in refused("check", "usps")
+    assert "to be checked, got nothing of it; get it: " in refused("check", "cifar10")
     result = data("check")
     assert result.exit_code == 0
-    assert "usps: not here" in result.output
+    assert "cifar10: not here" in result.output
 
 
 def test_path_is_the_data_folder(root: Path) -> None:

@@ -17,7 +17,7 @@ HORIZONTAL = {"kind": "synthetic_logistic", "num_features": 4, "num_samples": 10
 VERTICAL = HORIZONTAL | {"num_features": 20}
 """Batches of four and widths of five: what jaxlib 0.8 to 0.10 compile wrongly."""
 IMAGES = {"kind": "digits", "limit": 60}
-SPEECH = {"kind": "speech", "limit": 40}
+SPEECH = {"kind": "synthetic_series", "labels": "frame", "frames": 21, "limit": 40}
 LINEAR = {"kind": "linear"}
 DENSE = {"kind": "dense", "hidden": [5, 5], "activation": "tanh"}
 MLP = {"kind": "mlp", "hidden": 5}

@@ -1,6 +1,5 @@
 """Files that would take more memory than they may: refused before it is taken."""
 
-import bz2
 import gzip
 import io
 import subprocess
@@ -14,7 +13,6 @@ import pytest
 from pyarrow import parquet
 
 from stalesim.simulator.config.errors import DataError
-from stalesim.simulator.data import usps
 from stalesim.simulator.data.tables import Csv
 from stalesim.simulator.data.user_npz import Npz
 from stalesim.simulator.storage import archive, files, limits, table
@@ -171,16 +169,6 @@ def test_a_table_of_too_much_text(
     monkeypatch.setattr(limits, "MOST_TEXT", 100)
     with pytest.raises(DataError, match="must hold 100 bytes of text at most, got 164"):
         Csv(path=str(path), label="y").make()
-
-
-def test_bzip2_is_limited_as_well(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = tmp_path / "usps"
-    path.write_bytes(bz2.compress(bytes(10**6)))
-    monkeypatch.setattr(limits, "ALWAYS", 10**5)
-    with pytest.raises(DataError, match="content that are allowed in"):
-        usps.parse(path)
 
 
 def test_gzip_files_in_pieces_are_whole(tmp_path: Path) -> None:

@@ -5,13 +5,12 @@ import hashlib
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from stalesim.simulator.config.catalogue import parts
 from stalesim.simulator.config.errors import DataError
 from stalesim.simulator.config.parts import tag
-from stalesim.simulator.data import idx, usps
+from stalesim.simulator.data import idx
 from stalesim.simulator.data.mnist import Mnist
 from stalesim.simulator.storage.published import (
     SOURCE,
@@ -104,20 +103,6 @@ def test_unpacked_files_of_mnist_are_mnist(
         idx.file_set("mnist")._replace(published=known),
     )
     assert found.make().name == "mnist"
-
-
-def test_the_source_of_a_name_is_an_input(root: Path) -> None:
-    folder = root / "usps"
-    folder.mkdir()
-    for name, num_rows in ((usps.TRAIN, 20), (usps.TEST, 10)):
-        rows = [f"{row % 10 + 1} 1:0.5\n" for row in range(num_rows)]
-        (folder / name.removesuffix(".bz2")).write_text("".join(rows))
-    (folder / SOURCE).write_text("usps (drawn)\n")
-    assert usps.Usps().make().name == "usps (drawn)"
-    assert folder / SOURCE in usps.Usps().located_files()
-    data = usps.Usps(classes=(0, 1)).make()
-    assert data.name == "usps (drawn) (0, 1)"
-    assert np.isfinite(data.x_train).all()
 
 
 @pytest.mark.parametrize("name", SETS)

@@ -29,7 +29,7 @@ from stalesim.simulator.scenario.study import Run
 from stalesim.simulator.simulation import Prepared, prepare
 from tests.golden.every import CASES
 from tests.runs import prepared
-from tests.support import SGD
+from tests.support import SGD, of_extras
 
 PLATFORMS = ("cuda", "tpu")
 CALL = re.compile(r"custom_call @(\w+)")
@@ -60,17 +60,6 @@ SPEECH = {
 }
 QUADRATIC = {"kind": "quadratic", "clients": 5, "dimension": 3, "condition": 2}
 CNN = {"kind": "cnn", "kernel": 2, "channels": (4, 4)}
-STRIPS = {
-    "data": {"kind": "digits", "classes": "even_odd"},
-    "partition": {"kind": "strips", "parties": 2},
-    "model": {
-        "kind": "view_cnn",
-        "channels": [2, 3],
-        "kernel": 2,
-        "dense": 4,
-        "image": [8, 4, 1],
-    },
-}
 LINEAR_OF_OURS = {"kind": "python", "build": "tests.own_models:linear"}
 MODELS: dict[str, tuple[dict[str, Any], ...]] = {
     "linear": rows({"kind": "linear"}),
@@ -80,11 +69,6 @@ MODELS: dict[str, tuple[dict[str, Any], ...]] = {
     "dense of parties": parties({"kind": "dense", "hidden": [4]}),
     "cnn": rows(CNN),
     "deep_cnn": rows({"kind": "deep_cnn", "channels": [4, 4]}),
-    "cifar_net": rows({"kind": "cifar_net", "width": 0.0625}),
-    "cifar_net, norm batch": rows(
-        {"kind": "cifar_net", "width": 0.0625, "norm": "batch"}
-    ),
-    "view_cnn": ({"problem": {**STRIPS}},),
     "lstm": rows({"kind": "lstm", "layers": 2, "cells": 3, "projection": 3}, **SPEECH),
     "diagonal": (
         *rows({"kind": "diagonal"}, **QUADRATIC),
@@ -101,7 +85,7 @@ MODELS: dict[str, tuple[dict[str, Any], ...]] = {
     "transformer": rows(
         {"kind": "transformer", "layers": 1, "heads": 2, "width": 8}, **TEXT
     ),
-}
+} | of_extras("LOWERED")
 
 
 def lowered(traced: Any) -> set[str]:

@@ -10,7 +10,6 @@ from jax import lax
 
 from stalesim.simulator.config.errors import ScenarioError
 from stalesim.simulator.data.outputs import OutputForm
-from stalesim.simulator.models.cifar_net.part import CifarNet
 from stalesim.simulator.models.cnn.part import Cnn
 from stalesim.simulator.models.deep_cnn.part import DeepCnn
 from stalesim.simulator.models.dense.part import Dense
@@ -21,7 +20,6 @@ from stalesim.simulator.models.mlp.part import Mlp
 from stalesim.simulator.models.party import PartyNetwork, party_network
 from stalesim.simulator.models.server.network import ServerNetwork
 from stalesim.simulator.models.server.part import ServerModel
-from stalesim.simulator.models.view_cnn.part import ViewCnn
 from tests.unit.models.test_lstm import one_way
 
 MODELS: dict[str, tuple[Any, int]] = {
@@ -30,8 +28,6 @@ MODELS: dict[str, tuple[Any, int]] = {
     "dense": (Dense(hidden=(5, 4)), 6),
     "cnn": (Cnn(channels=(2, 3), kernel=3, image=(10, 11, 1)), 110),
     "deep_cnn": (DeepCnn(channels=(2, 3, 4), image=(5, 4, 2)), 40),
-    "view_cnn": (ViewCnn(channels=(2, 3), dense=4, image=(5, 6, 1)), 30),
-    "cifar_net": (CifarNet(name="resnet18", width=0.0625, image=(8, 8, 1)), 64),
     "lstm": (Lstm(layers=2, cells=3, frames=4), 12),
 }
 """Every model, and columns of a view that it takes."""
@@ -73,7 +69,7 @@ def test_every_model_serves_a_party_with_views(name: str) -> None:
         assert (h >= 0).all()
 
 
-@pytest.mark.parametrize("name", ["linear", "mlp", "view_cnn"])
+@pytest.mark.parametrize("name", ["linear", "mlp"])
 def test_what_is_sent_to_a_network_does_not_start_at_zero(name: str) -> None:
     """Zeros, good for logits that are added up, would never leave a ReLU."""
     columns, party = MODELS[name][1], party_of(name)
@@ -88,7 +84,7 @@ def test_what_is_sent_to_a_network_does_not_start_at_zero(name: str) -> None:
     assert not first[:, 2:].any()
 
 
-@pytest.mark.parametrize("name", [name for name in MODELS if name != "cifar_net"])
+@pytest.mark.parametrize("name", MODELS)
 def test_noise_of_zero_changes_nothing_and_all_layers_have_some(name: str) -> None:
     model, columns = MODELS[name]
     party = party_of(name, views=2)

@@ -7,19 +7,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from jax import lax
 
-from stalesim.simulator.config.errors import ScenarioError
 from stalesim.simulator.models.flat import drawn, split
 from stalesim.simulator.models.flat_network import BLOCK, in_blocks
 from stalesim.simulator.models.mlp.network import mlp
 from stalesim.simulator.models.mlp.part import Mlp
-from stalesim.simulator.models.view_cnn.network import view_cnn
-from stalesim.simulator.models.view_cnn.part import ViewCnn
 
 MLP = Mlp(hidden=5)
 RELU = Mlp(hidden=4, activation="relu")
-CNN = ViewCnn(channels=(3, 2), kernel=3, dense=7, image=(8, 6, 2))
 
 
 @pytest.fixture(autouse=True)
@@ -45,25 +40,16 @@ def begun(network: Any, seed: int, held: int) -> Any:
     return np.asarray(init(jax.random.key(seed), held))
 
 
-@pytest.mark.parametrize(("config", "columns"), [(MLP, 6), (RELU, 1), (CNN, 96)])
+@pytest.mark.parametrize(("config", "columns"), [(MLP, 6), (RELU, 1)])
 @pytest.mark.parametrize("outputs", [1, 10])
 def test_the_plain_count_is_the_number_of_weights(
     config: Any, columns: int, outputs: int
 ) -> None:
-    build = mlp if config.kind == "mlp" else view_cnn
-    network = build(config, outputs, columns, "vertical")
+    network = mlp(config, outputs, columns, "vertical")
     weights = jax.eval_shape(lambda: network.init(jax.random.key(0), columns))
     assert weights.shape == (config.num_weights(columns, outputs),)
     rows = jax.ShapeDtypeStruct((9, columns), "float64")
     assert jax.eval_shape(network.apply, weights, rows).shape == (outputs, 9)
-
-
-def test_numbers_of_the_papers_network() -> None:
-    half = ViewCnn(image=(28, 14, 1))
-    # Two convolutions 64@3x3, and what is left of 28 x 14 pixels, 24 x 10.
-    dense = 256 * (64 * 24 * 10 + 1)
-    convolutions = 64 * (9 + 1) + 64 * (64 * 9 + 1)
-    assert half.num_weights(392, 1) == convolutions + dense + 256
 
 
 def test_in_transfer_learning_outputs_are_the_hidden_units() -> None:
@@ -110,38 +96,6 @@ def test_weights_start_within_the_limits_of_the_columns_held(held: int) -> None:
     assert (last == 0).all()
 
 
-def test_layers_of_a_cnn_start_within_their_own_limits() -> None:
-    network = view_cnn(CNN, 2, 96, "vertical")
-    weights = begun(network, 0, 96)
-    parts = parts_of(weights, network.shapes)
-    for part, inputs in zip(parts[:-1], (18, 18, 27, 27, 16, 16), strict=True):
-        assert 0.3 < np.abs(part).max() * np.sqrt(inputs) <= 1
-    assert (parts[-1] == 0).all()
-    with jax.enable_x64(False):
-        single = begun(network, 0, 96)
-    assert single.tolist() == weights.tolist()
-
-
-def test_a_cnn_is_xlas_convolutions() -> None:
-    network = view_cnn(CNN, 4, 96, "vertical")
-    weights, x = some(CNN.num_weights(96, 4)), some(5, 96, seed=1)
-    *convolutions, dense, bias, out = parts_of(weights, network.shapes)
-    one, bias_1, two, bias_2 = map(jnp.asarray, convolutions)
-
-    def layer(images: jax.Array, kernels: jax.Array, bias: jax.Array) -> jax.Array:
-        found = lax.conv(images, kernels, (1, 1), "VALID")
-        return jnp.maximum(found + bias[None, :, None, None], 0)
-
-    def layers(x: jax.Array) -> jax.Array:
-        return layer(layer(x.reshape(5, 2, 8, 6), one, bias_1), two, bias_2)
-
-    images = np.asarray(jax.jit(layers)(x))
-    assert images.shape == (5, 2, 4, 2)
-    units = np.maximum(images.reshape(5, -1) @ dense.T + bias, 0)
-    found = applied(network, weights, x)
-    np.testing.assert_allclose(found, out @ units.T, rtol=1e-11)
-
-
 @pytest.mark.parametrize("num_rows", [BLOCK, 2 * BLOCK, 2 * BLOCK + 3])
 def test_rows_block_by_block_are_rows_one_by_one(num_rows: int) -> None:
     x, w = some(num_rows, 3), some(2, 3, seed=1)
@@ -168,15 +122,6 @@ def test_the_gradient_goes_through_blocks() -> None:
     np.testing.assert_allclose(found, expected, rtol=1e-10)
 
 
-def test_a_cnn_takes_more_rows_than_a_block() -> None:
-    config = CNN.replaced(channels=(1, 1), dense=2)
-    network = view_cnn(config, 1, 96, "vertical")
-    weights, x = some(config.num_weights(96, 1)), some(BLOCK + 2, 96)
-    apply = jax.jit(network.apply)
-    found, few = np.asarray(apply(weights, x)), [0, 1, BLOCK - 1, BLOCK, BLOCK + 1]
-    np.testing.assert_allclose(found[:, few], apply(weights, x[few]), rtol=1e-11)
-
-
 def test_a_flat_vector_comes_apart_in_order() -> None:
     one, two, three = parts_of(np.arange(11.0), [(2, 3), (), (4, 1)])
     assert one.tolist() == [[0, 1, 2], [3, 4, 5]]
@@ -198,26 +143,3 @@ def test_draws_are_uniform_between_their_limits() -> None:
         # The variance's is limit^2 sqrt(4 / 45 / n).
         error = abs(part.var() - limit**2 / 3)
         assert error < 5 * limit**2 * np.sqrt(4 / 45 / part.size)
-
-
-@pytest.mark.parametrize(
-    ("config", "columns", "says"),
-    [
-        (CNN, 95, r"image must have as many .*, 95, got \(8, 6, 2\) with 96"),
-        (CNN.replaced(image=None), 30, "got 30 columns; set problem.model.image"),
-        (
-            CNN.replaced(image=(4, 24, 1)),
-            96,
-            "at least 5 x 5 pixels .* got 4 x 24; lower problem.model.kernel",
-        ),
-        (CNN.replaced(kernel=4), 96, "at least 7 x 7 pixels .* of 4 x 4, got 8 x 6"),
-    ],
-)
-def test_images_of_a_wrong_size(config: ViewCnn, columns: int, says: str) -> None:
-    for look in (
-        lambda: view_cnn(config, 1, columns, "vertical"),
-        lambda: config.num_weights(columns, 1),
-    ):
-        with pytest.raises(ScenarioError, match=says) as caught:
-            look()
-        assert "\n" not in str(caught.value)

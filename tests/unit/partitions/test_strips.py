@@ -8,9 +8,6 @@ import pytest
 from stalesim.simulator.config.errors import ScenarioError
 from stalesim.simulator.data.names import RGB, pixels
 from stalesim.simulator.partitions.vertical import Strips, Vertical
-from stalesim.simulator.studies import planned
-from stalesim.simulator.timelines.of_run import set_up
-from tests.support import scenario
 from tests.unit.partitions.test_partitions import dataset, lists
 
 TAGGED = ("tag_b", "image_0", "tag_a", "image_1", "image_10", "sum")
@@ -67,26 +64,6 @@ def test_bad_strips(config: Strips, columns: int, says: str) -> None:
     with pytest.raises(ScenarioError, match=says) as caught:
         config.make(dataset(3, tuple(f"x{i}" for i in range(columns))))
     assert "\n" not in str(caught.value)
-
-
-@pytest.mark.parametrize("centralised", [False, True])
-def test_a_network_of_strips_can_be_planned(*, centralised: bool) -> None:
-    model = {"kind": "view_cnn", "channels": [2, 3], "kernel": 2, "dense": 4}
-    changes: dict[str, Any] = {
-        "problem": {
-            "data": {"kind": "digits", "classes": "even_odd"},
-            "partition": None,
-            "model": model | {"image": [8, 4, 1]},
-        }
-    }
-    strips = {"problem": {"partition": {"kind": "strips", "parties": 2}}}
-    if centralised:
-        changes["protocol"] = {"kind": "centralised"}
-    (run,), (task,) = planned(scenario(changes, strips))
-    assert task.mode == "compiled"
-    of_party = run.scenario.problem.model.num_weights(32, 1)
-    assert set_up(run).shape.num_weights == 2 * of_party
-    # 17 samples, of two parties with parts of 8 x 4 pixels
 
 
 def test_a_pattern_takes_columns_in_their_own_order() -> None:

@@ -65,10 +65,6 @@ UNFIT = {
         (("vertical, parties: 2", "strips, parties: 2"),),
         f"{NO_IMAGE} 30 columns; set problem.partition.image to (height, width, depth)",
     ),
-    "a part of no image": (
-        (TEN, ("kind: linear", "kind: view_cnn")),
-        f"{NO_IMAGE} 32 columns; set problem.model.image to (height, width, depth)",
-    ),
     "a batch of more than there are in common": (
         ((AS_LINEAR, MODEL + TRANSFER), ("batch: 8", "batch: 300")),
         "algorithm.batch must be at most the 228 samples of a client, got 300; take",

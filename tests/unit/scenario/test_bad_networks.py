@@ -51,10 +51,6 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
         noise(std=0.1, hidden={"std": 0.1}),
         r"hidden must not be set for the model 'linear', which has one layer; remove",
     ),
-    "noise in unknown layers": (
-        merge(problem(model={"kind": "cifar_net"}, server=SERVER), noise(**HIDDEN)),
-        r"model 'cifar_net', which does not say where noise enters; remove it",
-    ),
     "noise in too many layers": (
         merge(problem(model={"kind": "mlp"}), noise(**HIDDEN)),
         r"hidden\.uniform must have 1 numbers, one for each layer .* got 2; change it",

@@ -343,12 +343,6 @@ TREES: dict[str, dict[str, Any]] = {
     "mlp": model(VAFL, kind="mlp"),
     "dense": model(SGD, kind="dense"),
     "cnn": model(SGD, kind="cnn", kernel=2, image=[8, 8, 1]),
-    "view_cnn": model(
-        merge(VAFL, {"problem": {"partition": {"kind": "strips", "parties": 2}}}),
-        kind="view_cnn",
-        kernel=2,
-        image=[8, 4, 1],
-    ),
     "deep_cnn": model(
         merge(
             VAFL,
@@ -373,12 +367,6 @@ TREES: dict[str, dict[str, Any]] = {
             image=[8, 8, 1],
         ),
         augmentation={"crop": 1},
-    ),
-    "cifar_net": model(
-        data(kind="synthetic_images", side=32, channels=3, limit=50),
-        kind="cifar_net",
-        image=[32, 32, 3],
-        width=0.25,
     ),
     "lstm": model(
         data(kind="synthetic_series", labels="frame", frames=21), kind="lstm"
@@ -424,8 +412,6 @@ BIG_MODELS = (
     "mlp",
     "dense",
     "cnn",
-    "view_cnn",
-    "cifar_net",
     "lstm",
     "digits, spoken",
     "text",

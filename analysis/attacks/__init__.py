@@ -1,7 +1,0 @@
-"""Gradient inversion: what a server that looks learns of a client's samples.
-
-`linear` inverts messages of linear models in closed form, `matching` those of the
-convolutional network by search, with `relaxation`; `quality` compares images, `report`
-makes tables and figures. Nothing is re-exported: only `matching` and `relaxation` need
-JAX, which the rest of analysis does without.
-"""

@@ -1,0 +1,160 @@
+"""The convolutional network made smooth, so that a search finds its way in it.
+
+Where a maximum is taken, a gradient jumps between pixels, and a search that follows it
+ends in the next of very many poor minima. A mean weighted by exponentials instead, and
+a softplus for the ReLU, have few; sharpened step by step they lead to the network's.
+"""
+
+import functools
+from typing import TYPE_CHECKING, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+if TYPE_CHECKING:
+    from ....models.cnn.network import CnnNetwork, Parts
+
+CONTRAST = 0.3
+"""Standard deviation of pixels that differ: what is sharp is measured by it."""
+
+
+class Targets(NamedTuple):
+    """Targets of a search: gradients of kernels, over the norm of the logits' slopes.
+
+    Attributes:
+        kernels_1: Gradient of the first convolution's kernels.
+        kernels_2: Gradient of the second convolution's kernels.
+        dense: Gradient of the dense layer's weights, which is the outer product of the
+            slopes and its inputs.
+        slopes: Slopes of the loss in each logit, of norm 1: the gradient of the biases.
+    """
+
+    kernels_1: Float[Array, "C1 D K K"]
+    kernels_2: Float[Array, "C2 C1 K K"]
+    dense: Float[Array, "C Q"]
+    slopes: Float[Array, " C"]
+
+
+def smooth_logits(
+    model: "CnnNetwork",
+    parts: "Parts",
+    image: Float[Array, " F"],
+    sharpness: Float[Array, ""],
+) -> Float[Array, " C"]:
+    """Returns the logits of the smooth network, which tend to the network's own.
+
+    Args:
+        model: Network whose layers are smoothed.
+        parts: Weights of the network.
+        image: Image, plane by plane, in [0, 1].
+        sharpness: > 0, dimensionless: differences in a layer are measured in what its
+            kernels make of differences in the image.
+    """
+    spread = jnp.full(model.depth, CONTRAST, image.dtype)
+    hidden = image.reshape(model.depth, model.height, model.width)
+    for kernels, bias in (
+        (parts.kernels_1, parts.bias_1),
+        (parts.kernels_2, parts.bias_2),
+    ):
+        power = jnp.sum(kernels**2, axis=(2, 3)) @ spread**2
+        spread = jnp.sqrt(jnp.maximum(power, jnp.finfo(image.dtype).tiny))
+        sums = _convolve(hidden, kernels) + bias[:, None, None]
+        sharp = (sharpness / spread)[:, None, None]
+        if model.pooling == "max":
+            hidden = jax.nn.softplus(sharp * _soft_maximum(sums, sharp)) / sharp
+        else:
+            quarters = _quarters(jax.nn.softplus(sharp * sums) / sharp)
+            hidden = jnp.stack(quarters).mean(axis=0)
+    return parts.dense @ hidden.reshape(-1) + parts.bias
+
+
+def smooth_distance(
+    model: "CnnNetwork",
+    parts: "Parts",
+    targets: Targets,
+    image: Float[Array, " F"],
+    weights: Float[Array, "3"],
+    sharpness: Float[Array, ""],
+) -> Float[Array, ""]:
+    """Returns how far the smooth network's gradient is from the message."""
+
+    def projected(at: "Parts") -> Float[Array, ""]:
+        return targets.slopes @ smooth_logits(model, at, image, sharpness)
+
+    return _distance(jax.grad(projected)(parts), targets, weights)
+
+
+def distance(
+    model: "CnnNetwork",
+    flat: Float[Array, " P"],
+    targets: Targets,
+    image: Float[Array, " F"],
+    weights: Float[Array, "3"],
+) -> Float[Array, ""]:
+    """Returns how far the network's gradient is from the message.
+
+    A sum over the kernels of both convolutions and the dense layer, in this order, of
+    squared differences in multiples of the target's square. The slopes of the logits
+    are the message's, so that it does not matter how small the loss is.
+    """
+
+    def projected(at: Float[Array, " P"]) -> Float[Array, ""]:
+        return targets.slopes @ model.apply(at, image[None, :])[:, 0]
+
+    return _distance(model.parts(jax.grad(projected)(flat)), targets, weights)
+
+
+def variation(model: "CnnNetwork", image: Float[Array, " F"]) -> Float[Array, ""]:
+    """Returns the mean over pixels of differences to the next ones, nearly absolute."""
+    planes = image.reshape(model.depth, model.height, model.width)
+    corner = 1e-3  # where the absolute value is round
+    steps = [jnp.diff(planes, axis=axis) for axis in (1, 2)]
+    lengths = [jnp.sum(jnp.sqrt(step**2 + corner**2) - corner) for step in steps]
+    return sum(lengths, jnp.zeros((), image.dtype)) / image.shape[0]
+
+
+def _distance(
+    found: "Parts", targets: Targets, weights: Float[Array, "3"]
+) -> Float[Array, ""]:
+    def relative(one: Array, target: Array) -> Float[Array, ""]:
+        size = jnp.sum(target**2)
+        return jnp.sum((one - target) ** 2) / jnp.where(size > 0, size, 1)
+
+    each = (
+        relative(found.kernels_1, targets.kernels_1),
+        relative(found.kernels_2, targets.kernels_2),
+        relative(found.dense, targets.dense),
+    )
+    return weights @ jnp.stack(each)
+
+
+def _convolve(
+    images: Float[Array, "C H W"], kernels: Float[Array, "D C K K"]
+) -> Float[Array, "D h w"]:
+    """Slides kernels over an image, a single one, in a form that compiles fast."""
+    size = kernels.shape[-1]
+    rows, columns = (side - size + 1 for side in images.shape[1:])
+    views = jnp.stack([images[:, :, j : j + columns] for j in range(size)], axis=1)
+    views = jnp.stack([views[:, :, i : i + rows] for i in range(size)], axis=1)
+    unfolded = views.reshape(-1, rows * columns)
+    sums = kernels.reshape(kernels.shape[0], -1) @ unfolded
+    return sums.reshape(-1, rows, columns)
+
+
+def _quarters(images: Float[Array, "C H W"]) -> list[Float[Array, "C h w"]]:
+    """Returns the first, second, third and fourth pixels of all blocks of 2 x 2."""
+    rows, columns = (side // 2 * 2 for side in images.shape[1:])
+    return [images[:, i:rows:2, j:columns:2] for i in (0, 1) for j in (0, 1)]
+
+
+def _soft_maximum(
+    images: Float[Array, "C H W"], sharp: Float[Array, "C 1 1"]
+) -> Float[Array, "C h w"]:
+    """Returns means of blocks, weighted by the exponentials of what they hold."""
+    quarters = _quarters(images)
+    largest = jax.lax.stop_gradient(functools.reduce(jnp.maximum, quarters))
+    shares = [jnp.exp(sharp * (quarter - largest)) for quarter in quarters]
+    zero = jnp.zeros_like(largest)
+    weighted = (a * b for a, b in zip(shares, quarters, strict=True))
+    return sum(weighted, zero) / sum(shares, zero)

@@ -1,0 +1,280 @@
+"""The networks for CIFAR-10, computed from one flat vector."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jaxtyping import Array, Bool, Float, Key
+
+from ....data.images import image_shape
+from ....models.convolution import Form
+from ....models.flat import drawn, split
+from ....models.flat_network import in_blocks
+from . import layers
+from .counter import Parameter, Tally
+from .listing import ARCHITECTURES, Name, tally
+from .net import Norm, num_groups
+from .part import CifarNet
+
+Arrays = Sequence[Float[Array, "..."]]
+
+
+class Layers:
+    """A `Net` on images; each layer takes the next of the counted arrays.
+
+    An object serves for one tracing of a network.
+
+    Attributes:
+        measured: Means and unbiased variances of the batch, of each normalisation in
+            turn; empty where `running` is given.
+    """
+
+    def __init__(
+        self,
+        parameters: Arrays,
+        *,
+        running: Arrays = (),
+        groups: int | None = None,
+        form: Form | None = None,
+    ) -> None:
+        """Takes the arrays of one tracing.
+
+        Args:
+            parameters: Arrays of the whole network.
+            running: Means and variances to normalise by; by default the batch's own.
+            groups: Largest number of groups of channels, each of which is normalised
+                in each sample; None normalises a channel in the whole batch.
+            form: Form of convolutions.
+        """
+        self._parameters = iter(parameters)
+        self._running = iter(running) if running else None
+        self._groups = groups
+        self._form: Form | None = form
+        self.measured: list[Float[Array, " _"]] = []
+
+    def rest(self) -> int:
+        """Returns the number of arrays that no layer has taken."""
+        return len([*self._parameters, *(self._running or ())])
+
+    def channels(self, x: layers.Images) -> int:
+        """Returns the number of channels."""
+        return x.shape[0]
+
+    def conv(
+        self,
+        x: layers.Images,
+        channels: int,
+        kernel: int,
+        stride: int = 1,
+        groups: int = 1,
+        *,
+        bias: bool = False,
+    ) -> layers.OtherImages:
+        """Convolves; pads so that stride 1 keeps the size."""
+        sums = layers.convolve(x, next(self._parameters), stride, groups, self._form)
+        return sums + next(self._parameters)[:, None, None, None] if bias else sums
+
+    def norm(self, x: layers.Images) -> layers.Images:
+        """Normalises, then scales and shifts each channel."""
+        scale, shift = next(self._parameters), next(self._parameters)
+        if self._groups is not None:
+            groups = num_groups(x.shape[0], self._groups)
+            return layers.group_norm(x, scale, shift, groups)
+        if self._running is not None:
+            mean, variance = next(self._running), next(self._running)
+        else:
+            mean, variance = layers.moments(x)
+            self.measured += [mean, layers.unbiased(variance, x)]
+        return layers.batch_norm(x, scale, shift, mean, variance)
+
+    def relu(self, x: layers.Images) -> layers.Images:
+        """Returns the positive parts."""
+        return jax.nn.relu(x)
+
+    def sigmoid(self, x: layers.Images) -> layers.Images:
+        """Returns numbers between 0 and 1."""
+        return jax.nn.sigmoid(x)
+
+    def max_pool(
+        self, x: layers.Images, size: int, stride: int, padding: int = 0
+    ) -> layers.OtherImages:
+        """Returns the largest of some pixels."""
+        return layers.max_pool(x, size, stride, padding)
+
+    def mean(self, x: layers.Images) -> Float[Array, "C 1 1 S"]:
+        """Returns each channel's mean as an image of one pixel."""
+        return x.mean(axis=(1, 2), keepdims=True)
+
+    def dense(self, x: layers.Images, outputs: int) -> Float[Array, "{outputs} 1 1 S"]:
+        """Returns a linear map, with biases, as channels of one pixel."""
+        matrix, bias = next(self._parameters), next(self._parameters)
+        sums = matrix @ x.reshape(matrix.shape[1], -1) + bias[:, None]
+        return sums[:, None, None, :]
+
+    def add(self, x: layers.Images, y: layers.Images) -> layers.Images:
+        """Returns the sum."""
+        return x + y
+
+    def multiply(
+        self, x: layers.Images, factors: Float[Array, "C 1 1 S"]
+    ) -> layers.Images:
+        """Multiplies each channel of each sample by a factor."""
+        return x * factors
+
+    def join(self, parts: Sequence[Float[Array, "_ H W S"]]) -> layers.Images:
+        """Concatenates channels."""
+        return jnp.concatenate(parts, axis=0)
+
+    def split(
+        self, x: layers.Images, channels: int
+    ) -> tuple[Float[Array, "{channels} H W S"], Float[Array, "_ H W S"]]:
+        """Returns the first `channels` channels, and the others."""
+        return x[:channels], x[channels:]
+
+    def shuffle(self, x: layers.Images, groups: int) -> layers.Images:
+        """Reorders channels: in turn one from each of `groups` groups."""
+        return layers.shuffle(x, groups)
+
+
+class CifarNetwork(NamedTuple):
+    """One of nine networks; parameters first in the flat vector, then statistics.
+
+    Attributes:
+        name: Name of the network.
+        image: Height, width and depth, pixels.
+        num_outputs: Number of outputs, `C`.
+        norm: Normalisation of each sample's groups of channels, or of a batch's
+            channels.
+        groups: Largest number of groups of channels.
+        width: Factor of the numbers of channels.
+        form: Form of convolutions; by default the faster one on the device.
+    """
+
+    name: Name
+    image: tuple[int, int, int]
+    num_outputs: int = 10
+    norm: Norm = "group"
+    groups: int = 16
+    width: float = 1.0
+    form: Form | None = None
+
+    @property
+    def tally(self) -> Tally:
+        """Arrays of the network."""
+        return tally(self.name, self.image, self.num_outputs, self.width, self.norm)
+
+    @property
+    def num_noised(self) -> int:
+        """Number of all learned values."""
+        return self.tally.num_parameters
+
+    @property
+    def num_statistics(self) -> int:
+        """Number of running means and variances at the vector's end."""
+        return self.tally.num_statistics
+
+    def init(self, key: Key[Array, ""]) -> Float[Array, " P"]:
+        """Draws parameters as in PyTorch, in single precision.
+
+        Scales start at 1, shifts at 0, running means at 0, running variances at 1.
+        """
+        arrays = self._all()
+        random = drawn(
+            key, [each.shape for each in arrays], [each.limit for each in arrays]
+        )
+        offsets = [np.full(each.size, each.offset, np.float32) for each in arrays]
+        return random + np.concatenate(offsets)
+
+    def features(self, x: Float[np.ndarray, "N F"]) -> Float[np.ndarray, "N F"]:
+        """Returns the pixels as they are."""
+        return x
+
+    def regularised(self) -> Bool[np.ndarray, " P"]:
+        """Says of each number whether it is of a kernel or a dense layer's matrix."""
+        return np.concatenate(
+            [np.full(each.size, len(each.shape) > 1) for each in self._all()]
+        )
+
+    def apply(
+        self, weights: Float[Array, " P"], x: Float[Array, "S F"]
+    ) -> Float[Array, "C S"]:
+        """Returns the logits of some rows, however many, by the running statistics.
+
+        These are no parameters: they have no gradient.
+
+        Args:
+            weights: Flat vector.
+            x: Images plane by plane, row by row.
+        """
+        parameters, statistics = self._parts(weights)
+        running = lax.stop_gradient(statistics)
+
+        def logits(block: Float[Array, "s F"]) -> Float[Array, "C s"]:
+            return self._run(parameters, running, block)[0]
+
+        return in_blocks(logits, x)
+
+    def train(
+        self, weights: Float[Array, " P"], x: Float[Array, "S F"]
+    ) -> tuple[Float[Array, "C S"], Float[Array, " Q"]]:
+        """Returns the logits of a batch, normalised by itself, and its statistics.
+
+        Args:
+            weights: Flat vector; its own running statistics are not used.
+            x: Images plane by plane, row by row; all of them count.
+
+        Returns:
+            The logits; means and unbiased variances in the order of the vector's end,
+            without gradient, or nothing with group normalisation.
+
+        Raises:
+            ScenarioError: The batch is one image, of which one pixel is left: it cannot
+                be normalised.
+        """
+        if self.norm == "group":
+            return self.apply(weights, x), jnp.zeros(0, weights.dtype)
+        parameters, _ = self._parts(weights)
+        logits, measured = self._run(parameters, (), x)
+        return logits, lax.stop_gradient(jnp.concatenate(measured))
+
+    def _all(self) -> tuple[Parameter, ...]:
+        return self.tally.parameters + self.tally.statistics
+
+    def _parts(
+        self, weights: Float[Array, " P"]
+    ) -> tuple[list[Float[Array, "..."]], list[Float[Array, "..."]]]:
+        """Returns the arrays of parameters and those of statistics."""
+        parts = split(weights, [each.shape for each in self._all()])
+        learned = len(self.tally.parameters)
+        return parts[:learned], parts[learned:]
+
+    def _run(
+        self, parameters: Arrays, running: Arrays, x: Float[Array, "S F"]
+    ) -> tuple[Float[Array, "C S"], list[Float[Array, " _"]]]:
+        height, width, depth = self.image
+        images = x.T.reshape(depth, height, width, x.shape[0])
+        groups = self.groups if self.norm == "group" else None
+        net = Layers(parameters, running=running, groups=groups, form=self.form)
+        chosen = ARCHITECTURES[self.name]
+        logits = chosen.apply(net, images, self.num_outputs, self.width)
+        if left := net.rest():
+            raise AssertionError(f"{self.name} left {left} arrays untouched")
+        return logits[:, 0, 0], net.measured
+
+
+def cifar_net(
+    config: CifarNet, num_outputs: int, num_features: int, family: str
+) -> CifarNetwork:
+    """Builds the network of a scenario, whose clients hold whole images.
+
+    Raises:
+        ScenarioError: The features are no images, or too small ones.
+    """
+    image = image_shape(num_features, config.image)
+    norm, groups, width = config.norm, config.groups, config.width
+    model = CifarNetwork(config.name, image, num_outputs, norm, groups, width)
+    _ = model.tally  # refuses images that are too small
+    return model

@@ -1,0 +1,68 @@
+"""Networks for CIFAR-10."""
+
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import Field
+
+from ....data.base import Dataset
+from ....data.images import image_shape
+from ....data.outputs import OutputForm
+from ....models.parts import Model, ModelCounts
+from .counter import Tally
+from .listing import Name, tally
+from .net import Norm
+
+
+class CifarNet(Model):
+    """One of nine networks for CIFAR-10, listed in `listing`.
+
+    Batch normalisation mixes the samples of a batch, so that no sample's own gradient
+    exists to be clipped; group normalisation does not, and keeps nothing between
+    batches. It is the default for that reason, though the paper's networks have the
+    other.
+
+    Source: A(DP)2SGD, Tables 1 and 2.
+    """
+
+    kind: Literal["cifar_net"] = "cifar_net"
+    made_by: ClassVar[str] = f"{__package__}.network:cifar_net"
+    families: ClassVar[tuple[str, ...]] = ("horizontal",)
+    name: Name = "resnet18"
+    """Name of the network."""
+    norm: Norm = "group"
+    """Whether layers are normalised by batches or by groups of channels."""
+    groups: Annotated[int, Field(ge=1)] = 16
+    """Largest number of groups of channels in `norm: group`; fewer where it does not
+    divide the channels, or would leave groups of less than four."""
+    width: Annotated[float, Field(gt=0)] = 1.0
+    """Factor of the numbers of channels, which are rounded to multiples of four."""
+    image: tuple[int, int, int] | None = None
+    """Height, width and depth of the images; by default square ones, grey or of three
+    colours."""
+
+    @property
+    def normalises_batches(self) -> bool:
+        return self.norm == "batch"
+
+    def num_weights(self, num_features: int, num_outputs: int) -> int:
+        """Returns the number of weights, running statistics included.
+
+        Raises:
+            ScenarioError: The features are no images, or too small ones.
+        """
+        counted = self._tally(num_features, num_outputs)
+        return counted.num_parameters + counted.num_statistics
+
+    def counts(self, data: Dataset, form: OutputForm) -> ModelCounts:
+        """Returns the counts of the network, running statistics included.
+
+        Raises:
+            ScenarioError: As `num_weights`.
+        """
+        counted = self._tally(data.x_train.shape[1], form.num_outputs)
+        total = counted.num_parameters + counted.num_statistics
+        return ModelCounts(total, counted.num_statistics)
+
+    def _tally(self, num_features: int, num_outputs: int) -> Tally:
+        shape = image_shape(num_features, self.image)
+        return tally(self.name, shape, num_outputs, self.width, self.norm)

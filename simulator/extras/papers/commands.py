@@ -1,0 +1,39 @@
+"""The command `attack`: images that a server recovers from probed messages."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from ...cli.console import out
+
+app = typer.Typer()
+
+
+@app.command()
+def attack(
+    folder: Annotated[Path, typer.Argument(help="folder of a study with probes")],
+    what: Annotated[
+        str, typer.Option(help="message, or gradient for what no noise would give")
+    ] = "message",
+    most: Annotated[
+        int, typer.Option(min=1, help="probes of each group and commit to look at")
+    ] = 20,
+) -> None:
+    """Recovers images from the messages that a study has probed, and measures them."""
+    from ... import trace
+    from .attacks import report, study
+
+    victim = trace.load(folder)
+    recovered = study.attack(victim, what, most)
+    shown = report.summary(recovered, by=("group",))
+    table = Table("group", *shown["metric"].unique(), "runs", "no image", box=None)
+    for group, rows in shown.groupby("group", sort=False):
+        means = (f"{mean:.3g}" for mean in rows["mean"])
+        first = rows.iloc[0]
+        counts = str(first["replicates"]), str(first["blank"])
+        table.add_row(str(group), *means, *counts)
+    out.print(table)
+    for path in study.save(victim, recovered, folder):
+        out.say(f"Written: {path}")

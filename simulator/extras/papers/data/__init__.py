@@ -1,0 +1,1 @@
+"""The papers' data sets, one a file or folder; a folder's `part` has the options."""

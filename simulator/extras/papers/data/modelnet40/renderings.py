@@ -1,0 +1,124 @@
+"""The published renderings of ModelNet40: a PNG file for each view of each object."""
+
+import io
+import re
+from pathlib import Path
+
+import numpy as np
+from jaxtyping import Int, UInt8
+
+from .....config.errors import DataError
+from .....storage import files
+from .....storage.cache import Arrays
+
+ROOT = "modelnet40_images_new_12x"
+FOLDERS = ("modelnet40imagesnew12x", "modelnet40")
+HALVES = ("train", "test")
+VIEWS = 12
+DAMAGED = (OSError, ValueError, SyntaxError)
+"""What a damaged image may raise."""
+NAME = re.compile(r"^(?P<stem>.+)\.obj\.shaded_v(?P<view>\d{3})\.png$")
+
+
+def find() -> Path | None:
+    """Returns the folder of the classes: below the data folder, of a known name."""
+    data = files.data_folder()
+    if not data.is_dir():
+        return None
+    # Not all files of all sets: there are 148,000 here.
+    near = [path for path in sorted(data.iterdir()) if path.is_dir()]
+    near += [inner for path in near for inner in sorted(path.iterdir())]
+    for path in near:
+        if path.is_dir() and files.plain(path.name) in FOLDERS and classes(path):
+            return path
+    return None
+
+
+def classes(root: Path) -> list[Path]:
+    """Returns the folders of the classes, in the order of their names."""
+    return [
+        path
+        for path in sorted(root.iterdir())
+        if all((path / half).is_dir() for half in HALVES)
+    ]
+
+
+def objects(folder: Path) -> list[list[Path]]:
+    """Returns the twelve files of each object in a folder, in the order of the views.
+
+    Files belong to one object by the stem before `.obj`, not by their order.
+
+    Raises:
+        DataError: A view of an object is missing.
+    """
+    found: dict[str, dict[int, Path]] = {}
+    for path in sorted(folder.iterdir()):
+        match = NAME.match(path.name)
+        if match:
+            found.setdefault(match["stem"], {})[int(match["view"])] = path
+    for stem, views in found.items():
+        absent = [view for view in range(1, VIEWS + 1) if view not in views]
+        if absent:
+            raise DataError(
+                f"{folder} must have {VIEWS} views of {stem}, got none of number "
+                f"{absent[0]}; unpack {ROOT} again"
+            )
+    return [[views[view] for view in range(1, VIEWS + 1)] for views in found.values()]
+
+
+def read_half(
+    root: Path, half: str, side: int
+) -> tuple[UInt8[np.ndarray, "N P"], Int[np.ndarray, " N"]]:
+    """Returns grey images of all objects of a half, view by view, and their classes.
+
+    Args:
+        root: Folder of the classes.
+        half: `train` or `test`.
+        side: Height and width to which images are reduced, pixels.
+
+    Raises:
+        DataError: A file is missing or damaged, or there is no object.
+    """
+    rows, labels = [], []
+    for number, folder in enumerate(classes(root)):
+        for views in objects(folder / half):
+            rows.append(np.concatenate([image(path, side) for path in views]))
+            labels.append(number)
+    if not rows:
+        raise DataError(
+            f"{root} must hold renderings named CLASS/{half}/NAME.obj.shaded_v001.png, "
+            f"got none; unpack {ROOT} there"
+        )
+    return np.stack(rows), np.array(labels, np.int32)
+
+
+def read_all(root: Path, side: int) -> Arrays:
+    """Returns `x_train`, `y_train`, `x_test` and `y_test`, as `read_half` has them."""
+    found = {}
+    for half in HALVES:
+        found[f"x_{half}"], found[f"y_{half}"] = read_half(root, half, side)
+    return found
+
+
+def image(path: Path, side: int) -> UInt8[np.ndarray, " P"]:
+    """Returns an image in grey, reduced by taking means of its pixels.
+
+    Raises:
+        DataError: The file cannot be read, or is no image, or not a square.
+    """
+    from PIL import Image, UnidentifiedImageError
+
+    try:
+        with Image.open(io.BytesIO(files.read(path)), formats=("PNG",)) as opened:
+            width, height = opened.size
+            if width != height or width < side:
+                raise DataError(
+                    f"{path} must be a square of at least {side} x {side} pixels, got "
+                    f"{width} x {height}; lower problem.data.side"
+                )
+            grey = opened.convert("L").resize((side, side), Image.Resampling.BOX)
+            return np.asarray(grey, np.uint8).reshape(-1)
+    except (UnidentifiedImageError, Image.DecompressionBombError, *DAMAGED) as error:
+        raise DataError(
+            f"{path} must be a whole PNG file, got: {error}; unpack it again"
+        ) from error

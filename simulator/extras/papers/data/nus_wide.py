@@ -1,0 +1,235 @@
+"""NUS-WIDE: features of images and their tags, rows with one of the chosen concepts."""
+
+import gzip
+import re
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, ClassVar, Literal
+
+import numpy as np
+from jaxtyping import Bool, Float32, Int
+from pydantic import AfterValidator, Field
+
+from ....config.errors import DataError, ScenarioError
+from ....data import names
+from ....data.base import Dataset
+from ....data.classes import Samples
+from ....data.file_set import FileSet, Roles, by_role
+from ....data.parts import Data, Scale, different
+from ....data.split import finished
+from ....storage import files, table
+from ....storage.published import Published, PublishedFile
+
+FEATURES = {"CH": 64, "CM55": 225, "CORR": 144, "EDH": 73, "WT": 128}
+"""Number of columns of each kind of image feature, in the order of the columns."""
+NUM_TAGS = 1_000
+HALVES = ("Train", "Test")
+NAME = re.compile(
+    r"^((?:Train|Test)_(?:Normalized_(?:CH|CM55|CORR|EDH|WT)|Tags1k)\.dat"
+    r"|Labels_[a-z]+_(?:Train|Test)\.txt)(?:\.gz)?$"
+)
+FOLDERS = ("nuswide",)
+DEFAULT = ("person", "animal")
+"""Concepts by default (F-13)."""
+PUBLISHED = Published(
+    origin="NUS-WIDE of the National University of Singapore (Chua et al., 2009)",
+    licence="for research; its page states the terms",
+    files=tuple(
+        PublishedFile(name)
+        for half in HALVES
+        for name in (
+            *(f"{half}_Normalized_{kind}.dat" for kind in FEATURES),
+            f"{half}_Tags1k.dat",
+        )
+    ),
+    by_hand="download low-level features, tags and ground truth from the page of "
+    "NUS-WIDE at lms.comp.nus.edu.sg, and unpack them; it publishes no checksums",
+)
+
+
+def inputs(half: str) -> tuple[str, ...]:
+    """Returns the names of the files of features and tags."""
+    features = (f"{half}_Normalized_{kind}.dat" for kind in FEATURES)
+    return (*features, f"{half}_Tags1k.dat")
+
+
+def labels(concepts: Sequence[str], half: str) -> tuple[str, ...]:
+    """Returns the names of the files of some concepts."""
+    return tuple(f"Labels_{concept}_{half}.txt" for concept in concepts)
+
+
+def file_set(concepts: Sequence[str]) -> FileSet:
+    """Returns the files of features and tags, and of some concepts."""
+    names = [name for half in HALVES for name in inputs(half)]
+    names += [name for half in HALVES for name in labels(concepts, half)]
+    return FileSet(
+        "nus_wide",
+        tuple(names),
+        find=lambda: by_role(FOLDERS, NAME, identify),
+        published=PUBLISHED,
+    )
+
+
+def identify(path: Path) -> str:
+    """Returns the official name of a file, by its own name; "" for a stranger."""
+    match = NAME.search(path.name)
+    return match[1] if match else ""
+
+
+class NusWide(Data):
+    """NUS-WIDE, features of images and tags, two concepts.
+
+    Columns 0 to 633 are of the images, 634 to 1633 tags.
+    """
+
+    kind: Literal["nus_wide"] = "nus_wide"
+    published: ClassVar[Published | None] = PUBLISHED
+    scale: Scale = "standard"
+    concepts: Annotated[
+        tuple[Annotated[str, Field(pattern=r"^[a-z]+$")], ...],
+        Field(min_length=2),
+        AfterValidator(different),
+    ] = DEFAULT
+    """Rows are kept that have exactly one of them; those with the first are class 1."""
+
+    def make(self) -> Dataset:
+        """Returns 634 image features and 1,000 tags, class 1 for the first concept.
+
+        Of the 161,789 training and 107,859 test rows those are kept that have exactly
+        one of the chosen concepts.
+
+        Raises:
+            DataError: Files are demanded and missing, or damaged.
+            ScenarioError: The limit is too high, or the concepts have no rows.
+
+        Source: Chua, Tang, Hong, Li, Luo and Zheng, NUS-WIDE (2009); concepts: F-13.
+        """
+        found = file_set(self.concepts).complete()
+        train, test = (_half(self.concepts, found, half) for half in HALVES)
+        chosen = self.concepts != DEFAULT
+        return finished(
+            self,
+            f"nus_wide ({', '.join(self.concepts)})" if chosen else "nus_wide",
+            train,
+            test,
+            num_classes=2,
+            columns=tuple(
+                column
+                for kind, width in FEATURES.items()
+                for column in names.counted(f"image_{kind}", width)
+            )
+            + names.counted("tag", NUM_TAGS),
+        )
+
+    def located_files(self) -> list[Path]:
+        return file_set(self.concepts).paths()
+
+
+def _half(concepts: Sequence[str], found: Roles, half: str) -> Samples:
+    """Returns the rows of one half that have exactly one concept."""
+    paths = [found[name] for name in labels(concepts, half)]
+    classes = [parse_labels(path) for path in paths]
+    for path, label in zip(paths, classes, strict=True):
+        if len(label) != len(classes[0]):
+            raise DataError(
+                f"{path} must have {len(classes[0])} rows as {paths[0].name}, got "
+                f"{len(label)}; download it again"
+            )
+    kept = np.sum(classes, axis=0) == 1
+    y = classes[0][kept]
+    if not y.any() or y.all():
+        raise ScenarioError(
+            "problem.data.concepts must leave rows with and without the first, got "
+            f"{y.sum()} and {len(y) - y.sum()} for {', '.join(concepts)} in "
+            f"{paths[0].parent}; choose others"
+        )
+    x = np.empty((len(y), sum(FEATURES.values()) + NUM_TAGS), np.float32)
+    start = 0
+    widths = (*FEATURES.values(), NUM_TAGS)
+    for name, width in zip(inputs(half), widths, strict=True):
+        x[:, start : start + width] = parse(found[name], kept, width)
+        start += width
+    return x, y
+
+
+def parse_labels(path: Path) -> Int[np.ndarray, " N"]:
+    """Returns 0 or 1 for each row of a file of labels.
+
+    Raises:
+        DataError: The file holds anything else, or nothing.
+    """
+    cells = files.read(path).split()
+    wrong = next((cell for cell in cells if cell not in (b"0", b"1")), None)
+    if wrong is not None or not cells:
+        shown = "nothing" if wrong is None else repr(wrong.decode("utf-8", "replace"))
+        raise DataError(
+            f"{path} must hold a 0 or 1 for each row, got {shown}; download it again"
+        )
+    return np.array(cells, np.int32)
+
+
+def parse(
+    path: Path, kept: Bool[np.ndarray, " N"], width: int
+) -> Float32[np.ndarray, "kept width"]:
+    """Returns the kept rows of a file whose numbers are separated by any blanks.
+
+    Only they are parsed, line by line: the largest file has 160 million numbers.
+
+    Args:
+        path: Path of the file, gzipped or not.
+        kept: Whether each row is wanted.
+        width: Number of values in a row.
+
+    Raises:
+        DataError: The file cannot be read, has other rows or columns, or no numbers.
+    """
+    found = np.empty((kept.sum(), width), np.float32)
+    row = num_rows = 0
+    with _opened(path) as lines:
+        for number, line in enumerate(lines):
+            if not line.strip():
+                continue
+            num_rows += 1
+            if num_rows > kept.size or not kept[num_rows - 1]:
+                continue
+            cells = line.split()
+            if len(cells) != width:
+                raise DataError(
+                    f"{path} must have {width} numbers in every row, got {len(cells)} "
+                    f"in line {number + 1}; download it again"
+                )
+            found[row] = [table.number(cell) for cell in cells]
+            if not table.representable(found[row]).all():
+                wrong = cells[int((~table.representable(found[row])).argmax())]
+                raise DataError(
+                    f"{path} must hold finite numbers, got {wrong!r} in line "
+                    f"{number + 1}; download it again"
+                )
+            row += 1
+    if num_rows != kept.size:
+        raise DataError(
+            f"{path} must have {kept.size} rows as its labels, got {num_rows}; "
+            "download it again"
+        )
+    return found
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[Iterator[str]]:
+    """Opens a file, gzipped or not, for reading line by line."""
+    try:
+        with path.open("rb") as raw:
+            zipped = raw.read(len(files.GZIP)) == files.GZIP
+        # Bytes that are no text become no number, which is reported with its line.
+        with (
+            gzip.open(path, "rt", encoding="ascii", errors="replace")
+            if zipped
+            else path.open(encoding="ascii", errors="replace")
+        ) as lines:
+            yield lines
+    except (OSError, EOFError, zlib.error) as error:
+        raise DataError(
+            f"{path} must be a readable file of text, got: {error}; download it again"
+        ) from error

@@ -1,0 +1,263 @@
+"""PhysioNet 2012, death in hospital: statistics of each stay, or hourly sequences."""
+
+import re
+from pathlib import Path
+from typing import ClassVar, Literal
+
+import numpy as np
+from jaxtyping import Float32, Float64
+
+from .....data.base import Dataset
+from .....data.file_set import FileSet, by_role
+from .....data.parts import Data, Scale
+from .....data.split import finished
+from .....storage import files
+from .....storage.archive import members
+from .....storage.cache import Arrays, cached_of
+from .....storage.published import Published, PublishedFile
+from ..mimic.hourly import filled, measured
+from . import features
+from .stays import (
+    HOURS,
+    STAY,
+    VARIABLES,
+    Stays,
+    parse_outcomes,
+    parse_stays,
+)
+
+SET_A, SET_B = "set-a.tar.gz", "set-b.tar.gz"
+OUTCOMES_A, OUTCOMES_B = "Outcomes-a.txt", "Outcomes-b.txt"
+ALL = "set-a-set-b-outcomes.tar.gz"
+NAME = re.compile(
+    r"^(?:(set-[ab])\.(?:tar\.gz|tgz|tar|zip)|(Outcomes-[ab]\.txt)"
+    r"|(set-a-set-b-outcomes)\.(?:tar\.gz|tgz|tar|zip))$"
+)
+FOLDERS = ("physionet2012", "challenge2012", "physionetchallenge2012")
+"""Plain names of folders that are preferred to others."""
+HALVES = ("a", "b")
+ICUS = 4
+"""Kinds of intensive care units: coronary, cardiac surgery, medical, surgical."""
+ONCE = ("age", "gender", "height", *(f"icu_type_{kind}" for kind in range(1, ICUS + 1)))
+"""What does not change during a stay."""
+STATIC = "static"
+"""View of what does not change."""
+PAGE = "https://physionet.org/files/challenge-2012/1.0.0/"
+
+
+def _file(name: str, size: int, sha256: str) -> PublishedFile:
+    return PublishedFile(name, f"sha256:{sha256}", size, urls=(PAGE + name,))
+
+
+PUBLISHED = Published(
+    origin="physionet.org/content/challenge-2012/1.0.0 (Silva et al., 2012)",
+    licence="ODC-By 1.0",
+    files=(
+        _file(
+            SET_A,
+            6_632_372,
+            "8cb250f179cd0952b4b9ebcf8954b63d70383131670fac1cfee13deaa13ca920",
+        ),
+        _file(
+            SET_B,
+            6_652_690,
+            "b1637a2a423a8e76f8f087896cfc5fdf28f88519e1f4e874fbda69b2a64dac30",
+        ),
+        _file(
+            OUTCOMES_A,
+            79_219,
+            "2613ea60ccda29f87571a7d6b09ad130858a8ccd66325bd073365925026883c2",
+        ),
+        _file(
+            OUTCOMES_B,
+            79_149,
+            "1305f29734da374a809483229a99f33a9230aa8d4fa74b1a2d6ad788136423d5",
+        ),
+        # The same files in one archive, whose lists of outcomes have these checksums.
+        PublishedFile(ALL, "md5:85b1b2ac5757995435a42f8b9d2fd44d", 12_421_289),
+    ),
+)
+
+
+def identify(path: Path) -> str:
+    """Returns the official name of a file, by its own name; "" for a stranger."""
+    match = NAME.search(path.name)
+    if not match:
+        return ""
+    one, outcomes, _ = match.groups()
+    return f"{one}.tar.gz" if one else outcomes or ALL
+
+
+FILES = FileSet(
+    "physionet2012",
+    (SET_A, SET_B, OUTCOMES_A, OUTCOMES_B),
+    find=lambda: by_role(FOLDERS, NAME, identify),
+    published=PUBLISHED,
+)
+WHOLE = FILES._replace(roles=(ALL,))
+"""The same files in one archive, which is read where some of the four are missing."""
+
+
+class PhysioNet2012(Data):
+    """PhysioNet 2012, death in hospital after 48 hours.
+
+    The views are the 37 variables, in the order of the challenge's page, and `static`,
+    which comes last.
+    """
+
+    kind: Literal["physionet2012"] = "physionet2012"
+    published: ClassVar[Published | None] = PUBLISHED
+    scale: Scale = "standard"
+    features: Literal["statistics", "hourly"] = "statistics"
+    """`statistics`: 1,554 statistics of 37 variables and 7 columns of what does not
+    change; `hourly`: 48 hours of 81 features, hour after hour."""
+
+    def make(self) -> Dataset:
+        """Returns set-a for training and set-b for testing, class 1 for a death.
+
+        Both have 4,000 stays. As in the challenge, the first 48 hours of a stay are
+        known. Values of -1 are unknown; no other value is cleaned. What does not change
+        is the age, the gender, the height, and a column of zeros and ones for each of
+        four kinds of intensive care units; the weight counts as measured. What is
+        unknown of a stay is the mean of the training stays that have it, 0 where none
+        has.
+
+        `statistics`: minimum, maximum, mean, standard deviation, skewness and count of
+        each variable in seven sub-periods, as in MIMIC-III; a count is 0, not unknown,
+        where there are no measurements.
+
+        `hourly`: of each hour the 37 means, carried forward where there are none, then
+        37 masks (1: measured in this hour), then the 7 columns of what does not change,
+        the same in all hours. `unit` and `standard` scale a feature alike in all hours.
+
+        Parsing the files takes about 4 s and is cached (23 MB); `statistics` then takes
+        about 2 s, `hourly` 1 s, and the process up to 0.7 GB of memory.
+
+        Source: Silva, Moody, Scott, Celi and Mark, Predicting in-hospital mortality of
+            ICU patients: the PhysioNet/Computing in Cardiology Challenge 2012.
+        """
+        paths = _files().complete()
+        train, test = _stays(paths)
+        y = train.died.astype(np.int32), test.died.astype(np.int32)
+        build = _statistics if self.features == "statistics" else _hourly
+        x_train, x_test, columns, views = build(train, test)
+        return finished(
+            self,
+            FILES.called(paths),
+            (x_train, y[0]),
+            (x_test, y[1]),
+            num_classes=2,
+            columns=columns,
+            views=views,
+            frames=HOURS if self.features == "hourly" else 1,
+        )
+
+    def located_files(self) -> list[Path]:
+        return _files().paths()
+
+
+def _files() -> FileSet:
+    """Returns the four files, or the archive if that alone is complete."""
+    whole = len(FILES.found()) < len(FILES.roles) and WHOLE.found()
+    return WHOLE if whole else FILES
+
+
+Made = tuple[np.ndarray, np.ndarray, tuple[str, ...], tuple[str, ...]]
+"""Features of training and test rows, names of the columns, views of the columns."""
+
+
+def _stays(paths: dict[str, Path]) -> tuple[Stays, Stays]:
+    """Returns the stays of both sets, from the cache where they were parsed before.
+
+    Raises:
+        DataError: A file is damaged, or lacks a stay.
+    """
+    arrays = cached_of("physionet2012-1", paths.values(), lambda: _parse(paths))
+    half_a, half_b = (
+        Stays(*(arrays[f"{field}_{half}"] for field in Stays._fields))
+        for half in HALVES
+    )
+    return half_a, half_b
+
+
+def _parse(paths: dict[str, Path]) -> Arrays:
+    """Returns the arrays of the stays of both sets.
+
+    Raises:
+        DataError: A file is damaged, or lacks a stay.
+    """
+    found: Arrays = {}
+    packed = list(members(paths[ALL])) if ALL in paths else None
+    for half, archive, listed in zip(
+        HALVES, (SET_A, SET_B), (OUTCOMES_A, OUTCOMES_B), strict=True
+    ):
+        if packed is None:
+            outcomes, path = files.read(paths[listed]), paths[archive]
+            contents = members(path)
+        else:
+            path, contents = paths[ALL], packed
+            named = (text for name, text in packed if Path(name).name == listed)
+            outcomes = next(named, b"")
+        stays = [
+            (int(match[2]), content)
+            for name, content in contents
+            if (match := STAY.search(name)) and match[1] == half
+        ]
+        parsed = parse_stays(path, stays, parse_outcomes(path, outcomes))
+        found |= {f"{name}_{half}": part for name, part in parsed._asdict().items()}
+    return found
+
+
+def _statistics(train: Stays, test: Stays) -> Made:
+    """Returns the table of statistics of each stay."""
+    once = _once(train, test)
+    x = [features.statistics(train), features.statistics(test)]
+    typical = _means(x[0])
+    table = [
+        np.concatenate([np.where(np.isnan(of), typical, of), static], axis=1)
+        for of, static in zip(x, once, strict=True)
+    ]
+    width = len(features.COLUMNS) // len(VARIABLES)
+    views = [name.lower() for name in VARIABLES for _ in range(width)]
+    columns = (*features.COLUMNS, *ONCE)
+    return table[0], table[1], columns, (*views, *[STATIC] * len(ONCE))
+
+
+def _hourly(train: Stays, test: Stays) -> Made:
+    """Returns the hours of each stay, one after the other."""
+    means = [features.hourly(train), features.hourly(test)]
+    typical = _means(means[0].reshape(-1, len(VARIABLES)))
+    table = []
+    for of, static in zip(means, _once(train, test), strict=True):
+        constant = np.broadcast_to(static[:, None], (*of.shape[:2], static.shape[1]))
+        parts = (filled(of, typical), measured(of), constant)
+        table.append(
+            np.concatenate(parts, axis=2, dtype=np.float32).reshape(len(of), -1)
+        )
+    variables = [name.lower() for name in VARIABLES]
+    names = (*variables, *(f"{name}_measured" for name in variables), *ONCE)
+    columns = tuple(f"{name}_hour_{h}" for h in range(HOURS) for name in names)
+    views = (*variables, *variables, *[STATIC] * len(ONCE)) * HOURS
+    return table[0], table[1], columns, views
+
+
+def _once(
+    train: Stays, test: Stays
+) -> tuple[Float32[np.ndarray, "N 7"], Float32[np.ndarray, "N_test 7"]]:
+    """Returns what does not change, with means of the training stays for unknowns."""
+    typical = _means(train.descriptors[:, :3].astype(np.float64))
+    found = []
+    for stays in (train, test):
+        known = np.where(
+            np.isnan(stays.descriptors[:, :3]), typical, stays.descriptors[:, :3]
+        )
+        icu = stays.descriptors[:, 3:] == np.arange(1, ICUS + 1)
+        found.append(np.concatenate([known, icu], axis=1, dtype=np.float32))
+    return found[0], found[1]
+
+
+def _means(x: Float64[np.ndarray, "N P"] | Float32[np.ndarray, "N P"]) -> np.ndarray:
+    """Returns the mean of the known values of each column, 0 where none is known."""
+    known = ~np.isnan(x)
+    total = np.where(known, x, 0.0).sum(axis=0, dtype=np.float64)
+    return total / np.maximum(known.sum(axis=0), 1)

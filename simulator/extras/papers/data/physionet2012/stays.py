@@ -1,0 +1,178 @@
+"""The stays in an intensive care unit: measurements of each, and its outcome."""
+
+import csv
+import io
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Float32, Int8, Int16, Int32
+
+from .....config.errors import DataError
+
+VARIABLES = (
+    *("Albumin", "ALP", "ALT", "AST", "Bilirubin", "BUN", "Cholesterol"),
+    *("Creatinine", "DiasABP", "FiO2", "GCS", "Glucose", "HCO3", "HCT", "HR", "K"),
+    *("Lactate", "Mg", "MAP", "MechVent", "Na", "NIDiasABP", "NIMAP", "NISysABP"),
+    *("PaCO2", "PaO2", "pH", "Platelets", "RespRate", "SaO2", "SysABP", "Temp"),
+    *("TroponinI", "TroponinT", "Urine", "WBC", "Weight"),
+)
+"""The 37 variables that are measured, in the order of the challenge's page."""
+DESCRIPTORS = ("Age", "Gender", "Height", "ICUType")
+"""What is written once, at the beginning; the weight is measured again later."""
+IDENTITY = "RecordID"
+HEADER = "Time,Parameter,Value"
+OUTCOME, DIED = "RecordID", "In-hospital_death"
+HOURS = 48
+UNKNOWN = -1.0
+"""Value of what is not known."""
+MINUTES = {
+    f"{minute // 60:02d}:{minute % 60:02d}": minute for minute in range(60 * HOURS + 1)
+}
+"""Minutes since admission of every time that a file may hold."""
+NUMBERS = {name: number for number, name in enumerate((*VARIABLES, *DESCRIPTORS))}
+STAY = re.compile(r"(?:^|/)set-([ab])/(\d+)\.txt$")
+
+
+class Stays(NamedTuple):
+    """Some stays and all of their measurements, stay by stay.
+
+    Attributes:
+        minute: Minutes since admission of each of the `M` measurements.
+        variable: Number of the variable, in the order of `VARIABLES`.
+        value: What was measured, in the challenge's units.
+        ends: Number of measurements up to the end of each of the `N` stays.
+        descriptors: Values of `DESCRIPTORS`, NaN where unknown.
+        died: 1 for a death in hospital.
+    """
+
+    minute: Int16[np.ndarray, " M"]
+    variable: Int8[np.ndarray, " M"]
+    value: Float32[np.ndarray, " M"]
+    ends: Int32[np.ndarray, " N"]
+    descriptors: Float32[np.ndarray, "N 4"]
+    died: Int8[np.ndarray, " N"]
+
+    @property
+    def stay(self) -> Int32[np.ndarray, " M"]:
+        """Number of the stay of each measurement."""
+        counts = np.diff(self.ends, prepend=0)
+        return np.repeat(np.arange(len(counts), dtype=np.int32), counts)
+
+
+def parse_outcomes(path: Path, content: bytes) -> dict[int, int]:
+    """Returns whether the patient of each stay died in hospital, by its number.
+
+    Args:
+        path: File that it comes from, for messages.
+        content: A list of outcomes.
+
+    Raises:
+        DataError: It has no such columns, or other values.
+    """
+    text = content.decode("utf-8-sig", "replace")
+    found: dict[int, int] = {}
+    for line, row in enumerate(csv.DictReader(io.StringIO(text)), 2):
+        record, died = row.get(OUTCOME) or "", row.get(DIED) or ""
+        if not record.isdigit() or died not in ("0", "1"):
+            raise DataError(
+                f"the outcomes in {path} must have {OUTCOME} and {DIED} (0 or 1), got "
+                f"{record!r} and {died!r} in line {line}; download them again"
+            )
+        found[int(record)] = int(died)
+    if not found:
+        raise DataError(
+            f"the outcomes in {path} must have a row for each stay, got none; "
+            "download them again"
+        )
+    return found
+
+
+def parse_stays(
+    path: Path, contents: Iterable[tuple[int, bytes]], died: dict[int, int]
+) -> Stays:
+    """Returns stays with their outcomes, in the order of their numbers.
+
+    Args:
+        path: File that they come from, for messages.
+        contents: Number and file of each stay.
+        died: Outcomes by the number of the stay.
+
+    Raises:
+        DataError: A stay is missing or has no outcome, or its file is damaged.
+    """
+    files = dict(sorted(contents))
+    lone = sorted({*files} ^ {*died})
+    if lone:
+        what = "an outcome" if lone[0] in files else "a file"
+        raise DataError(
+            f"{path} must have a file and an outcome for each stay, got stay {lone[0]} "
+            f"without {what} ({len(files)} files, {len(died)} outcomes); download the "
+            "set again"
+        )
+    minutes, variables, values, ends = [], [], [], []
+    descriptors = np.full((len(files), len(DESCRIPTORS)), np.nan, np.float32)
+    for row, (record, content) in enumerate(files.items()):
+        minute, number, value = _parsed(path, record, content)
+        once = number >= len(VARIABLES)
+        descriptors[row, number[once] - len(VARIABLES)] = value[once]
+        minutes.append(minute[~once])
+        variables.append(number[~once])
+        values.append(value[~once])
+        ends.append(np.count_nonzero(~once))
+    return Stays(
+        np.concatenate(minutes),
+        np.concatenate(variables),
+        np.concatenate(values),
+        np.cumsum(ends, dtype=np.int32),
+        descriptors,
+        np.array([died[record] for record in files], np.int8),
+    )
+
+
+def _parsed(
+    path: Path, record: int, content: bytes
+) -> tuple[Int16[np.ndarray, " m"], Int8[np.ndarray, " m"], Float32[np.ndarray, " m"]]:
+    """Returns minutes, numbers of variables and values of a stay, known ones only.
+
+    Raises:
+        DataError: A line is not as it should be.
+    """
+    header, *lines = content.decode("utf-8", "replace").split()
+    if header == HEADER and lines:
+        cells = [line.split(",") for line in lines]
+        try:
+            kept = [cell for cell in cells if cell[1] != IDENTITY]
+            minute = np.array([MINUTES[cell[0]] for cell in kept], np.int16)
+            number = np.array([NUMBERS[cell[1]] for cell in kept], np.int8)
+            value = np.array([float(cell[2]) for cell in kept], np.float32)
+        except (LookupError, ValueError):
+            pass
+        else:
+            known = np.isfinite(value) & (value != UNKNOWN)
+            return minute[known], number[known], value[known]
+    raise _damaged(path, record, header, lines)
+
+
+def _damaged(path: Path, record: int, header: str, lines: list[str]) -> DataError:
+    """Returns the error that names the first wrong line of a stay."""
+
+    def right(line: str) -> bool:
+        time, _, rest = line.partition(",")
+        name, _, value = rest.partition(",")
+        try:
+            float(value)
+        except ValueError:
+            return False
+        return time in MINUTES and (name in NUMBERS or name == IDENTITY)
+
+    wrong = header
+    if header == HEADER:
+        wrong = next((line for line in lines if not right(line)), "nothing more")
+    return DataError(
+        f"stay {record} in {path} must have the header {HEADER} and rows of a time up "
+        f"to {HOURS}:00, a known parameter and a number, got {wrong[:60]!r}; download "
+        "the set again"
+    )

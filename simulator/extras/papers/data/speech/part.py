@@ -1,0 +1,200 @@
+"""SWB300, or other speech, from an npz file of frames."""
+
+import re
+from pathlib import Path
+from typing import Annotated, ClassVar, Literal
+
+import numpy as np
+from jaxtyping import Float32, Int, Shaped
+from pydantic import Field, model_validator
+
+from .....config.base import LocatedError
+from .....config.errors import DataError
+from .....data.base import Dataset
+from .....data.file_set import FileSet, by_role
+from .....data.parts import Data, Scale
+from .....storage import archive, files, table
+from .....storage.published import Published, PublishedFile
+from .utterances import WIDTH, Utterances, dataset
+
+FILE = "speech.npz"
+ARRAYS = ("features", "targets", "lengths")
+FOLDERS = ("speech", "swb300")
+"""Plain names of folders in which a file may have any name, and of files anywhere."""
+NAME = re.compile("speech|swb", re.IGNORECASE)
+PUBLISHED = Published(
+    origin="Switchboard-1 Release 2 (LDC97S62), 300 hours of speech",
+    licence="LDC user agreement: bought, not to be shared",
+    files=(PublishedFile(FILE),),
+    by_hand="a licence is sold at catalog.ldc.upenn.edu/LDC97S62; make the features of "
+    "frames by a toolkit and save them as `data: {kind: speech}` reads them",
+)
+
+
+def identify(path: Path) -> str:
+    """Returns the official name of a file, "" for a stranger."""
+    named = files.plain(path.stem) in FOLDERS
+    ours = path.suffix == ".npz" and (named or files.folder_of(path, FOLDERS))
+    return FILE if ours else ""
+
+
+FILES = FileSet(
+    "speech",
+    (FILE,),
+    find=lambda: by_role(FOLDERS, NAME, identify),
+    published=PUBLISHED,
+)
+
+
+class Speech(Data):
+    """SWB300, frames of speech with their states.
+
+    A row is a piece of an utterance: the 260 features of each of its frames, one frame
+    after the other, and a class for every frame. A split keeps utterances whole.
+    """
+
+    kind: Literal["speech"] = "speech"
+    published: ClassVar[Published | None] = PUBLISHED
+    scale: Scale = "standard"
+    """Scale by the statistics of a feature in all frames."""
+    frames: Annotated[int, Field(ge=1, le=10_000)] = 21
+    """Number of frames of a row."""
+
+    @model_validator(mode="after")
+    def _all_states(self) -> "Speech":
+        if self.classes is not None:
+            raise LocatedError(
+                "classes must not be set for speech, whose frames are never without "
+                "their neighbours; leave it out",
+                ("classes",),
+            )
+        return self
+
+    def make(self) -> Dataset:
+        """Returns pieces of utterances with a state for every frame.
+
+        The file is `speech.npz` or `swb300.npz` in the data folder, or any npz file in
+        a folder of such a name. It holds these arrays, of all utterances laid end to
+        end:
+
+        - `features` `[T, 260]`, real: of each frame 40 FMLLR, the i-vector's 100, and
+          40 log-mel features with their first and second differences;
+        - `targets` `[T]`, whole numbers: the HMM state of each frame, from 0; the
+          largest says how many there are;
+        - `lengths` `[U]`, whole numbers: frames of each utterance, together T;
+        - perhaps `test_features`, `test_targets` and `test_lengths`, of other
+          utterances. Without them, `test_fraction` of the utterances are for testing.
+
+        Utterances are cut into pieces of `frames` frames that do not overlap. The
+        rest at an utterance's end is dropped: of n frames, n mod `frames`.
+
+        Raises:
+            DataError: The file is missing, damaged, or holds something else.
+            ScenarioError: The limit or the test fraction is too high.
+
+        Source: A(DP)²SGD, section 5 (SWB300); speech in evidence/pages/decisions.md.
+        """
+        path = FILES.complete()[FILE]
+        arrays = _arrays(path)
+        train = _utterances(path, arrays, "", self.frames)
+        test = None
+        if any(f"test_{name}" in arrays for name in ARRAYS):
+            test = _utterances(path, arrays, "test_", self.frames)
+        parts = (train,) if test is None else (train, test)
+        num_states = 1 + max(int(part.targets.max()) for part in parts)
+        num_frames = sum(part.targets.size for part in parts)
+        if not 2 <= num_states <= num_frames:
+            raise DataError(
+                f"targets of {path} must number two states or more from 0 without "
+                f"gaps, got {num_states - 1} as the largest of {num_frames} frames; "
+                "number them by numpy.unique(targets, return_inverse=True)[1]"
+            )
+        return dataset(self, self.frames, path.stem, train, test, num_states)
+
+    def located_files(self) -> list[Path]:
+        return FILES.paths()
+
+
+def _arrays(path: Path) -> archive.Arrays:
+    """Returns the arrays of the file."""
+    try:
+        return archive.arrays(files.read(path))
+    except ValueError as error:
+        raise DataError(
+            f"{path} must be an npz file of plain arrays, got: {error}; save it by "
+            "numpy.savez"
+        ) from error
+
+
+def _utterances(
+    path: Path, arrays: archive.Arrays, prefix: str, frames: int
+) -> Utterances:
+    """Returns the utterances in the arrays of a prefix, checked."""
+    for name in ARRAYS:
+        if prefix + name not in arrays:
+            raise DataError(
+                f"{path} must hold the array {prefix}{name}, got {sorted(arrays)}; "
+                f"save it by numpy.savez(..., {prefix}{name}={name})"
+            )
+    features, targets, lengths = (arrays[prefix + name] for name in ARRAYS)
+    names = [prefix + name for name in ARRAYS]
+    fits = features.shape == (len(targets) if targets.ndim else 0, WIDTH)
+    if not fits or targets.ndim != 1 or not targets.size:
+        raise DataError(
+            f"{names[0]} and {names[1]} of {path} must have the shapes [T, {WIDTH}] "
+            f"and [T], neither empty, got {features.shape} and {targets.shape}; "
+            "reshape them"
+        )
+    spoken = Utterances(
+        _finite(path, names[0], features),
+        _whole(path, names[1], targets, 0),
+        _whole(path, names[2], lengths, 1),
+    )
+    if lengths.ndim != 1 or sum(lengths.tolist()) != len(targets):
+        total = sum(lengths.tolist()) if lengths.ndim == 1 else lengths.shape
+        raise DataError(
+            f"{names[2]} of {path} must be a list that adds up to the {len(targets)} "
+            f"frames of {names[0]}, got {total}; count the frames of each utterance"
+        )
+    if lengths.max() < frames:
+        raise DataError(
+            f"{names[2]} of {path} must have an utterance of {frames} frames, got at "
+            f"most {lengths.max()}; lower problem.data.frames"
+        )
+    return spoken
+
+
+def _finite(
+    path: Path, name: str, features: Shaped[np.ndarray, "T F"]
+) -> Float32[np.ndarray, "T F"]:
+    """Returns features as float32; refuses others than finite numbers."""
+    if features.dtype.kind not in "iuf":
+        raise DataError(
+            f"{name} of {path} must hold real numbers, got {features.dtype}; convert it"
+        )
+    bad = np.argwhere(~table.representable(features))
+    if bad.size:
+        frame, column = bad[0]
+        raise DataError(
+            f"{name} of {path} must be finite, got {features[frame, column]} at frame "
+            f"{frame}, column {column}; fill it, or remove its utterance"
+        )
+    return features.astype(np.float32, copy=False)
+
+
+def _whole(
+    path: Path, name: str, values: Shaped[np.ndarray, "*n"], least: int
+) -> Int[np.ndarray, "*n"]:
+    """Returns numbers as int32; refuses others than whole numbers from `least`."""
+    fits = values.dtype.kind in "iu" and bool(
+        np.all((values >= least) & (values < 2**31 - 1))
+    )
+    if not fits:
+        shown = f"of type {values.dtype}"
+        if values.dtype.kind in "iu":
+            shown = f"from {values.min()} to {values.max()}"
+        raise DataError(
+            f"{name} of {path} must hold whole numbers from {least}, got some "
+            f"{shown}; correct them"
+        )
+    return values.astype(np.int32)

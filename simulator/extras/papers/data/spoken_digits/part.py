@@ -1,0 +1,153 @@
+"""The Free Spoken Digit Dataset, cut into pieces of frames, each with its digit."""
+
+import re
+from pathlib import Path
+from typing import Annotated, ClassVar, Literal
+
+import numpy as np
+from pydantic import Field, model_validator
+
+from .....config.base import LocatedError
+from .....config.errors import DataError
+from .....data import names
+from .....data.base import Dataset
+from .....data.file_set import FileSet, by_role
+from .....data.parts import Data, Scale
+from .....storage.cache import Arrays, cached_of
+from .....storage.published import Published, PublishedFile
+from ..speech.utterances import Utterances, dataset, deltas
+from .recordings import parse
+from .spectrum import BANDS
+
+ARCHIVE = "recordings.zip"
+NAME = re.compile(
+    r"^(?:recordings|free-spoken-digit-dataset[\w.-]*)\.(?:zip|tar\.gz|tgz|tar)$"
+)
+FOLDERS = ("spokendigits", "fsdd", "freespokendigitdataset")
+"""Plain names of folders that are preferred to others."""
+FEATURES = (
+    *names.counted("log_mel", BANDS),
+    *names.counted("delta", BANDS),
+    *names.counted("delta_delta", BANDS),
+)
+"""Features of a frame."""
+NUM_CLASSES = 10
+NUM_TEST = 5
+"""Recordings 0 to 4 of each digit and speaker are for testing."""
+PUBLISHED = Published(
+    origin="github.com/Jakobovski/free-spoken-digit-dataset, version 1.0.10",
+    licence="CC BY-SA 4.0",
+    files=(
+        # The folder of that version, zipped; of GitHub's own archive none is published.
+        PublishedFile(ARCHIVE, "md5:99845cdc7b463021c013bbd014d991d8", 16_317_530),
+    ),
+    by_hand="download the zip of version 1.0.10 from "
+    "github.com/Jakobovski/free-spoken-digit-dataset; no checksum of it is published",
+)
+
+
+def identify(path: Path) -> str:
+    """Returns the official name of a file, by its own name; "" for a stranger."""
+    return ARCHIVE if NAME.search(path.name) else ""
+
+
+FILES = FileSet(
+    "spoken_digits",
+    (ARCHIVE,),
+    find=lambda: by_role(FOLDERS, NAME, identify),
+    published=PUBLISHED,
+)
+
+
+class SpokenDigits(Data):
+    """Free Spoken Digit Dataset, frames of 3,000 recordings.
+
+    A row is a piece of a recording: the 120 features of each of its frames, one frame
+    after the other, and the digit as the class of every frame, as the model `lstm`
+    expects them.
+    """
+
+    kind: Literal["spoken_digits"] = "spoken_digits"
+    published: ClassVar[Published | None] = PUBLISHED
+    scale: Scale = "standard"
+    """Scale by the statistics of a feature in all frames."""
+    frames: Annotated[int, Field(ge=1, le=10_000)] = 21
+    """Number of frames of a row, 10 ms apart."""
+
+    @model_validator(mode="after")
+    def _all_digits(self) -> "SpokenDigits":
+        if self.classes is not None:
+            raise LocatedError(
+                "classes must not be set for spoken_digits, whose frames have classes "
+                "of their own; leave it out",
+                ("classes",),
+            )
+        return self
+
+    def make(self) -> Dataset:
+        """Returns pieces of recordings with the digit for every frame.
+
+        Frames are of 25 ms, 10 ms apart, of speech at 8 kHz: the logarithms of the
+        energies in 40 mel bands, and their first and second differences over five
+        frames (`spectrum` has all numbers, which are assumed). Recordings 0 to 4 of
+        each digit and speaker are the test set, the others the training set.
+
+        Recordings are cut into pieces of `frames` frames that do not overlap. The rest
+        at a recording's end is dropped: with 21 frames 83 of the 3,000 recordings,
+        which are shorter than 0.225 s, and a quarter of all frames.
+
+        Features take about 3 s and are cached (20 MB).
+
+        Raises:
+            DataError: The file is missing or damaged.
+            ScenarioError: The limit or the number of frames is too high.
+
+        Source: Jackson et al., Free Spoken Digit Dataset; the features: speech in
+            evidence/pages/decisions.md.
+        """
+        paths = FILES.complete()
+        path = paths[ARCHIVE]
+        arrays = cached_of("spoken-digits-2", [path], lambda: parse(path))
+        for_test = arrays["indices"] < NUM_TEST
+        if for_test.all() or not for_test.any():
+            raise DataError(
+                f"{path} must hold recordings of the indices 0 to {NUM_TEST - 1} and "
+                "higher ones, got only one of both; download it again"
+            )
+        return _cut(self, FILES.called(paths), arrays)
+
+    def located_files(self) -> list[Path]:
+        return FILES.paths()
+
+
+def _cut(config: SpokenDigits, name: str, arrays: Arrays) -> Dataset:
+    """Returns the set of some recordings, cut into pieces.
+
+    Args:
+        config: Options of the set.
+        name: Name in tables and figures.
+        arrays: Recordings, as `parse` returns them.
+    """
+    static, lengths = arrays["features"], arrays["lengths"]
+    slopes = deltas(static, lengths)
+    features = np.concatenate([static, slopes, deltas(slopes, lengths)], axis=1)
+    spoken = Utterances(features, np.repeat(arrays["digits"], lengths), lengths)
+    for_test = arrays["indices"] < NUM_TEST
+    return dataset(
+        config,
+        config.frames,
+        name,
+        _some(spoken, ~for_test),
+        _some(spoken, for_test),
+        NUM_CLASSES,
+        FEATURES,
+        arrays["speakers"][~for_test],
+    )
+
+
+def _some(spoken: Utterances, kept: np.ndarray) -> Utterances:
+    """Returns some of the recordings."""
+    frames = np.repeat(kept, spoken.lengths)
+    return Utterances(
+        spoken.features[frames], spoken.targets[frames], spoken.lengths[kept]
+    )

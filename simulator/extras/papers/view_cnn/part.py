@@ -1,0 +1,82 @@
+"""Two convolutions and a dense layer, as the model of a party with part of an image."""
+
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import Field
+
+from ....config.errors import ScenarioError
+from ....data.images import image_shape
+from ....models.parts import Model, Shapes, size
+
+
+class ViewCnn(Model):
+    """Two convolutions and a dense layer on a party's part of every image.
+
+    Source: FedBCD, section 7 (MNIST-CNN); no pools and no padding (F-11).
+    """
+
+    kind: Literal["view_cnn"] = "view_cnn"
+    made_by: ClassVar[str] = f"{__package__}.network:view_cnn"
+    families: ClassVar[tuple[str, ...]] = ("vertical",)
+    channels: tuple[Annotated[int, Field(ge=1)], Annotated[int, Field(ge=1)]] = (64, 64)
+    """Channels of each convolution."""
+    kernel: Annotated[int, Field(ge=1)] = 3
+    """Width and height of a kernel, in pixels."""
+    dense: Annotated[int, Field(ge=1)] = 256
+    """Units of the dense layer."""
+    image: tuple[int, int, int] | None = None
+    """Height, width and depth of a party's part; by default a square."""
+
+    @property
+    def num_layers(self) -> int:
+        return 4
+
+    def num_weights(self, num_features: int, num_outputs: int) -> int:
+        """Returns the number of weights of a party's model, biases included.
+
+        Raises:
+            ScenarioError: The features are no images, or too small ones.
+        """
+        image = image_shape(num_features, self.image)
+        return size(shapes(image, self.channels, self.kernel, self.dense, num_outputs))
+
+
+def shapes(
+    image: tuple[int, int, int],
+    channels: tuple[int, int],
+    kernel: int,
+    dense: int,
+    num_outputs: int,
+) -> Shapes:
+    """Returns the shapes of kernels or matrix, and biases, of each layer in turn.
+
+    The last layer has no biases, since outputs of parties are added up.
+
+    Args:
+        image: Height, width and depth of a party's part of an image, pixels.
+        channels: Numbers of channels of the two convolutions.
+        kernel: Height and width of their kernels, pixels.
+        dense: Units of the dense layer.
+        num_outputs: Number of outputs, `C`.
+
+    Raises:
+        ScenarioError: The images are too small for two convolutions without padding.
+    """
+    height, width, depth = image
+    least = 2 * (kernel - 1) + 1
+    if min(height, width) < least:
+        raise ScenarioError(
+            f"images must be at least {least} x {least} pixels for two convolutions of "
+            f"{kernel} x {kernel}, got {height} x {width}; lower problem.model.kernel"
+        )
+    rows, columns = (side - 2 * (kernel - 1) for side in (height, width))
+    first, second = channels
+    return (
+        (first, depth, kernel, kernel),
+        (first,),
+        (second, first, kernel, kernel),
+        (second,),
+        (dense, second * rows * columns),
+        (dense,),
+        (num_outputs, dense),
+    )

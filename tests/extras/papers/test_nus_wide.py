@@ -1,0 +1,174 @@
+"""NUS-WIDE: features, tags and concepts of made files."""
+
+import gzip
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from pydantic import ValidationError
+
+from stalesim.simulator.config.errors import DataError, ScenarioError
+from stalesim.simulator.extras.papers.data.nus_wide import FEATURES, NusWide
+
+DAT = NusWide(scale="raw")
+NUM = {"Train": 30, "Test": 14}
+FOLDERS = {
+    "Normalized": "Low_Level_Features",
+    "Tags1k": "NUS_WID_Tags",
+    "Labels": "Groundtruth/TrainTestLabels",
+}
+KINDS = ("WT", "CH", "EDH", "CORR", "CM55")
+SKIES = {"person": (2, 0), "animal": (3, 0), "sky": (5, 1)}
+"""Rows of each concept: those that leave this rest, divided by this number."""
+
+
+def values(kind: str, half: str) -> np.ndarray:
+    """Returns what a file holds: the row's number in the first column."""
+    shape = (NUM[half], FEATURES[kind])
+    found = np.random.default_rng(len(kind)).random(shape).round(4)
+    found[:, 0] = np.arange(NUM[half]) + 0.5 * (kind == "WT")
+    return found
+
+
+def tags(half: str) -> np.ndarray:
+    found = np.random.default_rng(7).integers(0, 2, (NUM[half], 1000))
+    found[:, 0] = np.arange(NUM[half]) % 2
+    return found
+
+
+def write(root: Path) -> Path:
+    """Writes all files, each line with the official files' trailing blanks."""
+    for folder in FOLDERS.values():
+        (root / folder).mkdir(parents=True)
+    for half, num in NUM.items():
+        for kind in KINDS:
+            lines = [" ".join(f"{v:g}" for v in row) for row in values(kind, half)]
+            path = root / "Low_Level_Features" / f"{half}_Normalized_{kind}.dat"
+            path.write_text("".join(f"{line} \n" for line in lines))
+        lines = ["\t".join(map(str, row)) for row in tags(half)]
+        path = root / "NUS_WID_Tags" / f"{half}_Tags1k.dat"
+        path.write_text("".join(f"{line}\t\r\n" for line in lines))
+        for concept, (number, rest) in SKIES.items():
+            path = root / FOLDERS["Labels"] / f"Labels_{concept}_{half}.txt"
+            path.write_text("".join(f"{int(i % number == rest)}\n" for i in range(num)))
+    return root
+
+
+@pytest.mark.parametrize("place", [".", "NUS_WIDE", "nus-wide/a", "others"])
+def test_reads(root: Path, place: str) -> None:
+    write(root / place)
+    data = DAT.make()
+    assert (data.name, data.num_classes) == ("nus_wide", 2)
+    # Of six rows 0 has both, 1 and 5 neither.
+    row = np.array([i for i in range(14) if (i % 2 == 0) != (i % 3 == 0)])
+    assert (data.x_train.shape, data.x_test.shape) == ((15, 1634), (row.size, 1634))
+    np.testing.assert_array_equal(data.y_test, row % 2 == 0)
+    assert data.columns[0] == "image_CH_0"
+    assert data.columns[64] == "image_CM55_0"
+    assert data.columns[634] == "tag_0"
+    assert len(set(data.columns)) == 1634
+    start = 0
+    for kind in sorted(KINDS):
+        block = data.x_test[:, start : start + FEATURES[kind]]
+        np.testing.assert_allclose(block, values(kind, "Test")[row], rtol=1e-6)
+        assert data.columns[start] == f"image_{kind}_0"
+        start += FEATURES[kind]
+    np.testing.assert_array_equal(data.x_test[:, 634:], tags("Test")[row])
+    train = data.x_train[:, 0].astype(int)
+    np.testing.assert_array_equal(data.y_train, train % 2 == 0)
+
+
+def test_columns_are_standardised_by_training_rows() -> None:
+    assert NusWide().scale == "standard"
+
+
+def test_gzipped_files(root: Path) -> None:
+    write(root)
+    plain = DAT.make()
+    for path in [*root.glob("*/*.dat"), *root.glob("*/*/*.txt")]:
+        (path.parent / f"{path.name}.gz").write_bytes(gzip.compress(path.read_bytes()))
+        path.unlink()
+    np.testing.assert_array_equal(DAT.make().x_train, plain.x_train)
+
+
+def test_other_concepts(root: Path) -> None:
+    write(root)
+    data = DAT.replaced(concepts=("sky", "person", "animal")).make()
+    assert data.name == "nus_wide (sky, person, animal)"
+    counts = sum((np.arange(14) % n == r).astype(int) for n, r in SKIES.values())
+    row = np.flatnonzero(counts == 1)
+    np.testing.assert_array_equal(data.y_test, row % 5 == 1)
+
+
+def test_a_misspelt_concept_is_named(root: Path) -> None:
+    write(root)
+    with pytest.raises(
+        DataError, match=r"got no Labels_persn_Train.txt, Labels_persn_Test"
+    ):
+        NusWide(concepts=("persn", "animal")).make()
+
+
+def test_concepts_that_leave_no_rows(root: Path) -> None:
+    write(root)
+    for half in NUM:
+        path = root / FOLDERS["Labels"] / f"Labels_animal_{half}.txt"
+        path.write_text(path.read_text().replace("1", "0"))
+    with pytest.raises(ScenarioError, match="with and without the first, got 15 and 0"):
+        DAT.make()
+
+
+@pytest.mark.parametrize("concepts", [("sky",), ("sky", "sky"), ("sky", "../x")])
+def test_no_concepts(concepts: tuple[str, ...]) -> None:
+    with pytest.raises(ValidationError):
+        NusWide(concepts=concepts)
+
+
+def test_missing(root: Path) -> None:
+    with pytest.raises(DataError) as error:
+        DAT.make()
+    told = "got no Train_Normalized_CH.dat, Train_Normalized_CM55.dat and 14 more; down"
+    assert told in str(error.value)
+    assert str(error.value).endswith(f"then put it into {root / 'nus_wide'}")
+    write(root)
+    (root / "NUS_WID_Tags/Test_Tags1k.dat").unlink()
+    with pytest.raises(DataError, match=r"got no Test_Tags1k.dat; download"):
+        DAT.make()
+
+
+CH = "Low_Level_Features/Train_Normalized_CH.dat"
+TAGS = "NUS_WID_Tags/Test_Tags1k.dat"
+LABELS = "Groundtruth/TrainTestLabels/Labels_animal_Test.txt"
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new", "says"),
+    [
+        (CH, b"\n2 ", b"\n", "have 64 numbers in every row, got 63 in line 3"),
+        (CH, b"\n2 ", b"\n2 x", "hold finite numbers, got 'x.*' in line 3"),
+        (CH, b"\n2 ", b"\nnan ", "hold finite numbers, got 'nan' in line 3"),
+        (CH, b"\n2 ", b"\n\xff ", "hold finite numbers, got .* in line 3"),
+        (CH, b"\n29 ", b"\n29 0\n30 ", "must have 30 rows as its labels, got 31"),
+        (TAGS, b"", b"", "must have 14 rows as its labels, got 0"),
+        (TAGS, None, b"\x1f\x8b\x08\x00", "must be a readable file of text, got: "),
+        (LABELS, b"1\n", b"2\n", "hold a 0 or 1 for each row, got '2'"),
+        (LABELS, b"1\n", b"", "must have 14 rows as Labels_person_Test.txt, got 13"),
+        (LABELS, b"", b"", "must hold a 0 or 1 for each row, got nothing"),
+    ],
+)
+def test_damaged(
+    root: Path, name: str, old: bytes | None, new: bytes, says: str
+) -> None:
+    path = write(root) / name
+    content = path.read_bytes()
+    assert not old or old in content
+    path.write_bytes(content.replace(old, new, 1) if old else new)
+    with pytest.raises(DataError, match=says) as error:
+        NusWide().make()
+    assert str(path) in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_says_which_files_it_reads(root: Path, check_files: Any) -> None:
+    write(root)
+    check_files(NusWide())
