@@ -94,10 +94,10 @@ class World:
         """Times at which each client's job started, was computed, sent and arrived, and
         its uploads; None where nothing comes between its read and its arrival."""
         self.hand_out: Callable[[int, Then, Then], None] | None = None
-        """Gives a job that has just read to somebody who does it, where that is not for
-        the laws to do: a client, and what is called with it when its contribution has
-        arrived, or when it is gone. Set before a protocol starts, in a world that is
-        not plain."""
+        """Has a client's job done elsewhere, whatever its laws say, as soon as it has
+        read: called with the client, and with what to call when its contribution has
+        arrived and when it is gone. None for nothing; set before a protocol starts, in
+        a world that is not plain."""
         self.message_budget: MessageBudget | None = None
         """Messages that clients may send before the run ends; set before a protocol
         starts."""

@@ -1,6 +1,6 @@
 """Testbeds: real processes act a scenario out in real time, over TCP or MQTT.
 
-For those who ask what real messages, real scheduling and real computing make of a
+For users who want to know what real messages, scheduling and computing make of a
 simulated world. The server plays the protocol by its own code; a client is a process.
 
 - `running`: from a scenario to a log, its timeline, and the study that replays it.

@@ -6,7 +6,7 @@ from typing_extensions import override
 
 from ...protocols.gossip.options import GossipOptions
 from ...protocols.gossip.pairs import Then
-from ...protocols.gossip.playing import Pairwise, Peers, Together
+from ...protocols.gossip.playing import AllAtOnce, Pairwise, Peers
 from ...protocols.gossip.recorder import GossipRecorder
 from ...streams import Purpose
 from ...timeline import Incident
@@ -15,7 +15,7 @@ from .world import RealWorld
 
 def play(config: GossipOptions, world: RealWorld, recorder: GossipRecorder) -> None:
     """Starts every worker: snapshot, gradient, averaging and step, for ever."""
-    workers = _RealPairwise if config.average == "pairwise" else _RealTogether
+    workers = _RealPairwise if config.average == "pairwise" else _RealAllAtOnce
     workers(config, world, recorder).start()
 
 
@@ -48,7 +48,7 @@ class _RealPeers(Peers):
         self._when_there(worker, self._give)
 
     def _when_there(self, worker: int, then: Then) -> None:
-        """Lets a worker ask for work, if it is there, and then go on."""
+        """Lets a worker request work, if it is present, and then calls `then`."""
         world = self._world
 
         def answered(worker: int) -> None:
@@ -71,5 +71,5 @@ class _RealPairwise(Pairwise, _RealPeers):
     """Two neighbours average at a time."""
 
 
-class _RealTogether(Together, _RealPeers):
+class _RealAllAtOnce(AllAtOnce, _RealPeers):
     """Everyone averages at once."""

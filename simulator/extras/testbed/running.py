@@ -21,7 +21,7 @@ from ...timelines import saved
 from ...timelines.of_run import timeline
 from ...timelines.simulated import SimulatedTimeline
 from ...trace import Study
-from .timeline import LISTEN, Options, RealTimeline, Say, Stage
+from .timeline import LISTEN, Bench, Options, RealTimeline, Say
 
 COMPUTE = ("sleep", "gradients")
 MOST_CLIENTS = 256
@@ -74,7 +74,7 @@ def act_out(
             f"{folder}: must be a new or empty folder, but there is something; choose "
             f"another by --out"
         )
-    stage = Stage(options, scenario, folder, len(expand(scenario)) > 1, say)
+    bench = Bench(options, scenario, folder, len(expand(scenario)) > 1, say)
 
     def made(run: Run) -> RealTimeline:
         simulated: Any = timeline(run)
@@ -82,18 +82,18 @@ def act_out(
         if options.compute == "gradients":
             _refuse_undivided(run.scenario)
         known = {f.name: getattr(simulated, f.name) for f in fields(SimulatedTimeline)}
-        return RealTimeline(**known, run=run, stage=stage)
+        return RealTimeline(**known, run=run, bench=bench)
 
-    with _interruptible(stage):
+    with _interruptible(bench):
         recorded = saved.record(scenario, folder / TIMELINE, progress, made)
-    if stage.interrupted or not hasattr(scenario, "problem"):
-        return Recorded(recorded, None, stage.interrupted)
+    if bench.interrupted or not hasattr(scenario, "problem"):
+        return Recorded(recorded, None, bench.interrupted)
     from ... import studies
 
     replayed = {"replay": str((folder / TIMELINE).absolute())}
-    tree = validated(stage.scenario | {"timeline": replayed})
+    tree = validated(bench.scenario | {"timeline": replayed})
     study = studies.simulate(tree, folder / STUDY)
-    for number, own in stage.measured.items():
+    for number, own in bench.measured.items():
         say(_compared(study, number, own))
     return Recorded(recorded, study, interrupted=False)
 
@@ -212,14 +212,14 @@ def _not_on_the_wire(stage: StagePart) -> str | None:
 
 
 @contextmanager
-def _interruptible(stage: Stage) -> Iterator[None]:
+def _interruptible(bench: Bench) -> Iterator[None]:
     """Lets an interruption end the run where everything is in order."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
 
     def interrupt(*_: object) -> None:
-        stage.interrupted = True
+        bench.interrupted = True
 
     before = {s: signal.signal(s, interrupt) for s in (signal.SIGINT, signal.SIGTERM)}
     try:

@@ -112,7 +112,7 @@ class Log:
         self._file.close()
 
 
-class Stage:
+class Bench:
     """What the runs of a testbed share.
 
     Args:
@@ -144,16 +144,16 @@ class RealTimeline(SimulatedTimeline):
 
     Attributes:
         run: Run of a study.
-        stage: What the runs of a testbed share.
+        bench: What the runs of a testbed share.
     """
 
     run: Any = None
-    stage: Any = field(default=None, repr=False)
+    bench: Any = field(default=None, repr=False)
 
     @property
     @override
     def made_by(self) -> str:
-        options: Options = self.stage.options
+        options: Options = self.bench.options
         over = ", over MQTT" if options.broker else ""
         return (
             f"a testbed, by {options.compute}, a virtual second {options.time_scale:g} "
@@ -172,13 +172,13 @@ class RealTimeline(SimulatedTimeline):
         Raises:
             UserError: It cannot be acted out.
         """
-        stage: Stage = self.stage
-        if stage.interrupted:
+        bench: Bench = self.bench
+        if bench.interrupted:
             raise KeyboardInterrupt
-        yield self._acted_out(stage)
+        yield self._acted_out(bench)
 
-    def _acted_out(self, stage: Stage) -> Chunk:
-        options = stage.options
+    def _acted_out(self, bench: Bench) -> Chunk:
+        options = bench.options
         faults = [
             fault
             for what in ("kill", "pause", "slow")
@@ -190,14 +190,14 @@ class RealTimeline(SimulatedTimeline):
             from .gradients import Gradients
 
             device.use_cache()
-            learner = Gradients(self.run, stage.scenario)
+            learner = Gradients(self.run, bench.scenario)
         secret = secrets.token_bytes(32)
         processes = ClientProcesses()
         lines = self._lines(secret, learner.most, processes)
-        log = Log(stage.path(LOG, self.run, "csv"))
+        log = Log(bench.path(LOG, self.run, "csv"))
         try:
             world = RealWorld(self, lines, processes, learner, options.time_scale)
-            world.clock_of_testbed.interrupted = lambda: stage.interrupted
+            world.clock_of_testbed.interrupted = lambda: bench.interrupted
             recorder: Any = self.protocol.recorder(
                 world, self.width, self._batch, self.num_samples
             )
@@ -219,8 +219,8 @@ class RealTimeline(SimulatedTimeline):
             except Interrupted:
                 reason = StopReason.INTERRUPTED
             except BrokerLost as error:  # what is recorded is kept
-                stage.say(str(error))
-                stage.interrupted, reason = True, StopReason.INTERRUPTED
+                bench.say(str(error))
+                bench.interrupted, reason = True, StopReason.INTERRUPTED
             for client in range(self.num_clients):
                 lines.send(client, {"type": "end"})
             with suppress(BrokerLost):
@@ -234,8 +234,8 @@ class RealTimeline(SimulatedTimeline):
             log.close()
         learner.catch_up()
         if (model := learner.model()) is not None:
-            np.save(stage.path(MODEL, self.run, "npy"), model)
-            stage.measured[self.run.number] = learner.measured()
+            np.save(bench.path(MODEL, self.run, "npy"), model)
+            bench.measured[self.run.number] = learner.measured()
         assert isinstance(reason, StopReason)
         rows, jobs = recorder.take(world.seconds, final=True)
         check(rows, self.num_registers)
@@ -243,7 +243,7 @@ class RealTimeline(SimulatedTimeline):
 
     def _lines(self, secret: bytes, most: int, processes: ClientProcesses) -> Channels:
         """Returns the conversations with the clients."""
-        options, say, known = self.stage.options, self.stage.say, self.num_clients
+        options, say, known = self.bench.options, self.bench.say, self.num_clients
         if options.broker is not None:
             ended = processes.ended
             return MqttChannels(options.broker, secret, known, most, say, ended)

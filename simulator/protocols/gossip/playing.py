@@ -16,7 +16,7 @@ def play(config: GossipOptions, world: World, recorder: GossipRecorder) -> None:
 
     Source: A(DP)2SGD, Algorithm 1; decisions A-08 to A-10.
     """
-    workers = Pairwise if config.average == "pairwise" else Together
+    workers = Pairwise if config.average == "pairwise" else AllAtOnce
     workers(config, world, recorder).start()
 
 
@@ -78,7 +78,7 @@ class Peers(ABC):
             then(argument)
 
 
-class Together(Peers):
+class AllAtOnce(Peers):
     """Everyone averages at once when all have a gradient: with everyone, or neighbours.
 
     That takes as long as the slowest worker's uploads, which follow each other: one, or
