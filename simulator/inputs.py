@@ -31,7 +31,7 @@ TABLES = ("rows", "jobs", "incidents")
 UNTOLD = ("elapsed_s",)
 """Entries of a recording's manifest that are no part of the timeline."""
 MANY = 64
-"""Files of a data set from which on they are one input, as MIMIC's 21,000 stays are."""
+"""Files of a data set from which on they are one input; some sets have 20,000."""
 IN_DATA = f"${files.FOLDER}"
 """Stands for the data folder in the names of files that were found there."""
 

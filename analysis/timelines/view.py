@@ -126,7 +126,6 @@ class SummaryView(View):
 
     @cached_property
     def runs(self) -> pd.DataFrame:
-        """The runs that have ended, with the ends of their starts."""
         return summarised.runs_of(self.study)
 
     @cached_property
@@ -142,7 +141,6 @@ class SummaryView(View):
         return summarised.starts(self.runs)
 
     def by_client_group(self, divided: dict[str, "pd.Series[str]"]) -> pd.DataFrame:
-        """Returns the staleness of the groups into which clients are divided."""
         sizes = {
             group: names.value_counts(sort=False) for group, names in divided.items()
         }

@@ -41,7 +41,7 @@ class KnownCopy(NamedTuple):
     """Files of a set's format that hold something else, and what they are called.
 
     Attributes:
-        name: Name in tables and figures, such as `usps (zip)`.
+        name: Name in tables and figures, such as `mnist (zip)`.
         origin: Where the files come from, and what was done to them.
         checksums: Checksums of all of them.
     """

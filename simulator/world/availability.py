@@ -47,7 +47,6 @@ class Availability(Part):
         """
 
     def make(self, population: Population) -> Presence:
-        """Returns when each client is there; not called where it has `turns`."""
         raise NotImplementedError
 
 

@@ -212,7 +212,6 @@ class Vafl(Algorithm):
         return {**rest, **programs(self), "perturbed": noisy, **inside}
 
     def messages(self, shape: ProblemShape, *, common: bool) -> tuple[Message, ...]:
-        """Returns the messages of one contribution: embeddings up, gradients down."""
         rows = shape.batch if self.upload == "batch" or common else shape.num_samples
         return (
             Message("embedding", "up", FLOAT_BYTES * rows * shape.num_exchanged),

@@ -70,7 +70,7 @@ def fit_clients(
     return fit_each(every, halve(every, grain), measured, grain, apart=2), shared
 
 
-class Together(NamedTuple):
+class SeenTogether(NamedTuple):
     """Sums of the scores of all clients in each interval of time.
 
     Attributes:
@@ -86,7 +86,7 @@ class Together(NamedTuple):
     @classmethod
     def of(
         cls, z: Float[np.ndarray, " n"], interval: Int[np.ndarray, " n"], size: int
-    ) -> "Together":
+    ) -> "SeenTogether":
         """Sums scores by their intervals, from 0 below `size`."""
         return cls(
             *(np.bincount(interval, w, size) for w in (np.ones(z.size), z, z**2))
@@ -110,7 +110,7 @@ class Common(NamedTuple):
     smooth: Float[np.ndarray, " m"]
 
 
-def common(seen: Together, share: float, correlation: float) -> Common:
+def common(seen: SeenTogether, share: float, correlation: float) -> Common:
     """Filters and smooths the factor of a share of the variance of all scores.
 
     Args:
@@ -137,7 +137,7 @@ def common(seen: Together, share: float, correlation: float) -> Common:
     return Common(gain, mean, variance, smooth)
 
 
-def fit_common(seen: Together) -> tuple[float, float]:
+def fit_common(seen: SeenTogether) -> tuple[float, float]:
     """Returns share and correlation of the likeliest factor that all share."""
 
     def off(at: np.ndarray) -> float:
@@ -183,7 +183,7 @@ def _shared(
     best: tuple[float, Any] = (-np.inf, None)
     for grid in _grids([every[i] for i in some]):
         at = grid.joined
-        seen = Together.of(scores[~late], at[~late], int(at.max()) + 1)
+        seen = SeenTogether.of(scores[~late], at[~late], int(at.max()) + 1)
         options = fit_common(seen)
         learnt = float(common(seen, *options).gain.sum())
         best = max(best, (learnt, (grid, options)), key=lambda one: one[0])
@@ -229,7 +229,7 @@ def _gain_of_shared(
         options: Share and correlation of the factor, learnt from the first half.
     """
     size = int(at.max()) + 1
-    factor = common(Together.of(scores, at, size), *options).gain
+    factor = common(SeenTogether.of(scores, at, size), *options).gain
     own = np.concatenate([one.gain(one.best) for one in mine])
     new = np.bincount(at[late], minlength=size) > 0
     new &= np.bincount(at[~late], minlength=size) == 0
@@ -253,7 +253,7 @@ def _without(
     """
     z = [Smooth(one.logs).scores(one.logs) for one in mine]
     at = grid.joined
-    seen = Together.of(np.concatenate(z), at, int(at.max()) + 1)
+    seen = SeenTogether.of(np.concatenate(z), at, int(at.max()) + 1)
     share, correlation = fit_common(seen)
     if share < LEAST_SHARED:  # what half of the log said, the whole does not
         return None, logs

@@ -15,7 +15,7 @@ EXTRA = Extra(
             f"{__name__}.data.usps:Usps",
             f"{__name__}.data.parkinson:Parkinson",
             f"{__name__}.data.mimic.part:Mimic",
-            f"{__name__}.data.modelnet40.part:ModelNet40",
+            f"{__name__}.data.modelnet40:ModelNet40",
             f"{__name__}.data.nus_wide:NusWide",
             f"{__name__}.data.credit:Credit",
             f"{__name__}.data.speech.part:Speech",

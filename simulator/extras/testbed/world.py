@@ -319,7 +319,6 @@ class RealWorld(World):
     @property
     @override
     def is_over(self) -> bool:
-        """Whether nothing is planned; not here, where a message may always come."""
         return False
 
     def _go(self, client: int) -> None:

@@ -27,7 +27,6 @@ class GossipRecorder(Recorder):
         self._num_mixings = 0
 
     def read(self, worker: int, time: float) -> int:
-        """Begins the worker's next job with a snapshot of its own model."""
         self._slot = worker
         job = super().read(worker, time)
         self._slot = NO_SLOT

@@ -289,7 +289,7 @@ def test_parties_hold_whole_variables(
 
 
 def test_no_jax_simpy_or_pandas_is_imported() -> None:
-    names = ("mimic.part", "nus_wide", "credit")
+    names = ("mimic.part", "nus_wide", "credit", "parkinson", "usps")
     home = "stalesim.simulator.extras.papers.data"
     code = "".join(f"import {home}.{name}\n" for name in names)
     code += "import sys\nassert not {'jax', 'simpy', 'pandas'} & set(sys.modules)"

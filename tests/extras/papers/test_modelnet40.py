@@ -7,8 +7,7 @@ import pytest
 from PIL import Image
 
 from stalesim.simulator.config.errors import DataError
-from stalesim.simulator.extras.papers.data.modelnet40.part import ModelNet40
-from stalesim.simulator.extras.papers.data.modelnet40.renderings import ROOT
+from stalesim.simulator.extras.papers.data.modelnet40 import ROOT, ModelNet40
 from stalesim.simulator.partitions.views import Views
 
 PNG = ModelNet40(scale="raw", side=4)

@@ -237,9 +237,9 @@ def test_scales_of_data_are_told() -> None:
         run["dataset"] = "digits"
     assert not any(note.startswith("data:") for note in summary.notes(study))
     for run in study.manifest["runs"]:
-        run |= {"dataset": "usps", "scaling": "unit: 0 to 255 become 0 to 1"}
+        run |= {"dataset": "mnist", "scaling": "unit: 0 to 255 become 0 to 1"}
     (note,) = [note for note in summary.notes(study) if note.startswith("data:")]
-    assert note == "data: usps; scale unit: 0 to 255 become 0 to 1"
+    assert note == "data: mnist; scale unit: 0 to 255 become 0 to 1"
 
 
 def test_a_part_of_mnist_says_how_to_get_all() -> None:
