@@ -197,7 +197,7 @@ class Gradients(Learner):
         event = self._numerics.event(
             *(client, job, recorder.version),
             read_slot=slot,
-            keep_slot=keep[0],
+            keep_slot=int(keep[0]),
         )
         given = self._numerics.given.packed(self._given(event))
         return {"version": version}, given
