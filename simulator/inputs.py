@@ -105,8 +105,8 @@ def collect(scenarios: Iterable[Any]) -> Inputs:
     with files.looking_in(places):
         for scenario in {id(each): each for each in scenarios}.values():
             _add(found, scenario)
-            found.modules.update(sources(parts(scenario)))
-            extras |= extras_of(parts(scenario))
+            extras |= extras_of(used := list(parts(scenario)))
+            found.modules.update(sources(used))
     packed = functions.packed(found.named)
     return found._replace(objects=packed, extras=frozenset(extras))
 

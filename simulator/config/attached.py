@@ -107,21 +107,23 @@ def imported(text: str) -> Any:
 
 def extras_of(used: "Iterable[Config]") -> set[str]:
     """Returns the names of the extras that some parts come from."""
-    found = set()
+    found: set[str] = set()
     for part in used:
-        for each in type(part).__mro__:
-            found.add(_extra_of(each.__module__))
-        for record in part.named_parts():
-            found.add(_home(record))
+        found |= _extras_of_class(type(part))
+        found |= {_home(record) for record in part.named_parts()}
     return found - {""}
 
 
-def _extra_of(module: str) -> str:
-    """Returns the extra that a module belongs to; "" if it belongs to none."""
-    inner = module.removeprefix(f"{PACKAGE}.")
-    return "" if inner == module else inner.partition(".")[0]
+@cache
+def _extras_of_class(part: type) -> frozenset[str]:
+    """Returns the extras that a class and those that it inherits from belong to."""
+    inside = f"{PACKAGE}."
+    modules = {each.__module__ for each in part.__mro__}
+    mine = (name.removeprefix(inside) for name in modules if name.startswith(inside))
+    return frozenset(name.partition(".")[0] for name in mine)
 
 
+@cache
 def _home(record: Any) -> str:
     """Returns the extra that lists a record, such as a metric; "" if none does."""
     for name, extra in extras().items():

@@ -14,20 +14,6 @@ LONGEST_LABEL = 40
 """Characters of the run that is under way."""
 
 
-class AtWork(NamedTuple):
-    """A task that is under way.
-
-    Attributes:
-        task: Its number among those of the study.
-        fraction: Part of it that is done, in [0, 1].
-        commits: Commits that were made in this session, of all of its runs.
-    """
-
-    task: int
-    fraction: float
-    commits: int
-
-
 class StudyProgress(NamedTuple):
     """How far a study is.
 
@@ -37,7 +23,6 @@ class StudyProgress(NamedTuple):
         runs: Runs of the study.
         at: Label of a run under way; "" while none is known.
         commits: Commits that were made in this session.
-        tasks: Tasks that are under way.
         failed: Runs among those that have ended which failed.
         at_most: Whether there may be fewer runs, as some may prove needless.
     """
@@ -47,7 +32,6 @@ class StudyProgress(NamedTuple):
     runs: int
     at: str = ""
     commits: int = 0
-    tasks: tuple[AtWork, ...] = ()
     failed: int = 0
     at_most: bool = False
 

@@ -14,7 +14,7 @@ from ..engine import processes
 from ..trace import DISK, Disk
 from .entries import Done
 from .planning import Task
-from .progress import AtWork, Progress, StudyProgress, TaskProgress, silent
+from .progress import Progress, StudyProgress, TaskProgress, silent
 from .worker import KILLED, failed, work
 
 OnProgress = Callable[[int, TaskProgress], None]
@@ -97,16 +97,11 @@ def execute(
         tell()
 
     def tell() -> None:
-        under_way = np.flatnonzero((done > 0) & (done < 1)).tolist()
-        label = tasks[under_way[0]].runs[0].label if under_way else ""
+        under_way = np.flatnonzero((done > 0) & (done < 1))
+        label = tasks[under_way[0]].runs[0].label if under_way.size else ""
         part, ended = float(done @ sizes) / all_runs, int(sizes[done >= 1].sum())
-        at_work = tuple(
-            AtWork(tasks[i].number, float(done[i]), int(made[i])) for i in under_way
-        )
         commits = int(made.sum())
-        progress(
-            StudyProgress(part, ended, all_runs, label, commits, at_work, failures)
-        )
+        progress(StudyProgress(part, ended, all_runs, label, commits, failures))
 
     def note(index: int, found: Done) -> None:
         nonlocal failures

@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
-from ..config.progress import AtWork, StudyProgress
+from ..config.progress import StudyProgress
 
-__all__ = ["AtWork", "Progress", "Stages", "StudyProgress", "TaskProgress", "silent"]
+__all__ = ["Progress", "Stages", "StudyProgress", "TaskProgress", "silent"]
 
 
 class TaskProgress(NamedTuple):

@@ -18,7 +18,7 @@ from ...studies import executors, planning, running, staged
 from ...studies.entries import OPEN, UNFINISHED
 from ...studies.paths import CHECKPOINTS, LOCKS, claims_of, done_of, task_name
 from ...studies.planning import Task
-from ...studies.progress import AtWork, Progress, StudyProgress, TaskProgress, silent
+from ...studies.progress import Progress, StudyProgress, TaskProgress, silent
 from ...studies.study_folder import StudyFolder, refuse_others
 from ...trace import DISK, Disk
 from ...trace.disk import BusyError, explained, locked
@@ -187,9 +187,8 @@ def _teller(
 
     def tell(now: TaskProgress) -> None:
         part = (ended + now.fraction * len(task.runs)) / of_all
-        at_work = (AtWork(task.number, now.fraction, now.commits),)
         label = task.runs[0].label
-        progress(StudyProgress(part, ended, of_all, label, now.commits, at_work))
+        progress(StudyProgress(part, ended, of_all, label, now.commits))
 
     return tell
 
