@@ -280,7 +280,7 @@ def experiments_page() -> str:
         f"Other studies: {experiments.from_pages(experiments.others(listed))}.\n\n"
         "Papers that are none of these four: [external.md](external.md).\n\n"
         "## Sentences that do not count each by itself\n\n"
-        "From `evidence/apart.csv`. On stand-ins and on 5,000 images of MNIST every\n"
+        "From `evidence/apart.csv`. On 5,000 images of MNIST every\n"
         "sentence is *setting* besides.\n\n"
         f"{of_words(apart)}\n"
     )

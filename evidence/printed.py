@@ -4,24 +4,6 @@ TABLES = {
     # Study: title, metric, minutes or seconds, the group that others are compared with,
     # and by our target and group what the paper has: rounds, or those of table 2 with
     # minutes of computation, communication and in all.
-    "fedbcd-mimic-lr": (
-        "Table 1, MIMIC-LR: rounds to AUC 0.84 there, to 0.80 here",
-        ("test_auc", 1, "fedsgd"),
-        {
-            (0.80, "fedsgd"): (334,),
-            (0.80, "p-5"): (71,),
-            (0.80, "p-50"): (52,),
-            (0.80, "s-1"): (407,),
-            (0.80, "s-5"): (74,),
-            (0.80, "s-50"): (52,),
-            (0.80, "fedsgd-tuned"): (334,),
-            (0.80, "p-5-tuned"): (71,),
-            (0.80, "p-50-tuned"): (52,),
-            (0.80, "s-1-tuned"): (407,),
-            (0.80, "s-5-tuned"): (74,),
-            (0.80, "s-50-tuned"): (52,),
-        },
-    ),
     "fedbcd-mnist-cnn": (
         "Table 1, MNIST-CNN: rounds to AUC 0.997 there, to 0.99 here",
         ("test_auc", 1, "fedsgd"),

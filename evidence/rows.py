@@ -30,8 +30,8 @@ COUNTED, SETTING, CONTENT, VARIANT = "counted", "setting", "content", "variant"
 SENTENCE = "sentence"
 """Word in apart.csv: its claims are one sentence together."""
 KINDS = (SENTENCE, VARIANT, CONTENT, SETTING)
-SUBSTITUTE = re.compile(r"-standin|^mnist5k")
-"""Found in the names of data that are not a paper's, or not all of them."""
+PARTIAL = re.compile(r"^mnist5k")
+"""Found in the names of data that are a part of a paper's."""
 NO_CLAIM = "-"
 """Mark in the column `claims`: the study has no claim on this experiment."""
 NONE_COLLECTED = 5
@@ -211,7 +211,7 @@ def _how(kinds: set[str], data: str, verdict: str) -> str:
         return VARIANT
     if CONTENT in kinds and verdict == HOLDS:
         return CONTENT
-    if SETTING in kinds or SUBSTITUTE.search(data):
+    if SETTING in kinds or PARTIAL.search(data):
         return SETTING
     return COUNTED
 
@@ -269,7 +269,7 @@ def on_own_data(rows: list[Row], root: Path = ROOT) -> str:
     judged = sentences(rows, root)
     judged = judged[judged["how"] != VARIANT]
     ours = judged["data"].str.startswith("synthetic")
-    parts = judged["data"].str.contains(SUBSTITUTE)
+    parts = judged["data"].str.contains(PARTIAL)
     theirs = judged[(judged["how"] != SETTING) & ~parts & ~ours]
     said = theirs["says"].str.partition(": ")[2]
     families = theirs["row"].str.partition("-")[0].value_counts()
@@ -294,8 +294,8 @@ def on_own_data(rows: list[Row], root: Path = ROOT) -> str:
         f"that it covers:\n{said.nunique()} different sentences make the "
         f"{len(theirs)}. {', '.join(shares)};\n"
         f"{deep} are of CNNs, the others of logistic regression and SVMs.\n"
-        f"{len(others)} more are of theory on synthetic data, of stand-ins or of "
-        f"smaller sizes; {few} of them have too few replicates to be judged."
+        f"{len(others)} more are of theory on synthetic data or of smaller "
+        f"sizes; {few} of them have too few replicates to be judged."
     )
 
 

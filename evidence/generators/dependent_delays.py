@@ -38,7 +38,7 @@ AGAINST = {
     "the best rounds": (FREE, ROUNDS),
 }
 """Maps: protocols without rounds, and those that they are compared with."""
-ASKED = {"quickstart": 2.0, "quickstart_vafl": 1.0, "vafl/parkinson_logistic": 1.0}
+ASKED = {"quickstart": 2.0, "quickstart_vafl": 1.0}
 """How many times faster the scenarios' claims say that it is, at least."""
 WIDTH = 7.16
 MOST_FASTER = 16.0

@@ -12,13 +12,11 @@ from stalesim.analysis.figures import style
 from stalesim.analysis.figures.files import save_figure
 
 LOCAL_STEPS = {
-    "fedbcd-mimic-lr-tuning": "MIMIC-III's stand-in",
-    "fedbcd-nus-tuning": "NUS-WIDE's stand-in",
     "fedbcd-credit-tuning": "Credit cards",
     "fedbcd-mfeat-tuning": "Multiple features",
 }
 """Studies that sweep eta_0 for several numbers of local steps, with their titles."""
-SIZE = (7.16, 4.6)
+SIZE = (7.16, 2.6)
 
 
 def local_steps(results: Path, folder: Path) -> None:
@@ -30,7 +28,7 @@ def local_steps(results: Path, folder: Path) -> None:
     """
     with style.context():
         figure = Figure(SIZE, layout="constrained")
-        panels = figure.subplots(2, 2).flat
+        panels = figure.subplots(1, 2)
         for axes, (name, title) in zip(panels, LOCAL_STEPS.items(), strict=True):
             _draw(axes, read_csv(results / name / "values.csv"), title)
         figure.supxlabel("Step size times local steps, eta_0 Q")

@@ -30,7 +30,7 @@ RECORDED = "elapsed_s"
 SEARCHED = "tuning_s"
 """Entry of about.json: seconds of all trials of a comparison, likewise."""
 NOT_RECORDED, NOT_RUN = "not recorded", "not run"
-PART = re.compile(r"-standin|5k\b")
+PART = re.compile(r"5k\b")
 """What the names of data have that are not the whole of the real set."""
 
 

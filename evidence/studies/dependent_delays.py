@@ -369,7 +369,6 @@ def marginals(folder: Path) -> None:
 SHIPPED = {
     "quickstart": ("test_accuracy", 0.9, "FedAvg", ("FedBuff", "FedAsync")),
     "quickstart_vafl": ("test_accuracy", 0.9, "sync", ("async", "t-sync")),
-    "vafl/parkinson_logistic": ("test_accuracy", 0.8, "sync", ("async", "t-sync")),
     "studies/straggler": (
         "throughput",
         math.nan,

@@ -339,7 +339,7 @@ def test_small_networks_of_image_papers_count_on_no_data(
 
     But MAPA's CNN is, in layers, widths of the authors' code, iterations and images.
     """
-    monkeypatch.setattr(rows, "SUBSTITUTE", re.compile("(?!)"))
+    monkeypatch.setattr(rows, "PARTIAL", re.compile("(?!)"))
     judged = rows.sentences([row for row in LISTED if row.id[:3] in ("MAP", "ADP")])
     judged = judged[~judged["data"].str.startswith("synthetic")]
     small = judged["scenario"].map(lambda name: rows._model(_file(name)) != "linear")
