@@ -39,8 +39,8 @@ COSTLY = (
     *("extras/papers/test_attacks_[lm]*.py", "extras/papers/test_[glv]*.py"),
     *("extras/papers/test_ci*.py", "extras/papers/test_mimic.py"),
     "extras/papers/test_n*.py",
-    *("extras/papers/test_physionet2012.py", "unit/analysis/test_theory_mapa.py"),
-    *("unit/privacy/test_[mn]*.py", "unit/test_*_runs.py"),
+    *("extras/papers/test_physionet2012.py", "unit/privacy/test_[mn]*.py"),
+    "unit/test_*_runs.py",
     *("unit/protocols/test_replayed.py", "unit/test_results.py"),
     # They compare with theory: compile, draw, or play many timelines.
     "verification/*",

@@ -9,6 +9,7 @@ from scipy import stats
 from stalesim.analysis import theory
 from stalesim.simulator.privacy import gdp
 
+from ..theory.heterogeneity import throughput
 from ..theory.smoothing import theorem5
 from . import roughness
 
@@ -123,7 +124,7 @@ def throughput_table() -> pd.DataFrame:
     ]
     rows = []
     for setting, laws in settings.items():
-        rate = theory.throughput(laws)
+        rate = throughput(laws)
         rows.append(
             {
                 "setting": setting,

@@ -9,16 +9,47 @@ Source: Xu, Zhang and Wang, A(DP)2SGD (2020), section 5; decisions (A-) are in
 
 import math
 from collections.abc import Sequence
-from typing import Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 from jaxtyping import Float
 
-from stalesim.analysis.theory import Throughput
+from stalesim.analysis.theory import asynchronous_throughput, expected_maximum
 
 Slow = Literal["per_minibatch", "one_a_round"]
 """How "in each iteration a random learner is slow" is read (A-12): each mini-batch with
 chance 1 / K, or exactly one of the K mini-batches of every synchronous round."""
+
+
+class Throughput(NamedTuple):
+    """Block updates per second of a set of clients.
+
+    Attributes:
+        synchronous: M over the expected duration of a round.
+        asynchronous: Sum of the clients' own rates.
+    """
+
+    synchronous: float
+    asynchronous: float
+
+    @property
+    def ratio(self) -> float:
+        """How many times the asynchronous updates are faster."""
+        return self.asynchronous / self.synchronous
+
+
+def throughput(laws: Sequence[Any]) -> Throughput:
+    """Computes block updates per second, synchronous and asynchronous.
+
+    Args:
+        laws: Clients' delays, as `expected_order_statistic` takes them.
+
+    Source: vafl.md, section 5.4, first table.
+    """
+    return Throughput(
+        synchronous=len(laws) / expected_maximum(laws),
+        asynchronous=asynchronous_throughput([float(law.mean()) for law in laws]),
+    )
 
 
 class ConstantStaleness(NamedTuple):
