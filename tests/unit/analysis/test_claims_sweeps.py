@@ -115,7 +115,10 @@ def test_steady(within: float, verdict: str) -> None:
     # The p-value against it is that of the worst of three pairs, three times.
     middle = [0.545, 0.55, 0.555] * 3
     values = {0.1: [0.5] * 9, 0.5: middle, 0.9: [0.5, 0.51, 0.5] * 3}
-    assert _over(values, steady="a", within=within)["verdict"] == verdict
+    found = _over(values, steady="a", within=within)
+    assert found["verdict"] == verdict
+    if verdict == "does not hold":
+        assert found["p"] == pytest.approx(2 * 3 * 0.5**9)
 
 
 MEAN = {"no_worse_mean": "a", "than": "b", "over": "net", "within": 0.01}
@@ -343,6 +346,8 @@ def test_replicates_without_a_slope_are_said() -> None:
         "6 replicates without a slope; 0 of 8 replicates can be measured"
     )
     assert _slope(study, ["a", "x"], -1, 0.1)["why"].startswith("the study has")
+    on_it = Decays({"a": [_power(-1)] * 6})  # but for rounding
+    assert _slope(on_it, "a", -1, 0.0)["verdict"] == "holds"
     other: dict[str, Any] = {"is": -1, "metric": "objective"}
     why = judged(study, slope="a", within=0.1, **other)["why"]
     assert "no column 'objective'" in why
