@@ -112,8 +112,7 @@ def lines_over(study: Study, key: str, at: Mapping[str, Any] | None = None) -> L
             f"more than {key} is swept, which makes {len(found)} lines; name values of "
             f"the other keys by at: {', '.join(splitting)}"
         )
-    rest = [name for name in others if name not in splitting]
-    along = [name for name in rest if _changes(table, found, columns[name])]
+    along = [name for name in others if _changes(table, found, columns[name])]
     return Lines(found, along)
 
 

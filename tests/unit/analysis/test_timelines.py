@@ -10,7 +10,7 @@ import pytest
 from matplotlib.collections import PolyCollection
 from matplotlib.figure import Figure
 
-from stalesim.analysis import frames, timelines
+from stalesim.analysis import frames, speeds, timelines
 from stalesim.analysis.figures import gantt
 from stalesim.analysis.laws import laws
 from stalesim.analysis.theory import gossip
@@ -346,6 +346,7 @@ def test_figures_and_tables_of_many_clients_and_groups(tmp_path: Path) -> None:
         variants={"a_$": {}, "sync": {"protocol": {"kind": "synchronous"}}},
     )
     shown = dict(timelines.tables(study))
+    assert sum(speeds.TITLE in title for title in shown) == 1
     assert set(shown["sync: 35 clients"]["clients"]) == {"slow (30)", "fast (5)"}
     paths = timelines.save(study, tmp_path, 3.0)
     names = ["gantt.png", "staleness.png", "comparison.png"]
