@@ -244,7 +244,6 @@ class Ratio(OfPair):
 
 
 def _end(of: str) -> str:
-    """Returns the name of what a run has come to."""
     return f"{of} at the end" if of in QUANTITIES else final(of)
 
 

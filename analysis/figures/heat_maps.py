@@ -249,7 +249,6 @@ def _panel(
     norm: Normalize,
     scale: float,
 ) -> None:
-    """Draws the cells of a variant."""
     shape = len(steps[1]), len(steps[0])
     numbers, words = np.full(shape, np.nan), np.full(shape, "", object)
     for _, x, y, value, reached, replicates in table.itertuples(index=False):
@@ -330,7 +329,6 @@ def label_cells(axes: Axes, steps: list[list[Any]]) -> None:
 
 
 def _norm(values: pd.Series, *, logarithmic: bool) -> Normalize:
-    """Returns the scale of colours, the same for all panels."""
     known = values[np.isfinite(values)].to_numpy(np.float64)
     if not known.size:
         return Normalize(0, 1)

@@ -148,7 +148,6 @@ class _Curves:
 
 
 def _of_all(drawn: _Curves) -> Figure:
-    """Draws all groups into one pair of axes."""
     study = drawn.study
     labels = [style.text(layout.label(study, group)) for group in drawn.known]
     figure, axes = layout.single(study, 5.2, 3.6)
@@ -161,7 +160,6 @@ def _of_all(drawn: _Curves) -> Figure:
 
 
 def _of_panels(drawn: _Curves, divided: facets.Facets) -> Figure:
-    """Draws many groups, in panels with the same axes."""
     study, panels = drawn.study, divided.panels
     rows, columns = layout.grid(len(panels))
     wanted = 0.6 + 2.1 * columns, 1.2 + 1.6 * rows
@@ -198,7 +196,6 @@ def _of_panels(drawn: _Curves, divided: facets.Facets) -> Figure:
 
 
 def _bands(counts: set[int], cut: str) -> str:
-    """Returns what lines and bands of mean curves are."""
     if max(counts) < 2:
         return "Lines: one replicate of each"
     several = layout.replicates(counts)

@@ -205,6 +205,5 @@ def _splits(table: pd.DataFrame, key: str, other: str) -> bool:
 
 
 def _changes(table: pd.DataFrame, lines: list[Line], column: str) -> bool:
-    """Says whether a key changes along any line."""
     values = table.set_index("group")[column]
     return any(len(values[line.groups].drop_duplicates()) > 1 for line in lines)

@@ -248,7 +248,6 @@ def _draw_missed(
 def _words(
     drawn: Lines, shown: Sequence[Taken], words: str, *, goes_on: bool, told: bool
 ) -> Iterator[str]:
-    """Yields words on points, bars and triangles."""
     counts = {each.reached.size for each in shown}
     yield f"Points: medians over {layout.replicates(counts)}"
     if max(counts) > 1:

@@ -152,6 +152,5 @@ def privacy_utility(study: Study, metric: str = "test_accuracy") -> Figure:
 
 
 def _with_keys(study: Study, table: pd.DataFrame) -> pd.DataFrame:
-    """Returns a table of groups with a column per swept key."""
     known = runs(study).drop_duplicates("group")
     return table.merge(known[["group", *swept_columns(study).values()]], on="group")

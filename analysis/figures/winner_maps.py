@@ -294,7 +294,6 @@ def draw_borders(axes: Axes, sides: Num[np.ndarray, "rows columns"]) -> None:
 def _draw_winners(
     axes: Axes, best: np.ndarray, decided: np.ndarray, words: np.ndarray, several: int
 ) -> None:
-    """Draws cells in the colours of their winners; blank where there is none."""
     colors = ListedColormap(style.palette()[:several])
     shown = np.where(best < 0, np.nan, best)
     draw_cells(axes, shown, words, ~decided, colors, Normalize(0, several - 1))
@@ -307,7 +306,6 @@ def _compared(
     target: float | None,
     against: str,
 ) -> str:
-    """Returns what a ratio is of."""
     known = described(study, metric)
     names = variants if len(variants) == 2 else ("the best", "the next best")
     falls = target is None and known.higher_is_better

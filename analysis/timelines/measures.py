@@ -364,12 +364,10 @@ def with_starts(jobs: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
 
 
 def _places(jobs: pd.DataFrame) -> Any:
-    """Returns the places of each run's jobs."""
     return jobs.groupby("run").indices
 
 
 def _columns(jobs: pd.DataFrame) -> dict[str, np.ndarray]:
-    """Returns what is counted of jobs, as arrays."""
     found: dict[str, np.ndarray] = {
         name: jobs[f"{name}_time"].to_numpy(np.float64, na_value=np.nan)
         for name in TIMES

@@ -238,7 +238,6 @@ def standard(
 
 
 def _spectral_gaps(seen: View) -> pd.DataFrame | None:
-    """Returns the spectral gap of each group that averages in pairs, if any does."""
     entries = seen.manifest["runs"]
     if not (seen.is_whole and any(facts.of(each, "averages") for each in entries)):
         return None

@@ -6,9 +6,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.figure import Figure
 
 from stalesim.analysis import figures, frames, staleness, summary
 from stalesim.analysis.figures import report
+from stalesim.analysis.figures.staleness import draw_histogram
 from stalesim.analysis.figures.tails import tail
 from stalesim.simulator.algorithms.vafl.part import Vafl
 from stalesim.simulator.config.catalogue import parts
@@ -65,6 +67,15 @@ def test_histograms_of_many_clients_of_no_staleness_and_of_nothing() -> None:
     assert figure.get_supxlabel() == "Staleness of contributions (commits)"
     with pytest.raises(ValueError, match="no staleness of a group 'central'"):
         figures.staleness_histogram(study, "central")
+
+
+def test_bars_that_are_wider_than_a_commit_are_densities() -> None:
+    bins = {"low": np.arange(1000), "high": np.arange(1, 1001), "count": 1}
+    axes: Any = Figure().add_subplot()
+    assert draw_histogram(axes, pd.DataFrame(bins), "k") == "mean 500"
+    values, edges, _ = axes.patches[0].get_data()
+    assert edges.size < 50
+    np.testing.assert_allclose(values, 1e-3)
 
 
 EXPONENTIAL: dict[str, Any] = {
