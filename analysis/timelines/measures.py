@@ -1,6 +1,6 @@
 """Measures of recorded timelines: staleness, waiting, utilisation, throughput.
 
-A `Tally` has what is counted of the runs: by `tally`, from the jobs (`frames.jobs`) and
+A `RunCounts` has what is counted of the runs: by `tally`, from the jobs (`frames.jobs`) and
 `incidents` of a whole record, or by `tally_of_summary` where a timeline kept statistics
 alone. Measures are taken from it, whichever it was. Staleness is in commits, times are
 virtual seconds.
@@ -45,7 +45,7 @@ TIMES = ("read", "begun", "computed", "arrived", "applied")
 NO_ROWS = np.zeros(0, np.int64)
 
 
-class Tally(NamedTuple):
+class RunCounts(NamedTuple):
     """What is counted of the runs of a timeline.
 
     Attributes:
@@ -72,7 +72,7 @@ def tally(
     incidents: pd.DataFrame,
     runs: pd.DataFrame,
     group_of: Mapping[str, pd.Series] | None = None,
-) -> Tally:
+) -> RunCounts:
     """Counts the jobs of a whole record.
 
     Args:
@@ -111,14 +111,14 @@ def tally(
         ages.append(_ages_of(applied, early, names).assign(run=run.run))
         clients.append(_clients_of(mine, applied, later, happened, run))
     found = pd.DataFrame(counts, index=runs.index)
-    return Tally(
+    return RunCounts(
         pd.concat([runs, found], axis=1),
         pd.concat(ages, ignore_index=True),
         pd.concat(clients, ignore_index=True),
     )
 
 
-def tally_of_summary(study: Study) -> Tally:
+def tally_of_summary(study: Study) -> RunCounts:
     """Returns what a timeline counted itself, of which statistics alone were kept.
 
     Raises:
@@ -139,10 +139,10 @@ def tally_of_summary(study: Study) -> Tally:
     applied = table["num_applied"] > 0
     clients = table.assign(staleness_max=table["staleness_max"].where(applied))
     clients = clients[["run", "client", *OF_CLIENTS]].rename(columns=OF_CLIENTS)
-    return Tally(runs, study.table("ages"), clients)
+    return RunCounts(runs, study.table("ages"), clients)
 
 
-def by_run(counted: Tally) -> pd.DataFrame:
+def by_run(counted: RunCounts) -> pd.DataFrame:
     """Measures each run.
 
     The mean number waiting at the server, arrivals that are being served among them,
@@ -202,13 +202,13 @@ def by_group(measured: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-def by_client(counted: Tally) -> pd.DataFrame:
+def by_client(counted: RunCounts) -> pd.DataFrame:
     """Returns the measures of each client, averaged over the replicates of its group.
 
     Utilisation is the part of the time after the start in which a client computes.
 
     Returns:
-        Column group, and those of `Tally.clients` but the run.
+        Column group, and those of `RunCounts.clients` but the run.
     """
     groups = counted.runs[["run", "group"]]
     table = groups.merge(counted.clients, on="run", validate="one_to_many")
@@ -217,7 +217,7 @@ def by_client(counted: Tally) -> pd.DataFrame:
     return table.drop(columns="run")
 
 
-def starts(counted: Tally) -> pd.DataFrame:
+def starts(counted: RunCounts) -> pd.DataFrame:
     """Counts the jobs that started in each run, and the starts that were missed.
 
     Returns:
@@ -227,7 +227,7 @@ def starts(counted: Tally) -> pd.DataFrame:
     return counted.runs[["run", "group", "missed"]].assign(started=started)
 
 
-def by_client_group(counted: Tally, group_of: Mapping[str, pd.Series]) -> pd.DataFrame:
+def by_client_group(counted: RunCounts, group_of: Mapping[str, pd.Series]) -> pd.DataFrame:
     """Measures the staleness of the groups into which a scenario divides its clients.
 
     Args:
@@ -281,7 +281,7 @@ def histogram(ages: pd.DataFrame) -> pd.DataFrame:
     """Returns how often each staleness occurred among contributions after the start.
 
     Args:
-        ages: Rows of `Tally.ages`, of runs that are taken together.
+        ages: Rows of `RunCounts.ages`, of runs that are taken together.
 
     Returns:
         Columns staleness, count, share; staleness ascending.
@@ -416,7 +416,7 @@ def _clients_of(
     happened: pd.DataFrame,
     run: Any,
 ) -> pd.DataFrame:
-    """Returns the rows of a run's clients in `Tally.clients`.
+    """Returns the rows of a run's clients in `RunCounts.clients`.
 
     Args:
         jobs: Jobs of the run.

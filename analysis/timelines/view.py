@@ -59,7 +59,7 @@ class View:
         return {group: of for group, of in names.items() if of.notna().all()}
 
     @cached_property
-    def tally(self) -> measures.Tally:
+    def tally(self) -> measures.RunCounts:
         """What is counted of the runs that have ended.
 
         Raises:

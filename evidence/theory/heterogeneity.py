@@ -9,12 +9,10 @@ Source: Xu, Zhang and Wang, A(DP)2SGD (2020), section 5; decisions (A-) are in
 
 import math
 from collections.abc import Sequence
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 from jaxtyping import Float
-
-from stalesim.analysis.theory import asynchronous_throughput, expected_maximum
 
 Slow = Literal["per_minibatch", "one_a_round"]
 """How "in each iteration a random learner is slow" is read (A-12): each mini-batch with
@@ -22,12 +20,7 @@ chance 1 / K, or exactly one of the K mini-batches of every synchronous round.""
 
 
 class Throughput(NamedTuple):
-    """Block updates per second of a set of clients.
-
-    Attributes:
-        synchronous: M over the expected duration of a round.
-        asynchronous: Sum of the clients' own rates.
-    """
+    """Block updates per second: of rounds, and of workers that do not wait."""
 
     synchronous: float
     asynchronous: float
@@ -36,20 +29,6 @@ class Throughput(NamedTuple):
     def ratio(self) -> float:
         """How many times the asynchronous updates are faster."""
         return self.asynchronous / self.synchronous
-
-
-def throughput(laws: Sequence[Any]) -> Throughput:
-    """Computes block updates per second, synchronous and asynchronous.
-
-    Args:
-        laws: Clients' delays, as `expected_order_statistic` takes them.
-
-    Source: vafl.md, section 5.4, first table.
-    """
-    return Throughput(
-        synchronous=len(laws) / expected_maximum(laws),
-        asynchronous=asynchronous_throughput([float(law.mean()) for law in laws]),
-    )
 
 
 class ConstantStaleness(NamedTuple):
@@ -154,21 +133,14 @@ def constant_staleness(times_s: Sequence[float]) -> ConstantStaleness:
     done = np.where(np.abs(done - near) <= 1e-9 * near, near, done)
     np.fill_diagonal(done, 0)
     rates = 1 / times
-    return ConstantStaleness(
-        rates / rates.sum(),
-        done.sum(axis=1),
-        np.floor(done).sum(axis=1),
-        np.ceil(done).sum(axis=1),
-    )
+    least, most = np.floor(done).sum(axis=1), np.ceil(done).sum(axis=1)
+    return ConstantStaleness(rates / rates.sum(), done.sum(axis=1), least, most)
 
 
 def _times(times_s: Sequence[float]) -> Float[np.ndarray, " K"]:
     times = np.asarray(times_s, dtype=float)
-    if (
-        times.ndim != 1
-        or not times.size
-        or not ((times > 0) & (times < math.inf)).all()
-    ):
+    known = (times > 0) & (times < math.inf)
+    if times.ndim != 1 or not times.size or not known.all():
         raise ValueError(
             f"times_s must be > 0 and finite, one per worker, got {times.tolist()}; "
             "give seconds"

@@ -26,57 +26,31 @@ from stalesim.simulator.trace import Study
 from tests.oracles import queues as oracles
 
 NO_COMMIT = 2**63 - 1
+NAN = np.nan
+TIMES = ("read", "begun", "computed", "sent", "arrived", "applied")
 JOBS = pd.DataFrame(
     [
-        # client, job, read, begun, computed, sent, arrived, applied, version, commit
         (1, 0, 0.0, 0.25, 1.0, 1.0, 1.5, 2.0, 0, 1, "APPLIED", 1),
         (2, 0, 0.0, 0.25, 2.0, 2.0, 3.0, 3.0, 0, 2, "APPLIED", 2),
         (1, 1, 2.0, 2.25, 4.0, 4.0, 4.0, 4.0, 1, 3, "APPLIED", 1),
-        (2, 1, 3.0, 3.25, 5.0, 5.0, np.nan, np.nan, 2, NO_COMMIT, "LOST", 3),
-        (1, 2, 4.0, 4.25, np.nan, np.nan, np.nan, np.nan, 3, NO_COMMIT, "CRASHED", 0),
-        (
-            1,
-            3,
-            9.0,
-            np.nan,
-            np.nan,
-            np.nan,
-            np.nan,
-            np.nan,
-            3,
-            NO_COMMIT,
-            "IN_FLIGHT",
-            0,
-        ),
+        (2, 1, 3.0, 3.25, 5.0, 5.0, NAN, NAN, 2, NO_COMMIT, "LOST", 3),
+        (1, 2, 4.0, 4.25, NAN, NAN, NAN, NAN, 3, NO_COMMIT, "CRASHED", 0),
+        (1, 3, 9.0, NAN, NAN, NAN, NAN, NAN, 3, NO_COMMIT, "IN_FLIGHT", 0),
     ],
     columns=[
-        *("client", "job", "read_time", "begun_time", "computed_time", "sent_time"),
-        *(
-            "arrived_time",
-            "applied_time",
-            "read_version",
-            "commit",
-            "outcome",
-            "upload_messages",
-        ),
+        *("client", "job", *(f"{name}_time" for name in TIMES)),
+        *("read_version", "commit", "outcome", "upload_messages"),
     ],
-).assign(run=0, kind="work", staleness=[0, 1, 1, np.nan, np.nan, np.nan])
+).assign(run=0, kind="work", staleness=[0, 1, 1, NAN, NAN, NAN])
 INCIDENTS = pd.DataFrame(
     {"run": 0, "time": [5.0, 6.0], "client": [1, 2], "incident": ["CRASHED", "GAVE_UP"]}
 ).assign(messages=1)
-RUNS = pd.DataFrame(
-    {
-        "run": [0],
-        "group": ["a"],
-        "virtual_s": [10.0],
-        "commits": [3],
-        "num_clients": [3],
-        "start_s": [np.nan],
-    }
+RUNS = pd.DataFrame({"run": [0], "group": "a", "virtual_s": 10.0, "commits": 3}).assign(
+    num_clients=3, start_s=NAN
 )
 
 
-def counted(**more: Any) -> measures.Tally:
+def counted(**more: Any) -> measures.RunCounts:
     """Returns what is counted of these jobs."""
     return measures.tally(JOBS, INCIDENTS, RUNS.assign(**more))
 
@@ -97,13 +71,16 @@ def test_a_run_is_measured() -> None:
     }
     for name, value in expected.items():
         assert found[name] == pytest.approx(value), name
-
-
-def test_the_width_of_a_run_is_its_jobs_over_its_waves() -> None:
-    found = measures.by_run(counted(jobs=12, waves=4)).iloc[0]
-    assert found[["jobs", "waves", "wave_width"]].tolist() == [12, 4, 3]
+    wide = measures.by_run(counted(jobs=12, waves=4)).iloc[0]
+    assert wide[["jobs", "waves", "wave_width"]].tolist() == [12, 4, 3]
     for unknown in ({}, {"jobs": 12, "waves": None}):
         assert np.isnan(measures.by_run(counted(**unknown))["wave_width"]).all()
+    two = pd.DataFrame(
+        {"run": [0, 1], "group": "a", "lost": [0.1, 0.3], "staleness_max": [3, 7]}
+    )
+    mean = measures.by_group(two).iloc[0]
+    assert mean["lost"] == pytest.approx(0.2)
+    assert (mean["staleness_max"], mean["replicates"]) == (7, 2)
 
 
 def test_clients_are_measured() -> None:
@@ -118,15 +95,6 @@ def test_clients_are_measured() -> None:
     uploads = summary.loc[summary["measure"] == "uploads"].set_index("clients")
     assert uploads.loc["x", "mean"] == 3.5
     assert uploads.loc["x", "number"] == 2
-
-
-def test_replicates_are_averaged_and_maxima_are_the_largest() -> None:
-    two = pd.DataFrame(
-        {"run": [0, 1], "group": "a", "lost": [0.1, 0.3], "staleness_max": [3, 7]}
-    )
-    found = measures.by_group(two).iloc[0]
-    assert found["lost"] == pytest.approx(0.2)
-    assert (found["staleness_max"], found["replicates"]) == (7, 2)
 
 
 def test_stages_follow_each_other() -> None:
