@@ -1,9 +1,9 @@
 """Measures of recorded timelines: staleness, waiting, utilisation, throughput.
 
-A `RunCounts` has what is counted of the runs: by `tally`, from the jobs (`frames.jobs`) and
-`incidents` of a whole record, or by `tally_of_summary` where a timeline kept statistics
-alone. Measures are taken from it, whichever it was. Staleness is in commits, times are
-virtual seconds.
+`RunCounts` has what is counted of the runs: by `tally`, from the jobs (`frames.jobs`)
+and `incidents` of a whole record, or by `tally_of_summary` where a timeline kept
+statistics alone. Measures are taken from it, whichever it was. Staleness is in commits,
+times are virtual seconds.
 
 Measures with a closed form of the steady state leave out the start of a run, unless it
 never ends; shares, counts and maxima are those of the whole run. Numbers are those of
@@ -227,7 +227,9 @@ def starts(counted: RunCounts) -> pd.DataFrame:
     return counted.runs[["run", "group", "missed"]].assign(started=started)
 
 
-def by_client_group(counted: RunCounts, group_of: Mapping[str, pd.Series]) -> pd.DataFrame:
+def by_client_group(
+    counted: RunCounts, group_of: Mapping[str, pd.Series]
+) -> pd.DataFrame:
     """Measures the staleness of the groups into which a scenario divides its clients.
 
     Args:
