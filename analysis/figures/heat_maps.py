@@ -28,7 +28,7 @@ from ..spending import protected
 from ..targets import final_values, resolution, time_to_target, times_to_target
 from . import layout, style
 from .files import plain
-from .lines import fixed_values, is_at, pinned, words_on_followers
+from .lines import fixed_values, is_at, pinned, worded, words_on_followers
 from .sweeps import RATIO
 
 CELL = (0.62, 0.46)
@@ -321,8 +321,8 @@ def label_cells(axes: Axes, steps: list[list[Any]]) -> None:
         steps: Values to the right, and upwards.
     """
     for axis, step in zip((axes.xaxis, axes.yaxis), steps, strict=True):
-        names = [f"{v:g}" if isinstance(v, float) else str(v) for v in step]
-        axis.set_ticks(range(len(step)), [style.text(name, 22) for name in names])
+        names = [style.text(worded(value), 22) for value in step]
+        axis.set_ticks(range(len(step)), names)
     if max(len(str(value)) for value in steps[0]) > 8:
         axes.tick_params(axis="x", labelrotation=30)
     axes.tick_params(length=0)

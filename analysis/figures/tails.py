@@ -10,7 +10,7 @@ from matplotlib.ticker import StrMethodFormatter
 
 from ...simulator.trace import StudyError
 from ..clients import GROUP, groups
-from ..frames import Study, check_groups, joined
+from ..frames import Study, joined
 from ..frames import groups as groups_of_runs
 from ..staleness import histogram, stale_groups
 from . import facets, layout, style
@@ -31,7 +31,7 @@ def standard(study: Study) -> Iterator[tuple[str, Figure]]:
         yield "staleness", staleness_tails(study)
 
 
-def staleness_tails(study: Study, among: Sequence[str] | None = None) -> Figure:
+def staleness_tails(study: Study) -> Figure:
     """Draws which part of all work was at least so stale, for every group of runs.
 
     Where a scenario divides its clients into groups, each group of runs has a panel, in
@@ -41,14 +41,11 @@ def staleness_tails(study: Study, among: Sequence[str] | None = None) -> Figure:
 
     Args:
         study: Study, finished or not.
-        among: Groups of runs; by default all, evenly spread if they are too many.
 
     Raises:
-        ValueError: There is no such group.
         StudyError: Nothing was stale in any of the groups.
     """
-    check_groups(study, *(among or ()))
-    known, stale = list(among or groups_of_runs(study)), stale_groups(study)
+    known, stale = groups_of_runs(study), stale_groups(study)
     shown = [group for group in known if group in stale]
     if not shown:
         raise StudyError(
