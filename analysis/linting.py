@@ -158,7 +158,6 @@ def comparisons(scenario: Scenario) -> Iterator[Compared]:
 
 
 def _firsts(runs: Iterable[Run]) -> list[Run]:
-    """Returns the first run of each variant."""
     found: dict[str, Run] = {}
     for run in runs:
         found.setdefault(run.variant, run)

@@ -107,9 +107,7 @@ def against(
     return pd.DataFrame(rows, columns=pd.Index(Difference._fields))
 
 
-def times_as_fast(
-    study: Study, than: str, metric: str, value: float, counted: str = "time"
-) -> pd.DataFrame:
+def times_as_fast(study: Study, than: str, metric: str, value: float) -> pd.DataFrame:
     """Returns how many times as fast as a group all of them reach a target.
 
     Medians over replicates of the ratio of both times, as claims judge them. A time
@@ -120,7 +118,6 @@ def times_as_fast(
         than: Group that others are compared with.
         metric: Column of the table `evaluations`.
         value: Value of the metric to reach.
-        counted: Count, of `frames.COUNTED` or `phases.PHASES`.
 
     Returns:
         Columns group, ratio, low, high (as `bounds.interval`; NaN where nothing is
@@ -129,7 +126,7 @@ def times_as_fast(
     Raises:
         StudyError: The metric was not evaluated, or cannot have the value.
     """
-    times = times_to_target(study, metric, value, counted)
+    times = times_to_target(study, metric, value)
     known = times["low"].notna()
     ones = times.assign(low=times["low"].mask(known, 1.0), high=1.0)
     rows = []

@@ -50,7 +50,7 @@ def by_group(measured: pd.DataFrame) -> pd.DataFrame:
 
     Args:
         measured: Row per run: group, and of `MEASURES` both, or `commits_per_s` in
-            place of `commit_s`, as `timelines.by_run` has it.
+            place of `commit_s`, as `timelines.View.by_run` has it.
 
     Returns:
         Columns group, replicates, and those of `MEASURES`: a `statistics.Interval`

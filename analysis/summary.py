@@ -70,16 +70,15 @@ def summary(study: Study) -> pd.DataFrame:
     times = times.set_index("group").to_dict("index")
     finals = final_values(study, metric)
     stale = staleness(study).reindex(groups(study)).to_dict("index")
-    ended, last = runs(study), evaluations(study).groupby("run").last()
-    spent, escaped, costs = spending(study), escapes(study), taken_by_end(study)
-    rows, several = [], apply_several(study)
+    ended, spent, escaped = runs(study), spending(study), escapes(study)
+    rows, of_groups = [], costs(study)
     for group in groups(study):
         mine = ended[ended["group"] == group]
         time, mean, largest = times[group], *stale[group].values()
         final = finals.loc[finals["group"] == group, "value"].to_numpy(np.float64)
-        sent = last.reindex(mine["run"])[["upload_bytes", "download_bytes"]].sum(axis=1)
-        commits, megabytes = float(mine["commits"].mean()), float(sent.mean()) / 1e6
-        applied = float(last.reindex(mine["run"])["contributions"].mean())
+        took: dict[str, float] = of_groups.loc[group].to_dict()
+        made = _two(took.pop("commits"), took.pop("MB"))
+        applied = took.pop("contributions", None)
         median = _number(time["median"])
         if np.isinf(time["median"]):
             median = not_reached(time["after"])
@@ -90,18 +89,31 @@ def summary(study: Study) -> pd.DataFrame:
                 _heading(target, share): f"{median}\n{reached}",
                 "final": _plus_minus(study, metric, final),
                 "stale\n(max)": _two(mean, largest) if np.isfinite(mean) else "",
-                "commits\n(MB)": _two(commits, megabytes),
-                **({"contributions": _number(applied)} if several else {}),
+                "commits\n(MB)": made,
+                **({} if applied is None else {"contributions": _number(applied)}),
                 **({"epsilon": _epsilon(spent.get(group))} if spent else {}),
-                **{
-                    name: _number(float(each.reindex(mine["run"]).mean()))
-                    for name, each in costs.items()
-                },
+                **{name: _number(amount) for name, amount in took.items()},
                 "commits/real s": float((mine["commits"] / mine["elapsed_s"]).mean()),
                 "stop": _stop(mine, escaped),
             }
         )
     return pd.DataFrame(rows)
+
+
+def costs(study: Study) -> pd.DataFrame:
+    """Returns what runs came to, means over the replicates of each group, its index.
+
+    Columns commits; contributions, where a commit may apply several; MB sent, up and
+    down; and what clients took, where they have rates.
+    """
+    ended, last = runs(study), evaluations(study).groupby("run").last()
+    found = ended[["group", "commits"]]
+    if apply_several(study):
+        found = found.assign(contributions=ended["run"].map(last["contributions"]))
+    sent = last[["upload_bytes", "download_bytes"]].sum(axis=1) / 1e6
+    taken = {k: ended["run"].map(each) for k, each in taken_by_end(study).items()}
+    found = found.assign(MB=ended["run"].map(sent), **taken)
+    return found.groupby("group", sort=False).mean()
 
 
 def notes(study: Study) -> list[str]:
@@ -142,8 +154,8 @@ def notes(study: Study) -> list[str]:
         )
     found += _words_on_megabytes(study)
     found += _words_on_privacy(study)
-    if costs := taken_by_end(study):
-        found.append(f"{', '.join(costs)}: taken by all clients by the end")
+    if taken := taken_by_end(study):
+        found.append(f"{', '.join(taken)}: taken by all clients by the end")
     found += [
         "commits/real s: of the machine that ran this, not of the method",
         STOP,
@@ -202,7 +214,6 @@ def _words_on_megabytes(study: Study) -> list[str]:
 
 
 def _words_on_privacy(study: Study) -> list[str]:
-    """Returns a line on epsilon, what it protects, and why no figure goes over it."""
     spent = spending(study)
     if not spent:
         return []

@@ -16,7 +16,6 @@ import pandas as pd
 from ..simulator.config.text import printable
 from . import claims, instants
 from .escapes import chance
-from .expenses import taken_by_end
 from .figures import style
 from .frames import Study, first_metric, groups, runs, titled
 from .instants import Instant
@@ -32,7 +31,7 @@ from .statistics import (
     short,
     t_interval,
 )
-from .summary import apply_several, staleness
+from .summary import costs, staleness
 from .targets import (
     RANGES,
     final_values,
@@ -137,7 +136,8 @@ def results(study: Study, at: Sequence[float] = ()) -> pd.DataFrame:
     stale = staleness(study).reindex(known)
     columns["staleness"] = stale["mean"].tolist()
     columns["largest staleness"] = stale["max"].tolist()
-    return pd.DataFrame(columns | _costs(study, known) | _privacy(study, known))
+    took = costs(study).loc[known].to_dict("list")
+    return pd.DataFrame(columns | took | _privacy(study, known))
 
 
 def verdicts(study: Study) -> pd.DataFrame:
@@ -234,7 +234,6 @@ def method(study: Study) -> str:
 
 
 def _unfinished(study: Study) -> str:
-    """Returns a sentence on runs that have not ended, "" if all have."""
     planned, ended = len(study.manifest["runs"]), len(runs(study))
     if ended == planned:
         return ""
@@ -251,23 +250,6 @@ def _stopped_early(study: Study) -> str:
     return " Runs that reached stop.target ended there: their final values are of then."
 
 
-def _costs(study: Study, known: list[str]) -> dict[str, list[float]]:
-    ended = runs(study)
-    last = study.table("evaluations").groupby("run").last()
-    sent = last[["upload_bytes", "download_bytes"]].sum(axis=1) / 1e6
-    applied = ended["run"].map(last["contributions"])
-    table = ended.assign(MB=ended["run"].map(sent), contributions=applied)
-    names = ["commits", "MB"]
-    if apply_several(study):
-        names.insert(1, "contributions")
-    means: Any = table.groupby("group")[names].mean()
-    found = {name: [float(means.loc[g, name]) for g in known] for name in names}
-    for name, each in taken_by_end(study).items():
-        mean = ended["run"].map(each).groupby(ended["group"]).mean()
-        found[name] = [float(mean[group]) for group in known]
-    return found
-
-
 def _privacy(study: Study, known: list[str]) -> dict[str, list[str]]:
     spent = spending(study)
     told = {
@@ -282,7 +264,6 @@ def _privacy(study: Study, known: list[str]) -> dict[str, list[str]]:
 
 
 def _of_privacy(study: Study) -> str:
-    """Returns a sentence on epsilon, "" where there is none."""
     by = dict.fromkeys(each.basis for each in spending(study).values())
     if not by:
         return ""
@@ -323,7 +304,6 @@ def _shape(column: pd.Series) -> str:
 
 
 def _head(name: str) -> str:
-    """Returns a heading in lines."""
     lines = r" \\ ".join(map(_escaped, textwrap.wrap(name, WIDTH)))
     return f"\\shortstack{{{lines}}}"
 

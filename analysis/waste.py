@@ -83,5 +83,4 @@ def _with_ends(study: Study) -> pd.DataFrame:
 
 
 def _sum(seconds: pd.Series) -> float:
-    """Returns a sum, NaN if a part of it is unknown."""
     return float(seconds.sum(skipna=False))

@@ -39,8 +39,8 @@ COSTLY = (
     *("extras/papers/test_attacks_[lm]*.py", "extras/papers/test_[glv]*.py"),
     *("extras/papers/test_ci*.py", "extras/papers/test_mimic.py"),
     "extras/papers/test_n*.py",
-    *("extras/papers/test_physionet2012.py", "unit/analysis/test_theory_mapa.py"),
-    *("unit/privacy/test_[mn]*.py", "unit/test_*_runs.py"),
+    *("extras/papers/test_physionet2012.py", "unit/privacy/test_[mn]*.py"),
+    "unit/test_*_runs.py",
     *("unit/protocols/test_replayed.py", "unit/test_results.py"),
     # They compare with theory: compile, draw, or play many timelines.
     "verification/*",
@@ -48,7 +48,7 @@ COSTLY = (
     *("attacks/*", "unit/studies/*"),
     *("extras/logs/test_[ci]*.py", "extras/logs/test_shown.py"),
     *("extras/clusters/*", "extras/testbed/*", "extras/trackers/*"),
-    *("unit/analysis/test_claims_critical.py", "unit/analysis/test_phases.py"),
+    "unit/analysis/test_phases.py",
     *("unit/analysis/test_waste.py", "unit/docs/test_words_page.py"),
     *("unit/scenario/test_*_page.py", "unit/scenario/test_own_before.py"),
     *("unit/test_anonymous.py", "unit/test_c[al]*.py", "unit/test_hostile.py"),
@@ -62,11 +62,11 @@ COSTLY = (
     *("unit/data/test_cifar10.py", "unit/data/test_l*.py"),
     "unit/data/test_synthetic.py",
     # They draw.
-    *("unit/analysis/test_f[ai]*.py", "unit/analysis/test_heat.py"),
+    *("unit/analysis/test_f[ai]*.py", "unit/analysis/test_maps.py"),
     *("unit/analysis/test_page.py", "unit/analysis/test_racing.py"),
     *("unit/analysis/test_style.py", "unit/analysis/test_swept.py"),
     *("unit/analysis/test_timelines.py", "unit/analysis/test_utility.py"),
-    *("unit/analysis/test_venues.py", "unit/analysis/test_watching.py"),
+    "unit/analysis/test_watching.py",
 )
 """Files of tests, but for those of the twins in NumPy, of which parts take turns."""
 WHOLE = ("unit/scenario/test_*_page.py", "unit/test_hostile.py")

@@ -1,4 +1,4 @@
-"""Claims on how fast a metric goes to zero."""
+"""Claims on a metric that falls over a run: how fast, and its mean."""
 
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
@@ -11,6 +11,7 @@ from ...simulator.config.base import LocatedError, Rule
 from .. import bounds
 from ..bounds import Sample
 from ..statistics import ROUNDING, log_log_slope
+from .final_values import alone
 from .numbers import Frame, horizon
 from .verdict import Evidence, Judged, judged
 
@@ -59,12 +60,12 @@ class Slope(Claim):
         return self
 
     def quantities(self) -> dict[str, Frame]:
-        from ..curves import decade_slopes, run_means
+        from ..curves import decade_slopes
 
         metric = self.metric
         if isinstance(self.slope, str):
             return {_decade_slope(metric): lambda study: decade_slopes(study, metric)}
-        return {run_mean(metric): lambda study: run_means(study, metric)}
+        return _run_means(metric)
 
     def judge(self, measured: "Measured", *names: str) -> Judged:
         """Judges whether a metric falls at least as steeply as a bound on it.
@@ -83,10 +84,7 @@ class Slope(Claim):
             of, every = f"mean {metric}", _over_horizons(measured, names, metric)
         known = ~np.isnan(every.low)
         sample = Sample(every.low[known], every.high[known])
-        slack = ROUNDING * (1 + abs(border))  # a slope may be the border
-        evidence = Evidence(
-            bounds.below(sample, border + slack), bounds.above(sample, border + slack)
-        )
+        evidence = _at_most(sample, border)
         why = f"slope against {border:g}"
         if diverged := int(np.isinf(sample.high).sum()):
             why += f"; {diverged} replicates diverged and do not fall"
@@ -96,6 +94,48 @@ class Slope(Claim):
         return judged(to, "slope", sample, evidence, why)
 
 
+class Below(Claim):
+    """Has a `metric` whose mean over all commits of a run is at most `bound`."""
+
+    named: ClassVar[str] = "below"
+    lacking: ClassVar[str] = "which bound; add bound: 0.5"
+    compares: ClassVar[bool] = False
+
+    below: str
+    """Variant whose mean is bounded."""
+    metric: Metric = "gradient_norm_squared"
+    """Metric that is compared."""
+    bound: Annotated[float, Field(strict=True)]
+    """Bound of a theorem on the mean, in the unit of the metric."""
+
+    @model_validator(mode="after")
+    def _falls(self, info: ValidationInfo) -> "Below":
+        if known_to(info, self.metric).higher_is_better:
+            raise LocatedError(
+                f"metric must be one that is small at best, got {self.metric!r}; write "
+                f"for example metric: objective",
+                ("metric",),
+            )
+        return self
+
+    def quantities(self) -> dict[str, Frame]:
+        return _run_means(self.metric)
+
+    def judge(self, measured: "Measured", name: str) -> Judged:
+        """Judges whether the mean over a run is at most `bound`, in the typical run.
+
+        The claim holds if the median of the runs' means is below the bound, and does
+        not hold if it is above. A run that diverged has no less than the worst value
+        that was seen.
+        """
+        metric, border = self.metric, self.bound
+        sample, said = alone(measured.of(_run_mean(metric), name), name)
+        evidence = _at_most(sample, border)
+        to = f": mean {metric} at most {border:g}"
+        why = f"mean over the run against {border:g}{said}"
+        return judged(to, f"mean {metric}", sample, evidence, why)
+
+
 def _over_horizons(measured: "Measured", names: tuple[str, ...], metric: str) -> Sample:
     """Returns how the mean of each replicate falls with the horizon of its runs.
 
@@ -103,8 +143,8 @@ def _over_horizons(measured: "Measured", names: tuple[str, ...], metric: str) ->
         Slopes of the replicates that all groups have, NaN where a mean is not positive
         or all horizons are the same. Where a run diverged, any that is not below zero.
     """
-    means = [measured.of(run_mean(metric), name) for name in names]
-    last = [measured.of(horizon(run_mean(metric)), name) for name in names]
+    means = [measured.of(_run_mean(metric), name) for name in names]
+    last = [measured.of(horizon(_run_mean(metric)), name) for name in names]
     common = sorted(set.intersection(*(set(side.replicates) for side in means)))
     low, high = np.full(len(common), 0.0), np.full(len(common), np.inf)
     for row, replicate in enumerate(common):
@@ -123,6 +163,18 @@ def _decade_slope(metric: str) -> str:
     return f"slope of {metric}"
 
 
-def run_mean(metric: str) -> str:
+def _run_mean(metric: str) -> str:
     """Returns the name of a metric's mean over a run."""
     return f"mean {metric}"
+
+
+def _run_means(metric: str) -> dict[str, Frame]:
+    from ..curves import run_means
+
+    return {_run_mean(metric): lambda study: run_means(study, metric)}
+
+
+def _at_most(sample: Sample, border: float) -> Evidence:
+    """Judges whether a median is at most a border, on which it may lie."""
+    border += ROUNDING * (1 + abs(border))
+    return Evidence(bounds.below(sample, border), bounds.above(sample, border))

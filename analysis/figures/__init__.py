@@ -5,7 +5,7 @@ Each figure has a module: a function that draws it and, if a report shows it,
 is the only one; `report` draws the standard figures in its order, then those of
 plug-ins (`plugin`). Modules share `style` (colours, names, Matplotlib's settings),
 `layout` (titles, legends, notes, panels), `facets` (panels of many groups), `venues`,
-`captions`, `lines` (groups that a line joins) and `files`; `gantt` is of timelines.
+`lines` (groups that a line joins) and `files` (with captions); `gantt` is of timelines.
 Names are imported when they are used.
 """
 
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from .fairness import client_accuracies
     from .speed_ups import speed_up_bars
     from .medians import commits_over, time_to_target_over
-    from .costs import cost_bars
     from .frontier import pareto
     from .plugin import StudyFigure
     from .report import save, standard

@@ -8,7 +8,6 @@ from matplotlib.figure import Figure
 from ..fairness import METRIC, by_client, spread
 from ..frames import Study, groups
 from . import layout, style
-from .layout import Size
 
 CAPTIONS = {
     "^fairness$": "Share of the clients that end at or below a test accuracy, each for "
@@ -16,9 +15,7 @@ CAPTIONS = {
 }
 
 
-def client_accuracies(
-    study: Study, metric: str = METRIC, size: Size | None = None
-) -> Figure:
+def client_accuracies(study: Study, metric: str = METRIC) -> Figure:
     """Draws the share of clients that end at or below an accuracy.
 
     Clients of all replicates are taken together; a triangle on the axis marks the
@@ -27,7 +24,6 @@ def client_accuracies(
     Args:
         study: Study, finished or not.
         metric: Column of the table `workers`.
-        size: Width and height in inches, such as `style.size("one")`.
 
     Raises:
         StudyError: The metric was not evaluated.
@@ -37,8 +33,7 @@ def client_accuracies(
     labels = [style.text(layout.label(study, group)) for group in known]
     looks = style.looks(known)
     with style.context():
-        figure = layout.titled(study, size or (4.6, 3.4))
-        axes = figure.add_subplot()
+        figure, axes = layout.single(study, 4.6, 3.4)
         handles = []
         for group in known:
             look = looks[group]
@@ -54,11 +49,11 @@ def client_accuracies(
         axes.set_ylim(0, 1)
         axes.set_xlabel("Test accuracy of a client")
         axes.set_ylabel("Share of clients below")
-        layout.add_legend(figure, handles, labels, size)
+        layout.add_legend(figure, handles, labels)
         counts = table.groupby("group")["replicate"].nunique()
         together = f"Clients of {layout.replicates(counts)} together"
         worst_of = "triangles: mean of the worst tenth of the clients"
-        layout.add_note(figure, (together, worst_of), legend_below=size is not None)
+        layout.add_note(figure, (together, worst_of))
     return figure
 
 

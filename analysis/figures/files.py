@@ -1,21 +1,27 @@
-"""Writes figures as files."""
+"""Writes figures as files, and their captions: what is drawn, of what, by what."""
 
 import re
+import textwrap
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
 from matplotlib.figure import Figure
 
-from ..files import ROOM, replaced, written
-from ..frames import Study
-from . import captions, style
+from ...simulator.config.text import counted
+from ..files import ROOM, replaced, write_text, written
+from ..frames import Study, data_sets
+from . import style
 from .venues import chosen_formats
 
 DOTS_PER_INCH = 200
 ENGINES = ("figure.constrained_layout.use", "figure.autolayout")
 """Settings of Matplotlib that give a figure an engine of layout."""
+COLUMNS = 88
+SOFTWARE = ("stalesim", "python", "jax", "numpy")
+"""Software whose versions a caption says, of that which the study was run with."""
 
 
 def save_figure(
@@ -76,8 +82,37 @@ def save_all(
     with style.using(*styles):
         for name, figure in figures:
             yield from save_figure(figure, where / name, forms)
-            text = captions.caption_text(study, name, figure, shows(name))
-            captions.write(text, where / name)
+            text = caption_text(study, name, figure, shows(name))
+            write_text(where / f"{name}.txt", text, "the caption", ROOM)
+
+
+def caption_text(study: Study, name: str, figure: Figure, shows: str) -> str:
+    """Returns a caption that can be put below a figure, and where it is from.
+
+    Args:
+        study: Study that is drawn.
+        name: Name of the figure's file, without an ending.
+        figure: Figure as it was drawn, whose label says what its marks are.
+        shows: What it shows, in a sentence without a full stop.
+    """
+    said = str(figure.get_label() or "")
+    sentences = [shows, *said.split("; ")] if said else [shows]
+    caption = ". ".join(part[:1].upper() + part[1:] for part in sentences if part)
+    lines = [textwrap.fill(f"{caption}.", COLUMNS), ""]
+    if labels := axis_labels(figure):
+        lines.append(f"axes: {'; '.join(labels)}")
+    lines += [
+        *_about(study),
+        f"drawn by: stalesim {version('stalesim')}, figure {name}",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def axis_labels(figure: Figure) -> list[str]:
+    """Returns the labels of a figure's axes, each once and in one line."""
+    axes = [(a.get_ylabel(), a.get_xlabel()) for a in figure.axes if a.get_visible()]
+    labels = (" ".join(label.split()) for pair in axes for label in pair)
+    return list(filter(None, dict.fromkeys(labels)))
 
 
 def plain(name: str) -> str:
@@ -104,3 +139,26 @@ def lay_out(figure: Figure) -> None:
 def _undated(path: Path) -> dict:
     """Returns metadata in which a format's date, if it has one, is left out."""
     return {".pdf": {"CreationDate": None}, ".svg": {"Date": None}}.get(path.suffix, {})
+
+
+def _about(study: Study) -> list[str]:
+    """Returns lines on a study: its data, replicates, seeds and versions."""
+    manifest = study.manifest
+    runs = manifest["runs"]
+    replicates = 1 + max((run["replicate"] for run in runs), default=0)
+    incomplete = ", incomplete" if manifest.get("status") == "incomplete" else ""
+    lines = [f"study: {manifest['name']} ({counted(len(runs), 'run')}{incomplete})"]
+    if data := data_sets(manifest):
+        lines.append(f"data: {', '.join(data)}")
+    seed = (manifest.get("scenario") or {}).get("seed", 0)
+    lines.append(f"replicates: {replicates}, with common random numbers; seed {seed}")
+    if source := manifest.get("source"):
+        lines.append(f"source: {source}")
+    environment = manifest.get("environment") or {}
+    known = [f"{name} {environment[name]}" for name in SOFTWARE if name in environment]
+    if known:
+        changed = ", with local changes" if manifest.get("dirty") else ""
+        commit = str(manifest.get("commit") or "")[:12]
+        at = f" (commit {commit}{changed})" if commit else ""
+        lines.append(f"simulated by: {', '.join(known)}{at}")
+    return lines

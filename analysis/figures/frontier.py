@@ -14,7 +14,6 @@ from ..spending import protected
 from ..statistics import Interval, t_interval
 from ..targets import final_quantities, final_values
 from . import layout, style
-from .layout import Size
 
 CAPTIONS = {
     f"-against-({'|'.join(SPENDABLE)})$": "Final values (of the last tenth of "
@@ -44,7 +43,6 @@ def pareto(
     study: Study,
     metric: str = "test_accuracy",
     against: str = "joules",
-    size: Size | None = None,
 ) -> Figure:
     """Draws each group's final value against what its runs took until their end.
 
@@ -55,13 +53,10 @@ def pareto(
         study: Study, finished or not.
         metric: Column of the table `evaluations`.
         against: Quantity, of `stalesim.simulator.metrics.QUANTITIES`.
-        size: Width and height in inches, such as `style.size("one")`; by default as the
-            legend needs.
 
     Raises:
         StudyError: There is no such column, or nothing is counted in any group.
     """
-    size = layout.for_print(size)
     axis = layout.axis(study, "time" if against == "virtual_s" else against)
     points, counts = {}, []
     tables = final_quantities(study, against), final_values(study, metric)
@@ -79,8 +74,7 @@ def pareto(
     labels = [style.text(layout.label(study, group)) for group in points]
     with style.context():
         looks = style.looks(groups(study))
-        figure = layout.titled(study, size or (5.2, 3.6))
-        axes = figure.add_subplot()
+        figure, axes = layout.single(study, 5.2, 3.6)
         axes.plot(*best[:, np.argsort(best[0])], color=style.ink(), lw=0.8, zorder=1)
         handles = [
             axes.errorbar(
@@ -90,14 +84,14 @@ def pareto(
             for group, (cost, good) in points.items()
         ]  # fmt: skip
         axes.set(xlabel=axis.label, ylabel=style.final_label(metric, study))
-        layout.add_legend(figure, handles, labels, size)  # pyright: ignore
+        layout.add_legend(figure, handles, labels)  # pyright: ignore
         words = (
             "Final: mean of the last tenth of a run's evaluations",
             f"points: means over {layout.replicates(counts)}; bars: 95 % t-intervals",
             "line: what no other group beats in both",
             protected(study, against),
         )
-        layout.add_note(figure, words, legend_below=size is not None)
+        layout.add_note(figure, words)
     return figure
 
 

@@ -28,8 +28,7 @@ from ..spending import protected
 from ..targets import final_values, resolution, time_to_target, times_to_target
 from . import layout, style
 from .files import plain
-from .layout import Size
-from .lines import fixed_values, is_at, pinned, words_on_followers
+from .lines import fixed_values, is_at, pinned, worded, words_on_followers
 from .sweeps import RATIO
 
 CELL = (0.62, 0.46)
@@ -59,7 +58,6 @@ def heat_map(
     target: float | None = None,
     against: str = "time",
     at: Mapping[str, Any] | None = None,
-    size: Size | None = None,
     *,
     after: float | None = None,
 ) -> Figure:
@@ -78,8 +76,6 @@ def heat_map(
         target: Value of the metric; final values are drawn without one.
         against: Count until the target, as in `time_to_target`, or of `after`.
         at: Values of the other keys that are swept.
-        size: Width and height in inches, such as `style.size("two")`; by default as the
-            cells need.
         after: Instant at which the metric is looked at, as in `value_at`: virtual
             seconds, or what else `against` counts.
 
@@ -102,9 +98,8 @@ def heat_map(
     swept = table.dropna(subset=[x, y])
     variants = list(dict.fromkeys(swept["variant"]))
     steps = [ordered(swept[key]) for key in (x, y)]
-    printed = layout.for_print(size)
-    rows, columns = layout.grid(len(variants), printed and printed[0])
-    wanted = (
+    rows, columns = layout.grid(len(variants))
+    size = layout.for_print(
         1.6 + columns * (0.3 + CELL[0] * max(len(steps[0]), 3)),
         1.2 + rows * (0.5 + CELL[1] * max(len(steps[1]), 3)),
     )
@@ -115,7 +110,7 @@ def heat_map(
             times = times_to_target(study, metric, target, against)
             words.append(resolution(times, Instant(against, 0).unit))
         note = "\n".join(word for word in words if word)
-        figure = layout.titled(study, layout.size_or(size, *wanted), note)
+        figure = layout.titled(study, size, note)
         panels = layout.panels(figure, len(variants), columns)
         # One scale for all panels, so that colours can be compared between them.
         norm = _norm(scale.scale * swept["value"], logarithmic=target is not None)
@@ -254,7 +249,6 @@ def _panel(
     norm: Normalize,
     scale: float,
 ) -> None:
-    """Draws the cells of a variant."""
     shape = len(steps[1]), len(steps[0])
     numbers, words = np.full(shape, np.nan), np.full(shape, "", object)
     for _, x, y, value, reached, replicates in table.itertuples(index=False):
@@ -327,15 +321,14 @@ def label_cells(axes: Axes, steps: list[list[Any]]) -> None:
         steps: Values to the right, and upwards.
     """
     for axis, step in zip((axes.xaxis, axes.yaxis), steps, strict=True):
-        names = [f"{v:g}" if isinstance(v, float) else str(v) for v in step]
-        axis.set_ticks(range(len(step)), [style.text(name, 22) for name in names])
+        names = [style.text(worded(value), 22) for value in step]
+        axis.set_ticks(range(len(step)), names)
     if max(len(str(value)) for value in steps[0]) > 8:
         axes.tick_params(axis="x", labelrotation=30)
     axes.tick_params(length=0)
 
 
 def _norm(values: pd.Series, *, logarithmic: bool) -> Normalize:
-    """Returns the scale of colours, the same for all panels."""
     known = values[np.isfinite(values)].to_numpy(np.float64)
     if not known.size:
         return Normalize(0, 1)

@@ -14,7 +14,6 @@ from ..spending import protected
 from . import facets, layout, style
 from .files import plain
 from .heat_maps import grid_keys, heat_map
-from .layout import Size
 from .lines import swept_key
 from .sweeps import final_over
 
@@ -52,7 +51,6 @@ def values_after(
     metric: str = "test_accuracy",
     at: float = 60.0,
     against: str = "time",
-    size: Size | None = None,
 ) -> Figure:
     """Draws each group's mean value of a metric at an instant, with its interval.
 
@@ -65,8 +63,6 @@ def values_after(
         metric: Column of the table `evaluations`.
         at: Instant: virtual seconds, or what else is counted.
         against: Count, of `frames.COUNTED` or `phases.PHASES`.
-        size: Width and height in inches, such as `style.size("one")`; by default as the
-            groups need.
 
     Raises:
         StudyError: The metric was not evaluated, the count is not known, or no run
@@ -77,7 +73,7 @@ def values_after(
     if not table["known"].any():
         raise too_late(study, when)
     with style.context():
-        figure, axes = layout.rows(study, list(table["group"]), size)
+        figure, axes = layout.rows(study, list(table["group"]))
         rows: Any = table.itertuples()
         cuts = [""]
         for number, row in enumerate(rows):

@@ -53,32 +53,27 @@ def titled(study: Study, size: Size, note: str = "") -> Figure:
     return figure
 
 
+def single(
+    study: Study, width: float, height: float, note: str = ""
+) -> tuple[Figure, Axes]:
+    """Returns a titled figure with one pair of axes: so large, or as a venue has it."""
+    venue = style.venue()
+    figure = titled(study, venue.size() if venue else (width, height), note)
+    return figure, figure.add_subplot()
+
+
 def say(figure: Figure, words: str) -> None:
     """Adds words to what a figure says of itself, for its caption: its label."""
     said = [str(figure.get_label() or ""), " ".join(words.split())]
     figure.set_label("; ".join(filter(None, said)))
 
 
-def size_or(size: Size | None, width: float, height: float) -> Size:
-    """Returns the size of a figure: as asked for, that of the venue, or by default.
-
-    Args:
-        size: Size that was asked for, if any.
-        width: Width that its content would like, inches.
-        height: Height that its content would like; a venue's width leaves it.
-    """
-    if size is not None:
-        return size
+def for_print(width: float, height: float) -> Size:
+    """Returns the size of a figure, inches: as its content needs; a venue's width."""
     venue = style.venue()
     if venue is None:
         return width, height
     return venue.width, height * min(1.0, venue.points / 9)
-
-
-def for_print(size: Size | None) -> Size | None:
-    """Returns the size that was asked for, or a venue's; None if neither is."""
-    venue = style.venue()
-    return size or (None if venue is None else venue.size())
 
 
 def add_note(
@@ -169,14 +164,10 @@ def axis(study: Study, counted: str) -> style.Axis:
     return found._replace(label=f"{found.label}\n(δ = {delta:g}, by {accountant})")
 
 
-def grid(number: int, width: float | None = None) -> tuple[int, int]:
-    """Returns rows and columns of a grid of panels.
-
-    Args:
-        number: Number of panels.
-        width: Inches of the figure, if they are given.
-    """
-    most = MOST_COLUMNS if width is None else max(2, int(width / PANEL))
+def grid(number: int) -> tuple[int, int]:
+    """Returns rows and columns of a grid of panels, which a venue's width may limit."""
+    venue = style.venue()
+    most = MOST_COLUMNS if venue is None else max(2, int(venue.width / PANEL))
     columns = min(most, number, max(2, math.ceil(math.sqrt(number))))
     return math.ceil(number / columns), columns
 
@@ -203,18 +194,16 @@ def panels(
     return shown
 
 
-def rows(study: Study, groups: Sequence[str], size: Size | None) -> tuple[Figure, Axes]:
+def rows(study: Study, groups: Sequence[str]) -> tuple[Figure, Axes]:
     """Returns a figure and its axes with a row for each group, the first on top.
 
     Args:
         study: Study of the groups.
         groups: Groups of runs.
-        size: Width and height in inches; by default as the names need.
     """
     names = [style.text(label(study, group), 26) for group in groups]
     lines = max(2.6, 1.5 + max(name.count("\n") for name in names))
-    needed = 6.4, 1.4 + LINE * lines * len(names)
-    figure = titled(study, size_or(size, *needed))
+    figure = titled(study, for_print(6.4, 1.4 + LINE * lines * len(names)))
     axes = figure.add_subplot()
     axes.set_yticks(range(len(names)), names)
     axes.set_ylim(len(names) - 0.5, -0.5)
@@ -227,10 +216,11 @@ def add_legend(
     figure: Figure,
     handles: Sequence[Artist],
     labels: Sequence[str],
-    size: Size | None,
     title: str = "",
+    *,
+    below: bool = False,
 ) -> None:
-    """Adds a legend: next to the axes or, in a figure of a given size, below them.
+    """Adds a legend: next to the axes or, where asked or for a venue, below them.
 
     One next to the axes makes the figure wider. One below has as many columns as there
     is room for, and smaller letters where it would take more than a quarter of the
@@ -239,7 +229,7 @@ def add_legend(
     if not any(labels):
         return
     words: dict[str, Any] = {"title": title, "title_fontsize": small()} if title else {}
-    if size is None:
+    if not below and style.venue() is None:
         lines = sum(text.count("\n") + 1 for text in labels)
         words |= {"loc": "outside right upper", "ncols": -(-lines // LINES_OF_LEGEND)}
         box = figure.legend(handles, labels, **words).get_window_extent()

@@ -20,7 +20,6 @@ from ..targets import (
     final_values,
 )
 from . import facets, layout, style
-from .layout import Size
 from .sweeps import is_wide
 
 CAPTIONS = {"^convergence-": "Mean over replicates with its 95 % interval"}
@@ -51,7 +50,6 @@ def convergence(
     study: Study,
     metric: str = "test_accuracy",
     against: str = "time",
-    size: Size | None = None,
 ) -> Figure:
     """Draws each group's mean curve with its 95 % t-interval over replicates.
 
@@ -68,21 +66,15 @@ def convergence(
         study: Study, finished or not.
         metric: Column of the table `evaluations`.
         against: Count on the axis, of `frames.COUNTED` or `phases.PHASES`.
-        size: Width and height in inches, such as `style.size("one")`; by default as the
-            legend needs.
 
     Raises:
         StudyError: There is no such column, or nothing is counted in any group.
     """
-    size = layout.for_print(size)
     drawn = _Curves(study, metric, against)
     divided = facets.facets(study)
     with style.context():
-        if divided is None:
-            figure, legend_below = _of_all(drawn, size), size is not None
-        else:
-            figure, legend_below = _of_panels(drawn, divided, size), True
-        layout.add_note(figure, drawn.words(), legend_below=legend_below)
+        figure = _of_all(drawn) if divided is None else _of_panels(drawn, divided)
+        layout.add_note(figure, drawn.words(), legend_below=divided is not None)
         layout.say(figure, drawn.ends())
     return figure
 
@@ -155,28 +147,25 @@ class _Curves:
         return f"means at the end: {', '.join(last)}"
 
 
-def _of_all(drawn: _Curves, size: Size | None) -> Figure:
-    """Draws all groups into one pair of axes."""
+def _of_all(drawn: _Curves) -> Figure:
     study = drawn.study
     labels = [style.text(layout.label(study, group)) for group in drawn.known]
-    figure = layout.titled(study, size or (5.2, 3.6))
-    axes = figure.add_subplot()
+    figure, axes = layout.single(study, 5.2, 3.6)
     handles = [drawn.draw(axes, group) for group in drawn.known]
     drawn.finish(axes)
     ylabel = style.metric_label(drawn.metric, study)
     axes.set(xlabel=drawn.axis.label, ylabel=ylabel)
-    layout.add_legend(figure, handles, labels, size)
+    layout.add_legend(figure, handles, labels)
     return figure
 
 
-def _of_panels(drawn: _Curves, divided: facets.Facets, size: Size | None) -> Figure:
-    """Draws many groups, in panels with the same axes."""
+def _of_panels(drawn: _Curves, divided: facets.Facets) -> Figure:
     study, panels = drawn.study, divided.panels
-    rows, columns = layout.grid(len(panels), None if size is None else size[0])
+    rows, columns = layout.grid(len(panels))
     wanted = 0.6 + 2.1 * columns, 1.2 + 1.6 * rows
     if columns == 1:  # of a size that the legend below leaves room in
         wanted = 5.2, 4.0
-    figure = layout.titled(study, (size and (size[0], wanted[1])) or wanted)
+    figure = layout.titled(study, layout.for_print(*wanted))
     layout.say(figure, divided.left_out())
     every = layout.panels(figure, len(panels), columns)
     handles: dict[str, Artist] = {}
@@ -202,13 +191,11 @@ def _of_panels(drawn: _Curves, divided: facets.Facets, size: Size | None) -> Fig
         title = style.key_label(divided.key, study)
         if len(labels) < len(known):
             title += f" ({len(labels)} of {len(known)} are named)"
-        width = figure.get_figwidth()
-        layout.add_legend(figure, entries, labels, (width, 0), title)
+        layout.add_legend(figure, entries, labels, title, below=True)
     return figure
 
 
 def _bands(counts: set[int], cut: str) -> str:
-    """Returns what lines and bands of mean curves are."""
     if max(counts) < 2:
         return "Lines: one replicate of each"
     several = layout.replicates(counts)

@@ -112,8 +112,7 @@ def lines_over(study: Study, key: str, at: Mapping[str, Any] | None = None) -> L
             f"more than {key} is swept, which makes {len(found)} lines; name values of "
             f"the other keys by at: {', '.join(splitting)}"
         )
-    rest = [name for name in others if name not in splitting]
-    along = [name for name in rest if _changes(table, found, columns[name])]
+    along = [name for name in others if _changes(table, found, columns[name])]
     return Lines(found, along)
 
 
@@ -206,6 +205,5 @@ def _splits(table: pd.DataFrame, key: str, other: str) -> bool:
 
 
 def _changes(table: pd.DataFrame, lines: list[Line], column: str) -> bool:
-    """Says whether a key changes along any line."""
     values = table.set_index("group")[column]
     return any(len(values[line.groups].drop_duplicates()) > 1 for line in lines)

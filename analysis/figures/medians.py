@@ -20,7 +20,6 @@ from ..statistics import MEDIANS, interval_name, median_time
 from ..targets import commits_to_stop, default_target, resolution, times_to_target
 from . import layout, style
 from .files import plain
-from .layout import Size
 from .lines import Line, Lines, lines_over, pinned, swept_key
 from .speed_ups import axis_label, target_words
 from .sweeps import draw_line, figure_of_lines, is_wide, words_along
@@ -56,7 +55,6 @@ def time_to_target_over(
     metric: str,
     value: float,
     at: Mapping[str, Any] | None = None,
-    size: Size | None = None,
 ) -> Figure:
     """Draws the virtual time to a target against a swept number.
 
@@ -71,8 +69,6 @@ def time_to_target_over(
         metric: Column of the table `evaluations`.
         value: Value of the metric to reach.
         at: Values of other keys that are swept, to which the figure is confined.
-        size: Width and height in inches, such as `style.size("one")`; by default as the
-            legend needs.
 
     Raises:
         StudyError: The key is not swept over numbers, others have too many values, the
@@ -82,7 +78,7 @@ def time_to_target_over(
     words = (resolution(times), target_words(study, metric, value))
     said = "; ".join(filter(None, words))
     taken = _taken_by(times)
-    figure, axes = _medians_over(study, key, taken, said, at, size)
+    figure, axes = _medians_over(study, key, taken, said, at)
     # The label is longer than the axis, in a low figure also in two lines.
     breaks = r" (?=to )| (?=[≥≤])" if figure.get_figheight() < LOW else r" (?=to )"
     axes.set_ylabel(re.sub(breaks, "\n", axis_label(study, metric, value)))
@@ -93,7 +89,6 @@ def commits_over(
     study: Study,
     key: str,
     at: Mapping[str, Any] | None = None,
-    size: Size | None = None,
 ) -> Figure:
     """Draws the commits until runs stopped at their target against a swept number.
 
@@ -105,15 +100,13 @@ def commits_over(
         study: Study, finished or not, whose runs stop at a target.
         key: Key swept over numbers.
         at: Values of other keys that are swept, to which the figure is confined.
-        size: Width and height in inches, such as `style.size("one")`; by default as the
-            legend needs.
 
     Raises:
         StudyError: The key is not swept over numbers, or others have too many values.
     """
     commits = commits_to_stop(study)
     said, taken = resolution(commits, "commits"), _taken_by(commits)
-    figure, axes = _medians_over(study, key, taken, said, at, size)
+    figure, axes = _medians_over(study, key, taken, said, at)
     axes.set_ylabel("Commits to the target")
     return figure
 
@@ -154,7 +147,6 @@ def _medians_over(
     taken: Mapping[str, Taken],
     words: str = "",
     at: Mapping[str, Any] | None = None,
-    size: Size | None = None,
 ) -> tuple[Figure, Axes]:
     """Draws medians against a swept number, a line for each variant.
 
@@ -168,8 +160,6 @@ def _medians_over(
         taken: What it took each group.
         words: Further words for the note.
         at: Values of other keys that are swept, to which the figure is confined.
-        size: Width and height in inches, such as `style.size("one")`; by default as the
-            legend needs.
 
     Returns:
         The figure, and its axes, whose vertical one has no label yet.
@@ -177,7 +167,6 @@ def _medians_over(
     Raises:
         StudyError: The key is not swept over numbers, or others have too many values.
     """
-    size = layout.for_print(size)
     drawn = lines_over(study, key, at)
     groups = [group for line in drawn.lines for group in line.groups]
     amounts = np.concatenate([taken[group].amounts for group in groups])
@@ -206,7 +195,7 @@ def _medians_over(
         return marks if handle is None else handle
 
     with style.context():
-        figure, axes = figure_of_lines(study, key, drawn, draw, pinned(at), size)
+        figure, axes = figure_of_lines(study, key, drawn, draw, pinned(at))
         if is_wide(amounts):
             axes.set_yscale("log")
         else:
@@ -214,7 +203,7 @@ def _medians_over(
         missed = [group for group in groups if not taken[group].reached.all()]
         shown = [taken[group] for group in groups]
         note = _words(drawn, shown, words, goes_on=any(open_ends), told=few)
-        layout.add_note(figure, note, legend_below=size is not None)
+        layout.add_note(figure, note)
         if 0 < len(missed) <= MOST_LABELLED:
             shares = (f"{layout.name(study, g)} {taken[g].share}" for g in missed)
             layout.say(figure, f"arrived: {', '.join(shares)}, of the others all")
@@ -259,7 +248,6 @@ def _draw_missed(
 def _words(
     drawn: Lines, shown: Sequence[Taken], words: str, *, goes_on: bool, told: bool
 ) -> Iterator[str]:
-    """Yields words on points, bars and triangles."""
     counts = {each.reached.size for each in shown}
     yield f"Points: medians over {layout.replicates(counts)}"
     if max(counts) > 1:

@@ -13,7 +13,6 @@ from ..spending import protected, swept
 from ..statistics import t_interval
 from ..targets import final_quantities, final_values
 from . import layout, style
-from .layout import Size
 from .lines import split, worded
 from .sweeps import is_wide
 
@@ -68,9 +67,7 @@ def standard(study: Study) -> Iterator[tuple[str, Figure]]:
         yield f"{metric}-against-privacy", privacy_utility(study, metric)
 
 
-def privacy_utility(
-    study: Study, metric: str = "test_accuracy", size: Size | None = None
-) -> Figure:
+def privacy_utility(study: Study, metric: str = "test_accuracy") -> Figure:
     """Draws final values against the epsilon spent.
 
     Where a swept key gives each point an epsilon of its own, there is a line for each
@@ -83,13 +80,10 @@ def privacy_utility(
     Args:
         study: Study, finished or not.
         metric: Column of the table `evaluations`.
-        size: Width and height in inches, such as `style.size("one")`; by default as the
-            legend needs.
 
     Raises:
         StudyError: The metric was not evaluated, or no run's epsilon is finite.
     """
-    size = layout.for_print(size)
     table = utility(study, metric)
     finite = np.isfinite(table["epsilon"].to_numpy(np.float64))
     if not finite.any():
@@ -110,8 +104,7 @@ def privacy_utility(
     unspent = (f"{layout.name(study, group)} (no ε)" for group in free["group"])
     labels = [style.text(name.strip()) for name in (*lines, *unspent)]
     with style.context():
-        figure = layout.titled(study, size or (5.2, 3.6))
-        axes = figure.add_subplot()
+        figure, axes = layout.single(study, 5.2, 3.6)
         handles: list[Artist] = []
         cuts = [""]
         for name, mine in lines.items():
@@ -143,7 +136,7 @@ def privacy_utility(
             axes.set_xscale("log")
         axis = layout.axis(study, "epsilon")
         axes.set(xlabel=axis.label, ylabel=style.final_label(metric, study))
-        layout.add_legend(figure, handles, labels, size)
+        layout.add_legend(figure, handles, labels)
         several = layout.replicates(table["replicates"])
         layout.add_note(
             figure,
@@ -154,12 +147,10 @@ def privacy_utility(
                 f"not joined, as {over.why}" if over.why else f"swept: {over.key}",
                 protected(study),
             ),
-            legend_below=size is not None,
         )
     return figure
 
 
 def _with_keys(study: Study, table: pd.DataFrame) -> pd.DataFrame:
-    """Returns a table of groups with a column per swept key."""
     known = runs(study).drop_duplicates("group")
     return table.merge(known[["group", *swept_columns(study).values()]], on="group")

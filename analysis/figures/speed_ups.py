@@ -22,7 +22,6 @@ from ..targets import (
     times_to_target,
 )
 from . import facets, layout, style
-from .layout import Size
 
 RATIO = "median over pairs of replicates"
 """Words on the ratio, which is that of a claim on speed."""
@@ -39,9 +38,7 @@ def standard(study: Study) -> Iterator[tuple[str, Figure]]:
         yield "time-to-target", speed_up_bars(study, target.metric, target.value)
 
 
-def speed_up_bars(
-    study: Study, metric: str, value: float, size: Size | None = None
-) -> Figure:
+def speed_up_bars(study: Study, metric: str, value: float) -> Figure:
     """Draws each group's median time to a target, with its 95 % interval.
 
     Labels say how many times as fast as the slowest group it is, as a claim measures
@@ -52,8 +49,6 @@ def speed_up_bars(
         study: Study, finished or not.
         metric: Column of the table `evaluations`.
         value: Value of the metric to reach.
-        size: Width and height in inches, such as `style.size("one")`; by default as its
-            bars need.
     """
     table = time_to_target(study, metric, value).set_index("group")
     times = times_to_target(study, metric, value)
@@ -66,7 +61,7 @@ def speed_up_bars(
     slowest = str(table.index[int(np.argmax(np.where(reached, medians, np.inf)))])
     ratios = times_as_fast(study, slowest, metric, value).set_index("group")
     with style.context():
-        figure, axes = layout.rows(study, list(table.index), size)
+        figure, axes = layout.rows(study, list(table.index))
         for row, group in enumerate(table.index):
             one, tip, color = table.loc[group], ends[row], looks[group].color
             share = f"({int(one['reached'])} of {int(one['replicates'])})"

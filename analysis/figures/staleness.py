@@ -75,8 +75,7 @@ def staleness_histogram(
     shown = facets.spread(everyone.tolist(), MAX_PANELS)
     known = clients.of_run(study, int(table["run"].iloc[0]))
     names = clients.titles(known, shown)
-    venue = style.venue()
-    rows, columns = layout.grid(len(shown), None if venue is None else venue.width)
+    rows, columns = layout.grid(len(shown))
     title = style.text(layout.name(study, group), 60)
     table = runs(study)
     (variant,) = table.loc[table["group"] == group, "variant"].unique()
@@ -87,7 +86,7 @@ def staleness_histogram(
         title += f"; {len(shown)} of {len(everyone)} clients"
     color = facets.looks(study)[group].color
     with style.context():
-        size = layout.size_or(None, max(4.2, 0.4 + 2.1 * columns), 1.1 + 1.7 * rows)
+        size = layout.for_print(max(4.2, 0.4 + 2.1 * columns), 1.1 + 1.7 * rows)
         figure = layout.titled(study, size, title)
         every = layout.panels(figure, len(shown), columns, shared=False)
         for axes, client, name in zip(every, shown, names, strict=True):

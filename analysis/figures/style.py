@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import matplotlib as mpl
 from matplotlib import font_manager
@@ -38,13 +38,6 @@ OKABE_ITO = (
 Source: Okabe and Ito, Color Universal Design (2008).
 """
 
-WIDTHS = {"one": 3.5, "two": 7.16}
-"""Inches of one and of two columns of a page.
-
-Source: IEEE, Preparation of papers for Transactions and Journals, figure sizes.
-"""
-ASPECTS = {"one": 0.75, "two": 0.5}
-"""Heights over widths by default."""
 COLORMAP = "cividis"
 """Colours of heat maps, the same to colour-blind readers.
 
@@ -258,21 +251,6 @@ def _file(family: str) -> str:
 @functools.cache
 def _letters(file: str) -> frozenset[int]:
     return frozenset(font_manager.get_font(file).get_charmap())
-
-
-def size(
-    columns: Literal["one", "two"] = "one", aspect: float | None = None
-) -> tuple[float, float]:
-    """Returns inches of a figure for print, width and height.
-
-    Args:
-        columns: Width of the figure in columns of a page.
-        aspect: Height over width; by default 0.75 for one column and 0.5 for two.
-    """
-    if columns not in WIDTHS:
-        raise UserError(f"columns must be 'one' or 'two', got {columns!r}; take one")
-    width = WIDTHS[columns]
-    return width, width * (ASPECTS[columns] if aspect is None else aspect)
 
 
 def palette() -> tuple[str, ...]:

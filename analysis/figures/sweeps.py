@@ -16,7 +16,6 @@ from ..statistics import t_interval
 from ..targets import final_values, for_means
 from . import layout, style
 from .files import plain
-from .layout import Size
 from .lines import Line, Lines, lines_over, pinned, swept_key
 
 FINAL = "Final: mean of the last tenth of a run's evaluations"
@@ -54,7 +53,6 @@ def final_over(
     key: str,
     metric: str = "test_accuracy",
     at: Mapping[str, Any] | None = None,
-    size: Size | None = None,
     *,
     after: float | None = None,
     against: str = "time",
@@ -71,8 +69,6 @@ def final_over(
         key: Key swept over numbers.
         metric: Column of the table `evaluations`.
         at: Values of other keys that are swept, to which the figure is confined.
-        size: Width and height in inches, such as `style.size("one")`; by default as the
-            legend needs.
         after: Instant at which the metric is looked at: virtual seconds, or what else
             `against` counts; without it, final values are drawn.
         against: Count of `after`, of `frames.COUNTED` or `phases.PHASES`.
@@ -81,7 +77,6 @@ def final_over(
         StudyError: The key is not swept over numbers, others have too many values, the
             metric was not evaluated, or no run lasted so long.
     """
-    size = layout.for_print(size)
     drawn = lines_over(study, key, at)
     when = None if after is None else Instant(against, after)
     samples = _samples(study, metric, when)
@@ -103,7 +98,7 @@ def final_over(
         return draw_line(axes, line, x, (mean, low, high), look)
 
     with style.context():
-        figure, axes = figure_of_lines(study, key, drawn, draw, pinned(at), size)
+        figure, axes = figure_of_lines(study, key, drawn, draw, pinned(at))
         axes.set_ylabel(label)
         several = max(counts, default=0) > 1
         ends = f"bars: 95 % t-intervals{max(cuts, key=len)}" if several else ""
@@ -116,7 +111,6 @@ def final_over(
                 words_along(drawn),
                 privacy,
             ),
-            legend_below=size is not None,
         )
     return figure
 
@@ -213,7 +207,7 @@ def _shifted(x: np.ndarray, number: int, of: int, *, logarithmic: bool) -> np.nd
 
 
 def figure_of_lines(
-    study: Study, key: str, drawn: Lines, draw: Any, note: str, size: Size | None
+    study: Study, key: str, drawn: Lines, draw: Any, note: str
 ) -> tuple[Figure, Axes]:
     """Draws all lines, and a legend next to them.
 
@@ -223,14 +217,12 @@ def figure_of_lines(
         drawn: Lines to draw.
         draw: Function that draws a line into axes, in a look, and returns its handle.
         note: Words below the title.
-        size: Width and height in inches, or None.
     """
     labels = [style.text(line.label) for line in drawn.lines]
     looks = style.looks(line.label for line in drawn.lines)
     numbers = np.concatenate([line.numbers for line in drawn.lines])
     wide, many = is_wide(numbers) or is_geometric(numbers), len(drawn.lines)
-    figure = layout.titled(study, size or (5.0, 3.6), style.text(note, 80))
-    axes = figure.add_subplot()
+    figure, axes = layout.single(study, 5.0, 3.6, style.text(note, 80))
     handles = []
     for number, line in enumerate(drawn.lines):
         x = line.numbers
@@ -240,5 +232,5 @@ def figure_of_lines(
     if wide:
         _make_logarithmic(axes, numbers)
     axes.set_xlabel(style.key_label(key, study))
-    layout.add_legend(figure, handles, labels, size)
+    layout.add_legend(figure, handles, labels)
     return figure, axes

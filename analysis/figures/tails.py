@@ -10,11 +10,10 @@ from matplotlib.ticker import StrMethodFormatter
 
 from ...simulator.trace import StudyError
 from ..clients import GROUP, groups
-from ..frames import Study, check_groups, joined
+from ..frames import Study, joined
 from ..frames import groups as groups_of_runs
 from ..staleness import histogram, stale_groups
 from . import facets, layout, style
-from .layout import Size
 
 Lines = list[tuple[str, style.Look, pd.DataFrame]]
 """Names, looks and histograms of a panel's lines."""
@@ -32,9 +31,7 @@ def standard(study: Study) -> Iterator[tuple[str, Figure]]:
         yield "staleness", staleness_tails(study)
 
 
-def staleness_tails(
-    study: Study, among: Sequence[str] | None = None, size: Size | None = None
-) -> Figure:
+def staleness_tails(study: Study) -> Figure:
     """Draws which part of all work was at least so stale, for every group of runs.
 
     Where a scenario divides its clients into groups, each group of runs has a panel, in
@@ -44,16 +41,11 @@ def staleness_tails(
 
     Args:
         study: Study, finished or not.
-        among: Groups of runs; by default all, evenly spread if they are too many.
-        size: Width and height in inches, such as `style.size("two")`; by default as the
-            panels need.
 
     Raises:
-        ValueError: There is no such group.
         StudyError: Nothing was stale in any of the groups.
     """
-    check_groups(study, *(among or ()))
-    known, stale = list(among or groups_of_runs(study)), stale_groups(study)
+    known, stale = groups_of_runs(study), stale_groups(study)
     shown = [group for group in known if group in stale]
     if not shown:
         raise StudyError(
@@ -64,9 +56,9 @@ def staleness_tails(
     tiers = _tiers(study, shown)
     with style.context():
         if any(tiers.values()):
-            figure, remark = _by_tier(study, shown, tiers, size)
+            figure, remark = _by_tier(study, shown, tiers)
         else:
-            figure, remark = _pooled(study, shown, size)
+            figure, remark = _pooled(study, shown)
         layout.add_note(
             figure,
             (
@@ -97,7 +89,6 @@ def _by_tier(
     study: Study,
     shown: list[str],
     tiers: dict[str, dict[str, list[int]]],
-    size: Size | None,
 ) -> tuple[Figure, str]:
     """Draws a panel per group of runs, a line per group of clients."""
     names = dict.fromkeys(name for group in shown for name in tiers[group])
@@ -113,7 +104,7 @@ def _by_tier(
     every = [(_title(study, found), lines) for found, lines in panels.values()]
     few = facets.spread(every, facets.MOST_PANELS)
     said = f"{len(few)} of {len(every)} panels are drawn"
-    return _draw(study, few, size), said if len(few) < len(every) else ""
+    return _draw(study, few), said if len(few) < len(every) else ""
 
 
 def _title(study: Study, alike: list[str]) -> str:
@@ -122,7 +113,7 @@ def _title(study: Study, alike: list[str]) -> str:
     return layout.name(study, alike[0]) + more
 
 
-def _pooled(study: Study, shown: list[str], size: Size | None) -> tuple[Figure, str]:
+def _pooled(study: Study, shown: list[str]) -> tuple[Figure, str]:
     """Draws a line per group of runs, in panels where they are many."""
     divided, looks = facets.facets(study), facets.looks(study)
     if divided is None:
@@ -139,14 +130,13 @@ def _pooled(study: Study, shown: list[str], size: Size | None) -> tuple[Figure, 
             if group in shown
         ]
         panels += [(title, lines)] if lines else []
-    figure = _draw(study, panels, size, style.key_label(divided.key, study))
+    figure = _draw(study, panels, style.key_label(divided.key, study))
     return figure, divided.left_out()
 
 
 def _draw(
     study: Study,
     panels: Sequence[tuple[str, Lines]],
-    size: Size | None,
     legend: str = "",
 ) -> Figure:
     """Draws panels on shared axes.
@@ -154,18 +144,17 @@ def _draw(
     Args:
         study: Study of the panels.
         panels: Title, and lines: name, look and histogram.
-        size: Width and height in inches, if asked for.
         legend: Title of the legend.
     """
-    number, size = len(panels), layout.for_print(size)
-    rows, columns = layout.grid(number, None if size is None else size[0])
-    wanted = (5.2, 3.8)
-    if number > 1:
-        wanted = (0.6 + 2.3 * columns, 1.3 + 1.8 * rows)
-    if size is not None:
-        wanted = size[0], wanted[1] * min(1.0, size[0] / wanted[0])
-    figure = layout.titled(study, wanted)
-    every = layout.panels(figure, number, columns)
+    number = len(panels)
+    rows, columns = layout.grid(number)
+    if number == 1:
+        figure, axes = layout.single(study, 5.2, 3.8)
+        every = [axes]
+    else:
+        size = layout.for_print(0.6 + 2.3 * columns, 1.3 + 1.8 * rows)
+        figure = layout.titled(study, size)
+        every = layout.panels(figure, number, columns)
     embeddings = (joined(study, "staleness")["quantity"] == "embedding").any()
     handles: dict[str, Artist] = {}
     for axes, (title, lines) in zip(every, panels, strict=True):
@@ -184,8 +173,7 @@ def _draw(
     axes.set_yscale("log")
     axes.set_xlim(left=0)
     labels = [style.text(name) for name in handles]
-    width = figure.get_figwidth()
-    layout.add_legend(figure, list(handles.values()), labels, (width, 0), legend)
+    layout.add_legend(figure, list(handles.values()), labels, legend, below=True)
     return figure
 
 

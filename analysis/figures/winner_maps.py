@@ -24,7 +24,6 @@ from ..targets import default_target, final_bounds, resolution, times_to_target
 from . import layout, style
 from .files import plain
 from .heat_maps import CELL, draw_cells, label_cells, points
-from .layout import Size
 from .lines import pinned, words_on_followers
 from .speed_ups import target_words
 
@@ -51,7 +50,6 @@ def winner_map(
     target: float | None = None,
     against: str = "time",
     at: Mapping[str, Any] | None = None,
-    size: Size | None = None,
 ) -> Figure:
     """Draws which of some variants is better, a cell for each point of two swept keys.
 
@@ -74,7 +72,6 @@ def winner_map(
         target: Value of the metric; final values are compared without one.
         against: Count until the target, as in `time_to_target`.
         at: Values of the other keys that are swept.
-        size: Width and height in inches; by default as the cells need.
 
     Raises:
         StudyError: As `winners`.
@@ -91,12 +88,11 @@ def winner_map(
         if row.winner or _is_tie(row):
             numbers[place] = row.ratio
         best[place] = variants.index(row.winner) if row.winner else -1
-    wanted = (
-        1.9 + CELL[0] * max(shape[1], 4),
-        1.4 + CELL[1] * max(shape[0], 3),
+    size = layout.for_print(
+        1.9 + CELL[0] * max(shape[1], 4), 1.4 + CELL[1] * max(shape[0], 3)
     )
     with style.context():
-        figure = layout.titled(study, layout.size_or(size, *wanted), pinned(at))
+        figure = layout.titled(study, size, pinned(at))
         axes = figure.add_subplot()
         compared = _compared(study, variants, metric, target, against)
         if len(variants) == 2:
@@ -108,8 +104,7 @@ def winner_map(
             _draw_winners(axes, best, decided, words, len(variants))
             handles = [Patch(facecolor=color) for color in style.palette()]
             labels = [style.text(name) for name in variants]
-            printed = layout.for_print(size)
-            layout.add_legend(figure, handles[: len(labels)], labels, printed)
+            layout.add_legend(figure, handles[: len(labels)], labels)
         draw_borders(axes, best)
         label_cells(axes, steps)
         labels = [style.key_label(key, study) for key in (x, y)]
@@ -299,7 +294,6 @@ def draw_borders(axes: Axes, sides: Num[np.ndarray, "rows columns"]) -> None:
 def _draw_winners(
     axes: Axes, best: np.ndarray, decided: np.ndarray, words: np.ndarray, several: int
 ) -> None:
-    """Draws cells in the colours of their winners; blank where there is none."""
     colors = ListedColormap(style.palette()[:several])
     shown = np.where(best < 0, np.nan, best)
     draw_cells(axes, shown, words, ~decided, colors, Normalize(0, several - 1))
@@ -312,7 +306,6 @@ def _compared(
     target: float | None,
     against: str,
 ) -> str:
-    """Returns what a ratio is of."""
     known = described(study, metric)
     names = variants if len(variants) == 2 else ("the best", "the next best")
     falls = target is None and known.higher_is_better

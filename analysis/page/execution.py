@@ -117,7 +117,6 @@ def access(manifest: dict[str, Any]) -> Item:
 
 
 def _state(session: Mapping[str, Any]) -> str:
-    """Returns the state of the program in one session of a study."""
     commit = session.get("commit")
     if not commit:
         return "not known"

@@ -69,7 +69,6 @@ def objectives(manifest: dict[str, Any]) -> list[Item]:
 
 
 def _outputs(manifest: dict[str, Any]) -> tuple[list[str], Rows]:
-    """Returns what is measured, how and when."""
     scenario = manifest["scenario"]
     rows: Rows = []
     for metric in scenario["evaluate"]["metrics"]:

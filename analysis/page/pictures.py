@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 
 from ..figures import style
+from ..figures.files import axis_labels
 
 MOST_BYTES = 600_000
 """Most bytes of a drawing; one with more lines than that is shown as dots."""
@@ -63,24 +64,16 @@ def picture(name: str, figure: Figure, caption: str) -> Picture:
 def described(figure: Figure, caption: str) -> str:
     """Returns what a figure shows in words: its caption, axes, groups and marks."""
     words = [caption.rstrip(".")]
-    axes = [axes for axes in figure.axes if axes.get_visible()]
-    named = [name for a in axes for name in (a.get_ylabel(), a.get_xlabel()) if name]
-    if named:
-        words.append(f"axes: {_each(named)}")
-    shown = [
-        text.get_text() for legend in figure.legends for text in legend.get_texts()
-    ]
-    for a in axes:
-        shown += [text.get_text() for text in a.get_yticklabels() if _is_name(text)]
-    if shown:
-        words.append(f"shown are {_each(shown)}")
+    if labels := axis_labels(figure):
+        words.append(f"axes: {', '.join(labels)}")
+    texts = [text for legend in figure.legends for text in legend.get_texts()]
+    visible = (axes for axes in figure.axes if axes.get_visible())
+    texts += [text for a in visible for text in a.get_yticklabels() if _is_name(text)]
+    if shown := dict.fromkeys(" ".join(text.get_text().split()) for text in texts):
+        words.append(f"shown are {', '.join(shown)}")
     words += [str(figure.get_label() or "")]
     sentences = (" ".join(word.split()) for word in words if word)
     return ". ".join(each[:1].upper() + each[1:] for each in sentences) + "."
-
-
-def _each(names: list[str]) -> str:
-    return ", ".join(dict.fromkeys(" ".join(name.split()) for name in names))
 
 
 def _is_name(text: Text) -> bool:

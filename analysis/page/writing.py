@@ -200,7 +200,6 @@ def _are_numbers(cells: tuple[str, ...]) -> bool:
 
 
 def _verdicts(found: pd.DataFrame) -> str:
-    """Returns in words how many claims hold, do not hold, and are undecided."""
     if found.empty:
         return "The scenario makes no claims."
     return f"{counted(len(found), 'verdict')} on claims: {claims.in_words(found)}."

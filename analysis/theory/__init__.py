@@ -10,30 +10,25 @@ from .rounds import (
     expected_order_statistic,
 )
 from .steady_state import (
-    Throughput,
     activation_from_rates,
     asynchronous_throughput,
     availability,
     compute_utilisation,
     embedding_age_law,
-    embedding_refresh,
     exponential_staleness_law,
     mean_staleness_buffered,
     mean_staleness_exponential,
     mean_staleness_in_flight,
     t_synchronous_period,
-    throughput,
 )
 
 __all__ = [
     "Lattice",
-    "Throughput",
     "activation_from_rates",
     "asynchronous_throughput",
     "availability",
     "compute_utilisation",
     "embedding_age_law",
-    "embedding_refresh",
     "expected_maximum",
     "expected_order_statistic",
     "exponential_staleness_law",
@@ -41,5 +36,4 @@ __all__ = [
     "mean_staleness_exponential",
     "mean_staleness_in_flight",
     "t_synchronous_period",
-    "throughput",
 ]

@@ -6,17 +6,17 @@ import numpy as np
 from jaxtyping import Float
 
 
-def second_eigenvalue_modulus(averaging: Float[np.ndarray, "K K"]) -> float:
-    """Computes the second largest modulus among an averaging matrix's eigenvalues.
+def spectral_gap(averaging: Float[np.ndarray, "K K"]) -> float:
+    """Computes one minus the second largest modulus of an averaging matrix.
 
-    A round multiplies the disagreement of workers by this factor in the long run; by
-    at most this factor in every round where the matrix is symmetric.
+    A round multiplies the disagreement of workers by that modulus in the long run; by
+    at most as much in every round where the matrix is symmetric.
 
     Args:
         averaging: Weights, >= 0; every row sums to 1.
 
     Returns:
-        From 0, where one round averages exactly, to 1, where some workers never agree.
+        From 1, where one round averages exactly, to 0, where some workers never agree.
 
     Raises:
         ValueError: A weight is negative or a row does not sum to 1.
@@ -30,18 +30,7 @@ def second_eigenvalue_modulus(averaging: Float[np.ndarray, "K K"]) -> float:
             f"{averaging.min()} and sums {averaging.sum(axis=1).tolist()}"
         )
     moduli = np.sort(np.abs(np.linalg.eigvals(averaging)))
-    return float(moduli[-2]) if moduli.size > 1 else 0.0
-
-
-def spectral_gap(averaging: Float[np.ndarray, "K K"]) -> float:
-    """Computes one minus the second largest modulus of an eigenvalue.
-
-    Args:
-        averaging: Matrix as for `second_eigenvalue_modulus`.
-
-    Source: Xiao and Boyd, Fast linear iterations for distributed averaging (2004).
-    """
-    return 1 - second_eigenvalue_modulus(averaging)
+    return 1 - float(moduli[-2]) if moduli.size > 1 else 1.0
 
 
 def expected_pairwise_averaging(

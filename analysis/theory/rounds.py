@@ -4,7 +4,6 @@ Delays and their laws are in seconds.
 """
 
 import math
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -24,7 +23,7 @@ MAX_POINTS = 2_000_000
 MAX_LAWS = 300
 """Different laws of an order statistic, or clients of several laws."""
 
-POWERS = 600
+POWERS = 600.0
 """Powers of e over which a tail is integrated."""
 
 
@@ -80,7 +79,7 @@ def expected_order_statistic(
 
     The duration of a round of which the first t contributions are kept and which all
     begin afresh. The integral of the probability that fewer than t of them are over:
-    summed where all laws are on lattices, by quadrature between quantiles otherwise.
+    summed where all laws are on lattices, integrated between quantiles otherwise.
 
     Args:
         laws: Laws, which may differ: frozen laws of SciPy, or `Lattice`; values >= 0.
@@ -106,32 +105,24 @@ def expected_order_statistic(
             f"there must be at most {MAX_LAWS} different laws, got {len(laws)}; "
             f"simulate it"
         )
-    lattices = [_as_lattice(law) for law in laws]
-    lowest = min(
-        float(law.support()[0]) if lattice is None else float(lattice.points()[0])
-        for law, lattice in zip(laws, lattices, strict=True)
-    )
+    delays = [Lattice(law) if hasattr(law, "pmf") else law for law in laws]
+    known, lowest = [np.zeros(1)], 0.0
+    for law, number in zip(delays, numbers, strict=True):
+        discrete = isinstance(law, Lattice)
+        lowest = min(lowest, law.points()[0] if discrete else law.support()[0])
+        levels = _levels(int(number), t / total)
+        known.append(law.points() if discrete else law.ppf(levels))
     if lowest < 0:
         raise ValueError(f"delays must be >= 0, got a law that begins at {lowest}")
-    known = [
-        law.ppf(_levels(int(number), t / total))
-        if lattice is None
-        else lattice.points()
-        for law, lattice, number in zip(laws, lattices, numbers, strict=True)
-    ]
-    knots = np.unique(np.concatenate([[0.0], *known]))
+    knots = np.unique(np.concatenate(known))
 
     def unfinished(x: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
-        delays = [
-            law if lattice is None else lattice
-            for law, lattice in zip(laws, lattices, strict=True)
-        ]
         return _fewer_than([(d.cdf(x), d.sf(x)) for d in delays], numbers, t)
 
-    if all(lattice is not None for lattice in lattices):
+    if all(isinstance(law, Lattice) for law in delays):
         middles = (knots[1:] + knots[:-1]) / 2
         return math.fsum(np.diff(knots) * unfinished(middles))
-    return _quadrature(unfinished, knots)
+    return _integral(unfinished, knots)
 
 
 def expected_maximum(laws: Sequence[Any], counts: Sequence[int] | None = None) -> float:
@@ -148,12 +139,6 @@ def expected_maximum(laws: Sequence[Any], counts: Sequence[int] | None = None) -
     """
     number = len(laws) if counts is None else sum(counts)
     return expected_order_statistic(laws, number, counts)
-
-
-def _as_lattice(law: Any) -> Lattice | None:
-    if isinstance(law, Lattice):
-        return law
-    return Lattice(law) if hasattr(law, "pmf") else None
 
 
 def _levels(number: int, part: float) -> Float[np.ndarray, " n"]:
@@ -217,79 +202,36 @@ def _fewer_than(
     return counts[:t].sum(axis=0)
 
 
-def _quadrature(
+def _integral(
     f: Callable[[Float[np.ndarray, " n"]], Float[np.ndarray, " n"]],
     knots: Float[np.ndarray, " n"],
 ) -> float:
-    """Integrates f from the first knot to infinity; smooth between knots."""
-    coarse, fine = (_gauss(f, knots, order) for order in (16, 32))
-    rough = np.abs(fine - coarse) > 1e-13 * fine.sum()
-    again = [(knots[i], knots[i + 1]) for i in np.flatnonzero(rough)]
-    rest = _adaptively(f, again) if again else []
-    found = math.fsum([*fine[~rough], *rest])
-    return found + _tail(f, float(knots[-1]), found)
+    """Integrates a falling function from the first knot to infinity.
 
-
-def _adaptively(
-    f: Callable[[Float[np.ndarray, " n"]], Float[np.ndarray, " n"]],
-    intervals: list[tuple[float, float]],
-) -> list[float]:
-    """Integrates f over each interval, in as many steps as it needs."""
-    from scipy import integrate  # half a second: few laws need it
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", integrate.IntegrationWarning)
-        try:
-            return [
-                integrate.quad(
-                    lambda x: float(f(np.array([x]))[0]),
-                    low,
-                    high,
-                    epsabs=1e-13,
-                    epsrel=1e-10,
-                )[0]
-                for low, high in intervals
-            ]
-        except integrate.IntegrationWarning as error:
-            raise ValueError(
-                "the expected delay must be finite and smooth enough to integrate; "
-                f"quadrature said: {str(error).splitlines()[0]}"
-            ) from error
-
-
-def _tail(
-    f: Callable[[Float[np.ndarray, " n"]], Float[np.ndarray, " n"]],
-    start: float,
-    before: float,
-) -> float:
-    """Integrates f from a point to infinity, over the logarithm of the argument.
-
-    There a power of x falls exponentially, so that heavy tails of a finite mean end.
-
-    Args:
-        f: Falling function.
-        start: Where it begins, > 0.
-        before: Integral up to there.
+    It is smooth between knots. Beyond the last one, above 0, the integral is over the
+    logarithm of the argument: there a power of x falls exponentially, so that heavy
+    tails of a finite mean end.
     """
-    total, steps = 0.0, np.arange(0.0, POWERS)
-    for low in steps:
-        ends = np.array([low, low + 1])
-        part = _gauss(lambda y: f(start * np.exp(y)) * start * np.exp(y), ends, 32)
-        total += float(part.sum())
-        if float(part.sum()) <= 1e-14 * (before + total):
-            return total
-    raise ValueError(
-        "the expected delay must be finite, or at least its tail fall faster; "
-        "simulate it"
-    )
+    from scipy.integrate import tanhsinh  # takes long to import: few laws need it
 
+    def between(x: Float[np.ndarray, "..."]) -> Float[np.ndarray, "..."]:
+        return f(x.ravel()).reshape(x.shape)
 
-def _gauss(
-    f: Callable[[Float[np.ndarray, " n"]], Float[np.ndarray, " n"]],
-    knots: Float[np.ndarray, " n"],
-    order: int,
-) -> Float[np.ndarray, " pieces"]:
-    nodes, weights = np.polynomial.legendre.leggauss(order)
-    half = np.diff(knots) / 2
-    x = (knots[1:] + knots[:-1])[:, None] / 2 + half[:, None] * nodes
-    return f(x.ravel()).reshape(x.shape) @ weights * half
+    def tail(y: Float[np.ndarray, "..."]) -> Float[np.ndarray, "..."]:
+        x = knots[-1] * np.exp(y)
+        return between(x) * x
+
+    apart = np.diff(knots) > 1e-12 * knots[1:]  # not by rounding alone
+    knots = np.append(knots[:1], knots[1:][apart])
+    middles = (knots[1:] + knots[:-1]) / 2
+    near = {"rtol": 1e-11, "atol": 1e-14 * float(np.diff(knots) @ f(middles))}
+    inside = tanhsinh(between, knots[:-1], knots[1:], **near)
+    beyond = tanhsinh(tail, 0.0, POWERS, **near)
+    total = math.fsum([*inside.integral, float(beyond.integral)])
+    error = float(inside.error.sum() + beyond.error)
+    if not (error < 1e-8 * total and tail(np.array([POWERS]))[0] < 1e-14 * total):
+        raise ValueError(
+            "the expected delay must be finite, or at least its tail fall faster; "
+            "simulate it"
+        )
+    return total

@@ -5,33 +5,12 @@ Ages and staleness are in commits; delays, periods and their laws in seconds.
 
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
 
-from .rounds import (
-    Numbers,
-    expected_maximum,
-    expected_order_statistic,
-)
-
-
-class Throughput(NamedTuple):
-    """Block updates per second of a set of clients.
-
-    Attributes:
-        synchronous: M over the expected duration of a round.
-        asynchronous: Sum of the clients' own rates.
-    """
-
-    synchronous: float
-    asynchronous: float
-
-    @property
-    def ratio(self) -> float:
-        """How many times the asynchronous updates are faster."""
-        return self.asynchronous / self.synchronous
+from .rounds import Numbers, expected_order_statistic
 
 
 def activation_from_rates(rates: Numbers) -> Float[np.ndarray, " M"]:
@@ -43,26 +22,6 @@ def activation_from_rates(rates: Numbers) -> Float[np.ndarray, " M"]:
     return rates / rates.sum()
 
 
-def embedding_refresh(
-    activation: Numbers, batch: int | None = None, num_samples: int | None = None
-) -> Float[np.ndarray, " M"]:
-    """Computes the probability that a commit refreshes one sample's embedding.
-
-    Args:
-        activation: Q_m of every client.
-        batch: Samples of an upload, drawn uniformly; None if all are uploaded.
-        num_samples: N; needed with `batch`.
-
-    Source: VAFL, equation 3.
-    """
-    activation = np.asarray(activation, dtype=float)
-    if batch is None:
-        return activation
-    if num_samples is None or not batch <= num_samples:
-        raise ValueError(f"num_samples must be >= {batch}, got {num_samples}")
-    return activation * batch / num_samples
-
-
 def embedding_age_law(refresh: float) -> Any:
     """Returns the law of an embedding's age, in commits, when others use it.
 
@@ -71,7 +30,8 @@ def embedding_age_law(refresh: float) -> Any:
     uses it does not depend on its age where activations are independent of the past.
 
     Args:
-        refresh: Value r of `embedding_refresh`, in (0, 1].
+        refresh: Chance r that a commit refreshes a sample's embedding, in (0, 1]: q_m
+            of its owner, times the part of the samples that an upload holds.
 
     Returns:
         A frozen law of SciPy.
@@ -207,20 +167,6 @@ def availability(mean_on_s: Any, mean_off_s: Any) -> Any:
     Source: alternating renewal process (Ross, Stochastic Processes, theorem 3.4.4).
     """
     return mean_on_s / (mean_on_s + mean_off_s)
-
-
-def throughput(laws: Sequence[Any]) -> Throughput:
-    """Computes block updates per second, synchronous and asynchronous.
-
-    Args:
-        laws: Clients' delays, as `expected_order_statistic` takes them.
-
-    Source: vafl.md, section 5.4, first table.
-    """
-    return Throughput(
-        synchronous=len(laws) / expected_maximum(laws),
-        asynchronous=asynchronous_throughput([float(law.mean()) for law in laws]),
-    )
 
 
 def t_synchronous_period(

@@ -1,8 +1,9 @@
 """Measures of recorded timelines: staleness, waiting, utilisation, throughput.
 
-Takes the jobs (`frames.jobs`) and `incidents` of a timeline, and one row per run
-(`run`, `group`, `virtual_s`, `commits`, `num_clients`: `frames.runs` has them; and
-`start_s`: `with_starts`). Staleness is in commits, times in virtual seconds.
+`RunCounts` has what is counted of the runs: by `tally`, from the jobs (`frames.jobs`)
+and `incidents` of a whole record, or by `tally_of_summary` where a timeline kept
+statistics alone. Measures are taken from it, whichever it was. Staleness is in commits,
+times are virtual seconds.
 
 Measures with a closed form of the steady state leave out the start of a run, unless it
 never ends; shares, counts and maxima are those of the whole run. Numbers are those of
@@ -10,23 +11,298 @@ single runs, then averaged over the replicates of a group; only a maximum is the
 of all.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 
-from ...simulator.timeline import PAIRS
+from ...simulator.timeline import PAIRS, Outcome
+from .. import frames
+from ..clients import GROUP
+from ..frames import Study
 from ..theory import gossip
 from .start import end_of_start
 
 QUANTILES = (0.5, 0.9, 0.99)
 """Quantiles of staleness, next to its mean and maximum."""
-OF_CLIENTS = (0.1, 0.5, 0.9)
+OVER_CLIENTS = (0.1, 0.5, 0.9)
 """Quantiles over clients."""
 ENDS = ("APPLIED", "REJECTED", "LOST", "CRASHED", "STOPPED")
 """Outcomes of jobs that have ended."""
+OF_CLIENTS = {
+    "steady_staleness_mean": "staleness_mean",
+    "staleness_max": "staleness_max",
+    "utilisation": "utilisation",
+    "steady_waiting_mean": "waiting_mean",
+    "steady_queued_mean": "queued_mean",
+    "uploads": "uploads",
+    "incidents": "incidents",
+}
+"""Columns of the table `clients` of a summary, and what they are called here."""
+TIMES = ("read", "begun", "computed", "arrived", "applied")
+NO_ROWS = np.zeros(0, np.int64)
+
+
+class RunCounts(NamedTuple):
+    """What is counted of the runs of a timeline.
+
+    Attributes:
+        runs: Row per run: the columns of `frames.runs`; `start_s`, virtual seconds at
+            which its start is over, NaN if it never is; `made`, commits by then;
+            `waiting_s` and `queued_s` of the contributions after it, and of how many of
+            them they are known, `waits` and `queues`; `missed` starts of jobs; and how
+            many jobs had each outcome, in a column of its name.
+        ages: How often contributions were so stale: columns run, `start` (whether it
+            was in the start), staleness, count and, where clients are divided into
+            groups, `client_group`.
+        clients: Row per run and client (from 1): staleness_mean, staleness_max,
+            utilisation, waiting_mean, queued_mean (s), uploads (messages, repeats
+            included), incidents (count).
+    """
+
+    runs: pd.DataFrame
+    ages: pd.DataFrame
+    clients: pd.DataFrame
+
+
+def tally(
+    jobs: pd.DataFrame,
+    incidents: pd.DataFrame,
+    runs: pd.DataFrame,
+    group_of: Mapping[str, pd.Series] | None = None,
+) -> RunCounts:
+    """Counts the jobs of a whole record.
+
+    Args:
+        jobs: Jobs of the runs, with their staleness.
+        incidents: Incidents of the runs.
+        runs: Runs, one row each, with `start_s`, as from `with_starts`.
+        group_of: Names of the clients' groups by their numbers, for each group of runs;
+            groups of runs without an entry are not divided.
+    """
+    places, noted = _places(jobs), dict(iter(incidents.groupby("run")))
+    columns = _columns(jobs)
+    counts, ages, clients = [], [], []
+    each: Any = runs.itertuples()
+    for run in each:
+        rows = places.get(run.run, NO_ROWS)
+        mine = {name: values[rows] for name, values in columns.items()}
+        happened = noted.get(run.run, incidents.iloc[:0])
+        applied = _some(mine, mine["work"] & (mine["outcome"] == Outcome.APPLIED))
+        # Where the start never is over, all is later.
+        early = applied["applied"] <= run.start_s
+        later = _some(applied, ~early)
+        outcomes = np.bincount(mine["outcome"][mine["work"]], minlength=len(Outcome))
+        known = {k: later[k][~np.isnan(later[k])] for k in ("waiting", "queued")}
+        counts.append(
+            dict(zip(Outcome.__members__, outcomes.tolist(), strict=True))
+            | {
+                "made": int(applied["commit"][early].max(initial=0)),
+                "missed": int((happened["incident"] == "MISSED").sum()),
+                "waiting_s": known["waiting"].sum(),
+                "waits": known["waiting"].size,
+                "queued_s": known["queued"].sum(),
+                "queues": known["queued"].size,
+            }
+        )
+        names = (group_of or {}).get(str(run.group))
+        ages.append(_ages_of(applied, early, names).assign(run=run.run))
+        clients.append(_clients_of(mine, applied, later, happened, run))
+    found = pd.DataFrame(counts, index=runs.index)
+    return RunCounts(
+        pd.concat([runs, found], axis=1),
+        pd.concat(ages, ignore_index=True),
+        pd.concat(clients, ignore_index=True),
+    )
+
+
+def tally_of_summary(study: Study) -> RunCounts:
+    """Returns what a timeline counted itself, of which statistics alone were kept.
+
+    Raises:
+        StudyError: No run has ended.
+    """
+    known, table = frames.runs(study), study.table("clients")
+    counted = table.groupby("run")["steady_contributions"].sum()
+    rows = []
+    for run, told in zip(known["run"], known["summary"], strict=True):
+        number = int(counted.get(run, 0))
+        outcomes = {name: told["outcomes"].get(name, 0) for name in Outcome.__members__}
+        start_s = np.nan if told["start_s"] is None else told["start_s"]
+        row = {"start_s": start_s, "made": told["start_commits"]}
+        row |= {"waiting_s": told["waiting_s"], "waits": number}
+        row |= {"queued_s": told.get("queued_s", np.nan), "queues": number}
+        rows.append(outcomes | row | {"missed": told.get("missed", 0)})
+    runs = pd.concat([known, pd.DataFrame(rows, index=known.index)], axis=1)
+    applied = table["num_applied"] > 0
+    clients = table.assign(staleness_max=table["staleness_max"].where(applied))
+    clients = clients[["run", "client", *OF_CLIENTS]].rename(columns=OF_CLIENTS)
+    return RunCounts(runs, study.table("ages"), clients)
+
+
+def by_run(counted: RunCounts) -> pd.DataFrame:
+    """Measures each run.
+
+    The mean number waiting at the server, arrivals that are being served among them,
+    follows by Little's law: the sum of waiting times over the duration in which jobs
+    were applied.
+
+    Returns:
+        Columns run, group, start_s, commits_per_s, contributions_per_s,
+        staleness_mean, staleness_50, staleness_90, staleness_99, staleness_max,
+        applied, rejected, lost, crashed, stopped (shares of the jobs that ended),
+        waiting_mean (s), queue_length, queued_mean (s), and those of `parallelism`.
+    """
+    rows, ages = [], dict(iter(counted.ages.groupby("run")))
+    each: Any = counted.runs.itertuples()
+    for run in each:
+        since = 0.0 if np.isnan(run.start_s) else float(run.start_s)
+        seconds = float(run.virtual_s) - since or np.nan
+        staleness, later = _staleness(ages.get(run.run, counted.ages.iloc[:0]))
+        row = {"run": run.run, "group": run.group, "start_s": run.start_s}
+        row["commits_per_s"] = (run.commits - run.made) / seconds
+        row |= {"contributions_per_s": later / seconds} | staleness
+        ends = {end: getattr(run, end) for end in ENDS}
+        ended = sum(ends.values()) or np.nan
+        row |= {end.lower(): number / ended for end, number in ends.items()}
+        row["waiting_mean"] = run.waiting_s / (run.waits or np.nan)
+        row["queue_length"] = run.waiting_s / seconds
+        row["queued_mean"] = run.queued_s / (run.queues or np.nan)
+        rows.append(row | parallelism(run))
+    return pd.DataFrame(rows)
+
+
+def parallelism(run: Any) -> dict[str, float]:
+    """Returns how many of a run's jobs can be computed at once, NaN if not known.
+
+    Args:
+        run: Run with `jobs` and `waves`, as `simulator.waves.CriticalPath` counts them.
+
+    Returns:
+        jobs, waves (the length of the critical path, jobs), wave_width (jobs a wave).
+    """
+    told = (getattr(run, name, None) for name in ("jobs", "waves"))
+    jobs, waves = (np.nan if number is None else float(number) for number in told)
+    return {"jobs": jobs, "waves": waves, "wave_width": jobs / (waves or np.nan)}
+
+
+def by_group(measured: pd.DataFrame) -> pd.DataFrame:
+    """Averages measured runs over the replicates of each group, in their order.
+
+    Args:
+        measured: Table of `by_run`.
+
+    Returns:
+        The same columns without run, and with `replicates`.
+    """
+    return averaged(measured, ["group"]).assign(
+        replicates=measured.groupby("group", sort=False).size().to_numpy()
+    )
+
+
+def by_client(counted: RunCounts) -> pd.DataFrame:
+    """Returns the measures of each client, averaged over the replicates of its group.
+
+    Utilisation is the part of the time after the start in which a client computes.
+
+    Returns:
+        Column group, and those of `RunCounts.clients` but the run.
+    """
+    groups = counted.runs[["run", "group"]]
+    table = groups.merge(counted.clients, on="run", validate="one_to_many")
+    if groups["group"].duplicated().any():
+        return averaged(table, ["group", "client"])
+    return table.drop(columns="run")
+
+
+def starts(counted: RunCounts) -> pd.DataFrame:
+    """Counts the jobs that started in each run, and the starts that were missed.
+
+    Returns:
+        Columns run, group, started, missed (`Incident.MISSED`).
+    """
+    started = counted.runs[[*Outcome.__members__]].sum(axis=1)
+    return counted.runs[["run", "group", "missed"]].assign(started=started)
+
+
+def by_client_group(
+    counted: RunCounts, group_of: Mapping[str, pd.Series]
+) -> pd.DataFrame:
+    """Measures the staleness of the groups into which a scenario divides its clients.
+
+    Args:
+        counted: What is counted of the runs, with these groups.
+        group_of: Names of the clients' groups, as in `tally`.
+
+    Returns:
+        Columns group, clients (`all`, or the name of their group and how many it has),
+        contributions (after the start), staleness_mean, the quantiles, staleness_max.
+    """
+    rows, ages = [], dict(iter(counted.ages.groupby("run")))
+    for run, group in zip(counted.runs["run"], counted.runs["group"], strict=True):
+        mine = ages.get(run, counted.ages.iloc[:0])
+        sizes = group_of.get(group, pd.Series(dtype=object)).value_counts(sort=False)
+        for part, size in {"all": 0, **sizes}.items() if len(sizes) else ():
+            own = mine.loc[mine[GROUP] == part] if size else mine
+            staleness, later = _staleness(own)
+            name = f"{part} ({size})" if size else part
+            row = {"run": run, "group": group, "clients": name}
+            rows.append(row | {"contributions": later} | staleness)
+    found = pd.DataFrame(rows)
+    return averaged(found, ["group", "clients"]) if rows else found
+
+
+def by_part(clients: pd.DataFrame, parts: pd.Series) -> pd.DataFrame:
+    """Summarises many clients by the groups that the scenario divides them into.
+
+    Args:
+        clients: Table of `by_client`, for one group of runs.
+        parts: Name of each client's part, by its number; missing where there is none.
+
+    Returns:
+        Columns clients (name of the part), number, measure, mean, min, 10 %, 50 %,
+        90 %, max over its clients.
+    """
+    names = [name for name in clients.columns if name not in ("group", "client")]
+    part_of = clients["client"].map(parts).fillna("all")
+    rows = []
+    for part in dict.fromkeys(part_of):
+        mine = clients.loc[part_of == part]
+        for name in names:
+            values = mine[name]
+            row = {"clients": part, "number": len(mine), "measure": name}
+            row |= {"mean": values.mean(), "min": values.min()}
+            row |= {f"{100 * q:g} %": values.quantile(q) for q in OVER_CLIENTS}
+            rows.append(row | {"max": values.max()})
+    return pd.DataFrame(rows)
+
+
+def histogram(ages: pd.DataFrame) -> pd.DataFrame:
+    """Returns how often each staleness occurred among contributions after the start.
+
+    Args:
+        ages: Rows of `RunCounts.ages`, of runs that are taken together.
+
+    Returns:
+        Columns staleness, count, share; staleness ascending.
+    """
+    later = ages.loc[~ages["start"]]
+    found = later.groupby("staleness")["count"].sum().reset_index()
+    return found.assign(share=found["count"] / max(int(found["count"].sum()), 1))
+
+
+def averaged(table: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
+    """Returns means over the runs of the same keys, and the largest of maxima."""
+    names = [name for name in table.columns if name not in ("run", *keys)]
+    how: dict[str, Any] = dict.fromkeys(names, "mean")
+    how |= {name: "max" for name in names if name.endswith("_max")}
+    found = table.groupby(keys, sort=False).agg(how)
+    if "start_s" in found:  # of runs of which each is in its steady state
+        over = table["start_s"].notna().groupby([table[key] for key in keys]).all()
+        found["start_s"] = found["start_s"].where(over)
+    return found.reset_index()
 
 
 def contributions(jobs: pd.DataFrame) -> pd.DataFrame:
@@ -89,342 +365,129 @@ def with_starts(jobs: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
     return runs.assign(start_s=found)
 
 
-def by_run(jobs: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
-    """Measures each run.
-
-    The mean number waiting at the server, arrivals that are being served among them,
-    follows from the jobs by Little's law: the sum of their waiting times over the
-    duration in which they were applied.
-
-    Args:
-        jobs: Jobs of the runs.
-        runs: Runs, one row each.
-
-    Returns:
-        Columns run, group, start_s, commits_per_s, contributions_per_s,
-        staleness_mean, staleness_50, staleness_90, staleness_99, staleness_max,
-        applied, rejected, lost, crashed, stopped (shares of the jobs that ended),
-        waiting_mean (s), queue_length, queued_mean (s), and those of `parallelism`.
-    """
-    rows = []
-    for run, mine in _each(jobs, runs):
-        work, done = mine.where(mine["work"]), mine.where(mine["contributed"])
-        later, made = _after_start(done, run), 0
-        if later is not done:
-            early = ~(done["applied_time"] > run.start_s)
-            made = int(done["commit"][early].max(initial=0))
-        ends = {end: int(np.count_nonzero(work[end])) for end in ENDS}
-        ended = sum(ends.values())
-        seconds = float(run.virtual_s) - _since(run) or np.nan
-        waiting = pd.Series(later["waiting"])
-        row = {
-            "run": run.run,
-            "group": run.group,
-            "start_s": run.start_s,
-            "commits_per_s": (run.commits - made) / seconds,
-            "contributions_per_s": later.size / seconds,
-            **_ages(later, done),
-        }
-        for end, number in ends.items():
-            row[end.lower()] = number / ended if ended else np.nan
-        row["waiting_mean"] = waiting.mean()
-        row["queue_length"] = waiting.sum() / seconds
-        row["queued_mean"] = pd.Series(later["queued"]).mean()
-        rows.append(row | parallelism(run))
-    return pd.DataFrame(rows)
-
-
-def parallelism(run: Any) -> dict[str, float]:
-    """Returns how many of a run's jobs can be computed at once, NaN if not known.
-
-    Args:
-        run: Run with `jobs` and `waves`, as `simulator.waves.CriticalPath` counts them.
-
-    Returns:
-        jobs, waves (the length of the critical path, jobs), wave_width (jobs a wave).
-    """
-    told = (getattr(run, name, None) for name in ("jobs", "waves"))
-    jobs, waves = (np.nan if number is None else float(number) for number in told)
-    return {"jobs": jobs, "waves": waves, "wave_width": jobs / (waves or np.nan)}
-
-
-def by_group(measured: pd.DataFrame) -> pd.DataFrame:
-    """Averages measured runs over the replicates of each group, in their order.
-
-    Args:
-        measured: Table of `by_run`.
-
-    Returns:
-        The same columns without run, and with `replicates`.
-    """
-    return averaged(measured, ["group"]).assign(
-        replicates=measured.groupby("group", sort=False).size().to_numpy()
-    )
-
-
-def by_client(
-    jobs: pd.DataFrame, incidents: pd.DataFrame, runs: pd.DataFrame
-) -> pd.DataFrame:
-    """Measures each client, averaged over the replicates of its group.
-
-    Utilisation is the part of the time after the start in which a client computes.
-
-    Args:
-        jobs: Jobs of the runs.
-        incidents: Incidents of the runs.
-        runs: Runs, one row each.
-
-    Returns:
-        Columns group, client (from 1), staleness_mean, staleness_max, utilisation,
-        waiting_mean, queued_mean (s), uploads (messages, repeats included), incidents
-        (count).
-    """
-    noted = dict(iter(incidents.groupby("run")))
-    tables = []
-    for run, mine in _each(jobs, runs):
-        number, applied = int(run.num_clients), mine.where(mine["contributed"])
-        done = _after_start(applied, run)
-        largest = np.full(number, np.nan)
-        np.fmax.at(largest, applied["client"] - 1, applied["staleness"])
-        uploads = _sums(mine, mine["upload_messages"], number)
-        happened = noted.get(run.run, incidents.iloc[:0]).dropna(subset=["client"])
-        with np.errstate(invalid="ignore"):
-            count = _sums(done, np.ones(done.size), number)
-            columns = {
-                "group": run.group,
-                "client": np.arange(1, number + 1),
-                "staleness_mean": _sums(done, done["staleness"], number) / count,
-                "staleness_max": largest,
-                "utilisation": _utilisation(mine, run, number),
-                "waiting_mean": _sums(done, done["waiting"], number) / count,
-                "queued_mean": _sums(done, done["queued"], number) / count,
-                "uploads": uploads,
-                "incidents": _sums(happened, np.ones(len(happened)), number),
-            }
-        tables.append(pd.DataFrame(columns))
-    table = pd.concat(tables, ignore_index=True)
-    several = runs["group"].duplicated().any()
-    return averaged(table, ["group", "client"]) if several else table
-
-
-def starts(
-    jobs: pd.DataFrame, incidents: pd.DataFrame, runs: pd.DataFrame
-) -> pd.DataFrame:
-    """Counts the jobs that started in each run, and the starts that were missed.
-
-    Args:
-        jobs: Jobs of the runs.
-        incidents: Incidents of the runs.
-        runs: Runs, one row each.
-
-    Returns:
-        Columns run, group, started, missed (`Incident.MISSED`).
-    """
-    own = jobs.loc[jobs["kind"] == "work", "run"].value_counts()
-    lost = incidents.loc[incidents["incident"] == "MISSED", "run"].value_counts()
-    counts = {"started": own, "missed": lost}
-    columns = {name: runs["run"].map(n).fillna(0) for name, n in counts.items()}
-    return runs[["run", "group"]].assign(**columns)
-
-
-def by_client_group(
-    jobs: pd.DataFrame, runs: pd.DataFrame, group_of: Mapping[str, pd.Series]
-) -> pd.DataFrame:
-    """Measures the staleness of the groups into which a scenario divides its clients.
-
-    Args:
-        jobs: Jobs of the runs.
-        runs: Runs, one row each.
-        group_of: Names of the clients' groups by their numbers, for each group of runs;
-            groups of runs without an entry are not divided.
-
-    Returns:
-        Columns group, clients (`all`, or the name of their group and how many it has),
-        contributions (after the start), staleness_mean, the quantiles, staleness_max.
-    """
-    rows = []
-    for run, mine in _each(jobs, runs):
-        names = group_of.get(str(run.group))
-        if names is None:
-            continue
-        applied = mine.where(mine["contributed"])
-        for part in (None, *dict.fromkeys(names)):
-            whole, name = applied, "all"
-            if part is not None:
-                those = names.index[names == part]
-                whole = applied.where(np.isin(applied["client"], those))
-                name = f"{part} ({len(those)})"
-            later = _after_start(whole, run)
-            row = {"run": run.run, "group": run.group, "clients": name}
-            rows.append(row | {"contributions": later.size} | _ages(later, whole))
-    if not rows:
-        return pd.DataFrame(rows)
-    return averaged(pd.DataFrame(rows), ["group", "clients"])
-
-
-def by_part(clients: pd.DataFrame, parts: pd.Series) -> pd.DataFrame:
-    """Summarises many clients by the groups that the scenario divides them into.
-
-    Args:
-        clients: Table of `by_client`, for one group of runs.
-        parts: Name of each client's part, by its number; missing where there is none.
-
-    Returns:
-        Columns clients (name of the part), number, measure, mean, min, 10 %, 50 %,
-        90 %, max over its clients.
-    """
-    names = [name for name in clients.columns if name not in ("group", "client")]
-    part_of = clients["client"].map(parts).fillna("all")
-    rows = []
-    for part in dict.fromkeys(part_of):
-        mine = clients.loc[part_of == part]
-        for name in names:
-            values = mine[name]
-            row = {"clients": part, "number": len(mine), "measure": name}
-            row |= {"mean": values.mean(), "min": values.min()}
-            row |= {f"{100 * q:g} %": values.quantile(q) for q in OF_CLIENTS}
-            rows.append(row | {"max": values.max()})
-    return pd.DataFrame(rows)
-
-
-def histogram(jobs: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
-    """Returns how often each staleness occurred among contributions after the start.
-
-    Args:
-        jobs: Jobs of the runs.
-        runs: Runs, one row each, that are taken together.
-
-    Returns:
-        Columns staleness, count, share; staleness ascending.
-    """
-    parts = [np.zeros(0)]
-    for run, mine in _each(jobs, runs):
-        done = _after_start(mine.where(mine["contributed"]), run)
-        parts.append(done["staleness"])
-    every = np.bincount(np.concatenate(parts).astype(np.int64))
-    ages = np.flatnonzero(every)
-    counts = every[ages]
-    share = counts / max(int(counts.sum()), 1)
-    return pd.DataFrame({"staleness": ages, "count": counts, "share": share})
-
-
-def averaged(table: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
-    """Returns means over the runs of the same keys, and the largest of maxima."""
-    names = [name for name in table.columns if name not in ("run", *keys)]
-    how: dict[str, Any] = dict.fromkeys(names, "mean")
-    how |= {name: "max" for name in names if name.endswith("_max")}
-    found = table.groupby(keys, sort=False).agg(how)
-    if "start_s" in found:  # of runs of which each is in its steady state
-        over = table["start_s"].notna().groupby([table[key] for key in keys]).all()
-        found["start_s"] = found["start_s"].where(over)
-    return found.reset_index()
-
-
-class _Columns(dict[str, np.ndarray]):
-    """Columns of jobs as arrays, each made when it is first asked for.
-
-    An outcome stands for the jobs that ended so, `work` for those that are no
-    refreshes, `contributed` for those of them that were applied; `waiting` and `queued`
-    are those of `contributions`.
-    """
-
-    def __init__(self, jobs: pd.DataFrame) -> None:
-        self._jobs = jobs
-
-    def __missing__(self, name: str) -> np.ndarray:
-        if name == "work":
-            found = (self._jobs["kind"] == name).to_numpy()
-        elif name == "contributed":
-            found = self["work"] & self["APPLIED"]
-        elif name.isupper():
-            found = (self._jobs["outcome"] == name).to_numpy()
-        elif name == "waiting":
-            found = self["applied_time"] - self["arrived_time"]
-        elif name == "queued":
-            found = self["begun_time"] - self["read_time"]
-        else:
-            whole = name in ("client", "commit")
-            kind, none = (np.int64, 0) if whole else (np.float64, np.nan)
-            found = self._jobs[name].to_numpy(kind, na_value=none)
-        self[name] = found
-        return found
-
-
-class _Jobs(NamedTuple):
-    """Some jobs of one run.
-
-    Attributes:
-        columns: Columns of the jobs of all runs.
-        rows: Which of them these are.
-    """
-
-    columns: _Columns
-    rows: Int[np.ndarray, " n"]
-
-    def __getitem__(self, name: str) -> np.ndarray:  # pyright: ignore
-        return self.columns[name][self.rows]
-
-    @property
-    def size(self) -> int:
-        """Number of the jobs."""
-        return self.rows.size
-
-    def where(self, kept: Bool[np.ndarray, " n"]) -> "_Jobs":
-        """Returns some of the jobs."""
-        return self._replace(rows=self.rows[kept])
-
-
-def _each(jobs: pd.DataFrame, runs: pd.DataFrame) -> Iterator[tuple[Any, _Jobs]]:
-    """Yields each run with its jobs."""
-    columns, places = _Columns(jobs), _places(jobs)
-    rows: Any = runs.itertuples()
-    for run in rows:
-        yield run, _Jobs(columns, places.get(run.run, np.zeros(0, np.int64)))
-
-
 def _places(jobs: pd.DataFrame) -> Any:
-    """Returns the places of each run's jobs."""
     return jobs.groupby("run").indices
 
 
-def _ages(later: _Jobs, whole: _Jobs) -> dict[str, float]:
-    """Returns mean and quantiles of staleness after the start, and the largest of all.
+def _columns(jobs: pd.DataFrame) -> dict[str, np.ndarray]:
+    found: dict[str, np.ndarray] = {
+        name: jobs[f"{name}_time"].to_numpy(np.float64, na_value=np.nan)
+        for name in TIMES
+    }
+    for name in ("staleness", "upload_messages"):
+        found[name] = jobs[name].to_numpy(np.float64, na_value=np.nan)
+    for name in ("client", "commit"):
+        found[name] = jobs[name].to_numpy(np.int64, na_value=0)
+    outcome = jobs["outcome"].astype(pd.CategoricalDtype([*Outcome.__members__]))
+    return found | {
+        "work": (jobs["kind"] == "work").to_numpy(),
+        "outcome": outcome.cat.codes.to_numpy(),
+        "waiting": found["applied"] - found["arrived"],
+        "queued": found["begun"] - found["read"],
+    }
 
-    NaN where there are no contributions.
+
+def _some(jobs: dict[str, np.ndarray], kept: np.ndarray) -> dict[str, np.ndarray]:
+    return {name: values[kept] for name, values in jobs.items()}
+
+
+def _ages_of(
+    applied: dict[str, np.ndarray], early: np.ndarray, names: pd.Series | None
+) -> pd.DataFrame:
+    """Returns how often contributions of a run were so stale, in its start and after.
+
+    Args:
+        applied: Contributions of the run.
+        early: Which of them were in its start.
+        names: Name of each client's group, by its number.
     """
-    ages = later["staleness"]
-    found = {"staleness_mean": pd.Series(ages).mean()}
-    at = [100 * part for part in QUANTILES]
-    values = np.percentile(ages, at) if ages.size else [np.nan] * len(at)
-    found |= {f"staleness_{q:g}": v for q, v in zip(at, values, strict=True)}
-    return found | {"staleness_max": pd.Series(whole["staleness"]).max()}
+    table = pd.DataFrame(
+        {"start": early, "staleness": applied["staleness"].astype(np.int64)}
+    )
+    keys = ["start", "staleness"]
+    if names is not None:
+        table[GROUP] = names.reindex(applied["client"]).to_numpy()
+        keys.append(GROUP)
+    return table.groupby(keys).size().rename("count").reset_index()
 
 
-def _sums(table: Any, values: Any, number: int) -> Float[np.ndarray, " K"]:
-    """Returns the sum of values over each client's rows."""
-    client = np.asarray(table["client"], np.int64) - 1
-    return np.bincount(client, np.asarray(values, np.float64), minlength=number)
+def _clients_of(
+    jobs: dict[str, np.ndarray],
+    applied: dict[str, np.ndarray],
+    later: dict[str, np.ndarray],
+    happened: pd.DataFrame,
+    run: Any,
+) -> pd.DataFrame:
+    """Returns the rows of a run's clients in `RunCounts.clients`.
+
+    Args:
+        jobs: Jobs of the run.
+        applied: Its contributions.
+        later: Those of them after the start.
+        happened: Its incidents.
+        run: Row of the run.
+    """
+    number = int(run.num_clients)
+
+    def sums(clients: Any, values: Any = None) -> Float[np.ndarray, " K"]:
+        return np.bincount(clients - 1, values, number)
+
+    largest = np.full(number, np.nan)
+    np.fmax.at(largest, applied["client"] - 1, applied["staleness"])
+    who = happened["client"].dropna().to_numpy(np.int64)
+    count = sums(later["client"])
+    with np.errstate(invalid="ignore"):
+        means = {
+            f"{name}_mean": sums(later["client"], later[name]) / count
+            for name in ("staleness", "waiting", "queued")
+        }
+    return pd.DataFrame(
+        {
+            "run": run.run,
+            "client": np.arange(1, number + 1),
+            "staleness_mean": means["staleness_mean"],
+            "staleness_max": largest,
+            "utilisation": _utilisation(_some(jobs, jobs["work"]), run, sums),
+            "waiting_mean": means["waiting_mean"],
+            "queued_mean": means["queued_mean"],
+            "uploads": sums(jobs["client"], jobs["upload_messages"]),
+            "incidents": sums(who),
+        }
+    )
 
 
-def _since(run: Any) -> float:
-    """Returns the virtual time from which a run is measured, seconds."""
-    return 0.0 if np.isnan(run.start_s) else float(run.start_s)
-
-
-def _after_start(contributions: _Jobs, run: Any) -> _Jobs:
-    """Returns the contributions that were applied after the start, if it is over."""
-    if np.isnan(run.start_s):
-        return contributions
-    return contributions.where(contributions["applied_time"] > run.start_s)
-
-
-def _utilisation(jobs: _Jobs, run: Any, number: int) -> Float[np.ndarray, " K"]:
+def _utilisation(
+    work: dict[str, np.ndarray], run: Any, sums: Any
+) -> Float[np.ndarray, " K"]:
     """Returns the part of the time after the start in which each client computes."""
-    since, end = _since(run), float(run.virtual_s)
-    work = jobs.where(jobs["work"])
-    computed = work["computed_time"]
-    computing = work["IN_FLIGHT"] & np.isnan(computed)
+    since = 0.0 if np.isnan(run.start_s) else float(run.start_s)
+    end, computed = float(run.virtual_s), work["computed"]
+    computing = (work["outcome"] == Outcome.IN_FLIGHT) & np.isnan(computed)
     until = np.minimum(np.where(computing, end, computed), end)
-    started = np.maximum(work["begun_time"], since)
-    busy = np.maximum(np.nan_to_num(until - started), 0)
-    return _sums(work, busy, number) / ((end - since) or np.nan)
+    busy = np.nan_to_num(until - np.maximum(work["begun"], since))
+    return sums(work["client"], np.maximum(busy, 0)) / ((end - since) or np.nan)
+
+
+def _staleness(ages: pd.DataFrame) -> tuple[dict[str, float], int]:
+    """Returns mean and quantiles after the start, the largest of all, and how many."""
+    counts = ages.loc[~ages["start"]].groupby("staleness")["count"].sum()
+    values, count = counts.index.to_numpy(), counts.to_numpy()
+    total = int(count.sum())
+    found = {"staleness_mean": float(values @ count) / (total or np.nan)}
+    for part in QUANTILES:
+        found[f"staleness_{100 * part:g}"] = _quantile(values, count, part)
+    found["staleness_max"] = ages["staleness"].max() if len(ages) else np.nan
+    return found, total
+
+
+def _quantile(
+    values: Int[np.ndarray, " n"], counts: Int[np.ndarray, " n"], part: float
+) -> float:
+    """Returns a quantile of values that occur repeatedly, as Series.quantile does."""
+    if not values.size:
+        return float("nan")
+    upto = np.cumsum(counts)
+    place = part * (upto[-1] - 1)
+    low, high = np.searchsorted(upto, [np.floor(place), np.ceil(place)], side="right")
+    at: Float[np.ndarray, " 2"] = values[[low, high]].astype(np.float64)
+    return float(at[0] + (at[1] - at[0]) * (place - np.floor(place)))

@@ -103,10 +103,8 @@ def tables(study: Study | View) -> Iterator[tuple[str, pd.DataFrame]]:
         yield title, _cells(starts, {group: {} for group in forms}, STARTS)
     if (gaps := _spectral_gaps(seen)) is not None:
         yield f"{name}: averaging between workers", gaps
-    whose = {group: seen.who(group)[clients.GROUP] for group in forms}
-    divided = {group: names for group, names in whose.items() if names.notna().all()}
-    if divided:
-        parted = seen.by_client_group(divided)
+    if seen.divided:
+        parted = seen.by_client_group
         columns = {c: t for c, t in RUNS.items() if c in parted}
         frame = _cells(parted, {group: {} for group in forms}, columns)
         frame.insert(1, "clients", parted["clients"])
@@ -240,7 +238,6 @@ def standard(
 
 
 def _spectral_gaps(seen: View) -> pd.DataFrame | None:
-    """Returns the spectral gap of each group that averages in pairs, if any does."""
     entries = seen.manifest["runs"]
     if not (seen.is_whole and any(facts.of(each, "averages") for each in entries)):
         return None

@@ -8,7 +8,7 @@ import pandas as pd
 from ...simulator.trace import is_summary
 from .. import clients, frames
 from ..frames import Study
-from . import measures, summarised
+from . import measures
 from .theory import ClosedForms, closed_forms
 
 OF_ROWS = ("time", "kind", "node", "peer")
@@ -20,13 +20,14 @@ class View:
 
     Args:
         study: Timeline without numerics.
-    """
 
-    is_whole = True
-    """Whether all that happened is there, and not statistics alone."""
+    Attributes:
+        is_whole: Whether all that happened is there, and not statistics alone.
+    """
 
     def __init__(self, study: Study) -> None:
         self.study, self.manifest = study, study.manifest
+        self.is_whole = not is_summary(study.manifest)
 
     @property
     def name(self) -> str:
@@ -42,42 +43,57 @@ class View:
         """
         return frames.jobs(self.study)
 
-    @cached_property
+    @property
     def runs(self) -> pd.DataFrame:
-        """The runs that have ended, with the ends of their starts.
+        """The runs that have ended, with the ends of their starts."""
+        return self.tally.runs
+
+    @cached_property
+    def divided(self) -> dict[str, "pd.Series[str]"]:
+        """Names of the clients' groups by their numbers, for each group of runs.
+
+        Those groups alone are here of which the scenario divides the clients.
+        """
+        known = dict.fromkeys(frames.runs(self.study)["group"])
+        names = {group: self.who(group)[clients.GROUP] for group in known}
+        return {group: of for group, of in names.items() if of.notna().all()}
+
+    @cached_property
+    def tally(self) -> measures.RunCounts:
+        """What is counted of the runs that have ended.
 
         Raises:
             StudyError: No run has ended.
         """
-        known = frames.runs(self.study)
-        return measures.with_starts(self.jobs, known)
+        if not self.is_whole:
+            return measures.tally_of_summary(self.study)
+        runs = measures.with_starts(self.jobs, frames.runs(self.study))
+        return measures.tally(self.jobs, self.incidents, runs, self.divided)
 
     @cached_property
     def by_run(self) -> pd.DataFrame:
         """The measures of each run."""
-        return measures.by_run(self.jobs, self.runs)
+        return measures.by_run(self.tally)
 
     @cached_property
     def by_client(self) -> pd.DataFrame:
         """The measures of each client, means over replicates."""
-        return measures.by_client(self.jobs, self.incidents, self.runs)
+        return measures.by_client(self.tally)
 
     @cached_property
     def starts(self) -> pd.DataFrame:
         """The jobs that started in each run, and the starts that were missed."""
-        return measures.starts(self.jobs, self.incidents, self.runs)
+        return measures.starts(self.tally)
 
-    def by_client_group(self, divided: dict[str, "pd.Series[str]"]) -> pd.DataFrame:
-        """Returns the staleness of the groups into which clients are divided.
-
-        Args:
-            divided: Names of their groups by their numbers, for each group of runs.
-        """
-        return measures.by_client_group(self.jobs, self.runs, divided)
+    @cached_property
+    def by_client_group(self) -> pd.DataFrame:
+        """The staleness of the groups into which clients are divided."""
+        return measures.by_client_group(self.tally, self.divided)
 
     def histogram(self, runs: pd.DataFrame) -> pd.DataFrame:
         """Returns how often each staleness occurred in some runs, after the start."""
-        return measures.histogram(self.jobs, runs)
+        ages = self.tally.ages
+        return measures.histogram(ages.loc[ages["run"].isin(runs["run"])])
 
     @cached_property
     def rows(self) -> pd.DataFrame:
@@ -119,39 +135,6 @@ class View:
         return clients.of_run(self.study, self.entry(group)["run"])
 
 
-class SummaryView(View):
-    """A timeline of which statistics alone were kept."""
-
-    is_whole = False
-
-    @cached_property
-    def runs(self) -> pd.DataFrame:
-        return summarised.runs_of(self.study)
-
-    @cached_property
-    def by_run(self) -> pd.DataFrame:
-        return summarised.by_run(self.study, self.runs)
-
-    @cached_property
-    def by_client(self) -> pd.DataFrame:
-        return summarised.by_client(self.study, self.runs)
-
-    @cached_property
-    def starts(self) -> pd.DataFrame:
-        return summarised.starts(self.runs)
-
-    def by_client_group(self, divided: dict[str, "pd.Series[str]"]) -> pd.DataFrame:
-        sizes = {
-            group: names.value_counts(sort=False) for group, names in divided.items()
-        }
-        return summarised.by_client_group(self.study, self.runs, sizes)
-
-    def histogram(self, runs: pd.DataFrame) -> pd.DataFrame:
-        return summarised.histogram(self.study, runs)
-
-
 def view(study: Study | View) -> View:
     """Returns the view of a study; a view is its own."""
-    if isinstance(study, View):
-        return study
-    return SummaryView(study) if is_summary(study.manifest) else View(study)
+    return study if isinstance(study, View) else View(study)

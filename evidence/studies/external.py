@@ -43,10 +43,10 @@ def of_runs(file: Path, overrides: tuple[str, ...] = ()) -> pd.DataFrame:
 
     Returns:
         Row per run: group, replicate, commit_s (virtual s), contributions_per_s, and
-        what its kind has: `commits`, `virtual_s` and the measures of `timelines.by_run`
-        of a world; `batch_mean`, contributions a commit; `delays_and_ages`, the sum
-        over contributions and jobs in flight, a commit; `staleness_mean of` each group
-        of clients; `optimality_gap`, mean over the second half of the evaluations,
+        what its kind has: `commits`, `virtual_s` and `View.by_run` of a world;
+        `batch_mean`, contributions a commit; `delays_and_ages`, the sum over
+        contributions and jobs in flight, a commit; `staleness_mean of` each group of
+        clients; `optimality_gap`, mean over the second half of the evaluations,
         `gap_growth`, that of the last quarter over that of the one before, and
         `target_s` (virtual s) until the target; `within_graham`, the share of batches.
     """
@@ -63,9 +63,8 @@ def of_runs(file: Path, overrides: tuple[str, ...] = ()) -> pd.DataFrame:
 
 
 def _of_world(study: Study) -> pd.DataFrame:
-    jobs = frames.joined(study, "jobs")
-    runs = timelines.with_starts(jobs, frames.runs(study))
-    found = timelines.by_run(jobs, runs).drop(columns="group")
+    jobs, seen = frames.joined(study, "jobs"), timelines.View(study)
+    runs, found = seen.runs, seen.by_run.drop(columns="group")
     found["commit_s"] = 1 / found["commits_per_s"]
     found["batch_mean"] = found["contributions_per_s"] * found["commit_s"]
     done = jobs[jobs["outcome"] == "APPLIED"].merge(

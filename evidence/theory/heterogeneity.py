@@ -14,11 +14,21 @@ from typing import Literal, NamedTuple, get_args
 import numpy as np
 from jaxtyping import Float
 
-from stalesim.analysis.theory import Throughput
-
 Slow = Literal["per_minibatch", "one_a_round"]
 """How "in each iteration a random learner is slow" is read (A-12): each mini-batch with
 chance 1 / K, or exactly one of the K mini-batches of every synchronous round."""
+
+
+class Throughput(NamedTuple):
+    """Block updates per second: of rounds, and of workers that do not wait."""
+
+    synchronous: float
+    asynchronous: float
+
+    @property
+    def ratio(self) -> float:
+        """How many times the asynchronous updates are faster."""
+        return self.asynchronous / self.synchronous
 
 
 class ConstantStaleness(NamedTuple):
@@ -123,21 +133,14 @@ def constant_staleness(times_s: Sequence[float]) -> ConstantStaleness:
     done = np.where(np.abs(done - near) <= 1e-9 * near, near, done)
     np.fill_diagonal(done, 0)
     rates = 1 / times
-    return ConstantStaleness(
-        rates / rates.sum(),
-        done.sum(axis=1),
-        np.floor(done).sum(axis=1),
-        np.ceil(done).sum(axis=1),
-    )
+    least, most = np.floor(done).sum(axis=1), np.ceil(done).sum(axis=1)
+    return ConstantStaleness(rates / rates.sum(), done.sum(axis=1), least, most)
 
 
 def _times(times_s: Sequence[float]) -> Float[np.ndarray, " K"]:
     times = np.asarray(times_s, dtype=float)
-    if (
-        times.ndim != 1
-        or not times.size
-        or not ((times > 0) & (times < math.inf)).all()
-    ):
+    known = (times > 0) & (times < math.inf)
+    if times.ndim != 1 or not times.size or not known.all():
         raise ValueError(
             f"times_s must be > 0 and finite, one per worker, got {times.tolist()}; "
             "give seconds"

@@ -34,20 +34,6 @@ def exponential_order_statistic(rate: float, num_clients: int, t: int) -> float:
     return math.fsum(1 / k for k in range(num_clients - t + 1, num_clients + 1)) / rate
 
 
-class InfiniteServer(NamedTuple):
-    """Jobs that arrive as a Poisson process and never wait: M/G/inf.
-
-    Attributes:
-        mean_in_flight: Jobs in service; also their variance, because they are Poisson.
-        mean_staleness: Departures of other jobs during a job's service.
-        variance_staleness: Variance of that number.
-    """
-
-    mean_in_flight: float
-    mean_staleness: float
-    variance_staleness: float
-
-
 class SingleServer(NamedTuple):
     """An open queue with one server, first come first served.
 
@@ -79,45 +65,6 @@ class Delivery(NamedTuple):
     probability: float
     mean_num_sends: float
     mean_time_s: float
-
-
-def infinite_server(
-    arrival_rate: float, mean_service_s: float, variance_service_s2: float
-) -> InfiniteServer:
-    """Computes jobs in flight and staleness of an open system without queues.
-
-    In flight: Poisson of mean lambda E[S], for any law of service. Staleness: the other
-    jobs depart as a Poisson process, so that given S it is Poisson of mean lambda S: of
-    mean lambda E[S] and variance lambda E[S] + lambda^2 Var[S].
-
-    Args:
-        arrival_rate: Arrival rate lambda, per second.
-        mean_service_s: E[S], seconds.
-        variance_service_s2: Var[S], seconds squared.
-
-    Source: Mirasol, The output of an M/G/inf queuing system is Poisson (1963).
-    """
-    mean = arrival_rate * mean_service_s
-    return InfiniteServer(
-        mean_in_flight=mean,
-        mean_staleness=mean,
-        variance_staleness=mean + arrival_rate**2 * variance_service_s2,
-    )
-
-
-def single_server_markov(arrival_rate: float, service_rate: float) -> SingleServer:
-    """Computes the means of an M/M/1 queue.
-
-    Args:
-        arrival_rate: Arrival rate lambda, per second.
-        service_rate: Service rate mu, per second, > lambda.
-
-    Raises:
-        ValueError: The server cannot keep up.
-
-    Source: Kleinrock, Queueing Systems, volume 1 (1975), section 3.2.
-    """
-    return single_server(arrival_rate, 1 / service_rate, 1 / service_rate**2)
 
 
 def single_server(

@@ -150,8 +150,7 @@ def embedding_ages(upload: str, commits: int) -> np.ndarray:
 )
 def test_embedding_ages_of_section_2_3(upload: str, measured: tuple) -> None:
     q = theory.activation_from_rates(1 / np.arange(1, 8))
-    parts = {"batch": (10, 1000), "all": (1, 1)}[upload]
-    refresh = np.array([theory.embedding_refresh(qm, *parts) for qm in q])
+    refresh = q * {"batch": 10 / 1000, "all": 1}[upload]
     ages = embedding_ages(upload, 40_000)
     # Time averages of ages whose memory is about 1/r commits: 30,000 commits hold
     # 30,000 r independent stretches of each of (batch: about 1,000 / all: one) pairs.

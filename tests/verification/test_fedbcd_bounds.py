@@ -9,7 +9,7 @@ import pytest
 from scipy.special import expit
 
 from evidence.theory import fedbcd as theory
-from stalesim.analysis.claims.below import Below
+from stalesim.analysis.claims.slope import Below
 from stalesim.simulator.learning import convex
 from stalesim.simulator.scenario.reading import read
 from stalesim.simulator.scenario.study import Run, expand

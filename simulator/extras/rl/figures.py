@@ -41,7 +41,7 @@ def histogram(study: Study) -> Figure:
     known, looks = groups(study), facets.looks(study)
     shown, last = facets.spread(known, MOST), 0
     with style.context():
-        figure = layout.titled(study, layout.size_or(None, 7.2, 3.4))
+        figure = layout.titled(study, layout.for_print(7.2, 3.4))
         one, two = figure.subplots(1, 2, sharey=True)
         for axes, what in ((one, "samples"), (two, "tokens")):
             for name in shown:
@@ -56,7 +56,7 @@ def histogram(study: Study) -> Figure:
         one.set(ylabel="Share", xlim=(-0.5, last + 0.5), ylim=(0, None))
         two.set(xlim=one.get_xlim())
         labels = [style.text(layout.label(study, name)) for name in shown]
-        layout.add_legend(figure, one.get_lines(), labels, layout.for_print(None))
+        layout.add_legend(figure, one.get_lines(), labels)
         beyond = f"at most {100 * (1 - SHOWN):g} % beyond the axis, up to {oldest}"
         note = (
             f"{len(shown)} of {len(known)} groups" if len(shown) < len(known) else "",
@@ -83,7 +83,7 @@ def swept(study: Study, key: str) -> Figure:
     closed = table["predicted_staleness_mean"].groupby(level=0).mean()
     with style.context():
         rows, columns = layout.grid(len(panels))
-        size = layout.size_or(None, 1.2 + 3 * columns, 0.6 + 2.6 * rows)
+        size = layout.for_print(1.2 + 3 * columns, 0.6 + 2.6 * rows)
         figure = layout.titled(study, size)
         every = layout.panels(figure, len(panels), columns, shared=False)
         handles: list[Any] = []
@@ -98,7 +98,7 @@ def swept(study: Study, key: str) -> Figure:
             dashes = {"color": looks[line.label].color, "ls": style.DASHED, "lw": 1}
             every[0].plot(line.numbers, closed[line.groups], **dashes)
         labels = [style.text(line.label) for line in drawn.lines]
-        layout.add_legend(figure, handles, labels, layout.for_print(None))
+        layout.add_legend(figure, handles, labels)
         note = []
         if counts.max() > 1:
             note.append(f"Points: means over {layout.replicates(counts)}")

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from stalesim.analysis import claims
 from stalesim.simulator.config.catalogue import parts
 from stalesim.simulator.protocols import Asynchronous, Centralised
 from stalesim.simulator.trace import COLUMNS
@@ -19,6 +20,16 @@ def usual(claim: dict[str, Any], **entries: Any) -> dict[str, Any]:
     """Returns a claim with those of some entries that its kind has."""
     kind = next(kind for kind in parts("claims") if kind.named in claim)
     return {k: v for k, v in entries.items() if k in kind.model_fields} | claim
+
+
+def judged(study: Any, **claim: Any) -> pd.Series:
+    """Returns the only row that the only claim of a study has."""
+    entries = {"metric": "test_accuracy", "by_at_least": 1.0, "says": "figure 2"}
+    study.manifest["scenario"]["claims"] = [usual(claim, **entries)]
+    frame = claims.evaluate(study)
+    assert frame.columns.tolist() == list(claims.Finding._fields)
+    (row,) = [row for _, row in frame.iterrows()]
+    return row
 
 
 def run_of(number: int, label: str, replicate: int, **more: Any) -> dict[str, Any]:
@@ -82,7 +93,17 @@ def empty(table: str) -> pd.DataFrame:
     )
 
 
-class Fake:
+class Study:
+    """A study in memory: its manifest, and its tables."""
+
+    manifest: dict[str, Any]
+    tables: dict[str, pd.DataFrame]
+
+    def table(self, name: str) -> pd.DataFrame:
+        return self.tables[name]
+
+
+class Fake(Study):
     """A study of several groups, in memory; `sync` reaches no 0.5 in its time."""
 
     def __init__(
@@ -116,9 +137,6 @@ class Fake:
             "staleness": pd.concat(stale[1:] or stale, ignore_index=True),
             "clients": pd.concat(table[1:] or table, ignore_index=True),
         }
-
-    def table(self, name: str) -> pd.DataFrame:
-        return self.tables[name]
 
 
 def histogram_of(
@@ -158,7 +176,7 @@ def client_of(run: int, client: int, ages: np.ndarray) -> pd.DataFrame:
     )
 
 
-class Curves:
+class Curves(Study):
     """A study of the given curves.
 
     Args:
@@ -194,16 +212,13 @@ class Curves:
             "clients": empty("clients"),
         }
 
-    def table(self, name: str) -> pd.DataFrame:
-        return self.tables[name]
-
 
 def arrives(at: int, length: int = 11) -> list[float]:
     """Returns a curve that is at 0.9 from some second on; never if it ends before."""
     return [0.9 if second >= at else 0.1 for second in range(length)]
 
 
-class Decays:
+class Decays(Study):
     """A study of metrics that fall with the commits.
 
     Args:
@@ -230,11 +245,8 @@ class Decays:
                 frames.append(frame.assign(commits=np.asarray(commits, np.int64)))
         self.tables = {"evaluations": pd.concat(frames, ignore_index=True)}
 
-    def table(self, name: str) -> pd.DataFrame:
-        return self.tables[name]
 
-
-class Grid:
+class Grid(Study):
     """A study of final values at points of a sweep, evaluated at 0, 1 and 2 s.
 
     Args:
@@ -278,9 +290,6 @@ class Grid:
                 for name in ("staleness", "clients", "jobs", "commits")
             },
         }
-
-    def table(self, name: str) -> pd.DataFrame:
-        return self.tables[name]
 
 
 def privacy_of(run: int, epsilons: Sequence[float]) -> pd.DataFrame:

@@ -99,3 +99,13 @@ def test_a_median_of_which_half_is_open_is_said_to_be_a_bound() -> None:
     assert bounds.side_of_median(bounds.Sample(low, high)) == "at least "
     assert bounds.side_of_median(bounds.Sample(low, high).mirrored) == "at most "
     assert bounds.side_of_median(bounds.Sample(low[:3], high[:3])) == ""
+
+
+@pytest.mark.parametrize("mean", [-1.0, 1.0])
+def test_an_infinite_end_excludes_nothing(mean: float) -> None:
+    """A ratio of at most twice 1 has no least logarithm; all 20 lie on one side."""
+    sample = exact(mean + np.linspace(-0.1, 0.1, 20))
+    sides = verdict.near(sample, -INF, 0.0), verdict.near(sample, 0.0, INF)
+    true, false = sides if mean < 0 else sides[::-1]
+    assert true.for_it < 1e-4 < 0.99 < true.against
+    assert false.against < 1e-4 < 0.99 < false.for_it

@@ -9,12 +9,12 @@ import pytest
 from stalesim.analysis import fairness, figures
 from stalesim.analysis.figures import report
 from stalesim.simulator.trace import StudyError
-from tests.unit.analysis.studies import manifest_of, run_of
+from tests.unit.analysis.studies import Study, manifest_of, run_of
 
 METRICS = ["test_accuracy", "client_accuracy"]
 
 
-class Served:
+class Served(Study):
     """Two groups of runs with two replicates; 20 clients, of which 5 are slow."""
 
     def __init__(self) -> None:
@@ -38,12 +38,9 @@ class Served:
             clients.append(pd.DataFrame(columns))
         self.tables = {"workers": pd.concat(workers), "clients": pd.concat(clients)}
 
-    def table(self, name: str) -> pd.DataFrame:
-        return self.tables[name]
-
 
 def test_a_client_ends_where_its_last_evaluations_are() -> None:
-    study: Any = Served()
+    study = Served()
     table = fairness.by_client(study)
     assert len(table) == 4 * 20
     row = table.loc[(table["group"] == "async") & (table["client"] == 16)].iloc[1]
@@ -55,7 +52,7 @@ def test_a_client_ends_where_its_last_evaluations_are() -> None:
 
 
 def test_clients_and_their_groups_are_measured() -> None:
-    study: Any = Served()
+    study = Served()
     table = fairness.spread(study)
     assert [*table["clients"]] == ["all", "fast", "slow"] * 4
     whole = table.loc[(table["group"] == "async") & (table["replicate"] == 0)]
@@ -68,7 +65,7 @@ def test_clients_and_their_groups_are_measured() -> None:
 
 
 def test_the_figure_has_a_step_for_each_client() -> None:
-    study: Any = Served()
+    study = Served()
     figure = figures.client_accuracies(study)
     (axes,) = figure.axes
     steps = [line for line in axes.get_lines() if np.size(line.get_xdata()) > 1]
@@ -87,7 +84,7 @@ def test_the_figure_has_a_step_for_each_client() -> None:
 
 
 def test_a_study_without_the_metric_says_so() -> None:
-    study: Any = Served()
+    study = Served()
     study.tables["workers"] = study.tables["workers"].drop(columns="client_accuracy")
     with pytest.raises(StudyError, match="add it to"):
         fairness.by_client(study)

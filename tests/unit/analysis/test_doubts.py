@@ -75,31 +75,36 @@ def test_a_world_says_since_when_it_stands_still(
             assert stands
 
 
+def told(folder: Path, tree: dict[str, Any], *command: str) -> tuple[int, str]:
+    """Returns status and words of a command on a scenario of six clients."""
+    own = {"name": "own", "clients": {"number": 6} | tree.pop("clients")}
+    file = folder / "own.yaml"
+    file.write_text(yaml.safe_dump(own | tree))
+    done = CliRunner().invoke(app, [command[0], str(file), *command[1:]])
+    return done.exit_code, " ".join(done.output.split())
+
+
+def played_through(folder: Path, tree: dict[str, Any]) -> str:
+    """Returns the last words of a timeline."""
+    return told(folder, tree, "timeline", "-o", str(folder / "out"), "--no-plots")[1]
+
+
 @pytest.mark.parametrize("end", [{"time": 100}, {"commits": 60}])
 def test_lint_and_the_last_line_agree_under_every_stop(
-    tmp_path: Any, end: dict[str, float]
+    tmp_path: Path, end: dict[str, float]
 ) -> None:
-    leave = [1000, 1000, 1000, 20, 20, 20]
-    compute = {"law": "constant", "value": 5}
-    tree = {
-        "name": "still",
-        "clients": {"number": 6, "compute": compute, "leave": leave},
-        "protocol": {"kind": "synchronous", "wait_for": 5},
-        "stop": end,
-    }
-    file = tmp_path / "still.yaml"
-    file.write_text(yaml.safe_dump(tree))
-    out = tmp_path / "out"
-    command = ["timeline", str(file), "-o", str(out), "--no-plots"]
-    told = " ".join(CliRunner().invoke(app, command).output.split())
+    def tree(stop: dict[str, float]) -> dict[str, Any]:
+        leave = [1000, 1000, 1000, 20, 20, 20]
+        clients = {"compute": {"law": "constant", "value": 5}, "leave": leave}
+        protocol = {"kind": "synchronous", "wait_for": 5}
+        return {"clients": clients, "protocol": protocol, "stop": stop}
+
     after = "no commit came after 15 s: 3 of 6 clients are left, 5 are waited for"
-    assert after in told
-    linted = CliRunner().invoke(app, ["lint", str(file)])
-    assert linted.exit_code == 1
-    assert "fewer are left from 20 s on" in linted.output
-    tree["stop"] = {"time": 15}
-    file.write_text(yaml.safe_dump(tree))
-    assert CliRunner().invoke(app, ["lint", str(file)]).exit_code == 0
+    assert after in played_through(tmp_path, tree(end))
+    status, words = told(tmp_path, tree(end), "lint")
+    assert status == 1
+    assert "fewer are left from 20 s on" in words
+    assert told(tmp_path, tree({"time": 15}), "lint")[0] == 0
 
 
 def test_laws_without_a_mean_are_told_wherever_they_stand() -> None:
@@ -138,43 +143,34 @@ def test_a_sweep_over_laws_of_unequal_means_is_told() -> None:
     unequal = [{"law": "expon"}, {"law": "lognorm", "s": 1.5}]
     equal = [{"law": "expon"}, {"law": "lognorm", "s": 1, "scale": "exp(-0.5)"}]
 
-    def told(laws: list[dict[str, Any]]) -> list[tuple[str, str]]:
-        key = "clients.compute"
-        return [
-            *doubts.unequal_means(
-                {
-                    "parameters": {key: law},
-                    "scenario": {"clients": {"compute": law}},
-                    "num_clients": 3,
-                }
-                for law in laws
-            )
+    of_equal, of_unequal = (
+        [
+            {
+                "parameters": {"clients.compute": law},
+                "scenario": {"clients": {"compute": law}},
+                "num_clients": 3,
+            }
+            for law in laws
         ]
-
-    ((key, line),) = told(unequal)
+        for laws in (equal, unequal)
+    )
+    ((key, line),) = doubts.unequal_means(of_unequal)
     assert key == "clients.compute"
     assert "expon 1 s, lognorm(s=1.5) 3.08 s" in line
-    assert told(equal) == []
+    assert not [*doubts.unequal_means(of_equal)]
 
 
 def test_the_closing_table_counts_overdue_rounds_and_stopped_jobs(
-    tmp_path: Any,
+    tmp_path: Path,
 ) -> None:
     compute = {"law": "constant", "value": [5, 5, 5, 7]}
-    tree = {
-        "name": "late",
-        "clients": {"number": 4, "compute": compute},
-        "protocol": {"kind": "synchronous", "deadline": 2, "late": "stop"},
-        "stop": {"time": 100},
-    }
-    file = tmp_path / "late.yaml"
-    file.write_text(yaml.safe_dump(tree))
-    command = ["timeline", str(file), "-o", str(tmp_path / "out"), "--no-plots"]
-    told = " ".join(CliRunner().invoke(app, command).output.split())
-    assert "20 of 20 rounds were longer than their 2 s, as nothing had arrived" in told
+    protocol = {"kind": "synchronous", "deadline": 2, "late": "stop"}
+    tree = {"clients": {"number": 4, "compute": compute}, "protocol": protocol}
+    words = played_through(tmp_path, tree | {"stop": {"time": 100}})
+    assert "20 of 20 rounds were longer than their 2 s, as nothing had arrived" in words
     # Of four jobs a round, that of client 4 is stopped.
-    assert "crashed stopped" in told
-    assert "base 0.75 0 0 0 0.25 0 0" in told
+    assert "crashed stopped" in words
+    assert "base 0.75 0 0 0 0.25 0 0" in words
 
 
 @pytest.mark.slow
@@ -199,22 +195,19 @@ def test_overdue_rounds_of_runs_are_counted_by_their_commits(tmp_path: Path) -> 
     assert line.startswith("base: 20 of 20 rounds were longer than their 4 s")
 
 
-def test_more_jobs_than_can_be_played_are_told_before(tmp_path: Any) -> None:
-    compute = {"law": "expon", "scale": 1e-9}
-    tree = {
-        "name": "endless",
-        "clients": {"number": 6, "compute": compute},
-        "protocol": {"kind": "asynchronous"},
-        "stop": {"time": 1},
-    }
-    file = tmp_path / "endless.yaml"
-
-    def linted() -> Any:
-        file.write_text(yaml.safe_dump(tree))
-        return CliRunner().invoke(app, ["lint", str(file)])
-
-    assert "about 6e+09 jobs come until stop.time" in linted().output
-    tree["stop"] = {"time": 1, "contributions": 500}
-    assert linted().exit_code == 0
-    tree["stop"] = {"time": 0.01}
-    assert linted().exit_code == 0
+@pytest.mark.parametrize(
+    ("stop", "many"),
+    [
+        ({"time": 1}, True),
+        ({"time": 1, "contributions": 500}, False),
+        ({"time": 0.01}, False),
+    ],
+)
+def test_more_jobs_than_can_be_played_are_told_before(
+    stop: dict[str, float], many: bool, tmp_path: Path
+) -> None:
+    clients = {"compute": {"law": "expon", "scale": 1e-9}}
+    tree = {"clients": clients, "protocol": {"kind": "asynchronous"}, "stop": stop}
+    status, words = told(tmp_path, tree, "lint")
+    assert status == many
+    assert ("about 6e+09 jobs come until stop.time" in words) == many

@@ -24,6 +24,7 @@ CLAIMS: list[dict[str, Any]] = [
     {"value": "a", "metric": "test_accuracy", "is": 0.9, "within": 0.1},
     {"slope": "a", "metric": "test_loss", "is": -1, "within": 0.1},
     {"slope": ["a", "b"], "metric": "test_loss", "is": -1, "within": 0.1},
+    {"below": "a", "metric": "test_loss", "bound": 0.5},
     {"higher": "a", "than": "b", "metric": "objective"},
 ]
 
@@ -44,7 +45,7 @@ def test_what_is_kept_is_judged_alike(tmp_path: Path) -> None:
     study = _study()
     scenario = study.manifest["scenario"]
     whole = claims.evaluate(study)
-    assert whole["measured"].astype(bool).sum() == 9
+    assert whole["measured"].astype(bool).sum() == 10
     measure(study, scenario["claims"]).to_csv(tmp_path / "values.csv")
     kept = read_csv(tmp_path / "values.csv")
     again = claims.judge(

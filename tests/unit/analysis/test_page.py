@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 import tomllib
+from functools import partial
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -16,9 +17,7 @@ from matplotlib.figure import Figure
 
 from stalesim import simulator
 from stalesim.analysis import page
-from stalesim.analysis.figures import report
 from stalesim.analysis.page import pictures, writing
-from stalesim.analysis.statistics import MEDIANS
 from stalesim.analysis.summary import summary
 from stalesim.simulator.config.errors import StudyError
 from stalesim.simulator.scenario.reading import loads
@@ -206,77 +205,68 @@ def test_an_interrupted_study_says_what_is_missing(
     assert "3 planned of each group, 1 to 2 of them ended" in reader.text
 
 
-def test_modules_that_bring_parts_are_brought_again(
-    study: Study, tmp_path: Path
-) -> None:
-    def bring(manifest: dict[str, Any]) -> None:
-        manifest["command"] = ["stalesim", "--import", "my laws.py", "run", "x.yaml"]
-        manifest["continued"] = [{"command": ["stalesim", "resume", "x"]}]
-
-    text = read(page.html(changed(study, tmp_path / "brought", bring))).text
-    assert "stalesim --import 'my laws.py' run tiny.yaml -o tiny-again" in text
-    assert "stalesim --import 'my laws.py' run x.yaml stalesim resume x" in text
-    assert "--import executes Python code with all rights of the user" in text
-    before, beware, _ = text.partition("Beware.")
-    assert beware, "said before the commands"
-    assert "stalesim --import" not in before
-
-
-def test_other_options_of_a_command_are_not_the_way_to_repeat(
-    study: Study, tmp_path: Path
-) -> None:
-    def bring(manifest: dict[str, Any]) -> None:
-        other = ["--import", "a.py", "--evil", "b", "--import", "c.py"]
-        manifest["command"] = ["stalesim", *other, "run", "x.yaml"]
-        manifest["commit"] = "--upload-pack=evil"
-
-    text = read(page.html(changed(study, tmp_path / "brought", bring))).text
-    assert "stalesim --import a.py run tiny.yaml -o tiny-again" in text
-    assert "git checkout" not in text
-
-
-def test_local_changes_of_the_program_are_told(study: Study, tmp_path: Path) -> None:
-    clean, other = "c0ffee" * 6 + "c0ff", "beef" * 10
-
-    def know(manifest: dict[str, Any]) -> None:
-        manifest.update(commit=clean, dirty=False, continued=[])
-
-    def change(manifest: dict[str, Any]) -> None:
-        again = {"command": ["stalesim", "resume"], "commit": other, "dirty": True}
-        manifest.update(commit=clean, dirty=False, continued=[again])
-
-    text = read(page.html(changed(study, tmp_path / "clean", know))).text
-    assert f"The program's git commit: {clean}." in text
-    assert "Beware." not in text
-    text = read(page.html(changed(study, tmp_path / "dirty", change))).text
-    said = f"The program's git commit: {clean}, then {other} with local changes."
-    assert said in text
-    assert "Beware. The program had local changes that are not in its git" in text
-    assert f"git checkout {clean}" in text
-
-
-def test_what_a_study_read_is_told_with_its_content(
-    study: Study, tmp_path: Path
-) -> None:
-    def read_files(manifest: dict[str, Any]) -> None:
-        manifest["inputs"] = {f"{SCRIPT}.npz": {"sha256": "ab" * 32}}
-        manifest["modules"] = {"mine": {"sha256": "cd" * 32}}
-
-    text = read(page.html(changed(study, tmp_path / "reads", read_files))).text
-    assert f"{SCRIPT}.npz SHA-256 {'ab' * 32}" in text
-    assert f"mine SHA-256 {'cd' * 32}" in text
-    assert "--import executes Python code" in text, "by an entry point, say"
+CLEAN, OTHER = "c0ffee" * 6 + "c0ff", "beef" * 10
+EVIL = ["--import", "a.py", "--evil", "b", "--import", "c.py"]
+BROUGHT = ["stalesim", "--import", "my laws.py", "run", "x.yaml"]
+DIRTY = {"command": ["stalesim", "resume"], "commit": OTHER, "dirty": True}
+CODE = "--import executes Python code with all rights of the user"
+GONE = {"stop": "diverged", "stop_reason": "no longer finite", "diverged_at_commit": 17}
+TOLD: dict[str, tuple[Any, list[str], list[str]]] = {
+    "modules that bring parts": (
+        {"command": BROUGHT, "continued": [{"command": ["stalesim", "resume", "x"]}]},
+        [
+            "stalesim --import 'my laws.py' run tiny.yaml -o tiny-again",
+            "stalesim --import 'my laws.py' run x.yaml stalesim resume x",
+            CODE,
+        ],
+        [],
+    ),
+    "other options are not the way to repeat": (
+        {"command": ["stalesim", *EVIL, "run", "x"], "commit": "--upload-pack=evil"},
+        ["stalesim --import a.py run tiny.yaml -o tiny-again"],
+        ["git checkout"],
+    ),
+    "no local changes": (
+        {"commit": CLEAN, "dirty": False, "continued": []},
+        [f"The program's git commit: {CLEAN}."],
+        ["Beware."],
+    ),
+    "local changes": (
+        {"commit": CLEAN, "dirty": False, "continued": [DIRTY]},
+        [
+            f"The program's git commit: {CLEAN}, then {OTHER} with local changes.",
+            "Beware. The program had local changes that are not in its git",
+            f"git checkout {CLEAN}",
+        ],
+        [],
+    ),
+    "what a study read, by an entry point, say": (
+        {
+            "inputs": {f"{SCRIPT}.npz": {"sha256": "ab" * 32}},
+            "modules": {"mine": {"sha256": "cd" * 32}},
+        },
+        [f"{SCRIPT}.npz SHA-256 {'ab' * 32}", f"mine SHA-256 {'cd' * 32}", CODE],
+        [],
+    ),
+    "a run that diverged": (
+        lambda manifest: manifest["runs"][0].update(GONE),
+        ["async 0 diverged no longer finite, at commit 17"],
+        [],
+    ),
+}
 
 
-def test_runs_that_diverged_are_told_with_the_commit(
-    study: Study, tmp_path: Path
-) -> None:
-    def diverge(manifest: dict[str, Any]) -> None:
-        why = {"stop": "diverged", "stop_reason": "the loss was no longer finite"}
-        manifest["runs"][0].update(why, diverged_at_commit=17)
-
-    text = read(page.html(changed(study, tmp_path / "gone", diverge))).text
-    assert "async 0 diverged the loss was no longer finite, at commit 17" in text
+@pytest.mark.parametrize("case", TOLD)
+def test_what_a_manifest_says_is_told(case: str, study: Study, tmp_path: Path) -> None:
+    change, said, unsaid = TOLD[case]
+    if isinstance(change, dict):
+        change = partial(dict.update, **change)
+    text = read(page.html(changed(study, tmp_path / "other", change))).text
+    assert not [words for words in said if words not in text]
+    assert not [words for words in unsaid if words in text]
+    if CODE in said:
+        before, _, _ = text.partition("Beware.")
+        assert "stalesim --import" not in before  # said before the commands
 
 
 def _no_end(manifest: dict[str, Any]) -> None:
@@ -404,23 +394,6 @@ def test_a_large_figure_becomes_dots_and_looks_the_same_again() -> None:
     assert drawn(10) == small
     assert small.width == large.width == 330
     assert small.caption == "all"
-
-
-def test_captions_of_figures() -> None:
-    final = "Final values (of the last tenth of evaluations)"
-    swept = f"{final} over what is swept"
-    known = {
-        "loss-over-a-and-b": f"{swept}, means over replicates",
-        "loss-over-a": f"{swept}, with 95 % intervals",
-        "commits-over-a": "Commits until the target over what is swept",
-        "time-to-target-over-a": "Virtual time until the target over what is swept, "
-        f"with 95 % intervals of medians; {MEDIANS}",
-        "loss-against-privacy": f"{final} against what clients spent of their privacy",
-        "convergence-commits-loss": "Mean over replicates with its 95 % interval",
-        "time-to-target": f"Virtual time until the target: medians; {MEDIANS}",
-        "unheard-of": "unheard-of",
-    }
-    assert {name: report.caption(name) for name in known} == known
 
 
 def test_templates_are_part_of_the_distribution() -> None:

@@ -7,12 +7,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from stalesim.analysis import claims, targets
+from stalesim.analysis import targets
 from stalesim.analysis.phases import covered, with_phases
 from stalesim.simulator.studies import simulate
 from stalesim.simulator.trace import COLUMNS, Study, StudyError
 from tests.support import scenario
-from tests.unit.analysis.studies import Curves, arrives
+from tests.unit.analysis.studies import Curves, arrives, judged
 
 Q, ROUNDS = 4, 3
 COMPUTE, UPLOAD, DOWNLOAD = (1.0, 2.0, 5.0), 0.5, 0.25
@@ -185,10 +185,9 @@ def test_nothing_else_is_counted() -> None:
         targets.times_to_target(counted(), "test_accuracy", 0.9, "steps")
 
 
-def judged(study: Curves, **claim: Any) -> pd.Series:
-    whole = {"faster": "a", "than": "b", "to": {"test_accuracy": 0.9}, "says": "x"}
-    study.manifest["scenario"]["claims"] = [whole | claim]
-    return claims.evaluate(study).iloc[0]
+def faster(study: Curves, counted: str) -> pd.Series:
+    to = {"test_accuracy": 0.9}
+    return judged(study, faster="a", than="b", to=to, counted_in=counted)
 
 
 @pytest.mark.parametrize(
@@ -205,7 +204,7 @@ def judged(study: Curves, **claim: Any) -> pd.Series:
 def test_a_claim_may_count_something_else(
     unit: str, words: str, ends: tuple[float, float]
 ) -> None:
-    found = judged(counted(), counted_in=unit)
+    found = faster(counted(), unit)
     assert found["measured"].startswith(words)
     assert (found["low"], found["high"]) == pytest.approx(ends)
     assert found["replicates"] == 3
@@ -215,6 +214,6 @@ def test_rounds_are_not_counted_where_there_are_none() -> None:
     study = counted()
     table = study.tables["evaluations"]
     table.loc[table["run"] < 3, "rounds"] = np.nan
-    found = judged(study, counted_in="rounds")
+    found = faster(study, "rounds")
     assert found["why"].startswith("the protocol of a has no rounds to be counted")
-    assert judged(study, counted_in="commits")["estimate"] > 1
+    assert faster(study, "commits")["estimate"] > 1

@@ -4,59 +4,38 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from stalesim.analysis import racing
 from stalesim.simulator.scenario import tuning
-from stalesim.simulator.trace import StudyError, load
-from tests.support import write_study
+from stalesim.simulator.trace import StudyError
+from tests.unit.analysis.studies import Study, evaluations_of, manifest_of, run_of
 
 SEARCHES = 1000
 
 
-def study(tmp_path: Path, runs: list[dict[str, Any]], objective: str) -> Any:
-    """Writes a study of trials; each run has `x`, replicate, stop and a curve."""
-    entries, rows = [], {"run": [], "time": [], "commits": [], "loss": []}
+def study(runs: list[dict[str, Any]], objective: str) -> Any:
+    """Returns a study of trials, evaluated after 5 and 10 s, or commits."""
+    found = Study()
+    found.folder = Path("race")  # pyright: ignore
+    found.manifest = manifest_of(
+        tune={"over": {"x": [1, 2, 3]}, "objective": objective},
+        evaluate={"metrics": ["test_loss", "test_accuracy"]},
+        replicates=2,
+    )
+    frames = []
     for number, run in enumerate(runs):
-        entries.append(
-            {
-                "run": number,
-                "label": f"base, x={run['x']}",
-                "variant": "base",
-                "parameters": {"x": run["x"]},
-                "replicate": run["replicate"],
-                "protocol": "asynchronous",
-                "stop": run.get("stop", "time"),
-                "stop_reason": run.get("reason", ""),
-                "virtual_s": 10.0,
-                "commits": 10,
-            }
-        )
-        for index, value in enumerate(run["curve"]):
-            rows["run"].append(number)
-            rows["time"].append(5.0 * (index + 1))
-            rows["commits"].append(5 * (index + 1))
-            rows["loss"].append(value)
-    n = len(rows["run"])
-    zeros = ("contributions", "epochs", "rounds", "messages")
-    more = {key: np.zeros(n, np.int64) for key in (*zeros, "upload_bytes")}
-    table = {
-        "run": np.array(rows["run"], np.int32),
-        "time": np.array(rows["time"]),
-        "commits": np.array(rows["commits"], np.int64),
-        **more,
-        "epochs": np.zeros(n),
-        "download_bytes": np.zeros(n, np.int64),
-        "test_loss": np.array(rows["loss"]),
-    }
-    scenario = {
-        "tune": {"over": {"x": [1, 2, 3]}, "objective": objective},
-        "evaluate": {"metrics": ["test_loss", "test_accuracy"]},
-        "replicates": 2,
-    }
-    manifest = {"name": "race", "runs": entries, "scenario": scenario}
-    write_study(tmp_path / "race", manifest, {"evaluations": table})
-    return load(tmp_path / "race")
+        own = {"variant": "base", "parameters": {"x": run["x"]}, "virtual_s": 10.0}
+        own |= {"stop": "time", "stop_reason": "", "commits": 10}
+        own |= {k: v for k, v in run.items() if k in own}
+        label = f"base, x={run['x']}"
+        found.manifest["runs"].append(run_of(number, label, run["replicate"], **own))
+        times = 5.0 * np.arange(1, 1 + len(run["curve"]))
+        frame = evaluations_of(number, times, test_loss=np.array(run["curve"], float))
+        frames.append(frame.assign(commits=times.astype(int)))
+    found.tables = {"evaluations": pd.concat(frames, ignore_index=True)}
+    return found
 
 
 def curves(x: int, *of_replicates: list[float], **more: Any) -> list[dict[str, Any]]:
@@ -66,44 +45,36 @@ def curves(x: int, *of_replicates: list[float], **more: Any) -> list[dict[str, A
     ]
 
 
-def test_scores_are_final_values_or_those_of_an_instant(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("objective", "values"),
+    [
+        ("test_loss", [2.0, 3.0]),
+        ("test_loss@9.5s", [4.0, 5.0]),
+        ("test_loss@10commits", [2.0, 3.0]),
+        # Evaluated at 5 and 10 s; the second replicate was never there.
+        ("test_loss=2.5", [10.0, np.inf]),
+    ],
+)
+def test_scores(objective: str, values: list[float]) -> None:
     runs = curves(1, [4.0, 2.0], [5.0, 3.0]) + curves(2, [1.0], stop="diverged")
-    for name in "abc":
-        (tmp_path / name).mkdir()
-    found = racing.scores(study(tmp_path / "a", runs, "test_loss"))
-    one, two = (tuning.name({"x": x}) for x in (1, 2))
-    np.testing.assert_array_equal(found[one], [2.0, 3.0])
-    np.testing.assert_array_equal(found[two], [np.inf])
-    found = racing.scores(study(tmp_path / "b", runs, "test_loss@9.5s"))
-    np.testing.assert_array_equal(found[one], [4.0, 5.0])
-    found = racing.scores(study(tmp_path / "c", runs, "test_loss@10commits"))
-    np.testing.assert_array_equal(found[one], [2.0, 3.0])
-
-
-def test_scores_are_times_to_a_target(tmp_path: Path) -> None:
-    runs = curves(1, [4.0, 2.0], [5.0, 3.0]) + curves(2, [1.0], stop="diverged")
-    search = study(tmp_path, runs, "test_loss=2.5")
-    found = racing.scores(search)
-    one, two = (tuning.name({"x": x}) for x in (1, 2))
-    # Evaluated at 5 and 10 s; the second replicate was never there.
-    np.testing.assert_array_equal(found[one], [10.0, np.inf])
-    np.testing.assert_array_equal(found[two], [np.inf])
-    assert racing.in_words(search) == "virtual s to test_loss 2.5"
+    one, two = racing.scores(study(runs, objective)).items()
+    assert [one[0], two[0]] == [tuning.name({"x": x}) for x in (1, 2)]
+    np.testing.assert_array_equal(one[1], values)
+    np.testing.assert_array_equal(two[1], [np.inf])
 
 
 @pytest.mark.parametrize(
     ("objective", "words"),
     [
         ("test_loss", "test_loss"),
+        ("test_loss=2.5", "virtual s to test_loss 2.5"),
         ("test_loss@5s", "test_loss at 5 s"),
         ("test_loss@9.5s", "test_loss at 5 s, the last evaluation by 9.5 s"),
     ],
 )
-def test_a_search_says_when_its_metric_was_evaluated(
-    tmp_path: Path, objective: str, words: str
-) -> None:
+def test_a_search_says_when_it_evaluated(objective: str, words: str) -> None:
     runs = curves(1, [4.0, 2.0]) + curves(2, [1.0], stop="diverged")
-    assert racing.in_words(study(tmp_path, runs, objective)) == words
+    assert racing.in_words(study(runs, objective)) == words
 
 
 @pytest.mark.parametrize(
@@ -118,10 +89,8 @@ def test_a_search_says_when_its_metric_was_evaluated(
         (["a", "b", "c"], "a", ""),
     ],
 )
-def test_a_best_value_at_a_border_is_named(
-    tmp_path: Path, over: Any, value: Any, words: str
-) -> None:
-    found = study(tmp_path, curves(1, [4.0, 2.0]), "test_loss")
+def test_a_best_value_at_a_border_is_named(over: Any, value: Any, words: str) -> None:
+    found = study(curves(1, [4.0, 2.0]), "test_loss")
     found.manifest["scenario"]["tune"]["over"] = {"x": over}
     assert racing.borders(found, {"x": value}) == words
 
@@ -134,32 +103,27 @@ def test_a_best_value_at_a_border_is_named(
         ("test_loss@2s", "first evaluated at 5 s"),
     ],
 )
-def test_an_instant_must_be_within_the_run(
-    tmp_path: Path, objective: str, message: str
-) -> None:
+def test_an_instant_must_be_within_the_run(objective: str, message: str) -> None:
     with pytest.raises(StudyError, match=message):
-        racing.scores(study(tmp_path, curves(1, [4.0, 2.0]), objective))
+        racing.scores(study(curves(1, [4.0, 2.0]), objective))
 
 
-def test_a_failed_run_is_no_result(tmp_path: Path) -> None:
-    runs = curves(1, [4.0, 2.0]) + curves(2, [], stop="failed", reason="no memory")
-    with pytest.raises(StudyError, match=r"x=2 \(replicate 0\) failed: no memory"):
-        racing.scores(study(tmp_path, runs, "test_loss"))
-
-
-def test_the_best_is_told_by_its_new_replicates_alone(tmp_path: Path) -> None:
+def test_the_best_is_told_by_its_new_replicates_alone() -> None:
     known = curves(1, [0.0, 1.0], [0.0, 1.0], [0.0, 2.0], [0.0, 4.0])
-    found = racing.best(study(tmp_path, known + curves(2, [9.0], [9.0]), "test_loss"))
+    found = racing.best(study(known + curves(2, [9.0], [9.0]), "test_loss"))
     assert found.parameters == {"x": 1}
     assert (found.value.mean, found.fresh, found.diverged) == (3.0, 2, 0)
     # The 97.5 % quantile of t with one degree of freedom is 12.706, the error 1.
     assert found.value.high == pytest.approx(3 + 12.7062, abs=1e-3)
 
 
-def test_a_search_under_way_has_no_best_one(tmp_path: Path) -> None:
+def test_what_has_failed_or_is_under_way_is_no_result() -> None:
     runs = curves(1, [4.0, 2.0], [4.0, 2.0])
     with pytest.raises(StudyError, match="must be a search that has ended"):
-        racing.best(study(tmp_path, runs, "test_loss"))
+        racing.best(study(runs, "test_loss"))
+    runs += curves(2, [], stop="failed", stop_reason="no memory")
+    with pytest.raises(StudyError, match=r"x=2 \(replicate 0\) failed: no memory"):
+        racing.scores(study(runs, "test_loss"))
 
 
 def test_more_divergence_is_worse_and_equals_are_kept() -> None:
@@ -173,9 +137,6 @@ def test_more_divergence_is_worse_and_equals_are_kept() -> None:
     }
     assert racing.worse(found, 4, 1) == {"above", "lost"}
     assert racing.worse(found, 1, 1) == set()
-
-
-def test_a_t_test_decides() -> None:
     differences = np.array([1.0, 2.0, 3.0])  # t = 2 sqrt(3), p = 0.0371 one-sided
     found = {"best": np.zeros(3), "other": differences}
     assert racing.worse(found, 3, 1) == {"other"}

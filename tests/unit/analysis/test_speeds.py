@@ -5,46 +5,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from scipy import stats
 
 from stalesim.analysis import speeds
-from stalesim.analysis.statistics import Interval
-from stalesim.analysis.timelines import report
-from stalesim.simulator.cli.runs import recorder_of
 from stalesim.simulator.scenario.reading import loads_any
-
-N, K, MEAN, REPLICATES = 8, 4, 2.0, 12
-WORLD = f"""
-name: speeds
-clients: {{number: {N}, compute: {{law: expon, scale: {MEAN}}}}}
-protocol: {{kind: asynchronous}}
-stop: {{time: 500}}
-replicates: {REPLICATES}
-variants:
-  async: {{}}
-  K-batch-async: {{protocol: {{kind: buffered, size: {K}}}}}
-"""
-
-
-def test_exponential_workers_have_their_closed_forms(tmp_path: Path) -> None:
-    scenario = loads_any(WORLD, "speeds.yaml")
-    study = recorder_of(scenario)(scenario, tmp_path / "study", lambda _: None)
-    measured = report.measured(study)
-    found = speeds.by_group(measured).set_index("group")
-    # Contributions are a Poisson process of rate N / MEAN.
-    for name, each in (("async", 1), ("K-batch-async", K)):
-        assert found.loc[name, "replicates"] == REPLICATES
-        rate = found.loc[name, "contributions_per_s"]
-        seconds = found.loc[name, "commit_s"]
-        assert isinstance(rate, Interval)
-        assert isinstance(seconds, Interval)
-        assert rate.low < N / MEAN < rate.high
-        assert seconds.low < each * MEAN / N < seconds.high
-        # Standard deviation of a count in 500 s; its estimate within a factor of two.
-        half = stats.t.ppf(0.975, REPLICATES - 1) * np.sqrt(N / MEAN / 500 / REPLICATES)
-        assert 0.5 < (rate.high - rate.low) / 2 / half < 2
-    titles = [title for title, _ in report.tables(study)]
-    assert sum(speeds.TITLE in title for title in titles) == 1
 
 
 def test_intervals_by_hand() -> None:

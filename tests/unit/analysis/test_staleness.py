@@ -76,7 +76,6 @@ UNKNOWN: dict[str, tuple[Callable[[Any], Any], str]] = {
     "histogram": (lambda s: staleness.histogram(s, "x"), "no group 'x'; known are"),
     "law": (lambda s: staleness.staleness_law(s, "x"), "no group 'x'; known are"),
     "figure": (lambda s: stalesim.staleness_histogram(s, "x"), "no group 'x'"),
-    "tails": (lambda s: stalesim.staleness_tails(s, ["x"]), "no group 'x'; known"),
     "client": (
         lambda s: staleness.histogram(s, "base", 5),
         "client must be from 1 to 4 in group 'base', got 5",

@@ -1,4 +1,4 @@
-"""Sizes and formats for print, and styles of the user's."""
+"""Figures for print: venues, formats, captions, styles of the user's, units, shades."""
 
 import re
 from pathlib import Path
@@ -9,23 +9,103 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from matplotlib.colors import to_hex, to_rgb
+from PIL import Image
 
 from stalesim.analysis import figures, style
-from stalesim.analysis.figures import report
+from stalesim.analysis.figures import layout, report
+from stalesim.analysis.figures.files import DOTS_PER_INCH
+from stalesim.analysis.figures.venues import VENUES
 from stalesim.analysis.page import writing
 from stalesim.simulator.config.errors import UserError
-from tests.unit.analysis.studies import Fake
+from stalesim.simulator.trace import StudyError
+from tests.unit.analysis.drawn import points_of, texts_of
+from tests.unit.analysis.studies import Curves, Fake
 
 
-def test_sizes() -> None:
-    assert style.size() == (3.5, 2.625)
-    assert style.size("two") == (7.16, 3.58)
-    assert style.size("one", aspect=1) == (3.5, 3.5)
-    with pytest.raises(UserError, match="columns must be 'one' or 'two', got 'three'"):
-        style.size("three")  # pyright: ignore[reportArgumentType]
+def test_figures_are_as_wide_as_the_venue_prints(tmp_path: Path) -> None:
+    for name in ("icml", "nature-wide"):
+        paths = report.save(Fake(("async", "sync")), tmp_path / name, styles=[name])
+        wanted = VENUES[name].width * DOTS_PER_INCH
+        for path in paths:
+            with Image.open(path) as image:
+                assert image.width == pytest.approx(wanted, abs=1.5)
+        assert len(paths) >= 5
 
 
-def test_a_users_style_wins_where_it_says_something() -> None:
+def test_a_venue_leaves_titles_and_notes_to_the_caption() -> None:
+    study = Fake(noise=0.3)
+    with style.using("ieee"):
+        figure = figures.convergence(study)
+        assert not figure.get_suptitle()
+        assert not figure.get_supxlabel()
+        assert "bands: 95 % t-intervals" in str(figure.get_label())
+        assert mpl.rcParams["font.family"] == ["STIXGeneral"]
+    assert figures.convergence(study).get_suptitle()
+
+
+def test_captions_say_what_is_drawn_and_of_what(tmp_path: Path) -> None:
+    study = Fake(("async", "sync"), noise=0.3)
+    study.manifest["environment"] = {"stalesim": "9.9", "jax": "1.2"}
+    paths = report.save(study, tmp_path, styles=["ieee"])
+    for path in paths:
+        lines = path.with_suffix(".txt").read_text().splitlines()
+        assert lines[0][0].isupper()
+        said = dict(line.split(": ", 1) for line in lines[lines.index("") + 1 :])
+        assert said["data"] == "digits-part"
+        assert said["study"] == "fake (10 runs)"
+        assert said["replicates"].startswith("5,")
+        assert said["simulated by"] == "stalesim 9.9, jax 1.2"
+        assert said["drawn by"].endswith(f"figure {path.stem}")
+    text = (tmp_path / "figures" / "convergence-time.txt").read_text()
+    first = " ".join(text.split("\n\n")[0].split())
+    assert "Lines: means over 5 replicates. Bands: 95 % t-intervals, cut at 0" in first
+    assert "axes: Test accuracy; Virtual time (s)" in text
+
+
+@pytest.mark.parametrize("name", ["icml", "neurips", "nature"])
+def test_legends_take_a_quarter_of_the_height_at_most(name: str) -> None:
+    """One column took 40 % of a narrow figure, where there was room for two."""
+    groups = ("FedAvg, waits for all 20", "FedAvg, deadline 60 s", "FedBuff, K = 10")
+    with style.using(name):
+        figure = figures.convergence(Fake((*groups, "FedAsync", "sync", "central")))
+        figure.draw_without_rendering()
+    (legend,) = figure.legends
+    box = legend.get_window_extent()
+    assert box.height <= layout.MOST_OF_HEIGHT * figure.bbox.height
+    assert box.x0 >= 0
+    assert box.x1 <= figure.bbox.width
+    axes: Any = figure.axes[0].get_tightbbox()
+    assert box.y1 <= axes.y0  # below the axes
+    sizes = {text.get_fontsize() for text in legend.get_texts()}
+    assert min(sizes) >= layout.SMALLEST
+
+
+def test_values_after_some_time() -> None:
+    curves = {"a": [[0.1, 0.5, 0.6], [0.1, 0.6]], "b": [[0.1, 0.8], [0.1, 0.9]]}
+    study = Curves(curves)
+    (axes,) = figures.values_after(study, "test_accuracy", 1).axes
+    places = [points_of(line)[0].tolist() for line in axes.get_lines()]
+    points = [place for (place, *more) in places if not more]
+    assert points == pytest.approx([0.55, 0.85])
+    assert axes.get_xlabel() == "Test accuracy after 1 s"
+    late = figures.values_after(study, "test_accuracy", 2)
+    missing = "0 of 2 lasted so long"
+    assert texts_of(late) == ["1 of 2 lasted so long", missing]
+    with pytest.raises(StudyError, match="no run of study 'fake' lasted for 9 s"):
+        figures.values_after(study, "test_accuracy", 9)
+
+
+def test_a_claim_on_an_instant_has_a_figure() -> None:
+    claim = {"ahead": "a", "than": "b", "says": "x", "metric": "test_accuracy"}
+    claims = [claim | {"after": {"time": time}} for time in (1, 9)]
+    curves = {"a": [[0.1, 0.5], [0.1, 0.6]], "b": [[0.1, 0.8]]}
+    drawn = dict(report.standard(Curves(curves, claims=claims), [0.5]))
+    after = [name for name in drawn if "-after-" in name]
+    assert after == ["test_accuracy-after-1-s", "test_accuracy-after-0.5-s"]
+    assert not texts_of(drawn[after[0]])
+
+
+def test_a_users_style_wins_where_it_says_something(tmp_path: Path) -> None:
     with plt.style.context({"font.size": 13.0}), style.context():
         assert mpl.rcParams["font.size"] == 13
         assert mpl.rcParams["axes.grid"]
@@ -36,16 +116,14 @@ def test_a_users_style_wins_where_it_says_something() -> None:
         mpl.rcParams["font.size"] = 13
         with style.context():
             assert mpl.rcParams["font.size"] == 13
-
-
-def test_a_style_may_ask_for_matplotlibs_defaults(tmp_path: Path) -> None:
     file = tmp_path / "own.mplstyle"
-    file.write_text("axes.grid: False\nlines.linewidth: 4\n")
-    with style.using(file):
+    file.write_text("axes.grid: False\nlines.linewidth: 4\nfont.size: 5\n")
+    with style.using("icml", file):
         with style.context():
-            assert not mpl.rcParams["axes.grid"]
+            assert not mpl.rcParams["axes.grid"]  # Matplotlib's own default
             assert mpl.rcParams["lines.linewidth"] == 4
-            assert mpl.rcParams["font.size"] == style.RC["font.size"]
+            assert mpl.rcParams["font.size"] == 5
+            assert mpl.rcParams["axes.labelsize"] == 8  # the venue's
         with style.using("dark_background"), style.context():
             assert not mpl.rcParams["axes.grid"]
             assert style.ink() == "white"
@@ -66,37 +144,21 @@ def test_colours_of_a_style_are_those_of_groups(within: Any) -> None:
     assert colors == list(style.OKABE_ITO[:2])
 
 
-def test_a_style_that_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="got 'gplot'; did you mean 'ggplot'"):
-        report.save(Fake(("central",)), tmp_path, styles=["gplot"])
+@pytest.mark.parametrize(
+    ("words", "given"),
+    [
+        ("got 'gplot'; did you mean 'ggplot'", {"styles": ["gplot"]}),
+        ("got 'icm'; did you mean 'icml'", {"styles": ["icm"]}),
+        ("style must be a venue, a file of Matplotlib s", {"styles": ["no.mplstyle"]}),
+        ("format must be one of png, pdf, svg, got 'gi", {"forms": "gif"}),
+    ],
+)
+def test_a_style_or_format_that_is_not_there(
+    words: str, given: dict[str, Any], tmp_path: Path
+) -> None:
+    with pytest.raises(UserError, match=words):
+        report.save(Fake(("central",)), tmp_path, **given)
     assert mpl.rcParams["font.size"] == mpl.rcParamsDefault["font.size"]
-    with pytest.raises(
-        UserError, match="style must be a venue, a file of Matplotlib s"
-    ):
-        report.save(Fake(("central",)), tmp_path, styles=["nothing.mplstyle"])
-
-
-@pytest.mark.parametrize("form", ["svg", "pdf"])
-def test_vector_output_is_reproducible(form: str, tmp_path: Path) -> None:
-    found = []
-    for name in ("one", "two"):
-        paths = report.save(Fake(("central",)), tmp_path / name, form)
-        assert [path.name for path in paths] == [
-            f"convergence-time.{form}",
-            f"convergence-commits.{form}",
-        ]
-        folder = tmp_path / name / "figures"
-        captions = [path.with_suffix(".txt") for path in paths]
-        assert sorted(folder.iterdir()) == sorted([*paths, *captions])
-        found.append([path.read_bytes() for path in paths])
-    assert found[0] == found[1]
-    start = {"svg": b"<?xml", "pdf": b"%PDF"}[form]
-    assert all(content.startswith(start) for content in found[0])
-
-
-def test_a_format_that_is_not_known(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="format must be one of png, pdf, svg, got 'gi"):
-        report.save(Fake(("central",)), tmp_path, "gif")
     assert not list(tmp_path.iterdir())
 
 

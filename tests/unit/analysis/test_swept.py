@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from matplotlib.axes import Axes
 from matplotlib.container import ErrorbarContainer
-from matplotlib.figure import Figure
 
 from stalesim import analysis
 from stalesim.analysis import style
@@ -17,6 +16,7 @@ from stalesim.analysis.figures.lines import lines_over
 from stalesim.analysis.frames import follow
 from stalesim.simulator.claims.base import is_at
 from stalesim.simulator.trace import StudyError
+from tests.unit.analysis.drawn import legend_of, note_of
 from tests.unit.analysis.studies import Grid
 
 T = 4.302653  # t(0.975, 2)
@@ -52,10 +52,6 @@ def bars(axes: Axes) -> list[tuple[np.ndarray, np.ndarray, list[np.ndarray]]]:
     return found
 
 
-def labels(figure: Figure) -> list[str]:
-    return [text.get_text() for legend in figure.legends for text in legend.get_texts()]
-
-
 def test_another_swept_key_is_never_taken_for_replicates() -> None:
     # Pooled, every point would have 6 values, and an interval of 0.12 about their mean.
     figure = analysis.final_over(two_keys(), "clients.compute.b")
@@ -67,8 +63,8 @@ def test_another_swept_key_is_never_taken_for_replicates() -> None:
         np.testing.assert_allclose(y, [_value(b, step, 1) for b in BS])
         half = [end[1, 1] - y[0] for end in ends[:1]]
         np.testing.assert_allclose(half, T * 0.01 / math.sqrt(3), rtol=1e-6)
-    assert labels(figure) == ["step_size=0.01", "step_size=0.1"]
-    note = figure.get_supxlabel().replace("\n", " ")
+    assert legend_of(figure) == ["step_size=0.01", "step_size=0.1"]
+    note = note_of(figure)
     assert "Final: mean of the last tenth" in note
     assert "means over 3 replicates" in note
     assert axes.get_ylabel() == "Final test accuracy"
@@ -83,8 +79,12 @@ def test_the_other_key_can_be_fixed() -> None:
     np.testing.assert_allclose(line[1], [_value(b, 0.1, 1) for b in BS])
     assert figure.legends == []  # without variants there is nothing to be told apart
     assert "algorithm.step_size = 0.1" in figure.get_suptitle()
-    other = analysis.final_over(two_keys(), "algorithm.step_size")
-    assert labels(other) == ["b=1.1", "b=2", "b=4"]
+    study = two_keys()
+    study.manifest["scenario"]["clients"] = {"compute": {"law": "pareto", "b": 2}}
+    (axes,) = analysis.final_over(study, "clients.compute.b").axes
+    assert axes.get_xlabel() == "Compute: b of pareto"
+    other = analysis.final_over(study, "algorithm.step_size")
+    assert legend_of(other) == ["b=1.1", "b=2", "b=4"]
     assert other.axes[0].get_xlabel() == "Step size"
 
 
@@ -137,7 +137,7 @@ def test_keys_that_change_along_a_line_are_named() -> None:
     ]
     assert drawn.along == ["lr"]
     figure = sweeps.final_over(study, "x")
-    assert "along with it changes lr" in figure.get_supxlabel().replace("\n", " ")
+    assert "along with it changes lr" in note_of(figure)
 
 
 def test_what_cannot_be_drawn_is_said_in_one_line() -> None:
@@ -159,7 +159,7 @@ def test_intervals_that_are_cut_are_said_to_be() -> None:
     figure = sweeps.final_over(study, "x")
     ends = bars(figure.axes[0])[0][2]
     assert [end[1, 1] for end in ends] == [1, 1]
-    assert "95 % t-intervals, cut at 1" in figure.get_supxlabel().replace("\n", " ")
+    assert "95 % t-intervals, cut at 1" in note_of(figure)
     alone = sweeps.final_over(Grid([("a", {"x": x}, [0.8]) for x in (1, 2)]), "x")
     assert "interval" not in alone.get_supxlabel()
     assert "means over" not in alone.get_supxlabel()
@@ -178,7 +178,7 @@ def test_commits_to_a_target_are_medians_of_replicates_alone() -> None:
     np.testing.assert_allclose(lines[0][1], medians)
     np.testing.assert_allclose(lines[1][1], [200 * b / 0.1 for b in BS])
     assert missed(figure.axes[0]) == [[40_000, 80_000, 120_000]]
-    note = figure.get_supxlabel().replace("\n", " ")
+    note = note_of(figure)
     assert "△: one that did not arrive, at its end (k of n did)" in note
     assert "medians over 3 replicates" in note
 
@@ -221,7 +221,11 @@ def test_times_to_a_target_are_medians_of_replicates_alone() -> None:
     figure = analysis.time_to_target_over(timed(), *TO_08)
     (axes,) = figure.axes
     small, large = bars(axes)
-    assert labels(figure) == ["base, step_size=0.01", "base, step_size=0.1", "central"]
+    assert legend_of(figure) == [
+        "base, step_size=0.01",
+        "base, step_size=0.1",
+        "central",
+    ]
     np.testing.assert_allclose(small[1], [220, 400, math.nan])
     np.testing.assert_allclose(large[1], [22, 40, 80])
     # Of three the range: evaluated at 0 and, the last one, at 60.
@@ -242,7 +246,7 @@ def test_replicates_that_do_not_arrive_are_drawn_and_counted() -> None:
     never = [800, 1600, 2400]
     assert missed(axes) == [sorted([*never, 1200]), [200, 400, 600]]
     assert [text.get_text() for text in axes.texts] == ["2 of 3", "0 of 3", "0 of 3"]
-    assert labels(figure)[2] == "central"  # though it has no line
+    assert legend_of(figure)[2] == "central"  # though it has no line
     told = str(figure.get_label())
     assert "no median where half or more did not" in told
     assert "compute.b=2.0, algorithm.step_size=0.01 2 of 3" in told
@@ -292,13 +296,6 @@ def test_an_axis_says_which_key_it_is(key: str, label: str) -> None:
     assert style.key_label(key) == label
 
 
-def test_an_axis_says_of_which_law_a_parameter_is() -> None:
-    study = two_keys()
-    study.manifest["scenario"]["clients"] = {"compute": {"law": "pareto", "b": 2}}
-    figure = analysis.final_over(study, "clients.compute.b")
-    assert figure.axes[0].get_xlabel() == "Compute: b of pareto"
-
-
 def test_ticks_of_a_wide_sweep_stand_at_its_values_apart_from_each_other() -> None:
     steps = (0.01, 0.03, 0.1, 0.3, 1.0)
     study = Grid([("a", {"algorithm.step_size": x}, [0.5, 0.6]) for x in steps])
@@ -316,41 +313,13 @@ def test_ticks_of_a_wide_sweep_stand_at_its_values_apart_from_each_other() -> No
     assert not any(tick.label1.get_text() for tick in axis.get_minor_ticks())
 
 
-def zipped() -> Grid:
-    """Returns a study of two keys that are zipped, across a third."""
-    return Grid(
-        [
-            ("a", {"x": x, "y": y, "z": z}, [0.1 * x + z, 0.1 * x + z + 0.02])
-            for x, y in ((1, "p"), (2, "q"), (4, "r"))
-            for z in (0.01, 0.1)
-        ]
-    )
-
-
-def test_kinds_of_figures_are_counted() -> None:
-    heard: list[tuple[int, int]] = []
-    drawn = report.standard(zipped(), report=lambda *told: heard.append(told))
-    names = [name for name, _ in drawn]
-    kinds = heard[0][1]
-    assert heard == [(done, kinds) for done in range(kinds)]
-    assert len(names) > 1
-
-
-def test_keys_that_are_zipped_are_one_axis_of_figures() -> None:
-    study = zipped()
-    drawn = dict(report.standard(study))
-    assert "test_accuracy-over-x-and-z" in drawn
-    study.manifest["scenario"]["sweep"] = {"random": {"num": 6, "x": {}, "y": {}}}
-    assert follow(study, "x") == []  # points that are drawn are no axis
-
-
 def test_values_at_an_instant_over_a_sweep() -> None:
     study = two_keys()
     figure = analysis.final_over(study, "clients.compute.b", after=0.5)
     lines = bars(figure.axes[0])
     np.testing.assert_array_equal([y for _, y, _ in lines], np.zeros((2, 3)))
     assert figure.axes[0].get_ylabel() == "Test accuracy after 0.5 s"
-    note = figure.get_supxlabel().replace("\n", " ")
+    note = note_of(figure)
     assert note.startswith("After 0.5 s: as evaluated at 0 s")
     at = analysis.final_over(study, "clients.compute.b", after=10, against="commits")
     for step, (_, y, _) in zip(STEPS, bars(at.axes[0]), strict=True):
@@ -362,36 +331,30 @@ def test_values_at_an_instant_over_a_sweep() -> None:
         analysis.final_over(study, "clients.compute.b", at=wrong)
 
 
-def test_instants_that_are_asked_for_are_drawn_over_what_is_swept() -> None:
-    one = Grid([("a", {"x": x}, [0.5, 0.6]) for x in (1, 2)])
-    assert dict(report.standard(one, [1]))["test_accuracy-after-1-s"].axes[0].lines
-    figure = dict(report.standard(two_keys(), [1]))["test_accuracy-after-1-s"]
-    assert figure.axes[0].get_images()
+def names_over(study: Grid, at: tuple[float, ...] = ()) -> dict[str, Any]:
+    """Returns the standard figures over what is swept, and those at instants."""
+    drawn = report.standard(study, at)
+    return {k: v for k, v in drawn if "-over-" in k or "-after-" in k}
 
 
-def test_print_size_keeps_note_and_legend_apart() -> None:
-    size = style.size("one")
-    study = Grid([(v, {"x": x}, [0.8, 0.9]) for v in ("a", "b") for x in (1, 2)])
-    figure = sweeps.final_over(study, "x", size=size)
-    figure.draw_without_rendering()
-    legend = figure.legends[0].get_window_extent()
-    label = figure.axes[0].get_tightbbox()
-    assert label is not None
-    lines = figure.get_supxlabel().rstrip("\n").count("\n") + 1
-    note = lines * 1.2 * 7.5 / 72 * figure.dpi
-    assert label.y0 - legend.y1 >= 0.9 * note
-
-
-def test_a_study_of_two_keys_has_a_heat_map_and_no_figure_over_one() -> None:
-    drawn = dict(report.standard(two_keys()))
-    assert not [name for name in drawn if "-over-" in name and "-and-" not in name]
-    for figure in drawn.values():
-        assert not [text for text in labels(figure) if text.startswith("base")]
-
-
-def test_the_name_of_a_key_is_no_path() -> None:
-    key = "clients.groups.../../x.n"
-    study = Grid([("a", {key: x}, [0.8]) for x in (1, 2)])
-    names = [name for name, _ in report.standard(study) if "-over-" in name]
-    plain = "clients.groups...-..-x.n"
-    assert names == [f"test_accuracy-over-{plain}", f"time-to-target-over-{plain}"]
+def test_standard_figures_over_what_is_swept() -> None:
+    of_two = names_over(two_keys(), (1,))
+    assert list(of_two) == [
+        "test_accuracy-over-clients.compute.b-and-algorithm.step_size",
+        "test_accuracy-after-1-s",
+    ]
+    assert of_two["test_accuracy-after-1-s"].axes[0].get_images()
+    assert not any(text.startswith("base") for text in legend_of(of_two.popitem()[1]))
+    key = "clients.groups.../../x.n"  # which is no path
+    of_one = names_over(Grid([("a", {key: x}, [0.8]) for x in (1, 2)]), (1,))
+    assert list(of_one) == [
+        "test_accuracy-over-clients.groups...-..-x.n",
+        "time-to-target-over-clients.groups...-..-x.n",
+        "test_accuracy-after-1-s",
+    ]
+    assert of_one["test_accuracy-after-1-s"].axes[0].lines
+    zipped = [{"x": x, "y": y} for x, y in ((1, "p"), (2, "q"), (4, "r"))]
+    study = Grid([("a", one | {"z": z}, [0.5]) for one in zipped for z in (1, 2)])
+    assert "test_accuracy-over-x-and-z" in names_over(study)
+    study.manifest["scenario"]["sweep"] = {"random": {"num": 6, "x": {}, "y": {}}}
+    assert follow(study, "x") == []  # points that are drawn are no axis

@@ -10,11 +10,11 @@ import pytest
 from matplotlib.collections import PolyCollection
 from matplotlib.figure import Figure
 
-from stalesim.analysis import frames, timelines
+from stalesim.analysis import frames, speeds, timelines
 from stalesim.analysis.figures import gantt
 from stalesim.analysis.laws import laws
 from stalesim.analysis.theory import gossip
-from stalesim.analysis.timelines import chrome, comparison, drawing
+from stalesim.analysis.timelines import chrome, comparison, drawing, measures
 from stalesim.analysis.timelines.start import end_of_start
 from stalesim.analysis.timelines.theory import closed_forms
 from stalesim.analysis.timelines.view import view
@@ -26,58 +26,37 @@ from stalesim.simulator.trace import Study
 from tests.oracles import queues as oracles
 
 NO_COMMIT = 2**63 - 1
+NAN = np.nan
+TIMES = ("read", "begun", "computed", "sent", "arrived", "applied")
 JOBS = pd.DataFrame(
     [
-        # client, job, read, begun, computed, sent, arrived, applied, version, commit
         (1, 0, 0.0, 0.25, 1.0, 1.0, 1.5, 2.0, 0, 1, "APPLIED", 1),
         (2, 0, 0.0, 0.25, 2.0, 2.0, 3.0, 3.0, 0, 2, "APPLIED", 2),
         (1, 1, 2.0, 2.25, 4.0, 4.0, 4.0, 4.0, 1, 3, "APPLIED", 1),
-        (2, 1, 3.0, 3.25, 5.0, 5.0, np.nan, np.nan, 2, NO_COMMIT, "LOST", 3),
-        (1, 2, 4.0, 4.25, np.nan, np.nan, np.nan, np.nan, 3, NO_COMMIT, "CRASHED", 0),
-        (
-            1,
-            3,
-            9.0,
-            np.nan,
-            np.nan,
-            np.nan,
-            np.nan,
-            np.nan,
-            3,
-            NO_COMMIT,
-            "IN_FLIGHT",
-            0,
-        ),
+        (2, 1, 3.0, 3.25, 5.0, 5.0, NAN, NAN, 2, NO_COMMIT, "LOST", 3),
+        (1, 2, 4.0, 4.25, NAN, NAN, NAN, NAN, 3, NO_COMMIT, "CRASHED", 0),
+        (1, 3, 9.0, NAN, NAN, NAN, NAN, NAN, 3, NO_COMMIT, "IN_FLIGHT", 0),
     ],
     columns=[
-        *("client", "job", "read_time", "begun_time", "computed_time", "sent_time"),
-        *(
-            "arrived_time",
-            "applied_time",
-            "read_version",
-            "commit",
-            "outcome",
-            "upload_messages",
-        ),
+        *("client", "job", *(f"{name}_time" for name in TIMES)),
+        *("read_version", "commit", "outcome", "upload_messages"),
     ],
-).assign(run=0, kind="work", staleness=[0, 1, 1, np.nan, np.nan, np.nan])
+).assign(run=0, kind="work", staleness=[0, 1, 1, NAN, NAN, NAN])
 INCIDENTS = pd.DataFrame(
     {"run": 0, "time": [5.0, 6.0], "client": [1, 2], "incident": ["CRASHED", "GAVE_UP"]}
 ).assign(messages=1)
-RUNS = pd.DataFrame(
-    {
-        "run": [0],
-        "group": ["a"],
-        "virtual_s": [10.0],
-        "commits": [3],
-        "num_clients": [3],
-        "start_s": [np.nan],
-    }
+RUNS = pd.DataFrame({"run": [0], "group": "a", "virtual_s": 10.0, "commits": 3}).assign(
+    num_clients=3, start_s=NAN
 )
 
 
+def counted(**more: Any) -> measures.RunCounts:
+    """Returns what is counted of these jobs."""
+    return measures.tally(JOBS, INCIDENTS, RUNS.assign(**more))
+
+
 def test_a_run_is_measured() -> None:
-    found = timelines.by_run(JOBS, RUNS).iloc[0]
+    found = measures.by_run(counted()).iloc[0]
     expected = {
         "commits_per_s": 0.3,
         "staleness_mean": 2 / 3,  # 0, 1 and 1
@@ -92,36 +71,30 @@ def test_a_run_is_measured() -> None:
     }
     for name, value in expected.items():
         assert found[name] == pytest.approx(value), name
-
-
-def test_the_width_of_a_run_is_its_jobs_over_its_waves() -> None:
-    counted = timelines.by_run(JOBS, RUNS.assign(jobs=12, waves=4)).iloc[0]
-    assert counted[["jobs", "waves", "wave_width"]].tolist() == [12, 4, 3]
-    for unknown in (RUNS, RUNS.assign(jobs=12, waves=None)):
-        assert np.isnan(timelines.by_run(JOBS, unknown)["wave_width"]).all()
+    wide = measures.by_run(counted(jobs=12, waves=4)).iloc[0]
+    assert wide[["jobs", "waves", "wave_width"]].tolist() == [12, 4, 3]
+    for unknown in ({}, {"jobs": 12, "waves": None}):
+        assert np.isnan(measures.by_run(counted(**unknown))["wave_width"]).all()
+    two = pd.DataFrame(
+        {"run": [0, 1], "group": "a", "lost": [0.1, 0.3], "staleness_max": [3, 7]}
+    )
+    mean = measures.by_group(two).iloc[0]
+    assert mean["lost"] == pytest.approx(0.2)
+    assert (mean["staleness_max"], mean["replicates"]) == (7, 2)
 
 
 def test_clients_are_measured() -> None:
-    found = timelines.by_client(JOBS, INCIDENTS, RUNS).set_index("client")
+    found = measures.by_client(counted()).set_index("client")
     assert found["utilisation"].tolist() == pytest.approx([0.25, 0.35, 0.0])
     assert found["uploads"].tolist() == [2, 5, 0]
     assert found["incidents"].tolist() == [1, 1, 0]
     assert found["staleness_mean"].tolist()[:2] == [0.5, 1.0]
     assert np.isnan(found.loc[3, "staleness_mean"])  # pyright: ignore
     parts = pd.Series(["x", "x", "y"], index=[1, 2, 3])
-    summary = timelines.by_part(found.reset_index(), parts)
+    summary = measures.by_part(found.reset_index(), parts)
     uploads = summary.loc[summary["measure"] == "uploads"].set_index("clients")
     assert uploads.loc["x", "mean"] == 3.5
     assert uploads.loc["x", "number"] == 2
-
-
-def test_replicates_are_averaged_and_maxima_are_the_largest() -> None:
-    two = pd.DataFrame(
-        {"run": [0, 1], "group": "a", "lost": [0.1, 0.3], "staleness_max": [3, 7]}
-    )
-    found = timelines.by_group(two).iloc[0]
-    assert found["lost"] == pytest.approx(0.2)
-    assert (found["staleness_max"], found["replicates"]) == (7, 2)
 
 
 def test_stages_follow_each_other() -> None:
@@ -211,10 +184,8 @@ def test_what_is_measured_matches_its_closed_form(name: str, tmp_path: Path) -> 
     entry = study.manifest["runs"][0]
     forms = closed_forms(entry)
     assert set(forms.of_run) == KNOWN[name]
-    jobs, incidents = frames.jobs(study), study.table("incidents")
-    runs = pd.DataFrame([{**entry, "group": "base"}])
-    runs = timelines.with_starts(jobs, runs)
-    found = timelines.by_run(jobs, runs).iloc[0]
+    seen = view(study)
+    found = seen.by_run.iloc[0]
     assert 0 < found["start_s"] < 200
     # Over 4,000 s there are at least 900 cycles of each client; relative errors of
     # means are below 1/sqrt(900) = 3.3 % at one standard deviation of laws whose
@@ -222,10 +193,11 @@ def test_what_is_measured_matches_its_closed_form(name: str, tmp_path: Path) -> 
     # fixed seed makes this a regression test.
     for column, value in forms.of_run.items():
         assert found[column] == pytest.approx(value, rel=0.06, abs=1e-9), column
-    clients = timelines.by_client(jobs, incidents, runs)
     for column, values in forms.of_clients.items():
-        assert clients[column].to_numpy() == pytest.approx(values, rel=0.08), column
-    table = gantt.stages(jobs, incidents)
+        assert seen.by_client[column].to_numpy() == pytest.approx(values, rel=0.08), (
+            column
+        )
+    table = gantt.stages(seen.jobs, seen.incidents)
     after = table.groupby("client")["start"].shift(-1)
     assert np.isfinite(table["end"]).all()
     assert not (table["end"] > after + 1e-9).any()  # nobody does two things at once
@@ -238,9 +210,8 @@ def test_the_law_of_staleness_is_drawn_where_it_is_known(tmp_path: Path) -> None
     ages, chances = forms.law
     assert chances.sum() == pytest.approx(1, abs=1e-4)
     assert ages @ chances == pytest.approx(3, abs=1e-2)
-    jobs = frames.jobs(study)
-    runs = timelines.with_starts(jobs, frames.runs(study))
-    shares = timelines.histogram(jobs, runs).set_index("staleness")["share"]
+    seen = view(study)
+    shares = seen.histogram(seen.runs).set_index("staleness")["share"]
     # 8,000 contributions: a share's standard error is below 0.006.
     for age in range(5):
         assert shares[age] == pytest.approx(chances[age], abs=0.02)
@@ -343,6 +314,7 @@ def test_figures_and_tables_of_many_clients_and_groups(tmp_path: Path) -> None:
         variants={"a_$": {}, "sync": {"protocol": {"kind": "synchronous"}}},
     )
     shown = dict(timelines.tables(study))
+    assert sum(speeds.TITLE in title for title in shown) == 1
     assert set(shown["sync: 35 clients"]["clients"]) == {"slow (30)", "fast (5)"}
     paths = timelines.save(study, tmp_path, 3.0)
     names = ["gantt.png", "staleness.png", "comparison.png"]
@@ -459,10 +431,11 @@ def test_the_mean_after_the_start_is_unbiased_where_that_of_the_run_is_not(
         stop={"commits": 32 * 40},
         replicates=40,
     )
-    jobs = frames.jobs(study)
-    runs = timelines.with_starts(jobs, frames.runs(study))
-    kept = timelines.by_run(jobs, runs)["staleness_mean"].to_numpy()
-    whole = timelines.by_run(jobs, runs.assign(start_s=np.nan))["staleness_mean"]
+    seen = view(study)
+    kept = seen.by_run["staleness_mean"].to_numpy()
+    runs = frames.runs(study).assign(start_s=np.nan)
+    every = measures.tally(seen.jobs, seen.incidents, runs)
+    whole = measures.by_run(every)["staleness_mean"]
     # C - 1 = 31 for any law: each commit ages the 31 other jobs by one. What the 32
     # jobs under way at the end have aged is missing from a whole run: K / 2 commits
     # each for constant times, K for exponential ones, so 0.4 and 0.8 of 40 K commits.

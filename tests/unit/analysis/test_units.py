@@ -7,7 +7,6 @@ import pandas as pd
 import pytest
 
 from stalesim.analysis import curves, grids, summary, targets
-from stalesim.analysis.claims import evaluate
 from stalesim.analysis.figures import style
 from stalesim.analysis.page import method
 from stalesim.simulator.learning.metrics.loss import TEST_LOSS
@@ -16,12 +15,14 @@ from stalesim.simulator.scenario.scenario import Problem
 from stalesim.simulator.trace import StudyError, metric_of_study
 from stalesim.simulator.trace.measured import facts_of
 from tests.unit.analysis.studies import (
+    Study,
     client_of,
     empty,
     evaluations_of,
+    judged,
     manifest_of,
     run_of,
-)  # fmt: skip
+)
 
 FITS = {
     "unit": "dB",
@@ -34,7 +35,7 @@ FITS = {
 LOSSES = [{"loss": "mine:huber", "loss_unit": "mm"}] * 4
 
 
-class Fitted:
+class Fitted(Study):
     """Two groups whose metric is the user's own; the last run of `b` diverged."""
 
     def __init__(self, higher: bool, values: Any, problems: Any = LOSSES) -> None:
@@ -140,11 +141,6 @@ def test_a_manifest_keeps_what_a_metric_is() -> None:
     assert read.higher_is_better
 
 
-def judged(study: Any, **claim: Any) -> Any:
-    study.manifest["scenario"]["claims"] = [{"metric": "fit", "says": "own"} | claim]
-    return evaluate(study).iloc[0]
-
-
 def test_claims_are_judged_by_what_the_study_tells_of_its_metric() -> None:
     """`a` ends 1 above `b`; no plug-in that has the metric is registered here."""
     ends = [5.0, 5.0, 4.0, 4.0]
@@ -154,14 +150,16 @@ def test_claims_are_judged_by_what_the_study_tells_of_its_metric() -> None:
     for higher, sign in ((True, "-"), (False, "")):
         study: Any = Fitted(higher, values)
         study.manifest["runs"][3]["stop"] = "commits"
-        found = judged(study, **no_worse)
+        found = judged(study, metric="fit", **no_worse)
         assert f"difference against {sign}0.5" in found["why"]
         assert found["estimate"] == 1.0
-        assert judged(study, **ahead)["verdict"] == "not decidable"  # of two pairs
+        assert (
+            judged(study, metric="fit", **ahead)["verdict"] == "not decidable"
+        )  # of two pairs
     below = {"below": "a", "bound": 6.0}
-    assert judged(Fitted(False, values), **below)["estimate"] > 0
+    assert judged(Fitted(False, values), metric="fit", **below)["estimate"] > 0
     with pytest.raises(StudyError, match="small at best, got 'fit'"):
-        judged(Fitted(True, values), **below)
+        judged(Fitted(True, values), metric="fit", **below)
     with pytest.raises(StudyError, match="register its module"):
         judged(Fitted(True, values), metric="fits", **no_worse)
 

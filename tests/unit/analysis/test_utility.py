@@ -5,14 +5,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from matplotlib.figure import Figure
 
-from stalesim.analysis import figures, style
-from stalesim.analysis.figures import privacy, report
+from stalesim.analysis import figures
+from stalesim.analysis.figures import privacy
 from stalesim.analysis.summary import notes
-from stalesim.simulator import simulate
 from stalesim.simulator.trace import StudyError
-from tests.support import SGD
+from tests.unit.analysis.drawn import legend_of, note_of, texts_of
 from tests.unit.analysis.studies import Curves, Grid, arrives
 
 HALF = 4.302653 * 0.01 / math.sqrt(3)  # t(0.975, 2) s / sqrt(n)
@@ -35,10 +33,6 @@ def _study(epsilons: Any = None) -> Grid:
     return Grid(points, EPSILONS if epsilons is None else epsilons)
 
 
-def _shown(figure: Figure) -> list[str]:
-    return [text.get_text() for text in figure.legends[0].get_texts()]
-
-
 def test_utility_of_groups() -> None:
     table = privacy.utility(_study())
     assert table["variant"].tolist() == ["a", "a", "b", "plain", "open"]
@@ -57,7 +51,7 @@ def test_the_curve_has_a_line_per_variant() -> None:
     np.testing.assert_allclose(np.asarray(lines[0].get_ydata()), [0.7, 0.9])
     bars = axes.collections[0].get_segments()
     np.testing.assert_allclose(bars[0][:, 1], [0.7 - HALF, 0.7 + HALF], rtol=1e-6)
-    assert _shown(figure) == ["a", "b", "plain (no ε)", "open (no ε)"]
+    assert legend_of(figure) == ["a", "b", "plain (no ε)", "open (no ε)"]
     dashed = [line for line in axes.get_lines() if line.get_linestyle() == "--"]
     heights = [np.asarray(line.get_ydata())[0] for line in dashed]
     assert heights == pytest.approx([0.995, 0.98])
@@ -77,14 +71,13 @@ def test_keys_that_cost_no_privacy_are_lines_of_their_own() -> None:
     for line, lr in zip(lines, (0.01, 0.1), strict=True):
         assert np.asarray(line.get_xdata()).tolist() == [1, 2]
         np.testing.assert_allclose(np.asarray(line.get_ydata()), [0.6 + lr, 0.7 + lr])
-    assert _shown(figure) == ["a, lr=0.01", "a, lr=0.1"]
+    assert legend_of(figure) == ["a, lr=0.01", "a, lr=0.1"]
     # Where both keys change epsilon, no line would be over one of them alone.
     spent = {f"a, eps={e}, lr={lr}": [e + lr] * 3 for e in (1, 2) for lr in (0.01, 0.1)}
     both = privacy.privacy_utility(Grid(points, spent))
     (line,) = (line for line in both.axes[0].get_lines() if line.get_marker() == "o")
     assert line.get_linestyle() == "None"
-    note = " ".join(both.get_supxlabel().split())
-    assert "not joined, as several swept keys change ε: eps, lr" in note
+    assert "not joined, as several swept keys change ε: eps, lr" in note_of(both)
 
 
 def _of_multiplier(spent: dict[float, float], **more: Any) -> Grid:
@@ -99,7 +92,7 @@ def test_points_of_one_budget_are_no_curve_over_epsilon() -> None:
     ended = {f"a, multiplier={z}": 8.0 for z in (0.7, 1.1, 2.0)}
     study = _of_multiplier(spent, budgets=ended)
     name = "test_accuracy-against-privacy"
-    assert name not in dict(report.standard(study))
+    assert name not in dict(privacy.standard(study))
     assert notes(study)[4] == (
         "epsilon: of the client that spent most, by rdp at δ = 1e-05; epsilon "
         "protects a sample; no figure goes over ε, as runs ended at one budget"
@@ -109,27 +102,16 @@ def test_points_of_one_budget_are_no_curve_over_epsilon() -> None:
     assert line.get_linestyle() == "None"
     assert "not joined, as runs ended at one budget" in figure.get_supxlabel()
     # Without budgets the same multipliers give each point an epsilon of its own.
-    assert name in dict(report.standard(_of_multiplier(spent)))
+    assert name in dict(privacy.standard(_of_multiplier(spent)))
     swept = privacy.privacy_utility(_of_multiplier(spent))
     assert "swept: multiplier; epsilon protects a sample" in swept.get_supxlabel()
-    assert [text.get_text() for text in swept.axes[0].texts] == ["4", "0.7", "1.1", "2"]
+    assert texts_of(swept) == ["4", "0.7", "1.1", "2"]
 
 
-def test_budgets_that_are_swept_are_a_curve() -> None:
-    points = [("a", {"budget": b}, [0.8] * 3) for b in (1.0, 2.0)]
-    spent = {f"a, budget={b}": [b - 0.1] * 3 for b in (1.0, 2.0)}
-    budgets = {f"a, budget={b}": b for b in (1.0, 2.0)}
-    study = Grid(points, spent, budgets)
-    assert "test_accuracy-against-privacy" in dict(report.standard(study))
-
-
-def test_intervals_end_where_the_metric_does() -> None:
+def test_intervals_end_where_the_metric_does_and_wide_axes_are_logarithmic() -> None:
     study = Grid([("a", {}, [0.9, 1.0, 1.0])], {"a": [1.0] * 3})
     (axes,) = privacy.privacy_utility(study).axes
     assert axes.collections[0].get_segments()[0][1, 1] == 1
-
-
-def test_wide_epsilons_are_on_a_logarithmic_axis() -> None:
     epsilons = {"a, q=1": [0.1] * 3, "b": [50.0] * 3}
     (axes,) = privacy.privacy_utility(_study(epsilons)).axes
     assert axes.get_xscale() == "log"
@@ -143,12 +125,14 @@ def test_nothing_to_draw_against() -> None:
 
 
 def test_the_report_draws_it_where_epsilons_differ() -> None:
-    name = "test_accuracy-against-privacy"
-    assert name in dict(report.standard(_study()))
-    assert name not in dict(report.standard(_study({"b": [2.0] * 3})))
     same = {"a, q=1": [2.0] * 3, "b": [2.0] * 3}
-    assert name not in dict(report.standard(_study(same)))
-    assert name not in dict(report.standard(_study({})))
+    for epsilons in ({"b": [2.0] * 3}, same, {}):
+        assert not [*privacy.standard(_study(epsilons))]
+    points = [("a", {"budget": b}, [0.8] * 3) for b in (1.0, 2.0)]
+    spent = {f"a, budget={b}": [b - 0.1] * 3 for b in (1.0, 2.0)}
+    budgets = {f"a, budget={b}": b for b in (1.0, 2.0)}
+    for study in (_study(), Grid(points, spent, budgets)):
+        assert [*dict(privacy.standard(study))] == ["test_accuracy-against-privacy"]
 
 
 @pytest.mark.parametrize(
@@ -175,50 +159,12 @@ def test_convergence_against_anything_that_is_counted(
     assert heights == pytest.approx(expected)
 
 
-def test_convergence_against_what_no_run_counts() -> None:
-    with pytest.raises(StudyError, match="no run accounts for privacy"):
-        figures.convergence(Curves({"a": [arrives(1)]}), "test_accuracy", "epsilon")
-    study = Curves({"a": [arrives(1)]})
-    study.tables["evaluations"]["rounds"] = np.nan
-    with pytest.raises(StudyError, match="no run of the study has rounds to be"):
-        figures.convergence(study, "test_accuracy", "rounds")
-
-
-def test_figures_for_print_have_their_legend_below() -> None:
-    size = style.size("one")
-    for figure in (
-        privacy.privacy_utility(_study(), size=size),
-        figures.convergence(_study(), size=size),
-    ):
-        assert tuple(figure.get_size_inches()) == size
-        figure.draw_without_rendering()
-        legend = figure.legends[0].get_window_extent()
-        box = figure.axes[0].get_tightbbox()
-        assert box is not None
-        assert legend.y1 <= box.y0
-        assert legend.x1 <= figure.bbox.x1
-    note = figures.speed_up_bars(_study(), "test_accuracy", 0.7, size)
-    note.draw_without_rendering()
-    (words,) = (t for t in note.texts if t.get_text() == note.get_supxlabel())
-    box = words.get_window_extent()
-    assert box.x1 <= note.bbox.x1
-    assert box.height > 3 * words.get_fontsize()
-
-
 def test_every_figure_that_counts_epsilon_says_what_it_protects() -> None:
-    """A run's own accounting, so that all of them have evaluations by epsilon."""
-    tree = SGD | {"name": "eps", "protocol": {"kind": "asynchronous"}, "replicates": 2}
-    noise = {"clip_bound": 1.0, "multiplier": 2.0, "clip": "contribution"}
-    tree |= {
-        "algorithm": SGD["algorithm"] | {"mechanism": noise},
-        "clients": {"compute": {"law": "expon"}},
-        "privacy": {"accountants": ["gdp"]},
-        "stop": {"commits": 60},
-        "evaluate": {"every": {"commits": 10}},
-        "sweep": {"algorithm.step_size": [0.1, 0.2], "algorithm.batch": [5, 9]},
-    }
-    study = simulate(tree)
     step, batch = "algorithm.step_size", "algorithm.batch"
+    places = [{step: s, batch: b} for s in (0.1, 0.2) for b in (5, 9)]
+    labels = [", ".join(["a", *(f"{k}={v}" for k, v in at.items())]) for at in places]
+    points = [("a", at, [0.5, 0.6]) for at in places]
+    study = Grid(points, {label: [2.0, 3.0] for label in labels})
     metric, by = "test_accuracy", "epsilon"
     drawn = {
         "curve": figures.convergence(study, metric, by),
@@ -229,6 +175,6 @@ def test_every_figure_that_counts_epsilon_says_what_it_protects() -> None:
     }
     for name, figure in drawn.items():
         words = " ".join([figure.get_supxlabel(), figure.get_suptitle()])
-        assert "one client's whole contribution" in " ".join(words.split()), name
+        assert "epsilon protects a sample" in " ".join(words.split()), name
     other = figures.convergence(study, metric, "commits")
     assert "protects" not in other.get_supxlabel()
