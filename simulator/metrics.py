@@ -298,7 +298,6 @@ class Metric(NamedPart):
             why = why.format(kind=algorithm.kind)
             raise LocatedError(
                 f"evaluate.metrics must not have {self.name} {why}",
-                ("evaluate", "metrics"),
             )
 
     def _in_work(self, method: Any) -> bool:
