@@ -18,8 +18,9 @@ from . import plugins
 from .attached import FOLDER, extra_kinds, extra_parts, extras
 from .base import Config
 from .errors import UserError
+from .own_code import Content
 from .parts import OPEN, Part, described, tag
-from .plugins import Plugin, PluginSource
+from .plugins import Plugin
 
 LISTED = "parts.csv"
 """Table of the core's parts next to this module, and of each extra's in its folder."""
@@ -322,7 +323,7 @@ def all_registered() -> dict[str, tuple[Plugin, ...]]:
     return _plugins()
 
 
-def sources(used: Iterable[Config]) -> dict[str, PluginSource]:
+def sources(used: Iterable[Config]) -> dict[str, Content]:
     """Returns the code of the plug-ins among some parts, by the plug-in's name.
 
     Args:
