@@ -179,10 +179,15 @@ def test_gzip_files_in_pieces_are_whole(tmp_path: Path) -> None:
 
 
 def test_text_is_no_measurement(tmp_path: Path) -> None:
-    rows = pa.table({"t": ["1", "2"], "u": [1, 2]})
+    rows = pa.table({"t": ["1", "2"], "u": [1, 2], "v": [[1, 2], [3, 4]]})
     parquet.write_table(rows, tmp_path / "t.parquet")
-    with pytest.raises(DataError, match="must hold numbers, got string"):
-        arrow.measurements(tmp_path / "t.parquet", ("t",))
+    for name, says in {
+        "t": "must hold numbers, got string",
+        "v": "must hold a number in every row, got arrays of 2",
+        "w": "must have a column 'w', got t, u, v",
+    }.items():
+        with pytest.raises(DataError, match=says):
+            arrow.measurements(tmp_path / "t.parquet", (name,))
     assert arrow.measurements(tmp_path / "t.parquet", ("u",))["u"].tolist() == [1, 2]
 
 

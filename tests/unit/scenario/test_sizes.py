@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any, get_args
 
 import pytest
-import yaml
 from PIL import Image
 from pydantic import ValidationError
 
@@ -35,7 +34,7 @@ from stalesim.simulator.scenario.study import MOST_RUNS, expand, merge
 from stalesim.simulator.studies import memory
 from stalesim.simulator.timelines.of_run import timeline
 from tests.golden.every import CASES
-from tests.support import of_extras
+from tests.support import of_extras, table
 
 pytestmark = pytest.mark.skipif(
     sys.platform != "linux", reason="memory is limited as Linux does it"
@@ -45,7 +44,7 @@ MOST_CPU_S = 15.0
 """Of one value, several times what is needed: other tests may run beside it."""
 MOST_BYTES = 2**30
 
-TABLE = yaml.safe_load(Path(__file__).with_name("sizes.yaml").read_text("utf-8"))
+TABLE = table(__file__)
 SGD, GOSSIP, WORLD = (TABLE["bases"][name] for name in ("sgd", "gossip", "world"))
 TREES: dict[str, dict[str, Any]] = {
     name: merge(TABLE["bases"][base], changes)
