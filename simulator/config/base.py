@@ -70,7 +70,8 @@ class LocatedError(ScenarioError):
     def __init__(self, message: str, keys: tuple[str | int, ...] | None = None) -> None:
         super().__init__(message)
         written = message.partition(" ")[0].split(".")
-        self.keys = tuple(written) if keys is None else keys
+        found = tuple(int(key) if key.isdecimal() else key for key in written)
+        self.keys = found if keys is None else keys
 
 
 def refuse_booleans(key: str, value: Any) -> None:

@@ -184,14 +184,7 @@ def _of_modules(kinds: Iterable[str]) -> Iterator[tuple[str, Any, str, str]]:
 
 
 def _checked(given: Any, kind: str, place: str, base: type[Part]) -> type[Part]:
-    """Returns a part of a plug-in.
-
-    Args:
-        given: Value that the plug-in gives for the part.
-        kind: Kind of the part.
-        place: Place of the value, for messages.
-        base: Class that the part must inherit from.
-    """
+    """Returns what a plug-in gives for a part of a kind, if it is one."""
     if not (isinstance(given, type) and issubclass(given, base)):
         raise UserError(
             f"{place} must be a subclass of {base.__module__}.{base.__name__}, got "

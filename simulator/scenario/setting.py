@@ -365,14 +365,7 @@ def _check_clients(clients: Clients, num_clients: int) -> None:
 def _check_behaviour(
     behaviour: Behaviour, size: int, place: str, own: set[str]
 ) -> None:
-    """Checks how some clients behave.
-
-    Args:
-        behaviour: Behaviour of a group, or of all clients.
-        size: Number of these clients.
-        place: Dotted key of the group, or of all clients.
-        own: Entries that stand there; the others are those of all clients.
-    """
+    """Checks how a group behaves, whose own entries stand at a place, or all do."""
 
     def at(entry: str) -> str:
         return f"{place if entry in own else 'clients'}.{entry}"
