@@ -3,7 +3,7 @@
 A record says everything that others ask of a metric: the function that computes it on
 the device, the table column, the label and limits in figures, which way is better, and
 what it needs. It stands next to its function (`learning.metrics`);
-`config/catalogue.py` lists the records, and plug-ins add theirs.
+`config/parts.csv` lists the records, and plug-ins add theirs.
 """
 
 import math

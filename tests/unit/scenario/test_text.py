@@ -96,7 +96,7 @@ def test_a_long_override_is_a_short_message() -> None:
 def test_half_a_character_is_refused_with_its_place() -> None:
     for entry in ('variants: {"\\ud800": {}}', 'source: "\\udfff"'):
         with pytest.raises(UserError, match=re.escape("x.yaml:")) as caught:
-            loads(f"{BASE}{entry}\n", "x.yaml")
+            loads(f"{TABLES['scenario methods']['good']}{entry}\n", "x.yaml")
         assert "must be text, but has the character" in str(caught.value)
 
 
