@@ -333,11 +333,6 @@ def find(name: str) -> Metric | None:
     return next((metric for metric in metrics if metric.name == name), None)
 
 
-def higher_is_better(name: str) -> bool:
-    """Says whether learning raises a metric; raises UserError as `metric` does."""
-    return metric(name).higher_is_better
-
-
 def metric(name: str) -> Metric:
     """Returns a metric, for what cannot be said without knowing it.
 
