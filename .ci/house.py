@@ -231,17 +231,18 @@ def questions() -> list[str]:
 
 def part_names() -> set[str]:
     """Returns the names of our protocols and algorithms."""
-    with (ROOT / "simulator/config/parts.csv").open(encoding="utf-8") as file:
-        rows = [row[:2] for row in csv.reader(file)]
     kinds = ("protocols", "algorithms")
-    return {name for kind, name in rows if kind in kinds} - {*COUNTED}
+    return {name for kind, name, *_ in _listed() if kind in kinds} - {*COUNTED}
 
 
 def part_classes() -> dict[str, str]:
     """Returns the modules of our parts, by their classes or records."""
-    text = (ROOT / "simulator/config/catalogue.py").read_text()
-    listed = re.findall(r'"([\w.]+):(\w+)"', text.partition("\nBASES")[0])
-    return {name: module for module, name in listed}
+    return {row[2].split(":")[1]: row[2].split(":")[0] for row in _listed()}
+
+
+def _listed() -> list[list[str]]:
+    with (ROOT / "simulator/config/parts.csv").open(encoding="utf-8") as file:
+        return list(csv.reader(file))
 
 
 def row_kinds() -> set[str]:

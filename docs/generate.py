@@ -1,6 +1,6 @@
-"""Generates parts.csv of the core and of each extra, which `stalesim list` reads.
+"""Completes parts.csv of the core and of each extra: names and what parts are.
 
-    python docs/generate.py             # writes them
+    python docs/generate.py             # completes them
     python docs/generate.py --check     # fails if one is not up to date
 
 The reference is generated with the site (`docs/pages.py`), and the pages of evidence by
@@ -10,26 +10,26 @@ The reference is generated with the site (`docs/pages.py`), and the pages of evi
 import csv
 import io
 import sys
-from collections.abc import Iterable
+from pathlib import Path
 
 from stalesim.simulator.config import catalogue
 
 
-def listing(texts: Iterable[str]) -> str:
-    """Returns a table of parts."""
+def listing(path: Path) -> str:
+    """Returns what a table of parts must hold."""
     text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows(catalogue.table(texts))
+    csv.writer(text, lineterminator="\n").writerows(catalogue.table(path))
     return text.getvalue()
 
 
 def main(arguments: list[str]) -> int:
     """Writes the tables, or checks them."""
     stale = []
-    for path, texts in catalogue.tables().items():
-        table = listing(texts)
+    for path in catalogue.tables():
+        table = listing(path)
         if arguments != ["--check"]:
             path.write_text(table, encoding="utf-8")
-        elif not path.exists() or path.read_text(encoding="utf-8") != table:
+        elif path.read_text(encoding="utf-8") != table:
             stale.append(f"{path} must be up to date; run python docs/generate.py\n")
     sys.stderr.writelines(stale)
     return bool(stale)

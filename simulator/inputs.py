@@ -22,8 +22,8 @@ from .config.base import Config, Reads
 from .config.catalogue import registered, sources
 from .config.errors import DataError
 from .config.files import named, parts
+from .config.own_code import Content
 from .config.parts import Part
-from .config.plugins import PluginSource
 from .storage import arrow, digests, files
 
 TABLES = ("rows", "jobs", "incidents")
@@ -34,24 +34,6 @@ MANY = 64
 """Files of a data set from which on they are one input; some sets have 20,000."""
 IN_DATA = f"${files.FOLDER}"
 """Stands for the data folder in the names of files that were found there."""
-
-
-class Input(NamedTuple):
-    """The content of one place.
-
-    Attributes:
-        at: Path of the file or folder, absolute.
-        sha256: Digest of the file, of a recording, or of many files together.
-        bytes: Bytes that are read.
-        imports: Of a function: file and SHA-256 of the user's modules that it needs.
-        libraries: Of a function: installed modules that it needs, outermost names.
-    """
-
-    at: str
-    sha256: str
-    bytes: int
-    imports: dict[str, tuple[str, str]] = {}  # noqa: RUF012 (never changed)
-    libraries: tuple[str, ...] = ()
 
 
 class Inputs(NamedTuple):
@@ -68,9 +50,9 @@ class Inputs(NamedTuple):
     """
 
     places: files.Places
-    named: dict[str, Input]
+    named: dict[str, Content]
     sets: dict[str, tuple[str, ...]]
-    modules: dict[str, PluginSource]
+    modules: dict[str, Content]
     objects: dict[str, functions.Packed]
     extras: frozenset[str] = frozenset()
 
@@ -138,18 +120,20 @@ def are_held() -> bool:
 def manifest_entries(inputs: Inputs) -> dict[str, Any]:
     """Returns what the manifest of a study says of what its runs read."""
     return {
-        "inputs": {name: _entry(each) for name, each in inputs.named.items()},
-        "modules": {name: _entry(each) for name, each in inputs.modules.items()},
+        "inputs": {
+            name: _entry(each, "at", bytes=each.bytes)
+            for name, each in inputs.named.items()
+        },
+        "modules": {
+            name: _entry(each, "file") for name, each in inputs.modules.items()
+        },
         "working_folder": inputs.places.working,
     }
 
 
-def _entry(each: Input | PluginSource) -> dict[str, Any]:
-    told = each._asdict()
-    told.pop("libraries")  # their versions are in the environment
-    if not each.imports:
-        told.pop("imports")
-    return told
+def _entry(each: Content, place: str, **more: int) -> dict[str, Any]:
+    imports = {"imports": each.imports} if each.imports else {}
+    return {place: each.at, "sha256": each.sha256, **more, **imports}
 
 
 def identified(scenario: Config) -> dict[str, Any]:
@@ -283,19 +267,19 @@ def _name(data: Config) -> str:
     return f"{type(data).__name__} {data.model_dump_json()}"
 
 
-def _read(path: str, what: Reads, key: str) -> Input:
+def _read(path: str, what: Reads, key: str) -> Content:
     if what is Reads.RECORDING:
         return _recording(files.folder(path))
     if what is Reads.SAVED_SET:
         folder = files.located(path, key, is_folder=True)
         return _together(folder, arrow.paths(folder))
     if what is Reads.FUNCTION:
-        return Input(*functions.content(path, key))
+        return functions.content(path, key)
     at = files.located(path, key)
-    return Input(str(at.absolute()), *digests.of_file(at))
+    return Content(str(at.absolute()), *digests.of_file(at))
 
 
-def _recording(folder: Path) -> Input:
+def _recording(folder: Path) -> Content:
     """Returns the digest of a recorded timeline: of its tables, and of its runs.
 
     Raises:
@@ -314,7 +298,7 @@ def _recording(folder: Path) -> Input:
     ]
     told = [_runs(folder, known), [[each.sha256 for each in t] for t in tables]]
     size = sum(each.bytes for table in tables for each in table)
-    return Input(str(folder.absolute()), digests.of_text(json.dumps(told)), size)
+    return Content(str(folder.absolute()), digests.of_text(json.dumps(told)), size)
 
 
 @lru_cache(maxsize=16)
@@ -332,27 +316,29 @@ def _runs(folder: Path, manifest: str) -> str:
     return digests.of_text(json.dumps(told, sort_keys=True))
 
 
-def _of_set(part: Part) -> tuple[dict[str, Input], set[str]]:
+def _of_set(part: Part) -> tuple[dict[str, Content], set[str]]:
     """Returns what a data set finds by itself, by name; and the paths of all files."""
     made = part.made()
     if made is not None:
-        return {made.at: Input(*made)}, set()
+        return {made.at: Content(*made)}, set()
     root = files.data_folder()
     paths = sorted(Path(path) for path in part.located_files() or ())
     at = {str(path.absolute()) for path in paths}
     if len(paths) <= MANY:
         read = {path: digests.of_file(path) for path in paths}
-        return {_below(p, root): Input(str(p.absolute()), *read[p]) for p in paths}, at
+        return {
+            _below(p, root): Content(str(p.absolute()), *read[p]) for p in paths
+        }, at
     top = Path(os.path.commonpath(paths))
     return {f"{_below(top, root)} ({len(paths)} files)": _together(top, paths)}, at
 
 
-def _together(top: Path, paths: list[Path]) -> Input:
+def _together(top: Path, paths: list[Path]) -> Content:
     """Returns files below a folder as one input."""
     read = {path: digests.of_file(path) for path in paths}
     told = [[str(path.relative_to(top)), read[path].sha256] for path in paths]
     size = sum(each.bytes for each in read.values())
-    return Input(str(top.absolute()), digests.of_text(json.dumps(told)), size)
+    return Content(str(top.absolute()), digests.of_text(json.dumps(told)), size)
 
 
 def _below(path: Path, root: Path) -> str:
@@ -379,6 +365,6 @@ def _confirm_modules(inputs: Inputs) -> None:
         here = plugins.source(name)
         if here.digests != then.digests:
             raise DataError(
-                f"the module {name!r} ({here.file}) must stay as it is while the study "
+                f"the module {name!r} ({here.at}) must stay as it is while the study "
                 f"runs, but has changed; put it back, then resume the study"
             )

@@ -9,29 +9,20 @@ from collections.abc import Callable
 from importlib import import_module
 from importlib.util import resolve_name
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 
-class Lazy(NamedTuple):
-    """The three attributes that make a package's public names lazy.
-
-    Attributes:
-        getattr: `__getattr__` of the package, which imports a name.
-        dir: `__dir__` of the package.
-        all: `__all__` of the package, sorted.
-    """
-
-    getattr: Callable[[str], Any]
-    dir: Callable[[], list[str]]
-    all: list[str]
-
-
-def attach(package: str, file: str) -> Lazy:
+def attach(
+    package: str, file: str
+) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
     """Returns the attributes by which a package imports its public names late.
 
     Args:
         package: Name of the package, its `__name__`.
         file: File of the package, its `__file__`.
+
+    Returns:
+        Its `__getattr__`, `__dir__` and `__all__`, sorted.
     """
     modules = listed(Path(file).read_text(encoding="utf-8"), package)
     for name in [name for name in modules if name.startswith("*")]:
@@ -48,7 +39,7 @@ def attach(package: str, file: str) -> Lazy:
             return getattr(found, name)
         return import_module(f"{module}.{name}")
 
-    return Lazy(get, lambda: names, names)
+    return get, lambda: names, names
 
 
 def listed(source: str, package: str) -> dict[str, str]:

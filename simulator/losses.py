@@ -1,6 +1,6 @@
 """Losses as records: what each asks of targets and outputs, and its numerics. No JAX.
 
-`config/catalogue.py` lists the records, and plug-ins add theirs.
+`config/parts.csv` lists the records, and plug-ins add theirs.
 """
 
 from dataclasses import KW_ONLY, dataclass

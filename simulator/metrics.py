@@ -3,7 +3,7 @@
 A record says everything that others ask of a metric: the function that computes it on
 the device, the table column, the label and limits in figures, which way is better, and
 what it needs. It stands next to its function (`learning.metrics`);
-`config/catalogue.py` lists the records, and plug-ins add theirs.
+`config/parts.csv` lists the records, and plug-ins add theirs.
 """
 
 import math
@@ -298,7 +298,6 @@ class Metric(NamedPart):
             why = why.format(kind=algorithm.kind)
             raise LocatedError(
                 f"evaluate.metrics must not have {self.name} {why}",
-                ("evaluate", "metrics"),
             )
 
     def _in_work(self, method: Any) -> bool:
@@ -332,11 +331,6 @@ def find(name: str) -> Metric | None:
     """Returns a metric; None if no metric of this package or a plug-in has the name."""
     metrics = catalogue.parts("metrics")
     return next((metric for metric in metrics if metric.name == name), None)
-
-
-def higher_is_better(name: str) -> bool:
-    """Says whether learning raises a metric; raises UserError as `metric` does."""
-    return metric(name).higher_is_better
 
 
 def metric(name: str) -> Metric:

@@ -1,10 +1,15 @@
 """What several tests need, without JAX; `tests.runs` has what executes."""
 
+import os
+import re
+import subprocess
+import sys
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import yaml
 
 from stalesim.simulator.config.stop import Stop
 from stalesim.simulator.scenario.scenario import Scenario
@@ -14,6 +19,36 @@ from stalesim.simulator.timelines.simulated import SimulatedTimeline
 from stalesim.simulator.trace import Writer, write_manifest
 from stalesim.simulator.world.clients import Clients
 from stalesim.simulator.world.workload import Workload
+
+
+def blocks(page: str, language: str) -> list[str]:
+    """Returns the blocks of a language on a page of the documents."""
+    text = Path(page).read_text(encoding="utf-8")
+    return re.findall(rf"```{language}\n(.*?)```", text, re.DOTALL)
+
+
+def stalesim(folder: Path, *arguments: str, status: int = 0) -> Any:
+    """Calls the command line in a folder, by a process of its own; returns its end."""
+    done = subprocess.run(
+        [sys.executable, "-m", "stalesim", *arguments],
+        cwd=folder,
+        env={**os.environ, "COLUMNS": "200", "PYTHONPATH": str(Path.cwd())},
+        capture_output=True,
+        text=True,
+        timeout=500,
+        check=False,
+    )
+    assert done.returncode == status, done.stderr
+    return done
+
+
+def table(module: str) -> Any:
+    """Returns the cases of a module of tests, from the YAML file next to it.
+
+    Args:
+        module: File of the module, its `__file__`.
+    """
+    return yaml.safe_load(Path(module).with_suffix(".yaml").read_text("utf-8"))
 
 
 def of_extras(table: str) -> dict[str, Any]:

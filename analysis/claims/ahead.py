@@ -53,7 +53,6 @@ class Ahead(OfPair):
                 raise LocatedError(
                     f"after must count one of {', '.join(known)}, got {counted!r}; "
                     f"{suggestion(counted, known)}",
-                    ("after",),
                 )
         if len(self.after) != 1:
             raise ValueError(f"must say {self.lacking}")

@@ -256,7 +256,6 @@ class Algorithm(Part):
                 f"problem.model.norm must be group for the algorithm "
                 f"{tag(type(self))!r}, which has no place for a batch's statistics, "
                 f"got 'batch'; change it",
-                ("problem", "model", "norm"),
             )
 
     def check_model(self, counts: ModelCounts) -> None:

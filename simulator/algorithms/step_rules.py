@@ -143,12 +143,9 @@ class PiecewiseStep(StepRule):
             raise LocatedError(
                 f"epochs must be one fewer than the {len(self.values)} values, got "
                 f"{len(self.epochs)}; the first value begins at 0",
-                ("epochs",),
             )
         if any(late <= early for early, late in pairwise(self.epochs)):
-            raise LocatedError(
-                f"epochs must rise, got {list(self.epochs)}; sort them", ("epochs",)
-            )
+            raise LocatedError(f"epochs must rise, got {list(self.epochs)}; sort them")
         return self
 
     @property

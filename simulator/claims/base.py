@@ -147,9 +147,7 @@ class Claim(Part):
         nothing = known - {key for key, required in own.items() if not required}
         given = {k: v for k, v in data.items() if v is not None or k not in nothing}
         if own.get("than") and "than" not in given:
-            raise LocatedError(
-                "than is missing; add the variant to compare with", ("than",)
-            )
+            raise LocatedError("than is missing; add the variant to compare with")
         for key in [key for key in given if key in known and key not in own]:
             having = [kind.named for kind in _kinds() if key in _entries(kind)]
             raise LocatedError(

@@ -1,8 +1,10 @@
 """Finds the extras: a folder of `simulator/extras/` adds its parts and commands.
 
-A folder that is taken away takes its parts and commands along, and nothing else.
+A folder that is taken away takes its parts and commands along, and nothing else. Its
+parts are listed in a table, as those of the core are.
 """
 
+import csv
 import sys
 from collections.abc import Iterable, Mapping
 from functools import cache
@@ -16,6 +18,26 @@ if TYPE_CHECKING:  # processes of an extra import this alone
 
 FOLDER = Path(__file__).parents[1] / "extras"
 PACKAGE = "stalesim.simulator.extras"
+LISTED = "parts.csv"
+"""Table of the parts of a folder: in `config` those of the core, in that of an extra
+its own. Of a new part a row with kind and module is written by hand;
+`docs/generate.py` completes it."""
+
+
+class ListedPart(NamedTuple):
+    """A row of a table of parts.
+
+    Attributes:
+        kind: A key of `catalogue.KINDS`.
+        name: Name by which a scenario chooses the part.
+        where: Its class or record as `"module:name"`.
+        what: What it is, in a line.
+    """
+
+    kind: str
+    name: str
+    where: str
+    what: str
 
 
 class ExtraTable(NamedTuple):
@@ -55,14 +77,12 @@ class Extra(NamedTuple):
     """What an extra adds to the program. Its package has one, named `EXTRA`.
 
     Attributes:
-        parts: Its parts as `"module:name"`, by their kind (a key of `catalogue.KINDS`).
         commands: Module with its commands, in a Typer program named `app`; "" for none.
         kinds: Kinds of parts that only it has: the base of each as `"module:name"`.
         worlds: Kinds of worlds that it plays.
         tables: What it adds to the trace, by the name of the table.
     """
 
-    parts: Mapping[str, tuple[str, ...]] = MappingProxyType({})
     commands: str = ""
     kinds: Mapping[str, str] = MappingProxyType({})
     worlds: tuple[ExtraWorld, ...] = ()
@@ -76,11 +96,20 @@ def extras() -> dict[str, Extra]:
     return {name: import_module(f"{PACKAGE}.{name}").EXTRA for name in names}
 
 
+@cache
+def listed(folder: Path) -> tuple[ListedPart, ...]:
+    """Returns the parts that the table of a folder lists; none where it has none."""
+    path = folder / LISTED
+    if not path.is_file():
+        return ()
+    with path.open(encoding="utf-8", newline="") as file:
+        return tuple(map(ListedPart._make, csv.reader(file)))
+
+
 def extra_parts(kind: str) -> tuple[str, ...]:
     """Returns the parts of a kind that extras add, as `"module:name"`."""
-    return tuple(
-        text for extra in extras().values() for text in extra.parts.get(kind, ())
-    )
+    every = (part for name in extras() for part in listed(FOLDER / name))
+    return tuple(part.where for part in every if part.kind == kind)
 
 
 def extra_kinds() -> dict[str, str]:
@@ -126,9 +155,9 @@ def _extras_of_class(part: type) -> frozenset[str]:
 @cache
 def _home(record: Any) -> str:
     """Returns the extra that lists a record, such as a metric; "" if none does."""
-    for name, extra in extras().items():
-        for text in (text for texts in extra.parts.values() for text in texts):
-            module, _, attribute = text.partition(":")
+    for name in extras():
+        for part in listed(FOLDER / name):
+            module, _, attribute = part.where.partition(":")
             # A record that is used comes from a module that is there.
             if getattr(sys.modules.get(module), attribute, None) is record:
                 return name

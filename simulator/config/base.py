@@ -61,15 +61,17 @@ NumClients = Annotated[int, Field(ge=1, le=MOST_CLIENTS)]
 class LocatedError(ScenarioError):
     """A mistake in a known entry of a scenario.
 
-    The message begins with the dotted key of the entry, as `keys` has it.
-
-    Attributes:
-        keys: Keys of the entry, from the part of the scenario that was validated.
+    Args:
+        message: One line that begins with the dotted key of the entry.
+        keys: Keys of the entry, from the part of the scenario that was validated; by
+            default those that the message begins with.
     """
 
-    def __init__(self, message: str, keys: tuple[str | int, ...]) -> None:
+    def __init__(self, message: str, keys: tuple[str | int, ...] | None = None) -> None:
         super().__init__(message)
-        self.keys = keys
+        written = message.partition(" ")[0].split(".")
+        found = tuple(int(key) if key.isdecimal() else key for key in written)
+        self.keys = found if keys is None else keys
 
 
 def refuse_booleans(key: str, value: Any) -> None:

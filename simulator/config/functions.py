@@ -22,6 +22,7 @@ from pydantic import Field
 from . import own_code, plugins
 from .base import Reads, Rule
 from .errors import ScenarioError, UserError
+from .own_code import Content
 from .text import one_line, suggestion
 
 MEMORY = "memory"
@@ -66,24 +67,6 @@ class UserFunction(NamedTuple):
         return ScenarioError(f"{self.entry} {rule}")
 
 
-class Content(NamedTuple):
-    """What a function or object of a user's is.
-
-    Attributes:
-        at: Its file; of an object its class.
-        sha256: Digest of its content, and of the code that it is made by.
-        bytes: Size.
-        imports: File and SHA-256 of modules of the user's that it needs, by name.
-        libraries: Installed modules that it needs, outermost names.
-    """
-
-    at: str
-    sha256: str
-    bytes: int
-    imports: dict[str, tuple[str, str]]
-    libraries: tuple[str, ...]
-
-
 class Packed(NamedTuple):
     """An object of a Python program, for other processes.
 
@@ -96,20 +79,8 @@ class Packed(NamedTuple):
     content: Content
 
 
-class HandedOver(NamedTuple):
-    """An object of a Python program.
-
-    Attributes:
-        content: The object itself.
-        packed: The same for other processes.
-    """
-
-    content: Any
-    packed: Packed
-
-
-_handed_over: dict[str, HandedOver] = {}
-"""Objects by their names, `memory:...`."""
+_handed_over: dict[str, tuple[Any, Packed]] = {}
+"""Objects by their names, `memory:...`, and the same for other processes."""
 
 
 def resolve(text: str, where: str) -> Any:
@@ -124,7 +95,7 @@ def resolve(text: str, where: str) -> Any:
     """
     module, _, name = text.partition(":")
     if module == MEMORY:
-        return _known(text, where).content
+        return _known(text, where)[0]
     try:
         found = plugins.imported(module)
     except UserError as error:
@@ -152,12 +123,13 @@ def content(text: str, where: str) -> Content:
     """
     module, _, name = text.partition(":")
     if module == MEMORY:
-        return _known(text, where).packed.content
+        return _known(text, where)[1].content
     resolve(text, where)
     source = plugins.source(module)
-    size = Path(source.file).stat().st_size if Path(source.file).is_file() else 0
+    file = Path(source.at)
+    size = file.stat().st_size if file.is_file() else 0
     digest = digest_of(source.sha256, name, source.imports)
-    return Content(source.file, digest, size, source.imports, source.libraries)
+    return source._replace(sha256=digest, bytes=size)
 
 
 def digest_of(sha256: str, name: str, imports: Mapping[str, tuple[str, str]]) -> str:
@@ -212,12 +184,12 @@ def keep(packed: dict[str, Packed], given: dict[str, Any] | None = None) -> None
     for name, each in packed.items():
         if name not in _handed_over:
             here = pickle.loads(each.packed) if given is None else given[name]
-            _handed_over[name] = HandedOver(here, each)
+            _handed_over[name] = here, each
 
 
 def packed(names: Iterable[str]) -> dict[str, Packed]:
     """Returns what other processes need of the objects among some names."""
-    return {name: _handed_over[name].packed for name in names if name in _handed_over}
+    return {name: _handed_over[name][1] for name in names if name in _handed_over}
 
 
 def calling(text: str, where: str, call: Callable[[], Any]) -> Any:
@@ -264,7 +236,7 @@ def users_line(error: BaseException) -> str:
     return users_line(error.__cause__) if error.__cause__ else ""
 
 
-def _known(text: str, where: str) -> HandedOver:
+def _known(text: str, where: str) -> tuple[Any, Packed]:
     if text not in _handed_over:
         raise ScenarioError(
             f"{where} must be an object of this program, got {text!r}, which was not "

@@ -1,6 +1,6 @@
 """Turns what is wrong with a scenario into lines that help its author, one each."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
@@ -61,6 +61,10 @@ class Mistake(NamedTuple):
     message: str
 
 
+Groups = Mapping[Path, list[Any]]
+"""Pydantic's errors by the keys of the entry that they are about."""
+
+
 def mistakes(
     error: ValidationError,
     tree: Mapping[str, Any],
@@ -75,10 +79,10 @@ def mistakes(
         root: Class of scenarios.
         rank: Order of entries, as they stand in the file.
     """
-    groups: dict[Path, list[Any]] = {}
+    found: dict[Path, list[Any]] = {}
     for detail in error.errors(include_url=False):
-        groups.setdefault(_path(detail, tree), []).append(detail)
-    groups = {p: found for p, found in groups.items() if not _explained(p, groups)}
+        found.setdefault(_path(detail, tree), []).append(detail)
+    groups = {path: d for path, d in found.items() if not _explained(path, found)}
 
     def order(path: Path) -> tuple[bool, Any, bool]:
         # What is missing at the top has no line; it is reported last.
@@ -88,8 +92,9 @@ def mistakes(
         place = max(map(rank, strangers)) if strangers else rank(path)
         return missing and len(path) == 1, place, missing
 
+    entries = _Entries(tree, root)
     return [
-        Mistake(path, one_line(_message(path, groups, tree, root)))
+        Mistake(path, one_line(_message(path, groups, entries)))
         for path in sorted(groups, key=order)
     ]
 
@@ -100,6 +105,19 @@ def first_error(
     """Returns the first of `mistakes`, and how many more there are."""
     (keys, message), *more = mistakes(error, tree, root)
     return Mistake(keys, message + (f" (and {len(more)} more)" if more else ""))
+
+
+def fields_at(
+    path: Path, tree: Mapping[str, Any], root: type[BaseModel]
+) -> frozenset[str]:
+    """Returns the keys that the mapping at a path may have, by its kind.
+
+    Args:
+        path: Keys of the mapping.
+        tree: Scenario as it was written, at least down to the mapping.
+        root: Class of scenarios.
+    """
+    return frozenset(_fields(_Entries(tree, root).models(path).chosen))
 
 
 def _path(detail: Any, tree: Any) -> Path:
@@ -122,7 +140,7 @@ def _path(detail: Any, tree: Any) -> Path:
     return (*path, *cause.keys) if isinstance(cause, LocatedError) else tuple(path)
 
 
-def _explained(path: Path, groups: Mapping[Path, list[Any]]) -> bool:
+def _explained(path: Path, groups: Groups) -> bool:
     """Says whether an error only follows from another one.
 
     A key is missing because it is misspelt, or a value is not of the one kind because
@@ -138,7 +156,7 @@ def _explained(path: Path, groups: Mapping[Path, list[Any]]) -> bool:
     return deeper and all(detail["type"] in follows for detail in details)
 
 
-def _strangers(path: Path, groups: Mapping[Path, list[Any]]) -> list[Path]:
+def _strangers(path: Path, groups: Groups) -> list[Path]:
     """Returns the unknown keys next to an entry."""
     return [
         other
@@ -147,53 +165,107 @@ def _strangers(path: Path, groups: Mapping[Path, list[Any]]) -> list[Path]:
     ]
 
 
-def _message(
-    path: Path,
-    groups: Mapping[Path, list[Any]],
-    tree: Mapping[str, Any],
-    root: type[BaseModel],
-) -> str:
+class _Models(NamedTuple):
+    """Classes that a mapping is of, by its kind, and that it might be of."""
+
+    chosen: list[type[BaseModel]]
+    possible: list[type[BaseModel]]
+
+
+class _Entries:
+    """What the classes of a scenario say of the entries of one that was written."""
+
+    def __init__(self, tree: Mapping[str, Any], root: type[BaseModel]) -> None:
+        self.tree, self.root = tree, root
+
+    def models(self, path: Path) -> _Models:
+        """Returns the classes of the mapping at a path."""
+        chosen, possible, keyed = [self.root], [self.root], False
+        tree: Any = self.tree
+        for key in path:
+            if isinstance(tree, Mapping):
+                tree = tree.get(key)
+            elif isinstance(tree, list | tuple) and isinstance(key, int):
+                tree = tree[key] if key < len(tree) else None
+            if not isinstance(key, int):  # entries of a list are of its parts
+                if keyed:  # any name may stand here, such as a group's
+                    keyed = False
+                    continue
+                fields = [m.model_fields[key] for m in chosen if key in m.model_fields]
+                keyed = any(get_origin(field.annotation) is dict for field in fields)
+                parts = [p for f in fields for p in _parts((f.annotation, f.metadata))]
+                classes = [part for part in parts if isinstance(part, type)]
+                possible = [part for part in classes if issubclass(part, BaseModel)]
+            chosen = _named(possible, tree if isinstance(tree, Mapping) else {})
+        return _Models(chosen, possible)
+
+    def kinds(self, path: Path) -> list[str]:
+        """Returns the kinds that the mapping at a path may have."""
+        return [_name(m) for m in self.models(path).possible if _tag(m) == "kind"]
+
+    def rule(self, path: Path) -> Rule | None:
+        """Returns the rule of the entry at a path, if one was written for it."""
+        if path and isinstance(path[-1], int):
+            return None
+        rules = (p for p in _parts(self._annotations(path)) if isinstance(p, Rule))
+        return next(rules, None)
+
+    def words(self, path: Path) -> list[Any]:
+        """Returns the words that an entry may have, each once, if it is a word."""
+        parts = _parts(self._annotations(path))
+        words = (each for each in parts if isinstance(each, str | int))
+        return list(dict.fromkeys(w for w in words if not isinstance(w, bool)))
+
+    def may_be_own(self, path: Path) -> bool:
+        """Says whether users may add kinds or names of their own to an entry."""
+        return _is_extensible(self._annotations(path))
+
+    def _annotations(self, path: Path) -> list[Any]:
+        while path and isinstance(path[-1], int):
+            path = path[:-1]
+        if not path:
+            return []
+        every = (model.model_fields for model in self.models(path[:-1]).chosen)
+        fields = (each.get(str(path[-1])) or each.get("parameters") for each in every)
+        return [(field.annotation, field.metadata) for field in fields if field]
+
+
+def _named(possible: list[type[BaseModel]], tags: Mapping[Any, Any]) -> list[Any]:
+    """Returns those of some classes that a mapping names; all if it names none."""
+    named = [m for m in possible if _tag(m) and tags.get(_tag(m)) == _name(m)]
+    if not named:  # of a claim, whose name is a key
+        own = {key for key, value in tags.items() if value is not None}
+        named = [m for m in possible if getattr(m, "named", None) in own]
+    if not named and "law" in tags:
+        named = [m for m in possible if _tag(m) == "law" and _is_open(m)]
+    return named or possible
+
+
+def _message(path: Path, groups: Groups, entries: _Entries) -> str:
+    """Returns what is wrong with an entry, in one line that begins with its key."""
     key, details = ".".join(map(str, path)), groups[path]
-    detail = _telling(details)
-    if detail is None:
-        says = _says_at(path, tree, root)
-        rules = dict.fromkeys(_rule(d)[0] for d in details)
-        if "a number" in rules:
-            rules.pop("a whole number", None)
-        rule = says.rule if says else " or ".join(rules)
-        remedy = f"write for example {says.example}" if says else "change it"
-        return f"{key} must be {rule}, got {shown(details[0]['input'])}; {remedy}"
-    kind, value, context = detail["type"], detail["input"], detail.get("ctx", {})
-    if kind == "extra_forbidden":
-        return _stranger(path, groups, tree, root)
-    if kind == "missing":
-        return f"{key} is missing; add it{_hint(path, tree, root)}"
-    if kind == "union_tag_not_found":
-        return f"{key} is missing; {suggestion('', _kinds(path[:-1], tree, root))}"
-    if kind == "union_tag_invalid":
-        got = context["tag"]
-        known = _kinds(path[:-1], tree, root)
-        remedy = suggestion(got, known)
-        if nearest(got, known) is None and _has_own(path[:-1], tree, root):
-            remedy += f", and yours after {IMPORTED}"
-        return f"{key} must be a known one, got {shown(got)}; {remedy}"
-    if kind == "literal_error":
-        words = [str(word) for word in _words_at(path, tree, root)]
-        near = nearest(value, words)
-        remedy = "take one of them" if near is None else f"did you mean {near!r}?"
-        if near is None and _has_own(path, tree, root):
-            remedy += f", or yours after {IMPORTED}"
-        return f"{key} must be one of {', '.join(words)}, got {shown(value)}; {remedy}"
+    detail, says = _telling(details), entries.rule(path)
+    kind = detail["type"] if detail else ""
     if kind == "value_error":
         return _of_validator(path, detail)
-    if kind in ("model_type", "model_attributes_type", "dict_type"):
-        remedy = _mapping(path, value, tree, root)
-        return (
-            f"{key} must be a mapping of keys to values, got {shown(value)}; {remedy}"
-        )
-    says = _says_at(path, tree, root)
-    if says and kind not in ("greater_than_equal", "greater_than", "less_than"):
+    if kind == "extra_forbidden":
+        return _stranger(path, groups, entries)
+    if kind == "missing":
+        return f"{key} is missing; add it{_hint(path, entries)}"
+    if kind == "union_tag_not_found":
+        return f"{key} is missing; {suggestion('', entries.kinds(path[:-1]))}"
+    value = details[0]["input"] if detail is None else detail["input"]
+    if kind == "union_tag_invalid":
+        value = detail["ctx"]["tag"]
+        rule, remedy = "a known one", _remedy_of_tag(path[:-1], value, entries)
+    elif kind == "literal_error":
+        rule, remedy = _rule_of_word(path, value, entries)
+    elif kind in ("model_type", "model_attributes_type", "dict_type"):
+        rule, remedy = "a mapping of keys to values", _mapping(path, value, entries)
+    elif says and kind not in ("greater_than_equal", "greater_than", "less_than"):
         rule, remedy = says.rule, f"write for example {says.example}"
+    elif detail is None:
+        rule, remedy = _any_rule(details), "change it"
     else:
         rule, remedy = _rule(detail)
     return f"{key} must be {rule}, got {shown(value)}; {remedy}"
@@ -219,6 +291,29 @@ def _rule(detail: Any) -> tuple[str, str]:
     return said[:1].lower() + said[1:], "change it"
 
 
+def _any_rule(details: Iterable[Any]) -> str:
+    """Returns the rules of a value of several kinds, one of which it must obey."""
+    rules = dict.fromkeys(_rule(detail)[0] for detail in details)
+    if "a number" in rules:
+        rules.pop("a whole number", None)
+    return " or ".join(rules)
+
+
+def _remedy_of_tag(path: Path, given: str, entries: _Entries) -> str:
+    known = entries.kinds(path)
+    own = nearest(given, known) is None and entries.may_be_own(path)
+    return suggestion(given, known) + (f", and yours after {IMPORTED}" if own else "")
+
+
+def _rule_of_word(path: Path, given: object, entries: _Entries) -> tuple[str, str]:
+    words = [str(word) for word in entries.words(path)]
+    rule, near = f"one of {', '.join(words)}", nearest(given, words)
+    if near is not None:
+        return rule, f"did you mean {near!r}?"
+    own = f", or yours after {IMPORTED}" if entries.may_be_own(path) else ""
+    return rule, f"take one of them{own}"
+
+
 def _of_validator(path: Path, detail: Any) -> str:
     cause = detail["ctx"]["error"]
     if isinstance(cause, LocatedError):
@@ -229,19 +324,15 @@ def _of_validator(path: Path, detail: Any) -> str:
     return f"{key}{joint}{said}" if key else said
 
 
-def _stranger(
-    path: Path,
-    groups: Mapping[Path, list[Any]],
-    tree: Mapping[str, Any],
-    root: type[BaseModel],
-) -> str:
+def _stranger(path: Path, groups: Groups, entries: _Entries) -> str:
+    """Returns what is wrong with a key that its mapping does not have."""
     key, name = ".".join(map(str, path)), str(path[-1])
-    chosen, possible = _models_at(path[:-1], tree, root)
-    known = {field for model in chosen for field in model.model_fields}
+    chosen, possible = entries.models(path[:-1])
+    known = _fields(chosen)
     owners = [_name(m) for m in possible if name in m.model_fields and m not in chosen]
     if owners and len(chosen) == 1 and nearest(name, known) is None:
         tag = _tag(chosen[0])
-        owners = [one for one in owners if _mends(path, tag, one, groups, tree, root)]
+        owners = [one for one in owners if _mends(path, tag, one, groups, entries)]
         choice = f", or choose {tag} {' or '.join(owners)}, which has it"
         return (
             f"{key} is not a key of {tag} {_name(chosen[0])!r}; remove it"
@@ -250,18 +341,11 @@ def _stranger(
     return f"{key} is not a known key; {suggestion(name, known)}"
 
 
-def _mends(
-    path: Path,
-    tag: str,
-    name: str,
-    groups: Mapping[Path, list[Any]],
-    tree: Mapping[str, Any],
-    root: type[BaseModel],
-) -> bool:
+def _mends(path: Path, tag: str, name: str, groups: Groups, entries: _Entries) -> bool:
     """Says whether another kind in its place leaves other mistakes alone."""
-    changed = _replaced(tree, (*path[:-1], tag), name)
+    changed = _replaced(entries.tree, (*path[:-1], tag), name)
     try:
-        root.model_validate(changed)
+        entries.root.model_validate(changed)
     except ValidationError as error:
         details = error.errors(include_url=False)
         return {_path(detail, changed) for detail in details} <= {*groups} - {path}
@@ -280,16 +364,14 @@ def _replaced(tree: Any, path: Path, value: Any) -> Any:
     return made
 
 
-def _hint(path: Path, tree: Mapping[str, Any], root: type[BaseModel]) -> str:
-    says = _says_at(path, tree, root)
-    if says:
+def _hint(path: Path, entries: _Entries) -> str:
+    """Returns what a missing entry may be."""
+    if says := entries.rule(path):
         return f": {says.rule}, for example {says.example}"
-    words = _words_at(path, tree, root)
-    if words:
+    if words := entries.words(path):
         return f": one of {', '.join(map(str, words))}"
-    models = _models_at(path, tree, root)[1]
-    kinds = [_name(model) for model in models if _tag(model)]
-    if kinds:
+    models = entries.models(path).possible
+    if kinds := [_name(model) for model in models if _tag(model)]:
         return f": a mapping whose kind is one of {', '.join(kinds)}"
     fields = dict.fromkeys(
         field.alias or name
@@ -299,10 +381,9 @@ def _hint(path: Path, tree: Mapping[str, Any], root: type[BaseModel]) -> str:
     return f": a mapping with {', '.join(fields)}" if fields else ""
 
 
-def _mapping(
-    path: Path, value: object, tree: Mapping[str, Any], root: type[BaseModel]
-) -> str:
-    key, models = path[-1] if path else "", _models_at(path, tree, root)[1]
+def _mapping(path: Path, value: object, entries: _Entries) -> str:
+    """Returns how a mapping is written that stands in the place of a value."""
+    key, models = path[-1] if path else "", entries.models(path).possible
     tags = {_tag(model) for model in models}
     if "law" in tags and isinstance(value, int | float):
         return f"write {key}: {{law: constant, value: {value}}}"
@@ -320,20 +401,8 @@ def _mapping(
     return f"write {key}: {{key: value}}"
 
 
-def _kinds(path: Path, tree: Mapping[str, Any], root: type[BaseModel]) -> list[str]:
-    return [_name(m) for m in _models_at(path, tree, root)[1] if _tag(m) == "kind"]
-
-
-def _has_own(path: Path, tree: Mapping[str, Any], root: type[BaseModel]) -> bool:
-    """Says whether users may add kinds or names of their own to the entry at a path."""
-    while path and isinstance(path[-1], int):
-        path = path[:-1]
-    if not path:
-        return False
-    models = _models_at(path[:-1], tree, root)[0]
-    fields = (model.model_fields.get(str(path[-1])) for model in models)
-    found = [(field.annotation, field.metadata) for field in fields if field]
-    return _is_extensible(found)
+def _fields(models: Iterable[type[BaseModel]]) -> set[str]:
+    return {name for model in models for name in model.model_fields}
 
 
 def _is_extensible(annotation: Any) -> bool:
@@ -351,31 +420,9 @@ def _name(model: type[BaseModel]) -> str:
     return str(model.model_fields[_tag(model)].default) if _tag(model) else ""
 
 
-def _says_at(path: Path, tree: Mapping[str, Any], root: type[BaseModel]) -> Rule | None:
-    if path and isinstance(path[-1], int):
-        return None
-    return next((s for s in _parts_at(path, tree, root) if isinstance(s, Rule)), None)
-
-
-def _words_at(path: Path, tree: Mapping[str, Any], root: type[BaseModel]) -> list[Any]:
-    """Returns the words that a field may have, each once, if it is one of words."""
-    parts = _parts_at(path, tree, root)
-    words = (p for p in parts if isinstance(p, str | int) and not isinstance(p, bool))
-    return list(dict.fromkeys(words))
-
-
-def _parts_at(path: Path, tree: Mapping[str, Any], root: type[BaseModel]) -> list[Any]:
-    """Returns the parts of the annotation of the entry at a path."""
-    while path and isinstance(path[-1], int):
-        path = path[:-1]
-    if not path:
-        return []
-    found: list[Any] = []
-    for model in _models_at(path[:-1], tree, root)[0]:
-        fields = model.model_fields
-        field = fields.get(str(path[-1])) or fields.get("parameters")
-        found += [] if field is None else _parts((field.annotation, field.metadata))
-    return found
+def _is_open(model: type[BaseModel]) -> bool:
+    """Says whether a law's class stands for any name: it has no name by default."""
+    return model.model_fields["law"].is_required()
 
 
 def _parts(annotation: Any) -> list[Any]:
@@ -388,52 +435,3 @@ def _parts(annotation: Any) -> list[Any]:
     listed = isinstance(annotation, tuple | list)
     inner = annotation if listed else get_args(annotation)
     return [found for p in inner for found in _parts(p)] if inner else [annotation]
-
-
-def fields_at(
-    path: Path, tree: Mapping[str, Any], root: type[BaseModel]
-) -> frozenset[str]:
-    """Returns the keys that the mapping at a path may have, by its kind.
-
-    Args:
-        path: Keys of the mapping.
-        tree: Scenario as it was written, at least down to the mapping.
-        root: Class of scenarios.
-    """
-    chosen = _models_at(path, tree, root)[0]
-    return frozenset(name for model in chosen for name in model.model_fields)
-
-
-def _models_at(
-    path: Path, tree: Any, root: type[BaseModel]
-) -> tuple[list[type[BaseModel]], list[type[BaseModel]]]:
-    """Returns the classes that the mapping at a path is of, and that it might be of."""
-    chosen, possible, keyed = [root], [root], False
-    for key in path:
-        if isinstance(tree, Mapping):
-            tree = tree.get(key)
-        elif isinstance(tree, list | tuple) and isinstance(key, int):
-            tree = tree[key] if key < len(tree) else None
-        if not isinstance(key, int):  # entries of a list are of its parts
-            if keyed:  # any name may stand here, such as a group's
-                keyed = False
-                continue
-            fields = [m.model_fields[key] for m in chosen if key in m.model_fields]
-            keyed = any(get_origin(field.annotation) is dict for field in fields)
-            parts = [p for f in fields for p in _parts((f.annotation, f.metadata))]
-            classes = [part for part in parts if isinstance(part, type)]
-            possible = [part for part in classes if issubclass(part, BaseModel)]
-        tags = tree if isinstance(tree, Mapping) else {}
-        named = [m for m in possible if _tag(m) and tags.get(_tag(m)) == _name(m)]
-        if not named:  # of a claim, whose name is a key
-            own = {key for key, value in tags.items() if value is not None}
-            named = [m for m in possible if getattr(m, "named", None) in own]
-        if not named and "law" in tags:
-            named = [m for m in possible if _tag(m) == "law" and _is_open(m)]
-        chosen = named or possible
-    return chosen, possible
-
-
-def _is_open(model: type[BaseModel]) -> bool:
-    """Says whether a law's class stands for any name: it has no name by default."""
-    return model.model_fields["law"].is_required()

@@ -20,6 +20,31 @@ PACKAGE = "__init__.py"
 THIS_PROGRAM = {"stalesim"}
 
 
+class Content(NamedTuple):
+    """The content of what a run is made of: a file, a function, a plug-in.
+
+    Attributes:
+        at: Its file or folder; of an object its class.
+        sha256: Digest of the content, and of the code that it is made by; "" for what
+            is in no file that can be read, as in a notebook.
+        bytes: Size, as far as it is noted.
+        imports: File and SHA-256 of modules of the user's that it needs, by name.
+        libraries: Installed modules that all these need, outermost names.
+    """
+
+    at: str
+    sha256: str
+    bytes: int = 0
+    imports: dict[str, tuple[str, str]] = {}  # noqa: RUF012 (never changed)
+    libraries: tuple[str, ...] = ()
+
+    @property
+    def digests(self) -> dict[str, str]:
+        """Digests of the content, named "", and of its imports, wherever they lie."""
+        imports = {name: digest for name, (_, digest) in self.imports.items()}
+        return {"": self.sha256, **imports}
+
+
 class Code(NamedTuple):
     """Modules of a user's own.
 

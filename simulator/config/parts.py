@@ -2,28 +2,15 @@
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 from .base import Config
 from .named import NamedPart, function_at
+from .own_code import Content
 from .text import TAGS
 
 OPEN = "scipy"
 """Tag of the law that stands for every name that no other part has."""
-
-
-class Computed(NamedTuple):
-    """What a function of the user's made for a part.
-
-    Attributes:
-        at: Words for it, in messages.
-        sha256: Digest of its content, in hexadecimal.
-        bytes: Size of its content.
-    """
-
-    at: str
-    sha256: str
-    bytes: int
 
 
 class Part(Config):
@@ -68,8 +55,11 @@ class Part(Config):
         """
         return None
 
-    def made(self) -> Computed | None:
-        """Returns what a function of the user's makes; None where there is none."""
+    def made(self) -> Content | None:
+        """Returns what a function of the user's makes, and words for it as its place.
+
+        None where there is no such function.
+        """
         return None
 
 

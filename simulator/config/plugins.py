@@ -23,6 +23,7 @@ from . import own_code
 from .errors import UserError
 from .files import unmarked
 from .named import NamedPart
+from .own_code import Content
 from .parts import Part, tag
 from .text import one_line, shown, suggestion
 
@@ -44,30 +45,6 @@ MEMBERS = {
 """Members that the parts of a kind must have without inheriting them."""
 
 
-class PluginSource(NamedTuple):
-    """The code of a plug-in.
-
-    Attributes:
-        file: Its module, or the folder of its package.
-        sha256: Hash of the file when it was imported, or of all .py files of the
-            package; "" for what is in no file that can be read, as in a notebook.
-        imports: Other modules of the user's own that it imports, by name: file and
-            hash of each, in the same way.
-        libraries: Installed modules that all these import, outermost names.
-    """
-
-    file: str
-    sha256: str
-    imports: dict[str, tuple[str, str]] = {}  # noqa: RUF012 (never changed)
-    libraries: tuple[str, ...] = ()
-
-    @property
-    def digests(self) -> dict[str, str]:
-        """Hashes of the module, named "", and of its imports, wherever they lie."""
-        imports = {name: digest for name, (_, digest) in self.imports.items()}
-        return {"": self.sha256, **imports}
-
-
 class Plugin(NamedTuple):
     """A part of a plug-in.
 
@@ -80,7 +57,7 @@ class Plugin(NamedTuple):
     source: str
 
 
-_sources: dict[str, PluginSource] = {}
+_sources: dict[str, Content] = {}
 """Code of every plug-in that was imported, by its name."""
 
 
@@ -145,7 +122,7 @@ def options() -> list[str]:
     """Returns the options of the program that import what this process has imported."""
     given: list[str] = []
     for name in named():
-        file = source(name).file  # of a package, its folder
+        file = source(name).at  # of a package, its folder
         given += ["--import", file if file.endswith(".py") else name]
     return given
 
@@ -162,9 +139,9 @@ def located(module: str | Path) -> str:
     return str(Path(text).absolute()) if text.endswith(".py") else text
 
 
-def source(name: str) -> PluginSource:
+def source(name: str) -> Content:
     """Returns the code of a plug-in, as it was when it was imported."""
-    return _sources.get(name, PluginSource("", ""))
+    return _sources.get(name, Content("", ""))
 
 
 def _of_entry_points(kinds: Iterable[str]) -> Iterator[tuple[str, Any, str, str]]:
@@ -207,14 +184,7 @@ def _of_modules(kinds: Iterable[str]) -> Iterator[tuple[str, Any, str, str]]:
 
 
 def _checked(given: Any, kind: str, place: str, base: type[Part]) -> type[Part]:
-    """Returns a part of a plug-in.
-
-    Args:
-        given: Value that the plug-in gives for the part.
-        kind: Kind of the part.
-        place: Place of the value, for messages.
-        base: Class that the part must inherit from.
-    """
+    """Returns what a plug-in gives for a part of a kind, if it is one."""
     if not (isinstance(given, type) and issubclass(given, base)):
         raise UserError(
             f"{place} must be a subclass of {base.__module__}.{base.__name__}, got "
@@ -289,7 +259,8 @@ def note(name: str, module: str) -> None:
     modules, libraries = own_code.of(module, installed=True)
     mine = next((n for n in modules if f"{module}.".startswith(f"{n}.")), None)
     if mine is not None:
-        _sources[name] = PluginSource(*modules.pop(mine), modules, libraries)
+        at, sha256 = modules.pop(mine)
+        _sources[name] = Content(at, sha256, 0, modules, libraries)
 
 
 def _given(module: ModuleType, name: str) -> Mapping[Any, Any]:

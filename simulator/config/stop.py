@@ -68,6 +68,5 @@ class Stop(Config):
             raise LocatedError(
                 "target must be one metric and its value; write for example "
                 "target: {test_accuracy: 0.9}",
-                ("target",),
             )
         return self

@@ -10,13 +10,13 @@ from .. import inputs
 from ..config import functions
 from ..config.errors import ScenarioError
 from ..config.functions import FunctionName
-from ..config.parts import Computed
+from ..config.own_code import Content
 from . import arrays
 from .base import Dataset
 from .parts import Data
 
 KEY = "problem.data.build"
-_made: dict[tuple[str, int], Computed] = {}
+_made: dict[tuple[str, int], Content] = {}
 """What functions have made, by name and seed, until that is confirmed."""
 
 
@@ -46,7 +46,7 @@ class Generated(Data):
             _made[self.build, self.split] = _told(given, self._place)
         return data
 
-    def made(self) -> Computed:
+    def made(self) -> Content:
         last = _made.pop((self.build, self.split), None)
         return last or _told(self._called(), self._place)
 
@@ -69,12 +69,12 @@ class Generated(Data):
         return functions.calling(self.build, KEY, call)
 
 
-def _told(given: Mapping[str, np.ndarray], place: str) -> Computed:
+def _told(given: Mapping[str, np.ndarray], place: str) -> Content:
     digest = hashlib.sha256()
     for name, array in sorted(given.items()):
         digest.update(f"{name} {array.dtype.str} {array.shape}\n".encode())
         digest.update(array.tobytes())
     size = sum(array.nbytes for array in given.values())
-    return Computed(
+    return Content(
         f"what {place} returns by its argument alone", digest.hexdigest(), size
     )

@@ -115,12 +115,10 @@ class TokenRows(Data):
             raise LocatedError(
                 f"scale must be raw for {of}, whose {self.tokens} are numbered, got "
                 f"{self.scale!r}; leave it out",
-                ("scale",),
             )
         if self.classes is not None:
             raise LocatedError(
                 f"classes must not be set for {of}, each of whose {self.tokens} is "
                 "one; leave it out",
-                ("classes",),
             )
         return self

@@ -36,7 +36,6 @@ class SyntheticLogistic(Data):
             raise LocatedError(
                 f"num_samples x num_features must be at most {MOST_NUMBERS:,}, got "
                 f"{self.num_samples:,} x {self.num_features:,}; lower one of them",
-                ("num_samples",),
             )
         return self
 

@@ -8,7 +8,7 @@ from jaxtyping import Float
 
 from ..config.base import FilePath
 from ..config.errors import ScenarioError
-from ..storage import files, table
+from ..storage import arrow, files
 from .base import Draws, Durations, Law, Population
 
 
@@ -84,7 +84,7 @@ def _sampler(config: Empirical, population: Population) -> "EmpiricalSampler":
     """
     path = files.located(config.path, f"{population.stage}.path")
     wanted = [config.column] + ([config.client] if config.client else [])
-    columns = table.measurements(path, wanted)
+    columns = arrow.measurements(path, wanted)
     durations = columns[config.column]
     wrong = durations < 0
     if wrong.any():

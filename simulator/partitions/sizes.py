@@ -28,7 +28,6 @@ class Sizes(Horizontal):
                 f"weights must have one entry per client ({self.clients}), got "
                 f"{len(self.weights)}; make it as long, or use an expression in m and "
                 "M",
-                ("weights",),
             )
         return self
 

@@ -2,7 +2,7 @@
 
 A record says what others ask of an accountant before any release: the noise that it can
 account for, and whose releases it counts. The class itself, which imports SciPy and
-dp-accounting, is named as text. `config/catalogue.py` lists the records, and plug-ins
+dp-accounting, is named as text. `config/parts.csv` lists the records, and plug-ins
 add theirs.
 """
 

@@ -318,7 +318,6 @@ def refuse_server(kind: str, server: Server, has: str) -> None:
     if server != Server():
         raise LocatedError(
             f"server must not be set for the protocol {kind!r}, {has}; remove it",
-            ("server",),
         )
 
 
@@ -337,7 +336,6 @@ def refuse_selection(kind: str, clients: Clients | None, instead: str = "") -> N
         raise LocatedError(
             f"clients.selection must not be set for the protocol {kind!r}, in which "
             f"everyone works; remove it{instead}",
-            ("clients", "selection"),
         )
 
 

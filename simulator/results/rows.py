@@ -119,13 +119,7 @@ def _commits(rows: Rows) -> Int[np.ndarray, " T"]:
 
 
 def _columns(run: int, record: Record, at_once: int) -> dict[str, Any]:
-    """Returns the columns of a record's rows, each by itself.
-
-    Args:
-        run: number of the run in its study.
-        record: of successive rows.
-        at_once: as of `timeline.staleness`.
-    """
+    """Returns the columns of a record's rows, each by itself."""
     rows, infos = record.rows, record.infos
     present = rows.worker != NO_WORKER
     effect = effects(rows.kind)

@@ -63,6 +63,13 @@ class Results:
         self._num_rows = self._contributions = 0
         self._ending = Ending(played.num_clients, played.least_clients)
         self._jobs = JobTables(run, played, whole, self._privacy.send, self._apply)
+        self._parts = {
+            "staleness": self._staleness,
+            "privacy": self._privacy,
+            "jobs": self._jobs,
+            "commits": self._commits,
+            "ending": self._ending,
+        }
 
     def state(self) -> dict[str, Any]:
         """Returns what the rest of the run adds to: arrays, numbers and words."""
@@ -70,29 +77,20 @@ class Results:
             "stop": None if self.stop is None else self.stop.name,
             "diverged_at": self.diverged_at,
             "last": [*self._last],
-            "staleness": self._staleness.state(),
-            "privacy": self._privacy.state(),
-            "jobs": self._jobs.state(),
-            "commits": self._commits.state(),
             "num_rows": self._num_rows,
             "contributions": self._contributions,
-            "ending": self._ending.state(),
+            **{name: part.state() for name, part in self._parts.items()},
         }
 
     def restore(self, state: dict[str, Any]) -> None:
         """Takes up what `state` has returned."""
         self.stop = None if state["stop"] is None else StopReason[state["stop"]]
-        self.diverged_at, self._last = (
-            state["diverged_at"],
-            EvaluationPoint(*state["last"]),
-        )
-        self._staleness.restore(state["staleness"])
-        self._privacy.restore(state["privacy"])
-        self._jobs.restore(state["jobs"])
-        self._commits.restore(state["commits"])
-        self._num_rows = state.get("num_rows", 0)
+        self.diverged_at = state["diverged_at"]
+        self._last = EvaluationPoint(*state["last"])
+        self._num_rows = state["num_rows"]
         self._contributions = state["contributions"]
-        self._ending.restore(state["ending"])
+        for name, part in self._parts.items():
+            part.restore(state[name])
         self.fraction = 1.0 if self.stop else self._progress(self._last)
         self.commits = self._last.commits
 
@@ -173,20 +171,8 @@ class Results:
         arrays = {name: value for name, value in metrics.items() if np.ndim(value)}
         labels = {n: v for n, v in arrays.items() if metric(n).each is Each.LABEL}
         each = {n: v for n, v in arrays.items() if n not in labels}
-        if labels:
-            self._writer.append("labels", self._of_labels(point, labels))
-        if each:
-            size = self._played.num_clients
-            self._writer.append(
-                "workers",
-                {
-                    "run": np.full(size, self._run, np.int32),
-                    "time": np.full(size, point.time),
-                    "commits": np.full(size, point.commits),
-                    "client": np.arange(size, dtype=np.int32),
-                    **each,
-                },
-            )
+        self._add_each("labels", "label", point, labels)
+        self._add_each("workers", "client", point, each)
         workload = self._played.workload
         of_round = self._played.cadence.commits_per_round
         uploads, downloads = self._messages(point)
@@ -206,16 +192,20 @@ class Results:
         arrays = {name: np.array([value]) for name, value in columns.items()}
         self._writer.append("evaluations", of_run | arrays)
 
-    def _of_labels(self, point: EvaluationPoint, labels: Metrics) -> dict[str, Any]:
-        """Returns the rows of an evaluation's metrics that each label has one of."""
-        size = len(next(iter(labels.values())))
-        return {
+    def _add_each(
+        self, table: str, what: str, point: EvaluationPoint, metrics: Metrics
+    ) -> None:
+        """Writes the metrics of an evaluation that each label or client has one of."""
+        if not metrics:
+            return
+        size = len(next(iter(metrics.values())))
+        columns = {
             "run": np.full(size, self._run, np.int32),
             "time": np.full(size, point.time),
             "commits": np.full(size, point.commits),
-            "label": np.arange(size, dtype=np.int32),
-            **labels,
+            what: np.arange(size, dtype=np.int32),
         }
+        self._writer.append(table, columns | metrics)
 
     def _messages(self, point: EvaluationPoint) -> tuple[int, int]:
         """Returns how many messages were sent up and down until a point of the run."""

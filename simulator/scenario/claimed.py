@@ -33,7 +33,6 @@ def check(
                     raise LocatedError(
                         f"claims.{index}.{key} must name a variant, got {name!r}; "
                         f"{suggestion(name, swept)}",
-                        ("claims", index, key),
                     )
                 about.append(swept[name])
         _check_sides(claim, index)
@@ -45,7 +44,6 @@ def check(
             raise LocatedError(
                 f"claims.{index}.over must name a key that is swept, got {over!r}; "
                 f"{suggestion(over, unswept[0])}",
-                ("claims", index, "over"),
             )
         for key, values in claim.at.items():
             _check_at(key, values, about, index)
@@ -61,7 +59,6 @@ def _check_metrics(claim: Claim, evaluated: tuple[str, ...], index: int) -> None
             f"{'.'.join(map(str, ('claims', index, *place)))} must name a metric of "
             f"evaluate.metrics ({', '.join(evaluated)}), got {metric!r}; "
             f"{'add it there' if known else suggestion(metric, evaluated)}",
-            ("claims", index, *place),
         )
 
 
@@ -84,29 +81,19 @@ def _check_sides(claim: Claim, index: int) -> None:
             raise LocatedError(
                 f"claims.{index}.than must be another variant than that of "
                 f"{claim.kind}, got {name!r} for both; change one",
-                ("claims", index, "than"),
             )
 
 
 def _check_at(
     key: str, values: tuple[Any, ...], about: list[dict[str, list[Any]]], index: int
 ) -> None:
-    """Refuses a claim for values that a variant does not take.
-
-    Args:
-        key: Swept key.
-        values: Values that the claim is made for.
-        about: Values of each swept key, for each variant that the claim names.
-        index: Number of the claim, from 0.
-    """
-    place = ("claims", index, "at")
+    """Refuses a claim for values of a swept key that a variant does not take."""
     taken = [keys[key] for keys in about if key in keys]
     if not taken:
         known = {key for keys in about for key in keys}
         raise LocatedError(
             f"claims.{index}.at must name keys that are swept, got {key!r}; "
             f"{suggestion(key, known)}",
-            place,
         )
     for value in values:
         for known in taken:
@@ -114,7 +101,7 @@ def _check_at(
                 raise LocatedError(
                     f"claims.{index}.at.{key} must be of the values that are swept, "
                     f"got {shown(value)}; known are {', '.join(map(_told, known))}",
-                    (*place, key),
+                    ("claims", index, "at", key),
                 )
 
 

@@ -132,13 +132,11 @@ def check(scenario: Any) -> None:
             raise LocatedError(
                 f"compare must stand without {key}, since it tunes entries of its own; "
                 f"remove one of them",
-                ("compare",),
             )
     if len(variants) < 2:
         raise LocatedError(
             f"compare must have at least two variants to compare, got {len(variants)}; "
             f"add some",
-            ("compare",),
         )
     for variant in compare.also:
         if variant not in variants:
@@ -153,7 +151,6 @@ def check(scenario: Any) -> None:
             raise LocatedError(
                 f"compare.also must have {variant}, of which nothing else is tuned; "
                 f"add an entry there, or one for all to compare.over",
-                ("compare", "also"),
             )
         size = math.prod(len(values(each)) for each in space.values())
         if trials is not None and size > trials:
@@ -161,13 +158,11 @@ def check(scenario: Any) -> None:
                 f"compare.budget.trials must be >= {size:,}, the grid of {variant}, "
                 f"and a few more for both sides of its best, got {trials:,}; raise it, "
                 f"or lower num",
-                ("compare", "budget", "trials"),
             )
         if size > MOST:
             raise LocatedError(
                 f"compare must have at most {MOST:,} points in a grid, got {size:,} of "
                 f"{variant}; lower num",
-                ("compare",),
             )
     sought = objective(compare.objective)
     place = ("compare", "objective")

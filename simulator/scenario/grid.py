@@ -128,7 +128,6 @@ def points(sweep: Mapping[str, Any], seed: int) -> list[Point]:
         raise LocatedError(
             f"sweep must have at most {MOST:,} points, got {number:,} ({told}); take "
             f"fewer values, or draw points by random",
-            ("sweep",),
         )
     return [
         {key: value for part in combination for key, value in part.items()}

@@ -80,7 +80,6 @@ def check_privacy(
             f"algorithm must have no noise of the server where the world asks for "
             f"{' and '.join(asks)}, which clients then tell without noise; let clients "
             f"add it, or remove what asks",
-            ("algorithm",),
         )
     if known is not None:
         _check_calibrated(known, law, privacy, replays=replays)
@@ -94,7 +93,6 @@ def check_privacy(
         raise LocatedError(
             f"privacy must be left out where clients send no noisy gradients, got it "
             f"with the algorithm {algorithm.kind!r}; {remedy}",
-            ("privacy",),
         )
     chosen = [accountant(name) for name in privacy.names(algorithm)]
     for part in chosen:
@@ -104,13 +102,11 @@ def check_privacy(
             f"privacy.accountants must begin with one that counts a client's own "
             f"messages where there is a budget, got {chosen[0].name!r}, which counts "
             f"all clients'; take rdp or lemma2 first",
-            ("privacy", "accountants"),
         )
     if privacy.budget is not None and replays:
         raise LocatedError(
             f"privacy.budget must be left out where a timeline is replayed, got "
             f"{privacy.budget}; record one with the budget, which then ends by it",
-            ("privacy", "budget"),
         )
 
 
@@ -148,5 +144,4 @@ def _check_calibrated(
             f"privacy.budget must be within {known.key}, epsilon {known.epsilon:g} at "
             f"delta {known.delta:g}, for which the noise is calculated, got "
             f"{privacy.budget:g} at {privacy.delta:g}; leave it out",
-            ("privacy", "budget"),
         )

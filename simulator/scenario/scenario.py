@@ -87,7 +87,6 @@ class Problem(Config):
             raise LocatedError(
                 f"problem.loss_unit must be left out for the loss {self.loss!r}, which "
                 f"is in nats, got {self.loss_unit!r}; remove it",
-                ("problem", "loss_unit"),
             )
         return self
 
@@ -173,7 +172,6 @@ class Engine(Config):
             raise LocatedError(
                 f"compute_dtype must be left out with precision {self.precision}, got "
                 f"{self.compute_dtype!r}; remove one of them",
-                ("compute_dtype",),
             )
         return self
 
@@ -242,7 +240,6 @@ class Scenario(BaseScenario):
                 f"problem.partition.kind must be {self.algorithm.family} for the "
                 f"algorithm {self.algorithm.kind!r}, got "
                 f"{self.problem.partition.kind!r}; change one of them",
-                ("problem", "partition", "kind"),
             )
         self._check_model()
         self.protocol.check_algorithm(self.algorithm)
@@ -252,13 +249,11 @@ class Scenario(BaseScenario):
                 f"protocol.kind must be one of {known} for the algorithm "
                 f"{self.algorithm.kind!r}, got {self.protocol.kind!r}; change one of "
                 f"them",
-                ("protocol", "kind"),
             )
         if self.probe is not None and self.algorithm.family != "horizontal":
             raise LocatedError(
                 f"probe must not be set for the algorithm {self.algorithm.kind!r}, "
                 f"whose messages are no gradients; remove it",
-                ("probe",),
             )
         if self.problem.transfer is not None:
             self._check_transfer()
@@ -286,14 +281,12 @@ class Scenario(BaseScenario):
             raise LocatedError(
                 f"clients.compute_by must be left out for {why}, got {column!r}; "
                 f"remove it",
-                ("clients", "compute_by"),
             )
         if self.computes_flops:
             raise LocatedError(
                 f"clients.compute_by must be left out with compute_per: flop, which "
                 f"counts the whole row whatever it says, got {column!r}; take "
                 f"compute_per: sample, or remove it",
-                ("clients", "compute_by"),
             )
 
     @property
@@ -322,7 +315,6 @@ class Scenario(BaseScenario):
             if wrong:
                 raise LocatedError(
                     f"problem.partition.pairing must be left out {why}; remove it",
-                    ("problem", "partition", "pairing"),
                 )
 
     def _check_own_work(self) -> None:
@@ -333,7 +325,6 @@ class Scenario(BaseScenario):
             raise LocatedError(
                 f"problem.work is missing; the model {problem.model.kind!r} has no "
                 f"gradients of its own: name a function that makes them",
-                ("problem", "work"),
             )
         if problem.work is None:
             return
@@ -342,7 +333,6 @@ class Scenario(BaseScenario):
                 f"problem.work must be left out for the algorithm {algorithm.kind!r}, "
                 f"whose clients' work is not apart from the rest; remove it, or take "
                 f"sgd, fed_avg, fed_async or fed_buff",
-                ("problem", "work"),
             )
         beyond = algorithm.beyond_gradients
         names = self.evaluate.metrics if measured else ()
@@ -380,19 +370,16 @@ class Scenario(BaseScenario):
                 f"problem.model.kind must be for {family} data with the "
                 f"algorithm {self.algorithm.kind!r}, got {problem.model.kind!r}; "
                 f"take dense (fully connected layers), cnn or linear",
-                ("problem", "model", "kind"),
             )
         if problem.server is not None and (horizontal or problem.transfer is not None):
             why = "whose clients hold all columns" if horizontal else "of transfer"
             raise LocatedError(
                 f"problem.server must not be set for a problem {why}; remove it",
-                ("problem", "server"),
             )
         if not horizontal and problem.model.sequential and problem.server is None:
             raise LocatedError(
                 f"problem.server is missing; the model {problem.model.kind!r} of a "
                 f"party needs server: {{width: NUMBER}}",
-                ("problem", "server"),
             )
 
     def _check_evaluation(self) -> None:
@@ -401,7 +388,6 @@ class Scenario(BaseScenario):
             raise LocatedError(
                 f"evaluate.every.rounds must not be set for the protocol "
                 f"{self.protocol.kind!r}, which has no rounds; take commits",
-                ("evaluate", "every", "rounds"),
             )
         for name in self.evaluate.metrics:
             metrics.metric(name).refuse_algorithm(self.algorithm)

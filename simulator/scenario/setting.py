@@ -53,7 +53,6 @@ class Recording(Playing):
             raise LocatedError(
                 "timeline.player must be left out where a timeline is replayed, which "
                 "nothing plays; remove it, or replay",
-                ("timeline", "player"),
             )
         return self
 
@@ -216,14 +215,12 @@ class BaseScenario(Varied):
             raise LocatedError(
                 f"clients must be at most {MOST_CLIENTS:,} in all, got {n:,}; take "
                 f"fewer",
-                ("clients",),
             )
         timed = protocol.pooled or protocol.step_law is not None
         unmade = self.clients is None and not timed
         if unmade and not self.replays:
             raise LocatedError(
                 "clients is missing; add it, unless the protocol is centralised",
-                ("clients",),
             )
         if self.clients is not None and not protocol.stops_jobs:
             _refuse_restarts(self.clients, protocol)
@@ -233,7 +230,6 @@ class BaseScenario(Varied):
                 f"protocol.kind must be one whose clients read, compute and send by "
                 f"themselves where local steps change, got {protocol.kind!r}; take "
                 f"asynchronous, buffered, synchronous or another",
-                ("protocol", "kind"),
             )
         selection = self.clients.selection if self.clients else None
         if selection and selection.in_flight_by and not protocol.adapts:
@@ -241,14 +237,12 @@ class BaseScenario(Varied):
                 f"clients.selection.in_flight_by must be left out for the protocol "
                 f"{protocol.kind!r}, whose commits wait for a number of jobs; take "
                 f"asynchronous or buffered, or remove it",
-                ("clients", "selection", "in_flight_by"),
             )
         check_rates(self.clients, protocol, self.stop, n)
         if self.replays and self.stop.by_expenses:
             raise LocatedError(
                 "stop must not have joules or price where a timeline is replayed; take "
                 "time or commits, or leave timeline.replay out",
-                ("stop",),
             )
         if self.asks and self.stop.by_expenses:
             who = next(iter(self.asking))
@@ -256,7 +250,6 @@ class BaseScenario(Varied):
                 f"stop must not have joules or price where {who} asks for what was "
                 f"learned, for their moment is found before the run; take time or "
                 f"commits",
-                ("stop",),
             )
         if protocol.step_law is not None:
             check_cycle({"protocol.step": protocol.step_law}, n)
@@ -270,7 +263,6 @@ class BaseScenario(Varied):
                     f"server.evaluation must be left out for the protocol "
                     f"{protocol.kind!r}, in which no server takes in contributions; "
                     f"remove it",
-                    ("server", "evaluation"),
                 )
             self.server.evaluation.takes.check(n, "server.evaluation.takes")
 
@@ -329,7 +321,6 @@ class WorldScenario(BaseScenario):
             raise LocatedError(
                 f"clients.compute_by must be left out in a world without a problem, "
                 f"where there are no data, got {self.clients.compute_by!r}; remove it",
-                ("clients", "compute_by"),
             )
         for unit in ("epochs", "target"):
             if getattr(self.stop, unit) is not None:
@@ -359,7 +350,6 @@ def _check_clients(clients: Clients, num_clients: int) -> None:
         raise LocatedError(
             f"clients must be as many as the partition has ({num_clients}), got "
             f"{total}; change one of them",
-            ("clients",),
         )
     for number, slowdown in enumerate(clients.slowdowns):
         slowdown.check(num_clients, f"clients.slowdowns.{number}")
@@ -375,14 +365,7 @@ def _check_clients(clients: Clients, num_clients: int) -> None:
 def _check_behaviour(
     behaviour: Behaviour, size: int, place: str, own: set[str]
 ) -> None:
-    """Checks how some clients behave.
-
-    Args:
-        behaviour: Behaviour of a group, or of all clients.
-        size: Number of these clients.
-        place: Dotted key of the group, or of all clients.
-        own: Entries that stand there; the others are those of all clients.
-    """
+    """Checks how a group behaves, whose own entries stand at a place, or all do."""
 
     def at(entry: str) -> str:
         return f"{place if entry in own else 'clients'}.{entry}"

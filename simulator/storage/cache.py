@@ -40,17 +40,10 @@ def cached(name: str, make: Callable[[], Arrays]) -> Arrays:
         name: Name of the arrays, and version of the code that makes them.
         make: Makes them; called where the cache has none, or damaged ones.
     """
-    folder = cache_folder()
-    if folder is None:
-        return make()
-    path = folder / f"{name}.npz"
-    found = _load(path, name)
-    if found is not None:
-        return found
-    arrays = make()
-    # A folder that cannot be written, or is full, costs time and nothing else.
-    with suppress(OSError):
-        _save(path, name, arrays)
+    arrays = load(name)
+    if arrays is None:
+        arrays = make()
+        keep(name, arrays)
     return arrays
 
 
@@ -69,14 +62,28 @@ def cached_of(name: str, paths: Iterable[Path], make: Callable[[], Arrays]) -> A
     return cached(f"{name}-{digest.hexdigest()[:32]}", make)
 
 
-def _load(path: Path, name: str) -> Arrays | None:
-    """Returns the arrays of a cache file, `None` if it is absent or damaged."""
+def load(name: str) -> Arrays | None:
+    """Returns arrays from the cache; None if it has none, or damaged ones."""
+    folder = cache_folder()
+    if folder is None:
+        return None
     try:
-        arrays = archive.arrays(path.read_bytes())
+        arrays = archive.arrays((folder / f"{name}.npz").read_bytes())
         digest = arrays.pop(DIGEST)
     except (OSError, ValueError, KeyError):
         return None
     return arrays if digest.tobytes() == _digest(name, arrays) else None
+
+
+def keep(name: str, arrays: Arrays) -> None:
+    """Keeps arrays in the cache, if there is one.
+
+    A folder that cannot be written, or is full, costs time and nothing else.
+    """
+    folder = cache_folder()
+    if folder is not None:
+        with suppress(OSError):
+            _save(folder / f"{name}.npz", name, arrays)
 
 
 def _save(path: Path, name: str, arrays: Arrays) -> None:

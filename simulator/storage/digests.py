@@ -7,14 +7,14 @@ large files are kept in the user's cache folder as well, for other processes.
 import hashlib
 import json
 import os
-import tempfile
 import time
-from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
+
 from ..config.errors import DataError
-from .cache import cache_folder
+from . import cache
 
 FOLDER = "digests"
 """Folder of the digests, in the cache folder."""
@@ -90,40 +90,20 @@ def _stamp(handle: int) -> Stamp:
 def _remembered(place: str, stamp: Stamp) -> str | None:
     """Returns the digest of a file that has not changed since it was found."""
     if place not in _known and stamp.size >= LARGE:
-        record = _kept(place)
-        # A cache that is damaged must not accuse a file.
-        with suppress(OSError, ValueError, KeyError, TypeError):
-            said = json.loads(record.read_text(encoding="utf-8")) if record else {}
-            if of_text(said["text"]) == said["check"]:
-                path, *numbers, sha256 = json.loads(said["text"])
-                if path == place:
-                    _known[place] = Stamp(*numbers), sha256
+        kept = cache.load(_name(place))
+        if kept is not None:
+            *numbers, sha256 = json.loads(kept["found"].tobytes())
+            _known[place] = Stamp(*numbers), sha256
     known = _known.get(place)
     return known[1] if known is not None and known[0] == stamp else None
 
 
 def _remember(place: str, stamp: Stamp, sha256: str) -> None:
     _known[place] = stamp, sha256
-    record = _kept(place)
-    if record is None or stamp.size < LARGE:
-        return
-    text = json.dumps([place, *stamp, sha256])
-    # A folder that cannot be written, or is full, costs time and nothing else.
-    with suppress(OSError):
-        record.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=record.parent, suffix=".tmp")
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                json.dump({"text": text, "check": of_text(text)}, file)
-            Path(temporary).replace(record)
-        except BaseException:
-            Path(temporary).unlink(missing_ok=True)
-            raise
+    if stamp.size >= LARGE:
+        text = json.dumps([*stamp, sha256])
+        cache.keep(_name(place), {"found": np.frombuffer(text.encode(), np.uint8)})
 
 
-def _kept(place: str) -> Path | None:
-    """Returns the path of a file's digest, if there is a cache."""
-    folder = cache_folder()
-    if folder is None:
-        return None
-    return folder / FOLDER / f"{of_text(place)[:32]}.json"
+def _name(place: str) -> str:
+    return f"{FOLDER}/{of_text(place)}"

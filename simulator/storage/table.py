@@ -131,55 +131,6 @@ def numbers(table: Table, columns: tuple[str, ...]) -> Float64[np.ndarray, "N P"
     return values
 
 
-def measurements(
-    path: Path, columns: Sequence[str]
-) -> dict[str, Float64[np.ndarray, " N"]]:
-    """Returns columns of a CSV or Parquet file as finite numbers.
-
-    Raises:
-        DataError: a damaged file, a column that is not there, or no numbers in it.
-    """
-    if path.suffix == ".parquet":
-        cells = _parquet(path, columns)
-    else:
-        text = read(path)
-        _refuse_missing(path, columns, text.columns)
-        cells = dict(zip(columns, numbers(text, tuple(columns)).T, strict=True))
-    for name, values in cells.items():
-        if not np.isfinite(values).all():
-            row = int((~np.isfinite(values)).argmax())
-            raise DataError(
-                f"column {name!r} of {path} must hold finite numbers, got "
-                f"{values[row]} in row {row + 1}; fill or remove it"
-            )
-    return cells
-
-
-def _parquet(path: Path, columns: Sequence[str]) -> dict[str, np.ndarray]:
-    import pyarrow as pa
-    from pyarrow import parquet, types
-
-    numbers = types.is_integer, types.is_floating, types.is_boolean, types.is_decimal
-    try:
-        with parquet.ParquetFile(path) as file:
-            _refuse_missing(path, columns, file.schema_arrow.names)
-            check_parquet(file, columns, path.stat().st_size)
-            for name in columns:
-                kind = file.schema_arrow.field(name).type
-                if not any(known(kind) for known in numbers):
-                    raise ValueError(f"{kind} in {name}")
-            stored = file.read([*columns])
-        return {
-            name: stored[name].to_numpy().astype(np.float64, copy=False)
-            for name in columns
-        }
-    except (OSError, ValueError, pa.ArrowException) as error:
-        raise DataError(
-            f"{path} must be a Parquet file with numbers in {', '.join(columns)}, got: "
-            f"{error}; write it again"
-        ) from error
-
-
 def check_parquet(
     file: "ParquetFile", columns: Sequence[str] | None, packed: int
 ) -> None:
@@ -202,15 +153,6 @@ def check_parquet(
         for number in range(footer.num_row_groups)
     )
     limits.check(max(stored, footer.num_rows * width * NUMBER), packed)
-
-
-def _refuse_missing(path: Path, wanted: Sequence[str], held: Sequence[str]) -> None:
-    for name in wanted:
-        if name not in held:
-            raise DataError(
-                f"{path} must have a column {name!r}, got {', '.join(held)}; name one "
-                f"of these"
-            )
 
 
 def representable(values: Shaped[np.ndarray, "*s"]) -> Shaped[np.ndarray, "*s"]:

@@ -118,7 +118,7 @@ def check_modules(folder: Path, manifest: dict[str, Any], read: Inputs) -> None:
             continue
         other = _import(then, now)
         if then["sha256"] != now.sha256 or other:
-            file = now.file if other is None else other[0]
+            file = now.at if other is None else other[0]
             raise StudyError(
                 f"{folder}: must be continued with the module {name} with which it was "
                 f"started, but {file} has changed since; put it back, or {ELSEWHERE}"

@@ -9,7 +9,6 @@ import numpy as np
 
 from ..config.errors import DamageError, StudyError
 from . import display, journal, parts
-from . import display as told
 from .columns import COLUMNS, LEFT_OUT, ORDERS
 from .disk import DISK, Disk
 from .journal import Files
@@ -49,7 +48,7 @@ class Study:
         """Returns the same for a notebook."""
         return display.html(self._told())
 
-    def _told(self) -> told.Pairs:
+    def _told(self) -> display.Pairs:
         return display.pairs(self.folder, self.manifest, sorted(self.files))
 
     @property

@@ -19,7 +19,7 @@ from ..config.parts import Part
 from ..laws.base import AnyLaw, Population, check_cycle
 from ..laws.distributions import Parameter
 from ..laws.parameters import ClientValues
-from ..storage import files, table
+from ..storage import arrow, files
 from ..streams import Purpose
 from .presence import Clients, Presence, Times, Turns
 
@@ -106,7 +106,7 @@ class Traced(Availability):
             ScenarioError: intervals that end before they start, or overlap.
         """
         path = files.located(self.path, "clients.availability.path")
-        columns = table.measurements(path, ("client", "start", "end"))
+        columns = arrow.measurements(path, ("client", "start", "end"))
         owner, start, end = (columns[name] for name in ("client", "start", "end"))
         wrong = ~(end > start)
         if wrong.any():

@@ -109,7 +109,6 @@ class Power(Config):
             raise LocatedError(
                 f"values must be as many as times, {len(self.times)}, got "
                 f"{len(self.values)}; give each time a power",
-                ("values",),
             )
         if wrong := table_mistake(self.times, self.values, self.period):
             raise ValueError(f"must have {wrong}; correct the table")
@@ -161,19 +160,16 @@ class Selection(Config):
             raise LocatedError(
                 f"refill must be at most in_flight ({self.in_flight}), got "
                 f"{self.refill}; lower it",
-                ("refill",),
             )
         if self.refill > 1 and self.arrivals is not None:
             raise LocatedError(
                 "refill must be left out with arrivals, by whose times jobs start; "
                 "remove one of them",
-                ("refill",),
             )
         if self.in_flight_by and (self.refill > 1 or self.arrivals is not None):
             raise LocatedError(
                 "in_flight_by must be left out with refill and arrivals, by which "
                 "fewer jobs are under way than may be; remove one of them",
-                ("in_flight_by",),
             )
         return self
 
@@ -288,7 +284,6 @@ class Clients(Behaviour):
                     f"compute_draws must be left out with compute_per: "
                     f"{part.compute_per}, of which a job has one draw, got 'each'; "
                     f"remove it, or take compute_per: step or sample",
-                    ("compute_draws",),
                 )
         self._slows_what_there_is(parts)
         prefer = self.selection.prefer if self.selection else None
@@ -296,19 +291,16 @@ class Clients(Behaviour):
             raise LocatedError(
                 "local_steps_by must be left out with selection.prefer.least_steps, "
                 "which gives jobs their local steps, too; remove one of them",
-                ("local_steps_by",),
             )
         if self.vary_steps and self.compute_by is not None:
             raise LocatedError(
                 "compute_by must be left out where local steps change, of which it "
                 "knows nothing; remove one of them",
-                ("compute_by",),
             )
         if self.groups and self.number not in (None, self.total):
             raise LocatedError(
                 f"number must be the {self.total} clients of all groups, got "
                 f"{self.number}; leave it out, or change the numbers of the groups",
-                ("number",),
             )
         return self
 

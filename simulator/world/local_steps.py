@@ -50,11 +50,10 @@ class StepSchedule(LocalStepsRule):
             raise LocatedError(
                 f"seconds must be as many as the {len(self.values)} values, got "
                 f"{len(self.seconds)}; give each value its time",
-                ("seconds",),
             )
         if any(late <= early for early, late in pairwise(self.seconds)):
             raise LocatedError(
-                f"seconds must rise, got {list(self.seconds)}; sort them", ("seconds",)
+                f"seconds must rise, got {list(self.seconds)}; sort them"
             )
         return self
 

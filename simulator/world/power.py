@@ -10,7 +10,7 @@ from ..config.errors import DataError
 from ..config.expressions import SLACK, up
 from ..laws.base import Population
 from ..laws.parameters import ClientValues
-from ..storage import files, table
+from ..storage import arrow, files
 from .clients import Power, table_mistake
 
 
@@ -94,7 +94,7 @@ class Powers:
 
 def _read(config: Power, where: str, population: Population) -> list[PowerTable]:
     path = files.located(where, "clients.power.path")
-    columns = table.measurements(path, ("client", "time", "power"))
+    columns = arrow.measurements(path, ("client", "time", "power"))
     tables = []
     for number in range(population.first + 1, population.first + population.size + 1):
         rows = np.flatnonzero(columns["client"] == number)

@@ -124,7 +124,6 @@ def check_rates(
             raise LocatedError(
                 "clients.carbon must stand with clients.watts, whose energy it is of; "
                 "add watts: {compute: 5}, or remove it",
-                ("clients", "carbon"),
             )
     for limit, name in {"joules": "watts", "price": "prices"}.items():
         if getattr(stop, limit) is None:

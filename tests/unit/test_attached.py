@@ -38,15 +38,19 @@ EXTRA = '''
 """An extra with a law and a world."""
 from stalesim.simulator.config.attached import Extra, ExtraWorld
 
-LAWS = (f"{__name__}.twice:Twice",)
 HOME = f"{__name__}.twice"
 TICKS = ExtraWorld("ticks", ("ticks",), f"{HOME}:Ticks", "", HOME)
 EXTRA = Extra(
-    parts={"laws": LAWS},
     kinds={"moods": f"{HOME}:Twice"},
     worlds=(TICKS,),
 )
 '''
+
+
+CACHED = (
+    *(attached.extras, attached.listed, catalogue.own),
+    *(commit._code, manifest._version),
+)
 
 
 @pytest.fixture
@@ -56,28 +60,32 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     folder.mkdir(parents=True)
     (folder / "__init__.py").write_text(EXTRA)
     (folder / "twice.py").write_text(LAW)
+    row = f"laws,,{attached.PACKAGE}.slow.twice:Twice,\n"
+    (folder / attached.LISTED).write_text(row)
     monkeypatch.setattr(package, "__path__", [str(folder.parent)])
     monkeypatch.setattr(attached, "FOLDER", folder.parent)
     monkeypatch.setattr(catalogue, "FOLDER", folder.parent)
     monkeypatch.setattr(commit, "PACKAGE", folder.parents[1])
-    for cached in (attached.extras, catalogue.own, commit._code, manifest._version):
-        cached.cache_clear()
+    for each in CACHED:
+        each.cache_clear()
     yield folder
     for name in [
         name for name in sys.modules if name.startswith(f"{attached.PACKAGE}.slow")
     ]:
         del sys.modules[name]
     monkeypatch.undo()
-    for cached in (attached.extras, catalogue.own, commit._code, manifest._version):
-        cached.cache_clear()
+    for each in CACHED:
+        each.cache_clear()
 
 
 def test_a_folder_adds_its_parts(folder: Path) -> None:
     laws = {part.__name__ for part in catalogue.own("laws")}
     assert {"Twice", "Constant"} <= laws
-    assert folder / catalogue.LISTED in catalogue.tables()
+    table = folder / attached.LISTED
+    assert table in catalogue.tables()
+    assert catalogue.table(table)[0][:2] == ("laws", "twice")
     (base,) = attached.extra_kinds().values()
-    assert catalogue._named(base) in catalogue.own("laws")
+    assert attached.imported(base) in catalogue.own("laws")
 
 
 def test_a_world_is_known_by_its_entry_and_its_kind(folder: Path) -> None:

@@ -212,9 +212,9 @@ def test_dry_run_list_and_schema(scenario: Path) -> None:
     assert "6 runs in 6 batches; nothing was run" in dry.stdout
     assert "t_synchronous" in stalesim("list").stdout
     assert {*map(tuple, catalogue.listing())} == {
-        tuple(row)
-        for texts in catalogue.tables().values()
-        for row in catalogue.table(texts)
+        (row.kind, row.name, "stalesim", row.what)
+        for path in catalogue.tables()
+        for row in catalogue.table(path)
     }
     assert "properties" in json.loads(stalesim("schema").stdout)
 

@@ -46,7 +46,6 @@ class Easgd(Algorithm):
             raise LocatedError(
                 "algorithm.kind must not be easgd where contributions gather before a "
                 "commit; leave out what lets them wait",
-                ("algorithm", "kind"),
             )
 
     def messages(self, shape: ProblemShape, *, common: bool) -> tuple[Message, ...]:

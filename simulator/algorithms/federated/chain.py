@@ -566,7 +566,6 @@ def refuse_disorder(stages: Sequence[StagePart]) -> None:
             raise LocatedError(
                 f"chain must have a stage for {PLACES[place]}, got none; add one, such "
                 f"as {{kind: {example}}}",
-                ("chain",),
             )
     for i, stage in enumerate(() if steps else stages):
         if stage.place in ("aggregation", "adjusted"):

@@ -108,13 +108,11 @@ class Federated(LocalOptions, Chained):
                 f"mechanism.clip must be contribution for local steps, got 'sample' "
                 f"with {given}; a later step depends on all samples of the earlier "
                 f"ones",
-                ("mechanism", "clip"),
             )
         if by_sample and self.local_optimizer is not None:
             raise LocatedError(
                 "mechanism.clip must be contribution with local_optimizer, which makes "
                 "a step of the samples' gradients together, got 'sample'; change it",
-                ("mechanism", "clip"),
             )
         return self
 

@@ -60,13 +60,11 @@ class LocalOptions(Config):
             raise LocatedError(
                 f"local_epochs must not be set with local_steps, got both "
                 f"{self.local_epochs} and {self.local_steps}; remove one of them",
-                ("local_epochs",),
             )
         if self.speeds is not None:
             raise LocatedError(
                 f"speeds must be left out with local_epochs, got {self.speeds!r}; "
                 f"remove one of them",
-                ("speeds",),
             )
         return self
 

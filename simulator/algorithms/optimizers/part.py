@@ -109,7 +109,6 @@ class Optax(_Named):
         if given is not None:
             raise LocatedError(
                 f"matrices is only valid for muon, got {shown(given)}; remove it",
-                ("matrices",),
             )
         return data
 
@@ -207,7 +206,6 @@ class DelayedNesterov(Config):
             raise LocatedError(
                 f"spread must be at most 1 / period, {1 / self.period:g}, got "
                 f"{self.spread:g}; lower it",
-                ("spread",),
             )
         return self
 

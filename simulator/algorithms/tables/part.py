@@ -68,7 +68,6 @@ class Ia2sgd(TableMethod):
                 "protocol.warm_up must be true with ia2sgd, whose table needs a "
                 "contribution of each client before the first commit, got false; "
                 "set it",
-                ("protocol", "warm_up"),
             )
 
 
@@ -94,7 +93,6 @@ class Malenia(TableMethod):
                 "protocol.harmonic_mean must be given for malenia, whose steps are "
                 "means over all clients, got a rule that may end a round without some; "
                 "write harmonic_mean: 1",
-                ("protocol", "harmonic_mean"),
             )
 
 

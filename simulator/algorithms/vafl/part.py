@@ -158,7 +158,6 @@ class Vafl(Algorithm):
                 f"algorithm.client_order must be 'upload_first' with a bounded "
                 f"delay, got {self.client_order!r}; with two batches in use, V-10 does "
                 f"not say whose ages are bounded",
-                ("algorithm", "client_order"),
             )
         noise = self.perturbation
         if noise is not None:
@@ -169,7 +168,6 @@ class Vafl(Algorithm):
                 f"algorithm.perturbation.input_diameter must not be set for the model "
                 f"{problem.model.kind!r}, whose sensitivity is not known; remove "
                 f"it, and give std in place of mu",
-                ("algorithm", "perturbation", "input_diameter"),
             )
 
     def _check_noise(self, noise: Perturbation, problem: Any) -> None:
@@ -180,7 +178,6 @@ class Vafl(Algorithm):
                 f"algorithm.client_order must be 'upload_first' with noise inside a "
                 f"network, got {self.client_order!r}; the noise of an upload belongs "
                 f"to the gradient of the same job (V-17)",
-                ("algorithm", "client_order"),
             )
         if noise.hidden is None:
             return

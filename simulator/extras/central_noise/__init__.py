@@ -6,4 +6,4 @@ what it costs that the server sees the sum alone. For studies of private learnin
 
 from ...config.attached import Extra
 
-EXTRA = Extra(parts={"stages": (f"{__name__}.part:NoisyMean",)})
+EXTRA = Extra()

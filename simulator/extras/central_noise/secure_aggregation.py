@@ -73,14 +73,12 @@ class SecureAggregation(Config):
             raise LocatedError(
                 f"dropouts must be 0 with an enclave, which unmasks members one by "
                 f"one, got {self.dropouts}; remove it",
-                ("dropouts",),
             )
         left = self.group - self.dropouts
         if self.least > left:
             raise LocatedError(
                 f"least must be at most group less dropouts, {left}, or every commit "
                 f"is lost, got {self.least}; lower it",
-                ("least",),
             )
         return self
 

@@ -7,16 +7,6 @@ and `running` what runs of the stages. A plug-in may add a compressor.
 from ...config.attached import Extra, ExtraTable
 
 EXTRA = Extra(
-    parts={
-        "stages": (f"{__name__}.stages:Broadcast", f"{__name__}.stages:Compress"),
-        "compressors": (
-            f"{__name__}.compressors:Qsgd",
-            f"{__name__}.compressors:TopK",
-            f"{__name__}.compressors:RandomK",
-            f"{__name__}.compressors:Signs",
-            f"{__name__}.compressors:LowRank",
-        ),
-    },
     kinds={"compressors": f"{__name__}.stages:Compressor"},
     tables={
         "commits": ExtraTable(

@@ -26,12 +26,6 @@ if TYPE_CHECKING:
     from .tables import closing, compared, fitted
 
 EXTRA = Extra(
-    parts={
-        "protocols": (f"{__name__}.scenario:GenerateAndTrain",),
-        "algorithms": (f"{__name__}.policy_gradient.part:PolicyGradient",),
-        "data": (f"{__name__}.arithmetic:Arithmetic",),
-        "metrics": (f"{__name__}.policy_gradient.part:EXPECTED_REWARD",),
-    },
     commands=f"{__name__}.commands",
     worlds=(
         ExtraWorld(

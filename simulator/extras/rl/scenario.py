@@ -95,7 +95,6 @@ class GenerateAndTrain(Protocol):
             raise LocatedError(
                 "server must not be set for the protocol 'rollouts', which has a "
                 "trainer in its place; remove it",
-                ("server",),
             )
         if self.trainer.samples is None:
             raise LocatedError(
@@ -107,14 +106,12 @@ class GenerateAndTrain(Protocol):
             raise LocatedError(
                 f"protocol.trainer.samples must be at most {MOST_BATCH:,}, got "
                 f"{self.trainer.samples:,}; take fewer",
-                ("protocol", "trainer", "samples"),
             )
         if self.trainer.optimizer_steps != 1:
             raise LocatedError(
                 f"protocol.trainer.optimizer_steps must be 1, for a commit is one step "
                 f"on the whole batch, got {self.trainer.optimizer_steps}; remove it, "
                 f"and take smaller batches",
-                ("protocol", "trainer", "optimizer_steps"),
             )
         try:
             check_rollouts(self.world(RolloutStop(steps=1)))

@@ -13,22 +13,4 @@ What runs of them imports JAX: `attacking`, `overhearing`, `poisoned`,
 
 from ...config.attached import Extra
 
-EXTRA = Extra(
-    parts={
-        "stages": (
-            f"{__name__}.enemies:SignFlip",
-            f"{__name__}.enemies:Alie",
-            f"{__name__}.enemies:InnerProduct",
-            f"{__name__}.poison:LabelFlip",
-            f"{__name__}.backdoor:Backdoor",
-            f"{__name__}.aggregation:CoordinateMedian",
-            f"{__name__}.aggregation:TrimmedMean",
-            f"{__name__}.aggregation:Krum",
-            f"{__name__}.aggregation:GeometricMedian",
-            f"{__name__}.aggregation:CentredClipping",
-            f"{__name__}.trusted:AflGuard",
-            f"{__name__}.trusted:ZenoPlusPlus",
-        ),
-        "metrics": (f"{__name__}.backdoor:BACKDOOR_ACCURACY",),
-    }
-)
+EXTRA = Extra()

@@ -49,7 +49,6 @@ def expected_trials_in_time(
             f"protocol.allotted must be enough for a trial of some client, got "
             f"{allotted[client]:g} s for client {client + 1}, whose shortest trial "
             f"takes {least:g} s; raise it",
-            ("protocol", "allotted"),
         )
     return total
 
@@ -68,5 +67,4 @@ def _refuse_other_stages(behaviour: Behaviour, clients: Clients) -> None:
             f"algorithm.divisor must be a number where a job has more to it than a "
             f"law of computing, got 'expected' with clients.{there[0]}; give "
             f"sum_i p_i B_i",
-            ("algorithm", "divisor"),
         )

@@ -74,7 +74,6 @@ class Generalised(Account):
             raise LocatedError(
                 f"divisor must be at most the capacity, {self.capacity}, got "
                 f"{self.divisor}; lower it",
-                ("divisor",),
             )
         return self
 

@@ -43,7 +43,6 @@ class Arcs(Directed):
                 raise LocatedError(
                     f"protocol.graph.arcs must be pairs of different workers from 1 to "
                     f"{n}, got [{sender}, {receiver}]; change it",
-                    ("protocol", "graph", "arcs"),
                 )
             found[sender - 1].append(receiver - 1)
             senders[receiver - 1].append(sender - 1)
@@ -51,6 +50,5 @@ class Arcs(Directed):
             raise LocatedError(
                 "protocol.graph must be strongly connected, or some workers never hear "
                 "of others; add arcs",
-                ("protocol", "graph"),
             )
         return [found]

@@ -35,7 +35,6 @@ class Torus(Undirected):
                 f"protocol.graph must have rows of equal length, at least 2 by 2, for "
                 f"a torus of {n} workers, got {rows} rows; change rows or the number "
                 f"of workers, or take a ring",
-                ("protocol", "graph"),
             )
         columns = n // rows
         right = {(k, k - k % columns + (k + 1) % columns) for k in range(n)}
@@ -82,6 +81,5 @@ class Edges(Undirected):
                 raise LocatedError(
                     f"protocol.graph.edges must be pairs of different workers from 1 "
                     f"to {n}, got [{i}, {j}]; change it",
-                    ("protocol", "graph", "edges"),
                 )
             yield i - 1, j - 1

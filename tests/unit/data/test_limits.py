@@ -15,12 +15,12 @@ from pyarrow import parquet
 from stalesim.simulator.config.errors import DataError
 from stalesim.simulator.data.tables import Csv
 from stalesim.simulator.data.user_npz import Npz
-from stalesim.simulator.storage import archive, files, limits, table
+from stalesim.simulator.storage import archive, arrow, files, limits
 
 MEASURED = """
 import resource, sys
 from pathlib import Path
-from stalesim.simulator.storage import files, table
+from stalesim.simulator.storage import arrow
 from stalesim.simulator.data.tables import Csv
 from stalesim.simulator.data.user_npz import Npz
 from stalesim.simulator.config.errors import DataError
@@ -29,7 +29,7 @@ path = sys.argv[1]
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 try:
     if path.endswith(".parquet"):
-        table.measurements(Path(path), ("t",))
+        arrow.measurements(Path(path), ("t",))
     elif path.endswith(".npz"):
         Npz(path=path).make()
     else:
@@ -179,11 +179,16 @@ def test_gzip_files_in_pieces_are_whole(tmp_path: Path) -> None:
 
 
 def test_text_is_no_measurement(tmp_path: Path) -> None:
-    rows = pa.table({"t": ["1", "2"], "u": [1, 2]})
+    rows = pa.table({"t": ["1", "2"], "u": [1, 2], "v": [[1, 2], [3, 4]]})
     parquet.write_table(rows, tmp_path / "t.parquet")
-    with pytest.raises(DataError, match=r"with numbers in t, got: string in t"):
-        table.measurements(tmp_path / "t.parquet", ("t",))
-    assert table.measurements(tmp_path / "t.parquet", ("u",))["u"].tolist() == [1, 2]
+    for name, says in {
+        "t": "must hold numbers, got string",
+        "v": "must hold a number in every row, got arrays of 2",
+        "w": "must have a column 'w', got t, u, v",
+    }.items():
+        with pytest.raises(DataError, match=says):
+            arrow.measurements(tmp_path / "t.parquet", (name,))
+    assert arrow.measurements(tmp_path / "t.parquet", ("u",))["u"].tolist() == [1, 2]
 
 
 def test_sizes_as_a_reader_counts_them() -> None:

@@ -5,26 +5,18 @@ import re
 from typing import Any
 
 import pytest
+import yaml
 
 from stalesim.simulator.config.catalogue import parts
 from stalesim.simulator.config.errors import ScenarioError
 from stalesim.simulator.config.parts import tag
 from stalesim.simulator.config.plugins import IMPORTED
 from stalesim.simulator.scenario.reading import validated
+from tests.support import table
+from tests.unit.scenario.mistakes import TABLES
 
-CHAIN = [{"kind": kind} for kind in ("local_work", "weigh", "mean", "step")]
-TREE: dict[str, Any] = {
-    "name": "advice",
-    "problem": {
-        "data": {"kind": "digits"},
-        "partition": {"kind": "iid", "clients": 4},
-    },
-    "clients": {"compute": {"law": "expon"}, "selection": {"in_flight": 2}},
-    "protocol": {"kind": "asynchronous"},
-    "algorithm": {"kind": "sgd", "step_size": 0.1, "batch": 4},
-    "stop": {"commits": 20},
-    "evaluate": {"every": {"commits": 10}},
-}
+TREE = yaml.safe_load(TABLES["scenario methods"]["good"])
+TREE["clients"]["selection"] = {"in_flight": 2}
 PROTOCOLS: list[dict[str, Any]] = [
     {"kind": "asynchronous"},
     {"kind": "synchronous"},
@@ -91,39 +83,13 @@ def test_a_bounded_buffer_is_not_sent_to_what_refuses_selection() -> None:
     )
 
 
-OWN: dict[str, tuple[tuple[Any, ...], Any]] = {
-    "protocol": (("protocol", "kind"), "xyzzy"),
-    "algorithm": (("algorithm", "kind"), "xyzzy"),
-    "partition": (("problem", "partition", "kind"), "xyzzy"),
-    "data": (("problem", "data", "kind"), "xyzzy"),
-    "model": (("problem", "model"), {"kind": "xyzzy"}),
-    "slowdown": (("clients", "slowdowns"), [{"kind": "xyzzy"}]),
-    "availability": (("clients", "availability"), {"kind": "xyzzy"}),
-    "law": (("clients", "compute", "law"), "xyzzy"),
-    "stage": (
-        ("algorithm",),
-        TREE["algorithm"] | {"kind": "chained", "chain": [{"kind": "xyzzy"}, *CHAIN]},
-    ),
-    "weight": (
-        ("algorithm",),
-        {
-            "kind": "chained",
-            "step_size": 0.1,
-            "batch": 4,
-            "chain": [
-                CHAIN[0],
-                {"kind": "weigh", "weight": {"kind": "xyzzy"}},
-                *CHAIN[2:],
-            ],
-        },
-    ),
-    "metric": (("evaluate", "metrics"), ["xyzzy"]),
-}
+OWN: dict[str, list[Any]] = table(__file__)
 
 
 @pytest.mark.parametrize("what", OWN)
 def test_an_unknown_part_may_be_one_s_own(what: str) -> None:
-    said = refusal(changed(*OWN[what]))
+    place, value = OWN[what]
+    said = refusal(changed(tuple(place.split(".")), value))
     assert "xyzzy" in said
     assert IMPORTED in said
 

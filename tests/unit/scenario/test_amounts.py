@@ -4,22 +4,17 @@ from typing import Any
 
 import numpy as np
 import pytest
+import yaml
 
 from stalesim.simulator.config.errors import ScenarioError
 from stalesim.simulator.scenario import amounts
 from stalesim.simulator.scenario.reading import loads_any, validated
 from stalesim.simulator.timelines.arrays.calendars import AlternatingRenewal
 from stalesim.simulator.world import presence
+from tests.unit.scenario.mistakes import TABLES
 
-TREE: dict[str, Any] = {
-    "name": "amounts",
-    "problem": {"data": {"kind": "digits"}, "partition": {"kind": "iid", "clients": 4}},
-    "clients": {"compute": {"law": "expon"}},
-    "protocol": {"kind": "asynchronous"},
-    "algorithm": {"kind": "sgd", "step_size": 0.1, "batch": 8},
-    "stop": {"time": 6, "epochs": 3},
-    "evaluate": {"every": {"time": 1}},
-}
+TREE = yaml.safe_load(TABLES["scenario methods"]["good"])
+TREE |= {"stop": {"time": 6, "epochs": 3}, "evaluate": {"every": {"time": 1}}}
 
 
 @pytest.mark.parametrize(

@@ -7,35 +7,9 @@ import yaml
 
 from stalesim.simulator.config.errors import ScenarioError
 from stalesim.simulator.scenario.reading import loads, placing, read, validated
+from tests.unit.scenario.mistakes import TABLES
 
-GOOD = """\
-name: study
-seed: 1
-replicates: 2
-problem:
-  data: {kind: digits, scale: unit}
-  partition: {kind: vertical, parties: 4}
-  l2: 0.001
-clients:
-  compute: {law: poisson, mu: "2*m", scale: "1/(2*M)"}
-protocol: {kind: asynchronous}
-algorithm:
-  kind: vafl
-  step_size: 0.1
-  batch: 0.01
-  upload: all
-stop: {time: 10}
-evaluate: {every: {time: 1}}
-variants:
-  async: {}
-  sync: {protocol: {kind: synchronous}}
-sweep:
-  algorithm.step_size:
-    - 0.1
-    - 0.2
-claims:
-  - {close: async, than: sync, within: 0.1, says: figure 2}
-"""
+GOOD = TABLES["scenario study"]["good"]
 
 
 def test_all_mistakes_are_told_in_the_order_of_the_file() -> None:
@@ -97,12 +71,6 @@ def test_a_file_that_is_no_scenario(
 def test_a_folder_is_no_scenario(tmp_path: Path) -> None:
     with pytest.raises(ScenarioError, match=r"got a folder; name a \.yaml file"):
         read(tmp_path)
-
-
-def test_the_good_scenario_is_good() -> None:
-    scenario = loads(GOOD, "good.yaml")
-    assert scenario.name == "study"
-    assert scenario.num_clients == 4
 
 
 def test_a_mistake_that_planning_finds_has_its_line(tmp_path: Path) -> None:

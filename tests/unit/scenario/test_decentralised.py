@@ -1,136 +1,29 @@
-"""Mistakes in scenarios of workers with models of their own, each said in one line."""
-
-from pathlib import Path
+"""Workers with models of their own: budgets that Theorem 2 can meet, and probes."""
 
 import numpy as np
 import pytest
 
-from stalesim.simulator.algorithms.decentralised.part import Adp2sgd, Psgd, Sgp
 from stalesim.simulator.config.errors import ScenarioError
-from stalesim.simulator.scenario.reading import read
+from stalesim.simulator.scenario.reading import loads
 from stalesim.simulator.scenario.study import expand
 from stalesim.simulator.simulation import _row_stream, check
 from stalesim.simulator.timeline import Kind
 from tests.runs import execute, prepared
+from tests.unit.scenario.mistakes import changed
 from tests.unit.test_gossip_runs import BASE
 
-GOOD = """\
-name: study
-problem:
-  data: {kind: digits}
-  partition: {kind: iid, clients: 4}
-  model: {kind: linear}
-protocol: {kind: gossip}
-clients: {compute: {law: expon}}
-algorithm: {kind: adp2sgd, step_size: 0.1, batch: 8, noise: {sigma: 1}}
-stop: {commits: 10}
-evaluate: {every: {commits: 5}, metrics: [test_accuracy]}
-"""
-SIGMA = "{sigma: 1}"
-NOISY = "kind: adp2sgd, step_size: 0.1, batch: 8, noise: {sigma: 1}"
-PLAIN = "kind: psgd, step_size: 0.1, batch: 8"
-PSGD = (NOISY, PLAIN)
-SGP = (NOISY, "kind: sgp, step_size: 0.1, batch: 8")
-SGD = (NOISY, "kind: sgd, step_size: 0.1, batch: 8")
-ASGD = (NOISY, "kind: asgd, step_size: 0.1, batch: 8")
-AGE = (NOISY, f"{PLAIN}, merge: age")
-ASYNCHRONOUS = ("kind: gossip", "kind: asynchronous")
-METRIC = "metrics: [test_accuracy]"
 
-
-def budget(options: str) -> tuple[str, str]:
-    return SIGMA, f"{{budget: {{{options}}}}}"
-
-
-def gossip(options: str) -> tuple[str, str]:
-    return "kind: gossip", f"kind: gossip, {options}"
-
-
-def step(options: str) -> tuple[str, str]:
-    return "step_size: 0.1", f"step_size: {{{options}}}"
-
-
-def own(metric: str) -> tuple[str, str]:
-    return METRIC, f"metrics: [test_accuracy, {metric}]"
-
-
-ARCS = "arcs: [[1, 2], [2, 3], [3, 4]]"
-
-
-PUSH = "average: neighbours, order: step_then_average"
-GOOD_ONES: dict[str, tuple[tuple[str, str], ...]] = {
-    "as it stands": (),
-    "a budget": (budget("epsilon: 10, iterations: 1000"),),
-    "clipped, on the mean": ((SIGMA, "{sigma: 1, on: mean, clip: sample}"),),
-    "no noise": ((SIGMA, "{sigma: 0}"),),
-    "ages in pairs": (AGE,),
-    "ages with noise": ((SIGMA, "{sigma: 1}, merge: age"),),
-    "everyone": (PSGD, gossip("average: all")),
-    "neighbours": (PSGD, gossip("average: neighbours, graph: {kind: ring}")),
-    "push-sum": (SGP, gossip(f"{PUSH}, graph: {{kind: exponential}}")),
-    "push-sum along listed arcs": (
-        (*SGP,),
-        gossip(f"{PUSH}, graph: {{kind: arcs, {ARCS.replace(']]', '], [4, 1]]')}}}"),
-    ),
-    "push-sum of a ring": (SGP, gossip(f"{PUSH}, graph: {{kind: ring}}")),
-    "piecewise": (
-        (step("kind: piecewise, values: [0.4, 0.04, 0.004], epochs: [160, 240]")),
-    ),
-    "one piece": ((step("kind: piecewise, values: [0.4], epochs: []")),),
-    "warm-up": ((step("kind: warmup, first: 0.1, value: 1, rising: 9, factor: 0.5")),),
-    "metrics of workers": (
-        (METRIC, "metrics: [consensus_distance, worker_accuracy, worker_loss]"),
-        ("stop: {", "stop: {target: {worker_accuracy: 0.9}, "),
-    ),
-    "metrics of workers that push": (
-        SGP,
-        gossip(PUSH + ", graph: {kind: ring}"),
-        (METRIC, "metrics: [worker_accuracy]"),
-    ),
-    "momentum and noise": ((SIGMA, "{sigma: 1}, optimizer: {kind: momentum}"),),
-    "crops and mirrors": (
-        (SIGMA, "{sigma: 1, clip: sample}, augmentation: {crop: 2}"),
-        ("{kind: linear}", "{kind: cnn, kernel: 2}"),
-    ),
-    "rounds": (
-        PSGD,
-        gossip("average: all"),
-        ("every: {commits: 5}", "every: {rounds: 5}"),
-    ),
-    "closed forms": (
-        (("stop:", "privacy: {accountants: [lemma2, theorem2, rdp]}\nstop:")),
-    ),
-    "hidden layers": (("{kind: linear}", "{kind: dense, hidden: [8]}"),),
-}
-
-
-@pytest.mark.parametrize("case", GOOD_ONES)
-def test_the_good_ones_are_good(case: str, tmp_path: Path) -> None:
-    text = GOOD
-    for old, new in GOOD_ONES[case]:
-        assert old in text
-        text = text.replace(old, new)
-    path = tmp_path / "good.yaml"
-    path.write_text(text, encoding="utf-8")
-    scenario = read(path)
-    assert isinstance(scenario.algorithm, Adp2sgd | Psgd | Sgp)
-    again = type(scenario).model_validate(scenario.model_dump(mode="json"))
-    assert again == scenario
-    for run in expand(scenario):
-        check(run)
-
-
-def checked(old: str, new: str, folder: Path) -> None:
-    """Checks the good scenario with one change against its data."""
-    path = folder / "study.yaml"
-    path.write_text(GOOD.replace(old, new), encoding="utf-8")
-    (run,) = expand(read(path))
+def check_budget(epsilon: float, iterations: int, batch: int = 8) -> None:
+    """Checks workers whose noise is by a budget against their data."""
+    noise = f"{{budget: {{epsilon: {epsilon}, iterations: {iterations}}}}}"
+    changes = {"{sigma: 1}": noise, "batch: 8": f"batch: {batch}"}
+    (run,) = expand(loads(changed("scenario gossip", changes), "study.yaml"))
     check(run)
 
 
-def refusal(old: str, new: str, folder: Path) -> str:
+def refusal(epsilon: float, iterations: int, batch: int = 8) -> str:
     with pytest.raises(ScenarioError) as caught:
-        checked(old, new, folder)
+        check_budget(epsilon, iterations, batch)
     message = str(caught.value)
     assert message.isprintable()
     assert len(message) < 400
@@ -144,37 +37,24 @@ def least_of(message: str) -> float:
     return float(message.removeprefix(begun).split()[0])
 
 
-BUDGET = "epsilon: {}, iterations: 600"
-
-
-def test_a_budget_that_theorem_2_cannot_meet_is_refused(tmp_path: Path) -> None:
-    message = refusal(*budget(BUDGET.format(0.5)), tmp_path)
+def test_a_budget_that_theorem_2_cannot_meet_is_refused_with_one_that_it_can() -> None:
+    message = refusal(0.5, 600)
     least = least_of(message)
     assert "for Theorem 2 to hold, got 0.5" in message
     assert message.endswith("; raise it, or give sigma")
     assert "fails order: alpha must be > 1" in message
-    assert least_of(refusal(*budget(BUDGET.format(0.97 * least)), tmp_path)) == least
+    assert least_of(refusal(0.97 * least, 600)) == least
+    check_budget(least, 600)
 
 
-def test_the_epsilon_that_is_named_can_be_met(tmp_path: Path) -> None:
-    least = least_of(refusal(*budget(BUDGET.format(0.5)), tmp_path))
-    checked(*budget(BUDGET.format(least)), tmp_path)
-
-
-def test_a_budget_that_needs_too_little_noise_is_not_to_be_raised(
-    tmp_path: Path,
-) -> None:
+def test_a_budget_that_needs_too_little_noise_is_not_to_be_raised() -> None:
     # More noise than the theorem asks for would do: its sigma / sensitivity is 0.58.
-    message = refusal(*budget("epsilon: 10, iterations: 100"), tmp_path)
-    assert message.endswith("; lower it, or give sigma")
+    assert refusal(10, 100).endswith("; lower it, or give sigma")
 
 
-def test_where_no_epsilon_can_be_met_none_is_named(tmp_path: Path) -> None:
+def test_where_no_epsilon_can_be_met_none_is_named() -> None:
     # 300 of 4 * 359 samples: 2.5 times the rate is above 1 / e, so no order is left.
-    options = "epsilon: 9, iterations: 600"
-    half = f"batch: 300, noise: {{budget: {{{options}}}}}"
-    message = refusal("batch: 8, noise: {sigma: 1}", half, tmp_path)
-    assert "inf" not in message
+    assert "inf" not in refusal(9, 600, batch=300)
 
 
 def test_gradients_of_workers_can_be_probed() -> None:

@@ -1,7 +1,6 @@
 """What encryption costs: arithmetic, virtual time, bytes, hashes and mistakes."""
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -25,25 +24,9 @@ from stalesim.simulator.world.workload import Workload
 from stalesim.simulator.world.world import World
 from tests.runs import execute, prepared
 from tests.support import everything, played, scenario
-from tests.unit.scenario.mistakes import complaint
 
 SHAPE = ProblemShape(1000, 30, 1, 3, 30, batch=50, num_exchanged=2)
 ROUND = {"encrypt_s": 1, "add_s": 0.25, "multiply_s": 0.5, "decrypt_s": 2}
-GOOD = """\
-name: study
-problem:
-  data: {kind: breast_cancer}
-  partition: {kind: vertical, parties: 3}
-clients: {compute: {law: constant, value: 1}}
-protocol: {kind: rounds}
-algorithm:
-  kind: fed_sgd
-  step_size: 0.1
-  batch: 8
-  encryption: {kind: paillier}
-stop: {rounds: 2}
-evaluate: {every: {commits: 2}}
-"""
 PARTIES = 4
 SIZES: dict[str, Any] = {"batch": 17, "step_size": 0.1}
 FEDBCD: dict[str, Any] = {
@@ -178,45 +161,3 @@ def test_encryption_changes_no_number_of_the_model() -> None:
     np.testing.assert_array_equal(plain, heavy)
     bytes_ = [memory.column("evaluations", "upload_bytes", n)[-1] for n in (0, 1)]
     assert bytes_[1] / bytes_[0] == 332_000 / (4 * 17)
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "where", "what"),
-    [
-        ("kind: paillier", "kind: rsa", "11: algorithm.encryption.kind", "paillier"),
-        (
-            "paillier}",
-            "paillier, key_bits: 1000}",
-            "11: algorithm.encryption.key_bits",
-            "must be one of 1024, 2048, 3072, got 1000",
-        ),
-        (
-            "paillier}",
-            "paillier, encrypt_s: -1}",
-            "11: algorithm.encryption.encrypt_s",
-            "must be >= 0, got -1",
-        ),
-        (
-            "paillier}",
-            "ckks, ciphertext_bytes: 0}",
-            "11: algorithm.encryption.ciphertext_bytes",
-            "must be >= 1, got 0",
-        ),
-        (
-            "paillier}",
-            "ckks, key_bits: 2048}",
-            "11: algorithm.encryption.key_bits",
-            "is not a key of kind 'ckks'; remove it, or choose kind paillier",
-        ),
-        (
-            "kind: fed_sgd",
-            "kind: vafl\n  upload: batch",
-            "12: algorithm.encryption",
-            "is not a key of kind 'vafl'",
-        ),
-    ],
-)
-def test_mistakes(old: str, new: str, where: str, what: str, tmp_path: Path) -> None:
-    said = complaint(GOOD, old, new, tmp_path)
-    assert said.startswith(where), said
-    assert what in said

@@ -21,6 +21,8 @@ from stalesim.simulator.scenario.reading import loads
 from stalesim.simulator.scenario.study import expand
 from stalesim.simulator.world.clients import Clients
 from stalesim.simulator.world.world import World
+from tests.support import table
+from tests.unit.scenario.mistakes import TABLES
 
 LAW = """
 from typing import Literal
@@ -102,92 +104,7 @@ def test_a_file_is_a_module_from_any_folder(
     assert plugin.source == name
 
 
-MISTAKES = {
-    "no attribute": ("", "must have a mapping STALESIM, got none; add for example"),
-    "no mapping": ("STALESIM = [1]", "must have a mapping STALESIM, got list"),
-    "an unknown kind": (
-        'STALESIM = {"law": ()}',
-        "must have kinds of parts as keys, got 'law'; did you mean 'laws'?",
-    ),
-    "no tuple": (
-        'STALESIM = {"laws": Nap}',
-        "must have a tuple of classes under 'laws', got ",
-    ),
-    "no class": (
-        'STALESIM = {"laws": (Nap(),)}',
-        "must be a subclass of stalesim.simulator.laws.base.Law, got Nap(",
-    ),
-    "no configuration": (
-        'STALESIM = {"laws": (make,)}',
-        "must be a subclass of stalesim.simulator.laws.base.Law, got make",
-    ),
-    "no data": (
-        'STALESIM = {"data": (Plain,)}',
-        "must be a subclass of stalesim.simulator.data.parts.Data, got Plain",
-    ),
-    "no algorithm": (
-        'STALESIM = {"algorithms": (Plain,)}',
-        "must be a subclass of stalesim.simulator.algorithms.part.Algorithm, got Plain",
-    ),
-    "no model": (
-        'STALESIM = {"models": (Plain,)}',
-        "must be a subclass of stalesim.simulator.models.parts.Model, got",
-    ),
-    "no metric": (
-        'STALESIM = {"metrics": (Nap,)}',
-        'must be a stalesim.simulator.metrics.Metric, got Nap; write Metric("name", ',
-    ),
-    "a metric of ours": (
-        'STALESIM = {"metrics": (Metric("test_auc", "m:f"),)}',
-        "must have metrics under new names, got 'test_auc', which stalesim has",
-    ),
-    "a metric whose name is no word": (
-        'STALESIM = {"metrics": (Metric("f1 score", "m:f"),)}',
-        "must have a name of letters, digits, _ and -, got 'f1 score'; rename it",
-    ),
-    "a metric called like a column": (
-        'STALESIM = {"metrics": (Metric("epochs", "m:f"),)}',
-        "a metric must have a name of its own, got 'epochs', which the tables",
-    ),
-    "a claim without a judge": (
-        'STALESIM = {"claims": (Unjudged,)}',
-        "must be a class with judge, got Unjudged without; add it",
-    ),
-    "no figure": (
-        'STALESIM = {"figures": (make,)}',
-        "must be a stalesim.analysis.figures.plugin.StudyFigure, got make; write Study",
-    ),
-    "no name": (
-        'STALESIM = {"laws": (Nameless,)}',
-        'got Nameless without; write law: Literal["name"] = "name"',
-    ),
-    "a law by kind": (
-        'STALESIM = {"laws": (Untagged,)}',
-        'got Untagged without; write law: Literal["name"] = "name"',
-    ),
-    "a name of ours": (
-        'STALESIM = {"partitions": (Digits,)}',
-        "under new names, got 'iid', which stalesim has; rename it",
-    ),
-    "a name twice": (
-        'STALESIM = {"laws": (Nap, Nap)}',
-        "under new names, got 'nap', which brings_",
-    ),
-    "a name of SciPy's": (
-        (
-            'class Expon(Law):\n    law: Literal["expon"] = "expon"\n'
-            'STALESIM = {"laws": (Expon,)}'
-        ),
-        "under new names, got 'expon', which scipy.stats has; rename it",
-    ),
-    "a protocol that does nothing": (
-        'STALESIM = {"protocols": (Odd,)}',
-        "must be a class with play, got Odd without; add it",
-    ),
-    "an error": ("1 / 0", "must be importable, got ZeroDivisionError: division by"),
-    "a mistake in Python": ("def", "must be importable, got SyntaxError"),
-    "the end": ("raise SystemExit(3)", "must be importable, got SystemExit: 3"),
-}
+MISTAKES: dict[str, list[str]] = table(__file__)
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)
@@ -334,16 +251,7 @@ def test_an_algorithm_that_reveals_nothing_is_not_probed(
         def step(self, problem: object, state: object, event: object) -> None: ...
         def read_out(self, state: object) -> None: ...
 
-    text = """
-name: probed
-problem: {data: {kind: breast_cancer}, partition: {kind: iid, clients: 2}}
-clients: {compute: {law: expon}}
-protocol: {kind: asynchronous}
-algorithm: {kind: sgd, step_size: 0.1, batch: 8}
-stop: {commits: 10}
-evaluate: {every: {commits: 10}}
-probe: {every: 5}
-"""
+    text = TABLES["scenario methods"]["good"] + "probe: {every: 5}\n"
     (run,) = expand(loads(text, "probed.yaml"))
     monkeypatch.setattr(Sgd, "make", lambda *_: Silent())
     with pytest.raises(UserError, match="'sgd', which does not reveal its messages"):

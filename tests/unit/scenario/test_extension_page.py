@@ -1,10 +1,6 @@
 """The examples of docs/extending.md, executed as they stand there."""
 
 import json
-import os
-import re
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +9,9 @@ import pytest
 import yaml
 
 from stalesim.simulator.trace import Study, load
+from tests.support import blocks, stalesim
 
-PAGE = Path("docs/extending.md")
+PAGE = "docs/extending.md"
 MODULES = {
     "checkpoints": "laws",
     "checkups": "slowdowns",
@@ -62,30 +59,15 @@ BASE = {
 }
 
 
-def blocks(language: str) -> list[str]:
-    """Returns the page's blocks of a language, each of which begins with a name."""
-    text = PAGE.read_text(encoding="utf-8")
-    return re.findall(rf"```{language}\n(.*?)```", text, re.DOTALL)
-
-
-def stalesim(folder: Path, *arguments: str) -> str:
-    command = [sys.executable, "-m", "stalesim", *arguments]
-    environment = {**os.environ, "COLUMNS": "120", "PYTHONPATH": str(Path.cwd())}
-    done = subprocess.run(
-        command, capture_output=True, text=True, env=environment, cwd=folder,
-        timeout=500, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Writes the page's modules, and a scenario that uses each in a variant."""
     folder = tmp_path_factory.mktemp("page")
-    for code in blocks("python"):
+    for code in blocks(PAGE, "python"):
         (folder / code.split()[1]).write_text(code, encoding="utf-8")
-    given = {code.partition(".py")[0]: yaml.safe_load(code) for code in blocks("yaml")}
+    given = {
+        code.partition(".py")[0]: yaml.safe_load(code) for code in blocks(PAGE, "yaml")
+    }
     variants = {
         words.split()[-1]: tree
         for words, tree in given.items()
@@ -290,7 +272,7 @@ def test_the_accountant_counts_every_message(study: Study) -> None:
 def test_claims_and_figures_see_the_parts(
     claimed: Path, folder: Path, imports: list[str]
 ) -> None:
-    shown = stalesim(folder, *imports, "check", "claimed")
+    shown = stalesim(folder, *imports, "check", "claimed").stdout
     assert "above 0.8" in " ".join(shown.split())
     assert "holds" in shown
     names = {path.name for path in (claimed / "figures").glob("*.png")}
@@ -306,7 +288,8 @@ def test_claims_and_figures_see_the_parts(
 def test_what_is_registered_is_listed_with_its_source(
     folder: Path, imports: list[str]
 ) -> None:
-    listed = [line.split() for line in stalesim(folder, *imports, "list").splitlines()]
+    lines = stalesim(folder, *imports, "list").stdout.splitlines()
+    listed = [line.split() for line in lines]
     for name, kind in MODULES.items():
         assert any(words[:1] == [kind] and words[2:3] == [name] for words in listed)
         part = NAMES.get(name, name)
@@ -314,7 +297,7 @@ def test_what_is_registered_is_listed_with_its_source(
 
 
 def test_the_schema_knows_what_is_registered(folder: Path, imports: list[str]) -> None:
-    known = json.loads(stalesim(folder, *imports, "schema"))["$defs"]
+    known = json.loads(stalesim(folder, *imports, "schema").stdout)["$defs"]
     classes = {"Checkpoints", "TakeTurns", "SignSgd", "Squares", "Rings", "Outskirts"}
     classes |= {"Shifts", "Above", "Cosine", "Star", "Checkups", "Halves"}
     # `Cosine` is a stage, too: then modules tell them apart.

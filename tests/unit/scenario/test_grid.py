@@ -3,12 +3,9 @@
 from typing import Any
 
 import numpy as np
-import pytest
 from scipy import stats
 
-from stalesim.simulator.config.base import LocatedError
 from stalesim.simulator.scenario import grid
-from stalesim.simulator.scenario.reading import loads
 from stalesim.simulator.scenario.study import expand
 from tests.unit.scenario.test_study import study
 
@@ -65,26 +62,6 @@ def test_zipped_points_may_have_replicates_of_their_own() -> None:
     assert runs[0].seed == runs[1].seed
 
 
-@pytest.mark.parametrize(
-    ("sweep", "message"),
-    [
-        ({"zipped": {"a": [1, 2], "replicates": [1, 0]}}, "must be whole numbers >= 1"),
-        ({"zipped": {"a": [1, 2], "replicates": [1, 2.5]}}, "must be whole numbers"),
-        ({"zipped": {"a": [1, 1], "replicates": [1, 2]}}, "must have different points"),
-    ],
-)
-def test_replicates_of_points_that_cannot_be(
-    sweep: dict[str, Any], message: str
-) -> None:
-    with pytest.raises(LocatedError, match=message):
-        grid.points(sweep, 1)
-
-
-def test_replicates_are_no_axis() -> None:
-    with pytest.raises(LocatedError, match="replicates must not be swept"):
-        expand(study(sweep={"replicates": [1, 2]}))
-
-
 RANDOM = {
     "num": 400,
     "step": {"law": "loguniform", "a": 0.001, "b": 1},
@@ -126,111 +103,3 @@ def test_a_swept_law_replaces_a_whole_sub_tree() -> None:
         "base, compute=expon(scale=2)",
         "base, compute=gamma(a=2 scale=1)",
     ]
-
-
-MISTAKES = {
-    "no list": ({"a": 3}, "sweep.a must be a list of values, or a range, got 3", "a"),
-    "one end": ({"a": {"from": 1, "num": 3}}, "sweep.a.to is missing", "a"),
-    "typo": (
-        {"a": {"from": 1, "to": 2, "number": 3}},
-        "sweep.a.number is not a known key; did you mean 'num'?",
-        "a",
-    ),
-    "one value": ({"a": {"from": 1, "to": 2, "num": 1}}, "sweep.a.num must be", "a"),
-    "equal ends": (
-        {"a": {"from": 1, "to": 1, "num": 2}},
-        "sweep.a must have different ends",
-        "a",
-    ),
-    "log of zero": (
-        {"a": {"from": 0, "to": 1, "num": 3, "scale": "log"}},
-        "sweep.a.from and to must be > 0 on a logarithmic scale, got 0 and 1",
-        "a",
-    ),
-    "rounded twice": (
-        {"a": {"from": 1, "to": 3, "num": 9, "whole": True}},
-        "sweep.a must have different values, got 1 twice; lower num",
-        "a",
-    ),
-    "zipped list": ({"zipped": [1]}, "sweep.zipped must give keys lists", "zipped"),
-    "zipped number": ({"zipped": {"a": 1}}, "sweep.zipped.a must be a list", "zipped"),
-    "unequal": (
-        {"zipped": {"a": [1, 2], "b": [1]}},
-        "sweep.zipped must have lists of the same length, but a has 2, b has 1",
-        "zipped",
-    ),
-    "zipped twice": (
-        {"zipped": {"a": [1, 1], "b": [2, 2]}},
-        "sweep.zipped must have different points, got a = 1, b = 2 twice",
-        "zipped",
-    ),
-    "no num": (
-        {"random": {"a": {"law": "norm"}}},
-        "sweep.random must have num",
-        "random",
-    ),
-    "nothing drawn": ({"random": {"num": 2}}, "sweep.random must have a key", "random"),
-    "no law": (
-        {"random": {"num": 2, "a": 3}},
-        "sweep.random.a must be a law or a list, got 3",
-        "random",
-    ),
-    "unknown law": (
-        {"random": {"num": 2, "a": {"law": "logunifrom"}}},
-        "sweep.random.a.law must be",
-        "random",
-    ),
-    "unknown parameter": (
-        {"random": {"num": 2, "a": {"law": "gamma", "b": 1}}},
-        "sweep.random.a.b is not a parameter of the law 'gamma'",
-        "random",
-    ),
-    "impossible law": (
-        {"random": {"num": 2, "a": {"law": "gamma", "a": -1}}},
-        "sweep.random.a must be a law that exists, but {",
-        "random",
-    ),
-    "expression": (
-        {"random": {"num": 2, "a": {"law": "norm", "loc": "2*m"}}},
-        "sweep.random.a must have numbers alone, got loc: '2*m'",
-        "random",
-    ),
-    "drawn twice": (
-        {"random": {"num": 3, "a": [1, 2]}},
-        "sweep.random must have different points, got a = ",
-        "random",
-    ),
-    "swept twice": (
-        {"a": [1, 2], "zipped": {"a": [1, 2]}},
-        "sweep must have a once, got it twice",
-        "zipped",
-    ),
-}
-
-
-@pytest.mark.parametrize("case", MISTAKES)
-def test_a_mistake_is_told_with_its_place(case: str) -> None:
-    sweep, said, key = MISTAKES[case]
-    with pytest.raises(LocatedError) as caught:
-        grid.points(sweep, 7)
-    assert str(caught.value).startswith(said), str(caught.value)
-    assert "\n" not in str(caught.value)
-    assert caught.value.keys[:2] == ("sweep", key)
-
-
-def test_a_mistake_in_a_file_names_the_line() -> None:
-    text = """\
-name: test
-problem: {data: {kind: digits}, partition: {kind: iid, clients: 5}}
-clients: {compute: {law: expon}}
-protocol: {kind: asynchronous}
-algorithm: {kind: sgd, step_size: 0.1, batch: 8}
-stop: {commits: 10}
-evaluate: {every: {commits: 5}}
-sweep:
-  zipped:
-    algorithm.step_size: [0.1, 0.2]
-    algorithm.batch: [8, -1]
-"""
-    with pytest.raises(Exception, match=r"^f:11: sweep of algorithm.batch = -1"):
-        loads(text, "f")

@@ -5,11 +5,8 @@ from typing import Any
 import pytest
 
 from stalesim.simulator.algorithms.optimizers.part import Direction, LocalOptax, Optax
-from stalesim.simulator.config.messages import first_error
-from stalesim.simulator.scenario.scenario import Scenario
-from stalesim.simulator.scenario.study import merge
 from stalesim.simulator.studies.planning import structure
-from tests.support import SGD, VAFL, scenario
+from tests.support import SGD, scenario
 
 ADAMW: dict[str, Any] = {"kind": "adamw", "learning_rate": 0.01, "b1": 0.8}
 COSINE = {"schedule": "cosine_decay_schedule", "init_value": 0.1, "decay_steps": 9}
@@ -82,86 +79,3 @@ def test_norms_of_clipping_are_numbers_of_one_program() -> None:
         for norm in (1.0, 2.0)
     )
     assert one == other
-
-
-REFUSED: dict[str, tuple[dict[str, Any], str]] = {
-    "a step size besides": (
-        {"algorithm": {"optimizer": ADAMW}},
-        (
-            "step_size must be left out with optimizer.learning_rate, which "
-            "takes its place, got 0.3; remove one of them"
-        ),
-    ),
-    "a local step size besides": (
-        {"algorithm": {"local_step_size": 0.1, "local_optimizer": ADAMW}},
-        (
-            "local_step_size must be left out with local_optimizer.learning_rate,"
-            " which takes its place, got 0.1; remove one of them"
-        ),
-    ),
-    "no rate": (
-        with_(optimizer={"kind": "adamw"}),
-        (
-            "optimizer.kind must be momentum, adam, yogi, adagrad, rmsprop, "
-            "delayed_nesterov without learning_rate, got 'adamw'; add learning_rate "
-            "for one of optax's"
-        ),
-    ),
-    "no local rate": (
-        with_(local_optimizer={"kind": "adam"}),
-        (
-            "local_optimizer.learning_rate is missing; add it: a number >= 0, or "
-            "a schedule of optax, for example 0.001"
-        ),
-    ),
-    "a flag": (
-        with_(optimizer=ADAMW | {"learning_rate": True}),
-        (
-            "optimizer.learning_rate must be a number, got true; write 1 or 0 if "
-            "that is meant"
-        ),
-    ),
-    "a word": (
-        with_(optimizer=ADAMW | {"b1": "big"}),
-        (
-            "optimizer.b1 must be a number, or true or false, got 'big'; write "
-            "for example 0.9 or true"
-        ),
-    ),
-    "a state": (
-        with_(local_optimizer=ADAMW | {"state": "new"}),
-        (
-            "local_optimizer.state must be one of anew, kept, got 'new'; did you "
-            "mean 'anew'?"
-        ),
-    ),
-    "samples clipped one by one": (
-        with_(local_optimizer=ADAMW, mechanism=MECHANISM),
-        (
-            "mechanism.clip must be contribution with local_optimizer, which "
-            "makes a step of the samples' gradients together, got 'sample'; change it"
-        ),
-    ),
-    "moves for gradients": (
-        with_(local_optimizer=ADAMW, compensation={"strength": 1}),
-        (
-            "compensation must be left out with local_optimizer, whose moves are "
-            "no gradients, got one; remove one of them"
-        ),
-    ),
-    "a method with a step rule of its own": (
-        {"algorithm": {"kind": "mapa", "epsilon": 1, "optimizer": ADAMW}},
-        "optimizer is not a key of kind 'mapa'; remove it",
-    ),
-}
-
-
-@pytest.mark.parametrize("name", REFUSED)
-def test_what_does_not_fit_is_one_line(name: str) -> None:
-    change, says = REFUSED[name]
-    tree = merge(merge(VAFL, SGD), change)
-    with pytest.raises(ValueError, match="validation error") as error:
-        Scenario.model_validate(tree)
-    mistake = first_error(error.value, tree, Scenario)
-    assert mistake.message.startswith(f"algorithm.{says}")
-    assert "\n" not in mistake.message

@@ -1,13 +1,12 @@
 """A dry run finds what is wrong with models, losses and metrics of one's own."""
 
-import os
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from stalesim.simulator.config import catalogue
 from stalesim.simulator.config.errors import ScenarioError
@@ -15,7 +14,7 @@ from stalesim.simulator.config.plugins import VARIABLE
 from stalesim.simulator.scenario.scenario import Evaluate, Scenario
 from stalesim.simulator.studies import planned
 from tests import own_models
-from tests.support import merge
+from tests.support import merge, stalesim
 
 WRONG = """\
 import jax
@@ -131,25 +130,10 @@ def test_what_is_right_is_planned() -> None:
 
 @pytest.mark.slow
 def test_a_dry_run_says_it_in_one_line(here: Path) -> None:
-    (here / "scenario.yaml").write_text(
-        "name: wrong\n"
-        "clients: {compute: {law: expon}}\n"
-        "problem:\n"
-        "  data: {kind: digits, limit: 200}\n"
-        "  partition: {kind: iid, clients: 3}\n"
-        '  loss: "wrong_here:mean"\n'
-        "protocol: {kind: asynchronous}\n"
-        "algorithm: {kind: sgd, step_size: 0.2, batch: 8}\n"
-        "stop: {commits: 30}\n"
-        "evaluate: {every: {commits: 15}, metrics: [test_loss]}\n",
-        encoding="utf-8",
-    )
-    done = subprocess.run(
-        [sys.executable, "-m", "stalesim", "run", "scenario.yaml", "--dry-run"],
-        capture_output=True, text=True, cwd=here, timeout=200, check=False,
-        env={**os.environ, "COLUMNS": "200", "PYTHONPATH": str(Path.cwd())},
-    )  # fmt: skip
-    assert done.returncode != 0
+    tree = merge(SCENARIO, loss("mean"))
+    del tree["problem"]["model"]
+    (here / "scenario.yaml").write_text(yaml.safe_dump(tree), encoding="utf-8")
+    done = stalesim(here, "run", "scenario.yaml", "--dry-run", status=2)
     assert "problem.loss must give a number of each row" in done.stderr
     assert "Traceback" not in done.stderr
     assert not (here / "runs").exists()

@@ -1,49 +1,33 @@
-"""The examples of docs/how-to/own-model.md, executed as they stand there."""
+"""The examples of docs/how-to/{own-model,pytorch}.md, executed as they stand there."""
 
-import os
-import re
-import subprocess
-import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
-from stalesim.simulator.trace import load
+from stalesim.simulator.trace import Study, load
+from tests.support import blocks, stalesim
 
-PAGE = Path("docs/how-to/own-model.md")
-
-
-def blocks(language: str) -> list[str]:
-    text = PAGE.read_text(encoding="utf-8")
-    return re.findall(rf"```{language}\n(.*?)```", text, re.DOTALL)
+MODELS, PYTORCH = "docs/how-to/own-model.md", "docs/how-to/pytorch.md"
+NO_TORCH = find_spec("torch") is None
 
 
-def ran(command: list[str], folder: Path) -> None:
-    """Runs a command of the page where its files are."""
-    environment = {**os.environ, "COLUMNS": "120", "PYTHONPATH": str(Path.cwd())}
-    done = subprocess.run(
-        [sys.executable, "-m", "stalesim", "--import", "rmse", *command[1:]],
-        capture_output=True, text=True, env=environment, cwd=folder,
-        timeout=500, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-
-
-def written(folder: Path) -> None:
-    """Writes the page's files."""
-    for code in blocks("python"):
+def study_of(page: str, folder: Path, *command: str) -> Study:
+    """Writes the files of a page, and runs a study of it there."""
+    for code in blocks(page, "python"):
         if code.startswith("# "):
             (folder / code.split()[1]).write_text(code, encoding="utf-8")
-    for yaml in blocks("yaml"):
+    for yaml in blocks(page, "yaml"):
         name = yaml.splitlines()[0].removeprefix("name: ")
         (folder / f"{name}.yaml").write_text(yaml, encoding="utf-8")
+    stalesim(folder, *command, "-o", "out")
+    return load(folder / "out")
 
 
 @pytest.mark.long
 def test_a_server_attends_to_the_parties(tmp_path: Path) -> None:
-    written(tmp_path)
-    ran(["stalesim", "run", "own-server.yaml", "-o", "own-server"], tmp_path)
-    study = load(tmp_path / "own-server")
+    command = ("--import", "rmse", "run", "own-server.yaml")
+    study = study_of(MODELS, tmp_path, *command)
     # One class alone has 0.63 of the rows.
     assert study.table("evaluations")["test_accuracy"].iloc[-1] > 0.8
     assert "attention:build" in study.manifest["inputs"]
@@ -51,10 +35,9 @@ def test_a_server_attends_to_the_parties(tmp_path: Path) -> None:
 
 @pytest.mark.long
 def test_the_page_leads_from_three_models_to_a_figure(tmp_path: Path) -> None:
-    written(tmp_path)
-    (command,) = (line.split("#")[0].split() for line in blocks("sh"))
-    ran(command, tmp_path)
-    study = load(tmp_path / "own-models")
+    (line,) = blocks(MODELS, "sh")
+    _, *command = line.split("#")[0].split()
+    study = study_of(MODELS, tmp_path, "--import", "rmse", *command)
     assert study.complete
     last = study.table("evaluations").groupby("run")["test_accuracy"].last()
     assert len(last) == 4
@@ -62,4 +45,21 @@ def test_the_page_leads_from_three_models_to_a_figure(tmp_path: Path) -> None:
     assert {"plain:build", "plain:focal", "with_flax:Network"} < set(
         study.manifest["inputs"]
     )
-    assert any((tmp_path / "own-models").rglob("*.p*"))
+    assert any((tmp_path / "out").rglob("*.p*"))
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "in-numpy",
+        pytest.param("in-torch", marks=pytest.mark.skipif(NO_TORCH, reason="no torch")),
+    ],
+)
+def test_work_of_another_framework_learns(name: str, tmp_path: Path) -> None:
+    study = study_of(PYTORCH, tmp_path, "run", f"{name}.yaml")
+    assert {run["mode"] for run in study.manifest["runs"]} == {"host"}
+    tested = study.table("evaluations")
+    last = tested[tested["commits"] == tested["commits"].max()]["test_accuracy"]
+    assert (last > 0.5).all()
+    if name == "in-numpy":
+        assert (study.table("commits")["length"] > 0).all()

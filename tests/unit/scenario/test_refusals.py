@@ -1,39 +1,28 @@
-"""Every mistake ends in one line with the file, the line, what and the remedy.
-
-The tables are in `refusals/`: a good scenario, and by name each mistake in it: what is
-replaced by what, line and key of the message, and what else it says.
-"""
+"""Every mistake ends in one line with the file, the line, what and the remedy."""
 
 from pathlib import Path
-from typing import Any
 
 import pytest
-import yaml
 
-from stalesim.simulator.scenario.reading import loads
-from tests.unit.scenario.mistakes import complaint
-
-TABLES: dict[str, Any] = {
-    path.stem: yaml.safe_load(path.read_text(encoding="utf-8"))
-    for path in sorted(Path(__file__).with_name("refusals").glob("*.yaml"))
-}
-CASES = [(table, case) for table in TABLES for case in TABLES[table]["bad"]]
+from stalesim.simulator.scenario.reading import loads_any
+from tests.unit.scenario.mistakes import TABLES, cases, changed, complaint
 
 
-@pytest.mark.parametrize(("table", "case"), CASES)
+@pytest.mark.parametrize(("table", "case"), cases("bad"))
 def test_a_mistake_is_one_line(table: str, case: str, tmp_path: Path) -> None:
     changes, place, *words = TABLES[table]["bad"][case]
-    text = TABLES[table]["good"]
     *others, last = changes.items()
-    for old, new in others:
-        assert old in text
-        text = text.replace(old, new)
-    said = complaint(text, *last, tmp_path)
+    said = complaint(changed(table, dict(others)), *last, tmp_path)
     assert said.startswith(place), said
     for word in words:
         assert word in said
 
 
-@pytest.mark.parametrize("table", TABLES)
-def test_the_good_scenario_is_good(table: str) -> None:
-    assert loads(TABLES[table]["good"], f"{table}.yaml").name == "study"
+@pytest.mark.parametrize(
+    ("table", "case"), [*((table, "") for table in TABLES), *cases("fine")]
+)
+def test_the_good_ones_are_good(table: str, case: str) -> None:
+    changes = TABLES[table]["fine"][case] if case else {}
+    scenario = loads_any(changed(table, changes), "good.yaml")
+    assert scenario.name == "study"
+    assert type(scenario).model_validate(scenario.model_dump(mode="json")) == scenario

@@ -10,6 +10,7 @@ import yaml
 from jsonschema import Draft202012Validator
 
 from stalesim.simulator.scenario.schema import schema
+from tests.support import table
 
 ROOT = Path(__file__).parents[3]
 
@@ -37,36 +38,7 @@ def changed(**entries: Any) -> dict[str, Any]:
     return tree
 
 
-@pytest.mark.parametrize(
-    ("entries", "key", "words"),
-    [
-        ({"algorithm": {"lr": 1}}, "algorithm", "'lr' was unexpected"),
-        ({"algorithm": {"kind": "fedavg"}}, "algorithm.kind", "is not one of"),
-        (
-            {"algorithm": {"step_size": {"kind": "constant", "valu": 1}}},
-            "algorithm.step_size",
-            "'valu' was unexpected",
-        ),
-        (
-            {"clients": {"compute": {"law": "constant", "valu": 1}}},
-            "clients.compute",
-            "'valu' was unexpected",
-        ),
-        (
-            {"clients": {"compute": {"law": "mixture", "of": []}}},
-            "clients.compute.of",
-            "non-empty",
-        ),
-        ({"clients": {"compute": {"scale": 1}}}, "clients.compute", "'law'"),
-        (
-            {"claims": [{"faster": "async", "than": "sync", "says": "so"}]},
-            "claims.0",
-            "'to' is a required property",
-        ),
-        ({"stop": {"tme": 5}}, "stop", "'tme' was unexpected"),
-        ({"jobs": {}}, "", "'jobs' was unexpected"),
-    ],
-)
+@pytest.mark.parametrize(("entries", "key", "words"), table(__file__))
 def test_mistakes_are_told_where_they_are(
     entries: dict[str, Any], key: str, words: str
 ) -> None:

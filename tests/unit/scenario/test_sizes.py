@@ -34,7 +34,7 @@ from stalesim.simulator.scenario.study import MOST_RUNS, expand, merge
 from stalesim.simulator.studies import memory
 from stalesim.simulator.timelines.of_run import timeline
 from tests.golden.every import CASES
-from tests.support import of_extras
+from tests.support import of_extras, table
 
 pytestmark = pytest.mark.skipif(
     sys.platform != "linux", reason="memory is limited as Linux does it"
@@ -44,76 +44,19 @@ MOST_CPU_S = 15.0
 """Of one value, several times what is needed: other tests may run beside it."""
 MOST_BYTES = 2**30
 
-SGD: dict[str, Any] = {
-    "name": "sizes",
-    "problem": {"data": {"kind": "digits"}, "partition": {"kind": "iid", "clients": 4}},
-    "clients": {"compute": {"law": "expon"}},
-    "protocol": {"kind": "asynchronous"},
-    "algorithm": {"kind": "sgd", "step_size": 0.1, "batch": 8},
-    "stop": {"commits": 20},
-    "evaluate": {"every": {"commits": 10}},
+TABLE = table(__file__)
+SGD, GOSSIP, WORLD = (TABLE["bases"][name] for name in ("sgd", "gossip", "world"))
+TREES: dict[str, dict[str, Any]] = {
+    name: merge(TABLE["bases"][base], changes)
+    for name, (base, changes) in TABLE["trees"].items()
 }
-VAFL = merge(
-    SGD,
-    {
-        "problem": {"partition": {"kind": "vertical", "parties": 4}},
-        "algorithm": {"kind": "vafl", "step_size": 0.1, "batch": 8, "upload": "batch"},
-    },
-)
-BCD = merge(
-    VAFL,
-    {
-        "protocol": {"kind": "rounds"},
-        "algorithm": {
-            "kind": "fed_bcd",
-            "step_size": 0.1,
-            "batch": 8,
-            "local_steps": 2,
-        },
-    },
-)
-GOSSIP = merge(
-    SGD,
-    {
-        "protocol": {"kind": "gossip"},
-        "algorithm": {"kind": "psgd", "step_size": 0.1, "batch": 8},
-    },
-)
-
-WORLD: dict[str, Any] = {
-    "name": "sizes",
-    "clients": {"number": 4, "compute": {"law": "expon"}},
-    "protocol": {"kind": "asynchronous"},
-    "stop": {"commits": 20},
-    "job": {},
-}
-
-
-def model(base: dict[str, Any], **entries: Any) -> dict[str, Any]:
-    return merge(base, {"problem": {"model": entries}})
+TREES |= {name: CASES[name] for name in TABLE["pinned"]} | of_extras("TREES")
+BIG_MODELS = ("mlp", "dense", "cnn", "lstm", "text", *of_extras("BIG_MODELS"))
+Keys = tuple[str | int, ...]
 
 
 def data(**entries: Any) -> dict[str, Any]:
     return merge(SGD, {"problem": {"data": entries}})
-
-
-def rows(**entries: Any) -> dict[str, Any]:
-    return merge(SGD, {"problem": {"partition": {"clients": 4, **entries}}})
-
-
-def algorithm(base: dict[str, Any], **entries: Any) -> dict[str, Any]:
-    return merge(base, {"algorithm": {"step_size": 0.1, "batch": 8, **entries}})
-
-
-def stepping(base: dict[str, Any], **entries: Any) -> dict[str, Any]:
-    return merge(base, {"problem": {"l2": 0.1}, "algorithm": {"step_size": entries}})
-
-
-def noisy(**budget: Any) -> dict[str, Any]:
-    law = budget.pop("law", "gaussian")
-    target = {"epsilon": 5, "releases": 20, **budget}
-    mechanism = {"law": law, "clip_bound": 1.0, "budget": target}
-    return algorithm(SGD, mechanism=mechanism)
 
 
 def gossip(graph: dict[str, Any], clients: int = 4, **protocol: Any) -> dict[str, Any]:
@@ -122,302 +65,6 @@ def gossip(graph: dict[str, Any], clients: int = 4, **protocol: Any) -> dict[str
         "protocol": {"graph": graph, **protocol},
     }
     return merge(GOSSIP, changes)
-
-
-def accounted(kind: str) -> dict[str, Any]:
-    protocol = {"kind": "push_gossip", "tokens": {"kind": kind, "capacity": 5}}
-    return merge(GOSSIP, {"protocol": protocol, "clients": {"idle": {"law": "expon"}}})
-
-
-def push(graph: dict[str, Any]) -> dict[str, Any]:
-    rounds = {"average": "neighbours", "order": "step_then_average"}
-    return algorithm(gossip(graph, **rounds), kind="sgp")
-
-
-MEASURES = {
-    "law": "scaled",
-    "of": {
-        "law": "mixture",
-        "of": [
-            {"law": "expon"},
-            {"law": "truncated", "of": {"law": "expon"}, "high": 3},
-        ],
-        "weights": [1, 1],
-    },
-}
-POWER = {"times": [0, 5], "values": [1, 0.5], "period": 9, "phase": 1}
-GROUPS = {
-    "a": {"number": 2, "join": 1, "leave": 100, "power": POWER},
-    "b": {"number": 2, "availability": {"kind": "periodic", "on": 0.5}},
-}
-PEOPLE = {
-    "clients": {
-        "number": None,
-        "idle": MEASURES,
-        "groups": GROUPS,
-        "loss": {"chance": 0.1, "timeout": 5},
-        "slowdowns": [{"kind": "named", "clients": [1, 2], "factor": 2}],
-    }
-}
-CHOICE = {"kind": "power_of_choice", "candidates": 4}
-ASKING = {
-    "protocol": {
-        "kind": "synchronous",
-        "deadline_by": {"kind": "quantile", "share": 0.8, "recent": 30},
-    },
-    "clients": {"selection": {"in_flight": 3, "prefer": CHOICE}},
-}
-LIMITED = {
-    "clients": {
-        "selection": {
-            "in_flight": 3,
-            "in_flight_by": {"kind": "staleness", "target": 0.5, "every": 2},
-        }
-    }
-}
-FLAD = {"kind": "flad", "least_steps": 2}
-SIZED = {
-    "protocol": {
-        "kind": "buffered",
-        "size": 3,
-        "size_by": {"kind": "staleness", "target": 0.5, "most": 7, "every": 2},
-    },
-    "clients": {
-        "selection": {"in_flight": 3, "refill": 2},
-        "local_steps_by": {"kind": "schedule", "values": [2, 1], "seconds": [3, 6]},
-    },
-    "algorithm": {"local_steps": 3},
-}
-SCORED = {
-    "protocol": {"kind": "synchronous"},
-    "clients": {"selection": {"in_flight": 3, "prefer": FLAD}},
-    "algorithm": {"local_steps": 3},
-}
-QUORUM = {"kind": "synchronous", "deadline_by": {"kind": "spread", "quorum": 2}}
-PROBED = {"probe": {"every": 5}, "stop": {"windowed": {"below": 0.1, "commits": 3}}}
-MARKED = {"kind": "bounded_strongly_convex", "staleness_bound": 3}
-MEMORY = {
-    "clients": {
-        "compute": {
-            "law": "autoregressive",
-            "of": {"law": "expon"},
-            "correlation": 0.5,
-            "noise": 0.1,
-        },
-        "idle": {
-            "law": "drifting",
-            "of": {"law": "constant", "value": 1},
-            "factor": 2,
-            "over": 9,
-        },
-        "slowdowns": [
-            {
-                "kind": "shared",
-                "factor": {"law": "lognorm", "s": 0.5},
-                "every": 1,
-                "clients": [1, 2],
-                "room": 1,
-            }
-        ],
-    }
-}
-STEPS = {"algorithm.step_size": {"from": 0.1, "to": 1, "num": 2, "scale": "log"}}
-FOUND = {
-    "best": {"algorithm.step_size": 0.1},
-    "trials": [{"point": {"algorithm.step_size": 0.1}, "value": 1.0, "missed": 0}],
-    "runs": 2,
-    "time": 10.0,
-}
-COMPARED: dict[str, Any] = {
-    "variants": {"a": {}, "b": {"algorithm": {"batch": 4}}},
-    "compare": {
-        "over": STEPS,
-        "objective": "test_loss",
-        "budget": {"trials": 9},
-        "replicates": 2,
-        "found": {"a": FOUND, "b": FOUND},
-    },
-}
-
-PINNED = (
-    "vafl bounded",
-    "vafl t_synchronous",
-    "vafl noise",
-    "fed_bcd encrypted",
-    "sgd asynchronous",
-    "sgd inverse",
-    "sgd delay_adaptive",
-    "fed_buff",
-    "fed_avg",
-    "sgd collect",
-    "sgd routed",
-    "pipelined",
-    "hierarchical",
-    "malenia",
-    "ia2sgd",
-    "sgd allotted",
-    "sgd diloco",
-    "sgd inverse_share",
-    "chain",
-    "asgd asynchronous",
-)
-"""Pinned runs that have entries of their own."""
-TREES: dict[str, dict[str, Any]] = {
-    "each at its best": merge(SGD, COMPARED),
-    "sgd": merge(SGD, PROBED),
-    "memory": merge(SGD, MEMORY),
-    "world": WORLD,
-    "asking": merge(SGD, ASKING),
-    "sizes by staleness, and a schedule of steps": merge(SGD, SIZED),
-    "jobs by staleness": merge(SGD, LIMITED),
-    "steps by score": merge(SGD, SCORED),
-    "quorum": merge(WORLD, {"protocol": QUORUM}),
-    "optax": algorithm(
-        SGD,
-        step_size=None,
-        optimizer={
-            "kind": "adamw",
-            "learning_rate": {
-                "schedule": "cosine_decay_schedule",
-                "parameters": {"init_value": 0.01, "decay_steps": 100},
-            },
-            "parameters": {"b1": 0.9},
-        },
-    ),
-    "spanning tree": merge(
-        SGD,
-        {
-            "protocol": {
-                "kind": "spanning_tree",
-                "graph": {"kind": "edges", "edges": [[1, 2], [2, 3], [2, 4]]},
-                "pivot": 2,
-                "count": 3,
-            }
-        },
-    ),
-    "quadratic": merge(
-        SGD,
-        {
-            "problem": {
-                "data": {
-                    "kind": "quadratic",
-                    "clients": 4,
-                    "dimension": 3,
-                    "samples": 9,
-                    "data_seed": 1,
-                },
-                "partition": {"kind": "natural", "clients": 4},
-                "model": {"kind": "diagonal"},
-                "loss": "squared",
-            },
-            "evaluate": {"metrics": ["objective"]},
-        },
-    ),
-    "a changing t": merge(
-        SGD,
-        {
-            "protocol": {
-                "kind": "t_synchronous",
-                "t": {"values": [1, 2], "commits": [3]},
-            }
-        },
-    ),
-    "sizes": rows(kind="sizes", weights=1),
-    "labels": rows(kind="labels", classes_per_client=2),
-    "column": rows(kind="column", column=20),
-    "columns": merge(
-        VAFL,
-        {"problem": {"partition": {"parties": None, "groups": {"a": [0], "b": [1]}}}},
-    ),
-    "strips": merge(VAFL, {"problem": {"partition": {"kind": "strips", "parties": 4}}}),
-    "torus": gossip({"kind": "torus", "rows": 2}, 6),
-    "random_regular": gossip({"kind": "random_regular", "degree": 2}),
-    "simple account": accounted("simple"),
-    "generalised account": accounted("generalised"),
-    "arcs": push({"kind": "arcs", "arcs": [[1, 2], [2, 3], [3, 4], [4, 1]]}),
-    "adp2sgd": algorithm(
-        GOSSIP,
-        kind="adp2sgd",
-        noise={"budget": {"epsilon": 4.0, "iterations": 100}},
-    ),
-    "mlp": model(VAFL, kind="mlp"),
-    "dense": model(SGD, kind="dense"),
-    "cnn": model(SGD, kind="cnn", kernel=2, image=[8, 8, 1]),
-    "deep_cnn": model(
-        merge(
-            VAFL,
-            {
-                "problem": {
-                    "data": {"kind": "synthetic_images", "side": 8, "views": 12},
-                    "partition": {"kind": "views", "parties": 4},
-                    "server": {"width": 4, "views": 3, "hidden": [5]},
-                }
-            },
-        ),
-        kind="deep_cnn",
-        channels=[2, 2],
-        kernel=3,
-        image=[8, 8, 1],
-    ),
-    "augmentation": algorithm(
-        model(
-            merge(GOSSIP, {"problem": {"data": {"kind": "digits"}}}),
-            kind="cnn",
-            kernel=2,
-            image=[8, 8, 1],
-        ),
-        augmentation={"crop": 1},
-    ),
-    "lstm": model(
-        data(kind="synthetic_series", labels="frame", frames=21), kind="lstm"
-    ),
-    "views": merge(
-        VAFL,
-        {
-            "problem": {
-                "data": {"kind": "synthetic_table"},
-                "partition": {"kind": "views", "parties": 2},
-            }
-        },
-    ),
-    "faces": data(kind="leaf_celeba", users=3, side=4),
-    "evaluated": merge(
-        SGD,
-        {"server": {"evaluation": {"every": 3, "takes": {"law": "expon"}}}},
-    ),
-    "tweets": data(kind="leaf_sent140", users=3, words=4),
-    "text": model(data(kind="text", scale="raw", block=8), kind="transformer"),
-    "synthetic": data(kind="synthetic_logistic"),
-    "classes": data(classes=[3, 8]),
-    "bounded": stepping(VAFL, kind="bounded_nonconvex", staleness_bound=3, horizon=100),
-    "bounded, convex": stepping(VAFL, **MARKED, activation=[0.25] * 4),
-    "root": stepping(BCD, kind="inverse_root", value=0.1, horizon=10),
-    "warmup": stepping(
-        SGD, kind="warmup", first=0.1, value=1.0, rising=3, factor=0.5, falling=2
-    ),
-    "budget": noisy(accountant="gdp"),
-    "people": merge(WORLD, PEOPLE),
-    "watts": merge(
-        SGD,
-        {
-            "clients": {
-                "watts": dict.fromkeys(("idle", "compute", "upload", "download"), 2)
-                | {"upload_byte": 1, "download_byte": 1}
-            }
-        },
-    ),
-}
-TREES |= {name: CASES[name] for name in PINNED} | of_extras("TREES")
-BIG_MODELS = (
-    "mlp",
-    "dense",
-    "cnn",
-    "lstm",
-    "digits, spoken",
-    "text",
-    *of_extras("BIG_MODELS"),
-)
-Keys = tuple[str | int, ...]
 
 
 def types(annotation: Any) -> set[Any]:
@@ -688,8 +335,9 @@ def test_noise_is_found_for_so_many_releases(
 
 def test_a_row_has_so_many_frames() -> None:
     longest = data(kind="synthetic_series", labels="frame", frames=10_000, features=2)
+    lstm = {"problem": {"model": {"kind": "lstm", "frames": 10_000}}}
     with limited(), pytest.raises(UserError) as error:
-        studies.planned(validated(model(longest, kind="lstm", frames=10_000)))
+        studies.planned(validated(merge(longest, lstm)))
     assert "\n" not in str(error.value)
 
 

@@ -14,19 +14,9 @@ from stalesim.simulator.config.text import (
     shortened,
 )
 from stalesim.simulator.scenario.reading import loads
+from tests.unit.scenario.mistakes import TABLES
 
-BASE = """\
-name: study
-problem:
-  data: {kind: digits, scale: unit}
-  partition: {kind: vertical, parties: 4}
-clients:
-  compute: {law: poisson, mu: "2*m", scale: "1/(2*M)", shift: 1.0e-6}
-protocol: {kind: asynchronous}
-algorithm: {kind: vafl, step_size: 0.1, batch: 8, upload: all}
-stop: {time: 10}
-evaluate: {every: {time: 1}}
-"""
+BASE = TABLES["scenario study"]["good"]
 
 
 @pytest.mark.parametrize(
@@ -77,12 +67,12 @@ LONG = "k" * 10_000
 PLACES = {
     "kind": ("kind: vafl", f"kind: {LONG}"),
     "law": ("law: poisson", f"law: {LONG}"),
-    "key": ("step_size: 0.1", f"step_size: 0.1, {LONG}: 1"),
-    "number": ("batch: 8", f"batch: {LONG}"),
+    "key": ("step_size: 0.1\n", f"step_size: 0.1\n  {LONG}: 1\n"),
+    "number": ("batch: 0.01", f"batch: {LONG}"),
     "words": ("kind: asynchronous", f'kind: "{"no such " * 1000}"'),
-    "variant": ("stop:", f"variants: {{{LONG}: {{{LONG}: 1}}}}\nstop:"),
+    "variant": ("async: {}", f"{LONG}: {{{LONG}: 1}}"),
     "expression": ('"2*m"', f'"2*{LONG}"'),
-    "sweep": ("stop:", f"sweep: {{{LONG}: [1, 2]}}\nstop:"),
+    "sweep": ("algorithm.step_size:", f"{LONG}:"),
 }
 
 
@@ -106,7 +96,7 @@ def test_a_long_override_is_a_short_message() -> None:
 def test_half_a_character_is_refused_with_its_place() -> None:
     for entry in ('variants: {"\\ud800": {}}', 'source: "\\udfff"'):
         with pytest.raises(UserError, match=re.escape("x.yaml:")) as caught:
-            loads(f"{BASE}{entry}\n", "x.yaml")
+            loads(f"{TABLES['scenario methods']['good']}{entry}\n", "x.yaml")
         assert "must be text, but has the character" in str(caught.value)
 
 

@@ -19,7 +19,7 @@ from stalesim.simulator.config.catalogue import KINDS
 from stalesim.simulator.config.catalogue import own as own_parts
 from stalesim.simulator.config.errors import DataError, ScenarioError, StudyError
 from stalesim.simulator.config.files import marks, named, parts, unmarked
-from stalesim.simulator.config.plugins import PluginSource
+from stalesim.simulator.config.own_code import Content
 from stalesim.simulator.scenario.reading import validated
 from stalesim.simulator.scenario.scenario import Scenario
 from stalesim.simulator.scenario.setting import WorldScenario
@@ -502,23 +502,23 @@ def test_own_code_is_all_that_a_module_imports(own: Path) -> None:
     assert same == {*names} - {"pack_of_inputs"}
 
 
-def of_function(own: Path, digest: str) -> inputs.Input:
+def of_function(own: Path, digest: str) -> Content:
     layers = {"layers_of_inputs": (str(own / "layers_of_inputs.py"), digest)}
     at = str(own / "plain_of_inputs.py")
-    return inputs.Input(at, f"all of {digest}", 9, layers, ("flax",))
+    return Content(at, f"all of {digest}", 9, layers, ("flax",))
 
 
 def test_a_helper_of_ones_own_that_changes_is_named(own: Path) -> None:
-    def read(digest: str, **modules: PluginSource) -> inputs.Inputs:
+    def read(digest: str, **modules: Content) -> inputs.Inputs:
         places = Places(str(own), str(own))
         named = {"plain_of_inputs:build": of_function(own, digest)}
         return inputs.Inputs(places, named, {}, modules, {})
 
-    then = read("a" * 64, law=PluginSource("law.py", "0", {"mean": ("mean.py", "1")}))
+    then = read("a" * 64, law=Content("law.py", "0", 0, {"mean": ("mean.py", "1")}))
     manifest = json.loads(json.dumps(origins.manifest_entries(then, {})))
     origins.check_files(Path("s"), manifest, then)
     origins.check_modules(Path("s"), manifest, then)
-    now = read("b" * 64, law=PluginSource("law.py", "0", {"mean": ("mean.py", "2")}))
+    now = read("b" * 64, law=Content("law.py", "0", 0, {"mean": ("mean.py", "2")}))
     layers = own / "layers_of_inputs.py"
     with pytest.raises(
         StudyError, match=f"{layers} has changed .its SHA-256 was aaaaa"
@@ -560,7 +560,7 @@ def test_a_study_goes_on_with_the_same_program_alone(
     manifest = {"environment": made, "commit": "f" * 40, "dirty": False}
     here = {"environment": {**made, name: "2"}}
     read = inputs.Inputs(Places("", ""), {}, {}, {}, {})
-    read.named["plain:build"] = inputs.Input("plain.py", "0", 1, {}, ("flax",))
+    read.named["plain:build"] = Content("plain.py", "0", 1, {}, ("flax",))
     monkeypatch.setattr(origins, "of_this_program", lambda also: here)
     with pytest.raises(StudyError) as error:
         origins.check_program(Path("s"), manifest, read)

@@ -85,7 +85,6 @@ class PolicyGradient(Algorithm):
             raise LocatedError(
                 f"batch must be 1, for a sample has one prompt, got {self.batch}; "
                 f"remove it, and say the samples of a step by protocol.trainer.samples",
-                ("batch",),
             )
         for name, of in (("cap", "truncated"), ("epsilon", "clipped")):
             if getattr(self, name) is not None and self.correction != of:
@@ -114,7 +113,6 @@ class PolicyGradient(Algorithm):
                 f"algorithm.advantage must be reward where groups are of one sample, "
                 f"or not complete, got {self.advantage!r}; change it, or set "
                 f"protocol.generation.group",
-                ("algorithm", "advantage"),
             )
         if problem.loss not in LIKELIHOODS or problem.model.shaped:
             raise LocatedError(
@@ -122,7 +120,6 @@ class PolicyGradient(Algorithm):
                 f"for the algorithm 'policy_gradient', whose policy is the chances of "
                 f"classes, got {problem.loss!r} and the model {problem.model.kind!r}; "
                 f"change them",
-                ("problem", "loss"),
             )
 
     @override
