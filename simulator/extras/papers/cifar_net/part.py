@@ -9,12 +9,12 @@ from ....data.images import image_shape
 from ....data.outputs import OutputForm
 from ....models.parts import Model, ModelCounts
 from .counter import Tally
-from .listing import Name, tally
 from .net import Norm
+from .networks import Name, tally
 
 
 class CifarNet(Model):
-    """One of nine networks for CIFAR-10, listed in `listing`.
+    """One of nine networks for CIFAR-10, listed in `networks`.
 
     Batch normalisation mixes the samples of a batch, so that no sample's own gradient
     exists to be clipped; group normalisation does not, and keeps nothing between
