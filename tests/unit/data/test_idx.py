@@ -52,7 +52,7 @@ def test_folder_tells_the_sets_apart(root: Path, write_set: WriteSet) -> None:
 def test_innermost_folder_tells_the_sets_apart(root: Path, write_set: WriteSet) -> None:
     write_set(root / "mnist" / "Fashion-MNIST" / "raw")
     assert FashionMnist().make().name == "fashion_mnist (other copy)"
-    assert FILES.find() == {}
+    assert FILES.found() == {}
 
 
 def test_linked_folder_is_searched(
@@ -77,7 +77,7 @@ def test_md5_tells_the_sets_apart(
     (root / f"{IMAGES}.gz").rename(root / "mnist" / "whatever.gz")
     monkeypatch.setattr(idx, "OFFICIAL", official)
     assert FashionMnist().make().name == "fashion_mnist (other copy)"
-    assert FILES.find() == {}
+    assert FILES.found() == {}
 
 
 def test_official_table_is_complete() -> None:

@@ -8,7 +8,7 @@ import numpy as np
 
 from ....config.errors import DataError
 from ....data.base import Dataset
-from ....data.file_set import FileSet, by_role
+from ....data.file_set import FileData, FileSet
 from ....data.parts import Data, Scale
 from ....data.split import divided
 from ....storage import files, table
@@ -66,21 +66,17 @@ def _is_header(line: str) -> bool:
     return "LIMIT_BAL" in columns and LABEL in map(files.plain, columns)
 
 
-FILES = FileSet(
-    "credit",
-    (CSV,),
-    find=lambda: by_role(FOLDERS, NAME, identify),
-    published=PUBLISHED,
-)
+FILES = FileSet("credit", (CSV,), PUBLISHED, FOLDERS, NAME, identify)
 
 
-class Credit(Data):
+class Credit(FileData):
     """UCI 350, default of credit card clients.
 
     Columns 0 to 17 are payments and bills, 18 to 32 the profile.
     """
 
     kind: Literal["credit"] = "credit"
+    files: ClassVar[FileSet] = FILES
     published: ClassVar[Published | None] = PUBLISHED
     scale: Scale = "standard"
 
@@ -96,9 +92,6 @@ class Credit(Data):
         """
         paths = FILES.complete()
         return _load(self, FILES.called(paths), paths[CSV])
-
-    def located_files(self) -> list[Path]:
-        return FILES.paths()
 
 
 def _load(config: Data, name: str, path: Path) -> Dataset:

@@ -16,7 +16,7 @@ from ....config.errors import DataError, ScenarioError
 from ....data import names
 from ....data.base import Dataset
 from ....data.classes import Samples
-from ....data.file_set import FileSet, Roles, by_role
+from ....data.file_set import FileSet, Roles
 from ....data.parts import Data, Scale, different
 from ....data.split import finished
 from ....storage import files, table
@@ -64,12 +64,7 @@ def file_set(concepts: Sequence[str]) -> FileSet:
     """Returns the files of features and tags, and of some concepts."""
     names = [name for half in HALVES for name in inputs(half)]
     names += [name for half in HALVES for name in labels(concepts, half)]
-    return FileSet(
-        "nus_wide",
-        tuple(names),
-        find=lambda: by_role(FOLDERS, NAME, identify),
-        published=PUBLISHED,
-    )
+    return FileSet("nus_wide", tuple(names), PUBLISHED, FOLDERS, NAME, identify)
 
 
 def identify(path: Path) -> str:

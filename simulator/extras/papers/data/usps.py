@@ -12,8 +12,8 @@ from jaxtyping import Float64, Int64, Shaped
 from ....config.errors import DataError
 from ....data import names
 from ....data.base import Dataset
-from ....data.file_set import FileSet, by_role
-from ....data.parts import Data, Scale
+from ....data.file_set import FileData, FileSet
+from ....data.parts import Scale
 from ....data.split import finished
 from ....storage import files, limits
 from ....storage.published import KnownCopy, Published, PublishedFile
@@ -75,18 +75,14 @@ def identify(path: Path) -> str:
     return NAMES.get(path.name.lower(), "")
 
 
-FILES = FileSet(
-    "usps",
-    (TRAIN, TEST),
-    find=lambda: by_role(FOLDERS, NAME, identify),
-    published=PUBLISHED,
-)
+FILES = FileSet("usps", (TRAIN, TEST), PUBLISHED, FOLDERS, NAME, identify)
 
 
-class Usps(Data):
+class Usps(FileData):
     """USPS, digits of 16x16 pixels, from libsvm files."""
 
     kind: Literal["usps"] = "usps"
+    files: ClassVar[FileSet] = FILES
     published: ClassVar[Published | None] = PUBLISHED
     scale: Scale = "unit"
 
@@ -110,9 +106,6 @@ class Usps(Data):
             smallest=-1.0,
             largest=1.0,
         )
-
-    def located_files(self) -> list[Path]:
-        return FILES.paths()
 
 
 def parse(path: Path) -> tuple[Float64[np.ndarray, "N P"], Int64[np.ndarray, " N"]]:

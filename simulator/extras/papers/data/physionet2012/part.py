@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float32, Float64
 
 from .....data.base import Dataset
-from .....data.file_set import FileSet, by_role
+from .....data.file_set import FileSet
 from .....data.parts import Data, Scale
 from .....data.split import finished
 from .....storage import files
@@ -91,8 +91,10 @@ def identify(path: Path) -> str:
 FILES = FileSet(
     "physionet2012",
     (SET_A, SET_B, OUTCOMES_A, OUTCOMES_B),
-    find=lambda: by_role(FOLDERS, NAME, identify),
-    published=PUBLISHED,
+    PUBLISHED,
+    FOLDERS,
+    NAME,
+    identify,
 )
 WHOLE = FILES._replace(roles=(ALL,))
 """The same files in one archive, which is read where some of the four are missing."""

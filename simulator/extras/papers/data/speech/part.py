@@ -11,8 +11,8 @@ from pydantic import Field, model_validator
 from .....config.base import LocatedError
 from .....config.errors import DataError
 from .....data.base import Dataset
-from .....data.file_set import FileSet, by_role
-from .....data.parts import Data, Scale
+from .....data.file_set import FileData, FileSet
+from .....data.parts import Scale
 from .....storage import archive, files, table
 from .....storage.published import Published, PublishedFile
 from .utterances import WIDTH, Utterances, dataset
@@ -38,15 +38,10 @@ def identify(path: Path) -> str:
     return FILE if ours else ""
 
 
-FILES = FileSet(
-    "speech",
-    (FILE,),
-    find=lambda: by_role(FOLDERS, NAME, identify),
-    published=PUBLISHED,
-)
+FILES = FileSet("speech", (FILE,), PUBLISHED, FOLDERS, NAME, identify)
 
 
-class Speech(Data):
+class Speech(FileData):
     """SWB300, frames of speech with their states.
 
     A row is a piece of an utterance: the 260 features of each of its frames, one frame
@@ -54,6 +49,7 @@ class Speech(Data):
     """
 
     kind: Literal["speech"] = "speech"
+    files: ClassVar[FileSet] = FILES
     published: ClassVar[Published | None] = PUBLISHED
     scale: Scale = "standard"
     """Scale by the statistics of a feature in all frames."""
@@ -110,9 +106,6 @@ class Speech(Data):
                 "number them by numpy.unique(targets, return_inverse=True)[1]"
             )
         return dataset(self, self.frames, path.stem, train, test, num_states)
-
-    def located_files(self) -> list[Path]:
-        return FILES.paths()
 
 
 def _arrays(path: Path) -> archive.Arrays:

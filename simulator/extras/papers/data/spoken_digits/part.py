@@ -11,8 +11,8 @@ from .....config.base import LocatedError
 from .....config.errors import DataError
 from .....data import names
 from .....data.base import Dataset
-from .....data.file_set import FileSet, by_role
-from .....data.parts import Data, Scale
+from .....data.file_set import FileData, FileSet
+from .....data.parts import Scale
 from .....storage.cache import Arrays, cached_of
 from .....storage.published import Published, PublishedFile
 from ..speech.utterances import Utterances, dataset, deltas
@@ -51,15 +51,10 @@ def identify(path: Path) -> str:
     return ARCHIVE if NAME.search(path.name) else ""
 
 
-FILES = FileSet(
-    "spoken_digits",
-    (ARCHIVE,),
-    find=lambda: by_role(FOLDERS, NAME, identify),
-    published=PUBLISHED,
-)
+FILES = FileSet("spoken_digits", (ARCHIVE,), PUBLISHED, FOLDERS, NAME, identify)
 
 
-class SpokenDigits(Data):
+class SpokenDigits(FileData):
     """Free Spoken Digit Dataset, frames of 3,000 recordings.
 
     A row is a piece of a recording: the 120 features of each of its frames, one frame
@@ -68,6 +63,7 @@ class SpokenDigits(Data):
     """
 
     kind: Literal["spoken_digits"] = "spoken_digits"
+    files: ClassVar[FileSet] = FILES
     published: ClassVar[Published | None] = PUBLISHED
     scale: Scale = "standard"
     """Scale by the statistics of a feature in all frames."""
@@ -115,9 +111,6 @@ class SpokenDigits(Data):
                 "higher ones, got only one of both; download it again"
             )
         return _cut(self, FILES.called(paths), arrays)
-
-    def located_files(self) -> list[Path]:
-        return FILES.paths()
 
 
 def _cut(config: SpokenDigits, name: str, arrays: Arrays) -> Dataset:
