@@ -15,10 +15,9 @@ from scipy.stats import skew
 from stalesim.simulator.config.errors import DataError
 from stalesim.simulator.extras.papers.data.mimic import features
 from stalesim.simulator.extras.papers.data.mimic.features import (
-    COLUMNS,
-    VARIABLES,
-    category,
+    STATISTICS as COLUMNS,
 )
+from stalesim.simulator.extras.papers.data.mimic.features import VARIABLES, category
 from stalesim.simulator.extras.papers.data.mimic.part import Mimic
 from stalesim.simulator.partitions.vertical import Vertical
 

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from stalesim.simulator.config.errors import DataError
-from stalesim.simulator.extras.papers.data.mimic import features
 from stalesim.simulator.extras.papers.data.physionet2012 import part, stays
 from stalesim.simulator.extras.papers.data.physionet2012.part import (
     ALL,
@@ -22,6 +21,7 @@ from stalesim.simulator.extras.papers.data.physionet2012.part import (
 )
 from stalesim.simulator.extras.papers.data.physionet2012.stays import VARIABLES
 from stalesim.simulator.partitions.views import Views
+from tests.extras.papers.test_mimic import twin
 
 NUM = 6
 STATISTICS = PhysioNet2012(scale="raw")
@@ -132,7 +132,7 @@ def _benchmark(record: int) -> np.ndarray:
     for i, (_, name, value) in enumerate(rows):
         values[i, VARIABLES.index(name)] = np.float32(value)
     hours = np.array([minute / 60 for minute, _, _ in rows])
-    found = features.statistics(hours, values)
+    found = twin(hours, values)
     counts = found[5::6]
     counts[np.isnan(counts)] = 0
     return found

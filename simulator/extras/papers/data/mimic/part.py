@@ -15,7 +15,8 @@ from .....data.parts import Data, Scale
 from .....data.split import finished
 from .....storage import files, table
 from .....storage.published import Published, PublishedFile, missing
-from . import features, hourly
+from .. import clinical
+from . import features
 
 TRAIN = ("train/listfile.csv", "train_listfile.csv", "val_listfile.csv")
 TEST = ("test/listfile.csv", "test_listfile.csv")
@@ -28,7 +29,6 @@ NAME = re.compile(r"^(?:(?:train|val|test)_)?listfile\.csv$")
 HEAD = 64
 """Bytes that hold a list's header."""
 HALVES = ("train", "test")
-HOURS = 48.0
 PUBLISHED = Published(
     origin="physionet.org/content/mimiciii (Johnson et al., 2016), by the scripts of "
     "Harutyunyan et al. (2019)",
@@ -82,29 +82,20 @@ class Mimic(Data):
         hours = self.features == "hourly"
         # Both lists first: they are short, and a mistake in them is found at once.
         classes = _classes(root, TRAIN), _classes(root, TEST)
-        read = hourly.means if hours else features.statistics
+        read = features.hourly if hours else features.statistics
         train = _read(root / "train", classes[0], read)
         test = _read(root / "test", classes[1], read)
-        if hours:
-            usual = hourly.typical(train[0])
-            return finished(
-                self,
-                "mimic",
-                (hourly.sequences(train[0], usual), train[1]),
-                (hourly.sequences(test[0], usual), test[1]),
-                num_classes=2,
-                columns=hourly.COLUMNS,
-                views=hourly.VIEWS,
-                frames=hourly.HOURS,
-            )
-        mean = _means(train[0])
+        usual = clinical.typical(train[0])
+        whole = features.sequences if hours else clinical.imputed
         return finished(
             self,
             "mimic",
-            (_imputed(train[0], mean), train[1]),
-            (_imputed(test[0], mean), test[1]),
+            (whole(train[0], usual), train[1]),
+            (whole(test[0], usual), test[1]),
             num_classes=2,
-            columns=features.COLUMNS,
+            columns=features.HOURLY if hours else features.STATISTICS,
+            views=features.VIEWS if hours else (),
+            frames=clinical.HOURS if hours else 1,
         )
 
     def located_files(self) -> list[Path]:
@@ -202,11 +193,11 @@ def parse(
                 f"{', '.join(cells.columns)}; make it again by the benchmark's scripts"
             )
     hours = table.numbers(cells, (names["hours"],))[:, 0]
-    outside = ~((hours > -1e-6) & (hours < HOURS + 1e-6))
+    outside = ~((hours > -1e-6) & (hours < clinical.HOURS + 1e-6))
     if outside.any():
         row = int(outside.argmax())
         raise DataError(
-            f"column 'Hours' of {path} must be from 0 to {HOURS:g}, got "
+            f"column 'Hours' of {path} must be from 0 to {clinical.HOURS}, got "
             f"{hours[row]:g} in line {cells.lines[row]}; make it again by the "
             "benchmark's scripts"
         )
@@ -239,16 +230,3 @@ def _measurements(
                 f"line {cells.lines[row]}; correct or remove it"
             )
     return found
-
-
-def _means(x: Float64[np.ndarray, "N P"]) -> Float64[np.ndarray, " P"]:
-    """Returns the mean of the known values of each column, 0 where none is known."""
-    known = ~np.isnan(x)
-    return np.where(known, x, 0.0).sum(axis=0) / np.maximum(known.sum(axis=0), 1)
-
-
-def _imputed(
-    x: Float64[np.ndarray, "N P"], mean: Float64[np.ndarray, " P"]
-) -> Float64[np.ndarray, "N P"]:
-    """Returns features with means in place of unknown values."""
-    return np.where(np.isnan(x), mean, x)

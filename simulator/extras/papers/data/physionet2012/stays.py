@@ -11,6 +11,7 @@ import numpy as np
 from jaxtyping import Float32, Int8, Int16, Int32
 
 from .....config.errors import DataError
+from ..clinical import HOURS
 
 VARIABLES = (
     *("Albumin", "ALP", "ALT", "AST", "Bilirubin", "BUN", "Cholesterol"),
@@ -25,7 +26,6 @@ DESCRIPTORS = ("Age", "Gender", "Height", "ICUType")
 IDENTITY = "RecordID"
 HEADER = "Time,Parameter,Value"
 OUTCOME, DIED = "RecordID", "In-hospital_death"
-HOURS = 48
 UNKNOWN = -1.0
 """Value of what is not known."""
 MINUTES = {
