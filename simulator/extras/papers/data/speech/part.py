@@ -12,6 +12,7 @@ from .....config.base import LocatedError
 from .....config.errors import DataError
 from .....data.base import Dataset
 from .....data.file_set import FileData, FileSet
+from .....data.own_arrays import npz
 from .....data.parts import Scale
 from .....storage import archive, files, table
 from .....storage.published import Published, PublishedFile
@@ -91,7 +92,7 @@ class Speech(FileData):
         Source: A(DP)²SGD, section 5 (SWB300); speech in evidence/pages/decisions.md.
         """
         path = FILES.complete()[FILE]
-        arrays = _arrays(path)
+        arrays = npz(path)
         train = _utterances(path, arrays, "", self.frames)
         test = None
         if any(f"test_{name}" in arrays for name in ARRAYS):
@@ -106,17 +107,6 @@ class Speech(FileData):
                 "number them by numpy.unique(targets, return_inverse=True)[1]"
             )
         return dataset(self, self.frames, path.stem, train, test, num_states)
-
-
-def _arrays(path: Path) -> archive.Arrays:
-    """Returns the arrays of the file."""
-    try:
-        return archive.arrays(files.read(path))
-    except ValueError as error:
-        raise DataError(
-            f"{path} must be an npz file of plain arrays, got: {error}; save it by "
-            "numpy.savez"
-        ) from error
 
 
 def _utterances(
