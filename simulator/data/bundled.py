@@ -38,14 +38,6 @@ class Digits(Data):
     scale: Scale = "unit"
 
     def make(self) -> Dataset:
-        """Returns 1,797 images of 64 pixels of 0 to 16.
-
-        Raises:
-            ScenarioError: The limit or the test fraction is too high.
-            DataError: scikit-learn's file of them is missing.
-
-        Source: UCI 80, Optical Recognition of Handwritten Digits, its test part.
-        """
         return divided(
             self,
             "digits",
@@ -67,8 +59,6 @@ class BreastCancer(Data):
         """Returns 569 rows of 30 features, 63 % benign.
 
         Class 0 is malignant, class 1 benign.
-
-        Source: UCI 17, Breast Cancer Wisconsin (Diagnostic).
         """
         # It imports pandas as well, which other data sets do not need.
         from sklearn.datasets import load_breast_cancer

@@ -30,7 +30,6 @@ class Mnist(FileData):
     `mnist5k`; `auto`: the full set if its files are there."""
 
     def make(self) -> Dataset:
-        """Returns MNIST from idx files, or its 5,000 bundled images as `mnist5k`."""
         if self._is_bundled():
             return bundled(self)
         paths = FILES.complete()

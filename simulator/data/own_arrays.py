@@ -35,13 +35,6 @@ class Npz(Data):
     """File with the rows."""
 
     def make(self) -> Dataset:
-        """Returns the user's arrays `x`, `y` and, if present, `x_test`, `y_test`.
-
-        Raises:
-            DataError: The file does not exist, or its arrays are missing, of other
-                shapes, or not finite.
-            ScenarioError: The limit or the test fraction is too high.
-        """
         path = files.located(self.path, "problem.data.path")
         return arrays.dataset(self, path.stem, path, npz(path))
 
@@ -75,12 +68,6 @@ class Generated(Data):
     computed: ClassVar[bool] = True
 
     def make(self) -> Dataset:
-        """Returns the arrays of the function.
-
-        Raises:
-            DataError: Arrays are missing, of other shapes, or not finite.
-            ScenarioError: There is no such function, it fails, or returns no arrays.
-        """
         given = self._called()
         name = self.build.partition(":")[2].partition("@")[0]
         data = arrays.dataset(self, name, self._place, given)

@@ -46,14 +46,6 @@ class Dirichlet(Horizontal):
         """Returns shares whose proportions of each class follow a Dirichlet law.
 
         A client's number of rows of a class is within one of its proportion of them.
-
-        Raises:
-            ScenarioError: `least` rows for every client are impossible, or none of
-                1,000 draws of the proportions gives them, or rows whose frames have
-                classes of their own.
-
-        Source: Yurochkin et al. (2019), section 4: p_k ~ Dir_M(alpha), and client m
-            takes a proportion p_k, m of the rows of class k.
         """
         refuse_all_but_classes(self.kind, dataset)
         refuse_too_many(self, dataset)

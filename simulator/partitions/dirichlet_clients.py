@@ -43,12 +43,6 @@ class DirichletClients(Horizontal):
 
         The first clients have a row more where rows cannot be divided evenly. Where a
         client's mixture has nothing left, it draws from p.
-
-        Raises:
-            ScenarioError: There are more clients than rows, or rows whose frames have
-                classes of their own.
-
-        Source: Hsu, Qi and Brown (2019), section 3, without replacement.
         """
         refuse_all_but_classes(self.kind, dataset)
         refuse_too_many(self, dataset)

@@ -17,9 +17,6 @@ class Iid(Horizontal):
         """Returns disjoint random shares of all training rows.
 
         Sizes differ by at most one; the first clients hold the larger shares.
-
-        Raises:
-            ScenarioError: There are more clients than rows.
         """
         refuse_too_many(self, dataset)
         order = shuffled(dataset, seed)
@@ -43,9 +40,6 @@ class Contiguous(Horizontal):
         """Returns groups of successive training rows; nothing is random.
 
         Sizes differ by at most one; the first clients hold the larger groups.
-
-        Raises:
-            ScenarioError: There are more clients than rows.
         """
         refuse_too_many(self, dataset)
         return np.array_split(np.arange(len(dataset.y_train)), self.clients)

@@ -39,12 +39,6 @@ class Labels(Horizontal):
         client may be dealt two shards of one class, so that clients hold
         `classes_per_client` classes or fewer where the sizes of the classes are
         multiples of the shards'.
-
-        Raises:
-            ScenarioError: There are more classes per client than classes, or fewer rows
-                than shards, or rows whose frames have classes of their own.
-
-        Source: McMahan et al. (2017), section 3, "pathological non-IID partition".
         """
         refuse_all_but_classes(self.kind, dataset)
         each, num_rows = self.classes_per_client, len(dataset.y_train)

@@ -41,10 +41,6 @@ class Sizes(Horizontal):
 
         Sizes are the proportions rounded down; the rows that are left go to the clients
         with the largest remainders, among equal ones to the first.
-
-        Raises:
-            ScenarioError: There are more clients than rows, or a weight is not
-                positive, or so small that its client would hold no row.
         """
         refuse_too_many(self, dataset)
         key = "problem.partition.weights"

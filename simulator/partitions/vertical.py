@@ -62,12 +62,6 @@ class Vertical(Part):
         `parties` makes contiguous blocks, of which the first are one column wider where
         the columns do not divide. `groups` gives every named party its columns in the
         order given; columns that no group names stay unused.
-
-        Raises:
-            ScenarioError: There are more parties than columns, or no party, or a party
-                without columns, or an unknown column, or one that two parties hold.
-
-        Source: VAFL, V-30.
         """
         num_columns = dataset.x_train.shape[1]
         if self.parties is not None:
@@ -159,10 +153,6 @@ class Strips(Part):
 
     def make(self, dataset: Dataset) -> Columns:
         """Returns the pixels of each party's strip, in the order of the image.
-
-        Raises:
-            ScenarioError: The columns are no images, or narrower than there are
-                parties.
 
         Source: FedBCD, section 7 (MNIST-CNN).
         """

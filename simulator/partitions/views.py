@@ -49,10 +49,6 @@ class Views(Part):
         """Returns the columns of each party, in the order of the data's columns.
 
         Frames of a row therefore stay frames of every party's part of it.
-
-        Raises:
-            ScenarioError: The data have no views, or fewer than there are parties, or
-                a group names one that they lack or that another party holds.
         """
         known = list(dict.fromkeys(dataset.views))
         if len(known) < self.parties:
@@ -66,7 +62,6 @@ class Views(Part):
         return [np.flatnonzero(np.isin(view, part)) for part in self._parts(known)]
 
     def _parts(self, known: list[str]) -> list[list[str]]:
-        """Returns the views of each party."""
         if self.groups is None:
             return [part.tolist() for part in np.array_split(known, self.parties)]
         holder: dict[str, str] = {}

@@ -55,7 +55,6 @@ class LstmNetwork(FlatNetwork):
         return drawn(key, self.shapes, [1 / math.sqrt(fan) for fan in fans])
 
     def regularised(self) -> Bool[np.ndarray, " P"]:
-        """Says of each number whether it is regularised: all but biases."""
         # Biases of both directions of a layer, or of a linear layer.
         bias = [len(shape) == 2 for shape in self.shapes[:-OF_LAYER]]
         bias += [len(shape) == 1 for shape in self.shapes[-OF_LAYER:]]

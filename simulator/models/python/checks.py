@@ -70,11 +70,7 @@ def look(
 
 
 def _check_start(named: UserFunction, model: Functions, key: Any, x: Any) -> None:
-    """Refuses weights that do not follow from the key alone, or are no numbers.
-
-    Raises:
-        ScenarioError: Two starts by one key differ, or a weight is not finite.
-    """
+    """Refuses weights that do not follow from the key alone, or are no numbers."""
     one, two = (of_user.calling(*named, lambda: model.init(key, x)) for _ in range(2))
     if jax.tree.structure(one) != jax.tree.structure(two):
         raise named.refused(
@@ -112,11 +108,7 @@ def _plain(leaf: Any) -> np.ndarray:
 
 
 def _check_weights(named: UserFunction, weights: Any) -> None:
-    """Refuses weights that are not floating numbers of single precision.
-
-    Raises:
-        ScenarioError: Naming the first.
-    """
+    """Refuses weights that are not floating numbers of single precision."""
     leaves = jax.tree.leaves_with_path(weights)
     for path, leaf in leaves:
         if leaf.dtype not in (jnp.float32, jnp.float64):
@@ -163,11 +155,7 @@ def _check_outputs(
     form: OutputForm,
     num_rows: int,
 ) -> None:
-    """Refuses outputs and statistics of other shapes or types than are wanted.
-
-    Raises:
-        ScenarioError: Saying what is wanted.
-    """
+    """Refuses outputs and statistics of other shapes or types than are wanted."""
     outputs, after = of_user.calling(
         *named,
         lambda: jax.eval_shape(lambda *t: model.apply(*t, x, key, training), *trees),

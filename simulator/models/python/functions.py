@@ -88,11 +88,7 @@ def _is_partial(found: Any) -> bool:
 def _built(
     named: UserFunction, build: Callable[..., Any], facts: Mapping[str, Any]
 ) -> Builder:
-    """Calls a function that makes a model with what it asks for.
-
-    Raises:
-        ScenarioError: It asks for something else.
-    """
+    """Calls a function that makes a model with what it asks for."""
     names = _names(build)
     asked = {name: facts[name] for name in names if name in facts}
     key = next((name for name in KEYS if name in names), None)

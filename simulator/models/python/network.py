@@ -239,7 +239,6 @@ class OwnNetwork:
         return found.get("", found)
 
     def _example(self, num_rows: int) -> Any:
-        """Returns rows of zeros."""
         width = sum(field.width for field in self._rows)
         return self._given(jnp.zeros((num_rows, width), jnp.float32), jnp.float32)
 

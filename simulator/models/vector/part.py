@@ -30,11 +30,6 @@ class Vector(Model):
         return UserFunction(self.evaluate, "problem.model.evaluate")
 
     def counts(self, data: Dataset, form: OutputForm) -> ModelCounts:
-        """Returns the counts of the model.
-
-        Raises:
-            ScenarioError: There are no weights.
-        """
         return ModelCounts(self.of_rows(data, form).size)
 
     def of_rows(self, data: Dataset, form: OutputForm) -> Any:

@@ -95,7 +95,6 @@ class Credit(FileData):
 
 
 def _load(config: Data, name: str, path: Path) -> Dataset:
-    """Returns the set, under a name, from its file."""
     lines = files.head(path, HEAD).decode("utf-8-sig", "replace").splitlines()
     # UCI's xls file, saved as csv, keeps its first row, X1 to X23.
     cells = table.read(path, header=int(any(map(_is_header, lines[1:2]))))

@@ -81,7 +81,6 @@ class Mfeat(FileData):
 
 
 def _samples(paths: Roles) -> Samples:
-    """Returns features and digits from the six files."""
     widths = dict(zip(TEXTS, VIEWS.values(), strict=True))
     views = [_view(paths[name], widths[name]) for name in TEXTS]
     for name, view in zip(TEXTS, views, strict=True):

@@ -58,10 +58,6 @@ class ModelNet40(Data):
         The files are CLASS/{train,test}/NAME.obj.shaded_v001.png to v012 in the folder
         modelnet40_images_new_12x. Classes are numbered in the order of their names.
 
-        Raises:
-            DataError: Files are missing or damaged.
-            ScenarioError: The limit is too high.
-
         Source: Wu et al., 3D ShapeNets (2015); Su, Maji, Kalogerakis and
             Learned-Miller, Multi-view convolutional neural networks (2015).
         """

@@ -95,10 +95,6 @@ class NusWide(Data):
         Of the 161,789 training and 107,859 test rows those are kept that have exactly
         one of the chosen concepts.
 
-        Raises:
-            DataError: Files are demanded and missing, or damaged.
-            ScenarioError: The limit is too high, or the concepts have no rows.
-
         Source: Chua, Tang, Hong, Li, Luo and Zheng, NUS-WIDE (2009); concepts: F-13.
         """
         found = file_set(self.concepts).complete()

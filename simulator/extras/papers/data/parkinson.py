@@ -65,7 +65,6 @@ class Parkinson(FileData):
 
 
 def _load(config: Data, path: Path) -> Dataset:
-    """Returns the set from its file."""
     cells = table.read(path, header=1)
     for name in ("id", "gender", "class"):
         if name not in cells.columns:

@@ -169,11 +169,7 @@ Made = tuple[np.ndarray, np.ndarray, tuple[str, ...], tuple[str, ...]]
 
 
 def _stays(paths: dict[str, Path]) -> tuple[Stays, Stays]:
-    """Returns the stays of both sets, from the cache where they were parsed before.
-
-    Raises:
-        DataError: A file is damaged, or lacks a stay.
-    """
+    """Returns the stays of both sets, from the cache where they were parsed before."""
     arrays = cached_of("physionet2012-1", paths.values(), lambda: _parse(paths))
     half_a, half_b = (
         Stays(*(arrays[f"{field}_{half}"] for field in Stays._fields))
@@ -183,11 +179,6 @@ def _stays(paths: dict[str, Path]) -> tuple[Stays, Stays]:
 
 
 def _parse(paths: dict[str, Path]) -> Arrays:
-    """Returns the arrays of the stays of both sets.
-
-    Raises:
-        DataError: A file is damaged, or lacks a stay.
-    """
     found: Arrays = {}
     packed = list(members(paths[ALL])) if ALL in paths else None
     for half, archive, listed in zip(

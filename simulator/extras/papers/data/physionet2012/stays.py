@@ -135,11 +135,7 @@ def parse_stays(
 def _parsed(
     path: Path, record: int, content: bytes
 ) -> tuple[Int16[np.ndarray, " m"], Int8[np.ndarray, " m"], Float32[np.ndarray, " m"]]:
-    """Returns minutes, numbers of variables and values of a stay, known ones only.
-
-    Raises:
-        DataError: A line is not as it should be.
-    """
+    """Returns minutes, numbers of variables and values of a stay, known ones only."""
     header, *lines = content.decode("utf-8", "replace").split()
     if header == HEADER and lines:
         cells = [line.split(",") for line in lines]

@@ -85,10 +85,6 @@ class Speech(FileData):
         Utterances are cut into pieces of `frames` frames that do not overlap. The
         rest at an utterance's end is dropped: of n frames, n mod `frames`.
 
-        Raises:
-            DataError: The file is missing, damaged, or holds something else.
-            ScenarioError: The limit or the test fraction is too high.
-
         Source: A(DP)²SGD, section 5 (SWB300); speech in evidence/pages/decisions.md.
         """
         path = FILES.complete()[FILE]

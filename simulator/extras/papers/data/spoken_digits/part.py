@@ -94,10 +94,6 @@ class SpokenDigits(FileData):
 
         Features take about 3 s and are cached (20 MB).
 
-        Raises:
-            DataError: The file is missing or damaged.
-            ScenarioError: The limit or the number of frames is too high.
-
         Source: Jackson et al., Free Spoken Digit Dataset; the features: speech in
             evidence/pages/decisions.md.
         """
@@ -114,13 +110,7 @@ class SpokenDigits(FileData):
 
 
 def _cut(config: SpokenDigits, name: str, arrays: Arrays) -> Dataset:
-    """Returns the set of some recordings, cut into pieces.
-
-    Args:
-        config: Options of the set.
-        name: Name in tables and figures.
-        arrays: Recordings, as `parse` returns them.
-    """
+    """Returns the set of some recordings, cut into pieces."""
     static, lengths = arrays["features"], arrays["lengths"]
     slopes = deltas(static, lengths)
     features = np.concatenate([static, slopes, deltas(slopes, lengths)], axis=1)
@@ -139,7 +129,6 @@ def _cut(config: SpokenDigits, name: str, arrays: Arrays) -> Dataset:
 
 
 def _some(spoken: Utterances, kept: np.ndarray) -> Utterances:
-    """Returns some of the recordings."""
     frames = np.repeat(kept, spoken.lengths)
     return Utterances(
         spoken.features[frames], spoken.targets[frames], spoken.lengths[kept]
