@@ -9,7 +9,7 @@ import jax
 from jaxtyping import Array, Float, Key
 
 from ...data.images import image_shape
-from ..convolution import Pooling, convolve, pool
+from ..convolution import convolve, pool
 from ..flat import drawn, split
 from ..flat_network import FlatNetwork
 from ..parts import Shapes
@@ -49,7 +49,6 @@ class CnnNetwork(FlatNetwork):
             code's (M-29).
         kernel: Height and width of their kernels, pixels.
         num_outputs: Number of outputs, `C`.
-        pooling: Kind of pools of 2 x 2 pixels. The paper says only "pooling".
 
     Source: Li, Yang, Ren and Zhao, Asynchronous Federated Learning with Differential
     Privacy for Edge Intelligence; M-29 in evidence/pages/decisions.md.
@@ -61,7 +60,6 @@ class CnnNetwork(FlatNetwork):
     channels: tuple[int, int] = (10, 10)
     kernel: int = 5
     num_outputs: int = 10
-    pooling: Pooling = "max"
 
     @property
     def shapes(self) -> Shapes:
@@ -122,15 +120,12 @@ class CnnNetwork(FlatNetwork):
         """Convolves, rectifies and pools.
 
         The maximum precedes bias and ReLU, which keep the order of numbers: the result
-        is the same, from four times fewer numbers. An average must follow the ReLU.
+        is the same, from four times fewer numbers.
         """
         sums = convolve(images, kernels)
         if noise is not None:
             sums = sums + noise
-        shift = bias[:, None, None, None]
-        if self.pooling == "max":
-            return jax.nn.relu(pool("max", sums) + shift)
-        return pool("average", jax.nn.relu(sums + shift))
+        return jax.nn.relu(pool(sums) + bias[:, None, None, None])
 
 
 def cnn(config: Cnn, num_outputs: int, num_features: int, family: str) -> CnnNetwork:

@@ -4,16 +4,13 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import jax
-import jax.numpy as jnp
 from jaxtyping import Array, Float, Key
 
 from ..flat import drawn
 from ..flat_network import FlatNetwork
 from ..parts import Shapes
+from ..party import ACTIVATIONS
 from .part import Dense, shapes
-
-ACTIVATIONS = {"relu": jax.nn.relu, "tanh": jnp.tanh}
 
 
 @dataclass(frozen=True)

@@ -61,11 +61,7 @@ def smooth_logits(
         spread = jnp.sqrt(jnp.maximum(power, jnp.finfo(image.dtype).tiny))
         sums = _convolve(hidden, kernels) + bias[:, None, None]
         sharp = (sharpness / spread)[:, None, None]
-        if model.pooling == "max":
-            hidden = jax.nn.softplus(sharp * _soft_maximum(sums, sharp)) / sharp
-        else:
-            quarters = _quarters(jax.nn.softplus(sharp * sums) / sharp)
-            hidden = jnp.stack(quarters).mean(axis=0)
+        hidden = jax.nn.softplus(sharp * _soft_maximum(sums, sharp)) / sharp
     return parts.dense @ hidden.reshape(-1) + parts.bias
 
 
@@ -142,17 +138,12 @@ def _convolve(
     return sums.reshape(-1, rows, columns)
 
 
-def _quarters(images: Float[Array, "C H W"]) -> list[Float[Array, "C h w"]]:
-    """Returns the first, second, third and fourth pixels of all blocks of 2 x 2."""
-    rows, columns = (side // 2 * 2 for side in images.shape[1:])
-    return [images[:, i:rows:2, j:columns:2] for i in (0, 1) for j in (0, 1)]
-
-
 def _soft_maximum(
     images: Float[Array, "C H W"], sharp: Float[Array, "C 1 1"]
 ) -> Float[Array, "C h w"]:
     """Returns means of blocks, weighted by the exponentials of what they hold."""
-    quarters = _quarters(images)
+    rows, columns = (side // 2 * 2 for side in images.shape[1:])
+    quarters = [images[:, i:rows:2, j:columns:2] for i in (0, 1) for j in (0, 1)]
     largest = jax.lax.stop_gradient(functools.reduce(jnp.maximum, quarters))
     shares = [jnp.exp(sharp * (quarter - largest)) for quarter in quarters]
     zero = jnp.zeros_like(largest)
