@@ -264,25 +264,6 @@ def test_zip_files_are_read_as_well(root: Path) -> None:
     np.testing.assert_array_equal(STATISTICS.make().x_train, expected.x_train)
 
 
-def test_missing_files_are_named(root: Path) -> None:
-    write_official(root)
-    (root / "physionet2012" / OUTCOMES_B).unlink()
-    with pytest.raises(DataError, match=r"no Outcomes-b\.txt; stalesim data get phys"):
-        STATISTICS.make()
-
-
-@pytest.mark.parametrize("write", [write_official, write_all])
-def test_says_which_files_it_reads(root: Path, write: Any, check_files: Any) -> None:
-    write(root)
-    check_files(STATISTICS)
-
-
-def test_limit_takes_some_stays(root: Path) -> None:
-    write_all(root)
-    data = STATISTICS.replaced(limit=3).make()
-    assert (len(data.x_train), len(data.x_test)) == (3, 4)
-
-
 def test_what_is_known_of_time_and_variables() -> None:
     assert (len(VARIABLES), len(set(VARIABLES))) == (37, 37)
     assert (stays.MINUTES["00:00"], stays.MINUTES["48:00"]) == (0, 2880)
