@@ -14,15 +14,12 @@ from .file_set import FileData, FileSet
 from .parts import Data, Scale
 from .split import divided
 
-FILES = idx.file_set("mnist")
-FASHION_FILES = idx.file_set("fashion_mnist")
-
 
 class Mnist(FileData):
     """MNIST: the full set from idx files, else 5,000 of its images that ship."""
 
     kind: Literal["mnist"] = "mnist"
-    files: ClassVar[FileSet] = FILES
+    files: ClassVar[FileSet] = idx.file_set("mnist")
     published: ClassVar[Published | None] = idx.MNIST
     scale: Scale = "unit"
     source: Literal["auto", "idx", "bundled"] = "auto"
@@ -32,15 +29,15 @@ class Mnist(FileData):
     def make(self) -> Dataset:
         if self._is_bundled():
             return bundled(self)
-        paths = FILES.complete()
-        return idx.load(self, FILES.called(paths), paths)
+        paths = self.files.complete()
+        return idx.load(self, self.files.called(paths), paths)
 
     def located_files(self) -> list[Path]:
         return [] if self._is_bundled() else super().located_files()
 
     def _is_bundled(self) -> bool:
         if self.source == "auto":
-            return len(FILES.found()) < len(FILES.roles)
+            return len(self.files.found()) < len(self.files.roles)
         return self.source == "bundled"
 
 
@@ -48,13 +45,13 @@ class FashionMnist(FileData):
     """Fashion-MNIST from idx files: pictures of clothes, 28x28 pixels, ten classes."""
 
     kind: Literal["fashion_mnist"] = "fashion_mnist"
-    files: ClassVar[FileSet] = FASHION_FILES
+    files: ClassVar[FileSet] = idx.file_set("fashion_mnist")
     published: ClassVar[Published | None] = idx.FASHION_MNIST
     scale: Scale = "unit"
 
     def make(self) -> Dataset:
-        paths = FASHION_FILES.complete()
-        return idx.load(self, FASHION_FILES.called(paths), paths)
+        paths = self.files.complete()
+        return idx.load(self, self.files.called(paths), paths)
 
 
 def bundled(config: Data) -> Dataset:

@@ -72,7 +72,7 @@ def test_official_files_are_told_by_md5_whatever_their_name(
         path = root / "downloads" / name
         official[hashlib.md5(path.read_bytes()).hexdigest()] = name
         path.rename(root / f"{name[:6]}-of-2020")
-    assert module.FILES.found() == {}
+    assert Usps.files.found() == {}
     monkeypatch.setattr(module, "OFFICIAL", official)
     assert RAW.make().name == "usps (other copy)"
 

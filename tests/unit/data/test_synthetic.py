@@ -165,8 +165,8 @@ def _taken(data: Dataset, part: slice) -> Dataset:
 
 
 def test_no_jax_simpy_or_pandas_is_imported() -> None:
-    modules = [*("digits", "mnist", "cifar10", "cifar100", "synthetic")]
-    modules += ["synthetic_logistic", "user_npz", "tables"]
+    modules = [*("bundled", "mnist", "cifar", "synthetic", "synthetic_logistic")]
+    modules += ["own_arrays", "tables"]
     code = "".join(f"import stalesim.simulator.data.{name}\n" for name in modules)
     code += "import stalesim.simulator.partitions.even, sys\n"
     code += "assert not {'jax', 'simpy', 'pandas'} & set(sys.modules)"

@@ -66,9 +66,6 @@ def _is_header(line: str) -> bool:
     return "LIMIT_BAL" in columns and LABEL in map(files.plain, columns)
 
 
-FILES = FileSet("credit", (CSV,), PUBLISHED, FOLDERS, NAME, identify)
-
-
 class Credit(FileData):
     """UCI 350, default of credit card clients.
 
@@ -76,7 +73,9 @@ class Credit(FileData):
     """
 
     kind: Literal["credit"] = "credit"
-    files: ClassVar[FileSet] = FILES
+    files: ClassVar[FileSet] = FileSet(
+        "credit", (CSV,), PUBLISHED, FOLDERS, NAME, identify
+    )
     published: ClassVar[Published | None] = PUBLISHED
     scale: Scale = "standard"
 
@@ -90,8 +89,8 @@ class Credit(FileData):
             encoding: F-16, the only one of all codes that makes 18 + 15 columns of the
             file's 23.
         """
-        paths = FILES.complete()
-        return _load(self, FILES.called(paths), paths[CSV])
+        paths = self.files.complete()
+        return _load(self, self.files.called(paths), paths[CSV])
 
 
 def _load(config: Data, name: str, path: Path) -> Dataset:

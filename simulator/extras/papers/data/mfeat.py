@@ -41,9 +41,6 @@ def identify(path: Path) -> str:
     return name if name in TEXTS else ""
 
 
-FILES = FileSet("mfeat", TEXTS, PUBLISHED, FOLDERS, NAME, identify)
-
-
 class Mfeat(FileData):
     """UCI 72, 2,000 digits in six views of 649 columns.
 
@@ -52,7 +49,9 @@ class Mfeat(FileData):
     """
 
     kind: Literal["mfeat"] = "mfeat"
-    files: ClassVar[FileSet] = FILES
+    files: ClassVar[FileSet] = FileSet(
+        "mfeat", TEXTS, PUBLISHED, FOLDERS, NAME, identify
+    )
     published: ClassVar[Published | None] = PUBLISHED
     scale: Scale = "standard"
 
@@ -65,10 +64,10 @@ class Mfeat(FileData):
 
         Source: UCI 72, Multiple Features (Duin, 1998).
         """
-        paths = FILES.complete()
+        paths = self.files.complete()
         return divided(
             self,
-            FILES.called(paths),
+            self.files.called(paths),
             _samples(paths),
             num_classes=NUM_CLASSES,
             columns=tuple(

@@ -43,14 +43,15 @@ def identify(path: Path) -> str:
 
 
 NAME = re.compile(re.escape(FILE))
-FILES = FileSet("parkinson", (FILE,), PUBLISHED, FOLDERS, NAME, identify)
 
 
 class Parkinson(FileData):
     """UCI 470, speech features of Parkinson's disease."""
 
     kind: Literal["parkinson"] = "parkinson"
-    files: ClassVar[FileSet] = FILES
+    files: ClassVar[FileSet] = FileSet(
+        "parkinson", (FILE,), PUBLISHED, FOLDERS, NAME, identify
+    )
     published: ClassVar[Published | None] = PUBLISHED
 
     def make(self) -> Dataset:
@@ -61,7 +62,7 @@ class Parkinson(FileData):
 
         Source: UCI 470, Parkinson's Disease Classification (Sakar et al., 2018).
         """
-        return _load(self, FILES.complete()[FILE])
+        return _load(self, self.files.complete()[FILE])
 
 
 def _load(config: Data, path: Path) -> Dataset:

@@ -75,14 +75,13 @@ def identify(path: Path) -> str:
     return NAMES.get(path.name.lower(), "")
 
 
-FILES = FileSet("usps", (TRAIN, TEST), PUBLISHED, FOLDERS, NAME, identify)
-
-
 class Usps(FileData):
     """USPS, digits of 16x16 pixels, from libsvm files."""
 
     kind: Literal["usps"] = "usps"
-    files: ClassVar[FileSet] = FILES
+    files: ClassVar[FileSet] = FileSet(
+        "usps", (TRAIN, TEST), PUBLISHED, FOLDERS, NAME, identify
+    )
     published: ClassVar[Published | None] = PUBLISHED
     scale: Scale = "unit"
 
@@ -95,10 +94,10 @@ class Usps(FileData):
         Source: Hull, A database for handwritten text recognition research (1994); the
             files of the LIBSVM data page.
         """
-        paths = FILES.complete()
+        paths = self.files.complete()
         return finished(
             self,
-            FILES.called(paths),
+            self.files.called(paths),
             parse(paths[TRAIN]),
             parse(paths[TEST]),
             num_classes=NUM_CLASSES,

@@ -39,9 +39,6 @@ def identify(path: Path) -> str:
     return FILE if ours else ""
 
 
-FILES = FileSet("speech", (FILE,), PUBLISHED, FOLDERS, NAME, identify)
-
-
 class Speech(FileData):
     """SWB300, frames of speech with their states.
 
@@ -50,7 +47,9 @@ class Speech(FileData):
     """
 
     kind: Literal["speech"] = "speech"
-    files: ClassVar[FileSet] = FILES
+    files: ClassVar[FileSet] = FileSet(
+        "speech", (FILE,), PUBLISHED, FOLDERS, NAME, identify
+    )
     published: ClassVar[Published | None] = PUBLISHED
     scale: Scale = "standard"
     """Scale by the statistics of a feature in all frames."""
@@ -87,7 +86,7 @@ class Speech(FileData):
 
         Source: A(DP)²SGD, section 5 (SWB300); speech in evidence/pages/decisions.md.
         """
-        path = FILES.complete()[FILE]
+        path = self.files.complete()[FILE]
         arrays = npz(path)
         train = _utterances(path, arrays, "", self.frames)
         test = None

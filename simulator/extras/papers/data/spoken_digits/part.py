@@ -51,9 +51,6 @@ def identify(path: Path) -> str:
     return ARCHIVE if NAME.search(path.name) else ""
 
 
-FILES = FileSet("spoken_digits", (ARCHIVE,), PUBLISHED, FOLDERS, NAME, identify)
-
-
 class SpokenDigits(FileData):
     """Free Spoken Digit Dataset, frames of 3,000 recordings.
 
@@ -63,7 +60,9 @@ class SpokenDigits(FileData):
     """
 
     kind: Literal["spoken_digits"] = "spoken_digits"
-    files: ClassVar[FileSet] = FILES
+    files: ClassVar[FileSet] = FileSet(
+        "spoken_digits", (ARCHIVE,), PUBLISHED, FOLDERS, NAME, identify
+    )
     published: ClassVar[Published | None] = PUBLISHED
     scale: Scale = "standard"
     """Scale by the statistics of a feature in all frames."""
@@ -97,7 +96,7 @@ class SpokenDigits(FileData):
         Source: Jackson et al., Free Spoken Digit Dataset; the features: speech in
             evidence/pages/decisions.md.
         """
-        paths = FILES.complete()
+        paths = self.files.complete()
         path = paths[ARCHIVE]
         arrays = cached_of("spoken-digits-2", [path], lambda: parse(path))
         for_test = arrays["indices"] < NUM_TEST
@@ -106,7 +105,7 @@ class SpokenDigits(FileData):
                 f"{path} must hold recordings of the indices 0 to {NUM_TEST - 1} and "
                 "higher ones, got only one of both; download it again"
             )
-        return _cut(self, FILES.called(paths), arrays)
+        return _cut(self, self.files.called(paths), arrays)
 
 
 def _cut(config: SpokenDigits, name: str, arrays: Arrays) -> Dataset:
