@@ -1,6 +1,7 @@
 """The base of all models' options. No JAX here."""
 
 import math
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any, ClassVar, Literal, NamedTuple
@@ -33,7 +34,7 @@ class ModelCounts(NamedTuple):
     takes_key: bool = False
 
 
-class Model(Part):
+class Model(Part, ABC):
     """Model: its options, its facts that need no JAX, and its network."""
 
     families: ClassVar[tuple[str, ...]]
@@ -53,13 +54,13 @@ class Model(Part):
     shaped: ClassVar[bool] = False
     """Whether it gets rows in the shapes and types in which they were given."""
 
+    @abstractmethod
     def num_weights(self, num_features: int, num_outputs: int) -> int:
         """Returns the numbers that messages carry, with biases and running statistics.
 
         Raises:
             ScenarioError: The columns do not fit the model.
         """
-        raise NotImplementedError
 
     def counts(self, data: Dataset, form: OutputForm) -> ModelCounts:
         """Returns the counts of a model of clients, which hold all columns.
