@@ -75,13 +75,7 @@ def test_the_true_image_has_no_distance_and_an_edge_its_variation() -> None:
     weights = jnp.asarray(_weights(0))
     message, true, _ = _message(_weights(0), 4000)
     parts = MODEL.parts(jnp.asarray(message))
-    size = jnp.linalg.norm(parts.bias)
-    targets = relaxation.Targets(
-        parts.kernels_1 / size,
-        parts.kernels_2 / size,
-        parts.dense / size,
-        parts.bias / size,
-    )
+    targets = jax.tree.map(lambda part: part / jnp.linalg.norm(parts.bias), parts)
     of = jax.jit(functools.partial(relaxation.distance, MODEL, weights, targets))
     assert float(of(jnp.asarray(true), jnp.ones(3))) < 1e-10  # squares of float32
     assert float(of(jnp.zeros(784), jnp.ones(3))) > 0.1

@@ -7,7 +7,7 @@ import pytest
 
 from stalesim.simulator.config.errors import DataError
 from stalesim.simulator.extras.papers.data.mfeat import TEXTS, VIEWS, Mfeat
-from stalesim.simulator.partitions.views import Views
+from stalesim.simulator.partitions.vertical import Views
 
 NUM = 40
 RAW = Mfeat(scale="raw")

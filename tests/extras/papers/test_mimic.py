@@ -19,8 +19,7 @@ from stalesim.simulator.extras.papers.data.mimic.features import (
 )
 from stalesim.simulator.extras.papers.data.mimic.features import VARIABLES, category
 from stalesim.simulator.extras.papers.data.mimic.part import Mimic
-from stalesim.simulator.partitions.vertical import Vertical
-from stalesim.simulator.partitions.views import Views
+from stalesim.simulator.partitions.vertical import Vertical, Views
 
 CSV = Mimic(scale="raw")
 HEART, EYE, REFILL = 8, 3, 0

@@ -20,7 +20,7 @@ from stalesim.simulator.extras.papers.data.physionet2012.part import (
     PhysioNet2012,
 )
 from stalesim.simulator.extras.papers.data.physionet2012.stays import VARIABLES
-from stalesim.simulator.partitions.views import Views
+from stalesim.simulator.partitions.vertical import Views
 from tests.extras.papers.test_mimic import twin
 
 NUM = 6

@@ -10,10 +10,9 @@ from scipy import stats
 from stalesim.simulator.config.base import LocatedError
 from stalesim.simulator.config.errors import ScenarioError
 from stalesim.simulator.data.base import Dataset
+from stalesim.simulator.partitions.classes import ATTEMPTS, Dirichlet, Labels
 from stalesim.simulator.partitions.column import ByColumn
-from stalesim.simulator.partitions.dirichlet import ATTEMPTS, Dirichlet
-from stalesim.simulator.partitions.labels import Labels
-from stalesim.simulator.partitions.sizes import Sizes
+from stalesim.simulator.partitions.shares import Sizes
 
 USERS = [30, 10, 10, 20, 30, 10, 20, 20, 40, 10, 10, 50]
 

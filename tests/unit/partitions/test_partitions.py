@@ -5,7 +5,7 @@ import pytest
 
 from stalesim.simulator.config.errors import ScenarioError
 from stalesim.simulator.data.base import Dataset
-from stalesim.simulator.partitions.even import Iid
+from stalesim.simulator.partitions.shares import Iid
 from stalesim.simulator.partitions.vertical import Vertical
 
 

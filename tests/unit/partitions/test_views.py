@@ -8,7 +8,7 @@ from pydantic import ValidationError
 
 from stalesim.simulator.config.errors import ScenarioError
 from stalesim.simulator.data.base import Dataset
-from stalesim.simulator.partitions.views import Views
+from stalesim.simulator.partitions.vertical import Views
 
 
 def made(*views: str) -> Dataset:
