@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -18,33 +18,23 @@ ROWS = 11, 13
 """Numbers of rows that a model is looked at with; their axis is known by them."""
 
 
-class Looked(NamedTuple):
-    """What is known of a model without computing anything.
-
-    Attributes:
-        weights: Shapes and types of its weights, in their tree.
-        statistics: Those of its statistics.
-        takes_key: Whether training draws random numbers.
-    """
-
-    weights: Any
-    statistics: Any
-    takes_key: bool
-
-
 def look(
     named: UserFunction,
     model: Functions,
     form: OutputForm,
     example: Callable[[int], Any],
-) -> Looked:
-    """Looks at a model.
+) -> tuple[Any, Any, bool]:
+    """Looks at a model without computing anything.
 
     Args:
         named: Name of the model, for messages.
         model: The model.
         form: Outputs that the loss takes.
         example: Returns some number of rows of zeros.
+
+    Returns:
+        Shapes and types of its weights, in their tree; those of its statistics; and
+        whether training draws random numbers.
 
     Raises:
         ScenarioError: It cannot be used here; the message says why.
@@ -66,7 +56,7 @@ def look(
                 )  # fmt: skip
             run = partial(model.apply, x=example(ROWS[0]), key=drawn, training=training)
             purity.check(named, run, weights, statistics)
-    return Looked(weights, statistics, takes_key)
+    return weights, statistics, takes_key
 
 
 def _check_start(named: UserFunction, model: Functions, key: Any, x: Any) -> None:

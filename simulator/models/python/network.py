@@ -107,10 +107,9 @@ class OwnNetwork:
             ScenarioError: The model cannot be used here.
         """
         self._functions, self.form, self._rows = functions, form, rows
-        found = checks.look(named, functions, form, lambda n: self._example(n))
-        self.weights = Layout.of(found.weights)
-        self.statistics = Layout.of(found.statistics)
-        self.takes_key = found.takes_key
+        found = checks.look(named, functions, form, self._example)
+        weights, statistics, self.takes_key = found
+        self.weights, self.statistics = Layout.of(weights), Layout.of(statistics)
 
     @property
     def num_outputs(self) -> int:

@@ -11,7 +11,6 @@ from jaxtyping import Array, Bool, Float, Key
 from typing_extensions import override
 
 from ....data.images import image_shape
-from ....models.convolution import Form
 from ....models.flat import drawn, split
 from ....models.flat_network import in_blocks
 from . import layers
@@ -39,7 +38,6 @@ class Layers(Net[Array]):
         *,
         running: Arrays = (),
         groups: int | None = None,
-        form: Form | None = None,
     ) -> None:
         """Takes the arrays of one tracing.
 
@@ -48,12 +46,10 @@ class Layers(Net[Array]):
             running: Means and variances to normalise by; by default the batch's own.
             groups: Largest number of groups of channels, each of which is normalised
                 in each sample; None normalises a channel in the whole batch.
-            form: Form of convolutions.
         """
         self._parameters = iter(parameters)
         self._running = iter(running) if running else None
         self._groups = groups
-        self._form: Form | None = form
         self.measured: list[Float[Array, " _"]] = []
 
     def rest(self) -> int:
@@ -75,7 +71,7 @@ class Layers(Net[Array]):
         *,
         bias: bool = False,
     ) -> layers.OtherImages:
-        sums = layers.convolve(x, next(self._parameters), stride, groups, self._form)
+        sums = layers.convolve(x, next(self._parameters), stride, groups)
         return sums + next(self._parameters)[:, None, None, None] if bias else sums
 
     @override
@@ -151,7 +147,6 @@ class CifarNetwork(NamedTuple):
             channels.
         groups: Largest number of groups of channels.
         width: Factor of the numbers of channels.
-        form: Form of convolutions; by default the faster one on the device.
     """
 
     name: Name
@@ -160,7 +155,6 @@ class CifarNetwork(NamedTuple):
     norm: Norm = "group"
     groups: int = 16
     width: float = 1.0
-    form: Form | None = None
 
     @property
     def tally(self) -> Tally:
@@ -258,7 +252,7 @@ class CifarNetwork(NamedTuple):
         height, width, depth = self.image
         images = x.T.reshape(depth, height, width, x.shape[0])
         groups = self.groups if self.norm == "group" else None
-        net = Layers(parameters, running=running, groups=groups, form=self.form)
+        net = Layers(parameters, running=running, groups=groups)
         logits = apply(self.name, net, images, self.num_outputs, self.width)
         if left := net.rest():
             raise AssertionError(f"{self.name} left {left} arrays untouched")

@@ -10,6 +10,7 @@ from pydantic import Field, model_validator
 
 from .....config.base import LocatedError
 from .....config.errors import DataError
+from .....data.arrays import missing
 from .....data.base import Dataset
 from .....data.file_set import FileData, FileSet
 from .....data.own_arrays import npz
@@ -110,10 +111,7 @@ def _utterances(
     """Returns the utterances in the arrays of a prefix, checked."""
     for name in ARRAYS:
         if prefix + name not in arrays:
-            raise DataError(
-                f"{path} must hold the array {prefix}{name}, got {sorted(arrays)}; "
-                f"save it by numpy.savez(..., {prefix}{name}={name})"
-            )
+            raise missing(path, prefix + name, arrays)
     features, targets, lengths = (arrays[prefix + name] for name in ARRAYS)
     names = [prefix + name for name in ARRAYS]
     fits = features.shape == (len(targets) if targets.ndim else 0, WIDTH)
