@@ -1,6 +1,5 @@
 """A five-layer convolutional network whose weights are one flat vector."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -10,7 +9,7 @@ from jaxtyping import Array, Float, Key
 
 from ...data.images import image_shape
 from ..convolution import convolve, pool
-from ..flat import drawn, split
+from ..flat import by_inputs, drawn, split
 from ..flat_network import FlatNetwork
 from ..parts import Shapes
 from .part import Cnn, shapes, sizes
@@ -87,14 +86,8 @@ class CnnNetwork(FlatNetwork):
         return Parts(*split(weights, self.shapes))
 
     def init(self, key: Key[Array, ""]) -> Float[Array, " P"]:
-        """Draws kernels and biases uniformly within ±1/sqrt(inputs of an output).
-
-        This is PyTorch's default (Kaiming-uniform with a = sqrt 5). Values are single
-        precision in all runs, so that those in double precision start from the same.
-        """
-        fans = [math.prod(shape[1:]) for shape in self.shapes[::2]]
-        limits = [1 / math.sqrt(fans[part // 2]) for part in range(len(self.shapes))]
-        return drawn(key, self.shapes, limits)
+        """Draws kernels and biases as in PyTorch."""
+        return drawn(key, self.shapes, by_inputs(self.shapes))
 
     def _outputs(
         self,

@@ -75,7 +75,7 @@ class Mimic(Data):
         Source: Johnson et al., MIMIC-III (2016); Harutyunyan et al., Multitask learning
             and benchmarking with clinical time series data (2019).
         """
-        root = find()
+        root = _find()
         if root is None or _absent(root):
             absent = _absent(root) if root else (TRAIN[0], TEST[0])
             raise missing("mimic", PUBLISHED, [f"{ROOT}/{name}" for name in absent])
@@ -99,7 +99,7 @@ class Mimic(Data):
         )
 
     def located_files(self) -> list[Path]:
-        root = find()
+        root = _find()
         if root is None:
             return []
         found = []
@@ -109,7 +109,7 @@ class Mimic(Data):
         return [path for path in found if path.is_file()]
 
 
-def find() -> Path | None:
+def _find() -> Path | None:
     """Returns the folder of the task: by a list's header, or by its own name."""
     for path in files.candidates(FOLDERS, NAME):
         if not NAME.search(path.name):
@@ -170,20 +170,15 @@ def _read(
                 f"{folder / stay} is missing, which a list of {folder.parent} names; "
                 "put it there, or make the folder again by the benchmark's scripts"
             )
-        x.append(numbers(*parse(folder / stay)))
+        x.append(numbers(*_parse(folder / stay)))
     y: Int[np.ndarray, " N"] = np.array(list(classes.values()), np.int32)
     return np.stack(x), y
 
 
-def parse(
+def _parse(
     path: Path,
 ) -> tuple[Float64[np.ndarray, " T"], Float64[np.ndarray, "T 17"]]:
-    """Returns the hours and the measurements of a stay, NaN for none.
-
-    Raises:
-        DataError: The file is missing or damaged, or has other columns, times or
-            values.
-    """
+    """Returns the hours and the measurements of a stay, NaN for none."""
     cells = table.read(path)
     names = {name.lower(): name for name in cells.columns}
     for name in ("Hours", *features.VARIABLES):
