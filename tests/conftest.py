@@ -59,7 +59,7 @@ COSTLY = (
     *("unit/timelines/test_arrays.py", "unit/timelines/test_summary.py"),
     # They read large files, or make them.
     *("unit/data/test_arrow.py", "unit/data/test_bundled.py"),
-    *("unit/data/test_cifar10.py", "unit/data/test_l*.py"),
+    *("unit/data/test_cifar.py", "unit/data/test_l*.py"),
     "unit/data/test_synthetic.py",
     # They draw.
     *("unit/analysis/test_f[ai]*.py", "unit/analysis/test_maps.py"),

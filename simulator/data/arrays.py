@@ -82,6 +82,20 @@ def by_name(given: Mapping[str, Any]) -> dict[str, Shaped[np.ndarray, "..."]]:
     return found
 
 
+def missing(place: str | Path, name: str, arrays: Arrays) -> DataError:
+    """Returns the error that an array is missing.
+
+    Args:
+        place: Name of what should hold it.
+        name: Name of the array.
+        arrays: The arrays that are there.
+    """
+    return DataError(
+        f"{place} must hold the array {name}, got {sorted(arrays)}; save it by "
+        f"numpy.savez(..., {name}={name})"
+    )
+
+
 def inputs(
     place: str | Path, arrays: Arrays, key: str = "x", *, raw: bool = False
 ) -> tuple[Shaped[np.ndarray, "N P"], tuple[Field, ...]]:
@@ -110,10 +124,7 @@ def inputs(
         named = (name for name in arrays if name.startswith(f"{key}/"))
         found = {name.partition("/")[2]: np.asarray(arrays[name]) for name in named}
     if not found:
-        raise DataError(
-            f"{place} must hold the array {key}, got {sorted(arrays)}; save it by "
-            f"numpy.savez(..., {key}={key})"
-        )
+        raise missing(place, key, arrays)
     num_rows = {len(array) if array.ndim else 0 for array in found.values()}
     if len(num_rows) > 1:
         raise DataError(
@@ -225,10 +236,7 @@ def _targets_of(
 ) -> Num[np.ndarray, " N *L"]:
     """Returns the targets of a name, one of each row."""
     if name not in arrays:
-        raise DataError(
-            f"{place} must hold the array {name}, got {sorted(arrays)}; save it by "
-            f"numpy.savez(..., {name}={name})"
-        )
+        raise missing(place, name, arrays)
     found = targets(place, name, arrays[name])
     if len(found) != num_rows:
         raise DataError(

@@ -1,7 +1,7 @@
 """The arrays of a data set, their type, and random generators."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -82,6 +82,24 @@ class Field(NamedTuple):
     def width(self) -> int:
         """Number of columns."""
         return math.prod(self.shape)
+
+
+def shaped(fields: Iterable[Field], x: Any) -> Any:
+    """Returns rows of features in the shapes in which they were given.
+
+    Args:
+        fields: Inputs that the features are laid out of.
+        x: Rows `[S, P]`, of NumPy or JAX.
+
+    Returns:
+        An array, or arrays by the names of several inputs; whole ones are int32.
+    """
+    found, start = {}, 0
+    for field in fields:
+        columns = x[:, start : start + field.width].reshape(x.shape[0], *field.shape)
+        found[field.name] = columns.astype(np.int32) if field.whole else columns
+        start += field.width
+    return found.get("", found)
 
 
 class Dataset(NamedTuple):

@@ -3,10 +3,11 @@
 import re
 from collections.abc import Callable, Collection
 from pathlib import Path
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 from ..storage import files
 from ..storage.published import Published, called, missing, sources
+from .parts import Data
 
 Roles = dict[str, Path]
 """Files by their roles, which are mostly their official names."""
@@ -18,20 +19,27 @@ class FileSet(NamedTuple):
     Attributes:
         name: Name of the data set, and of its folder in the data folder.
         roles: Roles of the files, all of which are needed.
-        find: Function that returns the files in the data folder.
         published: What is known of the set; its checksums decide on its name.
+        folders: Plain names of its folders, whose files come first.
+        named: Pattern in the names of its files in other folders.
+        identify: Function that returns the role of a file, "" for a stranger; of
+            several files in one role the first counts.
         remark: Function that returns a further remark on missing files.
     """
 
     name: str
     roles: tuple[str, ...]
-    find: Callable[[], Roles]
     published: Published
+    folders: Collection[str]
+    named: re.Pattern[str]
+    identify: Callable[[Path], str] = lambda path: path.name
     remark: Callable[[], str] = lambda: ""
 
     def found(self) -> Roles:
         """Returns those of the files that exist."""
-        found = self.find()
+        found: Roles = {}
+        for path in files.candidates(self.folders, self.named):
+            found.setdefault(self.identify(path), path)
         return {role: found[role] for role in self.roles if role in found}
 
     def complete(self) -> Roles:
@@ -64,22 +72,11 @@ class FileSet(NamedTuple):
         return [*paths.values(), *(sources(paths) if decides else [])]
 
 
-def by_role(
-    folders: Collection[str],
-    named: re.Pattern[str],
-    identify: Callable[[Path], str],
-) -> Roles:
-    """Returns the files in the data folder that belong to a data set.
+class FileData(Data):
+    """A data set of files in the data folder."""
 
-    Args:
-        folders: Plain names of its folders, whose files come first.
-        named: Pattern in the names of its files in other folders.
-        identify: Function that returns the role of a file, "" for a stranger; of
-            several files in one role the first counts.
-    """
-    found: Roles = {}
-    for path in files.candidates(folders, named):
-        role = identify(path)
-        if role:
-            found.setdefault(role, path)
-    return found
+    files: ClassVar[FileSet]
+    """The files, all of which are needed."""
+
+    def located_files(self) -> list[Path]:
+        return self.files.paths()

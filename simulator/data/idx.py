@@ -16,7 +16,7 @@ from ..storage import files
 from ..storage.published import Published, PublishedFile
 from . import names
 from .base import Dataset
-from .file_set import FileSet, Roles, by_role
+from .file_set import FileSet, Roles
 from .parts import Data
 from .split import finished
 
@@ -146,11 +146,7 @@ def file_set(name: str) -> FileSet:
         return found if belongs == name else ""
 
     return FileSet(
-        name,
-        ROLES,
-        find=lambda: by_role(SETS, NAME, role),
-        remark=lambda: _loose(name),
-        published=RECORDS[name],
+        name, ROLES, RECORDS[name], SETS, NAME, role, remark=lambda: _loose(name)
     )
 
 

@@ -10,17 +10,16 @@ from ..storage.cache import Arrays, cached
 from ..storage.published import Published
 from . import idx, names
 from .base import Dataset
+from .file_set import FileData, FileSet
 from .parts import Data, Scale
 from .split import divided
 
-FILES = idx.file_set("mnist")
-FASHION_FILES = idx.file_set("fashion_mnist")
 
-
-class Mnist(Data):
+class Mnist(FileData):
     """MNIST: the full set from idx files, else 5,000 of its images that ship."""
 
     kind: Literal["mnist"] = "mnist"
+    files: ClassVar[FileSet] = idx.file_set("mnist")
     published: ClassVar[Published | None] = idx.MNIST
     scale: Scale = "unit"
     source: Literal["auto", "idx", "bundled"] = "auto"
@@ -28,35 +27,31 @@ class Mnist(Data):
     `mnist5k`; `auto`: the full set if its files are there."""
 
     def make(self) -> Dataset:
-        """Returns MNIST from idx files, or its 5,000 bundled images as `mnist5k`."""
         if self._is_bundled():
             return bundled(self)
-        paths = FILES.complete()
-        return idx.load(self, FILES.called(paths), paths)
+        paths = self.files.complete()
+        return idx.load(self, self.files.called(paths), paths)
 
     def located_files(self) -> list[Path]:
-        return [] if self._is_bundled() else FILES.paths()
+        return [] if self._is_bundled() else super().located_files()
 
     def _is_bundled(self) -> bool:
-        """Says whether the 5,000 images are taken."""
         if self.source == "auto":
-            return len(FILES.found()) < len(FILES.roles)
+            return len(self.files.found()) < len(self.files.roles)
         return self.source == "bundled"
 
 
-class FashionMnist(Data):
+class FashionMnist(FileData):
     """Fashion-MNIST from idx files: pictures of clothes, 28x28 pixels, ten classes."""
 
     kind: Literal["fashion_mnist"] = "fashion_mnist"
+    files: ClassVar[FileSet] = idx.file_set("fashion_mnist")
     published: ClassVar[Published | None] = idx.FASHION_MNIST
     scale: Scale = "unit"
 
     def make(self) -> Dataset:
-        paths = FASHION_FILES.complete()
-        return idx.load(self, FASHION_FILES.called(paths), paths)
-
-    def located_files(self) -> list[Path]:
-        return FASHION_FILES.paths()
+        paths = self.files.complete()
+        return idx.load(self, self.files.called(paths), paths)
 
 
 def bundled(config: Data) -> Dataset:

@@ -117,7 +117,6 @@ class Quadratic(Data):
         )
 
     def _optima(self, draw: np.random.Generator) -> Float[np.ndarray, "K d"]:
-        """Returns every client's optimum b_i."""
         d, n = self.dimension, self.clients
         if self.optima is not None:
             given = per_client(self.optima, n, "problem.data.optima")

@@ -139,16 +139,9 @@ def divided(
     name: str,
     rows: Samples,
     *,
-    num_classes: int,
-    columns: tuple[str, ...],
-    largest: float | None = None,
-    smallest: float = 0.0,
-    frames: int = 1,
     groups: Shaped[np.ndarray, " _"] | None = None,
-    views: tuple[str, ...] = (),
-    fields: tuple[Field, ...] = (),
-    no_classes: str = "",
     groupings: tuple[Grouping, ...] = (),
+    **facts: Any,
 ) -> Dataset:
     """Divides the rows of a set that is published undivided, and finishes it.
 
@@ -156,16 +149,9 @@ def divided(
         config: Options with classes, scale, limit, split seed and test fraction.
         name: Name in tables and figures.
         rows: Features and labels.
-        num_classes: Number of classes, which count from 0.
-        columns: Names of the features.
-        largest: Largest possible value, as in `finished`.
-        smallest: Smallest possible value, as in `finished`.
-        frames: Number of frames of a row, as in `finished`.
         groups: Group of each row, such as a subject; no group is in both halves.
-        views: View of each feature, none by default.
-        fields: Inputs that the features are laid out of.
-        no_classes: Reason why targets are no classes, if they are none.
         groupings: What the rows belong to.
+        facts: Classes, columns and others, as `finished` has them.
 
     Raises:
         ScenarioError: Nothing would be left for training, a class does not exist, or
@@ -176,21 +162,9 @@ def divided(
         train, test = divide(config, np.arange(len(y)))
     else:
         train, test = divide(config, groups, "subjects")
-    return finished(
-        config,
-        name,
-        (x[train], y[train]),
-        (x[test], y[test]),
-        num_classes=num_classes,
-        columns=columns,
-        largest=largest,
-        smallest=smallest,
-        frames=frames,
-        views=views,
-        fields=fields,
-        no_classes=no_classes,
-        groupings=tuple(each.taken(train) for each in groupings),
-    )
+    known = tuple(each.taken(train) for each in groupings)
+    halves = (x[train], y[train]), (x[test], y[test])
+    return finished(config, name, *halves, groupings=known, **facts)
 
 
 def _scaling(

@@ -140,7 +140,6 @@ class SyntheticImages(Synthetic):
     def _images(
         self, draw: Draw, z: Float[np.ndarray, "N K"]
     ) -> UInt8[np.ndarray, "N P"]:
-        """Returns one image of each row."""
         axis = (np.arange(self.side) + 0.5) / self.side
         slope = draw.uniform(-3, 3, (2, FACTORS, 1, 1, 1))
         phase = draw.uniform(0, 2 * np.pi, (FACTORS, self.channels, 1, 1))

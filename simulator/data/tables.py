@@ -39,7 +39,6 @@ class TableSet(NamedTuple):
 
 
 def _names(value: Any) -> Any:
-    """Returns one name as a list of names."""
     return (value,) if isinstance(value, str) else value
 
 
@@ -96,11 +95,6 @@ class Tabular(Data, ABC):
         by their text. Columns of single numbers make one input, unless others hold
         lists of numbers or pictures: then each column is an input by its name. A list
         keeps its shape.
-
-        Raises:
-            DataError: A file is missing or damaged, a column is not there, or holds no
-                finite numbers, nothing, or lists of several lengths.
-            ScenarioError: The limit or the test fraction is too high.
         """
         name, train, test = self.tables()
         given = {"": train} if test is None else {"": train, "_test": test}
@@ -219,11 +213,6 @@ class Csv(Tabular):
     """File with the rows."""
 
     def tables(self) -> TableSet:
-        """Reads the table.
-
-        Raises:
-            DataError: The file does not exist, or is no table.
-        """
         path = files.located(self.path, "problem.data.path")
         return TableSet(path.stem, TextColumns(path))
 
@@ -236,11 +225,6 @@ class Parquet(Tabular):
     """File with the rows."""
 
     def tables(self) -> TableSet:
-        """Reads the table.
-
-        Raises:
-            DataError: The file does not exist, or is damaged.
-        """
         path = files.located(self.path, "problem.data.path")
         return TableSet(path.stem, arrow.parquet(path))
 
@@ -261,11 +245,6 @@ class HuggingFace(Tabular):
     """Folder of the saved set."""
 
     def tables(self) -> TableSet:
-        """Reads the parts of the set.
-
-        Raises:
-            DataError: The folder does not exist, holds no saved set, or is damaged.
-        """
         folder = files.located(self.path, "problem.data.path", is_folder=True)
         parts = arrow.splits(folder)
         whole = parts.get("") or parts.get(TRAIN)

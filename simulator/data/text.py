@@ -59,11 +59,6 @@ class Text(TokenRows):
         The characters of the whole text are numbered from 0 in the order of Unicode.
         No block reaches over the border of the two parts, and no label does. The rest
         at the end of a part, shorter than a block, is left out.
-
-        Raises:
-            DataError: The file does not exist, or is not a text of two different
-                characters at least.
-            ScenarioError: A part has no whole block, or the limit is too high.
         """
         name, text = (NAME, shipped()) if self.path is None else _own(self.path)
         tokens, num_tokens = numbered(text)

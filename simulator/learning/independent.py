@@ -102,14 +102,14 @@ class Independent(NamedTuple):
         batches = ids.reshape(-1, self.size)
         left = np.arange(batches.shape[0])  # batches that may have repeats
         turn = 0
-        while (repeats := _repeats(batches[left])).batch.size:
+        while (repeats := _repeats(batches[left]))[0].size:
             turn += 1
-            batch = left[repeats.batch]
+            batch, column = left[repeats[0]], repeats[1]
             own = keys[batch // self.steps]
             position = own[:, 2] * _words(width)
-            position += batch % self.steps * self.size + repeats.column
+            position += batch % self.steps * self.size + column
             again = self.streams.scattered(Purpose.SAMPLES, own[:, 1], position, turn)
-            batches[batch, repeats.column] = (again * own[:, 0]).astype(np.int64)
+            batches[batch, column] = (again * own[:, 0]).astype(np.int64)
             left = np.unique(batch)
         return ids
 
@@ -139,20 +139,16 @@ class Independent(NamedTuple):
         return found[:, :width]
 
 
-class _Repeats(NamedTuple):
-    """Samples that an earlier one of their batch equals."""
-
-    batch: Int[np.ndarray, " r"]
-    column: Int[np.ndarray, " r"]
-
-
-def _repeats(batches: Int[np.ndarray, "b size"]) -> _Repeats:
+def _repeats(
+    batches: Int[np.ndarray, "b size"],
+) -> tuple[Int[np.ndarray, " r"], Int[np.ndarray, " r"]]:
+    """Returns batch and column of the samples that an earlier one of theirs equals."""
     # Sorting numbers is three times as fast as sorting their places.
     bits = int(batches.shape[1]).bit_length()
     ordered = np.sort((batches << bits) | np.arange(batches.shape[1]), axis=1)
     ids = ordered >> bits
     batch, after = np.nonzero(ids[:, 1:] == ids[:, :-1])
-    return _Repeats(batch, ordered[batch, after + 1] & ((1 << bits) - 1))
+    return batch, ordered[batch, after + 1] & ((1 << bits) - 1)
 
 
 def _parts(start: int, stop: int, width: int) -> list[slice]:

@@ -153,7 +153,6 @@ class Numerics:
     def _vertical(
         self, data: Dataset, options: dict[str, Any]
     ) -> vertical.VerticalProblem:
-        """Builds a vertically divided problem, of logits or with a server's network."""
         model, chosen = self.config.model, self.config.server
         columns = self.columns
         of_parties = self.embedding([part.size for part in columns])

@@ -139,11 +139,7 @@ def of_problem(config: Any) -> list[UserFunction]:
 
 
 def _check_loss(named: UserFunction, few: Any, model: Any) -> None:
-    """Refuses a loss of the first rows that is no number, or has no slope.
-
-    Raises:
-        ScenarioError: Naming what is wrong.
-    """
+    """Refuses a loss of the first rows that is no number, or has no slope."""
     own = few.loss
     if isinstance(own, losses.OwnLoss):
         outputs = functions.calling(*named, lambda: few.outputs(model))
@@ -166,11 +162,7 @@ def _check_loss(named: UserFunction, few: Any, model: Any) -> None:
 
 
 def _check_each(named: UserFunction, own: losses.OwnLoss, rows: Any, few: Any) -> None:
-    """Refuses a loss of the user's own that does not give a number of each row.
-
-    Raises:
-        ScenarioError: Saying what it gives.
-    """
+    """Refuses a loss of the user's own that does not give a number of each row."""
     each = functions.calling(*named, lambda: own.function(rows, few.y))
     got = getattr(each, "shape", type(each).__name__)
     if got != few.y.shape[:1]:
@@ -188,11 +180,7 @@ def _check_each(named: UserFunction, own: losses.OwnLoss, rows: Any, few: Any) -
 
 
 def _check_metric(record: Metric, problem: Any, model: Any) -> None:
-    """Refuses a metric that is not one floating number, or not of its arguments alone.
-
-    Raises:
-        ScenarioError: Naming the metric.
-    """
+    """Refuses a metric that is not one floating number, of its arguments alone."""
     named = UserFunction(record.compute, f"evaluate.metrics: {record.name}")
     evaluated = partial(problem.evaluate, metrics=(record.name,))
     found = functions.calling(*named, lambda: jax.eval_shape(evaluated, model))

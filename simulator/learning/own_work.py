@@ -13,7 +13,7 @@ from jaxtyping import Float, Int
 
 from ..config import functions
 from ..config.functions import UserFunction
-from ..data.base import Dataset
+from ..data.base import Dataset, shaped
 from ..timeline import NO_SAMPLE
 
 
@@ -93,7 +93,7 @@ class OwnWork:
         self._function = functions.resolve(*work)
         self._evaluate = evaluate and functions.resolve(*evaluate)
         test = np.arange(len(data.x_test))
-        self._test = RowBatch(test, shaped(data, data.x_test), data.y_test)
+        self._test = RowBatch(test, shaped(data.inputs, data.x_test), data.y_test)
 
     def make(
         self,
@@ -192,21 +192,7 @@ class OwnWork:
 
     def _batch(self, ids: Int[np.ndarray, " S"]) -> RowBatch:
         data = self._data
-        return RowBatch(ids, shaped(data, data.x_train[ids]), data.y_train[ids])
-
-
-def shaped(data: Dataset, x: Float[np.ndarray, "S P"]) -> Any:
-    """Returns rows of features in the shapes in which they were given.
-
-    Returns:
-        An array, or arrays by the names of several inputs.
-    """
-    found, start = {}, 0
-    for field in data.inputs:
-        columns = x[:, start : start + field.width].reshape(len(x), *field.shape)
-        found[field.name] = columns.astype(np.int32) if field.whole else columns
-        start += field.width
-    return found.get("", found)
+        return RowBatch(ids, shaped(data.inputs, data.x_train[ids]), data.y_train[ids])
 
 
 def _made(found: Any) -> JobMade | None:

@@ -157,7 +157,6 @@ class Sampler:
         return self._joined[self._first[own][:, None] + places]
 
     def _successive(self, client: int, block: int) -> Int[np.ndarray, "J S"]:
-        """Returns the samples of successive jobs of a client."""
         job = np.arange(block * AHEAD, (block + 1) * AHEAD)
         return self._independent(np.full(AHEAD, client), job)
 

@@ -90,7 +90,6 @@ def _counted_once(traced: Any) -> float:
 
 
 def _traced(body: Any) -> Any:
-    """Returns the body of a loop as a program of its own."""
     shapes = [
         jax.ShapeDtypeStruct(variable.aval.shape, variable.aval.dtype)
         for variable in body.jaxpr.invars

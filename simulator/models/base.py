@@ -2,6 +2,7 @@
 
 from typing import Protocol, runtime_checkable
 
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Key
 
@@ -50,6 +51,28 @@ class Classifier(Protocol):
     def regularised(self) -> Bool[np.ndarray, "..."]:
         """Says which weights are regularised: all but biases; broadcasts to them."""
         ...
+
+
+class Plain:
+    """A classifier that takes features as they are, and measures nothing of a batch."""
+
+    num_statistics = 0
+
+    def features(self, x: Float[np.ndarray, "N F"]) -> Float[np.ndarray, "N P"]:
+        """Returns the features as they are."""
+        return x
+
+    def apply(
+        self, weights: Float[Array, "..."], x: Float[Array, "S P"]
+    ) -> Float[Array, "C A"]:
+        """Returns the logits of some rows."""
+        raise NotImplementedError
+
+    def train(
+        self, weights: Float[Array, "..."], x: Float[Array, "S P"]
+    ) -> tuple[Float[Array, "C A"], Float[Array, " 0"]]:
+        """Returns the logits of a batch, and no statistics of it."""
+        return self.apply(weights, x), jnp.zeros(0, weights.dtype)
 
 
 @runtime_checkable

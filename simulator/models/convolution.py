@@ -7,9 +7,6 @@ of 2 x 2 pixels, in multiples of ours:
     maximum by reshaping, JAX's gradient                1.2
     maximum of four strided slices                      1.5
     lax.reduce_window (its gradient scatters)           1.4
-    average by reshaping                                1.0
-    average of four strided slices                      1.1
-    average by lax.reduce_window                        1.0
 """
 
 from collections.abc import Iterator
@@ -152,17 +149,12 @@ def _backward(
 _patches.defvjp(_forward, _backward)
 
 
-Pooling = Literal["max", "average"]
+def pool(images: Float[Array, "C H W S"]) -> Float[Array, "C H_out W_out S"]:
+    """Halves height and width by the largest of four pixels; equal ones share a slope.
 
-
-def pool(
-    pooling: Pooling, images: Float[Array, "C H W S"]
-) -> Float[Array, "C H_out W_out S"]:
-    """Halves height and width; an odd last row or column is dropped.
+    An odd last row or column is dropped.
 
     Args:
-        pooling: Kind, `max` or `average` of the four pixels. Equal maxima share the
-            gradient.
         images: Images by channel, row, column and sample.
     """
     channels, height, width, samples = images.shape
@@ -170,7 +162,7 @@ def pool(
     blocks = images[:, : 2 * rows, : 2 * columns].reshape(
         channels, rows, 2, columns, 2, samples
     )
-    return _largest(blocks) if pooling == "max" else blocks.mean(axis=(2, 4))
+    return _largest(blocks)
 
 
 @jax.custom_jvp

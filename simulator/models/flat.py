@@ -76,6 +76,19 @@ def glorot(shapes: Sequence[tuple[int, ...]]) -> list[float]:
     ]
 
 
+def by_inputs(shapes: Sequence[tuple[int, ...]]) -> list[float]:
+    """Returns the limits 1/sqrt(inputs of a unit) of a uniform law: PyTorch's default.
+
+    That is Kaiming-uniform with a = sqrt 5.
+
+    Args:
+        shapes: Shapes of matrices or kernels, outputs first, each but perhaps the last
+            followed by its biases, which have the same limit.
+    """
+    fans = [math.prod(shape[1:]) for shape in shapes[::2]]
+    return [1 / math.sqrt(fans[part // 2]) for part in range(len(shapes))]
+
+
 def drawn(
     key: Key[Array, ""],
     shapes: Sequence[tuple[int, ...]],

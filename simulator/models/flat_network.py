@@ -10,6 +10,7 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Bool, Float
 
+from .base import Plain
 from .flat import matrices, split
 from .parts import Shapes, size
 
@@ -56,32 +57,17 @@ class LayeredNetwork(ABC):
 
 
 @dataclass(frozen=True)
-class FlatNetwork(LayeredNetwork):
-    """A classifier that takes features as they are, and measures nothing of a batch."""
+class FlatNetwork(LayeredNetwork, Plain):
+    """A plain classifier of layers."""
 
     @property
     def num_weights(self) -> int:
         """Length of the flat vector, `P`."""
         return size(self.shapes)
 
-    @property
-    def num_statistics(self) -> int:
-        """None: no layer normalises by a batch."""
-        return 0
-
-    def features(self, x: Float[np.ndarray, "N F"]) -> Float[np.ndarray, "N F"]:
-        """Returns the features as they are."""
-        return x
-
     def regularised(self) -> Bool[np.ndarray, " P"]:
         """Says of each number whether it is regularised: all but biases and gains."""
         return matrices(self.shapes)
-
-    def train(
-        self, weights: Float[Array, " P"], x: Float[Array, "S F"]
-    ) -> tuple[Float[Array, "C A"], Float[Array, " 0"]]:
-        """Returns the logits of a batch, and no statistics of it."""
-        return self.apply(weights, x), jnp.zeros(0, weights.dtype)
 
 
 BLOCK = 256

@@ -132,7 +132,6 @@ class _Reading:
         return [_joined(given)] * count
 
     def _part(self, start: int, equation: Any) -> _Value:
-        """Returns a part of the flat vector."""
         first, last = (
             equation.params[k][0] for k in ("start_indices", "limit_indices")
         )

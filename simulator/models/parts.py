@@ -1,6 +1,7 @@
 """The base of all models' options. No JAX here."""
 
 import math
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any, ClassVar, Literal, NamedTuple
@@ -20,7 +21,7 @@ def size(shapes: Shapes) -> int:
 
 
 class ModelCounts(NamedTuple):
-    """ModelCounts of a model that others ask for before there is an array of it.
+    """What others ask of a model before there is an array of it.
 
     Attributes:
         num_weights: Numbers that messages carry, running statistics included.
@@ -33,12 +34,8 @@ class ModelCounts(NamedTuple):
     takes_key: bool = False
 
 
-class Model(Part):
-    """Model: its options, its facts that need no JAX, and its network.
-
-    A subclass has `num_weights(num_features, num_outputs)`, the numbers that messages
-    carry, biases and running statistics included.
-    """
+class Model(Part, ABC):
+    """Model: its options, its facts that need no JAX, and its network."""
 
     families: ClassVar[tuple[str, ...]]
     """Divisions of the data that the model is for: `horizontal` and `vertical`. One for
@@ -54,9 +51,16 @@ class Model(Part):
     may be None where it takes as many as the data have."""
     takes_tokens: ClassVar[bool] = False
     """Whether its rows are sequences of tokens, one a frame."""
-
     shaped: ClassVar[bool] = False
     """Whether it gets rows in the shapes and types in which they were given."""
+
+    @abstractmethod
+    def num_weights(self, num_features: int, num_outputs: int) -> int:
+        """Returns the numbers that messages carry, with biases and running statistics.
+
+        Raises:
+            ScenarioError: The columns do not fit the model.
+        """
 
     def counts(self, data: Dataset, form: OutputForm) -> ModelCounts:
         """Returns the counts of a model of clients, which hold all columns.
@@ -65,7 +69,7 @@ class Model(Part):
             ScenarioError: The columns or the targets do not fit the model.
         """
         num_features = data.x_train.shape[1]
-        return ModelCounts(self.num_weights(num_features, form.num_outputs))  # pyright: ignore
+        return ModelCounts(self.num_weights(num_features, form.num_outputs))
 
     def of_rows(self, data: Dataset, form: OutputForm) -> Any:
         """Returns the network of clients, a `base.Classifier`.
@@ -105,8 +109,7 @@ class Model(Part):
             num_features: Columns of the party, of one of its views.
             num_outputs: Numbers that it sends of a sample, of a view.
         """
-        found: int = self.num_weights(num_features, num_outputs)  # pyright: ignore
-        return found
+        return self.num_weights(num_features, num_outputs)
 
     def weights_of_parties(self, widths: Sequence[int], num_outputs: int) -> int:
         """Returns the weights of all parties' networks together.

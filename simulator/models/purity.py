@@ -61,7 +61,6 @@ def check(named: UserFunction, run: Callable[..., Any], *arguments: Any) -> None
 
 
 def _same(one: list[Any], two: list[Any]) -> bool:
-    """Says whether constants of two programs are the same."""
     return len(one) == len(two) and all(
         a is b or np.array_equal(_bits(a), _bits(b))
         for a, b in zip(one, two, strict=True)

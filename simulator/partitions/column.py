@@ -35,10 +35,6 @@ class ByColumn(Horizontal):
 
         Rows with equal values are in one group. Each border lies between two values, as
         near as possible to the border of groups of equal size. Nothing is random.
-
-        Raises:
-            ScenarioError: The column is unknown, or has fewer values than there are
-                clients.
         """
         index = self._index(dataset)
         _, value, counts = np.unique(
@@ -66,7 +62,6 @@ class ByColumn(Horizontal):
         return grouped(np.arange(len(value)), client, num_clients)
 
     def _index(self, dataset: Dataset) -> int:
-        """Returns the number of the column, given by its name or its number."""
         return index_of(dataset, self.column, "problem.partition.column")
 
 

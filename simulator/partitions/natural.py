@@ -33,12 +33,6 @@ class Natural(Horizontal):
         return True
 
     def make(self, dataset: Dataset, seed: int) -> Shares:
-        """Returns the rows of each client. Nothing is random.
-
-        Raises:
-            ScenarioError: The data have no such column, or fewer values of it in their
-                training rows than there are clients.
-        """
         grouping = self._grouping(dataset)
         return grouped(
             np.arange(len(grouping.of_row)),

@@ -17,8 +17,8 @@ import numpy as np
 from .. import inputs
 from ..config.errors import ScenarioError, StudyError
 from ..config.text import one_line
+from ..data.own_arrays import Npz
 from ..data.parts import Data
-from ..data.user_npz import Npz
 from ..scenario.reading import read, validated
 from ..scenario.scenario import Scenario
 from ..scenario.study import expand

@@ -21,9 +21,8 @@ from stalesim.simulator.models.linear.network import (
     LinearEmbedding,
 )
 from stalesim.simulator.models.lstm.layers import both_ways
-from stalesim.simulator.models.lstm.network import LstmNetwork
+from stalesim.simulator.models.lstm.network import LstmNetwork, PartyLstm
 from stalesim.simulator.models.lstm.part import Lstm
-from stalesim.simulator.models.lstm.party import PartyLstm
 from stalesim.simulator.models.mlp.network import MlpNetwork
 from stalesim.simulator.models.party import PartyNetwork
 from stalesim.simulator.models.server.network import ServerNetwork
@@ -134,7 +133,7 @@ def cnn(draw: Draw) -> Case:
     )
     model = CnnNetwork(
         height, width, draw.one_of(1, 2), (draw.width(), draw.width()), kernel,
-        draw.width(), draw.one_of("max", "average"),
+        draw.width(),
     )  # fmt: skip
     x = draw.normal(draw.rows(), height * width * model.depth)
     return Case(model.apply, (draw.weights(model.num_weights), x), 2)
@@ -212,11 +211,10 @@ def unpadded(draw: Draw) -> Case:
 
 
 def pools(draw: Draw) -> Case:
-    kind = draw.one_of("max", "average")
     images = draw.normal(
         draw.width(), draw.width(6) + 2, draw.width(6) + 2, draw.rows()
     )
-    return Case(lambda x: pool(kind, x), (images,), 1)
+    return Case(lambda x: pool(x), (images,), 1)
 
 
 def deep_cnn(draw: Draw) -> Case:

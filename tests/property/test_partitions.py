@@ -9,13 +9,10 @@ from hypothesis import strategies as st
 from stalesim.simulator.data.base import Dataset
 from stalesim.simulator.data.groups import grouping
 from stalesim.simulator.learning.sampler import Sampler, Sampling
+from stalesim.simulator.partitions.classes import Dirichlet, DirichletClients, Labels
 from stalesim.simulator.partitions.column import ByColumn
-from stalesim.simulator.partitions.dirichlet import Dirichlet
-from stalesim.simulator.partitions.dirichlet_clients import DirichletClients
-from stalesim.simulator.partitions.even import Iid
-from stalesim.simulator.partitions.labels import Labels
 from stalesim.simulator.partitions.natural import Natural
-from stalesim.simulator.partitions.sizes import Sizes
+from stalesim.simulator.partitions.shares import Iid, Sizes
 from stalesim.simulator.timeline import NO_SAMPLE, NO_WORKER, Rows
 
 SAMPLINGS: list[Sampling] = ["distinct", "replacement", "shuffled"]

@@ -5,7 +5,7 @@ import pytest
 
 from stalesim.simulator.config.errors import ScenarioError
 from stalesim.simulator.data.base import Dataset
-from stalesim.simulator.partitions.dirichlet_clients import DirichletClients
+from stalesim.simulator.partitions.classes import DirichletClients
 from tests.reference.dirichlet_clients_twin import partition
 
 

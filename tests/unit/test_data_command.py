@@ -135,7 +135,7 @@ def offer(root: Path, monkeypatch: pytest.MonkeyPatch) -> Offer:
         )
         monkeypatch.setattr(mnist.Mnist, "published", record)
         files = idx.file_set("mnist")._replace(published=record)
-        monkeypatch.setattr(mnist, "FILES", files)
+        monkeypatch.setattr(mnist.Mnist, "files", files)
         return record
 
     return publish

@@ -20,7 +20,7 @@ import pytest
 
 from stalesim import simulator
 from stalesim.simulator import inputs, simulation
-from stalesim.simulator.data.digits import Digits
+from stalesim.simulator.data.bundled import Digits
 from stalesim.simulator.scenario.study import Run
 from stalesim.simulator.timelines.of_run import set_up
 from tests.support import SGD, Memory, scenario

@@ -45,11 +45,6 @@ class LeafCeleba(Leaf):
 
     @staticmethod
     def encoded(x: list[Any], y: list[Any]) -> tuple[Any, Any]:
-        """Returns the names of one user's images, and their classes.
-
-        Raises:
-            ValueError: They are none, or lie in another folder.
-        """
         if any(Path(name).name != name for name in x):
             raise ValueError(x)
         # LEAF writes 0.0 and 1.0.
@@ -64,11 +59,6 @@ class LeafCeleba(Leaf):
         return paths + [p for p in map(folder.joinpath, sorted(named)) if p.is_file()]
 
     def finish(self, name: str, train: LeafRows, test: LeafRows) -> Dataset:
-        """Returns the data set of the images.
-
-        Raises:
-            DataError: One is missing or damaged.
-        """
         folder = super().located_files()[0].parents[1] / IMAGES
         return finished(
             self,

@@ -34,11 +34,6 @@ class LeafFemnist(Leaf):
 
     @staticmethod
     def encoded(x: list[Any], y: list[Any]) -> tuple[Any, Any]:
-        """Returns images and classes of one user.
-
-        Raises:
-            ValueError: They are none.
-        """
         images = np.array(x, np.float32)
         inside = (images >= 0) & (images <= 1)
         if images.shape != (len(x), SIDE * SIDE) or not inside.all():

@@ -79,13 +79,7 @@ class Leaf(Data, ABC):
         """
 
     def make(self) -> Dataset:
-        """Returns the rows of the folders `train` and `test`.
-
-        Raises:
-            DataError: Files are missing or damaged, or hold something else.
-            ScenarioError: There are fewer users, or the limit or the classes do not
-                fit.
-        """
+        """Returns the rows of the folders `train` and `test`."""
         paths, kind = Leaf.located_files(self), tag(type(self))
         if not self.complete(paths):
             raise DataError(
@@ -140,12 +134,7 @@ class Leaf(Data, ABC):
         return sorted(of_one, key=lambda path: (path.parent.name != TRAIN, path))
 
     def _rows(self, paths: list[Path], most: int | None = None) -> LeafRows:
-        """Returns the rows of some files, of the first users that have any.
-
-        Raises:
-            DataError: A file is damaged or holds something else, a user is in two, or
-                there is no row.
-        """
+        """Returns the rows of some files, of the first users that have any."""
         found: dict[str, tuple[Any, Any]] = {}
         for path in paths:
             # Further files are not even read: those of a whole set have gigabytes.
@@ -214,11 +203,7 @@ def _number(paths: list[Path], half: str) -> int:
 
 
 def _users(path: Path) -> Iterator[tuple[str, Any]]:
-    """Yields the users of a file and what it holds of each.
-
-    Raises:
-        DataError: It is not of LEAF's format.
-    """
+    """Yields the users of a file and what it holds of each."""
     try:
         content = json.loads(files.read(path))
         users, of_users = content["users"], content["user_data"]

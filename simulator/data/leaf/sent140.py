@@ -43,21 +43,11 @@ class LeafSent140(Leaf):
 
     @staticmethod
     def encoded(x: list[Any], y: list[Any]) -> tuple[Any, Any]:
-        """Returns the words of one user's tweets, and their classes.
-
-        Raises:
-            ValueError: They are none.
-        """
         words = np.empty(len(x), object)
         words[:] = [WORD.findall(tweet[TEXT]) for tweet in x]
         return words, whole(y, 2)
 
     def finish(self, name: str, train: LeafRows, test: LeafRows) -> Dataset:
-        """Returns the data set of encoded rows.
-
-        Raises:
-            ScenarioError: Their bags of words have more than `limits.LARGEST` bytes.
-        """
         counted = Counter(word for tweet in train.x for word in tweet)
         ranked = sorted(counted, key=lambda word: (-counted[word], word))
         columns = tuple(ranked[: self.words])

@@ -43,11 +43,6 @@ class LeafShakespeare(TokenRows, Leaf):
 
     @staticmethod
     def encoded(x: list[Any], y: list[Any]) -> tuple[Any, Any]:
-        """Returns numbers of the characters of one user's rows, and of the next ones.
-
-        Raises:
-            ValueError: They are of other lengths, or have other characters.
-        """
         if {*map(len, x)} != {LENGTH} or {*map(len, y)} != {1}:
             raise ValueError(x)
         return _numbers(x).reshape(-1, LENGTH), _numbers(y)
@@ -66,11 +61,7 @@ class LeafShakespeare(TokenRows, Leaf):
 
 
 def _numbers(texts: list[str]) -> UInt8[np.ndarray, " n"]:
-    """Returns the numbers of the characters of some texts.
-
-    Raises:
-        ValueError: One is not LEAF's.
-    """
+    """Returns the numbers of the characters of some texts."""
     # Ascii, since a full set has 340 million characters; it refuses others.
     codes = np.frombuffer("".join(texts).encode("ascii"), np.uint8)
     numbers = NUMBER[codes]

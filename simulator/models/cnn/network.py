@@ -1,6 +1,5 @@
 """A five-layer convolutional network whose weights are one flat vector."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -9,8 +8,8 @@ import jax
 from jaxtyping import Array, Float, Key
 
 from ...data.images import image_shape
-from ..convolution import Pooling, convolve, pool
-from ..flat import drawn, split
+from ..convolution import convolve, pool
+from ..flat import by_inputs, drawn, split
 from ..flat_network import FlatNetwork
 from ..parts import Shapes
 from .part import Cnn, shapes, sizes
@@ -49,7 +48,6 @@ class CnnNetwork(FlatNetwork):
             code's (M-29).
         kernel: Height and width of their kernels, pixels.
         num_outputs: Number of outputs, `C`.
-        pooling: Kind of pools of 2 x 2 pixels. The paper says only "pooling".
 
     Source: Li, Yang, Ren and Zhao, Asynchronous Federated Learning with Differential
     Privacy for Edge Intelligence; M-29 in evidence/pages/decisions.md.
@@ -61,7 +59,6 @@ class CnnNetwork(FlatNetwork):
     channels: tuple[int, int] = (10, 10)
     kernel: int = 5
     num_outputs: int = 10
-    pooling: Pooling = "max"
 
     @property
     def shapes(self) -> Shapes:
@@ -89,14 +86,8 @@ class CnnNetwork(FlatNetwork):
         return Parts(*split(weights, self.shapes))
 
     def init(self, key: Key[Array, ""]) -> Float[Array, " P"]:
-        """Draws kernels and biases uniformly within ±1/sqrt(inputs of an output).
-
-        This is PyTorch's default (Kaiming-uniform with a = sqrt 5). Values are single
-        precision in all runs, so that those in double precision start from the same.
-        """
-        fans = [math.prod(shape[1:]) for shape in self.shapes[::2]]
-        limits = [1 / math.sqrt(fans[part // 2]) for part in range(len(self.shapes))]
-        return drawn(key, self.shapes, limits)
+        """Draws kernels and biases as in PyTorch."""
+        return drawn(key, self.shapes, by_inputs(self.shapes))
 
     def _outputs(
         self,
@@ -122,15 +113,12 @@ class CnnNetwork(FlatNetwork):
         """Convolves, rectifies and pools.
 
         The maximum precedes bias and ReLU, which keep the order of numbers: the result
-        is the same, from four times fewer numbers. An average must follow the ReLU.
+        is the same, from four times fewer numbers.
         """
         sums = convolve(images, kernels)
         if noise is not None:
             sums = sums + noise
-        shift = bias[:, None, None, None]
-        if self.pooling == "max":
-            return jax.nn.relu(pool("max", sums) + shift)
-        return pool("average", jax.nn.relu(sums + shift))
+        return jax.nn.relu(pool(sums) + bias[:, None, None, None])
 
 
 def cnn(config: Cnn, num_outputs: int, num_features: int, family: str) -> CnnNetwork:

@@ -34,11 +34,6 @@ class Cnn(Model):
         return 3
 
     def num_weights(self, num_features: int, num_outputs: int) -> int:
-        """Returns the number of weights, biases included.
-
-        Raises:
-            ScenarioError: The features are no images, or too small ones.
-        """
         image = image_shape(num_features, self.image)
         return size(shapes(image, self.channels, self.kernel, num_outputs))
 

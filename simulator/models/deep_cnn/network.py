@@ -66,7 +66,7 @@ class DeepCnnNetwork(FlatNetwork):
                 sums = sums + noise[layer]
             # The maximum precedes bias and ReLU, which keep the order of numbers.
             if (layer + 1) % PER_POOL == 0:
-                sums = pool("max", sums)
+                sums = pool(sums)
             hidden = jax.nn.relu(sums + bias[:, None, None, None])
         matrix, bias = parts[-2:]
         return matrix @ hidden.reshape(matrix.shape[1], -1) + bias[:, None]

@@ -94,9 +94,4 @@ class DeepCnn(Model):
         return (*kernels, (num_outputs, channels * height * width), (num_outputs,))
 
     def num_weights(self, num_features: int, num_outputs: int) -> int:
-        """Returns the number of weights, biases included.
-
-        Raises:
-            ScenarioError: The features are no images, or too small ones.
-        """
         return size(self.shapes(image_shape(num_features, self.image), num_outputs))

@@ -1,19 +1,15 @@
 """A network of fully connected layers whose weights are one flat vector."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import jax
-import jax.numpy as jnp
 from jaxtyping import Array, Float, Key
 
-from ..flat import drawn
+from ..flat import by_inputs, drawn
 from ..flat_network import FlatNetwork
 from ..parts import Shapes
+from ..party import ACTIVATIONS
 from .part import Dense, shapes
-
-ACTIVATIONS = {"relu": jax.nn.relu, "tanh": jnp.tanh}
 
 
 @dataclass(frozen=True)
@@ -43,9 +39,8 @@ class DenseNetwork(FlatNetwork):
         return tuple((size,) for size in self.sizes[1:-1])
 
     def init(self, key: Key[Array, ""]) -> Float[Array, " P"]:
-        """Draws all uniformly within ±1/sqrt(inputs of a unit), as in PyTorch."""
-        limits = [1 / math.sqrt(size) for size in self.sizes[:-1] for _ in range(2)]
-        return drawn(key, self.shapes, limits)
+        """Draws all as in PyTorch."""
+        return drawn(key, self.shapes, by_inputs(self.shapes))
 
     def _outputs(
         self,

@@ -32,7 +32,6 @@ class Dense(Model):
         return self.activation
 
     def num_weights(self, num_features: int, num_outputs: int) -> int:
-        """Returns the number of weights, biases included."""
         return size(shapes((num_features, *self.hidden, num_outputs)))
 
 

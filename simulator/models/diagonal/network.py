@@ -1,15 +1,17 @@
 """The network of one weight a column."""
 
-from typing import NamedTuple
+from dataclasses import dataclass
 
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Key
 
+from ..base import Plain
 from .part import Diagonal
 
 
-class DiagonalNetwork(NamedTuple):
+@dataclass(frozen=True)
+class DiagonalNetwork(Plain):
     """One weight a column.
 
     Attributes:
@@ -23,18 +25,9 @@ class DiagonalNetwork(NamedTuple):
         """All weights: there is one layer."""
         return self.num_columns
 
-    @property
-    def num_statistics(self) -> int:
-        """None."""
-        return 0
-
     def init(self, key: Key[Array, ""]) -> Float[Array, " P"]:
         """Starts at zero, from which the optimum has a known distance."""
         return jnp.zeros(self.num_columns)
-
-    def features(self, x: Float[np.ndarray, "N P"]) -> Float[np.ndarray, "N P"]:
-        """Returns the features as they are."""
-        return x
 
     def regularised(self) -> Bool[np.ndarray, " P"]:
         """Says of each weight whether it is regularised: all are."""
@@ -43,14 +36,7 @@ class DiagonalNetwork(NamedTuple):
     def apply(
         self, weights: Float[Array, " P"], x: Float[Array, "S P"]
     ) -> Float[Array, "P S"]:
-        """Returns `w_j x_j` of some rows."""
         return (weights[None, :] * x).T
-
-    def train(
-        self, weights: Float[Array, " P"], x: Float[Array, "S P"]
-    ) -> tuple[Float[Array, "P S"], Float[Array, " statistics"]]:
-        """Returns the outputs of a batch, and no statistics."""
-        return self.apply(weights, x), jnp.zeros(0, weights.dtype)
 
 
 def diagonal(

@@ -19,11 +19,6 @@ class Diagonal(Model):
     is_diagonal: ClassVar[bool] = True
 
     def num_weights(self, num_features: int, num_outputs: int) -> int:
-        """Returns the number of weights, one for each column.
-
-        Raises:
-            ScenarioError: Rows do not have as many targets as columns.
-        """
         if num_features != num_outputs:
             raise ScenarioError(
                 f"problem.model.kind must be another for rows of {num_features} "

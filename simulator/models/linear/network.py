@@ -1,12 +1,14 @@
 """Linear models. Weights are `[outputs, features]`: twice as fast as the transpose."""
 
 import math
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Key
 
+from ..base import Plain
 from ..flat import drawn
 from .part import Linear
 
@@ -48,7 +50,8 @@ class LinearEmbedding(NamedTuple):
         return weights @ x.T
 
 
-class LinearClassifier(NamedTuple):
+@dataclass(frozen=True)
+class LinearClassifier(Plain):
     """Logits `w @ x` of features and a last feature of one, whose weight is the bias.
 
     One flat matrix is faster than a matrix and a vector. Starts at zero.
@@ -72,11 +75,6 @@ class LinearClassifier(NamedTuple):
         columns = self.num_features + 1
         return -columns % ALIGNED if columns >= WIDE else 0
 
-    @property
-    def num_statistics(self) -> int:
-        """None: no layer normalises by a batch."""
-        return 0
-
     def init(self, key: Key[Array, ""]) -> Float[Array, "C P"]:
         """Returns zeros."""
         return jnp.zeros((self.num_outputs, self.num_features + 1))
@@ -90,12 +88,6 @@ class LinearClassifier(NamedTuple):
     ) -> Float[Array, "C S"]:
         """Returns the logits of some rows, whose last columns may be spare."""
         return weights @ x[:, : weights.shape[1]].T
-
-    def train(
-        self, weights: Float[Array, "C P"], x: Float[Array, "S Q"]
-    ) -> tuple[Float[Array, "C S"], Float[Array, " 0"]]:
-        """Returns the logits of a batch, and no statistics of it."""
-        return self.apply(weights, x), jnp.zeros(0, weights.dtype)
 
     def regularised(self) -> Bool[np.ndarray, " P"]:
         """Says of each column whether its weights are regularised."""

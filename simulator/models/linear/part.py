@@ -18,5 +18,4 @@ class Linear(Model):
         return 1
 
     def num_weights(self, num_features: int, num_outputs: int) -> int:
-        """Returns the number of weights of a client's model, biases included."""
         return (num_features + 1) * num_outputs

@@ -81,7 +81,6 @@ class Lstm(Model):
         return (*self._of_layers(num_features), *last)
 
     def _of_layers(self, num_features: int) -> Shapes:
-        """Returns the shapes of the bidirectional layers' arrays."""
         width, rest = divmod(num_features, self.frames)
         if rest or not width:
             raise ScenarioError(
@@ -104,17 +103,7 @@ class Lstm(Model):
         return
 
     def party_weights(self, num_features: int, num_outputs: int) -> int:
-        """Returns the weights of a party's network, biases included.
-
-        Raises:
-            ScenarioError: As `shapes_of_party`.
-        """
         return size(self.shapes_of_party(num_features, num_outputs))
 
     def num_weights(self, num_features: int, num_outputs: int) -> int:
-        """Returns the number of weights, biases included.
-
-        Raises:
-            ScenarioError: The columns do not divide into the frames.
-        """
         return size(self.shapes(num_features, num_outputs))

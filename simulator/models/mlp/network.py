@@ -9,13 +9,12 @@ import math
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Key
 
 from ..flat import drawn, split
 from ..parts import Shapes
+from ..party import ACTIVATIONS
 from .part import Mlp, shapes
 
 
@@ -74,7 +73,7 @@ class MlpNetwork(NamedTuple):
     ) -> Float[Array, "C S"]:
         """Returns the outputs for some rows, with noise in the hidden layer if any."""
         parts = split(weights, self.shapes)
-        act = jnp.tanh if self.activation == "tanh" else jax.nn.relu
+        act = ACTIVATIONS[self.activation]
         sums = parts[0] @ x.T + parts[1][:, None]
         units = act(sums + noise[0] if noise else sums)
         return parts[2] @ units if self.linear else units

@@ -27,7 +27,6 @@ class Mlp(Model):
         return 2
 
     def num_weights(self, num_features: int, num_outputs: int) -> int:
-        """Returns the number of weights of a party's model, biases included."""
         return size(shapes(num_features, self.hidden, num_outputs))
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -18,33 +18,23 @@ ROWS = 11, 13
 """Numbers of rows that a model is looked at with; their axis is known by them."""
 
 
-class Looked(NamedTuple):
-    """What is known of a model without computing anything.
-
-    Attributes:
-        weights: Shapes and types of its weights, in their tree.
-        statistics: Those of its statistics.
-        takes_key: Whether training draws random numbers.
-    """
-
-    weights: Any
-    statistics: Any
-    takes_key: bool
-
-
 def look(
     named: UserFunction,
     model: Functions,
     form: OutputForm,
     example: Callable[[int], Any],
-) -> Looked:
-    """Looks at a model.
+) -> tuple[Any, Any, bool]:
+    """Looks at a model without computing anything.
 
     Args:
         named: Name of the model, for messages.
         model: The model.
         form: Outputs that the loss takes.
         example: Returns some number of rows of zeros.
+
+    Returns:
+        Shapes and types of its weights, in their tree; those of its statistics; and
+        whether training draws random numbers.
 
     Raises:
         ScenarioError: It cannot be used here; the message says why.
@@ -66,15 +56,11 @@ def look(
                 )  # fmt: skip
             run = partial(model.apply, x=example(ROWS[0]), key=drawn, training=training)
             purity.check(named, run, weights, statistics)
-    return Looked(weights, statistics, takes_key)
+    return weights, statistics, takes_key
 
 
 def _check_start(named: UserFunction, model: Functions, key: Any, x: Any) -> None:
-    """Refuses weights that do not follow from the key alone, or are no numbers.
-
-    Raises:
-        ScenarioError: Two starts by one key differ, or a weight is not finite.
-    """
+    """Refuses weights that do not follow from the key alone, or are no numbers."""
     one, two = (of_user.calling(*named, lambda: model.init(key, x)) for _ in range(2))
     if jax.tree.structure(one) != jax.tree.structure(two):
         raise named.refused(
@@ -112,11 +98,7 @@ def _plain(leaf: Any) -> np.ndarray:
 
 
 def _check_weights(named: UserFunction, weights: Any) -> None:
-    """Refuses weights that are not floating numbers of single precision.
-
-    Raises:
-        ScenarioError: Naming the first.
-    """
+    """Refuses weights that are not floating numbers of single precision."""
     leaves = jax.tree.leaves_with_path(weights)
     for path, leaf in leaves:
         if leaf.dtype not in (jnp.float32, jnp.float64):
@@ -163,11 +145,7 @@ def _check_outputs(
     form: OutputForm,
     num_rows: int,
 ) -> None:
-    """Refuses outputs and statistics of other shapes or types than are wanted.
-
-    Raises:
-        ScenarioError: Saying what is wanted.
-    """
+    """Refuses outputs and statistics of other shapes or types than are wanted."""
     outputs, after = of_user.calling(
         *named,
         lambda: jax.eval_shape(lambda *t: model.apply(*t, x, key, training), *trees),

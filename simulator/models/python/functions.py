@@ -2,7 +2,7 @@
 
 import inspect
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 from jaxtyping import Array, Key
@@ -10,22 +10,10 @@ from jaxtyping import Array, Key
 from ...config import functions
 from ...config.functions import UserFunction
 from . import libraries
-from .libraries import Functions
+from .libraries import Again, Functions
 
 KEYS = ("key", "rng", "rngs")
 """Names of arguments that are keys of random numbers."""
-
-
-class Builder(NamedTuple):
-    """A model that may be made again by a key.
-
-    Attributes:
-        made: The model.
-        again: Function of a key that makes one of other weights; None if there is none.
-    """
-
-    made: Any
-    again: Callable[[Key[Array, ""]], Any] | None
 
 
 def model_of(named: UserFunction, facts: Mapping[str, Any]) -> Functions:
@@ -39,11 +27,10 @@ def model_of(named: UserFunction, facts: Mapping[str, Any]) -> Functions:
         ScenarioError: There is none, or it is not a model that is known here.
     """
     found = functions.resolve(*named)
-    builder = Builder(found, None)
+    model, again = found, None
     if inspect.isroutine(found) or inspect.isclass(found) or _is_partial(found):
-        builder = functions.calling(*named, lambda: _built(named, found, facts))
-    model = builder.made
-    adapted = libraries.adapted(model, builder.again)
+        model, again = functions.calling(*named, lambda: _built(named, found, facts))
+    adapted = libraries.adapted(model, again)
     if adapted is not None:
         return adapted
     if isinstance(model, tuple | list) and len(model) == 2:
@@ -87,12 +74,8 @@ def _is_partial(found: Any) -> bool:
 
 def _built(
     named: UserFunction, build: Callable[..., Any], facts: Mapping[str, Any]
-) -> Builder:
-    """Calls a function that makes a model with what it asks for.
-
-    Raises:
-        ScenarioError: It asks for something else.
-    """
+) -> tuple[Any, Again]:
+    """Calls a function that makes a model with what it asks for."""
     names = _names(build)
     asked = {name: facts[name] for name in names if name in facts}
     key = next((name for name in KEYS if name in names), None)
@@ -103,7 +86,7 @@ def _built(
             f"for anything, got one that asks for {unknown[0]!r}; give that a default"
         )
     if key is None:
-        return Builder(build(**asked), None)
+        return build(**asked), None
 
     def again(drawn: Key[Array, ""]) -> Any:
         if key == "rngs":
@@ -112,7 +95,7 @@ def _built(
             return build(**asked, rngs=nnx.Rngs(drawn))
         return build(**asked, **{key: drawn})
 
-    return Builder(again(jax.random.key(0)), again)
+    return again(jax.random.key(0)), again
 
 
 def _parameters(function: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:

@@ -12,7 +12,7 @@ from jax import lax
 from jaxtyping import Array, Bool, Float, Key, Num
 
 from ...config.functions import UserFunction
-from ...data.base import Field
+from ...data.base import Field, shaped
 from ...data.outputs import OutputForm
 from ..base import STATISTICS_KEPT
 from ..flat import split
@@ -107,10 +107,9 @@ class OwnNetwork:
             ScenarioError: The model cannot be used here.
         """
         self._functions, self.form, self._rows = functions, form, rows
-        found = checks.look(named, functions, form, lambda n: self._example(n))
-        self.weights = Layout.of(found.weights)
-        self.statistics = Layout.of(found.statistics)
-        self.takes_key = found.takes_key
+        found = checks.look(named, functions, form, self._example)
+        weights, statistics, self.takes_key = found
+        self.weights, self.statistics = Layout.of(weights), Layout.of(statistics)
 
     @property
     def num_outputs(self) -> int:
@@ -229,17 +228,14 @@ class OwnNetwork:
 
     def _given(self, x: Float[Array, "S F"], dtype: Any) -> Any:
         """Returns rows in the shapes in which they were given, numbers in a type."""
-        found: dict[str, Array] = {}
-        start = 0
-        for field in self._rows:
-            columns = x[:, start : start + field.width]
-            start += field.width
-            array = columns.reshape(x.shape[0], *field.shape)
-            found[field.name] = array.astype(jnp.int32 if field.whole else dtype)
-        return found.get("", found)
+
+        def converted(array: Array) -> Array:
+            whole = jnp.issubdtype(array.dtype, jnp.integer)
+            return array if whole else array.astype(dtype)
+
+        return jax.tree.map(converted, shaped(self._rows, x))
 
     def _example(self, num_rows: int) -> Any:
-        """Returns rows of zeros."""
         width = sum(field.width for field in self._rows)
         return self._given(jnp.zeros((num_rows, width), jnp.float32), jnp.float32)
 

@@ -36,11 +36,6 @@ class Python(Model):
         return UserFunction(self.build, "problem.model.build")
 
     def counts(self, data: Dataset, form: OutputForm) -> ModelCounts:
-        """Returns the counts of the model, which are those of its arrays.
-
-        Raises:
-            ScenarioError: There is no model, or it does not fit the rows or the loss.
-        """
         network = self.of_rows(data, form)
         return ModelCounts(
             network.num_weights, network.num_statistics, network.takes_key
@@ -61,7 +56,6 @@ class Python(Model):
         return network
 
     def num_weights(self, num_features: int, num_outputs: int) -> int:
-        """Returns the number of weights of a party's network."""
         return self.make(num_outputs, num_features, "vertical").num_weights
 
     def widths_of_parties(self, widths: Sequence[int]) -> Sequence[int]:

@@ -1,10 +1,9 @@
 """Options of the server's network, and its shapes. No JAX here."""
 
-from collections.abc import Callable
 from itertools import pairwise
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, model_serializer, model_validator
+from pydantic import Field, model_validator
 
 from ...config.base import Config
 from ...config.functions import FunctionName, UserFunction
@@ -53,11 +52,6 @@ class ServerModel(Config):
                 "place; remove them"
             )
         return self
-
-    @model_serializer(mode="wrap")
-    def _one_network_written(self, dump: Callable[[Any], Any]) -> dict[str, Any]:
-        other = () if self.build is None else ("combine", "hidden")
-        return {key: value for key, value in dump(self).items() if key not in other}
 
     @property
     def num_sent(self) -> int:

@@ -86,16 +86,10 @@ class Transformer(Model):
         return self.layers + 1
 
     def party_weights(self, num_features: int, num_outputs: int) -> NoReturn:
-        """Refuses parties, whose columns are no tokens.
-
-        Raises:
-            ScenarioError: Always.
-        """
         raise ScenarioError(
             "problem.model.kind must not be 'transformer' for parties, whose columns "
             "are no tokens; take lstm or dense"
         )
 
     def num_weights(self, num_features: int, num_outputs: int) -> int:
-        """Returns the number of weights, gains included."""
         return size(self.shapes(num_features, num_outputs))

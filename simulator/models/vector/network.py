@@ -1,7 +1,8 @@
 """What stands in the place of a network: weights at the start, and no outputs."""
 
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import numpy as np
@@ -10,9 +11,11 @@ from jaxtyping import Array, Bool, Float, Key
 from ...config import functions
 from ...config.errors import ScenarioError
 from ...config.functions import UserFunction
+from ..base import Plain
 
 
-class VectorNetwork(NamedTuple):
+@dataclass(frozen=True)
+class VectorNetwork(Plain):
     """Weights of a model that is the user's alone.
 
     Attributes:
@@ -28,11 +31,6 @@ class VectorNetwork(NamedTuple):
         """All weights: no layer is known to be the first."""
         return self.size
 
-    @property
-    def num_statistics(self) -> int:
-        """None."""
-        return 0
-
     def init(self, key: Key[Array, ""]) -> Float[Array, " P"]:
         """Returns the weights at the start, which Python makes."""
         dtype = jax.dtypes.canonicalize_dtype(float)
@@ -43,27 +41,16 @@ class VectorNetwork(NamedTuple):
         shape = jax.ShapeDtypeStruct((self.size,), dtype)
         return jax.pure_callback(made, shape, jax.random.key_data(key))
 
-    def features(self, x: Float[np.ndarray, "N F"]) -> Float[np.ndarray, "N F"]:
-        """Returns the features as they are."""
-        return x
-
     def regularised(self) -> Bool[np.ndarray, " P"]:
         """Says of each weight whether it is regularised: none is."""
         return np.zeros(self.size, bool)
 
     def apply(self, weights: Float[Array, " P"], x: Float[Array, "S F"]) -> Any:
-        """Refuses to give outputs.
-
-        Raises:
-            ScenarioError: Always.
-        """
         raise ScenarioError(
             "problem.model must be one that gives outputs, for a loss, metric or "
             "constant that is computed here, got 'vector'; give numbers, or leave it "
             "to problem.model.evaluate"
         )
-
-    train = apply
 
 
 def start(named: UserFunction, seed: int) -> Float[np.ndarray, " P"]:

@@ -5,7 +5,7 @@ from typing import Any, ClassVar, Literal
 from ...config.functions import FunctionName, UserFunction
 from ...data.base import Dataset
 from ...data.outputs import OutputForm
-from ..parts import Model, ModelCounts
+from ..parts import Model
 
 
 class Vector(Model):
@@ -29,13 +29,12 @@ class Vector(Model):
     def measured_by(self) -> UserFunction:
         return UserFunction(self.evaluate, "problem.model.evaluate")
 
-    def counts(self, data: Dataset, form: OutputForm) -> ModelCounts:
-        """Returns the counts of the model.
-
-        Raises:
-            ScenarioError: There are no weights.
-        """
-        return ModelCounts(self.of_rows(data, form).size)
+    def num_weights(self, num_features: int, num_outputs: int) -> int:
+        return self._network.size
 
     def of_rows(self, data: Dataset, form: OutputForm) -> Any:
+        return self._network
+
+    @property
+    def _network(self) -> Any:
         return self.maker()(UserFunction(self.weights, "problem.model.weights"))

@@ -2,10 +2,12 @@
 
 import numpy as np
 
+from stalesim.simulator.extras.papers.cifar_net.net import Net
+
 EPSILON = 1e-5
 
 
-class Twin:
+class Twin(Net):
     """Takes the flat vector's numbers as it needs them; images are `[C, H, W, S]`.
 
     Attributes:

@@ -5,11 +5,11 @@ import pytest
 from pydantic import ValidationError
 
 from stalesim.simulator.config.errors import ScenarioError
-from stalesim.simulator.extras.papers.cifar_net import listing, net, network
+from stalesim.simulator.extras.papers.cifar_net import net, network
 from stalesim.simulator.extras.papers.cifar_net.counter import Counter
-from stalesim.simulator.extras.papers.cifar_net.listing import ARCHITECTURES, tally
 from stalesim.simulator.extras.papers.cifar_net.net import num_groups
 from stalesim.simulator.extras.papers.cifar_net.network import CifarNetwork
+from stalesim.simulator.extras.papers.cifar_net.networks import NETWORKS, apply, tally
 from stalesim.simulator.extras.papers.cifar_net.part import CifarNet
 from stalesim.simulator.models import flat_network
 from tests.extras.papers.cifar_net_twin import Twin
@@ -32,7 +32,7 @@ CIFAR = (32, 32, 3)
 SMALL = (6, 5, 2)
 
 
-def tiny(net, x, num_outputs, wide):
+def tiny(net, x, wide):
     """Every kind of layer once."""
     x = net.relu(net.norm(net.conv(x, wide(8), 3, bias=True)))
     x = net.max_pool(x, 3, 2, 1)
@@ -41,13 +41,12 @@ def tiny(net, x, num_outputs, wide):
     one, two = net.split(x, wide(8) // 2)
     x = net.join([two, net.relu(one)])
     x = net.multiply(x, net.sigmoid(net.conv(net.mean(x), wide(8), 1, bias=True)))
-    x = net.norm(net.conv(x, wide(8), 1, 2))
-    return net.dense(net.mean(x), num_outputs)
+    return net.norm(net.conv(x, wide(8), 1, 2))
 
 
 @pytest.fixture(autouse=True)
 def _tiny(monkeypatch):
-    monkeypatch.setitem(ARCHITECTURES, "tiny", listing.Architecture(tiny))
+    monkeypatch.setitem(NETWORKS, "tiny", tiny)
 
 
 def model_of(norm, name="tiny", image=SMALL):
@@ -71,8 +70,7 @@ def of_twin(model, weights, x, **options):
     height, width, depth = model.image
     images = np.stack([row.reshape(depth, height, width) for row in np.asarray(x)], -1)
     twin = Twin(weights, model.norm, lambda c: num_groups(c, model.groups), **options)
-    chosen = ARCHITECTURES[model.name]
-    logits = chosen.apply(twin, images, model.num_outputs, model.width)
+    logits = apply(model.name, twin, images, model.num_outputs, model.width)
     return logits[:, 0, 0], twin
 
 

@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from stalesim.simulator.config.errors import DataError
 from stalesim.simulator.data.base import Dataset
 from stalesim.simulator.extras.papers.data.credit import PAYMENTS, Credit
 
@@ -64,46 +63,3 @@ def check(data: Dataset, name: str) -> None:
 def test_reads_csv(root: Path, label: str, upper: bool, place: str) -> None:
     write_csv(root / place, label, upper)
     check(Credit(scale="raw").make(), "credit (other copy)")
-
-
-def test_standardised_by_training_rows(root: Path) -> None:
-    write_csv(root / "UCI_Credit_Card.csv")
-    raw, data = Credit(scale="raw").make(), Credit().make()
-    mean, std = raw.x_train.mean(axis=0), raw.x_train.std(axis=0)
-    np.testing.assert_allclose(data.x_test, (raw.x_test - mean) / std, atol=1e-5)
-
-
-def test_missing(root: Path) -> None:
-    (root / "other.csv").write_text("ID,LIMIT_BAL\n1,2\n")
-    with pytest.raises(
-        DataError, match=r"^credit must be .* no UCI_Credit_Card.csv; do"
-    ):
-        Credit().make()
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "says"),
-    [
-        ("PAY_0", "PAY_1", "must have the column 'PAY_0', got ID, LIM"),
-        (DOTS, "default", "must have the column 'default payment next month', got"),
-        ("\n5,", "\n5,,", "must have 25 cells in every row, got 26 in line 6"),
-        ("\n5,5000", "\n5,", "'LIMIT_BAL' of .* finite numbers, got '' in line 6"),
-        ("\n5,5000,2", "\n5,5000,3", "'SEX' of .* hold 1 to 2, got 3 in line 6"),
-        ("\n5,5000,2,5", "\n5,5000,2,7", "'EDUCATION' .* 0 to 6, got 7 in line 6"),
-        (",0\n6,", ",2\n6,", "'default.*month' of .* hold 0 to 1, got 2 in line 6"),
-    ],
-)
-def test_damaged_csv(root: Path, old: str, new: str, says: str) -> None:
-    path = write_csv(root / "UCI_Credit_Card.csv")
-    text = path.read_text()
-    assert old in text
-    path.write_text(text.replace(old, new, 1))
-    with pytest.raises(DataError, match=says) as error:
-        Credit().make()
-    assert str(path) in str(error.value)
-    assert "\n" not in str(error.value)
-
-
-def test_says_which_file_it_reads(root: Path, check_files: Any) -> None:
-    write_csv(root / "UCI_Credit_Card.csv")
-    check_files(Credit())

@@ -1,14 +1,13 @@
 """UCI multiple features: six text files, and their views."""
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
 from stalesim.simulator.config.errors import DataError
 from stalesim.simulator.extras.papers.data.mfeat import TEXTS, VIEWS, Mfeat
-from stalesim.simulator.partitions.views import Views
+from stalesim.simulator.partitions.vertical import Views
 
 NUM = 40
 RAW = Mfeat(scale="raw")
@@ -49,15 +48,6 @@ def test_reads(root: Path, place: str) -> None:
     assert {view: data.views.count(view) for view in data.views} == VIEWS
 
 
-def test_another_seed_takes_other_test_rows(root: Path) -> None:
-    write(root)
-    first, again, other = (
-        Mfeat(split_seed=seed, scale="raw").make().x_test[:, 0] for seed in (0, 0, 1)
-    )
-    np.testing.assert_array_equal(first, again)
-    assert set(first) != set(other)
-
-
 def test_views_go_to_parties(root: Path) -> None:
     write(root / "mfeat")
     data = RAW.make()
@@ -70,43 +60,9 @@ def test_views_go_to_parties(root: Path) -> None:
     assert sizes == [82, 240, 47]
 
 
-@pytest.mark.parametrize(
-    ("name", "text", "says"),
-    [
-        ("mfeat-zer", "1 2 3\n", "must hold 47 numbers a row, got 3 in row 1"),
-        ("mfeat-mor", "1 2 3 4 5 x\n" * NUM, "must hold numbers, got: could not conv"),
-        ("mfeat-mor", "1 2 3 4 5 nan\n" * NUM, "must hold finite numbers"),
-        ("mfeat-mor", "1 2 3 4 5 6\n", f"must have the {NUM} rows of mfeat-fou, got 1"),
-        ("mfeat-fou", "", "must hold 76 numbers a row, got none"),
-    ],
-)
-def test_damaged_texts(root: Path, name: str, text: str, says: str) -> None:
-    write(root / "mfeat")
-    path = root / "mfeat" / name
-    path.write_text(text)
-    with pytest.raises(DataError, match=says) as error:
-        Mfeat().make()
-    assert str(error.value).startswith(str(path))
-    assert "\n" not in str(error.value)
-
-
 def test_rows_that_are_no_multiple_of_ten(root: Path) -> None:
     folder = write(root / "mfeat")
     for path in folder.iterdir():
         path.write_text("\n".join(path.read_text().splitlines()[:-1]))
     with pytest.raises(DataError, match=f"each of the 10 digits, got {NUM - 1} in all"):
         Mfeat().make()
-
-
-def test_missing_files_are_named(root: Path) -> None:
-    write(root / "mfeat")
-    (root / "mfeat" / "mfeat-pix").unlink()
-    with pytest.raises(
-        DataError, match="got no mfeat-pix; download the zip of archive"
-    ):
-        Mfeat().make()
-
-
-def test_says_which_files_it_reads(root: Path, check_files: Any) -> None:
-    write(root / "mfeat")
-    check_files(Mfeat())

@@ -6,21 +6,20 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 from scipy.stats import skew
 
 from stalesim.simulator.config.errors import DataError
+from stalesim.simulator.extras.papers.data import clinical
 from stalesim.simulator.extras.papers.data.mimic import features
 from stalesim.simulator.extras.papers.data.mimic.features import (
-    COLUMNS,
-    VARIABLES,
-    category,
+    STATISTICS as COLUMNS,
 )
+from stalesim.simulator.extras.papers.data.mimic.features import VARIABLES, category
 from stalesim.simulator.extras.papers.data.mimic.part import Mimic
-from stalesim.simulator.partitions.vertical import Vertical
+from stalesim.simulator.partitions.vertical import Vertical, Views
 
 CSV = Mimic(scale="raw")
 HEART, EYE, REFILL = 8, 3, 0
@@ -193,21 +192,6 @@ def test_validation_stays_are_training_rows_once(root: Path) -> None:
         CSV.make()
 
 
-def test_missing(root: Path) -> None:
-    with pytest.raises(DataError) as error:
-        CSV.make()
-    assert str(error.value).startswith(
-        f"mimic must be in the data folder, {root} (chosen by STALESIM_DATA), got no "
-        "in-hospital-mortality/train/listfile.csv, in-hospital-mortality/test/"
-        "listfile.csv; the data are credentialed (vafl/physionet_lstm asks the same of "
-    )
-    assert "\n" not in str(error.value)
-    folder = write(root / "in-hospital-mortality")
-    (folder / "test/listfile.csv").unlink()
-    with pytest.raises(DataError, match=r"no in-hospital-mortality/test/listfile.csv;"):
-        CSV.make()
-
-
 def test_lists_of_other_tasks_are_none_of_ours(root: Path) -> None:
     folder = write(root / "decompensation")
     path = folder / "train/listfile.csv"
@@ -217,43 +201,6 @@ def test_lists_of_other_tasks_are_none_of_ours(root: Path) -> None:
         path.write_text(path.read_text().replace("stay,y_true", header))
     with pytest.raises(DataError, match=r"^mimic must be in the data folder"):
         CSV.make()
-
-
-SERIES = "test/14_episode1_timeseries.csv"
-
-
-@pytest.mark.parametrize(
-    ("name", "old", "new", "says"),
-    [
-        ("train/listfile.csv", "stay,", "file,", "the header stay,y_true, got file,y_"),
-        ("train/listfile.csv", "csv,0", "csv,2", "name and 0 or 1, got '2_.*' and '2'"),
-        ("train/listfile.csv", "2_ep", "../2_ep", r"0 or 1, got '\.\./2_epi.* line 3"),
-        ("test/listfile.csv", "14_", "15_epi,14_", "2 cells in every row, got 3 in l"),
-        (SERIES, "Hours", "Time", "must have the column 'Hours', got Time, Capill"),
-        (SERIES, "Glucose", "Sugar", "must have the column 'Glucose'"),
-        (SERIES, "\n9.25", "\n48.25", "'Hours' of .* from 0 to 48, got 48.25 in line"),
-        (SERIES, "\n9.25", "\n", "'Hours' of .* finite numbers, got '' in line 11"),
-        (SERIES, "To Pain", "asleep", "known texts or nothing, got 'asleep' in line 2"),
-        (SERIES, ",,\n", ",\n", "must have 18 cells in every row, got 17 in line 2"),
-        (SERIES, ".5,", ".5?,", "'Heart Rate' of .* numbers or nothing, got '.*5?'"),
-        (SERIES, None, "", "must hold 1 header rows and at least one row of data"),
-        (SERIES, None, None, "is missing, which a list of .* names; put it there"),
-    ],
-)
-def test_damaged(
-    root: Path, name: str, old: str | None, new: str | None, says: str
-) -> None:
-    path = write(root / "in-hospital-mortality") / name
-    text = path.read_text()
-    if new is None:
-        path.unlink()
-    else:
-        assert old is None or old in text
-        path.write_text(text.replace(old, new, 1) if old else new)
-    with pytest.raises(DataError, match=says) as error:
-        Mimic().make()
-    assert str(path) in str(error.value)
-    assert "\n" not in str(error.value)
 
 
 # F-09: 8 and 9 variables, or 4, 4, 3, 3 and 3; the label party is the last.
@@ -296,6 +243,42 @@ def test_no_jax_simpy_or_pandas_is_imported() -> None:
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-def test_says_which_files_it_reads(root: Path, check_files: Any) -> None:
+HOURLY = Mimic(scale="raw", features="hourly")
+
+
+def test_hours_have_means() -> None:
+    values = np.full((4, 17), np.nan)
+    values[:, HEART] = 60, 80, 100, 40
+    found = features.hourly(np.array([0.2, 0.9, 5.0, 48.0]), values)
+    assert found.shape == (48, 17)
+    assert found[[0, 5, 47], HEART].tolist() == [70, 100, 40]
+    assert np.isnan(found).sum() == 48 * 17 - 3
+
+
+def test_rows_are_hours_of_values_and_masks(root: Path) -> None:
     write(root / "in-hospital-mortality")
-    check_files(Mimic())
+    data = HOURLY.make()
+    assert (data.name, data.x_train.shape) == ("mimic", (12, 48 * 34))
+    frames = data.x_test.reshape(-1, 48, 34)
+    heart, mask = frames[:, :, HEART], frames[:, :, 17 + HEART]
+    # Measured in hours 0 to 9, carried forward from then on.
+    assert mask.tolist() == [[1.0] * 10 + [0.0] * 38] * 4
+    assert (heart[:, 9:] == heart[:, 9:10]).all()
+    assert (heart[:, :10] % 1 == 0.5).all()
+    assert (frames[:, :, VARIABLES.index("Height")] == 0).all()
+    assert frames[:, :, 17 + REFILL].sum() == 8
+    parts = Views(parties=4).make(data)
+    assert [len(part) for part in parts] == [48 * 2 * n for n in (5, 4, 4, 4)]
+    assert data.columns[parts[1][0]] == f"{features.NAMES[5]}_hour_0"
+
+
+def test_before_the_first_measurement_there_is_the_training_rows_mean() -> None:
+    x = np.full((2, 48, 17), np.nan, np.float32)
+    x[0, 3:5, HEART] = 50, 70
+    x[1, 1, HEART] = 90
+    usual = clinical.typical(x)
+    assert usual[HEART] == 70
+    assert usual.sum() == 70
+    rows = features.sequences(x, usual).reshape(2, 48, 34)
+    assert rows[0, :6, HEART].tolist() == [70, 70, 70, 50, 70, 70]
+    assert rows[0, :6, 17 + HEART].tolist() == [0, 0, 0, 1, 1, 0]

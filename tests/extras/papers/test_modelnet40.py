@@ -8,7 +8,7 @@ from PIL import Image
 
 from stalesim.simulator.config.errors import DataError
 from stalesim.simulator.extras.papers.data.modelnet40 import ROOT, ModelNet40
-from stalesim.simulator.partitions.views import Views
+from stalesim.simulator.partitions.vertical import Views
 
 PNG = ModelNet40(scale="raw", side=4)
 CLASSES = ("airplane", "bathtub")

@@ -2,7 +2,6 @@
 
 import gzip
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -79,10 +78,6 @@ def test_reads(root: Path, place: str) -> None:
     np.testing.assert_array_equal(data.y_train, train % 2 == 0)
 
 
-def test_columns_are_standardised_by_training_rows() -> None:
-    assert NusWide().scale == "standard"
-
-
 def test_gzipped_files(root: Path) -> None:
     write(root)
     plain = DAT.make()
@@ -122,53 +117,3 @@ def test_concepts_that_leave_no_rows(root: Path) -> None:
 def test_no_concepts(concepts: tuple[str, ...]) -> None:
     with pytest.raises(ValidationError):
         NusWide(concepts=concepts)
-
-
-def test_missing(root: Path) -> None:
-    with pytest.raises(DataError) as error:
-        DAT.make()
-    told = "got no Train_Normalized_CH.dat, Train_Normalized_CM55.dat and 14 more; down"
-    assert told in str(error.value)
-    assert str(error.value).endswith(f"then put it into {root / 'nus_wide'}")
-    write(root)
-    (root / "NUS_WID_Tags/Test_Tags1k.dat").unlink()
-    with pytest.raises(DataError, match=r"got no Test_Tags1k.dat; download"):
-        DAT.make()
-
-
-CH = "Low_Level_Features/Train_Normalized_CH.dat"
-TAGS = "NUS_WID_Tags/Test_Tags1k.dat"
-LABELS = "Groundtruth/TrainTestLabels/Labels_animal_Test.txt"
-
-
-@pytest.mark.parametrize(
-    ("name", "old", "new", "says"),
-    [
-        (CH, b"\n2 ", b"\n", "have 64 numbers in every row, got 63 in line 3"),
-        (CH, b"\n2 ", b"\n2 x", "hold finite numbers, got 'x.*' in line 3"),
-        (CH, b"\n2 ", b"\nnan ", "hold finite numbers, got 'nan' in line 3"),
-        (CH, b"\n2 ", b"\n\xff ", "hold finite numbers, got .* in line 3"),
-        (CH, b"\n29 ", b"\n29 0\n30 ", "must have 30 rows as its labels, got 31"),
-        (TAGS, b"", b"", "must have 14 rows as its labels, got 0"),
-        (TAGS, None, b"\x1f\x8b\x08\x00", "must be a readable file of text, got: "),
-        (LABELS, b"1\n", b"2\n", "hold a 0 or 1 for each row, got '2'"),
-        (LABELS, b"1\n", b"", "must have 14 rows as Labels_person_Test.txt, got 13"),
-        (LABELS, b"", b"", "must hold a 0 or 1 for each row, got nothing"),
-    ],
-)
-def test_damaged(
-    root: Path, name: str, old: bytes | None, new: bytes, says: str
-) -> None:
-    path = write(root) / name
-    content = path.read_bytes()
-    assert not old or old in content
-    path.write_bytes(content.replace(old, new, 1) if old else new)
-    with pytest.raises(DataError, match=says) as error:
-        NusWide().make()
-    assert str(path) in str(error.value)
-    assert "\n" not in str(error.value)
-
-
-def test_says_which_files_it_reads(root: Path, check_files: Any) -> None:
-    write(root)
-    check_files(NusWide())

@@ -1,12 +1,10 @@
 """Parkinson's speech features: two header rows, and a division by subject."""
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
-from stalesim.simulator.config.errors import DataError
 from stalesim.simulator.extras.papers.data.parkinson import Parkinson
 
 CSV = Parkinson(scale="raw")
@@ -51,36 +49,3 @@ def test_no_subject_in_both_halves(root: Path, seed: int) -> None:
     write(root / "pd_speech_features.csv")
     data = Parkinson(scale="raw", split_seed=seed).make()
     assert not set(data.x_train[:, 1]) & set(data.x_test[:, 1])
-
-
-def test_missing(root: Path) -> None:
-    with pytest.raises(
-        DataError, match=r"got no pd_speech_features\.csv; download the"
-    ):
-        CSV.make()
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "says"),
-    [
-        ("id,gender", "name,gender", "must have the column 'id' in its second row"),
-        ("9,1,9.5", "9,1,", "must have 5 cells in every row, got 4 in line 30"),
-        ("9,1,9.5", "9,1,?", "column 'PPE' .* got '\\?' in line 30"),
-        ("e-3,1\n3,", "e-3,2\n3,", "column 'class' .* 0 and 1 only, got 2"),
-    ],
-)
-def test_damaged(root: Path, old: str, new: str, says: str) -> None:
-    path = write(root / "pd_speech_features.csv")
-    text = path.read_text()
-    assert old in text
-    if new == "9,1,":
-        new, old = "9,1", "9,1,9.5"
-    path.write_text(text.replace(old, new, 1))
-    with pytest.raises(DataError, match=says) as error:
-        Parkinson().make()
-    assert "\n" not in str(error.value)
-
-
-def test_says_which_file_it_reads(root: Path, check_files: Any) -> None:
-    write(root / "pd_speech_features.csv")
-    check_files(Parkinson())

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from stalesim.simulator.config.errors import DataError
-from stalesim.simulator.extras.papers.data.mimic import features
 from stalesim.simulator.extras.papers.data.physionet2012 import part, stays
 from stalesim.simulator.extras.papers.data.physionet2012.part import (
     ALL,
@@ -21,7 +20,8 @@ from stalesim.simulator.extras.papers.data.physionet2012.part import (
     PhysioNet2012,
 )
 from stalesim.simulator.extras.papers.data.physionet2012.stays import VARIABLES
-from stalesim.simulator.partitions.views import Views
+from stalesim.simulator.partitions.vertical import Views
+from tests.extras.papers.test_mimic import twin
 
 NUM = 6
 STATISTICS = PhysioNet2012(scale="raw")
@@ -132,7 +132,7 @@ def _benchmark(record: int) -> np.ndarray:
     for i, (_, name, value) in enumerate(rows):
         values[i, VARIABLES.index(name)] = np.float32(value)
     hours = np.array([minute / 60 for minute, _, _ in rows])
-    found = features.statistics(hours, values)
+    found = twin(hours, values)
     counts = found[5::6]
     counts[np.isnan(counts)] = 0
     return found
@@ -262,25 +262,6 @@ def test_zip_files_are_read_as_well(root: Path) -> None:
             for one, content in entries(half).items():
                 archive.writestr(one, content)
     np.testing.assert_array_equal(STATISTICS.make().x_train, expected.x_train)
-
-
-def test_missing_files_are_named(root: Path) -> None:
-    write_official(root)
-    (root / "physionet2012" / OUTCOMES_B).unlink()
-    with pytest.raises(DataError, match=r"no Outcomes-b\.txt; stalesim data get phys"):
-        STATISTICS.make()
-
-
-@pytest.mark.parametrize("write", [write_official, write_all])
-def test_says_which_files_it_reads(root: Path, write: Any, check_files: Any) -> None:
-    write(root)
-    check_files(STATISTICS)
-
-
-def test_limit_takes_some_stays(root: Path) -> None:
-    write_all(root)
-    data = STATISTICS.replaced(limit=3).make()
-    assert (len(data.x_train), len(data.x_test)) == (3, 4)
 
 
 def test_what_is_known_of_time_and_variables() -> None:

@@ -6,7 +6,6 @@ import tarfile
 import wave
 import zipfile
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -212,26 +211,6 @@ def test_damaged_archives(root: Path) -> None:
         RAW.make()
 
 
-def test_missing_file_is_named(root: Path) -> None:
-    with pytest.raises(DataError) as error:
-        SpokenDigits().make()
-    message = str(error.value)
-    assert f"got no {ARCHIVE}; download the zip of version 1.0.10 from" in message
-    assert str(root / "spoken_digits") in message
-    assert "github.com/Jakobovski" in message
-
-
-def test_says_which_file_it_reads(root: Path, check_files: Any) -> None:
-    write(root)
-    check_files(RAW)
-
-
 def test_classes_cannot_be_chosen() -> None:
     with pytest.raises(ValidationError, match="must not be set for spoken_digits"):
         SpokenDigits(classes=(0, 1))
-
-
-def test_limit(root: Path) -> None:
-    write(root)
-    data: Any = RAW.replaced(limit=5).make()
-    assert len(data.x_train) == 5

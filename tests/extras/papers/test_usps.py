@@ -2,9 +2,7 @@
 
 import bz2
 import hashlib
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -74,7 +72,7 @@ def test_official_files_are_told_by_md5_whatever_their_name(
         path = root / "downloads" / name
         official[hashlib.md5(path.read_bytes()).hexdigest()] = name
         path.rename(root / f"{name[:6]}-of-2020")
-    assert module.FILES.find() == {}
+    assert Usps.files.found() == {}
     monkeypatch.setattr(module, "OFFICIAL", official)
     assert RAW.make().name == "usps (other copy)"
 
@@ -83,93 +81,17 @@ def test_official_table_is_complete() -> None:
     assert sorted(module.OFFICIAL.values()) == [TRAIN, TEST]
 
 
-def test_missing_files_are_named_with_their_place(root: Path) -> None:
-    write(root)
-    (root / TEST).unlink()
-    with pytest.raises(DataError) as error:
-        RAW.make()
-    assert str(error.value) == (
-        f"usps must be in the data folder, {root} (chosen by STALESIM_DATA), got no "
-        f"{TEST}; stalesim data get usps"
-    )
-
-
-def cut(content: bytes) -> bytes:
-    return bz2.compress(content)[:-9]
-
-
-def spoil(content: bytes) -> bytes:
-    return b"BZh9" + content
-
-
-def no_numbers(content: bytes) -> bytes:
-    return content.replace(b"1:", b"1:x", 1)
-
-
-def too_wide(content: bytes) -> bytes:
-    return content.replace(b"256:", b"257:", 1)
-
-
-def from_zero(content: bytes) -> bytes:
-    return b"1 0:0.5\n" + content
-
-
-def no_digit(content: bytes) -> bytes:
-    return b"11 1:0.5\n" + content
-
-
-def half_a_digit(content: bytes) -> bytes:
-    return b"1.5 1:0.5\n" + content
-
-
-def too_bright(content: bytes) -> bytes:
-    return b"1 1:1.5\n" + content
-
-
-def no_value(content: bytes) -> bytes:
-    return b"1 1:nan\n" + content
-
-
-def empty(content: bytes) -> bytes:
-    return b""
-
-
-@pytest.mark.parametrize(
-    ("damage", "says"),
-    [
-        (cut, "libsvm file of 256 columns, .*, got: Compressed file ended before"),
-        (spoil, "got: Invalid data stream; download"),
-        (no_numbers, "got: could not convert"),
-        (too_wide, "got: .*257 features"),
-        (from_zero, "got: Invalid index 0"),
-        (no_digit, "labels from 1 to 10, got 11"),
-        (half_a_digit, r"labels from 1 to 10, got 1\.5"),
-        (too_bright, r"values from -1 to 1, got 1\.5"),
-        (no_value, "values from -1 to 1, got nan"),
-        (empty, "at least one row of 256 numbers, got none"),
-    ],
-)
-def test_damaged(root: Path, damage: Callable[[bytes], bytes], says: str) -> None:
-    write(root)
-    (root / TRAIN).write_bytes(damage(text(30)))
-    with pytest.raises(DataError, match=says) as error:
-        Usps().make()
-    assert str(root / TRAIN) in str(error.value)
-    assert "\n" not in str(error.value)
-
-
-def test_says_which_files_it_reads(root: Path, check_files: Any) -> None:
-    write(root)
-    check_files(Usps())
-
-
-def test_bzip2_is_limited_as_well(
+def test_bzip2_is_limited_and_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "usps"
     path.write_bytes(bz2.compress(bytes(10**6)))
     monkeypatch.setattr(limits, "ALWAYS", 10**5)
     with pytest.raises(DataError, match="content that are allowed in"):
+        module.parse(path)
+    path.write_bytes(path.read_bytes()[:-9])
+    monkeypatch.undo()
+    with pytest.raises(DataError, match="got: Compressed file ended before"):
         module.parse(path)
 
 

@@ -9,7 +9,7 @@ import pytest
 from stalesim.analysis import curves, grids, summary, targets
 from stalesim.analysis.figures import style
 from stalesim.analysis.page import method
-from stalesim.simulator.learning.metrics.loss import TEST_LOSS
+from stalesim.simulator.learning.metrics.of_model import TEST_LOSS
 from stalesim.simulator.metrics import OF_LOSS, Metric
 from stalesim.simulator.scenario.scenario import Problem
 from stalesim.simulator.trace import StudyError, metric_of_study

@@ -5,9 +5,8 @@ import pytest
 from sklearn.datasets import load_digits
 
 from stalesim.simulator.config.errors import DataError
-from stalesim.simulator.data import digits
-from stalesim.simulator.data.breast_cancer import BreastCancer
-from stalesim.simulator.data.digits import Digits
+from stalesim.simulator.data import bundled
+from stalesim.simulator.data.bundled import BreastCancer, Digits
 from stalesim.simulator.data.mnist import Mnist
 
 
@@ -22,17 +21,16 @@ def test_digits() -> None:
 
 
 def test_digits_are_those_that_scikit_learn_loads() -> None:
-    bunch, found = load_digits(), digits.read()
-    np.testing.assert_array_equal(found.pixels, bunch.data)
-    np.testing.assert_array_equal(found.digits, bunch.target)
-    assert (found.pixels.dtype, found.digits.dtype) == (np.float64, np.int64)
+    bunch, found = load_digits(), bundled.read()
+    for ours, theirs in zip(found, (bunch.data, bunch.target), strict=True):
+        np.testing.assert_array_equal(ours, theirs, strict=True)
     assert list(Digits().make().columns) == bunch.feature_names
 
 
 def test_digits_where_scikit_learn_has_them_elsewhere(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(digits, "FILE", digits.FILE.with_name("none.csv.gz"))
+    monkeypatch.setattr(bundled, "FILE", bundled.FILE.with_name("none.csv.gz"))
     with pytest.raises(DataError, match=r"none\.csv\.gz, which is not there"):
         Digits().make()
 

@@ -8,12 +8,11 @@ import pytest
 from pydantic import ValidationError
 
 from stalesim.simulator.config.errors import ScenarioError
-from stalesim.simulator.data.breast_cancer import BreastCancer
-from stalesim.simulator.data.digits import Digits
+from stalesim.simulator.data.bundled import BreastCancer, Digits
 from stalesim.simulator.data.mnist import Mnist
+from stalesim.simulator.data.own_arrays import Npz
 from stalesim.simulator.data.parts import Data
 from stalesim.simulator.data.split import finished
-from stalesim.simulator.data.user_npz import Npz
 
 X = np.arange(20.0)[:, None]
 Y = np.arange(20) % 5

@@ -11,7 +11,7 @@ import pytest
 
 from stalesim.simulator.config.errors import DataError
 from stalesim.simulator.data import idx
-from stalesim.simulator.data.mnist import FILES, FashionMnist, Mnist
+from stalesim.simulator.data.mnist import FashionMnist, Mnist
 
 IMAGES, LABELS = "train-images-idx3-ubyte", "train-labels-idx1-ubyte"
 IDX = Mnist(source="idx", scale="raw")
@@ -52,7 +52,7 @@ def test_folder_tells_the_sets_apart(root: Path, write_set: WriteSet) -> None:
 def test_innermost_folder_tells_the_sets_apart(root: Path, write_set: WriteSet) -> None:
     write_set(root / "mnist" / "Fashion-MNIST" / "raw")
     assert FashionMnist().make().name == "fashion_mnist (other copy)"
-    assert FILES.find() == {}
+    assert Mnist.files.found() == {}
 
 
 def test_linked_folder_is_searched(
@@ -77,7 +77,7 @@ def test_md5_tells_the_sets_apart(
     (root / f"{IMAGES}.gz").rename(root / "mnist" / "whatever.gz")
     monkeypatch.setattr(idx, "OFFICIAL", official)
     assert FashionMnist().make().name == "fashion_mnist (other copy)"
-    assert FILES.find() == {}
+    assert Mnist.files.found() == {}
 
 
 def test_official_table_is_complete() -> None:

@@ -13,8 +13,8 @@ import pytest
 from pyarrow import parquet
 
 from stalesim.simulator.config.errors import DataError
+from stalesim.simulator.data.own_arrays import Npz
 from stalesim.simulator.data.tables import Csv
-from stalesim.simulator.data.user_npz import Npz
 from stalesim.simulator.storage import archive, arrow, files, limits
 
 MEASURED = """
@@ -22,7 +22,7 @@ import resource, sys
 from pathlib import Path
 from stalesim.simulator.storage import arrow
 from stalesim.simulator.data.tables import Csv
-from stalesim.simulator.data.user_npz import Npz
+from stalesim.simulator.data.own_arrays import Npz
 from stalesim.simulator.config.errors import DataError
 import pyarrow.parquet
 path = sys.argv[1]

@@ -92,16 +92,10 @@ def test_unpacked_files_of_mnist_are_mnist(
     ]
     known = Published("", "", tuple(files[:3]))
     found = Mnist(source="idx")
-    monkeypatch.setattr(
-        "stalesim.simulator.data.mnist.FILES",
-        idx.file_set("mnist")._replace(published=known),
-    )
+    monkeypatch.setattr(Mnist, "files", Mnist.files._replace(published=known))
     assert found.make().name == "mnist (other copy)"
     known = known._replace(files=tuple(files))
-    monkeypatch.setattr(
-        "stalesim.simulator.data.mnist.FILES",
-        idx.file_set("mnist")._replace(published=known),
-    )
+    monkeypatch.setattr(Mnist, "files", Mnist.files._replace(published=known))
     assert found.make().name == "mnist"
 
 

@@ -19,7 +19,7 @@ from stalesim.simulator.data.synthetic import (
     SyntheticTable,
 )
 from stalesim.simulator.data.synthetic_logistic import NORM, SyntheticLogistic
-from stalesim.simulator.partitions.views import Views
+from stalesim.simulator.partitions.vertical import Views
 
 
 def sha(*arrays: np.ndarray) -> str:
@@ -165,9 +165,9 @@ def _taken(data: Dataset, part: slice) -> Dataset:
 
 
 def test_no_jax_simpy_or_pandas_is_imported() -> None:
-    modules = [*("digits", "mnist", "cifar10", "cifar100", "synthetic")]
-    modules += ["synthetic_logistic", "user_npz", "tables"]
+    modules = [*("bundled", "mnist", "cifar", "synthetic", "synthetic_logistic")]
+    modules += ["own_arrays", "tables"]
     code = "".join(f"import stalesim.simulator.data.{name}\n" for name in modules)
-    code += "import stalesim.simulator.partitions.even, sys\n"
+    code += "import stalesim.simulator.partitions.shares, sys\n"
     code += "assert not {'jax', 'simpy', 'pandas'} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -14,7 +14,7 @@ from stalesim.simulator.config.errors import DataError, ScenarioError
 from stalesim.simulator.data import text as module
 from stalesim.simulator.data.base import Dataset
 from stalesim.simulator.data.text import Text
-from stalesim.simulator.partitions.even import Contiguous
+from stalesim.simulator.partitions.shares import Contiguous
 
 FABLE = "the crow and the fox, the fox and the crow; "
 

@@ -10,14 +10,12 @@ import pytest
 from stalesim.simulator.config.errors import DataError, ScenarioError
 from stalesim.simulator.data import outputs
 from stalesim.simulator.data.base import Field
-from stalesim.simulator.data.generated import Generated
 from stalesim.simulator.data.mnist import Mnist
+from stalesim.simulator.data.own_arrays import Generated, Npz
 from stalesim.simulator.data.quadratic import Quadratic
 from stalesim.simulator.data.tables import Csv, HuggingFace, Parquet
-from stalesim.simulator.data.user_npz import Npz
 from stalesim.simulator.learning.learning import dataset
-from stalesim.simulator.partitions.dirichlet import Dirichlet
-from stalesim.simulator.partitions.labels import Labels
+from stalesim.simulator.partitions.classes import Dirichlet, Labels
 
 X = np.arange(60.0).reshape(20, 3)
 Y = np.arange(20) % 3

@@ -14,8 +14,8 @@ from pydantic import ValidationError
 
 from stalesim.simulator.config.errors import DataError, ScenarioError
 from stalesim.simulator.data.base import Dataset, Field
+from stalesim.simulator.data.own_arrays import Npz
 from stalesim.simulator.data.tables import Csv, HuggingFace, Parquet, Tabular
-from stalesim.simulator.data.user_npz import Npz
 from stalesim.simulator.partitions.natural import Natural
 from tests.unit.data.saved_set import described, save, save_parts
 

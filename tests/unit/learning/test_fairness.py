@@ -12,8 +12,8 @@ from stalesim.simulator import metrics
 from stalesim.simulator.config import catalogue
 from stalesim.simulator.config.errors import ScenarioError
 from stalesim.simulator.learning.metrics import fairness
-from stalesim.simulator.learning.metrics.accuracy import accuracy
 from stalesim.simulator.learning.metrics.fairness import accuracy_by_label
+from stalesim.simulator.learning.metrics.of_model import accuracy
 from stalesim.simulator.scenario.study import merge
 from stalesim.simulator.simulation import prepare, prepare_together
 from tests.runs import execute, prepared

@@ -176,6 +176,28 @@ def test_the_gradient_is_laid_out_like_the_weights() -> None:
         np.testing.assert_allclose(slope[number], (two[0] - two[1]) / 2e-6, rtol=1e-5)
 
 
+def test_a_model_may_compute_in_half_precision() -> None:
+    """Weights and their gradients stay in single precision."""
+
+    def apply(weights: Any, x: Any) -> Any:
+        short = x.astype("bfloat16"), weights.T.astype("bfloat16")
+        return jnp.dot(*short).astype(x.dtype)
+
+    with jax.enable_x64(False):
+        network = built((lambda key: jax.random.normal(key, (3, 4)), apply))
+        weights = network.init(jax.random.key(0))
+        x = jnp.asarray(DRAW.normal(size=(6, 4)), jnp.float32)
+        back = jnp.asarray(DRAW.normal(size=(3, 6)), jnp.float32)
+        found, pull = jax.vjp(lambda w: network.apply(w, x), weights)
+        (slope,) = pull(back)
+    assert found.dtype == slope.dtype == weights.dtype == jnp.float32
+    exact = weights.reshape(3, 4) @ x.T
+    # Two factors are rounded to 8 bits, and the sum: by 2**-9 each, of terms below 10.
+    np.testing.assert_allclose(found, exact, atol=3 * 40 * 2**-9)
+    np.testing.assert_allclose(slope, (back @ x).ravel(), atol=3 * 60 * 2**-9)
+    assert jnp.abs(found - exact).max() > 1e-4
+
+
 def test_many_rows_are_measured_in_blocks() -> None:
     pair = (lambda key: jnp.ones((3, 4)), lambda w, x: x @ w.T)
     network = built(pair)

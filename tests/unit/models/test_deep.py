@@ -20,7 +20,7 @@ from stalesim.simulator.models.mlp.part import Mlp
 from stalesim.simulator.models.party import PartyNetwork, party_network
 from stalesim.simulator.models.server.network import ServerNetwork
 from stalesim.simulator.models.server.part import ServerModel
-from tests.unit.models.test_lstm import one_way
+from tests.unit.models.test_networks import both_ways, one_way
 
 MODELS: dict[str, tuple[Any, int]] = {
     "linear": (Linear(), 6),
@@ -142,14 +142,10 @@ def test_a_partys_lstm_is_loops_over_frames() -> None:
     config = Lstm(layers=1, cells=3, frames=4)
     network = config.make(2, 4 * 5, "vertical")
     flat = 0.5 * some(config.party_weights(20, 2))
-    w_i, w_h, b, c, v_i, v_h, d, e = map(np.asarray, split(flat, network.shapes))
+    *first, v_i, v_h, d, e = map(np.asarray, split(flat, network.shapes))
     x = np.asarray(some(3, 20))
-    expected = []
-    for row in x.reshape(3, 4, 5):
-        ahead = one_way(w_i[0], w_h[0], b[0] + c[0], list(row))
-        back = one_way(w_i[1], w_h[1], b[1] + c[1], list(row[::-1]))[::-1]
-        both = [np.concatenate(pair) for pair in zip(ahead, back, strict=True)]
-        expected.append(one_way(v_i, v_h, d + e, both)[-1])
+    rows = x.reshape(3, 4, 5)
+    expected = [one_way(v_i, v_h, d + e, both_ways(first, list(r)))[-1] for r in rows]
     found = network.apply(flat, jnp.asarray(x))
     np.testing.assert_allclose(found, np.array(expected).T, 1e-12)
 

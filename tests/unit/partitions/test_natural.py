@@ -3,9 +3,7 @@
 from collections.abc import Sequence
 
 import numpy as np
-import pytest
 
-from stalesim.simulator.config.errors import ScenarioError
 from stalesim.simulator.data.base import Dataset
 from stalesim.simulator.data.groups import grouping
 from stalesim.simulator.partitions.natural import Natural
@@ -67,37 +65,6 @@ def test_many_values_are_dealt_evenly() -> None:
     # A client gets its last value when it has the fewest rows, and the last are small.
     assert max(counts) - min(counts) <= sizes.max()
     assert max(counts) < 1.02 * sizes.sum() / 10
-
-
-@pytest.mark.parametrize(
-    ("config", "columns", "says"),
-    [
-        (
-            Natural(clients=2),
-            {},
-            "kind must not be 'natural' for made, which no column",
-        ),
-        (
-            Natural(clients=5),
-            {"writer": WRITERS},
-            "clients must be at most the 4 values of 'writer' .* got 5; take 4 for one",
-        ),
-        (
-            Natural(clients=2),
-            {"writer": WRITERS, "hospital": HOSPITALS},
-            "column is missing; made is divided by writer, hospital, so name one",
-        ),
-        (
-            Natural(clients=2, column="writr"),
-            {"writer": WRITERS, "hospital": HOSPITALS},
-            "column must divide made, got 'writr'; .*writer",
-        ),
-    ],
-)
-def test_impossible(config: Natural, columns: dict, says: str) -> None:
-    with pytest.raises(ScenarioError, match=f"^problem.partition.{says}") as error:
-        config.make(dataset(**columns), 0)
-    assert "\n" not in str(error.value)
 
 
 def test_some_rows_of_a_grouping() -> None:

@@ -8,12 +8,10 @@ import pytest
 from scipy import stats
 
 from stalesim.simulator.config.base import LocatedError
-from stalesim.simulator.config.errors import ScenarioError
 from stalesim.simulator.data.base import Dataset
+from stalesim.simulator.partitions.classes import Dirichlet, Labels
 from stalesim.simulator.partitions.column import ByColumn
-from stalesim.simulator.partitions.dirichlet import ATTEMPTS, Dirichlet
-from stalesim.simulator.partitions.labels import Labels
-from stalesim.simulator.partitions.sizes import Sizes
+from stalesim.simulator.partitions.shares import Iid, Sizes
 
 USERS = [30, 10, 10, 20, 30, 10, 20, 20, 40, 10, 10, 50]
 
@@ -31,6 +29,21 @@ def users() -> Dataset:
 def held(parts: list[np.ndarray]) -> list[list[int]]:
     """Returns the values of the column `user` that each client holds."""
     return [sorted(USERS[row] for row in part) for part in parts]
+
+
+@pytest.mark.parametrize("clients", [1, 4, 23])
+def test_iid_shares(clients: int) -> None:
+    parts = Iid(clients=clients).make(dataset(np.zeros(23)), seed=5)
+    sizes = [part.size for part in parts]
+    assert len(parts) == clients
+    assert max(sizes) - min(sizes) <= 1
+    assert sorted(np.concatenate(parts)) == list(range(23))
+
+
+def test_iid_is_not_contiguous() -> None:
+    parts = Iid(clients=2).make(dataset(np.zeros(1000)), seed=0)
+    # Hypergeometric: of 500 draws 250 are below 500, standard deviation 7.9.
+    assert abs(int((parts[0] < 500).sum()) - 250) < 5 * 7.9
 
 
 def test_labels_deals_pure_shards() -> None:
@@ -187,6 +200,7 @@ def test_column_leaves_a_value_for_every_client() -> None:
         Labels(clients=4, classes_per_client=2),
         Dirichlet(clients=4, alpha=0.5),
         Sizes(clients=4, weights="m"),
+        Iid(clients=4),
     ],
 )
 def test_keyed_by_the_seed(config: Any) -> None:
@@ -197,64 +211,6 @@ def test_keyed_by_the_seed(config: Any) -> None:
     assert first == again != other
     assert config.num_clients == 4
     assert config.family == "horizontal"
-
-
-@pytest.mark.parametrize(
-    ("config", "says"),
-    [
-        (
-            Labels(clients=2, classes_per_client=4),
-            "classes_per_client must be at most the 3 classes of made, got 4; lower",
-        ),
-        (
-            Labels(clients=7, classes_per_client=2),
-            "clients must be at most 6, .* 12 training rows .* got 7; take fewer",
-        ),
-        (
-            Dirichlet(clients=13, alpha=1),
-            "clients must be at most the 12 training rows of made, got 13",
-        ),
-        (
-            Dirichlet(clients=5, alpha=1, least=3),
-            "least must be at most 2, .* 12 training rows .* 5 clients, got 3; lower",
-        ),
-        (
-            Dirichlet(clients=6, alpha=0.01, least=2),
-            f"least must be a size .* {ATTEMPTS} draws .*, got 2 .* raise alpha",
-        ),
-        (Sizes(clients=13, weights=1), "clients must be at most the 12"),
-        (
-            Sizes(clients=3, weights="m - 2"),
-            r"weights must be > 0 for every client, got -1 for client 1; raise it",
-        ),
-        (
-            Sizes(clients=2, weights=(1, 0)),
-            "weights must be > 0 for every client, got 0 for client 2",
-        ),
-        (Sizes(clients=2, weights="1/(m-1)"), "weights: .* divides by zero"),
-        (
-            Sizes(clients=2, weights=(1, 1e-9)),
-            r"weights must give every client one of the 12 .* 1\.2e-08 rows for cl.* 2",
-        ),
-        (
-            ByColumn(clients=6, column="user"),
-            "clients must be at most the 5 values of column 'user' of made, got 6",
-        ),
-        (
-            ByColumn(clients=2, column="usr"),
-            "column must be a column of made, got 'usr'; did you mean 'user'",
-        ),
-        (
-            ByColumn(clients=2, column=2),
-            "column must be at most 1, .* got 2; ",
-        ),
-    ],
-)
-def test_impossible(config: Any, says: str) -> None:
-    data = dataset(np.arange(12) % 3, users().x_train, num_classes=3)
-    with pytest.raises(ScenarioError, match=f"^problem.partition.{says}") as error:
-        config.make(data, 0)
-    assert "\n" not in str(error.value)
 
 
 def test_weights_for_every_client() -> None:

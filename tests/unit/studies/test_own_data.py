@@ -17,7 +17,7 @@ from pydantic import ValidationError
 
 from stalesim.simulator import studies
 from stalesim.simulator.config.errors import ScenarioError, StudyError, UserError
-from stalesim.simulator.data.generated import Generated
+from stalesim.simulator.data.own_arrays import Generated
 from stalesim.simulator.scenario.reading import validated
 from stalesim.simulator.scenario.study import expand
 from stalesim.simulator.timelines.of_run import set_up

@@ -27,12 +27,7 @@ from jaxtyping import Array, Float
 from scipy.optimize import minimize
 from threadpoolctl import threadpool_limits
 
-from .relaxation import (
-    Targets,
-    distance,
-    smooth_distance,
-    variation,
-)
+from .relaxation import distance, smooth_distance, variation
 
 if TYPE_CHECKING:
     from ....models.cnn.network import CnnNetwork, Parts
@@ -127,8 +122,7 @@ def invert(
         nothing = np.full(model.depth * model.height * model.width, np.nan)
         return Recovered(nothing, NO_LABEL, float("nan"), 0)
     flat = jnp.asarray(weights, jnp.float32)
-    goal = model.parts(jnp.asarray(message / size, jnp.float32))
-    targets = Targets(goal.kernels_1, goal.kernels_2, goal.dense, goal.bias)
+    targets = model.parts(jnp.asarray(message / size, jnp.float32))
     best, nearest, tried = np.empty(0), np.inf, 0
     for course in courses:
         image = _follow(model, flat, targets, course, use_first=use_first)
@@ -145,7 +139,7 @@ def invert(
 def _follow(
     model: "CnnNetwork",
     flat: Float[Array, " P"],
-    targets: Targets,
+    targets: "Parts",
     course: Course,
     *,
     use_first: bool,
@@ -204,7 +198,7 @@ def _layers(first: float | Array) -> Float[Array, "3"]:
 def _smooth(
     model: "CnnNetwork",
     parts: "Parts",
-    targets: Targets,
+    targets: "Parts",
     numbers: tuple[float, float, float],
     image: Float[Array, " F"],
 ) -> tuple[Float[Array, ""], Float[Array, " F"]]:
@@ -213,7 +207,7 @@ def _smooth(
     Args:
         model: Network to smooth.
         parts: Weights of the network.
-        targets: Targets of the search.
+        targets: "Parts" of the search.
         numbers: Weights of the first convolution and of the variation; sharpness.
         image: Image at which they are compared.
     """
@@ -237,7 +231,7 @@ def _smooth(
 def _hard(
     model: "CnnNetwork",
     flat: Float[Array, " P"],
-    targets: Targets,
+    targets: "Parts",
     numbers: tuple[float, float],
     image: Float[Array, " F"],
 ) -> tuple[Float[Array, ""], Float[Array, " F"]]:

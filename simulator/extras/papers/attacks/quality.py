@@ -1,4 +1,8 @@
-"""How alike a recovered image and the true one are."""
+"""How alike a recovered image and the true one are.
+
+All functions take the client's image, in [0, 1], and a recovered one of the same shape,
+planes first if there are several. Other shapes are a ValueError.
+"""
 
 from typing import NamedTuple
 
@@ -11,8 +15,8 @@ WIDE, NARROW = 11, 7
 """Sides of the window, pixels: the paper's, and that for small images."""
 SMALL = 2 * WIDE
 """Pixels; an image with a shorter side takes the narrow window."""
-STABILISERS = (0.01, 0.03)
-"""Constants of luminance and of contrast, in multiples of a pixel's range."""
+STABILISERS = (0.01**2, 0.03**2)
+"""Constants of luminance and of contrast."""
 
 
 class Quality(NamedTuple):
@@ -36,10 +40,6 @@ def compare(
 ) -> Quality:
     """Returns all measures.
 
-    Args:
-        true: Client's image, in [0, 1].
-        found: Recovered image, of any scale.
-
     Raises:
         ValueError: The shapes differ, or a side is shorter than the window.
     """
@@ -51,23 +51,11 @@ def compare(
     )
 
 
-def psnr(
-    true: Float[np.ndarray, "..."], found: Float[np.ndarray, "..."], peak: float = 1.0
-) -> float:
-    """Returns the peak signal-to-noise ratio, dB; infinite for equal images.
-
-    Args:
-        true: Client's image.
-        found: Recovered image.
-        peak: Largest value that a pixel may have.
-
-    Raises:
-        ValueError: The shapes differ.
-    """
+def psnr(true: Float[np.ndarray, "..."], found: Float[np.ndarray, "..."]) -> float:
+    """Returns the peak signal-to-noise ratio, dB; infinite for equal images."""
     true, found = _checked(true, found)
     with np.errstate(divide="ignore", over="ignore"):
-        error = np.mean((true - found) ** 2)
-        return float(10 * (2 * np.log10(peak) - np.log10(error)))
+        return float(-10 * np.log10(np.mean((true - found) ** 2)))
 
 
 def aligned(
@@ -78,14 +66,7 @@ def aligned(
     A ratio is the exact image without noise, but has any scale and sign with it, though
     an eye may still see the image. No attacker can choose so, who does not know the
     truth: this tells what is in the image, the measure of the raw one what was won. It
-    is never farther from the truth than an even grey.
-
-    Args:
-        true: Client's image.
-        found: Recovered image; if it is constant, so is the result.
-
-    Raises:
-        ValueError: The shapes differ.
+    is never farther from the truth than an even grey, which a constant one becomes.
     """
     true, found = _checked(true, found)
     if not np.isfinite(found).all():
@@ -101,9 +82,6 @@ def correlation(
     """Returns the absolute value of Pearson's correlation of pixels.
 
     NaN where one image is constant or not finite.
-
-    Raises:
-        ValueError: The shapes differ.
     """
     true, found = _checked(true, found)
     if not np.isfinite(found).all():
@@ -116,19 +94,13 @@ def correlation(
 
 
 def ssim(
-    true: Float[np.ndarray, "*d H W"],
-    found: Float[np.ndarray, "*d H W"],
-    peak: float = 1.0,
+    true: Float[np.ndarray, "*d H W"], found: Float[np.ndarray, "*d H W"]
 ) -> float:
     """Returns the mean structural similarity, over windows inside the image.
 
     The window is a Gaussian of 11 x 11 pixels, or of 7 x 7 where a side of the image
-    has fewer than 22; its standard deviation is 1.5 pixels in both.
-
-    Args:
-        true: Client's image; planes are compared one by one and averaged.
-        found: Recovered image.
-        peak: Largest value that a pixel may have, the smallest being 0.
+    has fewer than 22; its standard deviation is 1.5 pixels in both. Planes are compared
+    one by one and averaged.
 
     Raises:
         ValueError: The shapes differ, or a side has fewer than 7 pixels.
@@ -148,7 +120,7 @@ def ssim(
     first_square = _blurred(true**2, window) - first**2
     second_square = _blurred(found**2, window) - second**2
     product = _blurred(true * found, window) - first * second
-    light, contrast = ((factor * peak) ** 2 for factor in STABILISERS)
+    light, contrast = STABILISERS
     similarity = (2 * first * second + light) * (2 * product + contrast)
     similarity /= first**2 + second**2 + light
     similarity /= first_square + second_square + contrast

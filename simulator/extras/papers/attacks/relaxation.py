@@ -6,7 +6,7 @@ a softplus for the ReLU, have few; sharpened step by step they lead to the netwo
 """
 
 import functools
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import jax
 import jax.numpy as jnp
@@ -17,23 +17,6 @@ if TYPE_CHECKING:
 
 CONTRAST = 0.3
 """Standard deviation of pixels that differ: what is sharp is measured by it."""
-
-
-class Targets(NamedTuple):
-    """Targets of a search: gradients of kernels, over the norm of the logits' slopes.
-
-    Attributes:
-        kernels_1: Gradient of the first convolution's kernels.
-        kernels_2: Gradient of the second convolution's kernels.
-        dense: Gradient of the dense layer's weights, which is the outer product of the
-            slopes and its inputs.
-        slopes: Slopes of the loss in each logit, of norm 1: the gradient of the biases.
-    """
-
-    kernels_1: Float[Array, "C1 D K K"]
-    kernels_2: Float[Array, "C2 C1 K K"]
-    dense: Float[Array, "C Q"]
-    slopes: Float[Array, " C"]
 
 
 def smooth_logits(
@@ -61,18 +44,14 @@ def smooth_logits(
         spread = jnp.sqrt(jnp.maximum(power, jnp.finfo(image.dtype).tiny))
         sums = _convolve(hidden, kernels) + bias[:, None, None]
         sharp = (sharpness / spread)[:, None, None]
-        if model.pooling == "max":
-            hidden = jax.nn.softplus(sharp * _soft_maximum(sums, sharp)) / sharp
-        else:
-            quarters = _quarters(jax.nn.softplus(sharp * sums) / sharp)
-            hidden = jnp.stack(quarters).mean(axis=0)
+        hidden = jax.nn.softplus(sharp * _soft_maximum(sums, sharp)) / sharp
     return parts.dense @ hidden.reshape(-1) + parts.bias
 
 
 def smooth_distance(
     model: "CnnNetwork",
     parts: "Parts",
-    targets: Targets,
+    targets: "Parts",
     image: Float[Array, " F"],
     weights: Float[Array, "3"],
     sharpness: Float[Array, ""],
@@ -80,7 +59,7 @@ def smooth_distance(
     """Returns how far the smooth network's gradient is from the message."""
 
     def projected(at: "Parts") -> Float[Array, ""]:
-        return targets.slopes @ smooth_logits(model, at, image, sharpness)
+        return targets.bias @ smooth_logits(model, at, image, sharpness)
 
     return _distance(jax.grad(projected)(parts), targets, weights)
 
@@ -88,7 +67,7 @@ def smooth_distance(
 def distance(
     model: "CnnNetwork",
     flat: Float[Array, " P"],
-    targets: Targets,
+    targets: "Parts",
     image: Float[Array, " F"],
     weights: Float[Array, "3"],
 ) -> Float[Array, ""]:
@@ -97,10 +76,17 @@ def distance(
     A sum over the kernels of both convolutions and the dense layer, in this order, of
     squared differences in multiples of the target's square. The slopes of the logits
     are the message's, so that it does not matter how small the loss is.
+
+    Args:
+        model: Network whose gradient the message is.
+        flat: Its weights.
+        targets: Message over the norm of its last biases, which are these slopes.
+        image: Image at which they are compared, plane by plane, in [0, 1].
+        weights: Weights of the three.
     """
 
     def projected(at: Float[Array, " P"]) -> Float[Array, ""]:
-        return targets.slopes @ model.apply(at, image[None, :])[:, 0]
+        return targets.bias @ model.apply(at, image[None, :])[:, 0]
 
     return _distance(model.parts(jax.grad(projected)(flat)), targets, weights)
 
@@ -115,7 +101,7 @@ def variation(model: "CnnNetwork", image: Float[Array, " F"]) -> Float[Array, ""
 
 
 def _distance(
-    found: "Parts", targets: Targets, weights: Float[Array, "3"]
+    found: "Parts", targets: "Parts", weights: Float[Array, "3"]
 ) -> Float[Array, ""]:
     def relative(one: Array, target: Array) -> Float[Array, ""]:
         size = jnp.sum(target**2)
@@ -142,17 +128,12 @@ def _convolve(
     return sums.reshape(-1, rows, columns)
 
 
-def _quarters(images: Float[Array, "C H W"]) -> list[Float[Array, "C h w"]]:
-    """Returns the first, second, third and fourth pixels of all blocks of 2 x 2."""
-    rows, columns = (side // 2 * 2 for side in images.shape[1:])
-    return [images[:, i:rows:2, j:columns:2] for i in (0, 1) for j in (0, 1)]
-
-
 def _soft_maximum(
     images: Float[Array, "C H W"], sharp: Float[Array, "C 1 1"]
 ) -> Float[Array, "C h w"]:
     """Returns means of blocks, weighted by the exponentials of what they hold."""
-    quarters = _quarters(images)
+    rows, columns = (side // 2 * 2 for side in images.shape[1:])
+    quarters = [images[:, i:rows:2, j:columns:2] for i in (0, 1) for j in (0, 1)]
     largest = jax.lax.stop_gradient(functools.reduce(jnp.maximum, quarters))
     shares = [jnp.exp(sharp * (quarter - largest)) for quarter in quarters]
     zero = jnp.zeros_like(largest)

@@ -198,7 +198,6 @@ def grid(recovered: pd.DataFrame, title: str) -> Figure:
 
 
 def _draw(axes: Axes, rows: pd.DataFrame) -> None:
-    """Draws the first of some probes, if there is one."""
     axes.set(xticks=[], yticks=[])
     axes.grid(visible=False)
     axes.spines[:].set_visible(False)

@@ -4,7 +4,9 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from .net import Norm
+from typing_extensions import override
+
+from .net import Net, Norm
 
 Shape = tuple[int, int, int]
 """Channels, height and width."""
@@ -54,8 +56,8 @@ class Tally(NamedTuple):
         return sum(part.size for part in self.statistics)
 
 
-class Counter:
-    """A `Net` on shapes, which notes the arrays in the order of the layers.
+class Counter(Net[Shape]):
+    """Layers on shapes, which note the arrays in the order of the layers.
 
     Kernels, matrices and biases are drawn as in PyTorch: uniformly within
     ±1/sqrt(inputs of an output), which is Kaiming-uniform with a = sqrt 5. Scales of
@@ -71,10 +73,11 @@ class Counter:
         """Returns the arrays that were counted."""
         return Tally(tuple(self._parameters), tuple(self._statistics))
 
+    @override
     def channels(self, x: Shape) -> int:
-        """Returns the number of channels."""
         return x[0]
 
+    @override
     def conv(
         self,
         x: Shape,
@@ -85,7 +88,6 @@ class Counter:
         *,
         bias: bool = False,
     ) -> Shape:
-        """Counts kernels and biases."""
         inputs, height, width = x
         if inputs % groups or channels % groups or kernel % 2 == 0:
             raise ValueError(
@@ -97,62 +99,62 @@ class Counter:
         rows, columns = -(-height // stride), -(-width // stride)
         return channels, rows, columns
 
+    @override
     def norm(self, x: Shape) -> Shape:
-        """Counts scales and shifts, and the statistics of a batch."""
         each = (x[0],)
         self._parameters += [Parameter(each, offset=1.0), Parameter(each)]
         if self._norm == "batch":
             self._statistics += [Parameter(each), Parameter(each, offset=1.0)]
         return x
 
+    @override
     def relu(self, x: Shape) -> Shape:
-        """Returns the shape as it is."""
         return x
 
+    @override
     def sigmoid(self, x: Shape) -> Shape:
-        """Returns the shape as it is."""
         return x
 
+    @override
     def max_pool(self, x: Shape, size: int, stride: int, padding: int = 0) -> Shape:
-        """Returns the shape of the pooled images."""
         channels, *sides = x
         rows, columns = ((side + 2 * padding - size) // stride + 1 for side in sides)
         return channels, rows, columns
 
+    @override
     def mean(self, x: Shape) -> Shape:
-        """Returns the shape of one pixel."""
         return x[0], 1, 1
 
+    @override
     def dense(self, x: Shape, outputs: int) -> Shape:
-        """Counts a matrix and biases."""
         inputs = math.prod(x)
         self._drawn((outputs, inputs), bias=True)
         return outputs, 1, 1
 
+    @override
     def add(self, x: Shape, y: Shape) -> Shape:
-        """Returns the shape of both."""
         if x != y:
             raise ValueError(f"terms must be of one shape, got {x} and {y}")
         return x
 
+    @override
     def multiply(self, x: Shape, factors: Shape) -> Shape:
-        """Returns the shape of the first."""
         if factors != (x[0], 1, 1):
             raise ValueError(f"factors must be one a channel, got {factors} for {x}")
         return x
 
+    @override
     def join(self, parts: Sequence[Shape]) -> Shape:
-        """Adds up the channels."""
         if len({part[1:] for part in parts}) > 1:
             raise ValueError(f"parts must be of one size, got {list(parts)}")
         return sum(part[0] for part in parts), *parts[0][1:]
 
+    @override
     def split(self, x: Shape, channels: int) -> tuple[Shape, Shape]:
-        """Divides the channels."""
         return (channels, *x[1:]), (x[0] - channels, *x[1:])
 
+    @override
     def shuffle(self, x: Shape, groups: int) -> Shape:
-        """Returns the shape as it is."""
         if x[0] % groups:
             raise ValueError(f"channels must divide by {groups}, got {x[0]}")
         return x

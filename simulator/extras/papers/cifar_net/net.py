@@ -1,8 +1,9 @@
-"""Interface of the layers of a network, on shapes or on arrays."""
+"""The interface of a network's layers, on shapes or on arrays, and its pieces."""
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Literal, Protocol, TypeVar, runtime_checkable
+from typing import Generic, Literal, TypeVar
 
 T = TypeVar("T")
 
@@ -19,17 +20,17 @@ FEWEST = 4
 a pixel, one or two normalised numbers say nothing, and no gradient passes them."""
 
 
-@runtime_checkable
-class Net(Protocol[T]):
+class Net(ABC, Generic[T]):
     """Applies layers one after another; each takes the next of the parameters.
 
     Images have any type `T`: shapes, for counting, or arrays.
     """
 
+    @abstractmethod
     def channels(self, x: T) -> int:
         """Returns the number of channels."""
-        ...
 
+    @abstractmethod
     def conv(
         self,
         x: T,
@@ -51,51 +52,71 @@ class Net(Protocol[T]):
                 inputs alone. Both numbers of channels are multiples of it.
             bias: Whether each channel has a bias.
         """
-        ...
 
+    @abstractmethod
     def norm(self, x: T) -> T:
         """Normalises, then scales and shifts each channel."""
-        ...
 
+    @abstractmethod
     def relu(self, x: T) -> T:
         """Returns the positive parts."""
-        ...
 
+    @abstractmethod
     def sigmoid(self, x: T) -> T:
         """Returns numbers between 0 and 1."""
-        ...
 
+    @abstractmethod
     def max_pool(self, x: T, size: int, stride: int, padding: int = 0) -> T:
         """Returns the largest of `size` x `size` pixels around every `stride`-th."""
-        ...
 
+    @abstractmethod
     def mean(self, x: T) -> T:
         """Returns each channel's mean as an image of one pixel."""
-        ...
 
+    @abstractmethod
     def dense(self, x: T, outputs: int) -> T:
         """Returns a linear map, with biases, of all numbers."""
-        ...
 
+    @abstractmethod
     def add(self, x: T, y: T) -> T:
         """Returns the sum."""
-        ...
 
+    @abstractmethod
     def multiply(self, x: T, factors: T) -> T:
         """Multiplies each channel by a factor, an image of one pixel."""
-        ...
 
+    @abstractmethod
     def join(self, parts: Sequence[T]) -> T:
         """Concatenates channels."""
-        ...
 
+    @abstractmethod
     def split(self, x: T, channels: int) -> tuple[T, T]:
         """Returns the first `channels` channels, and the others."""
-        ...
 
+    @abstractmethod
     def shuffle(self, x: T, groups: int) -> T:
         """Reorders channels: in turn one from each of `groups` groups."""
-        ...
+
+    def conv_norm(self, x: T, *sizes: int, bias: bool = False) -> T:
+        """Convolves, by the sizes that `conv` takes, and normalises."""
+        return self.norm(self.conv(x, *sizes, bias=bias))
+
+    def conv_norm_relu(self, x: T, *sizes: int, bias: bool = False) -> T:
+        """Convolves, by the sizes that `conv` takes, normalises and rectifies."""
+        return self.relu(self.conv_norm(x, *sizes, bias=bias))
+
+    def excited(self, x: T) -> T:
+        """Weighs channels by factors that two small layers compute of their means.
+
+        The hidden layer has a sixteenth of the channels, at least one.
+
+        Source: Hu, Shen, Albanie, Sun and Wu, Squeeze-and-Excitation Networks (2018),
+        section 3.
+        """
+        channels = self.channels(x)
+        hidden = self.conv(self.mean(x), max(1, channels // 16), 1, bias=True)
+        factors = self.conv(self.relu(hidden), channels, 1, bias=True)
+        return self.multiply(x, self.sigmoid(factors))
 
 
 def widened(channels: int, width: float) -> int:
@@ -114,49 +135,3 @@ def num_groups(channels: int, most: int) -> int:
     """
     fitting = [g for g in range(1, most + 1) if channels % g == 0]
     return max((g for g in fitting if channels // g >= FEWEST), default=1)
-
-
-def conv_norm(
-    net: Net[T],
-    x: T,
-    channels: int,
-    kernel: int,
-    stride: int = 1,
-    groups: int = 1,
-    *,
-    bias: bool = False,
-) -> T:
-    """Convolves and normalises."""
-    return net.norm(net.conv(x, channels, kernel, stride, groups, bias=bias))
-
-
-def conv_norm_relu(
-    net: Net[T],
-    x: T,
-    channels: int,
-    kernel: int,
-    stride: int = 1,
-    groups: int = 1,
-    *,
-    bias: bool = False,
-) -> T:
-    """Convolves, normalises and rectifies."""
-    return net.relu(conv_norm(net, x, channels, kernel, stride, groups, bias=bias))
-
-
-def excited(net: Net[T], x: T) -> T:
-    """Weighs channels by factors that two small layers compute of their means.
-
-    The hidden layer has a sixteenth of the channels, at least one.
-
-    Source: Hu, Shen, Albanie, Sun and Wu, Squeeze-and-Excitation Networks (2018),
-    section 3.
-    """
-    channels = net.channels(x)
-    hidden = net.relu(net.conv(net.mean(x), max(1, channels // 16), 1, bias=True))
-    return net.multiply(x, net.sigmoid(net.conv(hidden, channels, 1, bias=True)))
-
-
-def classified(net: Net[T], x: T, outputs: int) -> T:
-    """Returns the outputs, linear in the channels' means."""
-    return net.dense(net.mean(x), outputs)

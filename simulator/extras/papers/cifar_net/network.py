@@ -8,22 +8,22 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 from jaxtyping import Array, Bool, Float, Key
+from typing_extensions import override
 
 from ....data.images import image_shape
-from ....models.convolution import Form
 from ....models.flat import drawn, split
 from ....models.flat_network import in_blocks
 from . import layers
 from .counter import Parameter, Tally
-from .listing import ARCHITECTURES, Name, tally
-from .net import Norm, num_groups
+from .net import Net, Norm, num_groups
+from .networks import Name, apply, tally
 from .part import CifarNet
 
 Arrays = Sequence[Float[Array, "..."]]
 
 
-class Layers:
-    """A `Net` on images; each layer takes the next of the counted arrays.
+class Layers(Net[Array]):
+    """Layers on images, each of which takes the next of the counted arrays.
 
     An object serves for one tracing of a network.
 
@@ -38,7 +38,6 @@ class Layers:
         *,
         running: Arrays = (),
         groups: int | None = None,
-        form: Form | None = None,
     ) -> None:
         """Takes the arrays of one tracing.
 
@@ -47,22 +46,21 @@ class Layers:
             running: Means and variances to normalise by; by default the batch's own.
             groups: Largest number of groups of channels, each of which is normalised
                 in each sample; None normalises a channel in the whole batch.
-            form: Form of convolutions.
         """
         self._parameters = iter(parameters)
         self._running = iter(running) if running else None
         self._groups = groups
-        self._form: Form | None = form
         self.measured: list[Float[Array, " _"]] = []
 
     def rest(self) -> int:
         """Returns the number of arrays that no layer has taken."""
         return len([*self._parameters, *(self._running or ())])
 
+    @override
     def channels(self, x: layers.Images) -> int:
-        """Returns the number of channels."""
         return x.shape[0]
 
+    @override
     def conv(
         self,
         x: layers.Images,
@@ -73,12 +71,11 @@ class Layers:
         *,
         bias: bool = False,
     ) -> layers.OtherImages:
-        """Convolves; pads so that stride 1 keeps the size."""
-        sums = layers.convolve(x, next(self._parameters), stride, groups, self._form)
+        sums = layers.convolve(x, next(self._parameters), stride, groups)
         return sums + next(self._parameters)[:, None, None, None] if bias else sums
 
+    @override
     def norm(self, x: layers.Images) -> layers.Images:
-        """Normalises, then scales and shifts each channel."""
         scale, shift = next(self._parameters), next(self._parameters)
         if self._groups is not None:
             groups = num_groups(x.shape[0], self._groups)
@@ -90,52 +87,52 @@ class Layers:
             self.measured += [mean, layers.unbiased(variance, x)]
         return layers.batch_norm(x, scale, shift, mean, variance)
 
+    @override
     def relu(self, x: layers.Images) -> layers.Images:
-        """Returns the positive parts."""
         return jax.nn.relu(x)
 
+    @override
     def sigmoid(self, x: layers.Images) -> layers.Images:
-        """Returns numbers between 0 and 1."""
         return jax.nn.sigmoid(x)
 
+    @override
     def max_pool(
         self, x: layers.Images, size: int, stride: int, padding: int = 0
     ) -> layers.OtherImages:
-        """Returns the largest of some pixels."""
         return layers.max_pool(x, size, stride, padding)
 
+    @override
     def mean(self, x: layers.Images) -> Float[Array, "C 1 1 S"]:
-        """Returns each channel's mean as an image of one pixel."""
         return x.mean(axis=(1, 2), keepdims=True)
 
+    @override
     def dense(self, x: layers.Images, outputs: int) -> Float[Array, "{outputs} 1 1 S"]:
-        """Returns a linear map, with biases, as channels of one pixel."""
         matrix, bias = next(self._parameters), next(self._parameters)
         sums = matrix @ x.reshape(matrix.shape[1], -1) + bias[:, None]
         return sums[:, None, None, :]
 
+    @override
     def add(self, x: layers.Images, y: layers.Images) -> layers.Images:
-        """Returns the sum."""
         return x + y
 
+    @override
     def multiply(
         self, x: layers.Images, factors: Float[Array, "C 1 1 S"]
     ) -> layers.Images:
-        """Multiplies each channel of each sample by a factor."""
         return x * factors
 
+    @override
     def join(self, parts: Sequence[Float[Array, "_ H W S"]]) -> layers.Images:
-        """Concatenates channels."""
         return jnp.concatenate(parts, axis=0)
 
+    @override
     def split(
         self, x: layers.Images, channels: int
     ) -> tuple[Float[Array, "{channels} H W S"], Float[Array, "_ H W S"]]:
-        """Returns the first `channels` channels, and the others."""
         return x[:channels], x[channels:]
 
+    @override
     def shuffle(self, x: layers.Images, groups: int) -> layers.Images:
-        """Reorders channels: in turn one from each of `groups` groups."""
         return layers.shuffle(x, groups)
 
 
@@ -150,7 +147,6 @@ class CifarNetwork(NamedTuple):
             channels.
         groups: Largest number of groups of channels.
         width: Factor of the numbers of channels.
-        form: Form of convolutions; by default the faster one on the device.
     """
 
     name: Name
@@ -159,7 +155,6 @@ class CifarNetwork(NamedTuple):
     norm: Norm = "group"
     groups: int = 16
     width: float = 1.0
-    form: Form | None = None
 
     @property
     def tally(self) -> Tally:
@@ -257,9 +252,8 @@ class CifarNetwork(NamedTuple):
         height, width, depth = self.image
         images = x.T.reshape(depth, height, width, x.shape[0])
         groups = self.groups if self.norm == "group" else None
-        net = Layers(parameters, running=running, groups=groups, form=self.form)
-        chosen = ARCHITECTURES[self.name]
-        logits = chosen.apply(net, images, self.num_outputs, self.width)
+        net = Layers(parameters, running=running, groups=groups)
+        logits = apply(self.name, net, images, self.num_outputs, self.width)
         if left := net.rest():
             raise AssertionError(f"{self.name} left {left} arrays untouched")
         return logits[:, 0, 0], net.measured

@@ -9,12 +9,12 @@ from ....data.images import image_shape
 from ....data.outputs import OutputForm
 from ....models.parts import Model, ModelCounts
 from .counter import Tally
-from .listing import Name, tally
 from .net import Norm
+from .networks import Name, tally
 
 
 class CifarNet(Model):
-    """One of nine networks for CIFAR-10, listed in `listing`.
+    """One of nine networks for CIFAR-10, listed in `networks`.
 
     Batch normalisation mixes the samples of a batch, so that no sample's own gradient
     exists to be clipped; group normalisation does not, and keeps nothing between
@@ -45,20 +45,10 @@ class CifarNet(Model):
         return self.norm == "batch"
 
     def num_weights(self, num_features: int, num_outputs: int) -> int:
-        """Returns the number of weights, running statistics included.
-
-        Raises:
-            ScenarioError: The features are no images, or too small ones.
-        """
         counted = self._tally(num_features, num_outputs)
         return counted.num_parameters + counted.num_statistics
 
     def counts(self, data: Dataset, form: OutputForm) -> ModelCounts:
-        """Returns the counts of the network, running statistics included.
-
-        Raises:
-            ScenarioError: As `num_weights`.
-        """
         counted = self._tally(data.x_train.shape[1], form.num_outputs)
         total = counted.num_parameters + counted.num_statistics
         return ModelCounts(total, counted.num_statistics)

@@ -8,7 +8,7 @@ import numpy as np
 
 from ....config.errors import DataError
 from ....data.base import Dataset
-from ....data.file_set import FileSet, by_role
+from ....data.file_set import FileData, FileSet
 from ....data.parts import Data, Scale
 from ....data.split import divided
 from ....storage import files, table
@@ -66,21 +66,16 @@ def _is_header(line: str) -> bool:
     return "LIMIT_BAL" in columns and LABEL in map(files.plain, columns)
 
 
-FILES = FileSet(
-    "credit",
-    (CSV,),
-    find=lambda: by_role(FOLDERS, NAME, identify),
-    published=PUBLISHED,
-)
-
-
-class Credit(Data):
+class Credit(FileData):
     """UCI 350, default of credit card clients.
 
     Columns 0 to 17 are payments and bills, 18 to 32 the profile.
     """
 
     kind: Literal["credit"] = "credit"
+    files: ClassVar[FileSet] = FileSet(
+        "credit", (CSV,), PUBLISHED, FOLDERS, NAME, identify
+    )
     published: ClassVar[Published | None] = PUBLISHED
     scale: Scale = "standard"
 
@@ -94,15 +89,11 @@ class Credit(Data):
             encoding: F-16, the only one of all codes that makes 18 + 15 columns of the
             file's 23.
         """
-        paths = FILES.complete()
-        return _load(self, FILES.called(paths), paths[CSV])
-
-    def located_files(self) -> list[Path]:
-        return FILES.paths()
+        paths = self.files.complete()
+        return _load(self, self.files.called(paths), paths[CSV])
 
 
 def _load(config: Data, name: str, path: Path) -> Dataset:
-    """Returns the set, under a name, from its file."""
     lines = files.head(path, HEAD).decode("utf-8-sig", "replace").splitlines()
     # UCI's xls file, saved as csv, keeps its first row, X1 to X23.
     cells = table.read(path, header=int(any(map(_is_header, lines[1:2]))))

@@ -11,8 +11,8 @@ from ....config.errors import DataError
 from ....data import names
 from ....data.base import Dataset
 from ....data.classes import Samples
-from ....data.file_set import FileSet, Roles, by_role
-from ....data.parts import Data, Scale
+from ....data.file_set import FileData, FileSet, Roles
+from ....data.parts import Scale
 from ....data.split import divided
 from ....storage import files
 from ....storage.published import Published, PublishedFile
@@ -41,15 +41,7 @@ def identify(path: Path) -> str:
     return name if name in TEXTS else ""
 
 
-FILES = FileSet(
-    "mfeat",
-    TEXTS,
-    find=lambda: by_role(FOLDERS, NAME, identify),
-    published=PUBLISHED,
-)
-
-
-class Mfeat(Data):
+class Mfeat(FileData):
     """UCI 72, 2,000 digits in six views of 649 columns.
 
     The views, in the order of the columns: fou 76, fac 216, kar 64, pix 240, zer 47,
@@ -57,6 +49,9 @@ class Mfeat(Data):
     """
 
     kind: Literal["mfeat"] = "mfeat"
+    files: ClassVar[FileSet] = FileSet(
+        "mfeat", TEXTS, PUBLISHED, FOLDERS, NAME, identify
+    )
     published: ClassVar[Published | None] = PUBLISHED
     scale: Scale = "standard"
 
@@ -69,10 +64,10 @@ class Mfeat(Data):
 
         Source: UCI 72, Multiple Features (Duin, 1998).
         """
-        paths = FILES.complete()
+        paths = self.files.complete()
         return divided(
             self,
-            FILES.called(paths),
+            self.files.called(paths),
             _samples(paths),
             num_classes=NUM_CLASSES,
             columns=tuple(
@@ -83,12 +78,8 @@ class Mfeat(Data):
             views=tuple(view for view, width in VIEWS.items() for _ in range(width)),
         )
 
-    def located_files(self) -> list[Path]:
-        return FILES.paths()
-
 
 def _samples(paths: Roles) -> Samples:
-    """Returns features and digits from the six files."""
     widths = dict(zip(TEXTS, VIEWS.values(), strict=True))
     views = [_view(paths[name], widths[name]) for name in TEXTS]
     for name, view in zip(TEXTS, views, strict=True):

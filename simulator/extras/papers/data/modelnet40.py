@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
-from jaxtyping import Int, UInt8
+from jaxtyping import UInt8
 from pydantic import Field
 
 from ....config.errors import DataError
@@ -15,14 +15,13 @@ from ....data.parts import Data, Scale
 from ....data.split import finished
 from ....storage import files
 from ....storage.cache import Arrays, cached_of
+from ....storage.pictures import DAMAGED
 from ....storage.published import Published, PublishedFile, missing
 
 ROOT = "modelnet40_images_new_12x"
 FOLDERS = ("modelnet40imagesnew12x", "modelnet40")
 HALVES = ("train", "test")
 VIEWS = 12
-DAMAGED = (OSError, ValueError, SyntaxError)
-"""What a damaged image may raise."""
 NAME = re.compile(r"^(?P<stem>.+)\.obj\.shaded_v(?P<view>\d{3})\.png$")
 PUBLISHED = Published(
     origin="modelnet.cs.princeton.edu (Wu et al., 2015), rendered from 12 sides by "
@@ -58,47 +57,43 @@ class ModelNet40(Data):
         The files are CLASS/{train,test}/NAME.obj.shaded_v001.png to v012 in the folder
         modelnet40_images_new_12x. Classes are numbered in the order of their names.
 
-        Raises:
-            DataError: Files are missing or damaged.
-            ScenarioError: The limit is too high.
-
         Source: Wu et al., 3D ShapeNets (2015); Su, Maji, Kalogerakis and
             Learned-Miller, Multi-view convolutional neural networks (2015).
         """
-        root = find()
+        root = _find()
         if root is None:
             absent = [f"{ROOT}/CLASS/{half}" for half in HALVES]
             raise missing("modelnet40", PUBLISHED, absent)
         arrays = cached_of(
             f"modelnet40-{self.side}-1",
             self.located_files(),
-            lambda: read_all(root, self.side),
+            lambda: _read(root, self.side),
         )
         return finished(
             self,
             "modelnet40",
             (arrays["x_train"], arrays["y_train"]),
             (arrays["x_test"], arrays["y_test"]),
-            num_classes=len(classes(root)),
-            columns=columns(self.side),
-            views=of_views(self.side),
+            num_classes=len(_classes(root)),
+            columns=_columns(self.side),
+            views=_of_views(self.side),
             largest=255.0,
         )
 
     def located_files(self) -> list[Path]:
-        root = find()
+        root = _find()
         if root is None:
             return []
         return [
             path
-            for folder in classes(root)
+            for folder in _classes(root)
             for half in HALVES
-            for views in objects(folder / half)
+            for views in _objects(folder / half)
             for path in views
         ]
 
 
-def columns(side: int) -> tuple[str, ...]:
+def _columns(side: int) -> tuple[str, ...]:
     """Returns the names of the pixels, view by view, row by row."""
     return tuple(
         f"view{view}_row{row}_column{column}"
@@ -108,12 +103,12 @@ def columns(side: int) -> tuple[str, ...]:
     )
 
 
-def of_views(side: int) -> tuple[str, ...]:
+def _of_views(side: int) -> tuple[str, ...]:
     """Returns the view of each pixel."""
     return tuple(f"view{1 + pixel // side**2}" for pixel in range(VIEWS * side**2))
 
 
-def find() -> Path | None:
+def _find() -> Path | None:
     """Returns the folder of the classes: below the data folder, of a known name."""
     data = files.data_folder()
     if not data.is_dir():
@@ -122,12 +117,12 @@ def find() -> Path | None:
     near = [path for path in sorted(data.iterdir()) if path.is_dir()]
     near += [inner for path in near for inner in sorted(path.iterdir())]
     for path in near:
-        if path.is_dir() and files.plain(path.name) in FOLDERS and classes(path):
+        if path.is_dir() and files.plain(path.name) in FOLDERS and _classes(path):
             return path
     return None
 
 
-def classes(root: Path) -> list[Path]:
+def _classes(root: Path) -> list[Path]:
     """Returns the folders of the classes, in the order of their names."""
     return [
         path
@@ -136,13 +131,10 @@ def classes(root: Path) -> list[Path]:
     ]
 
 
-def objects(folder: Path) -> list[list[Path]]:
+def _objects(folder: Path) -> list[list[Path]]:
     """Returns the twelve files of each object in a folder, in the order of the views.
 
     Files belong to one object by the stem before `.obj`, not by their order.
-
-    Raises:
-        DataError: A view of an object is missing.
     """
     found: dict[str, dict[int, Path]] = {}
     for path in sorted(folder.iterdir()):
@@ -159,46 +151,30 @@ def objects(folder: Path) -> list[list[Path]]:
     return [[views[view] for view in range(1, VIEWS + 1)] for views in found.values()]
 
 
-def read_half(
-    root: Path, half: str, side: int
-) -> tuple[UInt8[np.ndarray, "N P"], Int[np.ndarray, " N"]]:
-    """Returns grey images of all objects of a half, view by view, and their classes.
-
-    Args:
-        root: Folder of the classes.
-        half: `train` or `test`.
-        side: Height and width to which images are reduced, pixels.
-
-    Raises:
-        DataError: A file is missing or damaged, or there is no object.
-    """
-    rows, labels = [], []
-    for number, folder in enumerate(classes(root)):
-        for views in objects(folder / half):
-            rows.append(np.concatenate([image(path, side) for path in views]))
-            labels.append(number)
-    if not rows:
-        raise DataError(
-            f"{root} must hold renderings named CLASS/{half}/NAME.obj.shaded_v001.png, "
-            f"got none; unpack {ROOT} there"
-        )
-    return np.stack(rows), np.array(labels, np.int32)
-
-
-def read_all(root: Path, side: int) -> Arrays:
-    """Returns `x_train`, `y_train`, `x_test` and `y_test`, as `read_half` has them."""
-    found = {}
+def _read(root: Path, side: int) -> Arrays:
+    """Returns grey images of all objects, view by view, and their classes."""
+    found: Arrays = {}
     for half in HALVES:
-        found[f"x_{half}"], found[f"y_{half}"] = read_half(root, half, side)
+        of_class = [_objects(folder / half) for folder in _classes(root)]
+        rows = [
+            np.concatenate([_image(path, side) for path in views])
+            for each in of_class
+            for views in each
+        ]
+        if not rows:
+            raise DataError(
+                f"{root} must hold renderings named CLASS/{half}/"
+                f"NAME.obj.shaded_v001.png, got none; unpack {ROOT} there"
+            )
+        labels = np.repeat(
+            np.arange(len(of_class), dtype=np.int32), [*map(len, of_class)]
+        )
+        found |= {f"x_{half}": np.stack(rows), f"y_{half}": labels}
     return found
 
 
-def image(path: Path, side: int) -> UInt8[np.ndarray, " P"]:
-    """Returns an image in grey, reduced by taking means of its pixels.
-
-    Raises:
-        DataError: The file cannot be read, or is no image, or not a square.
-    """
+def _image(path: Path, side: int) -> UInt8[np.ndarray, " P"]:
+    """Returns an image in grey, reduced by taking means of its pixels."""
     from PIL import Image, UnidentifiedImageError
 
     try:

@@ -16,7 +16,7 @@ from ....config.errors import DataError, ScenarioError
 from ....data import names
 from ....data.base import Dataset
 from ....data.classes import Samples
-from ....data.file_set import FileSet, Roles, by_role
+from ....data.file_set import FileSet, Roles
 from ....data.parts import Data, Scale, different
 from ....data.split import finished
 from ....storage import files, table
@@ -49,27 +49,22 @@ PUBLISHED = Published(
 )
 
 
-def inputs(half: str) -> tuple[str, ...]:
+def _inputs(half: str) -> tuple[str, ...]:
     """Returns the names of the files of features and tags."""
     features = (f"{half}_Normalized_{kind}.dat" for kind in FEATURES)
     return (*features, f"{half}_Tags1k.dat")
 
 
-def labels(concepts: Sequence[str], half: str) -> tuple[str, ...]:
+def _labels(concepts: Sequence[str], half: str) -> tuple[str, ...]:
     """Returns the names of the files of some concepts."""
     return tuple(f"Labels_{concept}_{half}.txt" for concept in concepts)
 
 
-def file_set(concepts: Sequence[str]) -> FileSet:
+def _file_set(concepts: Sequence[str]) -> FileSet:
     """Returns the files of features and tags, and of some concepts."""
-    names = [name for half in HALVES for name in inputs(half)]
-    names += [name for half in HALVES for name in labels(concepts, half)]
-    return FileSet(
-        "nus_wide",
-        tuple(names),
-        find=lambda: by_role(FOLDERS, NAME, identify),
-        published=PUBLISHED,
-    )
+    names = [name for half in HALVES for name in _inputs(half)]
+    names += [name for half in HALVES for name in _labels(concepts, half)]
+    return FileSet("nus_wide", tuple(names), PUBLISHED, FOLDERS, NAME, identify)
 
 
 def identify(path: Path) -> str:
@@ -100,13 +95,9 @@ class NusWide(Data):
         Of the 161,789 training and 107,859 test rows those are kept that have exactly
         one of the chosen concepts.
 
-        Raises:
-            DataError: Files are demanded and missing, or damaged.
-            ScenarioError: The limit is too high, or the concepts have no rows.
-
         Source: Chua, Tang, Hong, Li, Luo and Zheng, NUS-WIDE (2009); concepts: F-13.
         """
-        found = file_set(self.concepts).complete()
+        found = _file_set(self.concepts).complete()
         train, test = (_half(self.concepts, found, half) for half in HALVES)
         chosen = self.concepts != DEFAULT
         return finished(
@@ -124,13 +115,13 @@ class NusWide(Data):
         )
 
     def located_files(self) -> list[Path]:
-        return file_set(self.concepts).paths()
+        return _file_set(self.concepts).paths()
 
 
 def _half(concepts: Sequence[str], found: Roles, half: str) -> Samples:
     """Returns the rows of one half that have exactly one concept."""
-    paths = [found[name] for name in labels(concepts, half)]
-    classes = [parse_labels(path) for path in paths]
+    paths = [found[name] for name in _labels(concepts, half)]
+    classes = [_parse_labels(path) for path in paths]
     for path, label in zip(paths, classes, strict=True):
         if len(label) != len(classes[0]):
             raise DataError(
@@ -148,18 +139,14 @@ def _half(concepts: Sequence[str], found: Roles, half: str) -> Samples:
     x = np.empty((len(y), sum(FEATURES.values()) + NUM_TAGS), np.float32)
     start = 0
     widths = (*FEATURES.values(), NUM_TAGS)
-    for name, width in zip(inputs(half), widths, strict=True):
-        x[:, start : start + width] = parse(found[name], kept, width)
+    for name, width in zip(_inputs(half), widths, strict=True):
+        x[:, start : start + width] = _parse(found[name], kept, width)
         start += width
     return x, y
 
 
-def parse_labels(path: Path) -> Int[np.ndarray, " N"]:
-    """Returns 0 or 1 for each row of a file of labels.
-
-    Raises:
-        DataError: The file holds anything else, or nothing.
-    """
+def _parse_labels(path: Path) -> Int[np.ndarray, " N"]:
+    """Returns 0 or 1 for each row of a file of labels."""
     cells = files.read(path).split()
     wrong = next((cell for cell in cells if cell not in (b"0", b"1")), None)
     if wrong is not None or not cells:
@@ -170,7 +157,7 @@ def parse_labels(path: Path) -> Int[np.ndarray, " N"]:
     return np.array(cells, np.int32)
 
 
-def parse(
+def _parse(
     path: Path, kept: Bool[np.ndarray, " N"], width: int
 ) -> Float32[np.ndarray, "kept width"]:
     """Returns the kept rows of a file whose numbers are separated by any blanks.
@@ -181,9 +168,6 @@ def parse(
         path: Path of the file, gzipped or not.
         kept: Whether each row is wanted.
         width: Number of values in a row.
-
-    Raises:
-        DataError: The file cannot be read, has other rows or columns, or no numbers.
     """
     found = np.empty((kept.sum(), width), np.float32)
     row = num_rows = 0

@@ -8,7 +8,7 @@ import numpy as np
 
 from ....config.errors import DataError
 from ....data.base import Dataset
-from ....data.file_set import FileSet, Roles
+from ....data.file_set import FileData, FileSet
 from ....data.groups import grouping
 from ....data.parts import Data
 from ....data.split import divided
@@ -29,31 +29,29 @@ PUBLISHED = Published(
 )
 
 
-def find() -> Roles:
-    """Returns the file of the set in the data folder: by its header, else its name."""
-    paths = files.candidates(FOLDERS, re.compile(re.escape(FILE)))
-    named = [path for path in paths if path.name in (FILE, f"{FILE}.gz")]
-    headed = [path for path in paths if ".csv" in path.suffixes and _is_it(path)]
-    first = next(iter(headed + named), None)
-    return {} if first is None else {FILE: first}
-
-
-def _is_it(path: Path) -> bool:
-    """Says whether a file has the second header row of the set."""
+def identify(path: Path) -> str:
+    """Returns the official name of a file, by its header or its name, "" for others."""
+    if path.name in (FILE, f"{FILE}.gz"):
+        return FILE
+    if ".csv" not in path.suffixes:
+        return ""
     lines = files.head(path, HEAD).decode("utf-8-sig", "replace").splitlines()
-    if len(lines) < 2:
-        return False
-    columns = [name.strip().strip('"') for name in lines[1].split(",")]
-    return columns[:2] == ["id", "gender"] and columns[-1] == "class"
+    header = lines[1].split(",") if len(lines) > 1 else []
+    columns = [name.strip().strip('"') for name in header]
+    ours = columns[:2] == ["id", "gender"] and columns[-1] == "class"
+    return FILE if ours else ""
 
 
-FILES = FileSet("parkinson", (FILE,), find=find, published=PUBLISHED)
+NAME = re.compile(re.escape(FILE))
 
 
-class Parkinson(Data):
+class Parkinson(FileData):
     """UCI 470, speech features of Parkinson's disease."""
 
     kind: Literal["parkinson"] = "parkinson"
+    files: ClassVar[FileSet] = FileSet(
+        "parkinson", (FILE,), PUBLISHED, FOLDERS, NAME, identify
+    )
     published: ClassVar[Published | None] = PUBLISHED
 
     def make(self) -> Dataset:
@@ -64,14 +62,10 @@ class Parkinson(Data):
 
         Source: UCI 470, Parkinson's Disease Classification (Sakar et al., 2018).
         """
-        return _load(self, FILES.complete()[FILE])
-
-    def located_files(self) -> list[Path]:
-        return FILES.paths()
+        return _load(self, self.files.complete()[FILE])
 
 
 def _load(config: Data, path: Path) -> Dataset:
-    """Returns the set from its file."""
     cells = table.read(path, header=1)
     for name in ("id", "gender", "class"):
         if name not in cells.columns:

@@ -12,8 +12,8 @@ from jaxtyping import Float64, Int64, Shaped
 from ....config.errors import DataError
 from ....data import names
 from ....data.base import Dataset
-from ....data.file_set import FileSet, by_role
-from ....data.parts import Data, Scale
+from ....data.file_set import FileData, FileSet
+from ....data.parts import Scale
 from ....data.split import finished
 from ....storage import files, limits
 from ....storage.published import KnownCopy, Published, PublishedFile
@@ -75,18 +75,13 @@ def identify(path: Path) -> str:
     return NAMES.get(path.name.lower(), "")
 
 
-FILES = FileSet(
-    "usps",
-    (TRAIN, TEST),
-    find=lambda: by_role(FOLDERS, NAME, identify),
-    published=PUBLISHED,
-)
-
-
-class Usps(Data):
+class Usps(FileData):
     """USPS, digits of 16x16 pixels, from libsvm files."""
 
     kind: Literal["usps"] = "usps"
+    files: ClassVar[FileSet] = FileSet(
+        "usps", (TRAIN, TEST), PUBLISHED, FOLDERS, NAME, identify
+    )
     published: ClassVar[Published | None] = PUBLISHED
     scale: Scale = "unit"
 
@@ -99,10 +94,10 @@ class Usps(Data):
         Source: Hull, A database for handwritten text recognition research (1994); the
             files of the LIBSVM data page.
         """
-        paths = FILES.complete()
+        paths = self.files.complete()
         return finished(
             self,
-            FILES.called(paths),
+            self.files.called(paths),
             parse(paths[TRAIN]),
             parse(paths[TEST]),
             num_classes=NUM_CLASSES,
@@ -110,9 +105,6 @@ class Usps(Data):
             smallest=-1.0,
             largest=1.0,
         )
-
-    def located_files(self) -> list[Path]:
-        return FILES.paths()
 
 
 def parse(path: Path) -> tuple[Float64[np.ndarray, "N P"], Int64[np.ndarray, " N"]]:

@@ -3,7 +3,6 @@
 The weights of parties are stacked: all networks have the size of the widest party's.
 """
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -12,7 +11,7 @@ from jaxtyping import Array, Float, Key
 
 from ....data.images import image_shape
 from ....models.convolution import convolve
-from ....models.flat import drawn
+from ....models.flat import by_inputs, drawn
 from ....models.flat_network import LayeredNetwork
 from ....models.parts import Shapes
 from .part import ViewCnn, shapes
@@ -62,20 +61,12 @@ class ViewCnnNetwork(LayeredNetwork):
         return once, twice, (self.dense,)
 
     def init(self, key: Key[Array, ""], num_features: int) -> Float[Array, " P"]:
-        """Draws all but the last layer as in PyTorch; outputs start at zero.
-
-        The law is uniform within ±1/sqrt(inputs of a unit).
-        """
-        return drawn(key, self.shapes, [*self._limits[:-1], 0.0])
+        """Draws all but the last layer as in PyTorch; outputs start at zero."""
+        return drawn(key, self.shapes, [*by_inputs(self.shapes)[:-1], 0.0])
 
     def init_sent(self, key: Key[Array, ""], num_features: int) -> Float[Array, " P"]:
         """Draws all layers as in PyTorch, for outputs that a server's network takes."""
-        return drawn(key, self.shapes, self._limits)
-
-    @property
-    def _limits(self) -> list[float]:
-        fans = [math.prod(shape[1:]) for shape in self.shapes[::2]]
-        return [1 / math.sqrt(fans[part // 2]) for part in range(len(self.shapes))]
+        return drawn(key, self.shapes, by_inputs(self.shapes))
 
     def _outputs(
         self,

@@ -32,11 +32,6 @@ class ViewCnn(Model):
         return 4
 
     def num_weights(self, num_features: int, num_outputs: int) -> int:
-        """Returns the number of weights of a party's model, biases included.
-
-        Raises:
-            ScenarioError: The features are no images, or too small ones.
-        """
         image = image_shape(num_features, self.image)
         return size(shapes(image, self.channels, self.kernel, self.dense, num_outputs))
 

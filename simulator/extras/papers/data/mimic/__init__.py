@@ -1,1 +1,1 @@
-"""MIMIC-III: `part` (options and files), `features` (statistics), `hourly`."""
+"""MIMIC-III: `part` (options and files), `features` (of its variables)."""

@@ -1,9 +1,12 @@
-"""Statistics of a stay's time series: 17 variables, 7 sub-periods, 6 statistics."""
+"""The 17 variables of a stay: their cells, 714 statistics, or 48 hours."""
 
 import re
 
 import numpy as np
-from jaxtyping import Bool, Float64
+from jaxtyping import Float32, Float64
+
+from .. import clinical
+from ..clinical import HOURS
 
 VARIABLES = (
     "Capillary refill rate",
@@ -46,27 +49,17 @@ TEXTS = {
 }
 """Texts without a leading number, in lower case: the benchmark's numbers."""
 LEADING = re.compile(r"(\d+(?:\.\d+)?)(?:\s|$)")
-PERIODS = {
-    "full": (0.0, 1.0),
-    "first10": (0.0, 0.1),
-    "first25": (0.0, 0.25),
-    "first50": (0.0, 0.5),
-    "last10": (0.9, 1.0),
-    "last25": (0.75, 1.0),
-    "last50": (0.5, 1.0),
-}
-"""Start and end, as fractions of the time between first and last measurement."""
-STATISTICS = ("min", "max", "mean", "std", "skew", "count")
-TOLERANCE_H = 1e-6
-"""Tolerance in hours at both ends of a sub-period."""
-PRECISION = float(np.finfo(np.float64).resolution)
-COLUMNS = tuple(
-    f"{variable.lower().replace(' ', '_')}_{period}_{statistic}"
-    for variable in VARIABLES
-    for period in PERIODS
-    for statistic in STATISTICS
+NAMES = tuple(variable.lower().replace(" ", "_") for variable in VARIABLES)
+STATISTICS = clinical.columns(NAMES)
+"""Columns of the statistics: variable by variable, 42 each."""
+HOURLY = tuple(
+    f"{name}_hour_{hour}"
+    for hour in range(HOURS)
+    for name in (*NAMES, *(f"{name}_measured" for name in NAMES))
 )
-"""Variable by variable, 42 columns each."""
+"""Columns hour by hour: the means of all variables, then their masks."""
+VIEWS = (*NAMES, *NAMES) * HOURS
+"""View of each of these: its variable."""
 
 
 def category(cell: str) -> float:
@@ -85,56 +78,46 @@ def statistics(
 ) -> Float64[np.ndarray, " P"]:
     """Returns the 714 statistics of one stay, NaN for a variable never measured.
 
-    Sub-periods are, as in the benchmark, fractions of the time between a variable's own
-    first and last measurement, so that each holds at least one. The standard deviation
-    is that of the population; the skewness of equal values is zero.
-
     Args:
         hours: Time of each row since admission, hours.
         values: Measurements of the 17 variables, NaN for none.
 
-    Source: Harutyunyan, Khachatrian, Kale, Ver Steeg and Galstyan, Multitask learning
-        and benchmarking with clinical time series data (2019), logistic regression.
+    Source: as `clinical.statistics`.
     """
-    measured = ~np.isnan(values)
-    inside = _inside(hours, measured)
-    kept = np.where(inside, values, 0.0)
-    count = inside.sum(axis=1)
-    # Where nothing was measured every statistic is NaN, the count too.
-    known = np.where(count > 0, count, np.nan)
-    mean = kept.sum(axis=1) / known
-    deviation = np.where(inside, values - mean[:, None], 0.0)
-    variance = (deviation**2).sum(axis=1) / known
-    third = (deviation**3).sum(axis=1) / known
-    varied = variance > (PRECISION * mean) ** 2
-    skew = np.where(varied, third, 0.0) / np.where(varied, variance, 1.0) ** 1.5
-    found = np.stack(
-        [
-            np.where(inside, values, np.inf).min(axis=1),
-            np.where(inside, values, -np.inf).max(axis=1),
-            mean,
-            np.sqrt(variance),
-            skew,
-            count,
-        ],
-        axis=-1,
-    )
-    found[count == 0] = np.nan
-    return found.swapaxes(0, 1).ravel()
+    variable, row = np.nonzero(~np.isnan(values.T))
+    given = hours[row], values[row, variable], variable
+    found = clinical.statistics(*given, len(VARIABLES))
+    # Where nothing was measured the count is unknown, too.
+    found[found[..., -1] == 0] = np.nan
+    return found.ravel()
 
 
-def _inside(
-    hours: Float64[np.ndarray, " T"], measured: Bool[np.ndarray, "T V"]
-) -> Bool[np.ndarray, "periods T V"]:
-    """Returns whether each measurement lies in each sub-period."""
-    times = hours[:, None]
-    any_ = measured.any(axis=0)
-    first = np.where(any_, np.where(measured, times, np.inf).min(axis=0), 0.0)
-    last = np.where(any_, np.where(measured, times, -np.inf).max(axis=0), 0.0)
-    fractions = np.array(list(PERIODS.values()))[:, :, None]
-    # From the nearer end, so that no rounding takes a bound beyond the other end.
-    start = first + fractions[:, 0] * (last - first)
-    end = last - (1 - fractions[:, 1]) * (last - first)
-    after = times > start[:, None] - TOLERANCE_H
-    before = times < end[:, None] + TOLERANCE_H
-    return measured & after & before
+def hourly(
+    hours: Float64[np.ndarray, " T"], values: Float64[np.ndarray, "T 17"]
+) -> Float32[np.ndarray, "48 17"]:
+    """Returns the mean of each variable in each hour of a stay, NaN where none is.
+
+    Hour h holds the times from h up to h + 1; 48 h itself belongs to the last one.
+
+    Args:
+        hours: Time of each row since admission, hours.
+        values: Measurements of the 17 variables, NaN for none.
+    """
+    row, variable = np.nonzero(~np.isnan(values))
+    hour = np.clip(hours[row].astype(int), 0, HOURS - 1)
+    cell = hour * len(VARIABLES) + variable
+    means = clinical.means(values[row, variable], cell, HOURS * len(VARIABLES))
+    return means.reshape(HOURS, -1)
+
+
+def sequences(
+    means: Float32[np.ndarray, "N 48 17"], usual: Float64[np.ndarray, " 17"]
+) -> Float32[np.ndarray, "N P"]:
+    """Returns rows of hours: means, carried forward where there are none, and masks.
+
+    Args:
+        means: Hourly means, NaN where there are none.
+        usual: Value of each variable before its first measurement.
+    """
+    both = clinical.filled(means, usual), clinical.measured(means)
+    return np.concatenate(both, axis=2, dtype=np.float32).reshape(len(means), -1)

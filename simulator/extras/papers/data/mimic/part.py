@@ -15,7 +15,8 @@ from .....data.parts import Data, Scale
 from .....data.split import finished
 from .....storage import files, table
 from .....storage.published import Published, PublishedFile, missing
-from . import features, hourly
+from .. import clinical
+from . import features
 
 TRAIN = ("train/listfile.csv", "train_listfile.csv", "val_listfile.csv")
 TEST = ("test/listfile.csv", "test_listfile.csv")
@@ -28,7 +29,6 @@ NAME = re.compile(r"^(?:(?:train|val|test)_)?listfile\.csv$")
 HEAD = 64
 """Bytes that hold a list's header."""
 HALVES = ("train", "test")
-HOURS = 48.0
 PUBLISHED = Published(
     origin="physionet.org/content/mimiciii (Johnson et al., 2016), by the scripts of "
     "Harutyunyan et al. (2019)",
@@ -75,40 +75,31 @@ class Mimic(Data):
         Source: Johnson et al., MIMIC-III (2016); Harutyunyan et al., Multitask learning
             and benchmarking with clinical time series data (2019).
         """
-        root = find()
+        root = _find()
         if root is None or _absent(root):
             absent = _absent(root) if root else (TRAIN[0], TEST[0])
             raise missing("mimic", PUBLISHED, [f"{ROOT}/{name}" for name in absent])
         hours = self.features == "hourly"
         # Both lists first: they are short, and a mistake in them is found at once.
         classes = _classes(root, TRAIN), _classes(root, TEST)
-        read = hourly.means if hours else features.statistics
+        read = features.hourly if hours else features.statistics
         train = _read(root / "train", classes[0], read)
         test = _read(root / "test", classes[1], read)
-        if hours:
-            usual = hourly.typical(train[0])
-            return finished(
-                self,
-                "mimic",
-                (hourly.sequences(train[0], usual), train[1]),
-                (hourly.sequences(test[0], usual), test[1]),
-                num_classes=2,
-                columns=hourly.COLUMNS,
-                views=hourly.VIEWS,
-                frames=hourly.HOURS,
-            )
-        mean = _means(train[0])
+        usual = clinical.typical(train[0])
+        whole = features.sequences if hours else clinical.imputed
         return finished(
             self,
             "mimic",
-            (_imputed(train[0], mean), train[1]),
-            (_imputed(test[0], mean), test[1]),
+            (whole(train[0], usual), train[1]),
+            (whole(test[0], usual), test[1]),
             num_classes=2,
-            columns=features.COLUMNS,
+            columns=features.HOURLY if hours else features.STATISTICS,
+            views=features.VIEWS if hours else (),
+            frames=clinical.HOURS if hours else 1,
         )
 
     def located_files(self) -> list[Path]:
-        root = find()
+        root = _find()
         if root is None:
             return []
         found = []
@@ -118,7 +109,7 @@ class Mimic(Data):
         return [path for path in found if path.is_file()]
 
 
-def find() -> Path | None:
+def _find() -> Path | None:
     """Returns the folder of the task: by a list's header, or by its own name."""
     for path in files.candidates(FOLDERS, NAME):
         if not NAME.search(path.name):
@@ -179,20 +170,15 @@ def _read(
                 f"{folder / stay} is missing, which a list of {folder.parent} names; "
                 "put it there, or make the folder again by the benchmark's scripts"
             )
-        x.append(numbers(*parse(folder / stay)))
+        x.append(numbers(*_parse(folder / stay)))
     y: Int[np.ndarray, " N"] = np.array(list(classes.values()), np.int32)
     return np.stack(x), y
 
 
-def parse(
+def _parse(
     path: Path,
 ) -> tuple[Float64[np.ndarray, " T"], Float64[np.ndarray, "T 17"]]:
-    """Returns the hours and the measurements of a stay, NaN for none.
-
-    Raises:
-        DataError: The file is missing or damaged, or has other columns, times or
-            values.
-    """
+    """Returns the hours and the measurements of a stay, NaN for none."""
     cells = table.read(path)
     names = {name.lower(): name for name in cells.columns}
     for name in ("Hours", *features.VARIABLES):
@@ -202,11 +188,11 @@ def parse(
                 f"{', '.join(cells.columns)}; make it again by the benchmark's scripts"
             )
     hours = table.numbers(cells, (names["hours"],))[:, 0]
-    outside = ~((hours > -1e-6) & (hours < HOURS + 1e-6))
+    outside = ~((hours > -1e-6) & (hours < clinical.HOURS + 1e-6))
     if outside.any():
         row = int(outside.argmax())
         raise DataError(
-            f"column 'Hours' of {path} must be from 0 to {HOURS:g}, got "
+            f"column 'Hours' of {path} must be from 0 to {clinical.HOURS}, got "
             f"{hours[row]:g} in line {cells.lines[row]}; make it again by the "
             "benchmark's scripts"
         )
@@ -239,16 +225,3 @@ def _measurements(
                 f"line {cells.lines[row]}; correct or remove it"
             )
     return found
-
-
-def _means(x: Float64[np.ndarray, "N P"]) -> Float64[np.ndarray, " P"]:
-    """Returns the mean of the known values of each column, 0 where none is known."""
-    known = ~np.isnan(x)
-    return np.where(known, x, 0.0).sum(axis=0) / np.maximum(known.sum(axis=0), 1)
-
-
-def _imputed(
-    x: Float64[np.ndarray, "N P"], mean: Float64[np.ndarray, " P"]
-) -> Float64[np.ndarray, "N P"]:
-    """Returns features with means in place of unknown values."""
-    return np.where(np.isnan(x), mean, x)

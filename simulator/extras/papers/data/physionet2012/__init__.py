@@ -1,1 +1,1 @@
-"""PhysioNet 2012: `part` (options and files), `stays` (their format), `features`."""
+"""PhysioNet 2012: `part` (options and files), `stays` (their format)."""

@@ -8,17 +8,16 @@ import numpy as np
 from jaxtyping import Float32, Float64
 
 from .....data.base import Dataset
-from .....data.file_set import FileSet, by_role
+from .....data.file_set import FileSet
 from .....data.parts import Data, Scale
 from .....data.split import finished
 from .....storage import files
 from .....storage.archive import members
 from .....storage.cache import Arrays, cached_of
 from .....storage.published import Published, PublishedFile
-from ..mimic.hourly import filled, measured
-from . import features
+from .. import clinical
+from ..clinical import HOURS
 from .stays import (
-    HOURS,
     STAY,
     VARIABLES,
     Stays,
@@ -40,6 +39,7 @@ ICUS = 4
 """Kinds of intensive care units: coronary, cardiac surgery, medical, surgical."""
 ONCE = ("age", "gender", "height", *(f"icu_type_{kind}" for kind in range(1, ICUS + 1)))
 """What does not change during a stay."""
+NAMES = tuple(name.lower() for name in VARIABLES)
 STATIC = "static"
 """View of what does not change."""
 PAGE = "https://physionet.org/files/challenge-2012/1.0.0/"
@@ -91,8 +91,10 @@ def identify(path: Path) -> str:
 FILES = FileSet(
     "physionet2012",
     (SET_A, SET_B, OUTCOMES_A, OUTCOMES_B),
-    find=lambda: by_role(FOLDERS, NAME, identify),
-    published=PUBLISHED,
+    PUBLISHED,
+    FOLDERS,
+    NAME,
+    identify,
 )
 WHOLE = FILES._replace(roles=(ALL,))
 """The same files in one archive, which is read where some of the four are missing."""
@@ -167,11 +169,7 @@ Made = tuple[np.ndarray, np.ndarray, tuple[str, ...], tuple[str, ...]]
 
 
 def _stays(paths: dict[str, Path]) -> tuple[Stays, Stays]:
-    """Returns the stays of both sets, from the cache where they were parsed before.
-
-    Raises:
-        DataError: A file is damaged, or lacks a stay.
-    """
+    """Returns the stays of both sets, from the cache where they were parsed before."""
     arrays = cached_of("physionet2012-1", paths.values(), lambda: _parse(paths))
     half_a, half_b = (
         Stays(*(arrays[f"{field}_{half}"] for field in Stays._fields))
@@ -181,11 +179,6 @@ def _stays(paths: dict[str, Path]) -> tuple[Stays, Stays]:
 
 
 def _parse(paths: dict[str, Path]) -> Arrays:
-    """Returns the arrays of the stays of both sets.
-
-    Raises:
-        DataError: A file is damaged, or lacks a stay.
-    """
     found: Arrays = {}
     packed = list(members(paths[ALL])) if ALL in paths else None
     for half, archive, listed in zip(
@@ -209,55 +202,62 @@ def _parse(paths: dict[str, Path]) -> Arrays:
 
 
 def _statistics(train: Stays, test: Stays) -> Made:
-    """Returns the table of statistics of each stay."""
-    once = _once(train, test)
-    x = [features.statistics(train), features.statistics(test)]
-    typical = _means(x[0])
-    table = [
-        np.concatenate([np.where(np.isnan(of), typical, of), static], axis=1)
-        for of, static in zip(x, once, strict=True)
-    ]
-    width = len(features.COLUMNS) // len(VARIABLES)
-    views = [name.lower() for name in VARIABLES for _ in range(width)]
-    columns = (*features.COLUMNS, *ONCE)
+    """Returns the 1,554 statistics of each stay, and what does not change."""
+    found = [_of_stays(train), _of_stays(test)]
+    usual = clinical.typical(found[0])
+    both = zip(found, _once(train, test), strict=True)
+    table = [np.concatenate([clinical.imputed(x, usual), o], axis=1) for x, o in both]
+    columns = (*clinical.columns(NAMES), *ONCE)
+    views = [name for name in NAMES for _ in range(found[0].shape[1] // len(NAMES))]
     return table[0], table[1], columns, (*views, *[STATIC] * len(ONCE))
+
+
+def _of_stays(stays: Stays) -> Float64[np.ndarray, "N P"]:
+    group = stays.stay.astype(np.int64) * len(VARIABLES) + stays.variable
+    order = np.argsort(group, kind="stable")
+    hours, values = stays.minute[order] / 60.0, stays.value[order].astype(np.float64)
+    num = len(stays.ends) * len(VARIABLES)
+    found = clinical.statistics(hours, values, group[order], num)
+    return found.reshape(len(stays.ends), -1)
 
 
 def _hourly(train: Stays, test: Stays) -> Made:
     """Returns the hours of each stay, one after the other."""
-    means = [features.hourly(train), features.hourly(test)]
-    typical = _means(means[0].reshape(-1, len(VARIABLES)))
+    means = [_hours(train), _hours(test)]
+    usual = clinical.typical(means[0])
     table = []
     for of, static in zip(means, _once(train, test), strict=True):
         constant = np.broadcast_to(static[:, None], (*of.shape[:2], static.shape[1]))
-        parts = (filled(of, typical), measured(of), constant)
+        parts = (clinical.filled(of, usual), clinical.measured(of), constant)
         table.append(
             np.concatenate(parts, axis=2, dtype=np.float32).reshape(len(of), -1)
         )
-    variables = [name.lower() for name in VARIABLES]
-    names = (*variables, *(f"{name}_measured" for name in variables), *ONCE)
+    names = (*NAMES, *(f"{name}_measured" for name in NAMES), *ONCE)
     columns = tuple(f"{name}_hour_{h}" for h in range(HOURS) for name in names)
-    views = (*variables, *variables, *[STATIC] * len(ONCE)) * HOURS
+    views = (*NAMES, *NAMES, *[STATIC] * len(ONCE)) * HOURS
     return table[0], table[1], columns, views
+
+
+def _hours(stays: Stays) -> Float32[np.ndarray, "N 48 37"]:
+    """Returns the mean of each variable in each hour, NaN where none was measured.
+
+    Hour h holds the minutes 60 h to 60 h + 59; minute 2,880, the end of the second day,
+    belongs to the last hour.
+    """
+    hour = np.minimum(stays.minute // 60, HOURS - 1).astype(np.int64)
+    cell = (stays.stay * np.int64(HOURS) + hour) * len(VARIABLES) + stays.variable
+    num = len(stays.ends) * HOURS * len(VARIABLES)
+    return clinical.means(stays.value, cell, num).reshape(-1, HOURS, len(VARIABLES))
 
 
 def _once(
     train: Stays, test: Stays
 ) -> tuple[Float32[np.ndarray, "N 7"], Float32[np.ndarray, "N_test 7"]]:
     """Returns what does not change, with means of the training stays for unknowns."""
-    typical = _means(train.descriptors[:, :3].astype(np.float64))
+    usual = clinical.typical(train.descriptors[:, :3])
     found = []
     for stays in (train, test):
-        known = np.where(
-            np.isnan(stays.descriptors[:, :3]), typical, stays.descriptors[:, :3]
-        )
+        known = clinical.imputed(stays.descriptors[:, :3], usual)
         icu = stays.descriptors[:, 3:] == np.arange(1, ICUS + 1)
         found.append(np.concatenate([known, icu], axis=1, dtype=np.float32))
     return found[0], found[1]
-
-
-def _means(x: Float64[np.ndarray, "N P"] | Float32[np.ndarray, "N P"]) -> np.ndarray:
-    """Returns the mean of the known values of each column, 0 where none is known."""
-    known = ~np.isnan(x)
-    total = np.where(known, x, 0.0).sum(axis=0, dtype=np.float64)
-    return total / np.maximum(known.sum(axis=0), 1)

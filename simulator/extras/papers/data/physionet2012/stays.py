@@ -11,6 +11,7 @@ import numpy as np
 from jaxtyping import Float32, Int8, Int16, Int32
 
 from .....config.errors import DataError
+from ..clinical import HOURS
 
 VARIABLES = (
     *("Albumin", "ALP", "ALT", "AST", "Bilirubin", "BUN", "Cholesterol"),
@@ -25,7 +26,6 @@ DESCRIPTORS = ("Age", "Gender", "Height", "ICUType")
 IDENTITY = "RecordID"
 HEADER = "Time,Parameter,Value"
 OUTCOME, DIED = "RecordID", "In-hospital_death"
-HOURS = 48
 UNKNOWN = -1.0
 """Value of what is not known."""
 MINUTES = {
@@ -135,11 +135,7 @@ def parse_stays(
 def _parsed(
     path: Path, record: int, content: bytes
 ) -> tuple[Int16[np.ndarray, " m"], Int8[np.ndarray, " m"], Float32[np.ndarray, " m"]]:
-    """Returns minutes, numbers of variables and values of a stay, known ones only.
-
-    Raises:
-        DataError: A line is not as it should be.
-    """
+    """Returns minutes, numbers of variables and values of a stay, known ones only."""
     header, *lines = content.decode("utf-8", "replace").split()
     if header == HEADER and lines:
         cells = [line.split(",") for line in lines]

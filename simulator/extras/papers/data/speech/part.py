@@ -10,9 +10,11 @@ from pydantic import Field, model_validator
 
 from .....config.base import LocatedError
 from .....config.errors import DataError
+from .....data.arrays import missing
 from .....data.base import Dataset
-from .....data.file_set import FileSet, by_role
-from .....data.parts import Data, Scale
+from .....data.file_set import FileData, FileSet
+from .....data.own_arrays import npz
+from .....data.parts import Scale
 from .....storage import archive, files, table
 from .....storage.published import Published, PublishedFile
 from .utterances import WIDTH, Utterances, dataset
@@ -38,15 +40,7 @@ def identify(path: Path) -> str:
     return FILE if ours else ""
 
 
-FILES = FileSet(
-    "speech",
-    (FILE,),
-    find=lambda: by_role(FOLDERS, NAME, identify),
-    published=PUBLISHED,
-)
-
-
-class Speech(Data):
+class Speech(FileData):
     """SWB300, frames of speech with their states.
 
     A row is a piece of an utterance: the 260 features of each of its frames, one frame
@@ -54,6 +48,9 @@ class Speech(Data):
     """
 
     kind: Literal["speech"] = "speech"
+    files: ClassVar[FileSet] = FileSet(
+        "speech", (FILE,), PUBLISHED, FOLDERS, NAME, identify
+    )
     published: ClassVar[Published | None] = PUBLISHED
     scale: Scale = "standard"
     """Scale by the statistics of a feature in all frames."""
@@ -88,14 +85,10 @@ class Speech(Data):
         Utterances are cut into pieces of `frames` frames that do not overlap. The
         rest at an utterance's end is dropped: of n frames, n mod `frames`.
 
-        Raises:
-            DataError: The file is missing, damaged, or holds something else.
-            ScenarioError: The limit or the test fraction is too high.
-
         Source: A(DP)²SGD, section 5 (SWB300); speech in evidence/pages/decisions.md.
         """
-        path = FILES.complete()[FILE]
-        arrays = _arrays(path)
+        path = self.files.complete()[FILE]
+        arrays = npz(path)
         train = _utterances(path, arrays, "", self.frames)
         test = None
         if any(f"test_{name}" in arrays for name in ARRAYS):
@@ -111,20 +104,6 @@ class Speech(Data):
             )
         return dataset(self, self.frames, path.stem, train, test, num_states)
 
-    def located_files(self) -> list[Path]:
-        return FILES.paths()
-
-
-def _arrays(path: Path) -> archive.Arrays:
-    """Returns the arrays of the file."""
-    try:
-        return archive.arrays(files.read(path))
-    except ValueError as error:
-        raise DataError(
-            f"{path} must be an npz file of plain arrays, got: {error}; save it by "
-            "numpy.savez"
-        ) from error
-
 
 def _utterances(
     path: Path, arrays: archive.Arrays, prefix: str, frames: int
@@ -132,10 +111,7 @@ def _utterances(
     """Returns the utterances in the arrays of a prefix, checked."""
     for name in ARRAYS:
         if prefix + name not in arrays:
-            raise DataError(
-                f"{path} must hold the array {prefix}{name}, got {sorted(arrays)}; "
-                f"save it by numpy.savez(..., {prefix}{name}={name})"
-            )
+            raise missing(path, prefix + name, arrays)
     features, targets, lengths = (arrays[prefix + name] for name in ARRAYS)
     names = [prefix + name for name in ARRAYS]
     fits = features.shape == (len(targets) if targets.ndim else 0, WIDTH)

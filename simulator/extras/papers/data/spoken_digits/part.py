@@ -11,8 +11,8 @@ from .....config.base import LocatedError
 from .....config.errors import DataError
 from .....data import names
 from .....data.base import Dataset
-from .....data.file_set import FileSet, by_role
-from .....data.parts import Data, Scale
+from .....data.file_set import FileData, FileSet
+from .....data.parts import Scale
 from .....storage.cache import Arrays, cached_of
 from .....storage.published import Published, PublishedFile
 from ..speech.utterances import Utterances, dataset, deltas
@@ -51,15 +51,7 @@ def identify(path: Path) -> str:
     return ARCHIVE if NAME.search(path.name) else ""
 
 
-FILES = FileSet(
-    "spoken_digits",
-    (ARCHIVE,),
-    find=lambda: by_role(FOLDERS, NAME, identify),
-    published=PUBLISHED,
-)
-
-
-class SpokenDigits(Data):
+class SpokenDigits(FileData):
     """Free Spoken Digit Dataset, frames of 3,000 recordings.
 
     A row is a piece of a recording: the 120 features of each of its frames, one frame
@@ -68,6 +60,9 @@ class SpokenDigits(Data):
     """
 
     kind: Literal["spoken_digits"] = "spoken_digits"
+    files: ClassVar[FileSet] = FileSet(
+        "spoken_digits", (ARCHIVE,), PUBLISHED, FOLDERS, NAME, identify
+    )
     published: ClassVar[Published | None] = PUBLISHED
     scale: Scale = "standard"
     """Scale by the statistics of a feature in all frames."""
@@ -98,14 +93,10 @@ class SpokenDigits(Data):
 
         Features take about 3 s and are cached (20 MB).
 
-        Raises:
-            DataError: The file is missing or damaged.
-            ScenarioError: The limit or the number of frames is too high.
-
         Source: Jackson et al., Free Spoken Digit Dataset; the features: speech in
             evidence/pages/decisions.md.
         """
-        paths = FILES.complete()
+        paths = self.files.complete()
         path = paths[ARCHIVE]
         arrays = cached_of("spoken-digits-2", [path], lambda: parse(path))
         for_test = arrays["indices"] < NUM_TEST
@@ -114,20 +105,11 @@ class SpokenDigits(Data):
                 f"{path} must hold recordings of the indices 0 to {NUM_TEST - 1} and "
                 "higher ones, got only one of both; download it again"
             )
-        return _cut(self, FILES.called(paths), arrays)
-
-    def located_files(self) -> list[Path]:
-        return FILES.paths()
+        return _cut(self, self.files.called(paths), arrays)
 
 
 def _cut(config: SpokenDigits, name: str, arrays: Arrays) -> Dataset:
-    """Returns the set of some recordings, cut into pieces.
-
-    Args:
-        config: Options of the set.
-        name: Name in tables and figures.
-        arrays: Recordings, as `parse` returns them.
-    """
+    """Returns the set of some recordings, cut into pieces."""
     static, lengths = arrays["features"], arrays["lengths"]
     slopes = deltas(static, lengths)
     features = np.concatenate([static, slopes, deltas(slopes, lengths)], axis=1)
@@ -146,7 +128,6 @@ def _cut(config: SpokenDigits, name: str, arrays: Arrays) -> Dataset:
 
 
 def _some(spoken: Utterances, kept: np.ndarray) -> Utterances:
-    """Returns some of the recordings."""
     frames = np.repeat(kept, spoken.lengths)
     return Utterances(
         spoken.features[frames], spoken.targets[frames], spoken.lengths[kept]

@@ -1,75 +1,80 @@
-"""scikit-learn's handwritten digits, which come with it."""
+"""Sets that come with scikit-learn: handwritten digits, breast cancer cases."""
 
 import gzip
 from importlib.util import find_spec
 from pathlib import Path
-from typing import ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, Literal
 
 import numpy as np
-from jaxtyping import Float64, Int64
 
 from ..config.errors import DataError
 from ..storage.published import Published
 from .base import Dataset
+from .classes import Samples
 from .parts import Data, Scale
 from .split import divided
 
-SIDE = 8
-"""Pixels of an image's side."""
 LARGEST = 16.0
 """Value of a pixel that is all ink."""
 FILE = Path("datasets", "data", "digits.csv.gz")
 """Where scikit-learn keeps them, in its package."""
-
-
-PUBLISHED = Published(
+DIGITS = Published(
     origin="UCI 80, Optical Recognition of Handwritten Digits, its test part",
     licence="CC BY 4.0",
     bundled="scikit-learn",
 )
-
-
-class Images(NamedTuple):
-    """Images in scikit-learn's order.
-
-    Attributes:
-        pixels: Values 0 to 16, row by row.
-        digits: What they show, 0 to 9.
-    """
-
-    pixels: Float64[np.ndarray, "N P"]
-    digits: Int64[np.ndarray, " N"]
+BREAST_CANCER = Published(
+    origin="UCI 17, Breast Cancer Wisconsin (Diagnostic)",
+    licence="CC BY 4.0",
+    bundled="scikit-learn",
+)
 
 
 class Digits(Data):
     """scikit-learn's 1,797 real images of 8x8 pixels, ten classes."""
 
     kind: Literal["digits"] = "digits"
-    published: ClassVar[Published | None] = PUBLISHED
+    published: ClassVar[Published | None] = DIGITS
     scale: Scale = "unit"
 
     def make(self) -> Dataset:
-        """Returns 1,797 images of 64 pixels of 0 to 16.
-
-        Raises:
-            ScenarioError: The limit or the test fraction is too high.
-            DataError: scikit-learn's file of them is missing.
-
-        Source: UCI 80, Optical Recognition of Handwritten Digits, its test part.
-        """
-        sides = range(SIDE)
         return divided(
             self,
             "digits",
             read(),
             num_classes=10,
-            columns=tuple(f"pixel_{row}_{column}" for row in sides for column in sides),
+            columns=tuple(f"pixel_{i}_{j}" for i in range(8) for j in range(8)),
             largest=LARGEST,
         )
 
 
-def read() -> Images:
-    """Returns the images and their digits, as scikit-learn's `load_digits` has them.
+class BreastCancer(Data):
+    """scikit-learn's 569 real cases with 30 features, two classes."""
+
+    kind: Literal["breast_cancer"] = "breast_cancer"
+    published: ClassVar[Published | None] = BREAST_CANCER
+    scale: Scale = "unit"
+
+    def make(self) -> Dataset:
+        """Returns 569 rows of 30 features, 63 % benign.
+
+        Class 0 is malignant, class 1 benign.
+        """
+        # It imports pandas as well, which other data sets do not need.
+        from sklearn.datasets import load_breast_cancer
+
+        bunch: Any = load_breast_cancer()
+        return divided(
+            self,
+            "breast_cancer",
+            (np.asarray(bunch.data), np.asarray(bunch.target)),
+            num_classes=2,
+            columns=tuple(str(name).replace(" ", "_") for name in bunch.feature_names),
+        )
+
+
+def read() -> Samples:
+    """Returns images and their digits, as scikit-learn's `load_digits` has them.
 
     Its file is read without it: importing it takes a second of processor time, most of
     it for pandas and for parts of SciPy that nothing else here needs.
@@ -87,4 +92,4 @@ def read() -> Images:
         )
     with gzip.open(files[0], "rt", encoding="utf-8") as lines:
         table = np.loadtxt(lines, delimiter=",")
-    return Images(table[:, :-1], table[:, -1].astype(np.int64))
+    return table[:, :-1], table[:, -1].astype(np.int64)

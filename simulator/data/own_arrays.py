@@ -1,16 +1,19 @@
-"""Data that a function of the user's own makes."""
+"""The user's own arrays: of an npz file, or of a function."""
 
 import hashlib
 from collections.abc import Mapping
+from pathlib import Path
 from typing import ClassVar, Literal
 
 import numpy as np
 
 from .. import inputs
 from ..config import functions
-from ..config.errors import ScenarioError
+from ..config.base import FilePath
+from ..config.errors import DataError, ScenarioError
 from ..config.functions import FunctionName
 from ..config.own_code import Content
+from ..storage import archive, files
 from . import arrays
 from .base import Dataset
 from .parts import Data
@@ -18,6 +21,38 @@ from .parts import Data
 KEY = "problem.data.build"
 _made: dict[tuple[str, int], Content] = {}
 """What functions have made, by name and seed, until that is confirmed."""
+
+
+class Npz(Data):
+    """The user's own arrays: `x` `[N, ...]`, `y` `[N, ...]`, perhaps `x_test`, ...
+
+    Arrays `x/NAME` in place of `x` are several inputs of a model of one's own. An array
+    `group` or `group/NAME` says what each row belongs to: for the partition `natural`.
+    """
+
+    kind: Literal["npz"] = "npz"
+    path: FilePath
+    """File with the rows."""
+
+    def make(self) -> Dataset:
+        path = files.located(self.path, "problem.data.path")
+        return arrays.dataset(self, path.stem, path, npz(path))
+
+
+def npz(path: Path) -> archive.Arrays:
+    """Returns the arrays of an npz file.
+
+    Raises:
+        DataError: It cannot be read, or is no such file.
+    """
+    content = files.read(path)
+    try:
+        return archive.arrays(content)
+    except ValueError as error:
+        raise DataError(
+            f"{path} must be an npz file of plain arrays, got: {error}; save it by "
+            "numpy.savez"
+        ) from error
 
 
 class Generated(Data):
@@ -33,22 +68,16 @@ class Generated(Data):
     computed: ClassVar[bool] = True
 
     def make(self) -> Dataset:
-        """Returns the arrays of the function.
-
-        Raises:
-            DataError: Arrays are missing, of other shapes, or not finite.
-            ScenarioError: There is no such function, it fails, or returns no arrays.
-        """
         given = self._called()
         name = self.build.partition(":")[2].partition("@")[0]
         data = arrays.dataset(self, name, self._place, given)
         if inputs.are_held():  # and are confirmed next
-            _made[self.build, self.split] = _told(given, self._place)
+            _made[self.build, self.split] = _computed(given, self._place)
         return data
 
     def made(self) -> Content:
         last = _made.pop((self.build, self.split), None)
-        return last or _told(self._called(), self._place)
+        return last or _computed(self._called(), self._place)
 
     @property
     def _place(self) -> str:
@@ -69,7 +98,7 @@ class Generated(Data):
         return functions.calling(self.build, KEY, call)
 
 
-def _told(given: Mapping[str, np.ndarray], place: str) -> Content:
+def _computed(given: Mapping[str, np.ndarray], place: str) -> Content:
     digest = hashlib.sha256()
     for name, array in sorted(given.items()):
         digest.update(f"{name} {array.dtype.str} {array.shape}\n".encode())
