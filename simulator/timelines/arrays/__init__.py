@@ -6,7 +6,6 @@ own durations, and a timeline is those of all clients in one order: versions are
 - `rule`: whether a world is free of feedback, or why not.
 - `draws`, `losses`, `paths`, `job_arrays`: durations, what becomes of messages, and the
   jobs that each client does one after the other.
-- `calendars`: when clients are there that come and go.
 - `events`: what happens in which order, also at one instant.
 - `arrivals` (with `scans` and `verdicts`), `lock_step`, `turns`: what protocols make of
   jobs.

@@ -72,8 +72,8 @@ class LockStepPlayer:
         """
         K = self._world.num_clients
         drawn = self._paths.durations(np.arange(K), rounds)
-        sums = np.zeros((rounds, len(drawn.columns) + 1, K), starts.dtype)
-        for place, column in enumerate(drawn.columns, start=1):
+        sums = np.zeros((rounds, len(drawn.stages) + 1, K), starts.dtype)
+        for place, (_, column) in enumerate(drawn.stages, start=1):
             sums[:, place] = np.transpose(np.broadcast_to(column, (K, rounds)))
         later, time = [], starts[-1]
         if work is not None:

@@ -8,7 +8,6 @@ import pytest
 from stalesim.simulator.config.errors import ScenarioError
 from stalesim.simulator.scenario import amounts
 from stalesim.simulator.scenario.reading import loads_any, validated
-from stalesim.simulator.timelines.arrays.calendars import AlternatingRenewal
 from stalesim.simulator.world import presence
 
 TREE: dict[str, Any] = {
@@ -47,9 +46,6 @@ def test_samples_of_a_commit_are_counted() -> None:
 
 def test_clients_that_come_and_go_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(presence, "MOST_TURNS", 1000)
-    monkeypatch.setattr(
-        "stalesim.simulator.timelines.arrays.calendars.MOST_TURNS", 1000
-    )
 
     def shortly(_: Any) -> float:
         return 1e-9
@@ -57,11 +53,6 @@ def test_clients_that_come_and_go_without_end(monkeypatch: pytest.MonkeyPatch) -
     said = "client 1 comes and goes more than 1,000 times, or too shortly"
     with pytest.raises(ScenarioError, match=said):
         presence.Renewal(shortly, shortly, 1).since(0, 6.0)
-    arrays = AlternatingRenewal.__new__(AlternatingRenewal)
-    arrays._on = arrays._off = type("Short", (), {"take": lambda self, who: 1e-9})()
-    arrays._start, arrays._back, arrays._end = np.zeros(1), np.zeros(1), np.zeros(1)
-    with pytest.raises(ScenarioError, match=said):
-        arrays.since_each(np.array([0]), np.array([6.0]))
     presence.Renewal(lambda _: 1.0, lambda _: 1.0, 1).since(0, 999.0)
 
 
