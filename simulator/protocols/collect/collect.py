@@ -1,6 +1,5 @@
 """Collect: contributions taken at one model gather until a rule says enough."""
 
-from math import inf
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
@@ -18,7 +17,7 @@ from ..base import (
 )
 from ..schedules import Scheduled, fewest, most, now
 from .chances import expected_trials_in_time
-from .playing import Gathering, Plan
+from .playing import Gathering
 from .rules import (
     AfterSeconds,
     AllottedJobs,
@@ -220,17 +219,8 @@ class Collect(GatheringRounds):
         allotted = None
         if self.allotted is not None:
             allotted = [float(s) for s in per_client(self.allotted, n, "allotted")]
-        plan = Plan(
-            chosen=asked,
-            enough=self._rule(n, asked, world, recorder),
-            repeats=self.repeats,
-            stops=self.late == "stop",
-            seconds=self.seconds,
-            allotted=allotted,
-            by_start=self.filter == "start",
-            bound=inf if self.staleness_bound == "none" else self.staleness_bound,
-        )
-        Gathering(plan, world, recorder).start()
+        enough = self._rule(n, asked, world, recorder)
+        Gathering(self, asked, enough, allotted, world, recorder).start()
 
     def expected_batch(self, clients: Clients, num_clients: int, seed: int) -> float:
         """Returns how many trials of a round are in time on average, by the laws.

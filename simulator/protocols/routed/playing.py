@@ -81,7 +81,7 @@ class Tasks:
         early: bool,
     ) -> None:
         self._number, self._routes = number, routes
-        self._env, self._recorder, self._early = world.env, recorder, early
+        self._recorder, self._early = recorder, early
         self._queued = [0] * world.num_clients
         self._idle: set[int] = set()
         arrive, lose = self._arrive, self._lose
@@ -96,7 +96,7 @@ class Tasks:
     def _send(self, client: int) -> None:
         self._queued[client] += 1
         if self._early:
-            self._recorder.send(client, self._env.now)
+            self._recorder.send(client)
 
     def _admit(self, client: int) -> bool:
         if self._queued[client]:
@@ -109,10 +109,10 @@ class Tasks:
         if self._early:
             self._recorder.begin(client)
         else:
-            self._recorder.read(client, self._env.now)
+            self._recorder.read(client)
 
     def _arrive(self, client: int) -> None:
-        self._recorder.commit(self._env.now, (client,))
+        self._recorder.commit((client,))
         self._follow(client)
         self._cycle.again(client)
 

@@ -17,7 +17,7 @@ from stalesim.simulator.config.stop import Stop
 from stalesim.simulator.laws.constant import Constant
 from stalesim.simulator.laws.distributions import Scipy
 from stalesim.simulator.protocols import Gossip, Synchronous
-from stalesim.simulator.protocols.gossip.pairs import Pair, Pairs
+from stalesim.simulator.protocols.gossip.playing import Pair, Pairs
 from stalesim.simulator.protocols.graphs import (
     Arcs,
     Bipartite,
