@@ -94,7 +94,6 @@ class Asynchronous(Protocol):
             refuse_selection(self.kind, clients)
 
     def play(self, world: World, recorder: Recorder) -> None:
-        """Starts every client; contributions are applied in order of arrival."""
         bound = self.staleness_bound
 
         def apply(client: int) -> None:

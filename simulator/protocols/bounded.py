@@ -38,7 +38,6 @@ class Bounded(Protocol):
         return Cadence(width=num_clients, num_registers=in_flight + 1)
 
     def check_algorithm(self, algorithm: Any) -> None:
-        """Refuses algorithms whose server stores no embeddings."""
         if not algorithm.stores_embeddings:
             raise LocatedError(
                 f"protocol.kind must not be 'bounded' for the algorithm "

@@ -34,7 +34,6 @@ class Phases(GatheringRounds):
         return Cadence(1, in_flight + 1, commits_per_round=n, turns_per_round=n)
 
     def check_setting(self, clients: Clients | None, server: Server, n: int) -> None:
-        """Refuses a selection of clients, since a round needs everyone."""
         refuse_selection(self.kind, clients)
 
     def play(self, world: World, recorder: Recorder) -> None:

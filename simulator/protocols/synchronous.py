@@ -65,7 +65,6 @@ class Synchronous(Protocol):
         return self
 
     def least_clients(self, num_clients: int, *, selected: bool) -> int:
-        """Returns those that a round waits for, unless it gives them up."""
         if selected or self.deadline or self.deadline_by or self.timeout:
             return 1
         return num_clients if self.wait_for is None else fewest(self.wait_for)

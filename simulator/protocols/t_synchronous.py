@@ -34,7 +34,6 @@ class TSynchronous(Protocol):
         return fewest(self.t)
 
     def cadence(self, num_clients: int, in_flight: int) -> Cadence:
-        """Returns how rows come: `t` clients each."""
         width = most(self.t)
         return Cadence(
             *(width, in_flight + 1),

@@ -115,7 +115,6 @@ class SimulatedTimeline(RunTimeline):
 
     @property
     def made_by(self) -> str:
-        """What makes it, and why not something faster."""
         if self.player == "simpy":
             return "SimPy"
         return f"SimPy, because of {self.feedback}" if self.feedback else "arrays"

@@ -166,7 +166,6 @@ class TracedPresence(Presence):
         self._intervals, self._first, self._periods = intervals, first, periods
 
     def since(self, client: int, time: float) -> float:
-        """Returns `time` or the start of the next interval, infinite if none comes."""
         mine, since = self._intervals[client - self._first], 0.0
         period = self._periods[client - self._first]
         if period is not None:

@@ -55,7 +55,6 @@ class SharedSlowdown(Slowdown):
         return tuple(Purpose[stage.upper()] for stage in self.stages)
 
     def check(self, num_clients: int, name: str) -> None:
-        """Refuses a law of no factors, rooms without a whole number, other clients."""
         if self.clients is not None and max(self.clients) > num_clients:
             raise LocatedError(
                 f"{name}.clients must name clients from 1 to {num_clients}, got "

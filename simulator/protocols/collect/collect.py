@@ -159,7 +159,6 @@ class Collect(GatheringRounds):
         )
 
     def most_gathered(self, num_clients: int) -> int | None:
-        """Returns the contributions that end a round, where their number does."""
         if self.allotment is not None:
             return self.allotment.jobs
         if self.quota is not None:
@@ -170,7 +169,6 @@ class Collect(GatheringRounds):
         return fewest(self.count) if self.count else self.most_gathered(num_clients)
 
     def least_clients(self, num_clients: int, *, selected: bool) -> int:
-        """Returns those that a round waits for, where each contributes once or more."""
         if self.quota is not None:
             return sum(own > 0 for own in self._quotas(num_clients))
         if self.count is not None and not self.repeats:

@@ -83,7 +83,6 @@ class PushGossip(Protocol):
     default it pushes at each wake-up alone."""
 
     def check_setting(self, clients: Clients | None, server: Server, n: int) -> None:
-        """Refuses settings that need a server, and workers that never wake up."""
         refuse_selection(self.kind, clients)
         refuse_server(self.kind, server, "which has none")
         check_size(n, self.kind)
@@ -148,7 +147,6 @@ class _Pushing(Peers):
         self._pushes, self._drawn, self._tokens = [0] * n, [0] * n, [0] * n
 
     def _begin(self, worker: int) -> None:
-        """Waits for the next wake-up."""
         self._world.call(self._world.draw(Purpose.IDLE, worker), self._wake, worker)
 
     def _wake(self, worker: int) -> None:

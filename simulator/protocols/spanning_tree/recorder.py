@@ -127,7 +127,6 @@ class TreeRecorder(Recorder):
     def take(
         self, seconds: Callable[[Any], np.ndarray], *, final: bool = False
     ) -> tuple[Rows, Jobs]:
-        """Hands over the finished rows and jobs, as `Recorder.take` does."""
         for done in self._done.values() if final else ():
             read = done.read
             moments = (read.read_time, read.read_time, done.computed, done.sent)

@@ -7,7 +7,7 @@ own durations, and a timeline is those of all clients in one order: versions are
 - `draws`, `losses`, `paths`, `job_arrays`: durations, what becomes of messages, and the
   jobs that each client does one after the other.
 - `events`: what happens in which order, also at one instant.
-- `arrivals` (with `scans` and `verdicts`), `lock_step`, `turns`: what protocols make of
+- `arrivals` (with `verdicts`), `lock_step`, `turns`: what protocols make of
   jobs.
 - `registers`, `blocks`: where versions are kept; where a run ends, and chunks.
 

@@ -12,6 +12,7 @@ import numpy as np
 from jaxtyping import Bool, Int
 
 from ...protocols.free import Arrivals
+from ...recorders.arrays import server_rows
 from ...timeline import (
     NO_COMMIT,
     NO_INCIDENTS,
@@ -33,15 +34,13 @@ from .blocks import (
     STUCK,
     Block,
     Limits,
-    server_rows,
     standstill,
 )
 from .events import END, EventOrder, Events
 from .job_arrays import NOT_READ, JobArrays, together
 from .paths import Paths
 from .registers import LATER, Registers
-from .scans import window_ends, within_bound
-from .verdicts import Made, Verdict
+from .verdicts import Made, Verdict, window_ends, within_bound
 
 
 class ArrivalsPlayer:
@@ -344,13 +343,13 @@ class ArrivalsPlayer:
         worker, job, read_version, read_slot = columns
         kind = np.where(rows.commits, int(Kind.COMMIT), int(Kind.CONTRIBUTE))
         return server_rows(
-            self._world.seconds(rows.time),
-            kind,
-            worker[:, None],
-            job[:, None],
-            rows.version - rows.commits,
-            read_version[:, None],
-            read_slot[:, None],
-            written,
-            np.zeros(rows.at.size, np.int64),
+            time=self._world.seconds(rows.time),
+            kind=kind,
+            worker=worker[:, None],
+            job=job[:, None],
+            version=rows.version - rows.commits,
+            read_version=read_version[:, None],
+            read_slot=read_slot[:, None],
+            write_slot=written,
+            round=np.zeros(rows.at.size, np.int64),
         )
