@@ -103,7 +103,7 @@ class Cycle:
         def limit(client: int) -> None:
             assert world.limit is not None
             assert world.staleness_of is not None
-            world.in_flight = world.limit.arrived(world.staleness_of(client))
+            world.in_flight = world.limit(world.staleness_of(client))
             arrive(client)
 
         return limit

@@ -70,11 +70,8 @@ class ClientGroup:
         self._add_presences()
         self.powers = Powers(config.power, population) if config.power else None
         """Computing power of the group's clients, where it changes over time."""
-        self.lossy = None
-        if config.loss is not None:
-            self.lossy = faults.Lossy(
-                config.loss, population.streams, population.first, population.size
-            )
+        loss, streams = config.loss, population.streams
+        self.lossy = faults.Lossy(loss, streams) if loss is not None else None
 
     def stage(self, purpose: Purpose, tick: Fraction | None) -> StageDelays | None:
         """Returns the stage of a purpose, if it takes time."""

@@ -9,11 +9,11 @@ from jaxtyping import Bool, Float, Int, Shaped
 from ...streams import Purpose
 from ...timeline import Outcome
 from ...world.clients import Clients
+from ...world.faults import Fates
 from ...world.shared_slowdown import SharedFactors
 from ...world.world import World
 from .draws import StageDraws
 from .job_arrays import NOT_READ, JobArrays
-from .losses import Losses, losses
 
 
 class Durations(NamedTuple):
@@ -35,7 +35,7 @@ class Durations(NamedTuple):
     started: int
     computed: int
     first_job: Int[np.ndarray, " C"]
-    losses: Losses | None
+    losses: Fates | None
 
 
 class Paths:
@@ -113,7 +113,7 @@ class Paths:
             n: How many of each, >= 1.
         """
         first_job = self.jobs[clients]
-        fate = losses(self._world, clients, first_job, n) if self.loses else None
+        fate = self._fates(clients, first_job, n) if self.loses else None
         stages: list[tuple[Purpose | None, np.ndarray | float]] = []
         if self._idle.exists:
             needed = None
@@ -205,6 +205,20 @@ class Paths:
                 job = (drawn.first_job + number)[:, None]
                 sums[:, at] *= self._factor(stage, clients, job, begun)[:, 0]
             sums[:, at] += begun
+
+    def _fates(
+        self, clients: Int[np.ndarray, " C"], job: Int[np.ndarray, " C"], n: int
+    ) -> Fates:
+        shape = clients.size, n
+        found = Fates(np.ones(shape, np.int64), *np.zeros((3, *shape)))
+        found = found._replace(lost=found.lost > 0, twice=found.twice > 0)
+        for number, group in enumerate(self._world.groups):
+            mine = np.flatnonzero(self._world.group_of[clients] == number)
+            if group.lossy is not None and mine.size:
+                own = group.lossy.fates(clients[mine], job[mine], n)
+                for column, values in zip(found, own, strict=True):
+                    column[mine] = values
+        return found
 
     def _durations(
         self,
