@@ -8,7 +8,6 @@ from pydantic import Field
 
 from ..config.parts import Part
 
-
 Limit = Callable[[int], int]
 """Takes up a contribution, by the commits since it was read; returns how many jobs may
 be under way from now on."""
