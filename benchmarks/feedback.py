@@ -38,17 +38,14 @@ class Looking(Protocol):
         """Starts every client."""
         every = self.every if self.asks else 0
 
-        def read(client: int) -> None:
-            recorder.read(client, world.env.now)
-
         def arrive(client: int) -> None:
-            recorder.commit(world.env.now, (client,))
+            recorder.commit((client,))
             if every and recorder.version % every == 0:
                 world.ask(cycle.again, client)
             else:
                 cycle.again(client)
 
-        cycle = Cycle(world, read, arrive, recorder.lose)
+        cycle = Cycle(world, recorder.read, arrive, recorder.lose)
         cycle.start()
 
 

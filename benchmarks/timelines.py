@@ -24,11 +24,6 @@ EXPON: dict[str, Any] = {"law": "expon"}
 LINK = {"latency": EXPON, "bandwidth": 1e6}
 STAGES = {"idle": EXPON, "compute": EXPON, "upload": LINK, "download": LINK}
 LOSS = {"chance": 0.1, "timeout": 1.0}
-LONG, SHORT = {"law": "expon", "scale": 20}, {"law": "expon", "scale": 5}
-AWAY = {
-    "availability": {"kind": "on_off", "on": LONG, "off": SHORT},
-    "crashes": {"after": {"law": "expon", "scale": 50}, "down": EXPON},
-}
 WORLDS: dict[str, tuple[int, int, dict[str, Any], dict[str, Any]]] = {
     "10": (10, 1_000_000, {"compute": EXPON}, {}),
     "1,000": (1000, 1_000_000, {"compute": EXPON}, {}),
@@ -45,7 +40,6 @@ WORLDS: dict[str, tuple[int, int, dict[str, Any], dict[str, Any]]] = {
     "1,000, rejecting": (1000, 400_000, {"compute": EXPON}, {"staleness_bound": 1500}),
     "1,000, buffered": (1000, 100_000, {"compute": EXPON}, {"size": 10}),
     "100, synchronous": (100, 10_000, {"compute": EXPON}, {"kind": "synchronous"}),
-    "1,000, coming and going": (1000, 200_000, {"compute": EXPON} | AWAY, {}),
     "1,000, uniform on a lattice": (
         1000,
         400_000,

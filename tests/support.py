@@ -4,6 +4,7 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from stalesim.simulator.scenario.study import merge
 from stalesim.simulator.timeline import Jobs, Rows, StopReason
 from stalesim.simulator.timelines.simulated import SimulatedTimeline
 from stalesim.simulator.trace import Writer, write_manifest
-from stalesim.simulator.world.clients import Clients
+from stalesim.simulator.world.clients import Clients, Server
 from stalesim.simulator.world.workload import Workload
 
 
@@ -65,11 +66,19 @@ def of_extras(table: str) -> dict[str, Any]:
 
 
 def played(
-    protocol: Any, clients: Clients | None, num_clients: int, seed: int = 1, **stop: Any
+    protocol: Any,
+    clients: Clients | Mapping[str, Any] | None,
+    num_clients: int,
+    seed: int = 1,
+    workload: Workload | None = None,
+    server: Server | None = None,
+    **stop: Any,
 ) -> SimulatedTimeline:
-    """Returns a timeline whose messages weigh nothing in particular."""
+    """Returns a timeline, of messages that weigh nothing in particular by default."""
+    made = Clients.model_validate(clients) if isinstance(clients, Mapping) else clients
+    work, at = workload or Workload(4, 4, num_clients), server or Server()
     return SimulatedTimeline(
-        clients, protocol, num_clients, seed, Stop(**stop), Workload(4, 4, num_clients)
+        made, protocol, num_clients, seed, Stop(**stop), work, server=at
     )
 
 

@@ -41,7 +41,6 @@ class Autoregressive(Law):
         return AutoregressiveSampler(self, population)
 
     def check(self, num_clients: int, name: str) -> Bool[np.ndarray, " n"]:
-        """Refuses a law without quantiles, and scores of no such process."""
         if not self.of.has_quantiles:
             raise LocatedError(
                 f"{name}.of must be a law that is drawn by its quantiles, got "
@@ -93,11 +92,9 @@ class AutoregressiveSampler:
         """Of each client's process at its next draw, given its scores."""
 
     def lattice(self) -> set[Fraction] | None:
-        """Returns the steps of the law of each duration."""
         return self._law.lattice()
 
     def draw(self, draws: Draws, tick: Fraction | None) -> Durations:
-        """Draws durations, each after those before it."""
         from scipy.special import ndtr, ndtri
 
         chance = ndtr(self._scores(ndtri(draws.uniform), draws.who))

@@ -49,11 +49,9 @@ class ConstantSampler:
         self._value = ClientValues.given(config.value, population, "constant.value")
 
     def lattice(self) -> set[Fraction] | None:
-        """Returns the distinct values, where all of them are rational."""
         return self._value.rational
 
     def draw(self, draws: Draws, tick: Fraction | None) -> Durations:
-        """Returns the clients' values."""
         if tick is None:
             value = self._value.of(draws.who)
             return np.zeros(draws.uniform.size) + value

@@ -341,7 +341,6 @@ class ScipySampler:
         self._least = self._shift.plus(self._scale, self._loc)
 
     def lattice(self) -> set[Fraction] | None:
-        """Returns the steps of a discrete law whose parameters are rational."""
         if not self._discrete:
             return None
         scale, loc = self._scale.rational, self._loc.rational
@@ -351,7 +350,6 @@ class ScipySampler:
         return scale | {s * at for s in scale for at in loc} | shift
 
     def draw(self, draws: Draws, tick: Fraction | None) -> Durations:
-        """Draws durations; raises ScenarioError if one is negative or not finite."""
         who = draws.who
         standard = self.quantile(draws.uniform, who)
         values = self.place(standard, who)

@@ -35,7 +35,6 @@ class Drifting(Law):
         return DriftingSampler(self, population)
 
     def check(self, num_clients: int, name: str) -> Bool[np.ndarray, " n"]:
-        """Checks the other law, and refuses what is not above 0."""
         for key in ("factor", "over"):
             quantity = getattr(self, key)
             check_parameter(quantity, num_clients, f"{name}.{key}", above=True)
@@ -60,10 +59,8 @@ class DriftingSampler:
         self._log, self._over = ClientValues(np.log(factor.values).tolist()), over
 
     def lattice(self) -> set[Fraction] | None:
-        """Returns None: the factors lie on no lattice."""
         return None
 
     def draw(self, draws: Draws, tick: Fraction | None) -> Durations:
-        """Draws durations, in seconds."""
         part = np.minimum(draws.positions / self._over.of(draws.who), 1)
         return self._law.draw(draws, None) * np.exp(part * self._log.of(draws.who))

@@ -61,11 +61,9 @@ class EmpiricalSampler:
         self._start = np.cumsum(self._length) - self._length
 
     def lattice(self) -> set[Fraction] | None:
-        """Measurements lie on no lattice."""
         return None
 
     def draw(self, draws: Draws, tick: Fraction | None) -> Durations:
-        """Returns measured durations, in seconds."""
         who = 0 if self._one else draws.who
         length, start = self._length[who], self._start[who]
         if self._replay:

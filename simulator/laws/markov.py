@@ -82,11 +82,9 @@ class MarkovSampler:
         self._regime = np.full(population.size, len(self._laws), np.int32)
 
     def lattice(self) -> set[Fraction] | None:
-        """Returns the steps of all laws, where all of them have some."""
         return joint_lattice(self._laws)
 
     def draw(self, draws: Draws, tick: Fraction | None) -> Durations:
-        """Draws durations, each after a change of regime."""
         uniform, who = draws.uniform, draws.who
         chosen = np.empty(uniform.size, np.int64)
         low, high = np.empty(uniform.size), np.empty(uniform.size)

@@ -47,7 +47,6 @@ class Mixture(Law):
         return MixtureSampler(self, population)
 
     def check(self, num_clients: int, name: str) -> Bool[np.ndarray, " n"]:
-        """Checks all laws; time passes in those of positive weight."""
         found = check_all(self.of, num_clients, name)
         pairs = zip(found, self.weights, strict=True)
         return np.any([moves for moves, weight in pairs if weight], axis=0)
@@ -62,11 +61,9 @@ class MixtureSampler:
         self._edges = np.r_[0, np.cumsum(shares)[:-1], 1]
 
     def lattice(self) -> set[Fraction] | None:
-        """Returns the steps of all laws, where all of them have some."""
         return joint_lattice(self._laws)
 
     def draw(self, draws: Draws, tick: Fraction | None) -> Durations:
-        """Draws durations; what chose the law is stretched to the law's own number."""
         chosen = np.searchsorted(self._edges, draws.uniform, side="right") - 1
         low, high = self._edges[chosen], self._edges[chosen + 1]
         stretched = draws._replace(uniform=stretched_to_unit(draws.uniform, low, high))

@@ -125,7 +125,6 @@ class AutoregressiveModel(IndependentModel):
         return _unbound(best.x)
 
     def predicted(self, logs: Logs) -> Forecast:
-        """Predicts each of some durations from those before."""
         return _by_scores(
             self.law, logs, *filtered(self.law.scores(logs), *self.options)
         )
@@ -149,7 +148,6 @@ class DriftModel(IndependentModel):
         return logs - self.slope * np.arange(logs.size)
 
     def predicted(self, logs: Logs) -> Forecast:
-        """Predicts each of some durations from those before."""
         told = super().predicted(self.level(logs))
         grown = np.exp(self.slope * np.arange(logs.size))[:, None]
         return told._replace(quantiles=told.quantiles * grown)

@@ -65,7 +65,6 @@ class ScaledSampler:
         )
 
     def lattice(self) -> set[Fraction] | None:
-        """Returns products of the factors and the law's steps, and the shifts."""
         steps, scale = self._law.lattice(), self._scale.rational
         shift = self._shift.rational
         if steps is None or scale is None or shift is None:
@@ -73,7 +72,6 @@ class ScaledSampler:
         return {s * step for s in scale for step in steps} | shift
 
     def draw(self, draws: Draws, tick: Fraction | None) -> Durations:
-        """Draws durations; raises ScenarioError if one is negative."""
         who = draws.who
         if tick is None:
             values = self._shift.of(who) + self._scale.of(who) * self._law.draw(

@@ -65,11 +65,9 @@ class TruncatedSampler:
             )
 
     def lattice(self) -> set[Fraction] | None:
-        """Returns the steps of the law that is truncated."""
         return self._law.lattice()
 
     def draw(self, draws: Draws, tick: Fraction | None) -> Durations:
-        """Draws durations within the interval."""
         low, high = self._low[draws.who], self._high[draws.who]
         within = low + draws.uniform * (high - low)
         return self._law.draw(draws._replace(uniform=within), tick)

@@ -6,8 +6,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field, model_validator
 
 from ..config.base import LocatedError
-from ..recorders.recorder import Batch, Recorder
-from ..recorders.single import SingleRecorder
+from ..recorders.recorder import Recorder
 from ..timeline import Outcome
 from ..world.clients import Clients, Server
 from ..world.cycle import Cycle
@@ -94,26 +93,11 @@ class Asynchronous(Protocol):
         if self.restarts:
             refuse_selection(self.kind, clients)
 
-    def recorder(
-        self, world: World, width: int, batch: Batch | None, num_samples: int
-    ) -> Recorder:
-        """Returns the recorder of the timeline, a cheaper one where that suffices."""
-        # It knows applied jobs alone, not between which of them one was rejected.
-        plain = world.is_plain and self.free_rule == Arrivals()
-        # A protocol that inherits from this one may apply contributions otherwise.
-        if plain and type(self) is Asynchronous:
-            return SingleRecorder(world, width=1)
-        return super().recorder(world, width, batch, num_samples)
-
     def play(self, world: World, recorder: Recorder) -> None:
-        """Starts every client; contributions are applied in order of arrival."""
-        env, bound = world.env, self.staleness_bound
-
-        def read(client: int) -> None:
-            recorder.read(client, env.now)
+        bound = self.staleness_bound
 
         def apply(client: int) -> None:
-            recorder.commit(env.now, (client,))
+            recorder.commit((client,))
             cycle.again(client)
 
         def judge(client: int) -> None:
@@ -132,7 +116,8 @@ class Asynchronous(Protocol):
         elif self.warm_up:
             cycle = _WarmingUp(world, recorder).cycle
         else:
-            cycle = Cycle(world, read, apply if bound is None else judge, recorder.lose)
+            arrive = apply if bound is None else judge
+            cycle = Cycle(world, recorder.read, arrive, recorder.lose)
         cycle.start()
 
 
@@ -140,19 +125,16 @@ class _WarmingUp:
     """Gathers contributions until everyone has sent one; then each is a commit."""
 
     def __init__(self, world: World, recorder: Recorder) -> None:
-        self._env, self._recorder = world.env, recorder
+        self._recorder = recorder
         self._missing = set(range(world.num_clients))
-        self.cycle = Cycle(world, self._read, self._arrive, recorder.lose)
-
-    def _read(self, client: int) -> None:
-        self._recorder.read(client, self._env.now)
+        self.cycle = Cycle(world, recorder.read, self._arrive, recorder.lose)
 
     def _arrive(self, client: int) -> None:
         self._missing.discard(client)
         if self._missing:
-            self._recorder.contribute(self._env.now, client)
+            self._recorder.contribute(client)
         else:
-            self._recorder.commit(self._env.now, (client,))
+            self._recorder.commit((client,))
         self.cycle.again(client)
 
 
@@ -163,14 +145,12 @@ class _Restarting:
     """
 
     def __init__(self, world: World, recorder: Recorder) -> None:
-        self._env, self._recorder = world.env, recorder
+        self._recorder = recorder
         self._everyone = range(world.num_clients)
         self._missing = set(self._everyone)
         self._since = 0  # version at the start of the round
-        self.cycle = Cycle(world, self._read, self._arrive, recorder.lose, stops=True)
-
-    def _read(self, client: int) -> None:
-        self._recorder.read(client, self._env.now)
+        arrive = self._arrive
+        self.cycle = Cycle(world, recorder.read, arrive, recorder.lose, stops=True)
 
     def _arrive(self, client: int) -> None:
         recorder = self._recorder
@@ -178,7 +158,7 @@ class _Restarting:
             recorder.lose(client, Outcome.REJECTED)
             self.cycle.again(client)
             return
-        recorder.commit(self._env.now, (client,))
+        recorder.commit((client,))
         self._missing.discard(client)
         if self._missing:
             self.cycle.again(client)
@@ -198,12 +178,12 @@ class _Stopping:
     """
 
     def __init__(self, bound: int, world: World, recorder: Recorder) -> None:
-        self._bound, self._env, self._recorder = bound, world.env, recorder
+        self._bound, self._recorder = bound, recorder
         self._jobs: deque[tuple[int, int, int]] = deque()  # version read, client, job
         self.cycle = Cycle(world, self._read, self._arrive, recorder.lose, stops=True)
 
     def _read(self, client: int) -> None:
-        job = self._recorder.read(client, self._env.now)
+        job = self._recorder.read(client)
         self._jobs.append((self._recorder.version, client, job))
 
     def _arrive(self, client: int) -> None:
@@ -213,7 +193,7 @@ class _Stopping:
             recorder.lose(client, Outcome.REJECTED)
             self.cycle.again(client)
             return
-        recorder.commit(self._env.now, (client,))
+        recorder.commit((client,))
         self.cycle.again(client)
         while (
             self._jobs and self._jobs[0][0] <= oldest
@@ -233,7 +213,7 @@ class _Waiting:
     """
 
     def __init__(self, bound: int, world: World, recorder: Recorder) -> None:
-        self._bound, self._env, self._recorder = bound, world.env, recorder
+        self._bound, self._recorder = bound, recorder
         self._jobs: list[tuple[int, int]] = []  # sorted: version read, client
         self._arrived: set[int] = set()
         self._parked: deque[int] = deque()
@@ -248,11 +228,11 @@ class _Waiting:
         return False
 
     def _read(self, client: int) -> None:
-        self._recorder.read(client, self._env.now)
+        self._recorder.read(client)
         self._jobs.append((self._recorder.version, client))  # the newest version
 
     def _arrive(self, client: int) -> None:
-        self._recorder.arrive(client, self._env.now)
+        self._recorder.arrive(client)
         self._arrived.add(client)
         self._go_on()
 
@@ -271,7 +251,7 @@ class _Waiting:
                 _, client = job
                 self._jobs.remove(job)
                 self._arrived.remove(client)
-                self._recorder.commit(self._env.now, (client,))
+                self._recorder.commit((client,))
                 self._resume()  # or who is answered would always be before them
                 self.cycle.again(client)
             elif self._has_room():

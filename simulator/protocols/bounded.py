@@ -38,7 +38,6 @@ class Bounded(Protocol):
         return Cadence(width=num_clients, num_registers=in_flight + 1)
 
     def check_algorithm(self, algorithm: Any) -> None:
-        """Refuses algorithms whose server stores no embeddings."""
         if not algorithm.stores_embeddings:
             raise LocatedError(
                 f"protocol.kind must not be 'bounded' for the algorithm "
@@ -68,12 +67,9 @@ class Bounded(Protocol):
         queue: deque[int] = deque()
         busy = False
 
-        def read(client: int) -> None:
-            recorder.read(client, env.now)
-
         def arrive(client: int) -> None:
             nonlocal busy
-            recorder.arrive(client, env.now)
+            recorder.arrive(client)
             queue.append(client)
             if not busy:
                 busy = True
@@ -98,7 +94,7 @@ class Bounded(Protocol):
 
             def refreshed(_: Event) -> None:
                 arrived = [asked + wait for wait in waits]
-                recorder.refresh(asked, arrived, env.now, client, parties)
+                recorder.refresh(asked, arrived, client, parties)
                 entries = np.ix_(ids(client), np.asarray(parties))
                 # Only stale embeddings are sent again; the others keep their age.
                 late = recorder.version - stamp[entries] > bound
@@ -111,7 +107,7 @@ class Bounded(Protocol):
             nonlocal busy
             client = queue.popleft()
             stamp[ids(client), client] = recorder.version
-            recorder.commit(env.now, (client,))
+            recorder.commit((client,))
             cycle.again(client)
             busy = bool(queue)
             if busy:  # an event of its own, so that an event commits at most once
@@ -125,5 +121,5 @@ class Bounded(Protocol):
                 return np.zeros(1, np.int64)
             return np.unique(batch(client, recorder.current_job(client)))
 
-        cycle = Cycle(world, read, arrive, recorder.lose)
+        cycle = Cycle(world, recorder.read, arrive, recorder.lose)
         cycle.start()

@@ -131,24 +131,21 @@ class Buffered(Protocol):
             return
         env, size, window = world.env, self.size, self.window
 
-        def read(client: int) -> None:
-            recorder.read(client, env.now)
-
         def arrive(client: int) -> None:
             there = recorder.num_buffered + 1
             if size is not None and there >= now(size, world, recorder):
-                recorder.commit(env.now, (client,))
+                recorder.commit((client,))
             else:
                 if window is not None and not recorder.num_buffered:
                     end_window(window)
-                recorder.contribute(env.now, client)
+                recorder.contribute(client)
             cycle.again(client)
 
         def end_window(length: float) -> None:
             left = max(up(env.now / length) * length - env.now, 0)
-            world.call_last(left, lambda _: recorder.commit(env.now, ()), 0)
+            world.call_last(left, lambda _: recorder.commit(()), 0)
 
-        cycle = Cycle(world, read, arrive, recorder.lose)
+        cycle = Cycle(world, recorder.read, arrive, recorder.lose)
         cycle.start()
 
 
@@ -158,19 +155,16 @@ class _Grace:
     def __init__(self, seconds: float, world: World, recorder: Recorder) -> None:
         self._seconds, self._world, self._recorder = seconds, world, recorder
         self._waiting: list[int] = []
-        self.cycle = Cycle(world, self._read, self._arrive, recorder.lose)
-
-    def _read(self, client: int) -> None:
-        self._recorder.read(client, self._world.env.now)
+        self.cycle = Cycle(world, recorder.read, self._arrive, recorder.lose)
 
     def _arrive(self, client: int) -> None:
         if not self._waiting:
             self._world.call_last(self._seconds, self._end, 0)
-        self._recorder.contribute(self._world.env.now, client)
+        self._recorder.contribute(client)
         self._waiting.append(client)
 
     def _end(self, _: int) -> None:
-        self._recorder.commit(self._world.env.now, ())
+        self._recorder.commit(())
         waiting, self._waiting = self._waiting, []
         for client in sorted(waiting):
             self.cycle.again(client)
@@ -184,19 +178,16 @@ class _Sized:
     ) -> None:
         self._world, self._recorder = world, recorder
         self._rule, self._size, self._sizing = rule, size, rule.make()
-        self.cycle = Cycle(world, self._read, self._arrive, recorder.lose)
-
-    def _read(self, client: int) -> None:
-        self._recorder.read(client, self._world.env.now)
+        self.cycle = Cycle(world, recorder.read, self._arrive, recorder.lose)
 
     def _arrive(self, client: int) -> None:
         world, recorder = self._world, self._recorder
         self._sizing.arrived(recorder.staleness(client))
         if recorder.num_buffered + 1 < self._size:
-            recorder.contribute(world.env.now, client)
+            recorder.contribute(client)
             self.cycle.again(client)
             return
-        recorder.commit(world.env.now, (client,))
+        recorder.commit((client,))
         if recorder.version % self._rule.every:
             self.cycle.again(client)
         elif self._rule.asks:

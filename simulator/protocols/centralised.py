@@ -40,14 +40,12 @@ class Centralised(Protocol):
         }
 
     def play(self, world: World, recorder: Recorder) -> None:
-        env = world.env
-
         def begin() -> None:
-            recorder.read(POOL, env.now)
+            recorder.read(POOL)
             compute(POOL)
 
         def finish(worker: int) -> None:
-            recorder.commit(env.now, (worker,), recorder.version)
+            recorder.commit((worker,), recorder.version)
             begin()
 
         compute = world.stage(Purpose.STEP, world.counted(finish))

@@ -55,19 +55,19 @@ class Cyclic(Protocol):
 
         Source: MAPA, section 8; decision M-08.
         """
-        env, num_clients = world.env, world.num_clients
+        num_clients = world.num_clients
         reads_first = self.lag == "K"
 
         def finish(client: int) -> None:
             turn = recorder.version // num_clients
             if reads_first:
-                recorder.commit_after_next_read(env.now, client, turn)
+                recorder.commit_after_next_read(client, turn)
             else:
-                recorder.commit(env.now, (client,), turn)
-                recorder.read(client, env.now)
+                recorder.commit((client,), turn)
+                recorder.read(client)
             step((client + 1) % num_clients)
 
         for client in range(num_clients):
-            recorder.read(client, env.now)
+            recorder.read(client)
         step = world.stage(Purpose.STEP, world.counted(finish))
         step(0)

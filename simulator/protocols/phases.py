@@ -34,7 +34,6 @@ class Phases(GatheringRounds):
         return Cadence(1, in_flight + 1, commits_per_round=n, turns_per_round=n)
 
     def check_setting(self, clients: Clients | None, server: Server, n: int) -> None:
-        """Refuses a selection of clients, since a round needs everyone."""
         refuse_selection(self.kind, clients)
 
     def play(self, world: World, recorder: Recorder) -> None:
@@ -47,27 +46,24 @@ class Phases(GatheringRounds):
 
 class _TwoPhases:
     def __init__(self, world: World, recorder: Recorder) -> None:
-        self._env, self._recorder = world.env, recorder
+        self._recorder = recorder
         self._everyone = frozenset(range(world.num_clients))
         self._missing = set(self._everyone)  # not contributed in the first phase
         self._served: set[int] = set()  # made their commit in the second one
         self._next: set[int] = set()  # contributed to the next round
         self._round = 0
-        self.cycle = Cycle(world, self._read, self._arrive, recorder.lose)
-
-    def _read(self, client: int) -> None:
-        self._recorder.read(client, self._env.now)
+        self.cycle = Cycle(world, recorder.read, self._arrive, recorder.lose)
 
     def _arrive(self, client: int) -> None:
-        recorder, now = self._recorder, self._env.now
+        recorder = self._recorder
         self._missing.discard(client)
         if client in self._served:
-            recorder.contribute(now, client, self._round, held=True)
+            recorder.contribute(client, self._round, held=True)
             self._next.add(client)
         elif self._missing:
-            recorder.contribute(now, client, self._round)
+            recorder.contribute(client, self._round)
         else:
-            recorder.commit(now, (client,), self._round)
+            recorder.commit((client,), self._round)
             self._served.add(client)
             if len(self._served) == len(self._everyone):
                 self._end_round()

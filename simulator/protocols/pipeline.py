@@ -68,18 +68,17 @@ class Pipeline(Protocol):
 
         Source: Narayanan et al. (2019), section 3.3.
         """
-        env = world.env
 
         def begin() -> None:
             recorder.begin(POOL)
             compute(POOL)
 
         def finish(worker: int) -> None:
-            recorder.commit(env.now, (worker,), recorder.version)
-            recorder.send(POOL, env.now)
+            recorder.commit((worker,), recorder.version)
+            recorder.send(POOL)
             begin()
 
         compute = world.stage(Purpose.STEP, world.counted(finish))
         for _ in range(max(self.delays) + 1):
-            recorder.send(POOL, env.now)
+            recorder.send(POOL)
         begin()

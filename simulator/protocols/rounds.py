@@ -126,25 +126,22 @@ class Rounds(Protocol):
 
 class _Parallel:
     def __init__(self, world: World, recorder: Recorder) -> None:
-        self._env, self._recorder = world.env, recorder
+        self._recorder = recorder
         self._parties = tuple(range(world.num_clients))
         self._round, self._awaited = 0, 0
-        arrive, lose = self._arrive, recorder.lose
-        self._cycle = Cycle(world, self._read, arrive, lose, selects=False)
+        read, lose = recorder.read, recorder.lose
+        self._cycle = Cycle(world, read, self._arrive, lose, selects=False)
 
     def start(self) -> None:
         self._awaited = len(self._parties)
         for party in self._parties:
             self._cycle.begin(party)
 
-    def _read(self, party: int) -> None:
-        self._recorder.read(party, self._env.now)
-
     def _arrive(self, party: int) -> None:
-        self._recorder.arrive(party, self._env.now)
+        self._recorder.arrive(party)
         self._awaited -= 1
         if not self._awaited:
-            self._recorder.commit(self._env.now, self._parties, self._round)
+            self._recorder.commit(self._parties, self._round)
             self._round += 1
             self.start()
 
@@ -152,10 +149,9 @@ class _Parallel:
 class _Sequential:
     def __init__(self, world: World, recorder: Recorder) -> None:
         self._world, self._recorder = world, recorder
-        self._env = world.env
         self._round, self._awaited = 0, 0
-        arrive, lose = self._arrive, recorder.lose
-        self._cycle = Cycle(world, self._read, arrive, lose, selects=False)
+        read, lose = recorder.read, recorder.lose
+        self._cycle = Cycle(world, read, self._arrive, lose, selects=False)
 
     def start(self) -> None:
         if self._world.is_plain:
@@ -176,11 +172,8 @@ class _Sequential:
         if not self._awaited:
             self._cycle.begin(0)
 
-    def _read(self, party: int) -> None:
-        self._recorder.read(party, self._env.now)
-
     def _arrive(self, party: int) -> None:
-        self._recorder.commit(self._env.now, (party,), self._round)
+        self._recorder.commit((party,), self._round)
         if party + 1 < self._world.num_clients:
             self._cycle.begin(party + 1)
         else:

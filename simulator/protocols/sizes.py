@@ -142,7 +142,6 @@ class NormTest(BufferSize):
         return _Testing(self.theta)
 
     def check_algorithm(self, algorithm: Any) -> None:
-        """Refuses contributions that are no gradients at one model."""
         if algorithm.steps_per_job > 1 or algorithm.beyond_gradients:
             what = ".".join(map(str, algorithm.beyond_gradients))
             what = what or f"{algorithm.steps_per_job} local steps"

@@ -65,7 +65,6 @@ class Synchronous(Protocol):
         return self
 
     def least_clients(self, num_clients: int, *, selected: bool) -> int:
-        """Returns those that a round waits for, unless it gives them up."""
         if selected or self.deadline or self.deadline_by or self.timeout:
             return 1
         return num_clients if self.wait_for is None else fewest(self.wait_for)
@@ -153,7 +152,7 @@ class _Rounds:
         late = config.late or ("reject" if world.pool is None else "stop")
         self._stops = config._ends_early and late == "stop"
         self._cycle = Cycle(
-            *(world, self._read, self._arrive, self._lose, self._left),
+            *(world, recorder.read, self._arrive, self._lose, self._left),
             selects=False,
             stops=self._stops,
             admit=self._admit if self._stops else None,
@@ -208,13 +207,9 @@ class _Rounds:
         if back is not None:
             self._world.call_at(back, lambda _: self.start(), 0)
 
-    def _read(self, client: int) -> None:
-        self._recorder.read(client, self._env.now)
-
     def _arrive(self, client: int) -> None:
-        now = self._env.now
-        self._recorder.arrive(client, now)
-        took = now - self._asked[client]
+        self._recorder.arrive(client)
+        took = self._env.now - self._asked[client]
         if client in self._late:
             if self._watch is not None:
                 self._watch.late(took)
@@ -262,7 +257,7 @@ class _Rounds:
 
     def _commit(self) -> None:
         arrived = tuple(sorted(self._arrived))
-        self._recorder.commit(self._env.now, arrived, self._round)
+        self._recorder.commit(arrived, self._round)
         self._round += 1
         self._late |= self._open
         if self._stops:

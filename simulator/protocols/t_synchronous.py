@@ -34,7 +34,6 @@ class TSynchronous(Protocol):
         return fewest(self.t)
 
     def cadence(self, num_clients: int, in_flight: int) -> Cadence:
-        """Returns how rows come: `t` clients each."""
         width = most(self.t)
         return Cadence(
             *(width, in_flight + 1),
@@ -61,22 +60,18 @@ class TSynchronous(Protocol):
 
         Source: VAFL, Algorithm 2.
         """
-        env = world.env
         waiting: list[int] = []
 
-        def read(client: int) -> None:
-            recorder.read(client, env.now)
-
         def arrive(client: int) -> None:
-            recorder.arrive(client, env.now)
+            recorder.arrive(client)
             waiting.append(client)
             if len(waiting) < now(self.t, world, recorder):
                 return
             answered = tuple(waiting)
             waiting.clear()
-            recorder.commit(env.now, answered)
+            recorder.commit(answered)
             for ready in answered:
                 cycle.again(ready)
 
-        cycle = Cycle(world, read, arrive, recorder.lose)
+        cycle = Cycle(world, recorder.read, arrive, recorder.lose)
         cycle.start()

@@ -1,4 +1,4 @@
-"""Arrays of rows and jobs, from the flat lists that a recorder keeps."""
+"""Arrays of rows and jobs, as a server's timeline has them."""
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -10,6 +10,38 @@ JOB = 7  # client, job, refresh, read_version, commit, outcome, uploads
 TIMES = 6  # read, started, computed, sent, arrived, applied
 NEVER = -1
 """A time of a job, in the clock's unit, that has not come."""
+
+
+def server_rows(
+    *,
+    time: Float[np.ndarray, " T"],
+    kind: Int[np.ndarray, " T"],
+    worker: Int[np.ndarray, "T W"],
+    job: Int[np.ndarray, "T W"],
+    version: Int[np.ndarray, " T"],
+    read_version: Int[np.ndarray, "T W"],
+    read_slot: Int[np.ndarray, "T W"],
+    write_slot: Int[np.ndarray, " T"],
+    round: Int[np.ndarray, " T"],  # noqa: A002
+) -> Rows:
+    """Returns the rows of a server, from columns as `Rows` has them."""
+
+    def small(values: np.ndarray) -> np.ndarray:
+        return values.astype(np.int32)
+
+    return Rows(
+        time=time,
+        kind=small(kind),
+        node=np.full(time.size, SERVER, np.int32),
+        worker=small(worker),
+        job=small(job),
+        version=version,
+        read_version=read_version,
+        read_slot=small(read_slot),
+        write_slot=small(write_slot),
+        peer=np.full(time.size, NO_WORKER, np.int32),
+        round=small(round),
+    )
 
 
 def rows_of(
@@ -40,19 +72,16 @@ def rows_of(
     column = np.arange(row.size) - np.repeat(np.cumsum(counts) - counts, counts)
     spread = np.full((4, T, W), NO_WORKER, np.int64)
     spread[:, row, column] = work.T
-    kind, version, write_slot, round_ = head[:, :4].T
-    return Rows(
+    return server_rows(
         time=times,
-        kind=kind.astype(np.int32),
-        node=np.full(T, SERVER, np.int32),
-        worker=spread[0].astype(np.int32),
-        job=spread[1].astype(np.int32),
-        version=version,
+        kind=head[:, 0],
+        worker=spread[0],
+        job=spread[1],
+        version=head[:, 1],
         read_version=spread[2],
-        read_slot=spread[3].astype(np.int32),
-        write_slot=write_slot.astype(np.int32),
-        peer=np.full(T, NO_WORKER, np.int32),
-        round=round_.astype(np.int32),
+        read_slot=spread[3],
+        write_slot=head[:, 2],
+        round=head[:, 3],
     )
 
 

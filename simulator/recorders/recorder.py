@@ -101,7 +101,12 @@ class Recorder:
         """Registers that were needed so far."""
         return len(self._readers)
 
-    def read(self, worker: int, time: float) -> int:
+    @property
+    def _now(self) -> Any:
+        """Time of the clock, in its unit."""
+        return self._world.env._now
+
+    def read(self, worker: int) -> int:
         """Begins the worker's next job with a read of the current version.
 
         Returns:
@@ -113,7 +118,7 @@ class Recorder:
         self._readers[slot] += 1
         job = self.new_job(worker)
         self._job[worker] = job
-        self._read_time[worker] = time
+        self._read_time[worker] = self._now
         self._read_version[worker] = self.version
         self._read_slot[worker] = slot
         return job
@@ -143,9 +148,9 @@ class Recorder:
         self._read_version[worker] = reading.read_version
         self._read_slot[worker] = reading.read_slot
 
-    def commit(self, time: float, workers: Sequence[int], round_: int = 0) -> None:
+    def commit(self, workers: Sequence[int], round_: int = 0) -> None:
         """Applies the current jobs of some workers together: a new version."""
-        version = self.version
+        version, time = self.version, self._now
         current, readers = self._slot, self._readers
         for worker in workers:
             slot = self._read_slot[worker]
@@ -177,24 +182,23 @@ class Recorder:
         if self._buffered:
             self._apply_buffered(time)
 
-    def commit_after_next_read(self, time: float, worker: int, round_: int) -> None:
+    def commit_after_next_read(self, worker: int, round_: int) -> None:
         """Applies a worker's job once its next one has read the version before."""
         own = self.current(worker)
-        self.read(worker, time)
+        self.read(worker)
         following = self.current(worker)
         self._set(worker, own)
-        self.commit(time, (worker,), round_)
+        self.commit((worker,), round_)
         self._set(worker, following)
 
-    def arrive(self, worker: int, time: float) -> None:
+    def arrive(self, worker: int) -> None:
         """Notes that a contribution has arrived which is not applied at once."""
         if self._world.is_plain:
+            time = self._now
             started = self._read_time[worker]
             self._timing[worker] = (started, time, time, time, 1)
 
-    def contribute(
-        self, time: float, worker: int, round_: int = 0, *, held: bool = False
-    ) -> None:
+    def contribute(self, worker: int, round_: int = 0, *, held: bool = False) -> None:
         """Puts the worker's current job into the server's buffer: no new version.
 
         What is `held` is not applied before it is released.
@@ -203,11 +207,11 @@ class Recorder:
         slot, job = self._read_slot[worker], self._job[worker]
         read_version = self._read_version[worker]
         self._work += (worker, job, read_version, slot)
-        times, uploads = self._times(worker, time)
+        times, uploads = self._times(worker)
         into = self._held if held else self._buffered
         into.append((times, worker, job, read_version, uploads))
         self._leave(worker)
-        self._add_row_without_version(Kind.CONTRIBUTE, time, 1, round_)
+        self._add_row_without_version(Kind.CONTRIBUTE, 1, round_)
         self.num_contributions += 1
 
     def release_held(self) -> None:
@@ -220,8 +224,8 @@ class Recorder:
 
         A rejected job is an incident as well; the world writes down the others.
         """
-        time = self._world.env.now
-        times, uploads = self._times(worker, time)
+        time = self._now
+        times, uploads = self._times(worker)
         read_time, started, computed, sent, arrived = times
         if outcome == Outcome.REJECTED:
             self._world.note(time, worker, Incident.REJECTED)
@@ -238,7 +242,7 @@ class Recorder:
         if self.notes_reads and started is not NEVER:
             self._settle()  # before the register that this job has read may be free
             self._work += (worker, job, read_version, self._read_slot[worker])
-            self._add_row_without_version(Kind.READ, time, 1)
+            self._add_row_without_version(Kind.READ, 1)
         self._leave(worker)
 
     def read_time(self, worker: int) -> Any:
@@ -268,10 +272,10 @@ class Recorder:
         self._buffered.clear()
 
     def _add_row_without_version(
-        self, kind: Kind, time: float, workers: int, round_: int = 0
+        self, kind: Kind, workers: int, round_: int = 0
     ) -> None:
         self._settle()
-        self._add_row(kind, time, workers, round_)
+        self._add_row(kind, workers, round_)
 
     def settle(self) -> None:
         """Finishes the last row: a chunk then has all rows so far."""
@@ -283,8 +287,8 @@ class Recorder:
         if self._slot == NO_SLOT:
             self._slot = self._reserve()
 
-    def _add_row(self, kind: Kind, time: float, workers: int, round_: int) -> None:
-        self._row_times.append(time)  # pyright: ignore[reportArgumentType]
+    def _add_row(self, kind: Kind, workers: int, round_: int = 0) -> None:
+        self._row_times.append(self._now)  # pyright: ignore[reportArgumentType]
         self._rows += (kind, self.version, NO_SLOT, round_, workers)
         self.num_rows += 1
 
@@ -292,7 +296,6 @@ class Recorder:
         self,
         request: float,
         arrived: Sequence[float],
-        time: float,
         requester: int,
         parties: Sequence[int],
     ) -> None:
@@ -300,8 +303,7 @@ class Recorder:
 
         Args:
             request: Time of the request, in the clock's unit.
-            arrived: Time at which each upload had arrived.
-            time: Time of the row, when all had arrived.
+            arrived: Time at which each upload had arrived; the last has just.
             requester: Worker whose batch is about to be used.
             parties: Workers that upload again.
         """
@@ -311,7 +313,7 @@ class Recorder:
             self._work += (party, job, self.version, NO_SLOT)
             self._job_times += (request, request, when, when, when, when)
             self._jobs += (party, job, 1, self.version, NO_COMMIT, 0, 1)
-        self._add_row_without_version(Kind.REFRESH, time, 1 + len(parties))
+        self._add_row_without_version(Kind.REFRESH, 1 + len(parties))
         self.num_other_uploads += len(parties)
 
     def _reserve(self) -> int:
@@ -379,12 +381,13 @@ class Recorder:
         """
         return []
 
-    def _times(self, worker: int, time: Any) -> tuple[tuple[Any, ...], int]:
+    def _times(self, worker: int) -> tuple[tuple[Any, ...], int]:
         """Returns when a job that ends was read, started, computed, sent and arrived.
 
         And how many messages it sent. Where nothing comes between its read and its
         arrival, it is computed and sent when it arrives.
         """
+        time = self._now
         read_time, timing = self._read_time[worker], self._timing[worker]
         *moments, uploads = timing or (read_time, time, time, time, 1)
         return (read_time, *moments), uploads
@@ -394,7 +397,7 @@ class Recorder:
 
         The world may know those times before they have come.
         """
-        timing, now = self._timing[worker], self._world.env.now
+        timing, now = self._timing[worker], self._now
         uploads = self._world.sends_so_far(worker)
         if timing is None:
             return self._read_time[worker], NEVER, NEVER, NEVER, 0

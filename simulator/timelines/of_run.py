@@ -16,7 +16,7 @@ from .. import inputs
 from ..config.errors import ScenarioError
 from ..config.named import function_at
 from ..learning.column_work import column_work
-from ..learning.learning import learning
+from ..learning.learning import Learning, learning
 from ..learning.sampler import Sampler
 from ..learning.shape import ProblemShape
 from ..learning.shares import Shares, shares
@@ -85,14 +85,7 @@ def set_up(run: Run) -> RunSetup:
     learned = learning(scenario.problem, scenario.engine.precision)
     learned.check_metrics(scenario.evaluate.metrics)
     counts, exchanged = learned.counts, learned.num_exchanged
-    pairs = scenario.pairs
-    shared = shares(
-        learned,
-        run.seed,
-        clients=clients,
-        pooled=protocol.pooled,
-        seconds=median_seconds(*pairs, run.seed) if pairs else None,
-    )
+    shared = _shares(run, learned)
     algorithm.check_model(counts)
     if scenario.engine.compute_dtype and counts.num_statistics:
         raise ScenarioError(
@@ -157,16 +150,20 @@ def set_up(run: Run) -> RunSetup:
 def sampler(run: Run) -> Sampler:
     """Returns the minibatches of a run alone."""
     scenario: Scenario = run.scenario
-    pairs, protocol = scenario.pairs, scenario.protocol
-    learned = learning(scenario.problem, scenario.engine.precision)
-    shared = shares(
+    shared = _shares(run, learning(scenario.problem, scenario.engine.precision))
+    return scenario.algorithm.sampler(run.seed, shared.pools, scenario.protocol)
+
+
+def _shares(run: Run, learned: Learning) -> Shares:
+    scenario: Scenario = run.scenario
+    pairs = scenario.pairs
+    return shares(
         learned,
         run.seed,
         clients=scenario.num_workers,
-        pooled=protocol.pooled,
+        pooled=scenario.protocol.pooled,
         seconds=median_seconds(*pairs, run.seed) if pairs else None,
     )
-    return scenario.algorithm.sampler(run.seed, shared.pools, protocol)
 
 
 def _kind(protocol: Protocol) -> type[SimulatedTimeline]:

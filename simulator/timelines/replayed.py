@@ -38,7 +38,7 @@ from ..timeline import (
 from ..trace import Categorical, Study, load
 from ..trace.jobs import arrays, incidents_of, job_steps_of, jobs_of, numbers
 from .base import FOREVER, RunTimeline
-from .start import UNDER_WAY
+from .summary import UNDER_WAY
 
 WIDE = ("worker", "job", "read_version", "read_slot")
 """Columns that a row has for each of its workers."""
@@ -91,7 +91,6 @@ class RecordedTimeline(RunTimeline):
 
     @cached_property
     def names(self) -> dict[str, Categorical]:
-        """Columns of the table `clients` that say who each is: the recorded ones."""
         found = self.study.arrow("clients", self.entry["run"])
         columns = {}
         for name in NAMES:

@@ -115,7 +115,6 @@ class SimulatedTimeline(RunTimeline):
 
     @property
     def made_by(self) -> str:
-        """What makes it, and why not something faster."""
         if self.player == "simpy":
             return "SimPy"
         return f"SimPy, because of {self.feedback}" if self.feedback else "arrays"
@@ -132,7 +131,7 @@ class SimulatedTimeline(RunTimeline):
             return spending.ended(self._unlimited, self.spent, num_rows)
         if self.made_by != "arrays":
             return self._played(num_rows)
-        return self._arranged(num_rows)
+        return chunks(self._blocks(), num_rows)
 
     @cached_property
     def spent(self) -> tuple[float, StopReason] | None:
@@ -152,12 +151,6 @@ class SimulatedTimeline(RunTimeline):
     @property
     def horizon(self) -> float | None:
         return self.stop.time if self.spent is None else self.spent[0]
-
-    def _arranged(self, num_rows: int) -> Iterator[Chunk]:
-        """Yields the chunks of a world without feedback: it stalls when all leave."""
-        for chunk in chunks(self._blocks(), num_rows):
-            stalled = chunk.stop is StopReason.STALLED
-            yield chunk._replace(gone=self.num_clients) if stalled else chunk
 
     def _blocks(self) -> Iterator[Block]:
         """Yields the timeline of a world without feedback, by arrays."""

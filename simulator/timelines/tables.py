@@ -1,42 +1,22 @@
 """The tables of a timeline: the whole record of it, or statistics alone."""
 
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from ..timeline import (
     KINDS,
-    NO_COMMIT,
     NO_WORKER,
     Chunk,
-    Jobs,
     JobSteps,
     Rows,
-    staleness,
 )
 from ..trace import Categorical, Writer
 from ..trace.jobs import attempts, incident_columns, job_columns
 from .summary import Summary
 
-
-class Tables(Protocol):
-    """What is kept of a run's timeline."""
-
-    def add(self, chunk: Chunk) -> None:
-        """Takes up the next chunk."""
-        ...
-
-    def again(self) -> "Tables | None":
-        """Returns what has to take up all chunks once more, if anything has to."""
-        ...
-
-    def finish(self, virtual_s: float) -> dict[str, Any]:
-        """Writes what is left, of a run of the given virtual seconds.
-
-        Returns:
-            What the manifest says of it.
-        """
-        ...
+DID = ("run", "client", "num_jobs", "num_applied", "staleness_mean", "staleness_max")
+"""Columns of the table `clients` beside names; the others follow from jobs."""
 
 
 class WholeRecord:
@@ -61,12 +41,13 @@ class WholeRecord:
         self._job_steps = job_steps
         self._run, self._sizes, self._names = entry["run"], sizes, names
         self._writer, self._written = writer, 0
-        self._tally = _Tally(entry["num_clients"], entry["commits_at_once"])
+        at_once = entry["commits_at_once"]
+        self._summary = Summary(entry["num_clients"], 1, at_once, start_s=0.0)
 
     def add(self, chunk: Chunk) -> None:
         """Writes the next chunk."""
         rows, run, write = chunk.rows, self._run, self._writer.append
-        self._tally.add(chunk.jobs)
+        self._summary.add(chunk)
         write("rows", row_columns(run, rows, self._written))
         sent, own = attempts(chunk.jobs), self._job_steps
         write("jobs", job_columns(run, chunk.jobs, sent, *self._sizes, own))
@@ -79,7 +60,9 @@ class WholeRecord:
 
     def finish(self, virtual_s: float) -> dict[str, Any]:
         """Writes what each client did."""
-        self._writer.append("clients", self._tally.columns(self._run) | self._names)
+        told = self._summary.clients(self._run, virtual_s)
+        did = {name: told[name] for name in DID}
+        self._writer.append("clients", did | self._names)
         return {}
 
 
@@ -128,37 +111,8 @@ class Statistics:
         return {"summary": summary.entry()}
 
 
-class _Tally:
-    """Counts what each client did in a run."""
-
-    def __init__(self, num_clients: int, at_once: int) -> None:
-        self._at_once = at_once
-        self._jobs, self._applied = np.zeros((2, num_clients), np.int64)
-        self._total, self._largest = np.zeros((2, num_clients), np.int64)
-
-    def add(self, jobs: Jobs) -> None:
-        """Adds jobs that have ended, or were under way at the end."""
-        np.add.at(self._jobs, jobs.client, 1)
-        applied = jobs.commit != NO_COMMIT
-        client, read = jobs.client[applied], jobs.read_version[applied]
-        age = staleness(jobs.commit[applied] - 1, read, self._at_once)
-        np.add.at(self._applied, client, 1)
-        np.add.at(self._total, client, age)
-        np.maximum.at(self._largest, client, age)
-
-    def columns(self, run: int) -> dict[str, Any]:
-        """Returns the table `clients` of a run."""
-        size = self._jobs.size
-        with np.errstate(invalid="ignore"):
-            mean = self._total / self._applied
-        return {
-            "run": np.full(size, run, np.int32),
-            "client": np.arange(size, dtype=np.int32),
-            "num_jobs": self._jobs,
-            "num_applied": self._applied,
-            "staleness_mean": mean,
-            "staleness_max": self._largest,
-        }
+Tables = WholeRecord | Statistics
+"""What is kept of a run's timeline."""
 
 
 def row_columns(run: int, rows: Rows, first: int) -> dict[str, Any]:

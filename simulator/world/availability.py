@@ -1,7 +1,6 @@
 """Ways of being available: when each client is there to begin a job.
 
-A way is one class: its options, checks, and what it makes: the presence of one client
-and of the arrays of many.
+A way is one class: its options, checks, and the presence that it makes.
 """
 
 from collections.abc import Sequence
@@ -21,7 +20,7 @@ from ..laws.distributions import Parameter
 from ..laws.parameters import ClientValues
 from ..storage import arrow, files
 from ..streams import Purpose
-from .presence import Clients, Presence, Times, Turns
+from .presence import Presence, Turns
 
 
 class Availability(Part):
@@ -148,19 +147,11 @@ class PeriodicPresence(Presence):
         self._phase = ClientValues.given(config.phase, population, "phase")
 
     def since(self, client: int, time: float) -> float:
-        within = self._within(client, time)
-        return time if within < self._on else time + self._period - within
-
-    def since_each(self, clients: Clients, times: Times) -> Times:
-        within = (times + self._phase.of(clients - self._first)) % self._period
-        within[self._period - within < 1e-9 * self._period] = 0.0
-        return np.where(within < self._on, times, times + self._period - within)
-
-    def _within(self, client: int, time: float) -> float:
         phase = float(self._phase.of(client - self._first))
         within = (time + phase) % self._period
-        # A moment that was computed as the start of a period is one, despite rounding.
-        return 0.0 if self._period - within < 1e-9 * self._period else within
+        if self._period - within < 1e-9 * self._period:
+            within = 0.0  # the start of a period, but for rounding
+        return time if within < self._on else time + self._period - within
 
 
 class TracedPresence(Presence):
@@ -175,7 +166,6 @@ class TracedPresence(Presence):
         self._intervals, self._first, self._periods = intervals, first, periods
 
     def since(self, client: int, time: float) -> float:
-        """Returns `time` or the start of the next interval, infinite if none comes."""
         mine, since = self._intervals[client - self._first], 0.0
         period = self._periods[client - self._first]
         if period is not None:

@@ -1,26 +1,16 @@
 """Jobs under way whose number follows from the staleness of what has arrived."""
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
+from collections.abc import Callable
 from typing import Annotated, Literal
 
 from pydantic import Field
 
 from ..config.parts import Part
 
-
-class Limit(ABC):
-    """How many jobs may be under way during one run."""
-
-    @abstractmethod
-    def arrived(self, staleness: int) -> int:
-        """Takes up a contribution.
-
-        Args:
-            staleness: Commits since it was read.
-
-        Returns:
-            Jobs that may be under way from now on.
-        """
+Limit = Callable[[int], int]
+"""Takes up a contribution, by the commits since it was read; returns how many jobs may
+be under way from now on."""
 
 
 class Concurrency(Part):
@@ -55,10 +45,10 @@ class SteadyStaleness(Concurrency):
     """Contributions of which the mean is taken."""
 
     def make(self, most: int) -> Limit:
-        return _Steady(self, most)
+        return _Steady(self, most).arrived
 
 
-class _Steady(Limit):
+class _Steady:
     def __init__(self, config: SteadyStaleness, most: int) -> None:
         self._config, self._most = config, most
         self._jobs, self._passed_over = most, most

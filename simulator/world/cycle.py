@@ -40,7 +40,7 @@ class Cycle:
     def __init__(
         self,
         world: "World",
-        read: Then,
+        read: Callable[[int], object],
         arrive: Then,
         lost: Lost,
         left: Then = lambda _: None,
@@ -84,7 +84,7 @@ class Cycle:
             Purpose.RESTART, lambda client: self._appear(client, self._env.now)
         )
 
-    def _giving(self, read: Then) -> Then:
+    def _giving(self, read: Callable[[int], object]) -> Then:
         """Returns a read with which a job is given its local steps."""
         world, steps = self._world, self._world.job_steps
 
@@ -103,7 +103,7 @@ class Cycle:
         def limit(client: int) -> None:
             assert world.limit is not None
             assert world.staleness_of is not None
-            world.in_flight = world.limit.arrived(world.staleness_of(client))
+            world.in_flight = world.limit(world.staleness_of(client))
             arrive(client)
 
         return limit

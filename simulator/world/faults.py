@@ -1,7 +1,10 @@
 """Messages that are lost or arrive twice."""
 
-from math import inf, log
-from typing import NamedTuple
+from math import log
+from typing import Any, NamedTuple
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
 
 from ..streams import Purpose, Streams
 from .clients import Loss
@@ -52,35 +55,58 @@ class Sending(NamedTuple):
     timeout: float
 
 
+class Fates(NamedTuple):
+    """The fates of successive jobs of some clients, as `Sending` has them."""
+
+    sends: Int[np.ndarray, "C n"]
+    wait: Float[np.ndarray, "C n"]
+    lost: Bool[np.ndarray, "C n"]
+    twice: Bool[np.ndarray, "C n"]
+
+
 class Lossy:
     """Losses and repeats of the uploads of a group of clients.
 
     Args:
         config: Chances of losses and repeats, as the scenario has them.
         streams: Random streams of the run.
-        first: Number of the group's first client.
-        number: Number of clients in the group.
     """
 
-    def __init__(self, config: Loss, streams: Streams, first: int, number: int) -> None:
-        self._config, self._first = config, first
-        clients = range(first, first + number)
-        self._lost = [Keyed(streams, Purpose.LOSS, client) for client in clients]
-        self._twice = [Keyed(streams, Purpose.DUPLICATE, client) for client in clients]
-        self._log = log(config.chance) if config.chance else -inf
+    def __init__(self, config: Loss, streams: Streams) -> None:
+        self._config, self._streams = config, streams
+        self._blocks: dict[int, tuple[int, list[list[Any]]]] = {}
         self.timeout = config.timeout
         """Seconds between two sendings."""
 
-    def send(self, client: int, job: int) -> Sending:
-        """Returns the fate of a job's upload.
+    def fates(
+        self, clients: Int[np.ndarray, " C"], first: Int[np.ndarray, " C"], n: int
+    ) -> Fates:
+        """Returns how the uploads of `n` jobs of each client fare.
 
         The number of losses is geometric, by inversion of one number.
+
+        Args:
+            clients: Numbers of the clients.
+            first: Number of the first job of each.
+            n: How many jobs.
         """
-        config, own = self._config, client - self._first
-        losses = int(log(self._lost[own].at(job)) / self._log)
+        config, uniforms = self._config, self._streams.rectangle
+        losses = np.zeros((clients.size, n), np.int64)
+        if config.chance:
+            drawn = np.log(uniforms(Purpose.LOSS, clients, first, n))
+            losses = (drawn / log(config.chance)).astype(np.int64)
         lost = losses > config.retries
-        sends = min(losses, config.retries) + 1
-        waits = sends if lost else sends - 1
-        twice = not lost and self._twice[own].at(job) < config.duplicates
-        wait = waits * config.timeout
-        return Sending(sends + twice, wait, lost, twice, config.timeout)
+        sends = np.minimum(losses, config.retries) + 1
+        wait = np.where(lost, sends, sends - 1) * config.timeout
+        copied = uniforms(Purpose.DUPLICATE, clients, first, n) < config.duplicates
+        return Fates(sends + (~lost & copied), wait, lost, ~lost & copied)
+
+    def send(self, client: int, job: int) -> Sending:
+        """Returns the fate of one job's upload."""
+        first = job - job % BLOCK
+        known, block = self._blocks.get(client, (-1, []))
+        if first != known:
+            fates = self.fates(np.array([client]), np.array([first]), BLOCK)
+            block = [column[0].tolist() for column in fates]
+            self._blocks[client] = first, block
+        return Sending(*(column[job - first] for column in block), self.timeout)

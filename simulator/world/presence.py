@@ -8,19 +8,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from math import inf
 
-import numpy as np
-from jaxtyping import Float, Int
-
 from ..config.errors import ScenarioError
 from ..laws.base import AnyLaw, Population
 from ..laws.distributions import Parameter
 from ..laws.parameters import ClientValues
 from ..streams import Purpose
 
-Clients = Int[np.ndarray, " C"]
-"""Numbers of clients, from 0, each once."""
-Times = Float[np.ndarray, " C"]
-"""Virtual seconds, one of each client."""
 Turns = tuple[tuple[Purpose, AnyLaw], tuple[Purpose, AnyLaw]]
 """Laws of two states of a client that take turns, with the purposes of their draws."""
 Draw = Callable[[int], float]
@@ -64,11 +57,6 @@ class Presence(ABC):
         Returns:
             `time` if it is there, infinite if it never comes.
         """
-
-    def since_each(self, clients: Clients, times: Times) -> Times:
-        """Returns the same of many clients at once: here, one after the other."""
-        pairs = zip(clients.tolist(), times.tolist(), strict=True)
-        return np.array([self.since(*pair) for pair in pairs], np.float64)
 
 
 class Lasting(Presence):
@@ -137,18 +125,7 @@ class Membership(Lasting):
         there = max(time, float(self._join.of(client - self._first)))
         return there if there < self.until(client, time) else inf
 
-    def since_each(self, clients: Clients, times: Times) -> Times:
-        there = np.maximum(times, self._join.of(clients - self._first))
-        return np.where(there < self.until_each(clients, times), there, inf)
-
     def until(self, client: int, time: float) -> float:
         if self._leave is None:
             return inf
         return float(self._leave.of(client - self._first))
-
-    def until_each(self, clients: Clients, times: Times) -> Times:
-        """Returns the moments of leaving."""
-        if self._leave is None:
-            return np.full(times.size, inf)
-        leave = self._leave.of(clients - self._first)
-        return np.broadcast_to(np.asarray(leave, np.float64), times.shape)

@@ -1,13 +1,16 @@
-"""Selection of the next client, where fewer are in flight than there are."""
+"""The next client, where fewer are in flight than there are; starts of open systems."""
 
 from collections.abc import Callable
 
 import numpy as np
+import simpy
 
 from ..config.errors import ScenarioError
 from ..config.expressions import per_client
+from ..laws.base import Population
 from ..streams import Purpose, Streams
-from .clients import Selection
+from .clients import OpenArrivals, Selection
+from .power import Powers
 
 BLOCK = 4096
 """Candidates that are drawn at once."""
@@ -111,3 +114,40 @@ class Pool:
                 drawn = np.minimum(drawn, n - 1)
         self._prefetch(drawn)
         self._candidates = drawn[::-1].tolist()
+
+
+class Starts:
+    """The virtual times between the starts of jobs, of all clients together.
+
+    Args:
+        config: Options of a selection.
+        draw: Returns the next draw of the law of gaps, in the clock's unit.
+        population: All clients.
+        env: The clock.
+    """
+
+    def __init__(
+        self,
+        config: OpenArrivals,
+        draw: Callable[[int], int | float],
+        population: Population,
+        env: simpy.Environment,
+    ) -> None:
+        self._draw, self._env = draw, env
+        self._rate = Powers(config.rate, population) if config.rate else None
+
+    def gap(self) -> int | float:
+        """Returns the time from now to the next start, in the clock's unit.
+
+        Raises:
+            ScenarioError: The law has drawn no time at all.
+        """
+        drawn = self._draw(0)
+        if drawn <= 0:
+            raise ScenarioError(
+                "clients.selection.arrivals.gap must be > 0 in each draw, got 0; take "
+                "a law without zeros"
+            )
+        if self._rate is None:
+            return drawn
+        return self._rate.duration(0, self._env.now, drawn)

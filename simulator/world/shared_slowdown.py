@@ -2,7 +2,7 @@
 
 import zlib
 from math import isfinite
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -14,7 +14,7 @@ from ..laws.base import AnyLaw, Draws, Population
 from ..laws.parameters import check_parameter, distinct_values, keys
 from ..streams import Purpose, Streams
 from .clients import Count
-from .presence import Clients, Presence, Times
+from .presence import Presence
 from .slowdowns import Factor, Slowdown
 
 BLOCK = 32
@@ -34,6 +34,7 @@ class SharedSlowdown(Slowdown):
     """
 
     kind: Literal["shared"] = "shared"
+    of_moments: ClassVar[bool] = True
     factor: AnyLaw
     """Law of the factor: one draw for each interval."""
     every: Annotated[float, Field(gt=0)]
@@ -53,12 +54,7 @@ class SharedSlowdown(Slowdown):
     def slows(self) -> tuple[Purpose, ...]:
         return tuple(Purpose[stage.upper()] for stage in self.stages)
 
-    @property
-    def of_moments(self) -> bool:
-        return True
-
     def check(self, num_clients: int, name: str) -> None:
-        """Refuses a law of no factors, rooms without a whole number, other clients."""
         if self.clients is not None and max(self.clients) > num_clients:
             raise LocatedError(
                 f"{name}.clients must name clients from 1 to {num_clients}, got "
@@ -114,14 +110,16 @@ class SharedFactors:
             self._extend(np.array([client]), at)
         return float(self._factors[client, int(at)])
 
-    def of_each(self, clients: Clients, times: Times) -> Float[np.ndarray, " C"]:
+    def of_each(
+        self, clients: Int[np.ndarray, " C"], times: Float[np.ndarray, " C"]
+    ) -> Float[np.ndarray, " C"]:
         """Returns the same of many clients at once, each named once."""
         at = times / self._config.every
         if (late := at >= self._known[clients]).any():
             self._extend(clients[late], float(at[late].max()))
         return self._factors[clients, at.astype(np.int64)]
 
-    def _extend(self, clients: Clients, at: float) -> None:
+    def _extend(self, clients: Int[np.ndarray, " C"], at: float) -> None:
         """Draws the factors of some clients up to an interval."""
         if not (isfinite(at) and at < MOST_INTERVALS):
             raise ScenarioError(

@@ -31,7 +31,9 @@ class Slowdown(Part):
     """A slowdown of computing: its options, which a scenario chooses by `kind`."""
 
     in_arrays: ClassVar[bool] = True
-    """Whether `slow_jobs` or `turns` says at once which of many jobs are slow."""
+    """Whether `slow_jobs` says at once which of many jobs are slow; or `over_time`."""
+    of_moments: ClassVar[bool] = False
+    """Whether `over_time` has factors of moments."""
 
     @property
     def slows(self) -> tuple[Purpose, ...]:
@@ -42,11 +44,6 @@ class Slowdown(Part):
     def turns(self) -> Turns | None:
         """Laws of normal and of slow times, where each client has these by turns."""
         return None
-
-    @property
-    def of_moments(self) -> bool:
-        """Whether a factor depends on when a stage begins."""
-        return self.turns is not None
 
     def over_time(self, population: Population) -> "SharedFactors | None":
         """Returns the factors of all moments, where they are of moments alone.
@@ -89,7 +86,7 @@ class Slowdown(Part):
         num_clients: int,
         streams: Streams,
     ) -> Bool[np.ndarray, "C n"]:
-        """Returns which jobs are slow, by `factor`; not called where it has `turns`.
+        """Returns which jobs are slow, by `factor`; asked where it is `in_arrays`.
 
         Args:
             clients: Their clients.
@@ -180,6 +177,7 @@ class RegimeSlowdown(Slowdown):
     """Every client is slow at times, for times of a law of their own."""
 
     kind: Literal["regime"] = "regime"
+    in_arrays: ClassVar[bool] = False
     factor: Annotated[float, Field(gt=0)]
     """Factor of the time of computing in slow times."""
     normal: AnyLaw

@@ -20,7 +20,6 @@ from ..streams import Purpose, Streams
 from ..timeline import Incident, Incidents, JobSteps
 from . import faults
 from .answers import Answers
-from .arrivals import Starts
 from .clients import (
     Behaviour,
     Clients,
@@ -32,7 +31,7 @@ from .links import Queue, SharedLink
 from .message_budget import MessageBudget
 from .preferences import PreferringPool
 from .presence import MOST_TURNS, restless
-from .selection import Pool
+from .selection import Pool, Starts
 from .slowdowns import Factor
 from .workload import DrawnWork, Workload
 

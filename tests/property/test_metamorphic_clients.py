@@ -11,7 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stalesim.simulator import studies
-from stalesim.simulator.config.stop import Stop
 from stalesim.simulator.laws.constant import Constant
 from stalesim.simulator.protocols import (
     Asynchronous,
@@ -35,7 +34,7 @@ from tests.property.whole import (
     renamed,
     whole,
 )
-from tests.support import scenario
+from tests.support import played, scenario
 
 HORIZON = 40.0
 
@@ -155,15 +154,8 @@ def permuted(draw: Any) -> tuple[World, SimulatedTimeline, list[int]]:
         upload_bandwidth=draw(st.none() | st.just(19.0)),
         download_bandwidth=draw(st.none() | st.just(23.0)),
     )
-    plan = SimulatedTimeline(
-        clients=world.clients(range(n)),
-        protocol=protocol,
-        num_clients=n,
-        seed=0,
-        stop=Stop(time=HORIZON, commits=150),
-        workload=Workload(5, 5, n),
-        server=server,
-    )
+    clients, work = world.clients(range(n)), Workload(5, 5, n)
+    plan = played(protocol, clients, n, 0, work, server, time=HORIZON, commits=150)
     return world, plan, draw(st.permutations(range(n)))
 
 
@@ -187,9 +179,7 @@ def test_workers_who_average_with_everyone_may_change_places() -> None:
     world = World(3, 4, frozenset({"idle", "upload"}))
     order = [2, 0, 3, 1]
     clients = world.clients(range(4))
-    plan = SimulatedTimeline(
-        clients, Gossip(average="all"), 4, 0, Stop(commits=80), Workload(5, 5, 4)
-    )
+    plan = played(Gossip(average="all"), clients, 4, commits=80)
     there = np.argsort(order)
     moved = renamed(whole(plan), there)
     found = whole(replace(plan, clients=world.clients(order)))
@@ -282,15 +272,9 @@ def joined(draw: Any) -> tuple[SimulatedTimeline, SimulatedTimeline]:
         service=draw(st.none() | st.just(Constant(value=0.1))),
         upload_bandwidth=draw(st.none() | st.just(20.0)),
     )
-    plan = SimulatedTimeline(
-        clients=clients[3],
-        protocol=draw(INDIFFERENT),
-        num_clients=3,
-        seed=draw(st.integers(0, 2**32)),
-        stop=Stop(time=HORIZON, commits=150),
-        workload=Workload(5, 5, 10),
-        server=server,
-    )
+    protocol, seed = draw(INDIFFERENT), draw(st.integers(0, 2**32))
+    stop, work = {"time": HORIZON, "commits": 150}, Workload(5, 5, 10)
+    plan = played(protocol, clients[3], 3, seed, work, server, **stop)
     return plan, replace(plan, clients=clients[4], num_clients=4)
 
 
@@ -342,9 +326,6 @@ def test_a_client_that_never_finishes_changes_nothing(
 )
 def test_protocols_that_wait_for_it_stand_still(protocol: Any, commits: int) -> None:
     compute = Constant(value=(1.0, 1.3, 1.7, NEVER))
-    plan = SimulatedTimeline(
-        Clients(compute=compute), protocol, 4, 0, Stop(time=1e6), Workload(5, 5, 4)
-    )
-    found = whole(plan)
+    found = whole(played(protocol, Clients(compute=compute), 4, time=1e6))
     assert found.stop is StopReason.TIME
     assert found.rows.time.size == commits

@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stalesim.simulator.config.stop import Stop
 from stalesim.simulator.laws.constant import Constant
 from stalesim.simulator.laws.distributions import Scipy
 from stalesim.simulator.protocols import Bounded, Centralised, Cyclic
@@ -16,25 +15,20 @@ from stalesim.simulator.world.workload import Workload
 from tests.property.stretching import stretched
 from tests.property.test_worlds import neighbourhoods, worlds
 from tests.property.whole import REGISTERS, assert_alike, whole
+from tests.support import played
 
 # Multiplying by a power of two rounds nothing, and commutes with every sum, difference,
 # maximum and remainder of floats; so nothing may differ, not even in the last digit.
 FACTORS = st.sampled_from([1 / 32, 1 / 2, 4.0, 64.0])
 
 
-@settings(max_examples=100, deadline=None, derandomize=True)
-@given(worlds(), FACTORS)
+@settings(max_examples=150, deadline=None, derandomize=True)
+@given(st.one_of(worlds(), neighbourhoods()), FACTORS)
 def test_times_scale_and_nothing_else_changes(
     plan: SimulatedTimeline, factor: float
 ) -> None:
     # A stretched world, whose clients join at a multiple of 0, may have another player.
     assert_alike(whole(plan), whole(stretched(plan, factor)), factor, but=REGISTERS)
-
-
-@settings(max_examples=50, deadline=None, derandomize=True)
-@given(neighbourhoods(), FACTORS)
-def test_times_of_gossip_scale(plan: SimulatedTimeline, factor: float) -> None:
-    assert_alike(whole(plan), whole(stretched(plan, factor)), factor)
 
 
 @pytest.mark.parametrize("factor", [1 / 2, 64.0])
@@ -53,14 +47,8 @@ def test_times_of_other_protocols_scale(protocol, factor: float) -> None:
     alone = protocol.kind == "centralised"
     # An algorithm's overhead is a time as well.
     traffic = Workload(4, 4, 3, steps=2, samples=6, overhead_s=0.25)
-    plan = SimulatedTimeline(
-        clients=None if alone else clients,
-        protocol=protocol,
-        num_clients=1 if alone else 3,
-        seed=4,
-        stop=Stop(time=50),
-        workload=traffic,
-    )
+    who, number = (None, 1) if alone else (clients, 3)
+    plan = played(protocol, who, number, 4, traffic, time=50)
     once = whole(plan)
     assert once.rows.time.size > 20
     assert_alike(once, whole(stretched(plan, factor)), factor)

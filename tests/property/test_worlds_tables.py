@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from stalesim.analysis.timelines.view import SummaryView, View, view
 from stalesim.simulator import simulate
 from stalesim.simulator.timelines.saved import record
 from stalesim.simulator.trace import Study
@@ -31,27 +32,56 @@ SAME = {
     "commits": ["loss", "gradient_norm", "step_size"],
 }
 """Tables that are equal however a run is executed, and columns that may differ."""
+KEYS = ["run", "client"]
 SUMMED = ["num_jobs", "num_applied", "staleness_mean", "staleness_max"]
+MEASURED = ("by_run", "by_client", "starts")
+PATHLESS = ("push_gossip", "hierarchy")
+"""Protocols in which what depends on what is not known."""
 
 
 @pytest.mark.parametrize("seed", range(WORLDS))
-def test_a_timeline_obeys_the_laws(seed: int, tmp_path: Path) -> None:
-    whole = record(timeline_scenario(seed), tmp_path / "whole")
+def test_a_timeline_obeys_the_laws(
+    seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scenario = timeline_scenario(seed, replicates=1 + (seed % 5 == 0))
+    whole = record(scenario, tmp_path / "whole")
     assert contradictions(whole) == []
-    summed = record(timeline_scenario(seed, record="summary"), tmp_path / "summary")
+    chunk = (7, 64, 65_536)[seed % 3]
+    monkeypatch.setattr("stalesim.simulator.timelines.saved.PAIRS", chunk)
+    summed = record(scenario.replaced(record="summary"), tmp_path / "summary")
     assert_summary(summed, whole)
+    assert_measured(view(summed), view(whole))
+
+
+def assert_measured(summed: View, whole: View) -> None:
+    """What is measured while a timeline goes is what its whole record says."""
+    assert isinstance(summed, SummaryView)
+    both = (summed, whole)
+    compared: list[Any] = [[getattr(of, name) for of in both] for name in MEASURED]
+    for group, runs in whole.runs.groupby("group"):
+        compared.append([of.histogram(runs) for of in both])
+        named = whole.who(str(group))["client_group"]
+        if named.notna().all():
+            compared.append([of.by_client_group({str(group): named}) for of in both])
+    for one, other in compared:
+        assert [*one] == [*other]
+        pd.testing.assert_frame_equal(
+            one, other, check_dtype=False, rtol=1e-9, atol=1e-9
+        )
+    known = whole.runs["protocol"].isin(PATHLESS) | whole.by_run["waves"].notna()
+    assert known.all()
 
 
 def assert_summary(summed: Study, whole: Study) -> None:
-    """Statistics alone are those of the whole record."""
+    """Tables of a summary are those of the whole record."""
     told, clients = summed.table("clients"), whole.table("clients")
-    pd.testing.assert_frame_equal(told[SUMMED], clients[SUMMED], check_dtype=False)
-    by = clients["client"]
+    assert told[SUMMED].equals(clients[SUMMED])
+    by = pd.MultiIndex.from_frame(clients[KEYS])
     for column, table, amount in (
         ("incidents", "incidents", None),
         ("uploads", "jobs", "upload_messages"),
     ):
-        groups = whole.table(table).groupby("client")
+        groups = whole.table(table).groupby(KEYS)
         counts = groups.size() if amount is None else groups[amount].sum()
         mine = counts.reindex(by, fill_value=0).to_numpy()
         assert told[column].tolist() == mine.tolist(), column

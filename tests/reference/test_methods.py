@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from stalesim.simulator.protocols.routed.playing import Routes
+from stalesim.simulator.protocols.routed.routed import Routes
 from stalesim.simulator.streams import Streams
 from tests.reference import collecting_twin as collecting
 from tests.reference import methods_twin as twin

@@ -13,33 +13,30 @@ import numpy as np
 import pytest
 
 from stalesim.analysis import theory
-from stalesim.simulator.config.stop import Stop
 from stalesim.simulator.laws.constant import Constant
 from stalesim.simulator.laws.distributions import Scipy
-from stalesim.simulator.protocols import Asynchronous, Synchronous, TSynchronous
+from stalesim.simulator.protocols import Asynchronous
 from stalesim.simulator.timeline import (
-    NO_WORKER,
     Incident,
     Incidents,
     Jobs,
     Outcome,
-    Rows,
 )
-from stalesim.simulator.timelines.simulated import SimulatedTimeline
 from stalesim.simulator.world.availability import OnOff, Periodic, Traced
 from stalesim.simulator.world.clients import (
     Clients,
     Crashes,
-    Group,
     Link,
     Loss,
     Selection,
     Server,
 )
-from stalesim.simulator.world.slowdowns import NamedSlowdown, RandomSlowdown
 from stalesim.simulator.world.workload import Workload
 from stalesim.simulator.world.world import World
 from tests.oracles import queues as oracles
+from tests.property.whole import as_played
+from tests.support import played
+from tests.verification.test_world_queues import agrees
 
 
 def expon(mean: Any) -> Scipy:
@@ -47,26 +44,11 @@ def expon(mean: Any) -> Scipy:
 
 
 def play(
-    clients: Clients,
-    number: int,
-    server: Server | None = None,
-    protocol: Any = None,
-    **stop: Any,
-) -> tuple[Rows, Jobs, Incidents]:
-    plan = SimulatedTimeline(
-        clients,
-        protocol or Asynchronous(),
-        number,
-        1,
-        Stop(**stop),
-        Workload(60, 40, number),
-        server=server or Server(),
-    )
-    chunks = list(plan.chunks(4096))
-    rows = Rows(*map(np.concatenate, zip(*(c.rows for c in chunks), strict=True)))
-    jobs = Jobs(*map(np.concatenate, zip(*(c.jobs for c in chunks), strict=True)))
-    told = (c.incidents for c in chunks)
-    return rows, jobs, Incidents(*map(np.concatenate, zip(*told, strict=True)))
+    clients: Clients, number: int, server: Server | None = None, **stop: Any
+) -> tuple[Jobs, Incidents]:
+    work = Workload(60, 40, number)
+    plan = played(Asynchronous(), clients, number, 1, work, server, **stop)
+    return as_played(plan, 4096)[1:3]
 
 
 def times(incidents: Incidents, what: Incident, client: int) -> np.ndarray:
@@ -79,13 +61,6 @@ def of_client(jobs: Jobs, client: int) -> Jobs:
     mine = np.flatnonzero(jobs.client == client)
     mine = mine[np.argsort(jobs.job[mine])]
     return Jobs(*(column[mine] for column in jobs))
-
-
-def agrees(per_client: np.ndarray, expected: float) -> None:
-    """Asserts that five standard errors bound the difference, and are small."""
-    bound = 5 * per_client.std(ddof=1) / sqrt(per_client.size)
-    assert per_client.mean() == pytest.approx(expected, abs=bound)
-    assert bound < 0.15 * expected
 
 
 MOMENTS = np.arange(50, 400, 0.7)
@@ -141,7 +116,7 @@ def test_throughput_of_clients_who_come_and_go() -> None:
     clients = Clients(
         compute=expon(job), availability=OnOff(on=expon(on), off=expon(off))
     )
-    _, jobs, _ = play(clients, K, time=seconds)
+    jobs, _ = play(clients, K, time=seconds)
     p, g = theory.availability(on, off), 1 / on + 1 / off
     ends_there = p + (1 - p) / (1 + g * job)
     cycle = job + (1 - ends_there) * off
@@ -155,7 +130,7 @@ def test_throughput_of_clients_who_come_and_go() -> None:
 def test_periodic_availability() -> None:
     K, period, on = 5, 10.0, 0.3
     availability = Periodic(period=period, on=on, phase="m")
-    _, jobs, _ = play(
+    jobs, _ = play(
         Clients(compute=expon(0.7), availability=availability), K, time=3_000.0
     )
     within = (jobs.read_time + jobs.client + 1) % period
@@ -175,7 +150,7 @@ def test_availability_from_a_trace(tmp_path: Path) -> None:
     lines = [f"{m},{a},{b}" for m, some in intervals.items() for a, b in some]
     path.write_text("\n".join(["client,start,end", *lines]) + "\n")
     clients = Clients(compute=expon(0.3), availability=Traced(path=str(path)))
-    _, jobs, incidents = play(clients, 3, time=100.0)
+    jobs, incidents = play(clients, 3, time=100.0)
     for m, mine in intervals.items():
         reads = jobs.read_time[jobs.client == m - 1]
         inside = [((a <= reads) & (reads < b)).sum() for a, b in mine]
@@ -189,7 +164,7 @@ def test_availability_from_a_trace(tmp_path: Path) -> None:
 def test_joining_and_leaving() -> None:
     K = 30
     clients = Clients(compute=expon(0.7), join="m / 3", leave="m / 3 + 5")
-    _, jobs, incidents = play(clients, K, time=100.0)
+    jobs, incidents = play(clients, K, time=100.0)
     for client in range(K):
         join, mine = (client + 1) / 3, of_client(jobs, client)
         np.testing.assert_allclose(mine.read_time[0], join, rtol=1e-12)
@@ -218,7 +193,7 @@ def test_nobody_is_selected_who_is_away(what: str) -> None:
         selection=Selection(in_flight=3),
         **options[what],
     )
-    _, jobs, _ = play(clients, 10, time=200.0)
+    jobs, _ = play(clients, 10, time=200.0)
     # Of the 3 in flight each begins four jobs in each of 20 seconds.
     assert jobs.client.size == pytest.approx(3 * 4 * 20, abs=12)
     within = (jobs.read_time + 1e-9) % 10
@@ -237,7 +212,7 @@ def test_who_is_selected_and_leaves_has_left() -> None:
     clients = Clients(
         compute=expon(1.0), leave="10 + m", selection=Selection(in_flight=10)
     )
-    _, jobs, incidents = play(clients, 10, time=100.0)
+    jobs, incidents = play(clients, 10, time=100.0)
     assert (jobs.outcome == Outcome.CRASHED).sum() == 10
     for client in range(10):
         assert times(incidents, Incident.LEFT, client).size == 1
@@ -249,7 +224,7 @@ def test_leaving_in_the_middle_of_a_shared_transfer(way: str) -> None:
     # its client leaves after 5.5 s, in the middle of it.
     clients = Clients(compute=Constant(value=1), leave=5.5)
     server = Server(**{f"{way}_bandwidth": 1})
-    _, jobs, incidents = play(clients, 1, server, time=200.0)
+    jobs, incidents = play(clients, 1, server, time=200.0)
     assert jobs.outcome.tolist() == [Outcome.CRASHED]
     assert times(incidents, Incident.CRASHED, 0) == pytest.approx([5.5])
 
@@ -263,7 +238,7 @@ def test_a_client_does_not_crash_twice_at_once() -> None:
     clients = Clients(
         compute=expon(3.0), crashes=Crashes(after=up, down=Constant(value=1.3))
     )
-    _, _, incidents = play(clients, K, time=3.0)
+    _, incidents = play(clients, K, time=3.0)
     crashed = incidents.incident == Incident.CRASHED
     order = np.lexsort((incidents.time[crashed], incidents.client[crashed]))
     who, when = incidents.client[crashed][order], incidents.time[crashed][order]
@@ -279,7 +254,7 @@ def test_a_client_that_is_back_at_once_does_not_crash_again_at_once() -> None:
     crashes = Crashes(after=Constant(value=7), down=Constant(value=0))
     clients = Clients(compute=Constant(value=1), crashes=crashes)
     server = Server(upload_bandwidth=60)  # and each has 60 bytes
-    _, jobs, incidents = play(clients, 1, server, time=34.0)
+    jobs, incidents = play(clients, 1, server, time=34.0)
     assert times(incidents, Incident.CRASHED, 0).tolist() == [7, 14, 21, 28]
     begun = [*range(0, 7, 2), *range(7, 14, 2), *range(14, 21, 2), *range(21, 28, 2)]
     assert jobs.read_time.tolist() == [*begun, 28, 30, 32, 34]
@@ -289,7 +264,7 @@ def test_a_client_does_not_leave_twice() -> None:
     # The same for leaving.
     K = 4_000
     leave = Scipy(law="uniform", loc=0.5, scale=1.6)
-    _, _, incidents = play(Clients(compute=expon(0.4), leave=leave), K, time=3.0)
+    _, incidents = play(Clients(compute=expon(0.4), leave=leave), K, time=3.0)
     crashed = incidents.client[incidents.incident == Incident.CRASHED]
     assert (np.bincount(crashed, minlength=K) == 1).all()
 
@@ -298,7 +273,7 @@ def test_crashes_of_clients_who_always_work() -> None:
     K, up, down, job, seconds = 150, 4.0, 1.0, 0.8, 200.0
     crashes = Crashes(after=expon(up), down=expon(down))
     clients = Clients(compute=expon(job), crashes=crashes)
-    _, jobs, incidents = play(clients, K, time=seconds)
+    jobs, incidents = play(clients, K, time=seconds)
     counts, done = np.zeros(K), np.zeros(K)
     for client in range(K):
         mine = of_client(jobs, client)
@@ -331,7 +306,7 @@ def test_losses_and_repeats(chance: float, retries: int) -> None:
     loss = Loss(chance=chance, timeout=timeout, retries=retries, duplicates=duplicates)
     upload = Link(latency=Constant(value=latency))
     clients = Clients(compute=expon(1.0), upload=upload, loss=loss)
-    _, jobs, incidents = play(clients, 5, commits=n)
+    jobs, incidents = play(clients, 5, commits=n)
     ended = jobs.outcome != Outcome.IN_FLIGHT
     arrived = jobs.outcome == Outcome.APPLIED
     expected = oracles.bounded_retries(chance, retries, timeout, latency)
@@ -364,73 +339,3 @@ def test_losses_and_repeats(chance: float, retries: int) -> None:
     assert 0 <= messages(Incident.DUPLICATE) - twice.sum() <= 5
     assert 0 <= messages(Incident.RESENT) - repeats.sum() <= 5 * retries
     assert messages(Incident.GAVE_UP) == (retries + 1) * (ended & ~arrived).sum()
-
-
-EVERYTHING = Clients(
-    idle=expon(0.2),
-    read=expon(0.05),
-    compute=expon("1 + 0.2 * m"),
-    upload=Link(latency=expon(0.1), bandwidth=500),
-    availability=OnOff(on=expon(20.0), off=expon(5.0)),
-    crashes=Crashes(after=expon(12.0), down=expon(3.0)),
-    loss=Loss(chance=0.3, timeout=0.5, retries=1, duplicates=0.2),
-    slowdowns=(NamedSlowdown(clients=(1,), factor=3), RandomSlowdown(factor=2)),
-    groups={
-        "early": Group(number=4, leave="200 + 20 * m"),
-        "others": Group(number=6),
-        "late": Group(number=2, join="50 * m"),
-    },
-)
-PROTOCOLS = [
-    Asynchronous(),
-    Asynchronous(staleness_bound=4),
-    Asynchronous(staleness_bound=4, beyond="wait"),
-    TSynchronous(t=3),
-    Synchronous(wait_for=5, timeout=2.0),
-    Synchronous(deadline=1.5, timeout=2.0),
-    Synchronous(wait_for=5, timeout=2.0, late="stop"),
-]
-
-
-@pytest.mark.parametrize("protocol", PROTOCOLS)
-@pytest.mark.parametrize("select", [True, False])
-@pytest.mark.parametrize(
-    "server",
-    [
-        Server(service=expon(0.02)),
-        Server(upload_bandwidth=2_000, download_bandwidth=3_000),
-    ],
-    ids=["queue", "links"],
-)
-def test_no_job_is_lost_from_sight(protocol: Any, select: bool, server: Server) -> None:
-    clients = EVERYTHING.model_copy(
-        update={"selection": Selection(in_flight=7) if select else None}
-    )
-    rows, jobs, incidents = play(clients, 12, server, protocol, time=400.0)
-    applied = jobs.outcome == Outcome.APPLIED
-    assert applied.sum() > 200
-    assert not (jobs.outcome == Outcome.BUFFERED).any()
-    # Rows apply exactly the jobs that say so, once.
-    there = rows.worker != NO_WORKER
-    in_rows = sorted(zip(rows.worker[there], rows.job[there], strict=True))
-    assert in_rows == sorted(zip(jobs.client[applied], jobs.job[applied], strict=True))
-    ends = {
-        Outcome.CRASHED: Incident.CRASHED,
-        Outcome.LOST: Incident.GAVE_UP,
-        Outcome.REJECTED: Incident.REJECTED,
-        Outcome.STOPPED: Incident.STOPPED,
-    }
-    for client in range(12):
-        mine = of_client(jobs, client)
-        assert mine.job.tolist() == list(range(mine.job.size))  # each ends once
-        end = mine.applied_time.copy()
-        for outcome, incident in ends.items():
-            when = times(incidents, incident, client)
-            assert when.size == (mine.outcome == outcome).sum()
-            end[mine.outcome == outcome] = when
-        assert not np.isnan(end[:-1]).any()  # only the last one is under way
-        assert (mine.read_time[:-1] <= end[:-1] + 1e-9).all()
-        assert (end[:-1] <= mine.read_time[1:] + 1e-9).all()
-        stages = np.stack([mine.read_time, mine.computed_time, mine.arrived_time, end])
-        told = ~np.isnan(stages).any(axis=0)
-        assert (np.diff(stages[:, told], axis=0) >= -1e-9).all()

@@ -16,12 +16,10 @@ import simpy
 
 from stalesim.analysis import theory
 from stalesim.analysis.theory import queues
-from stalesim.simulator.config.stop import Stop
 from stalesim.simulator.laws.constant import Constant
 from stalesim.simulator.laws.distributions import Scipy
 from stalesim.simulator.protocols import Asynchronous, Synchronous
 from stalesim.simulator.timeline import Jobs, Outcome
-from stalesim.simulator.timelines.simulated import SimulatedTimeline
 from stalesim.simulator.world.clients import Clients, Group, Link, Server
 from stalesim.simulator.world.links import SharedLink
 from stalesim.simulator.world.slowdowns import (
@@ -31,7 +29,7 @@ from stalesim.simulator.world.slowdowns import (
 )
 from stalesim.simulator.world.workload import Workload
 from tests.oracles import queues as oracles
-from tests.support import everything
+from tests.support import everything, played
 
 REPLICATIONS = 20
 PRECISION = 0.15
@@ -48,16 +46,8 @@ def jobs_of(
     **stop: Any,
 ) -> Jobs:
     """Returns the jobs of a timeline whose messages have bytes."""
-    plan = SimulatedTimeline(
-        clients,
-        protocol or Asynchronous(),
-        number,
-        seed,
-        Stop(**stop),
-        Workload(UP, DOWN, number),
-        server=server or Server(),
-    )
-    return everything(plan)[1]
+    work, protocol = Workload(UP, DOWN, number), protocol or Asynchronous()
+    return everything(played(protocol, clients, number, seed, work, server, **stop))[1]
 
 
 def applied_of(jobs: Jobs, client: int | None = None) -> Jobs:
@@ -67,7 +57,7 @@ def applied_of(jobs: Jobs, client: int | None = None) -> Jobs:
     return Jobs(*(column[mine] for column in jobs))
 
 
-def agrees(estimates: list[float], expected: float) -> None:
+def agrees(estimates: list[float] | np.ndarray, expected: float) -> None:
     """Asserts that five standard errors bound the difference, and are small."""
     bound = 5 * np.std(estimates, ddof=1) / sqrt(len(estimates))
     assert np.mean(estimates) == pytest.approx(expected, abs=bound)

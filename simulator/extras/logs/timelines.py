@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 from jaxtyping import Int
 
+from ...recorders.arrays import server_rows
 from ...storage import digests
 from ...timeline import (
     NO_COMMIT,
     NO_SLOT,
     NO_WORKER,
-    SERVER,
     Chunk,
     Jobs,
     Kind,
@@ -144,18 +144,16 @@ def _in_rounds(log: ClientLog) -> tuple[Rows, Jobs, int]:
     wide[at] = client[first], job[first], version[first], version[first] % 2
     worker, of_job, read_version, read_slot = wide
     later = np.r_[np.isin(np.arange(1, T), version), False]
-    rows = Rows(
+    rows = server_rows(
         time=ends,
-        kind=np.full(T, Kind.COMMIT, np.int32),
-        node=np.full(T, SERVER, np.int32),
-        worker=worker.astype(np.int32),
-        job=of_job.astype(np.int32),
+        kind=np.full(T, int(Kind.COMMIT)),
+        worker=worker,
+        job=of_job,
         version=np.arange(T),
         read_version=read_version,
-        read_slot=read_slot.astype(np.int32),
-        write_slot=np.where(later, np.arange(1, T + 1) % 2, NO_SLOT).astype(np.int32),
-        peer=np.full(T, NO_WORKER, np.int32),
-        round=np.arange(T, dtype=np.int32),
+        read_slot=read_slot,
+        write_slot=np.where(later, np.arange(1, T + 1) % 2, NO_SLOT),
+        round=np.arange(T),
     )
     commit = np.where(applied, version + 1, NO_COMMIT)
     ended = np.where(applied, end, np.nan)
@@ -234,25 +232,19 @@ def _in_order_of_arrival(log: ClientLog) -> tuple[Rows, Jobs, int]:
     ended, outcome = ended[order], outcome[order]
     version = np.cumsum(commits) - commits  # before each arrival
     read_slot, write_slot, num_registers = _registers(read_version, commits)
-    T, job = int(applied.sum()), _job_numbers(client, times["read_time"])
-    wide = {
-        "worker": client[applied, None],
-        "job": job[applied, None],
-        "read_version": read_version[applied, None],
-        "read_slot": read_slot[applied, None],
-    }
-    kind = np.where(commits, Kind.COMMIT, Kind.CONTRIBUTE)[applied]
+    job = _job_numbers(client, times["read_time"])
     written = np.full(client.size, NO_SLOT, np.int32)
     written[commits] = write_slot
-    rows = Rows(
+    rows = server_rows(
         time=ended[applied],
-        kind=kind.astype(np.int32),
-        node=np.full(T, SERVER, np.int32),
+        kind=np.where(commits, int(Kind.COMMIT), int(Kind.CONTRIBUTE))[applied],
+        worker=client[applied, None],
+        job=job[applied, None],
         version=version[applied],
+        read_version=read_version[applied, None],
+        read_slot=read_slot[applied, None],
         write_slot=written[applied],
-        peer=np.full(T, NO_WORKER, np.int32),
-        round=np.zeros(T, np.int32),
-        **wide,
+        round=np.zeros(int(applied.sum()), np.int64),
     )
     commit = np.where(applied, version + 1, NO_COMMIT)
     # Nothing is applied of what gathers for a commit that the log has not.

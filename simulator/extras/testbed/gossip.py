@@ -4,16 +4,15 @@ from math import inf
 
 from typing_extensions import override
 
-from ...protocols.gossip.options import GossipOptions
-from ...protocols.gossip.pairs import Then
-from ...protocols.gossip.playing import AllAtOnce, Pairwise, Peers
+from ...protocols.gossip import Gossip
+from ...protocols.gossip.playing import AllAtOnce, Pairwise, Peers, Then
 from ...protocols.gossip.recorder import GossipRecorder
 from ...streams import Purpose
 from ...timeline import Incident
 from .world import RealWorld
 
 
-def play(config: GossipOptions, world: RealWorld, recorder: GossipRecorder) -> None:
+def play(config: Gossip, world: RealWorld, recorder: GossipRecorder) -> None:
     """Starts every worker: snapshot, gradient, averaging and step, for ever."""
     workers = _RealPairwise if config.average == "pairwise" else _RealAllAtOnce
     workers(config, world, recorder).start()
@@ -31,7 +30,7 @@ class _RealPeers(Peers):
 
     @override
     def _snapshot(self, worker: int) -> None:
-        self._recorder.read(worker, self._env.now)
+        self._recorder.read(worker)
         self._give(worker)
 
     def _give(self, worker: int) -> None:

@@ -1,6 +1,5 @@
 """Collect: contributions taken at one model gather until a rule says enough."""
 
-from math import inf
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
@@ -18,7 +17,7 @@ from ..base import (
 )
 from ..schedules import Scheduled, fewest, most, now
 from .chances import expected_trials_in_time
-from .playing import Gathering, Plan
+from .playing import Gathering
 from .rules import (
     AfterSeconds,
     AllottedJobs,
@@ -160,7 +159,6 @@ class Collect(GatheringRounds):
         )
 
     def most_gathered(self, num_clients: int) -> int | None:
-        """Returns the contributions that end a round, where their number does."""
         if self.allotment is not None:
             return self.allotment.jobs
         if self.quota is not None:
@@ -171,7 +169,6 @@ class Collect(GatheringRounds):
         return fewest(self.count) if self.count else self.most_gathered(num_clients)
 
     def least_clients(self, num_clients: int, *, selected: bool) -> int:
-        """Returns those that a round waits for, where each contributes once or more."""
         if self.quota is not None:
             return sum(own > 0 for own in self._quotas(num_clients))
         if self.count is not None and not self.repeats:
@@ -220,17 +217,8 @@ class Collect(GatheringRounds):
         allotted = None
         if self.allotted is not None:
             allotted = [float(s) for s in per_client(self.allotted, n, "allotted")]
-        plan = Plan(
-            chosen=asked,
-            enough=self._rule(n, asked, world, recorder),
-            repeats=self.repeats,
-            stops=self.late == "stop",
-            seconds=self.seconds,
-            allotted=allotted,
-            by_start=self.filter == "start",
-            bound=inf if self.staleness_bound == "none" else self.staleness_bound,
-        )
-        Gathering(plan, world, recorder).start()
+        enough = self._rule(n, asked, world, recorder)
+        Gathering(self, asked, enough, allotted, world, recorder).start()
 
     def expected_batch(self, clients: Clients, num_clients: int, seed: int) -> float:
         """Returns how many trials of a round are in time on average, by the laws.

@@ -1,23 +1,92 @@
 """Gossip: workers step by themselves and average with a neighbour."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
 
 from ...streams import Purpose
 from ...world.faults import Keyed
 from ...world.world import World
 from ..graphs.base import Draw, find_senders, neighbours, no_sides
-from .options import GossipOptions
-from .pairs import Pair, Pairs, Then
 from .recorder import GossipRecorder
 
+if TYPE_CHECKING:
+    from .gossip import Gossip
 
-def play(config: GossipOptions, world: World, recorder: GossipRecorder) -> None:
-    """Starts every worker: snapshot, gradient, averaging and step, for ever.
 
-    Source: A(DP)2SGD, Algorithm 1; decisions A-08 to A-10.
+Then = Callable[[int], None]
+
+
+class Pair(NamedTuple):
+    """A request; earlier ones have smaller numbers.
+
+    Attributes:
+        number: Number of the request.
+        initiator: Worker that asks.
+        partner: Worker that is asked.
+        then: Called with the initiator when the exchange is over.
     """
-    workers = Pairwise if config.average == "pairwise" else AllAtOnce
-    workers(config, world, recorder).start()
+
+    number: int
+    initiator: int
+    partner: int
+    then: Then
+
+
+class Pairs:
+    """Lets pairs begin their exchanges in the order of their requests.
+
+    A request takes both of its workers or, while one of them is with another, neither,
+    and waits; so no waiting worker is held, and there is no deadlock. When workers
+    become free, the oldest request that can begin does.
+
+    Args:
+        num_workers: Number of workers.
+        begin: Called with a pair that begins; calls `end` when its time is over.
+        over: Called with a pair that ends, before its `then`.
+    """
+
+    def __init__(
+        self,
+        num_workers: int,
+        begin: Callable[[Pair], None],
+        over: Callable[[Pair], None],
+    ) -> None:
+        self._begin, self._over = begin, over
+        self._busy = bytearray(num_workers)
+        self._waiting: list[set[Pair]] = [set() for _ in range(num_workers)]
+        self._number = 0
+
+    def ask(self, initiator: int, partner: int, then: Then) -> None:
+        """Requests an exchange."""
+        self._number += 1
+        pair = Pair(self._number, initiator, partner, then)
+        if self._can_begin(pair):
+            self._take(pair)
+        else:
+            self._waiting[initiator].add(pair)
+            self._waiting[partner].add(pair)
+
+    def end(self, pair: Pair) -> None:
+        """Ends an exchange; others may begin."""
+        self._over(pair)
+        pair.then(pair.initiator)
+        ends = pair.initiator, pair.partner
+        for worker in ends:
+            self._busy[worker] = 0
+        for waiting in sorted(self._waiting[ends[0]] | self._waiting[ends[1]]):
+            # One that began meanwhile, and took no time, waits no more.
+            if waiting in self._waiting[waiting.partner] and self._can_begin(waiting):
+                self._waiting[waiting.initiator].remove(waiting)
+                self._waiting[waiting.partner].remove(waiting)
+                self._take(waiting)
+
+    def _can_begin(self, pair: Pair) -> bool:
+        return not (self._busy[pair.initiator] or self._busy[pair.partner])
+
+    def _take(self, pair: Pair) -> None:
+        self._busy[pair.initiator] = self._busy[pair.partner] = 1
+        self._begin(pair)
 
 
 class Peers(ABC):
@@ -43,7 +112,7 @@ class Peers(ABC):
 
     def _snapshot(self, worker: int) -> None:
         world, now = self._world, self._env.now
-        job = self._recorder.read(worker, now)
+        job = self._recorder.read(worker)
         drawn = world.draw(Purpose.COMPUTE, worker)
         duration = world.computing(worker, job, now, drawn)
         duration += world.workload.overhead_s
@@ -69,7 +138,7 @@ class Peers(ABC):
         timing = self._world.timing
         timing[worker] = (*timing[worker][:4], self._sent[worker])
         self._sent[worker] = 0
-        self._recorder.commit(self._env.now, (worker,), self._round)
+        self._recorder.commit((worker,), self._round)
 
     def _after(self, delay: float, then: Then, argument: int) -> None:
         if delay > 0:
@@ -86,7 +155,7 @@ class AllAtOnce(Peers):
     """
 
     def __init__(
-        self, config: GossipOptions, world: World, recorder: GossipRecorder
+        self, config: "Gossip", world: World, recorder: GossipRecorder
     ) -> None:
         super().__init__(world, recorder)
         self._config = config
@@ -114,7 +183,7 @@ class AllAtOnce(Peers):
 
     def _average(self, last: int) -> None:
         uploads = 0 if self._config.average == "all" else sum(self._uploads)
-        self._recorder.average_all(self._env.now, self._round, uploads)
+        self._recorder.average_all(self._round, uploads)
         if self._steps_first:
             self._begin_round()
             return
@@ -144,7 +213,7 @@ class Pairwise(Peers):
     """Two neighbours average at a time."""
 
     def __init__(
-        self, config: GossipOptions, world: World, recorder: GossipRecorder
+        self, config: "Gossip", world: World, recorder: GossipRecorder
     ) -> None:
         super().__init__(world, recorder)
         self._config = config
@@ -205,4 +274,4 @@ class Pairwise(Peers):
         self._after(delay, lambda _: self._pairs.end(pair), pair.initiator)
 
     def _average(self, pair: Pair) -> None:
-        self._recorder.average(self._env.now, pair.initiator, pair.partner)
+        self._recorder.average(pair.initiator, pair.partner)

@@ -4,7 +4,7 @@ from math import floor
 from typing import Any, ClassVar, Literal
 
 from ...config.base import LocatedError
-from ...recorders.recorder import Batch, Recorder
+from ...recorders.recorder import Recorder
 from ...streams import Purpose
 from ...timeline import NO_SLOT, Incident, Kind
 from ...world.clients import Behaviour, Clients, Loss, Server
@@ -13,11 +13,45 @@ from ...world.world import World
 from ..base import Cadence, Protocol, refuse_selection, refuse_server
 from ..graphs import AnyGraph, Complete
 from .accounts import AnyAccount
-from .options import check_size
+from .gossip import check_size
 from .playing import Peers, drawing
 from .recorder import GossipRecorder
 
 ABSENT = ("availability", "join", "leave", "crashes", "read", "download")
+
+
+class PushRecorder(GossipRecorder):
+    """The timeline of models that are pushed.
+
+    A message has a register from its sending to its merging, after those of workers.
+    """
+
+    def send(self, receiver: int, sender: int, *, lost: bool) -> int:
+        """Writes the sender's model into a message; returns its register.
+
+        Nothing is written of a message that is lost.
+        """
+        slot = NO_SLOT
+        if not lost:
+            slot = self._free.pop() if self._free else len(self._readers)
+            if slot == len(self._readers):
+                self._readers.append(1)
+        self._work += (receiver, self._job[receiver], self.version, NO_SLOT)
+        self._work += (sender, self._job[sender], self.version, slot)
+        self._add_row(Kind.SEND, 2)
+        self._set_write_slot(slot)
+        self.num_other_uploads += 1
+        return slot
+
+    def merge(self, receiver: int, sender: int, slot: int, version: int) -> bool:
+        """Merges a message of a given version; returns whether the receiver is free."""
+        free = self._read_time[receiver] is None
+        own = receiver if free else NO_SLOT
+        self._work += (receiver, self._job[receiver], self.version, own)
+        self._work += (sender, self._job[sender], version, slot)
+        self._add_row(Kind.MERGE, 2)
+        self._free.append(slot)
+        return free
 
 
 class PushGossip(Protocol):
@@ -34,6 +68,7 @@ class PushGossip(Protocol):
     """
 
     kind: Literal["push_gossip"] = "push_gossip"
+    records: ClassVar[type[Recorder]] = PushRecorder
     has_server: ClassVar[bool] = False
     averages: ClassVar[bool] = True
     own_registers: ClassVar[bool] = True
@@ -48,7 +83,6 @@ class PushGossip(Protocol):
     default it pushes at each wake-up alone."""
 
     def check_setting(self, clients: Clients | None, server: Server, n: int) -> None:
-        """Refuses settings that need a server, and workers that never wake up."""
         refuse_selection(self.kind, clients)
         refuse_server(self.kind, server, "which has none")
         check_size(n, self.kind)
@@ -65,12 +99,7 @@ class PushGossip(Protocol):
             "stages": stages | {"push": "clients.upload"}
         }
 
-    def recorder(
-        self, world: World, width: int, batch: Batch | None, num_samples: int
-    ) -> Recorder:
-        return PushRecorder(world)
-
-    def play(self, world: World, recorder: "PushRecorder") -> None:
+    def play(self, world: World, recorder: PushRecorder) -> None:
         _Pushing(self, world, recorder).start()
 
 
@@ -98,42 +127,6 @@ def _check_behaviour(part: Behaviour) -> None:
         )
 
 
-class PushRecorder(GossipRecorder):
-    """The timeline of models that are pushed.
-
-    A message has a register from its sending to its merging, after those of workers.
-    """
-
-    def send(self, time: float, receiver: int, sender: int, *, lost: bool) -> int:
-        """Writes the sender's model into a message; returns its register.
-
-        Nothing is written of a message that is lost.
-        """
-        slot = NO_SLOT
-        if not lost:
-            slot = self._free.pop() if self._free else len(self._readers)
-            if slot == len(self._readers):
-                self._readers.append(1)
-        self._work += (receiver, self._job[receiver], self.version, NO_SLOT)
-        self._work += (sender, self._job[sender], self.version, slot)
-        self._add_row(Kind.SEND, time, 2, 0)
-        self._set_write_slot(slot)
-        self.num_other_uploads += 1
-        return slot
-
-    def merge(
-        self, time: float, receiver: int, sender: int, slot: int, version: int
-    ) -> bool:
-        """Merges a message of a given version; returns whether the receiver is free."""
-        free = self._read_time[receiver] is None
-        own = receiver if free else NO_SLOT
-        self._work += (receiver, self._job[receiver], self.version, own)
-        self._work += (sender, self._job[sender], version, slot)
-        self._add_row(Kind.MERGE, time, 2, 0)
-        self._free.append(slot)
-        return free
-
-
 class _Pushing(Peers):
     """Wake-ups, messages, and the jobs that they begin."""
 
@@ -154,7 +147,6 @@ class _Pushing(Peers):
         self._pushes, self._drawn, self._tokens = [0] * n, [0] * n, [0] * n
 
     def _begin(self, worker: int) -> None:
-        """Waits for the next wake-up."""
         self._world.call(self._world.draw(Purpose.IDLE, worker), self._wake, worker)
 
     def _wake(self, worker: int) -> None:
@@ -183,15 +175,14 @@ class _Pushing(Peers):
         self._sent[sender] += 1
         fate = world.sending(sender, number)
         lost = fate is not None and fate.lost
-        slot = self._recorder.send(now, receiver, sender, lost=lost)
+        slot = self._recorder.send(receiver, sender, lost=lost)
         delay, version = world.transit(Purpose.UPLOAD, sender), self._recorder.version
         if lost:
             world.note(now, sender, Incident.GAVE_UP)
             return
 
         def arrive(receiver: int) -> None:
-            now = self._env.now
-            if self._recorder.merge(now, receiver, sender, slot, version):
+            if self._recorder.merge(receiver, sender, slot, version):
                 self._snapshot(receiver)
             else:
                 self._react(receiver)

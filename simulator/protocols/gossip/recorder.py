@@ -1,6 +1,7 @@
 """Writes a timeline of workers that have a model each, and no server."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -20,39 +21,38 @@ class GossipRecorder(Recorder):
         world: World of the workers.
     """
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: World, *_: Any) -> None:
         super().__init__(world, width=2)
         self._slot = NO_SLOT  # there is no version that all share
         self._readers = [1] * world.num_clients  # so that no register is ever free
         self._num_mixings = 0
 
-    def read(self, worker: int, time: float) -> int:
+    def read(self, worker: int) -> int:
         self._slot = worker
-        job = super().read(worker, time)
+        job = super().read(worker)
         self._slot = NO_SLOT
         return job
 
-    def commit(self, time: float, workers: Sequence[int], round_: int = 0) -> None:
-        super().commit(time, workers, round_)
+    def commit(self, workers: Sequence[int], round_: int = 0) -> None:
+        super().commit(workers, round_)
         self._set_write_slot(workers[0])
 
-    def average(self, time: float, initiator: int, partner: int) -> None:
+    def average(self, initiator: int, partner: int) -> None:
         """Gives two workers the mean of their models."""
         for worker in (initiator, partner):
             slot = worker if self._read_time[worker] is None else NO_SLOT
             self._work += (worker, self._job[worker], self.version, slot)
-        self._add_row(Kind.AVERAGE, time, 2, 0)
+        self._add_row(Kind.AVERAGE, 2)
         self.num_other_uploads += 2
 
-    def average_all(self, time: float, round_: int, uploads: int) -> None:
+    def average_all(self, round_: int, uploads: int) -> None:
         """Mixes the models of all workers; all or none of them have a job under way.
 
         Args:
-            time: Time of the row, in the clock's unit.
             round_: Round of the protocol.
             uploads: Messages that the averaging took.
         """
-        self._add_row(Kind.AVERAGE_ALL, time, 0, round_)
+        self._add_row(Kind.AVERAGE_ALL, 0, round_)
         self._set_write_slot(NO_SLOT if self._read_time[0] is not None else 0)
         self._num_mixings += 1
         self.num_other_uploads += uploads

@@ -170,7 +170,6 @@ class Undirected(Graph):
         return [neighbours(self.edges_of(n, draw), n)]
 
     def check(self, n: int, *, must_have_sides: bool) -> None:
-        """Refuses a graph that does not fit `n` workers, as far as no draw decides."""
         super().check(n, must_have_sides=must_have_sides)
         if not self.is_random:
             edges = self.edges_of(n)

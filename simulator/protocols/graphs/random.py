@@ -28,7 +28,6 @@ class RandomRegular(Undirected):
         return n * (n - 1) // 2 if dense else n * self.degree // 2
 
     def check(self, n: int, *, must_have_sides: bool) -> None:
-        """Refuses a degree that `n` workers cannot have."""
         super().check(n, must_have_sides=must_have_sides)
         degree = self.degree
         if degree >= n or degree * n % 2 or (degree == 1 and n > 2):

@@ -76,7 +76,6 @@ class Hierarchy(GatheringRounds):
         return [self, *(self.within.levels if self.within else ())]
 
     def least_clients(self, num_clients: int, *, selected: bool) -> int:
-        """Returns those without which each edge, or the cloud, waits for ever."""
         of_edges = [len(own) for own in self.members(num_clients)]
         least = [1 if self.levels[-1].edge == "asynchronous" else n for n in of_edges]
         for level in reversed(self.levels):

@@ -36,20 +36,19 @@ class HierarchyRecorder(Recorder):
         super().__init__(*world_and_shape)
         self._readers.append(ALWAYS)
 
-    def begin(self, client: int, time: Any, version: int) -> None:
+    def begin(self, client: int, version: int) -> None:
         """Begins a client's next job, at its edge's model of a version of the cloud."""
         self._job[client] = self.new_job(client)
-        self._read_time[client] = time
+        self._read_time[client] = self._now
         self._read_version[client] = version
         self._read_slot[client] = UNNAMED
 
     def merge(
-        self, time: Any, client: int, round_: int, others: Container[tuple[int, int]]
+        self, client: int, round_: int, others: Container[tuple[int, int]]
     ) -> None:
         """Applies what has come to the cloud, the last contribution included.
 
         Args:
-            time: Time at the cloud, in the clock's unit.
             client: Client whose contribution ended its edge's last round.
             round_: Round of the cloud.
             others: All other jobs whose work is in what is merged: (client, job).
@@ -58,7 +57,7 @@ class HierarchyRecorder(Recorder):
         for entry in waiting:
             into = self._buffered if entry[1:3] in others else self._held
             into.append(entry)
-        self.commit(time, (client,), round_)
+        self.commit((client,), round_)
 
     def _finished(self, rows: Rows) -> Rows:
         rows.read_slot[rows.read_slot == UNNAMED] = NO_SLOT
@@ -124,7 +123,6 @@ class EdgeTree:
         recorder: HierarchyRecorder,
     ) -> None:
         self._world, self._recorder = world, recorder
-        self._env = world.env
         cloud = EdgeNode(0, None)
         nodes, first = [cloud], 0
         for level in levels:
@@ -172,7 +170,7 @@ class EdgeTree:
 
     def _read(self, client: int) -> None:
         version = self._edge_of[client].version
-        self._recorder.begin(client, self._env.now, version)
+        self._recorder.begin(client, version)
 
     def _arrive(self, client: int) -> None:
         edge = self._edge_of[client]
@@ -181,13 +179,13 @@ class EdgeTree:
             self._hold(edge, client)
             return
         if edge.left == 1:
-            self._recorder.arrive(client, self._env.now)
+            self._recorder.arrive(client)
         self._end_round(edge, client, [])
 
     def _hold(self, node: EdgeNode, client: int) -> None:
         """Writes down a contribution that comes no further than to a node, for now."""
         node.held.append((client, self._recorder.current_job(client)))
-        self._recorder.contribute(self._env.now, client, self._round, held=True)
+        self._recorder.contribute(client, self._round, held=True)
 
     def _end_round(self, node: EdgeNode, client: int, asked: list[EdgeNode]) -> None:
         """Lets a node continue with its own model, or visit the one above."""
@@ -221,7 +219,7 @@ class EdgeTree:
             self._end_round(parent, node.last, asked)
 
     def _merge(self, cloud: EdgeNode, client: int, asked: list[EdgeNode]) -> None:
-        self._recorder.merge(self._env.now, client, self._round, set(cloud.held))
+        self._recorder.merge(client, self._round, set(cloud.held))
         self._round += 1
         cloud.held, cloud.version = [], self._recorder.version
         self._answer(cloud, asked)

@@ -26,10 +26,10 @@ class QueueRecorder(Recorder):
         self._waiting = [deque[Reading]() for _ in range(world.num_clients)]
         self._started: list[Any] = [None] * world.num_clients
 
-    def send(self, client: int, time: Any) -> None:
+    def send(self, client: int) -> None:
         """Lets a task of a client read the current version, and wait."""
         before, started = self.current(client), self._started[client]
-        self.read(client, time)
+        self.read(client)
         self._waiting[client].append(self.current(client))
         self._set(client, before)
         self._started[client] = started
@@ -37,17 +37,18 @@ class QueueRecorder(Recorder):
     def begin(self, client: int) -> None:
         """Makes the task that has waited longest the client's current job."""
         self._set(client, self._waiting[client].popleft())
-        self._started[client] = self._world.env.now
+        self._started[client] = self._now
 
-    def read(self, worker: int, time: Any) -> int:
+    def read(self, worker: int) -> int:
         self._started[worker] = None
-        return super().read(worker, time)
+        return super().read(worker)
 
-    def commit(self, time: Any, workers: Sequence[int], round_: int = 0) -> None:
+    def commit(self, workers: Sequence[int], round_: int = 0) -> None:
+        time = self._now
         for worker in workers:
             if self._timing[worker] is None and self._started[worker] is not None:
                 self._timing[worker] = (self._started[worker], time, time, time, 1)
-        super().commit(time, workers, round_)
+        super().commit(workers, round_)
 
     def _so_far(self, worker: int) -> tuple[Any, Any, Any, Any, int]:
         if self._timing[worker] is None and self._started[worker] is not None:

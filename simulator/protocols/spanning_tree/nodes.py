@@ -131,7 +131,7 @@ class Spreading(ABC):
 
     def _begin(self, node: Node) -> None:
         world, client, now = self._world, node.client, self._env.now
-        job = self._recorder.begin(client, now, node.version)
+        job = self._recorder.begin(client, node.version)
         node.busy = True
         node.serial += 1
         serial = node.serial
@@ -148,7 +148,7 @@ class Spreading(ABC):
         budget = self._world.message_budget
         if budget is not None:
             budget.send(node.client)
-        done = self._recorder.finish(node.client, self._env.now)
+        done = self._recorder.finish(node.client)
         node.busy = False
         if done.read.read_version == node.version and not node.frozen:
             self._done(node, done)
@@ -214,6 +214,6 @@ class Spreading(ABC):
 
     def _commit(self, arrived: list[DoneJob]) -> None:
         """Makes a step of what has come, and begins the next round."""
-        self._recorder.apply(self._env.now, arrived, self._round, commits=True)
+        self._recorder.apply(arrived, self._round, commits=True)
         self._round += 1
         self._receive(self._pivot, self._recorder.version)

@@ -41,40 +41,39 @@ class TreeRecorder(Recorder):
         super().__init__(*world_and_shape)
         self._done: dict[tuple[int, int], DoneJob] = {}
 
-    def begin(self, client: int, time: Any, version: int) -> int:
+    def begin(self, client: int, version: int) -> int:
         """Begins a client's next job, at the current version or an older one.
 
         Returns:
             The job's number.
         """
+        time = self._now
         if version == self.version:
-            job = self.read(client, time)
+            job = self.read(client)
         else:
             job = self.new_job(client)
             self._set(client, Reading(job, time, version, NO_SLOT))
         self._timing[client] = (time, inf, inf, inf, 0)
         return job
 
-    def finish(self, client: int, time: Any) -> DoneJob:
+    def finish(self, client: int) -> DoneJob:
         """Ends a client's job; what comes of it is on its way."""
         read = self.current(client)
         if read.read_slot != NO_SLOT:
             self._readers[read.read_slot] -= 1  # it is the current one, and stays
         self._read_time[client] = self._timing[client] = None
-        done = DoneJob(client, read, time)
+        done = DoneJob(client, read, self._now)
         self._done[client, read.job] = done
         return done
 
-    def apply(
-        self, time: Any, arrived: Sequence[DoneJob], round_: int, *, commits: bool
-    ) -> None:
+    def apply(self, arrived: Sequence[DoneJob], round_: int, *, commits: bool) -> None:
         """Takes contributions that have come to the pivot, the last one as a commit."""
         for number, done in enumerate(arrived):
-            before, timing = self._take_up(done, time)
+            before, timing = self._take_up(done, self._now)
             if commits and number == len(arrived) - 1:
-                self.commit(time, (done.client,), round_)
+                self.commit((done.client,), round_)
             else:
-                self.contribute(time, done.client, round_)
+                self.contribute(done.client, round_)
             self._set(done.client, before)
             self._timing[done.client] = timing
         if commits:
@@ -128,7 +127,6 @@ class TreeRecorder(Recorder):
     def take(
         self, seconds: Callable[[Any], np.ndarray], *, final: bool = False
     ) -> tuple[Rows, Jobs]:
-        """Hands over the finished rows and jobs, as `Recorder.take` does."""
         for done in self._done.values() if final else ():
             read = done.read
             moments = (read.read_time, read.read_time, done.computed, done.sent)

@@ -166,4 +166,4 @@ class Summing(Spreading):
         if self._missing <= 0:
             self._commit(load)
         else:
-            self._recorder.apply(self._env.now, load, self._round, commits=False)
+            self._recorder.apply(load, self._round, commits=False)

@@ -115,7 +115,6 @@ class SpanningTree(GatheringRounds):
         )
 
     def check_setting(self, clients: Clients | None, server: Server, n: int) -> None:
-        """Refuses what is no graph of clients, and what clients cannot do on one."""
         refuse_selection(self.kind, clients)
         refuse_server(self.kind, server, "whose pivot is a client")
         for part in (clients, *clients.groups.values()) if clients else ():

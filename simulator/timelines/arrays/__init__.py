@@ -4,11 +4,10 @@ Where nothing feeds back on who acts when, a client's times are cumulative sums 
 own durations, and a timeline is those of all clients in one order: versions are ranks.
 
 - `rule`: whether a world is free of feedback, or why not.
-- `draws`, `losses`, `paths`, `job_arrays`: durations, what becomes of messages, and the
+- `draws`, `paths`, `job_arrays`: durations, what becomes of messages, and the
   jobs that each client does one after the other.
-- `calendars`: when clients are there that come and go.
 - `events`: what happens in which order, also at one instant.
-- `arrivals` (with `scans` and `verdicts`), `lock_step`, `turns`: what protocols make of
+- `arrivals` (with `verdicts`), `lock_step`, `turns`: what protocols make of
   jobs.
 - `registers`, `blocks`: where versions are kept; where a run ends, and chunks.
 

@@ -12,6 +12,7 @@ import numpy as np
 from jaxtyping import Bool, Int
 
 from ...protocols.free import Arrivals
+from ...recorders.arrays import server_rows
 from ...timeline import (
     NO_COMMIT,
     NO_INCIDENTS,
@@ -33,15 +34,13 @@ from .blocks import (
     STUCK,
     Block,
     Limits,
-    server_rows,
     standstill,
 )
 from .events import END, EventOrder, Events
 from .job_arrays import NOT_READ, JobArrays, together
 from .paths import Paths
 from .registers import LATER, Registers
-from .scans import window_ends, within_bound
-from .verdicts import Made, Verdict
+from .verdicts import Made, Verdict, window_ends, within_bound
 
 
 class ArrivalsPlayer:
@@ -64,7 +63,6 @@ class ArrivalsPlayer:
         self._alone = rule == Arrivals() and self._paths.restarts_at_once
         self._version = self._contributions = 0
         self._order = EventOrder(world.num_clients)
-        self._last_time: Any = 0  # of an event
         self._since: Any = -1  # time up to which everything has happened
         self._window = inf  # end of the window that is open
         self._buffer: JobArrays | None = None
@@ -81,7 +79,7 @@ class ArrivalsPlayer:
         size = max(BLOCK, min(128 * K, 4 * BLOCK), K // 4)
         work = paths.extend(np.arange(K), min(FIRST, -(-self._left(size) // K)))
         # Half of the clients have done what is known by then.
-        until = self._reachable(np.median(paths.last), work)
+        until = float(np.median(paths.last))
         while True:
             work, until = self._known(work, until, size)
             block, work = self._block(work, until)
@@ -91,25 +89,7 @@ class ArrivalsPlayer:
             if until > 0:
                 until += self._left(size) * until / max(self._contributions, 1)
             # At least one more job ends.
-            until = self._reachable(max(until, paths.last.min()), work)
-
-    def _reachable(self, until: Any, work: JobArrays) -> float:
-        """Returns a time; where all have left for ever, one by which all is over."""
-        last = self._paths.last[np.isfinite(self._paths.last)]
-        if last.size and np.isfinite(until):
-            return float(until)
-        if self._limits.time < inf:
-            return self._limits.time
-        ended = work.end[np.isfinite(work.end)]
-        window = [self._window] if self._window < inf else []
-        return float(np.concatenate([last, ended, window, [max(self._since, 0)]]).max())
-
-    def _is_over(self, work: JobArrays, until: Any) -> bool:
-        """Says whether nothing happens after a time."""
-        if self._limits.time < inf or np.isfinite(self._paths.last).any():
-            return False
-        ends_later = np.isfinite(work.end) & (work.end > until)
-        return not ends_later.any() and self._window == inf
+            until = float(max(until, paths.last.min()))
 
     def _left(self, size: int) -> int:
         """Returns about how many contributions are to be put in order next."""
@@ -147,8 +127,7 @@ class ArrivalsPlayer:
             needed = np.where(mean > 0, needed, paths.jobs[behind] + 1)
             # Powers of two, so that few different numbers are worked out at a time.
             cap = max(1, min(most // behind.size, size))
-            needed = np.nan_to_num(np.clip(needed, 1, cap), nan=1)
-            powers = np.ceil(np.log2(needed)).astype(np.int64)
+            powers = np.ceil(np.log2(np.clip(needed, 1, cap))).astype(np.int64)
             for power in np.unique(powers).tolist():
                 some = behind[powers == power]
                 parts.append(paths.extend(some, 2**power))
@@ -170,12 +149,6 @@ class ArrivalsPlayer:
             now = rows.time[row]
         elif until == self._limits.time:
             reason = StopReason.TIME
-        elif self._is_over(work, until):
-            reason = StopReason.STALLED
-        moments = np.concatenate([[self._last_time], events.time, verdict.windows])
-        self._last_time = moments.max()
-        if reason is StopReason.STALLED:
-            now = self._last_time
         last = LATER - 1
         if end is not None:
             last = (rows.at[-1] - 1) // 2
@@ -190,7 +163,7 @@ class ArrivalsPlayer:
         over, seen = ended < LATER, work.read_version != NOT_READ
         incidents = NO_INCIDENTS
         if work.outcome is not None or self._rule.bound is not None:
-            incidents = self._incidents(work, own, accepted, over, now)
+            incidents = self._incidents(work, own, accepted, now)
         if reason is not None:
             left = work.at(seen & ~over)
             parts = [jobs, ends.under_way(self._world, left, now, self._timeouts)]
@@ -210,7 +183,6 @@ class ArrivalsPlayer:
         work: JobArrays,
         own: JobArrays,
         accepted: Bool[np.ndarray, " E"],
-        over: Bool[np.ndarray, " J"],
         now: Any,
     ) -> Incidents:
         """Returns what went wrong in a block, up to its end or the run's."""
@@ -219,12 +191,6 @@ class ArrivalsPlayer:
             arrives = (work.end > self._since) & (work.end <= now)
             arrived = work.at(arrives & (work.read_version != NOT_READ))
             found.append(ends.repeated(self._world, arrived))
-        if work.noted is not None:
-            # It follows from the end of the client's job before, if there was one.
-            first = np.concatenate([[True], work.client[1:] != work.client[:-1]])
-            follows = first | np.concatenate([[False], over[:-1]])
-            is_noted = (work.noted > self._since) & (work.noted <= now)
-            found.append(ends.came_or_left(self._world, work.at(follows & is_noted)))
         return ends.in_order_of_time(found)
 
     def _read(
@@ -377,13 +343,13 @@ class ArrivalsPlayer:
         worker, job, read_version, read_slot = columns
         kind = np.where(rows.commits, int(Kind.COMMIT), int(Kind.CONTRIBUTE))
         return server_rows(
-            self._world.seconds(rows.time),
-            kind,
-            worker[:, None],
-            job[:, None],
-            rows.version - rows.commits,
-            read_version[:, None],
-            read_slot[:, None],
-            written,
-            np.zeros(rows.at.size, np.int64),
+            time=self._world.seconds(rows.time),
+            kind=kind,
+            worker=worker[:, None],
+            job=job[:, None],
+            version=rows.version - rows.commits,
+            read_version=read_version[:, None],
+            read_slot=read_slot[:, None],
+            write_slot=written,
+            round=np.zeros(rows.at.size, np.int64),
         )

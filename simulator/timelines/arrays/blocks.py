@@ -8,15 +8,7 @@ import numpy as np
 from jaxtyping import Int
 
 from ...config.errors import ScenarioError
-from ...timeline import (
-    NO_WORKER,
-    SERVER,
-    Chunk,
-    Incidents,
-    Jobs,
-    Rows,
-    StopReason,
-)
+from ...timeline import Chunk, Incidents, Jobs, Rows, StopReason
 from ...world.world import World
 from ..base import FOREVER, RunTimeline
 
@@ -142,38 +134,6 @@ def _rest(block: Block, num_rows: int) -> Block:
         block.ended[jobs:] - num_rows,
         Incidents(*(column[incidents:] for column in block.incidents)),
         block.stop,
-    )
-
-
-def server_rows(
-    time: np.ndarray,
-    kind: np.ndarray,
-    worker: np.ndarray,
-    job: np.ndarray,
-    version: np.ndarray,
-    read_version: np.ndarray,
-    read_slot: np.ndarray,
-    write_slot: np.ndarray,
-    round_: np.ndarray,
-) -> Rows:
-    """Returns rows of a protocol with a server, T of them with W workers each."""
-    T = time.size
-
-    def small(values: np.ndarray) -> np.ndarray:
-        return values.astype(np.int32)
-
-    return Rows(
-        time=time,
-        kind=small(kind),
-        node=np.full(T, SERVER, np.int32),
-        worker=small(worker),
-        job=small(job),
-        version=version,
-        read_version=read_version,
-        read_slot=small(read_slot),
-        write_slot=small(write_slot),
-        peer=np.full(T, NO_WORKER, np.int32),
-        round=small(round_),
     )
 
 

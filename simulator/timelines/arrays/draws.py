@@ -3,7 +3,7 @@
 import numpy as np
 from jaxtyping import Int
 
-from ...laws.base import Draws, Durations, DurationSampler, Population
+from ...laws.base import Draws, Durations
 from ...streams import Purpose
 from ...world.world import World
 
@@ -26,19 +26,6 @@ class StageDraws:
         self._position = np.zeros(world.num_clients, np.int64)
         self.exists = any(self._laws)
         """Whether the stage takes time in any group."""
-
-    @classmethod
-    def alone(
-        cls,
-        world: World,
-        purpose: Purpose,
-        law: DurationSampler,
-        population: Population,
-    ) -> "StageDraws":
-        """Returns the draws, in seconds, of a law that is none of a client's cycle."""
-        made = cls(world, purpose)
-        made._laws, made._firsts, made._tick = [law], [population.first], None
-        return made
 
     def next(
         self, clients: Int[np.ndarray, " C"], counts: Int[np.ndarray, " C"] | int

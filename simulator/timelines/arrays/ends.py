@@ -35,21 +35,15 @@ def ended(
     """
     end = world.seconds(work.end)
     read, started, computed = _moments(world, work, end)
-    sent, sends = computed, 1 if work.sends is None else work.sends
-    never = (outcome == Outcome.LOST) | (outcome == Outcome.CRASHED)
-    arrived = np.where(never, np.nan, end)
-    if work.noted is not None:
-        # What a job that crashed would have done later never came.
-        sends = np.where(computed > end, 0, sends)
-        computed = sent = np.where(computed > end, np.nan, computed)
-        started = np.where(started > end, np.nan, started)
+    sends = 1 if work.sends is None else work.sends
+    arrived = np.where(outcome == Outcome.LOST, np.nan, end)
     nan = np.full(end.size, np.nan)
     at = (
         nan
         if applied is None
         else np.where(commit == NO_COMMIT, nan, world.seconds(applied))
     )
-    times = read, started, computed, sent, arrived, at
+    times = read, started, computed, computed, arrived, at
     return _jobs(work, times, commit, outcome, sends)
 
 
@@ -81,8 +75,6 @@ def under_way(
     moments = (work.started, work.computed, work.computed, work.end)
     computes = work.computed <= now
     arrives = computes & (work.end <= now)
-    if work.noted is not None:
-        arrives &= np.asarray(work.outcome) != Outcome.CRASHED
     seen = (work.started <= now, computes, computes, arrives)
     times = (
         np.where(is_over, world.seconds(moment), np.nan)
@@ -107,10 +99,9 @@ def ended_badly(
     """Returns the incidents with which jobs have ended that were not applied."""
     fate = np.zeros(accepted.size, np.int64) if work.outcome is None else work.outcome
     rejected = work.at(~accepted & (fate == Outcome.APPLIED))
-    lost, crashed = work.at(fate == Outcome.LOST), work.at(fate == Outcome.CRASHED)
+    lost = work.at(fate == Outcome.LOST)
     parts = (
         _noted(world, rejected, rejected.end, Incident.REJECTED, 1),
-        _noted(world, crashed, crashed.end, Incident.CRASHED, 1),
         _noted(world, lost, lost.end, Incident.GAVE_UP, lost.sends),
     )
     return tuple(np.concatenate(columns) for columns in zip(*parts, strict=True))
@@ -131,13 +122,6 @@ def repeated(world: World, work: JobArrays) -> Notes:
         )
     )
     return tuple(np.concatenate(columns) for columns in zip(*parts, strict=True))
-
-
-def came_or_left(world: World, work: JobArrays) -> Notes:
-    """Returns the incidents of clients that came back, or left for ever."""
-    assert work.note is not None
-    ones = np.ones(work.client.size, np.int64)
-    return world.seconds(np.asarray(work.noted)), work.client, work.note, ones
 
 
 def in_order_of_time(notes: Sequence[Notes]) -> Incidents:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from jaxtyping import Bool, Float, Int, Shaped
+from jaxtyping import Bool, Int, Shaped
 
 NOT_READ = -1
 """`read_version` of a job that has not started."""
@@ -32,9 +32,6 @@ class JobArrays(NamedTuple):
         twice: Whether the last of them arrives twice.
         outcome: `APPLIED`, or why nothing comes of it, an `Outcome`; None where
             something always does.
-        noted: Time at which the client leaves or has come back before it, or NaN; None
-            where clients do not come and go.
-        note: Which of the two, an `Incident`.
     """
 
     client: Int[np.ndarray, " J"]
@@ -51,8 +48,6 @@ class JobArrays(NamedTuple):
     sends: Int[np.ndarray, " J"] | None = None
     twice: Bool[np.ndarray, " J"] | None = None
     outcome: Int[np.ndarray, " J"] | None = None
-    noted: Float[np.ndarray, " J"] | None = None
-    note: Int[np.ndarray, " J"] | None = None
 
     def at(self, where: np.ndarray) -> "JobArrays":
         """Returns some of the jobs, by a mask or by places."""

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from ...protocols.free import LockStep
+from ...recorders.arrays import server_rows
 from ...timeline import NO_INCIDENTS, Jobs, StopReason
 from ...world.world import World
 from ..base import RunTimeline
@@ -15,7 +16,6 @@ from .blocks import (
     STUCK,
     Block,
     Limits,
-    server_rows,
     standstill,
 )
 from .job_arrays import JobArrays, together
@@ -72,8 +72,8 @@ class LockStepPlayer:
         """
         K = self._world.num_clients
         drawn = self._paths.durations(np.arange(K), rounds)
-        sums = np.zeros((rounds, len(drawn.columns) + 1, K), starts.dtype)
-        for place, column in enumerate(drawn.columns, start=1):
+        sums = np.zeros((rounds, len(drawn.stages) + 1, K), starts.dtype)
+        for place, (_, column) in enumerate(drawn.stages, start=1):
             sums[:, place] = np.transpose(np.broadcast_to(column, (K, rounds)))
         later, time = [], starts[-1]
         if work is not None:
@@ -133,14 +133,14 @@ class LockStepPlayer:
         shape = rounds, K
         none = np.zeros(rounds, np.int64)
         rows = server_rows(
-            world.seconds(time),
-            none,
-            over.client.reshape(shape),
-            over.job.reshape(shape),
-            number - 1,
-            over.read_version.reshape(shape),
-            np.zeros(shape, np.int64),
-            none,
-            number - 1,
+            time=world.seconds(time),
+            kind=none,
+            worker=over.client.reshape(shape),
+            job=over.job.reshape(shape),
+            version=number - 1,
+            read_version=over.read_version.reshape(shape),
+            read_slot=np.zeros(shape, np.int64),
+            write_slot=none,
+            round=number - 1,
         )
         return Block(rows, jobs, ended, NO_INCIDENTS, reason)

@@ -37,8 +37,8 @@ def feedback(
     Mostly it is what feeds back on who acts when.
 
     A world without feedback is one in which each client's times follow from its own
-    draws: any number of stages, links that are not shared, presence, crashes, losses
-    with repeats, slowdowns, groups and local steps.
+    draws: any number of stages, links that are not shared, losses with repeats,
+    slowdowns, groups and local steps.
 
     Args:
         protocol: The protocol.
@@ -66,19 +66,14 @@ def feedback(
     behaviours = [each for _, _, each in clients.behaviours(num_clients)]
     if any(behaviour.power is not None for behaviour in behaviours):
         return "computing power that changes over time"
-    if any(each.read is not None and each.leave is not None for each in behaviours):
-        return "clients that may leave while they ask"
+    if any(map(_comes_and_goes, behaviours)):
+        return "clients that come and go"
     slow = any(slow.of_moments for slow in clients.slowdowns)
-    away = any(map(_comes_and_goes, behaviours))
     if isinstance(free_rule(protocol), LockStep):
-        loses = any(behaviour.loss is not None for behaviour in behaviours)
-        if slow or away or loses:
-            return (
-                "rounds of clients that are away or slow at times, or whose messages "
-                "are lost"
-            )
-    elif (slow or away) and num_clients < MANY:
-        return f"fewer than {MANY} clients that are away or slow at times"
+        if slow or any(behaviour.loss is not None for behaviour in behaviours):
+            return "rounds of clients who are slow at times, or lose messages"
+    elif slow and num_clients < MANY:
+        return f"fewer than {MANY} clients that are slow at times"
     return ""
 
 

@@ -7,6 +7,7 @@ import numpy as np
 from jaxtyping import Int
 
 from ...protocols.free import Turns
+from ...recorders.arrays import server_rows
 from ...streams import Purpose
 from ...timeline import NO_INCIDENTS, Jobs, StopReason
 from ...world.world import World
@@ -18,7 +19,6 @@ from .blocks import (
     STUCK,
     Block,
     Limits,
-    server_rows,
     standstill,
 )
 from .draws import StageDraws
@@ -94,15 +94,15 @@ class TurnsPlayer:
             jobs = Jobs(*map(np.concatenate, zip(jobs, others, strict=True)))
             ended = np.concatenate([ended, np.full(K, count)])
         rows = server_rows(
-            world.seconds(time),
-            0 * version,
-            over.client[:, None],
-            over.job[:, None],
-            version,
-            over.read_version[:, None],
-            over.read_slot[:, None],
-            self._register(number),
-            version if self._rule.rounds_are_commits else version // K,
+            time=world.seconds(time),
+            kind=0 * version,
+            worker=over.client[:, None],
+            job=over.job[:, None],
+            version=version,
+            read_version=over.read_version[:, None],
+            read_slot=over.read_slot[:, None],
+            write_slot=self._register(number),
+            round=version if self._rule.rounds_are_commits else version // K,
         )
         return Block(rows, jobs, ended, NO_INCIDENTS, reason)
 

@@ -83,11 +83,8 @@ class Counting(Asynchronous):
     answers: ClassVar[list[tuple[Any, ...]]] = []
 
     def play(self, world: Any, recorder: Any) -> None:
-        def read(client: int) -> None:
-            recorder.read(client, world.env.now)
-
         def arrive(client: int) -> None:
-            recorder.commit(world.env.now, (client,))
+            recorder.commit((client,))
             if recorder.version % 7 == 0:
                 world.ask(look, client)
             else:
@@ -99,7 +96,7 @@ class Counting(Asynchronous):
             self.answers.append((*(t.copy() for t in told), a.metrics))
             cycle.again(client)
 
-        cycle = Cycle(world, read, arrive, recorder.lose)
+        cycle = Cycle(world, recorder.read, arrive, recorder.lose)
         cycle.start()
 
 

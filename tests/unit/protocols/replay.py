@@ -1,12 +1,15 @@
 """What the tests of several protocols look at in a timeline."""
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
+from stalesim.simulator.streams import Purpose, Streams
 from stalesim.simulator.timeline import (
     NO_SLOT,
     NO_WORKER,
+    SERVER,
     Jobs,
     Kind,
     Outcome,
@@ -29,6 +32,12 @@ def staleness(rows: Rows) -> list[int]:
     """Returns the staleness of each row's first worker, where there is one."""
     named = rows.worker[:, 0] != NO_WORKER
     return (rows.version - rows.read_version[:, 0])[named].tolist()
+
+
+def stale(jobs: Jobs) -> np.ndarray:
+    """Returns the staleness of each job that was applied."""
+    applied = jobs.outcome == Outcome.APPLIED
+    return jobs.commit[applied] - 1 - jobs.read_version[applied]
 
 
 def replay_registers(rows: Rows) -> None:
@@ -62,6 +71,18 @@ def check_conservation(rows: Rows, jobs: Jobs, num_workers: int) -> None:
     assert flying.sum() <= num_workers
 
 
+def check_tasks(rows: Rows, jobs: Jobs, tasks: int) -> None:
+    """Asserts that no task is lost, and that as many are in flight as there may be."""
+    check(rows, tasks + 1)
+    assert rows.version.tolist() == list(range(rows.time.size))
+    for client in range(jobs.client.max() + 1):
+        mine = jobs.job[jobs.client == client]
+        assert sorted(mine.tolist()) == list(range(mine.size))
+    assert (jobs.outcome == Outcome.IN_FLIGHT).sum() == tasks
+    assert (jobs.outcome == Outcome.APPLIED).sum() == rows.time.size
+    replay_registers(rows)
+
+
 def averaging_matrix(pair: Sequence[int], num_workers: int) -> np.ndarray:
     """Returns the matrix by which an AVERAGE multiplies all models, `[K, K]`.
 
@@ -70,3 +91,72 @@ def averaging_matrix(pair: Sequence[int], num_workers: int) -> np.ndarray:
     apart = np.zeros(num_workers)
     apart[pair[0]], apart[pair[1]] = 1, -1
     return np.eye(num_workers) - np.outer(apart, apart) / 2
+
+
+def edges_of(graph, num_workers: int, seed: int = 1) -> list[tuple[int, int]]:
+    """Returns the edges that a run with that seed has."""
+    streams = Streams(seed)
+    return graph.edges_of(
+        num_workers, lambda number: streams.at(Purpose.GRAPH, 0, number)
+    )
+
+
+def pairs(rows: Rows) -> list[tuple[int, ...]]:
+    return [
+        pair
+        for pair, kind in zip(workers(rows), kinds(rows), strict=True)
+        if kind == "AVERAGE"
+    ]
+
+
+class Change(NamedTuple):
+    """A row that changed a model; `commits` were made with it."""
+
+    row: int
+    time: float
+    commits: int
+
+
+def replay_models(rows: Rows, jobs: Jobs, num_workers: int) -> None:
+    """Asserts that a job finds in its register the model that its worker had.
+
+    A model is known by the row that last changed it. Between two commits, a change and
+    a read at the same instant may have come in either order.
+    """
+    times = zip(jobs.client, jobs.job, jobs.read_time, strict=True)
+    read_times = {(int(client), int(job)): time for client, job, time in times}
+    start = Change(-1, -1.0, 0)
+    changes = [[start] for _ in range(num_workers)]
+    registers = [start] * num_workers
+    for row in range(rows.time.size):
+        is_commit = rows.kind[row] == Kind.COMMIT
+        made = Change(row, rows.time[row], int(rows.version[row]) + is_commit)
+        first, second = (int(worker) for worker in rows.worker[row])
+        if is_commit:
+            assert rows.node[row] == rows.write_slot[row] == first
+            assert rows.read_slot[row].tolist() == [first, NO_SLOT]
+            assert second == rows.peer[row] == NO_WORKER
+            when = read_times[first, int(rows.job[row, 0])]
+            version = int(rows.read_version[row, 0])
+            known = [c for c in changes[first] if c.commits <= version]
+            latest = max(c for c in known if c.time <= when)
+            surely = max(c for c in known if c.time < when or c is start)
+            assert surely <= registers[first] <= latest
+            registers[first] = made
+            changes[first].append(made)
+        elif rows.kind[row] == Kind.AVERAGE:
+            assert [rows.node[row], rows.peer[row]] == [first, second]
+            assert rows.write_slot[row] == NO_SLOT
+            for worker, slot in zip((first, second), rows.read_slot[row], strict=True):
+                changes[worker].append(made)
+                if slot != NO_SLOT:
+                    assert slot == worker
+                    registers[worker] = made
+        else:
+            assert rows.node[row] == SERVER
+            assert rows.worker[row].tolist() == [NO_WORKER] * 2
+            assert rows.write_slot[row] == NO_SLOT
+            for mine in changes:
+                mine.append(made)
+            if rows.read_slot[row, 0] == 0:
+                registers = [made] * num_workers

@@ -11,7 +11,7 @@ from stalesim.simulator.protocols import Collect
 from stalesim.simulator.protocols.collect.collect import Allotment
 from stalesim.simulator.protocols.collect.rules import AllottedJobs
 from stalesim.simulator.timeline import Kind, Outcome
-from stalesim.simulator.world.clients import Clients, Crashes, Link, Server
+from stalesim.simulator.world.clients import Clients, Link
 from tests.support import everything, played
 from tests.unit.protocols.replay import check_conservation, replay_registers, staleness
 
@@ -131,28 +131,3 @@ def test_with_free_links_start_and_read_are_one() -> None:
         for name in ("time", "kind", "worker", "job", "version", "read_version"):
             one, other = (getattr(rows, name) for rows, *_ in found)
             np.testing.assert_array_equal(one, other)
-
-
-@pytest.mark.parametrize(
-    "rule",
-    [{"allotment": {"jobs": 5, "spread": 0.3}}, {"count": 5, "filter": "start"}],
-    ids=str,
-)
-@pytest.mark.parametrize("server", [Server(), Server(service=Constant(value=0.1))])
-@pytest.mark.parametrize("late", ["stop", "reject"])
-def test_every_job_ends_in_one_way(rule, server, late) -> None:
-    soon = Scipy(law="expon")
-    crashes = Crashes(after=Scipy(law="expon", scale=5), down=soon)
-    link = Link(latency=soon)
-    clients = Clients(compute=soon, upload=link, download=link, crashes=crashes)
-    plan = played(Collect(late=late, **rule), clients, 4, rounds=50)
-    plan = plan.__class__(**{**plan.__dict__, "server": server})
-    rows, jobs, _ = everything(plan)
-    assert (rows.kind == Kind.COMMIT).sum() == 50
-    replay_registers(rows)
-    check_conservation(rows, jobs, 4)
-
-
-def test_an_allotment_with_one_job_a_client_is_refused() -> None:
-    with pytest.raises(ValueError, match="repeats must be true"):
-        Collect(allotment=Allotment(jobs=3, spread=1), repeats=False)

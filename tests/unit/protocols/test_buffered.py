@@ -7,12 +7,13 @@ from stalesim.simulator.laws.constant import Constant
 from stalesim.simulator.laws.distributions import Scipy
 from stalesim.simulator.protocols import Asynchronous, Buffered
 from stalesim.simulator.timeline import NO_COMMIT, Outcome, StopReason
-from stalesim.simulator.world.clients import Clients, Link, Loss, Selection
+from stalesim.simulator.world.clients import Clients
 from tests.support import everything, played
 from tests.unit.protocols.replay import (
     check_conservation,
     kinds,
     replay_registers,
+    stale,
     staleness,
     workers,
 )
@@ -93,11 +94,11 @@ def test_the_mean_staleness_is_the_number_of_others_over_the_size(law, size) -> 
     replay_registers(rows)
     check_conservation(rows, jobs, C)
     applied = jobs.outcome == Outcome.APPLIED
-    stale = jobs.commit[applied] - 1 - jobs.read_version[applied]
     under_way = commits - jobs.read_version[~applied]
-    assert stale.sum() + under_way.sum() == (C - 1) * commits
-    assert stale.size == size * commits
-    assert stale.mean() == pytest.approx((C - 1) / size, rel=0.05)
+    ages = stale(jobs)
+    assert ages.sum() + under_way.sum() == (C - 1) * commits
+    assert ages.size == size * commits
+    assert ages.mean() == pytest.approx((C - 1) / size, rel=0.05)
 
 
 @pytest.mark.parametrize("law", LAWS, ids=lambda law: law.law)
@@ -107,28 +108,4 @@ def test_a_window_makes_every_job_under_way_staler(law) -> None:
     rows, jobs, _ = everything(plan)
     check_conservation(rows, jobs, C)
     applied = jobs.outcome == Outcome.APPLIED
-    stale = jobs.commit[applied] - 1 - jobs.read_version[applied]
-    assert stale.sum() + (300 - jobs.read_version[~applied]).sum() == C * 300
-
-
-@pytest.mark.parametrize("protocol", [Buffered(size=4), Buffered(window=2)])
-@pytest.mark.parametrize("chunk", [3, 4096])
-def test_nothing_is_lost_in_a_rough_world(protocol, chunk) -> None:
-    clients = Clients(
-        compute=Scipy(law="expon"),
-        upload=Link(latency=Scipy(law="expon")),
-        loss=Loss(chance=0.5, timeout=1, retries=1),
-        selection=Selection(in_flight=5),
-    )
-    rows, jobs, _ = everything(played(protocol, clients, 20, commits=60), chunk)
-    assert (jobs.outcome == Outcome.LOST).any()
-    replay_registers(rows)
-    check_conservation(rows, jobs, 20)
-
-
-@pytest.mark.parametrize(
-    "options", [{}, {"size": 2, "window": 1.0}, {"size": 2, "grace": 1.0}]
-)
-def test_there_is_one_rule(options) -> None:
-    with pytest.raises(ValueError, match="exactly one of size, window and grace"):
-        Buffered(**options)
+    assert stale(jobs).sum() + (300 - jobs.read_version[~applied]).sum() == C * 300

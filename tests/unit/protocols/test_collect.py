@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from stalesim.simulator.config.base import LocatedError
-from stalesim.simulator.config.errors import ScenarioError
 from stalesim.simulator.laws.constant import Constant
 from stalesim.simulator.laws.distributions import Scipy
 from stalesim.simulator.protocols import Collect, Synchronous
@@ -16,11 +15,6 @@ from stalesim.simulator.protocols.collect.rules import HarmonicMean
 from stalesim.simulator.timeline import Kind, Outcome
 from stalesim.simulator.world.clients import (
     Clients,
-    Crashes,
-    Link,
-    Loss,
-    Selection,
-    Server,
 )
 from tests.support import everything, played
 from tests.unit.protocols.replay import (
@@ -271,77 +265,6 @@ def test_only_the_fastest_are_asked() -> None:
     assert set(jobs.client.tolist()) == {1, 3}
 
 
-ROUGH = {
-    "links": Clients(
-        compute=Scipy(law="expon"), upload=Link(latency=Scipy(law="expon"))
-    ),
-    "losses": Clients(
-        compute=Scipy(law="expon"), loss=Loss(chance=0.4, timeout=1, retries=1)
-    ),
-    "crashes": Clients(
-        compute=Scipy(law="expon"),
-        crashes=Crashes(after=Scipy(law="expon", scale=3), down=Scipy(law="expon")),
-    ),
-    "idle": Clients(compute=Scipy(law="expon"), idle=Scipy(law="expon")),
-}
-RULES = [
-    {"count": 5},
-    {"count": 3, "repeats": False},
-    {"harmonic_mean": 1.5},
-    {"quota": "m", "allotted": 2.0},
-    {"seconds": 1.0},
-]
-
-
-@pytest.mark.parametrize(
-    ("late", "server"),
-    [("stop", Server(service=Constant(value=0.1))), ("reject", Server())],
-)
-@pytest.mark.parametrize("rule", RULES, ids=str)
-@pytest.mark.parametrize("clients", ROUGH.values(), ids=ROUGH)
-def test_every_job_ends_in_one_way(clients, rule, late, server) -> None:
-    plan = played(Collect(late=late, **rule), clients, 4, rounds=60)
-    plan = plan.__class__(**{**plan.__dict__, "server": server})
-    rows, jobs, _ = everything(plan)
-    assert (rows.kind == Kind.COMMIT).sum() == 60
-    there = workers(rows)
-    for place, who in enumerate(there):
-        if who:
-            assert rows.read_version[place, 0] == rows.version[place]
-    replay_registers(rows)
-    check_conservation(rows, jobs, 4)
-
-
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        ({}, "exactly one of count"),
-        ({"count": 2, "seconds": 1.0}, "exactly one of count"),
-        ({"count": 2, "allotted": 1.0}, "allotted must be with quota"),
-        ({"harmonic_mean": 2, "repeats": False}, "repeats must be true"),
-    ],
-)
-def test_options_that_do_not_fit_are_refused(options, words) -> None:
-    with pytest.raises(ValueError, match=words):
-        Collect(**options)
-
-
-@pytest.mark.parametrize(
-    ("protocol", "words"),
-    [
-        (Collect(count=5, repeats=False), "protocol.count must be at most"),
-        (Collect(count=5, fastest=9), "protocol.fastest must be at most"),
-        (Collect(quota=0), "protocol.quota must be whole numbers >= 0"),
-        (Collect(quota="m/2"), "protocol.quota must be whole numbers"),
-        (Collect(quota=1, allotted=0), "protocol.allotted must be > 0"),
-    ],
-)
-def test_settings_that_do_not_fit_are_refused(protocol, words) -> None:
-    clients = Clients(compute=Constant(value=1))
-    with pytest.raises(ScenarioError, match=words):
-        protocol.check_setting(clients, Server(), 4)
-
-
 MORE_TO_A_JOB = [
     {"compute_per": "step"},
     {"compute_by": 0},
@@ -371,17 +294,3 @@ def test_trials_that_are_never_in_time_are_refused() -> None:
         trials.expected_batch(clients, 2, 1)
     some = Collect(quota=(1, 5), allotted=1.5)
     assert some.expected_batch(clients, 2, 1) == 1
-
-
-def test_a_selection_is_sent_to_over_selection() -> None:
-    clients = Clients(compute=Constant(value=1), selection=Selection(in_flight=2))
-    first = Collect(count=2, repeats=False, late="stop")
-    with pytest.raises(LocatedError, match="take the protocol synchronous with wait_"):
-        first.check_setting(clients, Server(), 4)
-    with pytest.raises(LocatedError, match=r"everyone works; remove it$"):
-        Collect(count=2).check_setting(clients, Server(), 4)
-
-
-def test_late_jobs_are_of_rounds_that_end_early() -> None:
-    with pytest.raises(ValueError, match="late must be with wait_for or deadline"):
-        Synchronous(late="stop")

@@ -5,7 +5,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from stalesim.simulator.config.base import LocatedError
 from stalesim.simulator.laws.constant import Constant
 from stalesim.simulator.laws.distributions import Scipy
 from stalesim.simulator.protocols import (
@@ -99,16 +98,3 @@ def test_a_bound_and_a_count_at_once() -> None:
     assert jobs.client[stopped].tolist() == [2, 2]
     assert jobs.read_time[stopped].tolist() == [0, 3.5]
     replay_registers(rows)
-
-
-@pytest.mark.parametrize(
-    ("options", "found"),
-    [
-        ({"harmonic_mean": 1, "staleness_bound": 1}, "a rule other than count"),
-        ({"count": 2, "staleness_bound": 1, "filter": "start"}, "filter: start"),
-        ({"count": 2, "staleness_bound": "none", "late": "stop"}, "late: stop"),
-    ],
-)
-def test_bounds_of_what_has_none_are_refused(options: Any, found: str) -> None:
-    with pytest.raises((LocatedError, ValueError), match=f"must be 0 with {found}"):
-        Collect(**options)

@@ -108,9 +108,3 @@ def test_all_of_the_instant_that_ends_an_overdue_round_count(
     np.testing.assert_allclose(rows.time, np.arange(1, 40 // length + 1) * length)
     on_time = jobs.outcome[jobs.client < 3]
     assert set(on_time.tolist()) == {Outcome.APPLIED, Outcome.IN_FLIGHT}
-
-
-def test_two_deadlines_are_refused() -> None:
-    tree = {"deadline": 2.0, "deadline_by": {"kind": "spread", "quorum": 2}}
-    with pytest.raises(ValueError, match="deadline_by must be left out with deadline"):
-        Synchronous.model_validate(tree)

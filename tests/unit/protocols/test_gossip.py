@@ -1,9 +1,8 @@
 """Gossip: who averages with whom when, what is read, and that nobody waits for ever."""
 
 from collections import Counter, defaultdict
-from itertools import pairwise, product
+from itertools import pairwise
 from math import sqrt
-from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -13,7 +12,7 @@ from stalesim.simulator.config.stop import Stop
 from stalesim.simulator.laws.constant import Constant
 from stalesim.simulator.laws.distributions import Scipy
 from stalesim.simulator.protocols import Gossip, Synchronous
-from stalesim.simulator.protocols.gossip.pairs import Pair, Pairs
+from stalesim.simulator.protocols.gossip.playing import Pair, Pairs
 from stalesim.simulator.protocols.graphs import (
     Arcs,
     Bipartite,
@@ -25,20 +24,13 @@ from stalesim.simulator.protocols.graphs import (
     Ring,
     Torus,
 )
-from stalesim.simulator.protocols.graphs.base import find_senders
-from stalesim.simulator.scenario.setting import WorldScenario
 from stalesim.simulator.streams import Purpose, Streams
 from stalesim.simulator.timeline import (
     NO_SLOT,
-    NO_WORKER,
-    SERVER,
-    Jobs,
     Kind,
     Outcome,
-    Rows,
     StopReason,
 )
-from stalesim.simulator.timelines.simulated import SimulatedTimeline
 from stalesim.simulator.world.clients import Clients, Link
 from stalesim.simulator.world.slowdowns import NamedSlowdown, RandomSlowdown
 from stalesim.simulator.world.workload import Workload
@@ -46,7 +38,10 @@ from tests.support import everything, played
 from tests.unit.protocols.replay import (
     averaging_matrix,
     check_conservation,
+    edges_of,
     kinds,
+    pairs,
+    replay_models,
     workers,
 )
 
@@ -66,75 +61,6 @@ GRAPHS = (
 
 def linked(compute, latency, **options) -> Clients:
     return Clients(compute=compute, upload=Link(latency=latency), **options)
-
-
-def edges_of(graph, num_workers: int, seed: int = 1) -> list[tuple[int, int]]:
-    """Returns the edges that a run with that seed has."""
-    streams = Streams(seed)
-    return graph.edges_of(
-        num_workers, lambda number: streams.at(Purpose.GRAPH, 0, number)
-    )
-
-
-def pairs(rows: Rows) -> list[tuple[int, ...]]:
-    return [
-        pair
-        for pair, kind in zip(workers(rows), kinds(rows), strict=True)
-        if kind == "AVERAGE"
-    ]
-
-
-class Change(NamedTuple):
-    """A row that changed a model; `commits` were made with it."""
-
-    row: int
-    time: float
-    commits: int
-
-
-def replay_models(rows: Rows, jobs: Jobs, num_workers: int) -> None:
-    """Asserts that a job finds in its register the model that its worker had.
-
-    A model is known by the row that last changed it. Between two commits, a change and
-    a read at the same instant may have come in either order.
-    """
-    times = zip(jobs.client, jobs.job, jobs.read_time, strict=True)
-    read_times = {(int(client), int(job)): time for client, job, time in times}
-    start = Change(-1, -1.0, 0)
-    changes = [[start] for _ in range(num_workers)]
-    registers = [start] * num_workers
-    for row in range(rows.time.size):
-        is_commit = rows.kind[row] == Kind.COMMIT
-        made = Change(row, rows.time[row], int(rows.version[row]) + is_commit)
-        first, second = (int(worker) for worker in rows.worker[row])
-        if is_commit:
-            assert rows.node[row] == rows.write_slot[row] == first
-            assert rows.read_slot[row].tolist() == [first, NO_SLOT]
-            assert second == rows.peer[row] == NO_WORKER
-            when = read_times[first, int(rows.job[row, 0])]
-            version = int(rows.read_version[row, 0])
-            known = [c for c in changes[first] if c.commits <= version]
-            latest = max(c for c in known if c.time <= when)
-            surely = max(c for c in known if c.time < when or c is start)
-            assert surely <= registers[first] <= latest
-            registers[first] = made
-            changes[first].append(made)
-        elif rows.kind[row] == Kind.AVERAGE:
-            assert [rows.node[row], rows.peer[row]] == [first, second]
-            assert rows.write_slot[row] == NO_SLOT
-            for worker, slot in zip((first, second), rows.read_slot[row], strict=True):
-                changes[worker].append(made)
-                if slot != NO_SLOT:
-                    assert slot == worker
-                    registers[worker] = made
-        else:
-            assert rows.node[row] == SERVER
-            assert rows.worker[row].tolist() == [NO_WORKER] * 2
-            assert rows.write_slot[row] == NO_SLOT
-            for mine in changes:
-                mine.append(made)
-            if rows.read_slot[row, 0] == 0:
-                registers = [made] * num_workers
 
 
 def test_the_initiator_averages_and_then_steps() -> None:
@@ -203,33 +129,6 @@ def test_who_waits_is_not_held() -> None:
     assert over == [1, 3]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("graph", GRAPHS, ids=lambda g: g.kind)
-def test_nobody_waits_for_ever(graph) -> None:
-    latencies = (None, EXPON, Constant(value=0.5))
-    for choice in product(ORDERS, (None, "every"), latencies):
-        check_that_nobody_waits(*choice, graph)
-
-
-def check_that_nobody_waits(order, initiator, latency, graph) -> None:
-    K = 12
-    clients = linked(EXPON, latency, idle=Scipy(law="expon", scale=0.2))
-    protocol = Gossip(graph=graph, initiator=initiator, order=order)
-    rows, jobs, stop = everything(played(protocol, clients, K, commits=240))
-    assert stop is StopReason.COMMITS
-    commits = rows.kind == Kind.COMMIT
-    assert commits.sum() == 240
-    assert set(rows.worker[commits, 0].tolist()) == set(range(K))
-    check_conservation(rows, jobs, K)
-    replay_models(rows, jobs, K)
-    edges = edges_of(graph, K)
-    assert {(min(pair), max(pair)) for pair in pairs(rows)} <= set(edges)
-    senders = None if initiator == "every" else find_senders(edges, K)
-    initiators = {pair[0] for pair in pairs(rows)}
-    assert initiators == (senders if senders is not None else initiators)
-    assert len(initiators) == (K if senders is None else len(senders))
-
-
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("graph", GRAPHS, ids=lambda g: g.kind)
 def test_a_worker_averages_with_one_other_at_a_time(order, graph) -> None:
@@ -243,16 +142,6 @@ def test_a_worker_averages_with_one_other_at_a_time(order, graph) -> None:
             ends[int(worker)].append(float(rows.time[row]))
     for times in ends.values():
         assert all(b - a >= latency - 1e-9 for a, b in pairwise(times))
-
-
-def test_averaging_matrices_are_doubly_stochastic_projections() -> None:
-    rows, *_ = everything(played(Gossip(), Clients(compute=EXPON), 6, commits=50))
-    for pair in pairs(rows):
-        matrix = averaging_matrix(pair, 6)
-        assert (matrix >= 0).all()
-        np.testing.assert_array_equal(matrix.sum(axis=0), 1)
-        np.testing.assert_array_equal(matrix.sum(axis=1), 1)
-        np.testing.assert_allclose(matrix @ matrix, matrix)
 
 
 @pytest.mark.parametrize(
@@ -439,7 +328,7 @@ def test_the_world_is_the_same_whatever_the_graph() -> None:
 def test_a_run_ends_where_it_is_told_to(stop, reason, commits, average) -> None:
     clients = Clients(compute=Constant(value="m"))
     protocol = Gossip(average=average)
-    plan = SimulatedTimeline(clients, protocol, 4, 1, Stop(**stop), Workload(5, 3, 4))
+    plan = played(protocol, clients, 4, 1, Workload(5, 3, 4), **stop)
     rows, _, why = everything(plan, 7)
     assert why is reason
     found = (rows.kind == Kind.COMMIT).sum()
@@ -448,14 +337,6 @@ def test_a_run_ends_where_it_is_told_to(stop, reason, commits, average) -> None:
         assert (len(pairs(rows)) == 8) if pairwise else (found == 10)
     else:
         assert found == commits
-
-
-def test_chunks_do_not_matter() -> None:
-    plan = played(Gossip(graph=Complete()), linked(EXPON, EXPON), 6, commits=200)
-    whole, jobs, _ = everything(plan, 1000)
-    pieces, parts, _ = everything(plan, 7)
-    for one, other in zip((*whole, *jobs), (*pieces, *parts), strict=True):
-        np.testing.assert_array_equal(one, other)
 
 
 @pytest.mark.parametrize(
@@ -492,63 +373,6 @@ def test_erdos_renyi_draws_each_pair_with_the_same_chance() -> None:
     edges = [len(edges_of(ErdosRenyi(probability=0.5), 12, s)) for s in range(200)]
     n = 200 * 66
     assert abs(sum(edges) - n / 2) <= 5 * sqrt(n / 4)
-
-
-WORLD = {
-    "name": "gossip",
-    "clients": {"number": 5, "compute": {"law": "expon"}},
-    "protocol": {"kind": "gossip"},
-    "stop": {"commits": 5},
-}
-
-
-@pytest.mark.parametrize(
-    ("protocol", "message"),
-    [
-        ({"graph": {"kind": "torus"}}, "a torus of 5 workers, got 1 rows"),
-        ({"graph": {"kind": "random_regular", "degree": 3}}, "even where the number"),
-        ({"graph": {"kind": "random_regular", "degree": 5}}, "from 2 to 4"),
-        ({"graph": {"kind": "edges", "edges": [[1, 2], [3, 4]]}}, "be connected"),
-        ({"graph": {"kind": "edges", "edges": [[1, 6]]}}, r"got \[1, 6\]"),
-        ({"graph": {"kind": "edges", "edges": [[2, 2]]}}, r"got \[2, 2\]"),
-        ({"graph": {"kind": "ring"}, "initiator": "sender"}, "must be 'every' for"),
-        ({"average": "all", "graph": {"kind": "ring"}}, "graph must not stand next to"),
-        (
-            {"average": "neighbours", "initiator": "every"},
-            "initiator must not stand next to average: neighbours",
-        ),
-        ({"average": "neighbours", "order": "during"}, "got 'during'; change it"),
-        ({"graph": {"kind": "exponential"}}, "must not be directed for pairwise"),
-        (
-            {"average": "neighbours", "graph": {"kind": "arcs", "arcs": [[1, 2]]}},
-            "must be strongly connected",
-        ),
-        (
-            {"average": "neighbours", "graph": {"kind": "arcs", "arcs": [[1, 6]]}},
-            r"got \[1, 6\]; change it",
-        ),
-    ],
-)
-def test_impossible_graphs_are_refused(protocol, message) -> None:
-    tree = {**WORLD, "protocol": {"kind": "gossip", **protocol}}
-    with pytest.raises(ValueError, match=message):
-        WorldScenario.model_validate(tree)
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"server": {"upload_bandwidth": 5}}, "server must not be set"),
-        ({"clients": {"selection": {"in_flight": 2}}}, "selection must not be set"),
-        ({"clients": {"leave": 5}}, "clients.leave must not be set"),
-        ({"clients": {"download": {"bandwidth": 2}}}, "clients.download must not"),
-        ({"clients": {"number": 1}}, "at least 2 workers, got 1"),
-    ],
-)
-def test_worlds_that_have_no_gossip_are_refused(change, message) -> None:
-    clients = {**WORLD["clients"], **change.get("clients", {})}
-    with pytest.raises(ValueError, match=message):
-        WorldScenario.model_validate({**WORLD, **change, "clients": clients})
 
 
 def test_graphs_that_only_a_draw_decides_are_refused_when_played() -> None:

@@ -7,7 +7,7 @@ from stalesim.simulator.laws.constant import Constant
 from stalesim.simulator.laws.distributions import Scipy
 from stalesim.simulator.protocols import Buffered, Synchronous
 from stalesim.simulator.timeline import Kind
-from stalesim.simulator.world.clients import Clients, Crashes, Link, Loss
+from stalesim.simulator.world.clients import Clients
 from tests.support import everything, played
 from tests.unit.protocols.replay import (
     check_conservation,
@@ -46,24 +46,3 @@ def test_equal_clients_without_a_grace_are_synchronous(seconds: float) -> None:
     np.testing.assert_array_equal(rows.time[commits][:20], wanted.time)
     assert rows.worker[~commits, 0].tolist()[:80] == list(range(4)) * 20
     assert set(staleness(rows)) <= {0}
-
-
-@pytest.mark.parametrize(
-    "clients",
-    [
-        Clients(compute=SOON, upload=Link(latency=SOON), idle=SOON),
-        Clients(compute=SOON, loss=Loss(chance=0.4, timeout=1, retries=1)),
-        Clients(
-            compute=SOON, crashes=Crashes(after=Scipy(law="expon", scale=3), down=SOON)
-        ),
-    ],
-)
-def test_every_job_ends_in_one_way(clients: Clients) -> None:
-    rows, jobs, _ = everything(played(Buffered(grace=0.3), clients, 5, commits=150))
-    first = {}
-    for place in np.flatnonzero(rows.kind == Kind.CONTRIBUTE):
-        first.setdefault(int(rows.version[place]), rows.time[place])
-    ends = rows.time[rows.kind == Kind.COMMIT]
-    np.testing.assert_allclose(ends, [first[k] + 0.3 for k in range(ends.size)])
-    replay_registers(rows)
-    check_conservation(rows, jobs, 5)

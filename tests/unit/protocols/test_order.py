@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from stalesim.simulator.config.errors import ScenarioError
-from stalesim.simulator.config.stop import Stop
 from stalesim.simulator.laws.constant import Constant
 from stalesim.simulator.laws.distributions import Scipy
 from stalesim.simulator.protocols import (
@@ -30,7 +29,6 @@ from stalesim.simulator.timeline import (
     StopReason,
     check,
 )
-from stalesim.simulator.timelines.simulated import SimulatedTimeline
 from stalesim.simulator.world.clients import Clients, Crashes
 from stalesim.simulator.world.workload import Workload
 from stalesim.simulator.world.world import World
@@ -59,7 +57,7 @@ def test_asynchronous() -> None:
 def test_an_algorithms_overhead_comes_on_top_of_the_law() -> None:
     traffic = Workload(4, 4, 2, overhead_s=0.25)
     clients = Clients(compute=Constant(value=(1, 2)))
-    plan = SimulatedTimeline(clients, Asynchronous(), 2, 0, Stop(time=4.5), traffic)
+    plan = played(Asynchronous(), clients, 2, workload=traffic, time=4.5)
     found, _, _ = everything(plan)
     assert found.time.tolist() == [1.25, 2.25, 2.5, 3.75, 4.5]
     assert found.worker[:, 0].tolist() == [0, 1, 0, 0, 1]
@@ -70,9 +68,7 @@ def test_a_job_has_one_step_of_one_sample_unless_it_is_said(per: str) -> None:
     clients = Clients.model_validate(
         {"compute": Constant(value=1), "compute_per": per, "download": {"bandwidth": 1}}
     )
-    plan = SimulatedTimeline(
-        clients, Asynchronous(), 1, 0, Stop(commits=3), Workload(0, 0, 1)
-    )
+    plan = played(Asynchronous(), clients, 1, workload=Workload(0, 0, 1), commits=3)
     assert everything(plan)[0].time.tolist() == [1, 2, 3]
     world = World(clients, 1, seed=0)
     assert world.transit(Purpose.DOWNLOAD, 0) == 0  # and weighs nothing
@@ -181,21 +177,10 @@ def test_a_run_ends_where_it_is_told_to(
     stop: dict, reason: StopReason, commits: int
 ) -> None:
     clients = Clients(compute=Constant(value=1))
-    plan = SimulatedTimeline(
-        clients, TSynchronous(t=2), 2, 0, Stop(**stop), Workload(4, 6, 2.5)
-    )
+    plan = played(TSynchronous(t=2), clients, 2, 0, Workload(4, 6, 2.5), **stop)
     found, _, why = everything(plan)
     assert why is reason
     assert found.time.size == commits
-
-
-def test_chunks_do_not_matter() -> None:
-    clients = Clients(compute=Scipy(law="expon"))
-    plan = played(TSynchronous(t=2), clients, 5, commits=200)
-    whole, jobs, _ = everything(plan, 1000)
-    pieces, parts, _ = everything(plan, 7)
-    for one, other in zip((*whole, *jobs), (*pieces, *parts), strict=True):
-        np.testing.assert_array_equal(one, other)
 
 
 def test_time_that_stands_still_is_an_error() -> None:
@@ -260,8 +245,6 @@ class Pairing(Protocol):
 )
 def test_commits_that_make_an_epoch(protocol, contributions: int) -> None:
     clients = Clients(compute=Constant(value=1))
-    plan = SimulatedTimeline(
-        clients, protocol, 4, 0, Stop(commits=1), Workload(1, 1, 60.0)
-    )
+    plan = played(protocol, clients, 4, 0, Workload(1, 1, 60.0), commits=1)
     assert plan.cadence.contributions_per_commit == contributions
     assert plan.commits_per_epoch == 60 / contributions

@@ -16,7 +16,6 @@ from stalesim.simulator.protocols.gossip.accounts import (
 )
 from stalesim.simulator.protocols.gossip.push import PushGossip
 from stalesim.simulator.protocols.graphs import Arcs, Ring
-from stalesim.simulator.scenario.setting import WorldScenario
 from stalesim.simulator.timeline import NO_SLOT, Kind, Rows, StopReason
 from stalesim.simulator.timelines.simulated import TOGETHER, SimulatedTimeline
 from stalesim.simulator.world.clients import Clients, Link, Loss
@@ -175,46 +174,3 @@ def test_messages_have_registers_where_joules_end_a_run() -> None:
     )
     assert everything(spent)[2] is StopReason.JOULES
     assert spent.num_registers == timed.num_registers > 4 + 4
-
-
-WORLD: dict[str, Any] = {
-    "name": "push",
-    "clients": {
-        "number": 4,
-        "idle": {"law": "expon"},
-        "compute": {"law": "expon"},
-    },
-    "protocol": {"kind": "push_gossip"},
-    "stop": {"time": 5},
-}
-
-
-@pytest.mark.parametrize(
-    ("changes", "words"),
-    [
-        (
-            {"clients": WORLD["clients"] | {"idle": None}},
-            r"clients\.idle must be the law",
-        ),
-        (
-            {"clients": WORLD["clients"] | {"loss": {"chance": 0.1, "timeout": 1}}},
-            "retries: 0 and no duplicates",
-        ),
-        (
-            {"clients": WORLD["clients"] | {"read": {"law": "expon"}}},
-            r"clients\.read must not be set",
-        ),
-        (
-            {
-                "protocol": {
-                    "kind": "push_gossip",
-                    "tokens": {"kind": "generalised", "capacity": 2, "divisor": 3},
-                }
-            },
-            "divisor must be at most the capacity, 2, got 3",
-        ),
-    ],
-)
-def test_what_does_not_fit_is_refused(changes: dict[str, Any], words: str) -> None:
-    with pytest.raises(ValueError, match=words):
-        WorldScenario.model_validate(WORLD | changes)

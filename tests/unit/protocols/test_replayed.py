@@ -14,7 +14,7 @@ from stalesim.simulator.scenario.study import expand
 from stalesim.simulator.timeline import NO_SLOT, Outcome, StopReason
 from stalesim.simulator.timelines import replayed as replayed_module
 from stalesim.simulator.timelines.of_run import timeline
-from stalesim.simulator.timelines.replayed import RecordedTimeline, replayed
+from stalesim.simulator.timelines.replayed import replayed
 from stalesim.simulator.timelines.saved import record
 from stalesim.simulator.trace import Study, load
 from tests.property.whole import assert_alike, whole
@@ -28,12 +28,6 @@ PROTOCOLS: dict[str, dict[str, Any]] = {
     "centralised": {"protocol": {"kind": "centralised"}},
     "time": {"stop": {"commits": None, "time": 30}},
 }
-WORLDS: tuple[dict[str, Any], ...] = (
-    {"kind": "asynchronous", "staleness_bound": 2, "beyond": "wait"},
-    {"kind": "buffered", "size": 3},
-    {"kind": "rounds"},
-    {"kind": "gossip"},
-)
 FAULTS: dict[str, Any] = {
     **SGD,
     "clients": {
@@ -57,15 +51,6 @@ def both(study: Scenario, folder: Path, **changes: Any) -> list[Study]:
         studies.simulate(one, folder / name)
         for name, one in (("played", study), ("replayed", again))
     ]
-
-
-def assert_equal(one: Any, other: Any) -> None:
-    """Compares rows, jobs and the end of two timelines."""
-    assert one[2] is other[2]
-    for a, b in zip(one[:2], other[:2], strict=True):
-        for name, column in a._asdict().items():
-            np.testing.assert_array_equal(column, getattr(b, name), name)
-            assert column.dtype == getattr(b, name).dtype, name
 
 
 def assert_same(one: Study, other: Study, *tables: str) -> None:
@@ -103,31 +88,6 @@ def test_faults_and_replicates_and_variants_are_replayed(
     tables = ("commits", "evaluations", "jobs", "incidents")
     assert_same(*both(study, tmp_path), *tables)
     assert len(reads) == 1  # of four runs
-
-
-def test_rows_and_jobs_come_back_in_chunks_of_any_size(tmp_path: Path) -> None:
-    run = expand(scenario(FAULTS))[0]
-    record(run.scenario, tmp_path)
-    again = expand(replaying(run.scenario, tmp_path))[0]
-    plan = timeline(again)
-    assert isinstance(plan, RecordedTimeline)
-    for size in (1, 7, 1000):
-        assert_equal(everything(timeline(run), 64), everything(plan, size))
-
-
-@pytest.mark.parametrize("protocol", WORLDS, ids=lambda p: str(p["kind"]))
-def test_every_protocol_comes_back(protocol: dict[str, Any], tmp_path: Path) -> None:
-    compute = {"law": "expon", "scale": "m"}
-    tree = {"name": "w", "clients": {"number": 4, "compute": compute}}
-    study = WorldScenario.model_validate(
-        {**tree, "protocol": protocol, "stop": {"time": 40}}
-    )
-    record(study, tmp_path)
-    run = expand(study)[0]
-    played = timeline(run)
-    plan = replayed(played, Recording(replay=str(tmp_path)), run)
-    assert plan.digest == played.digest
-    assert_equal(everything(played, 64), everything(plan, 7))
 
 
 def test_a_replay_ends_where_the_scenario_does_if_that_is_earlier(

@@ -3,20 +3,14 @@
 import numpy as np
 import pytest
 
-from stalesim.simulator.config.stop import Stop
 from stalesim.simulator.laws.constant import Constant
 from stalesim.simulator.laws.distributions import Scipy
 from stalesim.simulator.protocols import Rounds, Synchronous
-from stalesim.simulator.timeline import Outcome, StopReason
-from stalesim.simulator.timelines.simulated import SimulatedTimeline
-from stalesim.simulator.world.clients import Clients, Crashes, Link, Selection, Server
-from stalesim.simulator.world.slowdowns import NamedSlowdown
+from stalesim.simulator.timeline import StopReason
+from stalesim.simulator.world.clients import Clients, Link, Server
 from stalesim.simulator.world.workload import Workload
 from tests.support import everything, played
 from tests.unit.protocols.replay import (
-    check_conservation,
-    replay_registers,
-    staleness,
     workers,
 )
 
@@ -52,8 +46,7 @@ def test_in_sequence_later_parties_read_what_earlier_ones_left() -> None:
 def test_local_steps_take_their_time_one_by_one() -> None:
     clients = Clients(compute=Constant(value=(1, 2)), compute_per="step")
     for protocol, ends in zip(BOTH, ([10, 20], [5, 15, 20, 30]), strict=True):
-        traffic = Workload(4, 4, 2, steps=5)
-        plan = SimulatedTimeline(clients, protocol, 2, 1, Stop(rounds=2), traffic)
+        plan = played(protocol, clients, 2, 1, Workload(4, 4, 2, steps=5), rounds=2)
         assert everything(plan)[0].time.tolist() == ends
 
 
@@ -73,11 +66,7 @@ def test_in_sequence_all_parties_send_what_they_hold_of_a_new_batch() -> None:
 def test_a_new_batch_shares_the_servers_link() -> None:
     server = Server(upload_bandwidth=8.0)
     clients = Clients(compute=Constant(value=1))
-    traffic = Workload(4, 4, 3)
-    rounds = Rounds(order="sequential")
-    plan = SimulatedTimeline(
-        clients, rounds, 3, 1, Stop(rounds=1), traffic, server=server
-    )
+    plan = played(Rounds(order="sequential"), clients, 3, server=server, rounds=1)
     # 3 messages of 4 bytes share 8 bytes/s: 1.5 s; then each turn is 1 s + 0.5 s.
     assert everything(plan)[0].time.tolist() == [3, 4.5, 6]
 
@@ -106,27 +95,11 @@ def test_messages_of_an_exchange_and_of_a_round(num_parties: int) -> None:
 def test_a_run_ends_when_its_bytes_are_sent(protocol, bytes_per_round: int) -> None:
     clients = Clients(compute=Constant(value=1))
     for extra, rounds in ((0, 7), (1, 8)):
-        stop = Stop(bytes=7 * bytes_per_round + extra)
-        plan = SimulatedTimeline(clients, protocol, 3, 1, stop, Workload(3, 5, 3))
+        most = 7 * bytes_per_round + extra
+        plan = played(protocol, clients, 3, 1, Workload(3, 5, 3), bytes=most)
         rows, _, why = everything(plan)
         assert why is StopReason.BYTES
         assert rows.round[-1] == rounds - 1
-
-
-@pytest.mark.parametrize("protocol", BOTH, ids=lambda p: p.order)
-@pytest.mark.parametrize("chunk", [7, 4096])
-def test_nobody_is_ever_stale(protocol, chunk) -> None:
-    clients = Clients(
-        compute=Scipy(law="expon"),
-        crashes=Crashes(after=Scipy(law="expon", scale=4), down=Constant(value=1)),
-        slowdowns=(NamedSlowdown(clients=(2,), factor=3.0),),
-    )
-    rows, jobs, _ = everything(played(protocol, clients, 4, rounds=50), chunk)
-    assert (jobs.outcome == Outcome.CRASHED).any()
-    assert set(staleness(rows)) == {0}
-    assert rows.round.tolist() == sorted(rows.round.tolist())
-    replay_registers(rows)
-    check_conservation(rows, jobs, 4)
 
 
 def test_in_parallel_they_are_synchronous_rounds() -> None:
@@ -142,9 +115,3 @@ def test_one_party_has_nobody_to_exchange_with() -> None:
     for protocol in BOTH:
         plan = played(protocol, Clients(compute=Constant(value=1)), 1, rounds=3)
         assert everything(plan)[0].time.tolist() == [1, 2, 3]
-
-
-def test_everyone_takes_part() -> None:
-    clients = Clients(compute=Constant(value=1), selection=Selection(in_flight=2))
-    with pytest.raises(ValueError, match=r"clients.selection must not be set"):
-        Rounds().check_setting(clients, Server(), 3)

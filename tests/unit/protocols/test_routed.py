@@ -3,35 +3,17 @@
 import numpy as np
 import pytest
 
-from stalesim.simulator.config.errors import ScenarioError
 from stalesim.simulator.laws.constant import Constant
 from stalesim.simulator.laws.distributions import Scipy
 from stalesim.simulator.protocols import Asynchronous, Routed
-from stalesim.simulator.timeline import Jobs, Kind, Outcome, Rows, check
+from stalesim.simulator.timeline import Outcome
 from stalesim.simulator.world.clients import (
     Clients,
-    Crashes,
-    Link,
-    Loss,
-    Selection,
-    Server,
 )
 from tests.support import everything, played
-from tests.unit.protocols.replay import replay_registers, workers
+from tests.unit.protocols.replay import check_tasks, workers
 
 SOON = Scipy(law="expon")
-
-
-def check_tasks(rows: Rows, jobs: Jobs, tasks: int) -> None:
-    """Asserts that no task is lost, and that as many are in flight as there may be."""
-    check(rows, tasks + 1)
-    assert rows.version.tolist() == list(range(rows.time.size))
-    for client in range(jobs.client.max() + 1):
-        mine = jobs.job[jobs.client == client]
-        assert sorted(mine.tolist()) == list(range(mine.size))
-    assert (jobs.outcome == Outcome.IN_FLIGHT).sum() == tasks
-    assert (jobs.outcome == Outcome.APPLIED).sum() == rows.time.size
-    replay_registers(rows)
 
 
 def test_tasks_wait_in_order_with_the_model_of_their_routing() -> None:
@@ -119,37 +101,3 @@ def test_throughput_and_delays_are_those_of_the_network(rates, weights, tasks) -
     waiting = commits - jobs.read_version[jobs.outcome == Outcome.IN_FLIGHT]
     # Each commit makes the m - 1 others one commit older, and the next one is new.
     assert delay.sum() + waiting.sum() == (tasks - 1) * commits
-
-
-@pytest.mark.parametrize("route", ["random", "shuffled", "back"])
-@pytest.mark.parametrize(
-    "clients",
-    [
-        Clients(compute=SOON, upload=Link(latency=SOON), idle=SOON),
-        Clients(compute=SOON, loss=Loss(chance=0.4, timeout=1, retries=1)),
-        Clients(compute=SOON, crashes=Crashes(after=SOON, down=SOON)),
-    ],
-)
-def test_as_many_tasks_are_in_flight_in_a_rough_world(clients, route) -> None:
-    plan = played(Routed(tasks=7, route=route), clients, 4, commits=200)
-    rows, jobs, _ = everything(plan)
-    assert (rows.kind == Kind.COMMIT).all()
-    check_tasks(rows, jobs, 7)
-
-
-@pytest.mark.parametrize(
-    ("protocol", "words"),
-    [
-        (Routed(tasks=2, weights=0), "protocol.weights must be >= 0"),
-        (Routed(tasks=2, weights="m - 2"), "protocol.weights must be >= 0"),
-    ],
-)
-def test_chances_that_are_none_are_refused(protocol, words) -> None:
-    with pytest.raises(ScenarioError, match=words):
-        protocol.check_setting(Clients(compute=SOON), Server(), 4)
-
-
-def test_a_selection_is_refused() -> None:
-    clients = Clients(compute=SOON, selection=Selection(in_flight=2))
-    with pytest.raises(ScenarioError, match="selection must not be set"):
-        Routed(tasks=2).check_setting(clients, Server(), 4)

@@ -9,7 +9,6 @@ import yaml
 from stalesim.simulator.config.errors import ScenarioError
 from stalesim.simulator.scenario import amounts
 from stalesim.simulator.scenario.reading import loads_any, validated
-from stalesim.simulator.timelines.arrays.calendars import AlternatingRenewal
 from stalesim.simulator.world import presence
 from tests.unit.scenario.mistakes import TABLES
 
@@ -42,9 +41,6 @@ def test_samples_of_a_commit_are_counted() -> None:
 
 def test_clients_that_come_and_go_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(presence, "MOST_TURNS", 1000)
-    monkeypatch.setattr(
-        "stalesim.simulator.timelines.arrays.calendars.MOST_TURNS", 1000
-    )
 
     def shortly(_: Any) -> float:
         return 1e-9
@@ -52,11 +48,6 @@ def test_clients_that_come_and_go_without_end(monkeypatch: pytest.MonkeyPatch) -
     said = "client 1 comes and goes more than 1,000 times, or too shortly"
     with pytest.raises(ScenarioError, match=said):
         presence.Renewal(shortly, shortly, 1).since(0, 6.0)
-    arrays = AlternatingRenewal.__new__(AlternatingRenewal)
-    arrays._on = arrays._off = type("Short", (), {"take": lambda self, who: 1e-9})()
-    arrays._start, arrays._back, arrays._end = np.zeros(1), np.zeros(1), np.zeros(1)
-    with pytest.raises(ScenarioError, match=said):
-        arrays.since_each(np.array([0]), np.array([6.0]))
     presence.Renewal(lambda _: 1.0, lambda _: 1.0, 1).since(0, 999.0)
 
 

@@ -237,8 +237,8 @@ def test_a_row_wider_than_the_protocol_says_is_refused() -> None:
     world = World(Clients(compute=Constant(value=1)), num_clients=2, seed=0)
     recorder = Recorder(world, width=1)
     for client in (0, 1):
-        recorder.read(client, 0)
-    recorder.commit(1, (0, 1))
+        recorder.read(client)
+    recorder.commit((0, 1))
     with pytest.raises(UserError, match="must have at most 1 clients in a row, got 2"):
         recorder.take(world.seconds, final=True)
 

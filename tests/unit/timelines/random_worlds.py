@@ -79,7 +79,6 @@ def world(seed: int) -> SimulatedTimeline:
         slowdowns = (
             {"kind": "named", "clients": [1], "factor": 3.0},
             {"kind": "random", "factor": 2.5},
-            {"kind": "regime", "factor": 2.0, "normal": MOVING[0], "slow": MOVING[4]},
             *(
                 {
                     "kind": "shared",
@@ -111,8 +110,6 @@ def world(seed: int) -> SimulatedTimeline:
         ]
     )
     stop = _stop(r, in_rounds=protocol.in_rounds)
-    if "crashes" in str(clients) and stop.time is None:
-        stop = stop.replaced(time=60)  # jobs may be longer than anybody is up
     pooled = protocol.pooled
     workload = Workload(
         r.choice([0, 40]),
@@ -159,25 +156,6 @@ def _behaviour(r: random.Random) -> dict[str, Any]:
             "retries": r.choice([0, 1, 3]),
             "duplicates": r.choice([0, 0.3]),
         }
-    if r.random() < 0.3:
-        found |= _comings(r)
-    return found
-
-
-def _comings(r: random.Random) -> dict[str, Any]:
-    """Returns when clients are there."""
-    found: dict[str, Any] = {}
-    if r.random() < 0.4:
-        on_off = {"kind": "on_off", "on": r.choice(MOVING), "off": r.choice(LAWS)}
-        night = {"kind": "periodic", "period": r.choice([2.0, 7.5]), "on": 0.6}
-        found["availability"] = r.choice([on_off, night, night | {"phase": "m/3"}])
-    if r.random() < 0.4:
-        after = {"law": "scaled", "of": r.choice(MOVING), "scale": 5}
-        found["crashes"] = {"after": after, "down": r.choice(LAWS)}
-    if r.random() < 0.3:
-        found["join"] = r.choice([0, 1.5, "m", "m/2"])
-    if r.random() < 0.3:
-        found["leave"] = r.choice([4.0, "3 + m", {"law": "uniform", "scale": 20}])
     return found
 
 

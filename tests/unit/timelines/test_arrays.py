@@ -19,7 +19,6 @@ from stalesim.simulator.scenario.reading import read_any
 from stalesim.simulator.scenario.setting import BaseScenario, Recording, WorldScenario
 from stalesim.simulator.scenario.study import expand
 from stalesim.simulator.streams import Purpose, Streams
-from stalesim.simulator.timeline import StopReason
 from stalesim.simulator.timelines import cached
 from stalesim.simulator.timelines.arrays.events import in_order
 from stalesim.simulator.timelines.arrays.registers import LATER, Registers
@@ -30,7 +29,7 @@ from stalesim.simulator.world.clients import Clients, Server
 from stalesim.simulator.world.message_budget import Quota
 from stalesim.simulator.world.workload import Workload
 from tests.property.whole import whole
-from tests.unit.timelines.random_worlds import compare, of_few, world
+from tests.unit.timelines.random_worlds import compare, world
 
 SCENARIOS = Path(__file__).parents[3] / "scenarios"
 EXPON = {"law": "expon"}
@@ -165,7 +164,8 @@ class Halting(Asynchronous):
 
 
 ON_OFF = {"kind": "on_off", "on": EXPON, "off": EXPON}
-SLOW = {"kind": "regime", "factor": 2.0, "normal": EXPON, "slow": EXPON}
+REGIME = {"kind": "regime", "factor": 2.0, "normal": EXPON, "slow": EXPON}
+SHARED = {"kind": "shared", "factor": EXPON, "every": 1}
 ROUNDS = {"protocol": Synchronous()}
 LOSS = {"chance": 0.1, "timeout": 1.0}
 
@@ -181,13 +181,14 @@ LOSS = {"chance": 0.1, "timeout": 1.0}
         ({}, {"server": Server(upload_bandwidth=1.0)}, "a link that clients share"),
         ({}, {"quota": Quota((3,) * 5)}, "a privacy budget"),
         ({"selection": {"in_flight": 2}}, {}, "a selection of clients"),
-        ({"availability": ON_OFF}, {}, "fewer than 32 clients that are away or slow"),
-        ({"slowdowns": [SLOW]}, {}, "fewer than 32 clients that are away or slow"),
-        ({"availability": ON_OFF}, ROUNDS, "rounds of clients that are away"),
-        ({"crashes": {"after": EXPON, "down": EXPON}}, ROUNDS, "rounds of clients"),
-        ({"leave": 3.0}, ROUNDS, "rounds of clients"),
-        ({"slowdowns": [SLOW]}, ROUNDS, "rounds of clients"),
-        ({"loss": LOSS}, ROUNDS, "rounds of clients"),
+        ({"availability": ON_OFF}, {}, "clients that come and go"),
+        ({"crashes": {"after": EXPON, "down": EXPON}}, {}, "clients that come and go"),
+        ({"leave": 3.0}, ROUNDS, "clients that come and go"),
+        ({"join": "m"}, ROUNDS, "clients that come and go"),
+        ({"slowdowns": [REGIME]}, {}, "a slowdown that is worked out job by job"),
+        ({"slowdowns": [SHARED]}, {}, "fewer than 32 clients that are slow at times"),
+        ({"slowdowns": [SHARED]}, ROUNDS, "rounds of clients who are slow at times"),
+        ({"loss": LOSS}, ROUNDS, "rounds of clients who are slow at times, or lose"),
     ],
 )
 def test_worlds_with_feedback_are_played(
@@ -206,16 +207,6 @@ def test_worlds_without_feedback_are_not() -> None:
         assert replace(timeline, player="simpy").digest == timeline.digest
 
 
-def test_intervals_of_a_file(tmp_path: Path) -> None:
-    path = tmp_path / "there.csv"
-    path.write_text("client,start,end\n1,0,4\n1,6,9\n2,1,2.5\n3,0,100\n5,3,3.5\n")
-    traced = {"kind": "trace", "path": str(path)}
-    for stop in (Stop(commits=50), Stop(time=20), Stop(commits=5000)):
-        timeline = _timeline({"compute": EXPON, "availability": traced}, stop=stop)
-        assert of_few(timeline).made_by == "arrays"
-        compare(timeline)
-
-
 def test_intervals_of_a_file_begin_again_with_every_period(tmp_path: Path) -> None:
     path = tmp_path / "week.csv"
     path.write_text(
@@ -224,8 +215,6 @@ def test_intervals_of_a_file_begin_again_with_every_period(tmp_path: Path) -> No
     traced = {"kind": "trace", "path": str(path), "period": 10}
     world = {"compute": {"law": "constant", "value": 0.8}, "availability": traced}
     timeline = _timeline(world, stop=Stop(time=95))
-    assert of_few(timeline).made_by == "arrays"
-    compare(timeline)
     jobs = whole(timeline).jobs
     for client, there in ((0, ((0, 4), (6, 9))), (1, ((1, 2.5),)), (4, ((9, 10),))):
         begun = jobs.begun_time[jobs.client == client]
@@ -235,17 +224,6 @@ def test_intervals_of_a_file_begin_again_with_every_period(tmp_path: Path) -> No
     short = _timeline({"compute": EXPON, "availability": traced | {"period": 9}})
     with pytest.raises(DataError, match="within the period of 9 s, got 0 to 10 in row"):
         whole(short)
-
-
-def test_worlds_in_which_everyone_leaves_stall() -> None:
-    buffered = Buffered(window=3.0), Buffered(size=4)
-    for protocol in (Asynchronous(), *buffered):
-        clients = {"compute": EXPON, "leave": "2*m", "idle": EXPON}
-        stop = Stop(commits=900)
-        timeline = of_few(_timeline(clients, protocol=protocol, stop=stop))
-        assert timeline.made_by == "arrays"
-        compare(timeline)
-        assert whole(timeline).stop is StopReason.STALLED
 
 
 def test_time_that_stands_still_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,6 @@ from stalesim.simulator.laws.distributions import Scipy
 from stalesim.simulator.protocols import (
     Asynchronous,
     Buffered,
-    Synchronous,
     TSynchronous,
 )
 from stalesim.simulator.timeline import Incident, Incidents, StopReason
@@ -110,10 +109,7 @@ def test_demand_follows_the_rate_over_time() -> None:
     assert abs(jobs.client.size - busy - 4_000) < 4 * np.sqrt(4_000)
 
 
-def test_gaps_of_no_time_and_rounds_are_refused() -> None:
+def test_gaps_of_no_time_are_refused() -> None:
     still = opened(Constant(value=1), Constant(value=0))
     with pytest.raises(ScenarioError, match="gap must be > 0 in each draw"):
         everything(played(Asynchronous(), still, 3, time=5))
-    clients = opened(Constant(value=1), Constant(value=1))
-    with pytest.raises(ScenarioError, match="arrivals must be left out"):
-        Synchronous().check_setting(clients, None, 3)

@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from pydantic import ValidationError
 
 from evidence.generators.recorded import tables, throughput
 from stalesim.simulator.config.errors import ScenarioError
@@ -55,17 +54,6 @@ def test_lomax_jobs_take_ten_seconds_and_more_of_one_on_average() -> None:
     assert times.min() > 1
     share = np.mean(times <= 2 ** (1 / 1.1))
     assert abs(share - 0.5) < 4 * 0.5 / 20_000**0.5
-
-
-def test_a_world_and_a_law_are_refused() -> None:
-    tree = {"number": 4, "world": "equal", "compute": {"law": "expon"}}
-    with pytest.raises(ValidationError, match="either world or compute"):
-        Clients.model_validate(tree)
-
-
-def test_an_unknown_world_is_refused() -> None:
-    with pytest.raises(ValidationError, match="world"):
-        Clients.model_validate({"number": 4, "world": "flat"})
 
 
 def test_shuffled_times_make_the_rounds_of_a_recorded_job_slower() -> None:

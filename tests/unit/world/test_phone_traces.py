@@ -3,7 +3,6 @@
 import json
 import pickle
 import re
-from dataclasses import replace
 from math import inf
 from pathlib import Path
 from typing import Any
@@ -76,8 +75,7 @@ def test_converted_speeds_take_the_time_that_fedscale_says(
     entries = json.loads(Path("phones.yaml").read_text())["clients"]
     clients = Clients(**entries, number=2)
     work = Workload(upload_bytes=3000, download_bytes=5000, steps=4, samples=40)
-    plan = replace(played(Asynchronous(), clients, 2, commits=40), workload=work)
-    _, jobs, _ = everything(plan)
+    _, jobs, _ = everything(played(Asynchronous(), clients, 2, 1, work, commits=40))
     took = jobs.arrived_time - jobs.read_time
     for number, phone in enumerate(phones.values()):
         kbits = 8000 / 1024 * 8

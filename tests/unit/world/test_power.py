@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from pydantic import ValidationError
 
 from stalesim.simulator.config.errors import DataError
 from stalesim.simulator.protocols import Asynchronous
@@ -89,21 +88,3 @@ def test_a_file_has_a_table_for_each_client(tmp_path) -> None:
     file.write_text("client,time,power\n1,0,1\n2,1,1\n3,0,1\n")
     with pytest.raises(DataError, match=r"start at 0 .*got 1 \(client 2\)"):
         ends(power={"path": str(file)})
-
-
-@pytest.mark.parametrize(
-    ("power", "says"),
-    [
-        ({}, "either times and values or a path"),
-        ({"times": [0, 1], "values": [1]}, "as many as times, 2"),
-        ({"times": [1], "values": [1]}, "start at 0"),
-        ({"times": [0, 2, 2], "values": [1, 1, 1]}, "ascend"),
-        ({"times": [0], "values": [-1]}, "powers >= 0"),
-        ({"times": [0, 1], "values": [1, 0]}, "last power above 0"),
-        ({"times": [0, 7], "values": [1, 1], "period": 6}, "before the period's end"),
-        ({"times": [0, 2], "values": [0, 0], "period": 6}, "a power above 0"),
-    ],
-)
-def test_a_table_that_is_none_is_refused(power, says) -> None:
-    with pytest.raises(ValidationError, match=says):
-        Clients.model_validate({"compute": UNIT, "power": power})

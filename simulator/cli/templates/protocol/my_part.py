@@ -17,19 +17,16 @@ class MyPart(Protocol):
     def play(self, world, recorder):
         last = None
 
-        def read(client):
-            recorder.read(client, world.env.now)
-
         def arrive(client):
             nonlocal last
             if client == last:
                 recorder.lose(client, Outcome.REJECTED)
             else:
-                recorder.commit(world.env.now, (client,))
+                recorder.commit((client,))
                 last = client
             cycle.again(client)
 
-        cycle = Cycle(world, read, arrive, recorder.lose)
+        cycle = Cycle(world, recorder.read, arrive, recorder.lose)
         cycle.start()
 
 
