@@ -1,7 +1,8 @@
 """Every mistake ends in one line with the file, the line, what and the remedy.
 
-The tables are in `refusals/`: a good scenario, and by name each mistake in it: what is
-replaced by what, line and key of the message, and what else it says.
+The tables are in `refusals/`, and `refusals.yaml` of extras: a good scenario, and by
+name each mistake in it: what is replaced by what, line and key of the message, and what
+else it says.
 """
 
 from pathlib import Path
@@ -13,9 +14,14 @@ import yaml
 from stalesim.simulator.scenario.reading import loads
 from tests.unit.scenario.mistakes import complaint
 
+TESTS = Path(__file__).parents[2]
+PATHS = [
+    *sorted(TESTS.glob("unit/scenario/refusals/*.yaml")),
+    *sorted(TESTS.glob("extras/*/refusals.yaml")),
+]
 TABLES: dict[str, Any] = {
-    path.stem: yaml.safe_load(path.read_text(encoding="utf-8"))
-    for path in sorted(Path(__file__).with_name("refusals").glob("*.yaml"))
+    str(path.relative_to(TESTS)): yaml.safe_load(path.read_text(encoding="utf-8"))
+    for path in PATHS
 }
 CASES = [(table, case) for table in TABLES for case in TABLES[table]["bad"]]
 
@@ -36,4 +42,4 @@ def test_a_mistake_is_one_line(table: str, case: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("table", TABLES)
 def test_the_good_scenario_is_good(table: str) -> None:
-    assert loads(TABLES[table]["good"], f"{table}.yaml").name == "study"
+    assert loads(TABLES[table]["good"], table).name == "study"
