@@ -1,59 +1,52 @@
-"""Schedules that follow what was learned: plain loops over plain lists.
+"""Worlds that follow what was learned: plain loops over plain lists.
 
 A linear model (softmax, a bias) is trained by clients whose local steps take times of
-their own. Rules decide, from losses, norms or the objective, who makes how many local
-steps and with how many contributions a buffer is applied.
+their own. Rules decide, from losses, norms or the objective, who is asked, who makes
+how many local steps, and with how many contributions a buffer is applied.
 """
 
 import heapq
 import math
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from tests.reference.sgd_twin import loss_and_gradient
+from tests.reference.server_twin import Problem, objective, of_batch
 
 
 class Task(NamedTuple):
     """What is learned, by whom.
 
     Attributes:
-        inputs: [N, P + 1], the last column ones.
-        labels: [N].
+        problem: data and loss.
         batch: sample ids of (client, job), those of the first local step first.
         seconds: of (client, number of the client's local step in all).
         num_clients: K.
         size: samples of a local step.
         step_size: of clients and server.
-        l2: of all weights but the bias.
         upload: seconds of a message.
     """
 
-    inputs: np.ndarray
-    labels: np.ndarray
+    problem: Problem
     batch: Callable[[int, int], np.ndarray]
     seconds: Callable[[int, int], float]
     num_clients: int
     size: int
     step_size: float
-    l2: float
     upload: float = 0.0
 
     def start(self) -> np.ndarray:
-        return np.zeros((self.inputs.shape[1], int(self.labels.max()) + 1))
+        x, y = self.problem.features, self.problem.labels
+        return np.zeros((int(y.max()) + 1, x.shape[1]))
 
-    def gradient(self, w: np.ndarray, rows: np.ndarray) -> tuple[float, np.ndarray]:
-        """Returns the mean loss of some rows, and the gradient with the regulariser."""
-        found = loss_and_gradient(w, self.inputs[rows], self.labels[rows], "softmax")
-        decay = self.l2 * w
-        decay[-1] = 0
-        return found[0] / len(rows), found[1] / len(rows) + decay
+    def objective(self, w: np.ndarray) -> float:
+        return objective(self.problem, w)
 
-    def objective(self, w: np.ndarray) -> tuple[float, np.ndarray]:
-        """Returns F and its gradient, on all rows."""
-        loss, slope = self.gradient(w, np.arange(len(self.labels)))
-        return loss + self.l2 / 2 * float((w[:-1] ** 2).sum()), slope
+    def slope(self, w: np.ndarray) -> float:
+        """Returns the square of the norm of the objective's gradient."""
+        whole = range(len(self.problem.labels))
+        return float((of_batch(self.problem, w, whole)[1] ** 2).sum())
 
     def local(
         self, w: np.ndarray, client: int, job: int, steps: int
@@ -62,10 +55,17 @@ class Task(NamedTuple):
         rows, own, total, losses = self.batch(client, job), w.copy(), 0.0 * w, []
         for q in range(steps):
             mine = rows[q * self.size : (q + 1) * self.size]
-            loss, slope = self.gradient(own, mine)
+            loss, slope, _ = of_batch(self.problem, own, mine)
             own, total = own - self.step_size * slope, total + slope
             losses.append(loss)
         return float(np.mean(losses)), total
+
+
+class Known(NamedTuple):
+    """What rules know: the mean loss and the seconds of each client's last job."""
+
+    losses: dict[int, float]
+    seconds: dict[int, float]
 
 
 class AdaComm:
@@ -117,7 +117,7 @@ def flad(
 def rounds(
     task: Task,
     number: int,
-    plan: Callable[[dict[int, float]], dict[int, int]],
+    plan: Callable[[Known], dict[int, int]],
     passed: Callable[[float, np.ndarray], None] = lambda *_: None,
 ) -> tuple[list[dict[int, int]], list[float], list[float]]:
     """Returns the clients with their steps, the end and the mean loss of each round.
@@ -125,27 +125,27 @@ def rounds(
     Args:
         task: what is learned.
         number: of rounds.
-        plan: local steps of those who are asked, by the losses of last jobs.
+        plan: local steps of those who are asked, by what is known of last jobs.
         passed: hears the end of a round, and the model that held until then.
     """
-    w, now, losses = task.start(), 0.0, dict[int, float]()
+    w, now, known = task.start(), 0.0, Known({}, {})
     jobs, made = [0] * task.num_clients, [0] * task.num_clients
     asked, ends, means = [], [], []
     for _ in range(number):
-        steps = plan(losses)
-        total, ended = 0.0 * w, []
+        steps, total = plan(known), 0.0 * w
         for client in sorted(steps):
             loss, message = task.local(w, client, jobs[client], steps[client])
-            losses[client], total = loss, total + message / len(steps)
+            known.losses[client], total = loss, total + message / len(steps)
             last = made[client] + steps[client]
             took = sum(task.seconds(client, q) for q in range(made[client], last))
-            ended.append(now + took + task.upload)
+            known.seconds[client] = took + task.upload
             jobs[client], made[client] = jobs[client] + 1, last
-        passed(max(ended), w)
-        w, now = w - task.step_size * total, max(ended)
+        end = now + max(known.seconds[client] for client in steps)
+        passed(end, w)
+        w, now = w - task.step_size * total, end
         asked.append(steps)
         ends.append(now)
-        means.append(float(np.mean([losses[c] for c in steps])))
+        means.append(float(np.mean([known.losses[c] for c in steps])))
     return asked, ends, means
 
 
@@ -173,7 +173,7 @@ def buffers(
     queue = [(task.seconds(c, 0), c) for c in range(task.num_clients)]
     heapq.heapify(queue)
     norms, stale, sizes, times = dict[int, float](), list[int](), [], []
-    square = float((task.objective(w)[1] ** 2).sum())
+    square = task.slope(w)
     while version < number:
         now, client = heapq.heappop(queue)
         at, since = read[client]
@@ -187,7 +187,7 @@ def buffers(
             times.append(now)
             version, gathered = version + 1, []
             if version % evaluated == 0:
-                square = float((task.objective(w)[1] ** 2).sum())
+                square = task.slope(w)
             if version % every == 0:
                 size, stale = resize(size, stale, norms, square), []
         jobs[client] += 1
@@ -245,3 +245,89 @@ def limit_by_staleness(
         return jobs
 
     return limit
+
+
+def drawn(candidates: Iterator[int], number: int, passed: set[int]) -> list[int]:
+    """Returns the next different candidates, but for some who are passed over."""
+    found: list[int] = []
+    while len(found) < number:
+        client = next(candidates)
+        if client not in found and client not in passed:
+            found.append(client)
+    return found
+
+
+def largest_losses(
+    known: Known, number: int, among: int, candidates: Iterator[int]
+) -> list[int]:
+    """Returns those of `among` candidates whose last loss is largest (rpow-d)."""
+    left = drawn(candidates, among, set())
+    chosen: list[int] = []
+    for _ in range(number):
+        best = left[0]
+        for client in left[1:]:
+            if known.losses.get(client, math.inf) > known.losses.get(best, math.inf):
+                best = client
+        chosen.append(best)
+        left.remove(best)
+    return chosen
+
+
+class Oort:
+    """Algorithm 1 of Lai et al. (2021), as evidence/pages/worlds.md has it.
+
+    Args:
+        options: of the scenario.
+        num_clients: K.
+        samples: of a job.
+        candidates: clients by their chances.
+        uniforms: the next n numbers in (0, 1).
+    """
+
+    def __init__(
+        self,
+        options: dict[str, Any],
+        num_clients: int,
+        samples: int,
+        candidates: Iterator[int],
+        uniforms: Callable[[int], list[float]],
+    ) -> None:
+        self.options, self.num_clients, self.samples = options, num_clients, samples
+        self.candidates, self.uniforms = candidates, uniforms
+        self.epsilon, self.choice, self.last = options["exploration"], 0, {}
+
+    def select(self, known: Known, number: int) -> list[int]:
+        o = self.options
+        self.choice += 1
+        self.epsilon = max(self.epsilon * o["decay"], o["least"])
+        tried = [c for c in range(self.num_clients) if c in known.losses]
+        new = self.num_clients - len(tried)
+        explore = min(math.floor(number * self.epsilon + self.uniforms(1)[0]), new)
+        exploit = min(number - explore, len(tried))
+        explore = min(number - exploit, new)
+        found = self.exploited(known, tried, exploit) if exploit else []
+        found += drawn(self.candidates, explore, set(tried))
+        for client in found:
+            self.last[client] = self.choice
+        return found
+
+    def exploited(self, known: Known, tried: list[int], number: int) -> list[int]:
+        o, scores = self.options, {}
+        worth = {c: self.samples * known.losses[c] for c in tried}
+        ranked = sorted(worth.values())
+        clip = ranked[min(int(len(ranked) * o["clip"]), len(ranked) - 1)]
+        low = 0.999 * ranked[0]
+        for client in tried:
+            score = (min(worth[client], clip) - low) / max(ranked[-1] - low, 1e-4)
+            score += math.sqrt(0.1 * math.log(self.choice) / self.last[client])
+            if known.seconds[client] > o["seconds"]:
+                score *= (o["seconds"] / known.seconds[client]) ** o["penalty"]
+            scores[client] = score
+        enough = sorted(scores.values(), reverse=True)[number - 1] * o["cut_off"]
+        fit = [c for c in tried if scores[c] >= enough]
+        # Exponential clocks of these rates: the first to ring are drawn by the rates.
+        rings = {
+            c: -math.log(u) / scores[c]
+            for c, u in zip(fit, self.uniforms(len(fit)), strict=True)
+        }
+        return sorted(fit, key=rings.__getitem__)[:number]

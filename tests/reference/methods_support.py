@@ -1,21 +1,29 @@
-"""What tests of methods share: a run, its twin's world, and their comparison."""
+"""Runs of methods with a server, their twins, and the comparison of the two."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
-from stalesim.simulator.scenario.study import Run, merge
+from stalesim.simulator.algorithms.client_work import NOISE
+from stalesim.simulator.scenario.study import merge
+from stalesim.simulator.simulation import Prepared, key_of
 from stalesim.simulator.streams import Purpose
-from stalesim.simulator.timeline import NO_COMMIT, NO_SAMPLE, Jobs, Kind, Outcome
-from stalesim.simulator.timelines.of_run import timeline
-from stalesim.simulator.timelines.simulated import SimulatedTimeline
-from stalesim.simulator.world.world import World
-from tests.reference import methods_twin as twin
-from tests.runs import execute, prepared
-from tests.support import Memory, everything, scenario
-from tests.unit.timelines.random_worlds import compare
+from stalesim.simulator.timeline import (
+    NO_COMMIT,
+    NO_SAMPLE,
+    NO_WORKER,
+    Jobs,
+    Kind,
+    Outcome,
+)
+from stalesim.simulator.world.world import World as Draws
+from tests.reference import events_twin as events
+from tests.reference import server_twin as twin
+from tests.runs import execute, prepared, rows_of
+from tests.support import Memory, everything
 
 K, d, COMMITS = 5, 3, 60
 STEP = 0.07
@@ -46,191 +54,233 @@ BASE: dict[str, Any] = {
         "metrics": ["objective", "gradient_norm_squared", "optimality_gap"],
     },
 }
-TAU = tuple(float(m) for m in range(1, K + 1))
-"""Means of the clients' computing times."""
-Method = Callable[[twin.World], twin.Run]
-Case = tuple[dict[str, Any], dict[str, Any], Method]
-"""Protocol and algorithm of a run, and its twin."""
+Stages = dict[str, tuple[str, Callable[..., twin.Stage]]]
 
 
-def assert_like_twin(
-    case: Case,
-    *,
-    commits: int = COMMITS,
-    too_old_is_applied: bool = False,
+def tree_of(
+    protocol: dict[str, Any] | None = None,
+    algorithm: dict[str, Any] | None = None,
     **changes: Any,
-) -> tuple[Memory, twin.Run]:
-    """Compares a run with its twin: times of commits, fates of jobs, models.
-
-    Args:
-        case: The run.
-        commits: Commits that it makes.
-        too_old_is_applied: As of `assert_jobs_alike`.
-        changes: Other entries of its scenario.
-    """
-    with jax.enable_x64(True):
-        run = prepared(
-            merge(tree_of(case), {"stop": {"commits": commits}} | changes), seed=SEED
-        )
-        memory, _ = execute([run])
-        assert isinstance(run.timeline, SimulatedTimeline)
-        rows, jobs, _ = everything(run.timeline)
-    found = case[2](world_of(run, commits))
-    committed = rows.kind == Kind.COMMIT
-    np.testing.assert_allclose(
-        rows.time[committed], [c.time_s for c in found.commits], rtol=1e-12
-    )
-    assert_jobs_alike(jobs, found, too_old_is_applied=too_old_is_applied)
-    assert_models_alike(memory, run, found)
-    return memory, found
-
-
-def assert_players_agree(case: Case, *, in_arrays: bool, **changes: Any) -> None:
-    """Arrays make the timeline that SimPy plays, or the world is SimPy's.
-
-    Args:
-        case: The run.
-        in_arrays: Whether the protocol has no feedback on who acts when.
-        changes: Other entries of its scenario.
-    """
-    found = scenario(merge(tree_of(case), {"stop": {"commits": 200}} | changes))
-    made = timeline(Run(0, "base", {}, 0, SEED, found))
-    assert isinstance(made, SimulatedTimeline)
-    protocol = case[0].get("kind", "asynchronous")
-    because = "" if in_arrays else f"the protocol {protocol}"
-    assert made.feedback == because
-    if in_arrays:
-        compare(made)
-
-
-def tree_of(case: Case) -> dict[str, Any]:
-    """Returns the scenario of a case."""
-    protocol, algorithm, _ = case
-    kind = protocol.get("kind", "asynchronous")
-    changes = {
-        "protocol": {"kind": kind, **protocol},
-        "algorithm": BASE["algorithm"] | algorithm,
+) -> dict[str, Any]:
+    """Returns the scenario of a method."""
+    method = {
+        "protocol": {"kind": "asynchronous", **(protocol or {})},
+        "algorithm": BASE["algorithm"] | (algorithm or {}),
     }
-    return merge(BASE, changes)
+    return merge(merge(BASE, method), changes)
 
 
-def world_of(run: Any, commits: int = COMMITS) -> twin.World:
-    """Returns the run's world and gradients, as the twin takes them."""
-    scenario, problem = run.run.scenario, run.problem
-    world = World(scenario.clients, K, SEED)
-    drawn: dict[int, list[float]] = {client: [] for client in range(K)}
+# What a run gives to its twins
 
-    def duration(client: int, job: int) -> float:
-        while len(drawn[client]) <= job:
-            drawn[client].append(float(world.draw(Purpose.COMPUTE, client)))
-        return drawn[client][job]
 
-    links: dict[int, list[float]] = {client: [] for client in range(K)}
+def problem_of(plan: Prepared) -> twin.Problem:
+    """Returns a run's data and loss."""
+    problem = plan.problem
+    arrays = (np.asarray(part, float) for part in (problem.x, problem.y))
+    return twin.Problem(*arrays, problem.loss, float(problem.l2))
 
-    def download(client: int, job: int) -> float:
-        while len(links[client]) <= job:
-            links[client].append(float(world.transit(Purpose.DOWNLOAD, client)))
-        return links[client][job]
 
-    x, y = np.asarray(problem.x, float), np.asarray(problem.y, float)
+def start_of(plan: Prepared) -> np.ndarray:
+    """Returns a model of zeros."""
+    width = plan.problem.x.shape[1]
+    squared = plan.problem.loss == "squared"
+    return np.zeros(width if squared else (plan.shape.num_outputs, width))
 
-    batches = run.sampler.steps
+
+def law_of(algorithm: Any) -> str | None:
+    """Returns the law of the noise of what is sent."""
+    if hasattr(algorithm, "epsilon"):
+        return algorithm.noise
+    return getattr(getattr(algorithm, "mechanism", None), "law", None)
+
+
+def jobs_of(plan: Prepared) -> list[twin.Row]:
+    """Returns what happens in a run, row by row."""
+    rows, samples = rows_of(plan)
+    sizes, law = plan.shares.num_samples, law_of(plan.scenario.algorithm)
+    start, key, found = start_of(plan), key_of(plan.run.seed), []
+
+    def noise_of(client: int, number: int) -> np.ndarray | None:
+        if law is None:
+            return None
+        own = jax.random.fold_in(jax.random.fold_in(key, client), number)
+        zero, one = jnp.zeros(start.size, float), jnp.asarray(1.0)
+        return np.asarray(NOISE[law](own, zero, one).value).reshape(start.shape)
+
+    for row, kind in enumerate(rows.kind):
+        jobs = []
+        for column in np.flatnonzero(rows.worker[row] != NO_WORKER):
+            client, number, version = (
+                int(table[row, column])
+                for table in (rows.worker, rows.job, rows.read_version)
+            )
+            ids = samples[row, min(column, samples.shape[1] - 1)]
+            batches = [b[b != NO_SAMPLE] for b in ids.reshape(-1, plan.sampler.size)]
+            batches = [batch for batch in batches if batch.size]
+            size, noise = int(sizes[client]), noise_of(client, number)
+            jobs.append(twin.Job(client, number, version, batches, size, noise))
+        found.append(twin.Row(jobs, kind == Kind.COMMIT, kind != Kind.READ))
+    return found
+
+
+def played(plan: Prepared, stages: Stages = twin.STAGES) -> twin.Server:
+    """Returns the server of a run's twin at its end."""
+    o = plan.scenario.algorithm.model_dump()
+    shares = (o.get("weight") or {}).get("shares")
+    if isinstance(shares, str):
+        o["weight"]["shares"] = [eval(shares, {"m": m}) for m in range(1, K + 1)]
+    server = twin.Server(
+        *(problem_of(plan), start_of(plan), plan.timeline.num_clients),
+        *twin.rates_of(o),
+    )
+    return twin.play(server, twin.chain_of(twin.opened(o), stages), jobs_of(plan))
+
+
+class RunWorld(NamedTuple):
+    """What twins with a loop of their own take of a run.
+
+    Attributes:
+        gradient: Of a client, a job and a model: the sum of the gradients of the job's
+            local steps, of size `STEP`.
+    """
+
+    gradient: Callable[[int, int, np.ndarray], np.ndarray]
+
+
+def world_of(plan: Prepared) -> RunWorld:
+    """Returns the gradients of a run."""
+    problem, sampler = problem_of(plan), plan.sampler
 
     def gradient(client: int, job: int, weights: np.ndarray) -> np.ndarray:
-        """Returns the sum of the gradients of local steps of size STEP."""
         total, moved = np.zeros_like(weights), weights
-        for ids in run.sampler.batch(client, job).reshape(batches, -1):
+        for ids in sampler.batch(client, job).reshape(sampler.steps, -1):
             own = ids[ids != NO_SAMPLE]
             if own.size:
-                residual = moved * x[own] - y[own]
-                found = (2 / d * residual * x[own]).mean(axis=0) + 0.01 * moved
+                _, found, _ = twin.of_batch(problem, moved, own)
                 total, moved = total + found, moved - STEP * found
         return total
 
-    return twin.World(
-        num_clients=K,
-        duration=duration,
-        gradient=gradient,
-        start=np.zeros(d),
-        num_commits=commits,
-        download=download,
-    )
+    return RunWorld(gradient)
 
 
-def assert_jobs_alike(jobs: Jobs, found: twin.Run, *, too_old_is_applied: bool) -> None:
-    """Compares who was applied in which commit, rejected and stopped.
-
-    The twin carries the last commit out to its end, where the run has stopped. The age
-    of ACED's entries is the algorithm's matter: a timeline has all arrivals applied.
-    """
-    applied = jobs.commit != NO_COMMIT
-    entries = zip(
-        jobs.commit[applied], jobs.client[applied], jobs.job[applied], strict=True
-    )
-    mine = {(int(k), int(c), int(j)) for k, c, j in entries}
-    wanted = {(c.version, s.client, s.job) for c in found.commits for s in c.entered}
-    unused = ("overwritten", "rejected") if too_old_is_applied else ("overwritten",)
-    left_out = {(c, j) for _, c, j, fate in found.fates if fate in unused}
-    assert {entry for entry in mine if entry[1:] not in left_out} == wanted
-    if too_old_is_applied:
-        return
-    for outcome, fate in ((Outcome.REJECTED, "rejected"), (Outcome.STOPPED, "stopped")):
-        theirs = {(c, j) for t, c, j, f in found.fates if f == fate}
-        last = found.commits[-1].time_s
-        at_end = {(c, j) for t, c, j, f in found.fates if f == fate and t == last}
-        here = jobs.outcome == outcome
-        got = set(zip(jobs.client[here].tolist(), jobs.job[here].tolist(), strict=True))
-        assert got - at_end == theirs - at_end
+# Numbers
 
 
-def assert_models_alike(memory: Memory, run: Any, found: twin.Run) -> None:
-    """Compares three numbers of every version, in double precision."""
-    x, y = np.asarray(run.problem.x, float), np.asarray(run.problem.y, float)
-    models = np.array([np.zeros(d), *(commit.x for commit in found.commits)])
-    residual = models[:, None, :] * x - y
-    objective = (residual**2).mean(axis=(1, 2)) + 0.005 * (models**2).sum(axis=1)
-    gradient = (2 / d * residual * x).mean(axis=1) + 0.01 * models
-    norms = (gradient**2).sum(axis=1)
-    got = memory.column("evaluations", "objective")
-    assert got.size == len(models)
-    np.testing.assert_allclose(got, objective, rtol=1e-9)
-    got = memory.column("evaluations", "gradient_norm_squared")
-    np.testing.assert_allclose(got, norms, rtol=1e-7, atol=1e-12)
-    curvature = 2 / d * (x**2).mean(axis=0) + 0.01
-    slope = 2 / d * (x * y).mean(axis=0)
-    least = (y**2).mean() - (slope**2 / (2 * curvature)).sum()
-    got = memory.column("evaluations", "optimality_gap")
-    np.testing.assert_allclose(got, objective - least, rtol=1e-7, atol=1e-10)
+class Tolerance(NamedTuple):
+    """Relative errors of objectives, and of their slopes."""
+
+    objective: float = 1e-9
+    slope: float = 1e-7
 
 
-def assert_engines_agree(case: Case, mode: str, other_step: Any, **more: Any) -> None:
-    """Two runs together give what each gives alone; `shared` differs in the step.
+COLUMNS = {"loss": "loss", "weight": "weight", "clipped": "clipped_fraction"}
 
-    Args:
-        case: The run.
-        mode: `stepwise`, `batched` (two seeds) or `shared` (two steps).
-        other_step: Change of its scenario in `shared`.
-        more: Other entries of its scenario.
-    """
-    tree = merge(tree_of(case), {"stop": {"commits": 25}} | more)
-    changes, seeds = [{}, {}], [SEED, SEED + 1]
-    if mode == "shared":
-        changes, seeds = [other_step, {}], [SEED, SEED]
+
+def assert_like_twin(
+    tree: dict[str, Any],
+    *more: dict[str, Any],
+    stages: Stages = twin.STAGES,
+    near: Tolerance = Tolerance(),  # noqa: B008
+) -> tuple[Memory, twin.Server]:
+    """Executes a run, and compares each version and row with those of the twin."""
     with jax.enable_x64(True):
-        runs = [
-            prepared(merge(tree, change), seed=seed, number=number)
-            for number, (change, seed) in enumerate(zip(changes, seeds, strict=True))
-        ]
-        alone = [execute([run])[0] for run in runs]
-        if mode == "stepwise":
-            together = [execute([run], "stepwise")[0] for run in runs]
-        else:
-            both, _ = execute(runs, mode)
-            together = [both, both]
-    for number, (one, other) in enumerate(zip(alone, together, strict=True)):
-        for metric in ("objective", "gradient_norm_squared"):
-            np.testing.assert_allclose(
-                other.column("evaluations", metric, number),
-                one.column("evaluations", metric, number),
-                rtol=1e-9,
+        plan = prepared(tree, *more, seed=SEED)
+        memory, _ = execute([plan])
+        server = played(plan, stages)
+    assert_models_alike(memory, server, near)
+    here = [i for i, row in enumerate(server.rows) if not np.isnan(row["loss"])]
+    for name, column in COLUMNS.items():
+        got = memory.column("commits", column)
+        wanted = np.array([row[name] for row in server.rows])[here]
+        if got.size and not np.isnan(wanted).all():  # columns are of single precision
+            np.testing.assert_allclose(got[here], wanted, 2e-6, 1e-7, err_msg=name)
+    return memory, server
+
+
+def assert_models_alike(
+    memory: Memory,
+    server: twin.Server,
+    near: Tolerance = Tolerance(),  # noqa: B008
+) -> None:
+    """Compares numbers of every version that was evaluated, in double precision."""
+    made = memory.column("evaluations", "commits").astype(int)
+    assert made[-1] == server.commits > 0
+    models = [server.models[k] for k in made]
+    got = memory.column("evaluations", "objective")
+    wanted = [twin.objective(server.problem, model) for model in models]
+    np.testing.assert_allclose(got, wanted, rtol=near.objective)
+    assert np.unique(got).size > 1
+    whole = range(len(server.problem.labels))
+    slopes = [twin.of_batch(server.problem, model, whole)[1] for model in models]
+    got = memory.column("evaluations", "gradient_norm_squared")
+    wanted = [float((slope**2).sum()) for slope in slopes]
+    np.testing.assert_allclose(got, wanted, rtol=near.slope, atol=1e-12)
+
+
+# Events
+
+
+def timing_of(plan: Prepared, commits: int) -> events.World:
+    """Returns a run's world, whose jobs take the sum of their steps' seconds."""
+    clients = plan.scenario.clients
+    draws = Draws(clients, K, SEED)
+    steps = plan.sampler.own_steps if clients.compute_per == "step" else [1] * K
+
+    def nth(draw: Callable[[int], float]) -> Callable[[int, int], float]:
+        drawn: dict[int, list[float]] = {client: [] for client in range(K)}
+
+        def of(client: int, number: int) -> float:
+            while len(drawn[client]) <= number:
+                drawn[client].append(float(draw(client)))
+            return drawn[client][number]
+
+        return of
+
+    step = nth(lambda client: draws.draw(Purpose.COMPUTE, client))
+    return events.World(
+        num_clients=K,
+        seconds=lambda client, job: float(
+            np.sum(
+                [step(client, job * steps[client] + q) for q in range(steps[client])]
             )
+        ),
+        num_commits=commits,
+        download=nth(lambda client: draws.transit(Purpose.DOWNLOAD, client)),
+    )
+
+
+def assert_events_alike(
+    tree: dict[str, Any], protocol: Callable[[events.World], events.Run]
+) -> None:
+    """Compares times of commits, what entered them, and what was lost."""
+    plan = prepared(tree, seed=SEED)
+    rows, jobs, _ = everything(plan.timeline)
+    found = protocol(timing_of(plan, tree["stop"]["commits"]))
+    np.testing.assert_allclose(
+        rows.time[rows.kind == Kind.COMMIT],
+        [commit.time_s for commit in found.commits],
+        rtol=1e-12,
+    )
+    applied = jobs.commit != NO_COMMIT
+    columns = (jobs.commit, jobs.client, jobs.job, jobs.read_version)
+    mine = {*zip(*(column[applied].tolist() for column in columns), strict=True)}
+    assert mine == {
+        (number, *source)
+        for number, commit in enumerate(found.commits, 1)
+        for source in commit.entered
+    }
+    assert_lost_alike(jobs, found)
+
+
+def assert_lost_alike(jobs: Jobs, found: events.Run) -> None:
+    """Compares who was rejected and stopped.
+
+    The twin carries the last commit out to its end, where the run has stopped.
+    """
+    last = found.commits[-1].time_s
+    for outcome, fate in ((Outcome.REJECTED, "rejected"), (Outcome.STOPPED, "stopped")):
+        own = [each for each in found.lost if each.fate == fate]
+        at_end = {(each.client, each.job) for each in own if each.time_s == last}
+        here = jobs.outcome == outcome
+        got = {*zip(jobs.client[here].tolist(), jobs.job[here].tolist(), strict=True)}
+        assert got - at_end == {(each.client, each.job) for each in own} - at_end

@@ -1,7 +1,7 @@
-"""Schedules that follow what was learned, against loops without any events."""
+"""Worlds that follow what was learned, against loops without any events."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import jax
@@ -12,6 +12,7 @@ from stalesim.simulator.protocols import Asynchronous
 from stalesim.simulator.streams import Purpose, Streams
 from stalesim.simulator.world.clients import Clients
 from tests.reference import adaptive_twin as twin
+from tests.reference.methods_support import problem_of
 from tests.runs import execute, prepared
 from tests.support import SGD, everything, merge, played
 
@@ -32,19 +33,23 @@ BASE = merge(
 
 
 def task_of(run: Any, **options: Any) -> twin.Task:
-    streams, data = Streams(SEED), run.shares.data
-    draws = [streams.uniforms(Purpose.COMPUTE, c, 0, 4000) for c in range(K)]
+    streams, clients = Streams(SEED), run.timeline.num_clients
+    draws = [streams.uniforms(Purpose.COMPUTE, c, 0, 4000) for c in range(clients)]
     return twin.Task(
-        inputs=np.hstack([data.x_train, np.ones((len(data.x_train), 1))]),
-        labels=np.asarray(data.y_train),
+        problem=problem_of(run),
         batch=run.sampler.batch,
-        seconds=lambda c, q: -(c + 1) / K * float(np.log1p(-draws[c][q])),
-        num_clients=K,
+        seconds=lambda c, q: -(c + 1) / clients * float(np.log1p(-draws[c][q])),
+        num_clients=clients,
         size=SGD["algorithm"]["batch"],
         step_size=SGD["algorithm"]["step_size"],
-        l2=SGD["problem"]["l2"],
         **options,
     )
+
+
+def candidates(clients: int) -> Iterator[int]:
+    """Yields clients as the selection draws them."""
+    for u in Streams(SEED).uniforms(Purpose.SELECT, 0, 0, 4096):
+        yield int(u * clients)
 
 
 def run_of(changes: dict[str, Any], mode: str = "compiled") -> tuple[Any, Any, Any]:
@@ -77,12 +82,12 @@ def test_adacomm_is_that_of_a_plain_loop(mode: str) -> None:
     run, memory, end = run_of(changes, mode)
     assert end["feedback"] == "clients.local_steps_by asks for metrics"
     task, rule = task_of(run, upload=0.25), twin.AdaComm(interval, MOST, 0.6)
-    rule.start(task.objective(task.start())[0])
+    rule.start(task.objective(task.start()))
     steps, times, losses = twin.rounds(
         task,
         number,
         lambda _: dict.fromkeys(range(K), rule.tau),
-        lambda time, w: rule.until(time, lambda: task.objective(w)[0]),
+        lambda time, w: rule.until(time, lambda: task.objective(w)),
     )
     assert rounds_of(memory, number) == steps
     assert len({of[0] for of in steps}) >= 3
@@ -100,7 +105,9 @@ def test_flad_is_that_of_a_plain_loop() -> None:
     }
     run, memory, _ = run_of(changes)
     steps, times, losses = twin.rounds(
-        task_of(run), number, lambda known: twin.flad(known, K, places, least, MOST)
+        task_of(run),
+        number,
+        lambda known: twin.flad(known.losses, K, places, least, MOST),
     )
     assert rounds_of(memory, number) == steps
     assert len({tuple(sorted(of)) for of in steps}) > 4
@@ -188,17 +195,63 @@ def test_free_places_are_those_of_a_plain_loop(refill: int | None) -> None:
     streams = Streams(SEED)
     draws = [streams.uniforms(Purpose.COMPUTE, c, 0, 4 * number) for c in range(many)]
 
-    def candidates() -> Iterator[int]:
-        for u in streams.uniforms(Purpose.SELECT, 0, 0, 4096):
-            yield int(u * many)
-
     found = twin.refilled(
         *(selection["in_flight"], refill or 1, number),
         lambda c, job: -(c + 1) / many * float(np.log1p(-draws[c][job])),
-        candidates(),
+        candidates(many),
         limit,
     )
     client, time, version = map(np.array, zip(*found, strict=True))
     np.testing.assert_array_equal(rows.worker[:, 0], client)
     np.testing.assert_array_equal(rows.read_version[:, 0], version)
     np.testing.assert_allclose(jobs.read_time[:number], time, rtol=1e-12)
+
+
+OORT = {"exploration": 0.7, "decay": 0.9, "least": 0.3, "clip": 0.8}
+OORT |= {"seconds": 0.8, "penalty": 1.5, "cut_off": 0.9}
+PREFERENCES = {"power_of_choice": {"candidates": 7}, "oort": OORT}
+MANY, PLACES, ROUNDS = 12, 4, 60
+
+
+def selecting(kind: str) -> Callable[[twin.Known], dict[int, int]]:
+    """Returns who is asked for one step, by what is known of last jobs."""
+    order, position = candidates(MANY), [0]
+
+    def uniforms(n: int) -> list[float]:
+        first = position[0]
+        position[0] += 4 * ((n + 3) // 4)
+        return Streams(SEED).uniforms(Purpose.SELECT, 1, first, n).tolist()
+
+    oort = twin.Oort(OORT, MANY, SGD["algorithm"]["batch"], order, uniforms)
+
+    def select(known: twin.Known) -> dict[int, int]:
+        if kind == "oort":
+            return dict.fromkeys(oort.select(known, PLACES), 1)
+        chosen = twin.largest_losses(known, PLACES, 7, order)
+        return dict.fromkeys(chosen, 1)
+
+    return select
+
+
+@pytest.mark.parametrize("mode", ["compiled", "stepwise"])
+@pytest.mark.parametrize("kind", PREFERENCES)
+def test_a_selection_by_loss_is_that_of_a_plain_loop(kind: str, mode: str) -> None:
+    prefer = {"kind": kind, **PREFERENCES[kind]}
+    shares = {"clients": MANY, "classes_per_client": 2}
+    changes = {
+        "problem": {"partition": shares},
+        "clients": {
+            "compute_per": "job",
+            "selection": {"in_flight": PLACES, "prefer": prefer},
+        },
+        "stop": {"commits": ROUNDS},
+    }
+    run, memory, _ = run_of(changes, mode)
+    asked, times, losses = twin.rounds(task_of(run), ROUNDS, selecting(kind))
+    commit, client = (memory.column("jobs", name) for name in ("commit", "client"))
+    found = [sorted(client[commit == 1 + k].tolist()) for k in range(ROUNDS)]
+    assert found == [sorted(clients) for clients in asked]
+    assert len({tuple(each) for each in found}) > 10  # who is asked does change
+    np.testing.assert_allclose(memory.column("commits", "time"), times, rtol=1e-12)
+    # Columns are written as float32.
+    np.testing.assert_allclose(memory.column("commits", "loss"), losses, rtol=1e-6)

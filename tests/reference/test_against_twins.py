@@ -15,9 +15,8 @@ from stalesim.simulator.engine.runner import Runner
 from stalesim.simulator.privacy import gdp
 from stalesim.simulator.simulation import Prepared, _row_stream, key_of
 from stalesim.simulator.timeline import NO_WORKER, Kind
-from tests.reference import sgd_twin, vafl_twin
+from tests.reference import vafl_twin
 from tests.runs import prepared, rows_of
-from tests.support import SGD
 
 DOUBLE = {"engine": {"precision": "float64"}}
 SHORT = {"stop": {"commits": 80}}
@@ -172,26 +171,17 @@ def assert_agree(
         assert infos["embedding_staleness_max"][row] == largest
 
 
-@pytest.mark.parametrize("upload", UPLOADS)
-@pytest.mark.parametrize("mode", MODES)
-def test_vafl_agrees_with_its_twin(mode: str, upload: str) -> None:
-    with jax.enable_x64(True):
-        plan = prepared(DIGITS, SHORT, DOUBLE, MODES[mode], UPLOADS[upload])
-        state, infos = carried(plan)
-        assert_agree(plan, state, infos, twin_of(plan))
-
-
-OPTIONS = [
-    *(("async", variant) for variant in VARIANTS),
-    *(("t-sync 3", variant) for variant in ("query first", "after", "noise")),
+CASES = [
+    *((mode, "batch", "plain") for mode in MODES),
+    *((mode, "all", "plain") for mode in ("async", "t-sync 3", "sync", "bounded")),
+    *(("async", "batch", variant) for variant in VARIANTS if variant != "plain"),
+    *(("async", "all", variant) for variant in ("query first", "noise", "repeats")),
+    *(("t-sync 3", "all", variant) for variant in ("query first", "after", "noise")),
 ]
 
 
-@pytest.mark.parametrize("upload", UPLOADS)
-@pytest.mark.parametrize(("mode", "variant"), OPTIONS)
-def test_vafls_options_agree_with_the_twin(
-    mode: str, variant: str, upload: str
-) -> None:
+@pytest.mark.parametrize(("mode", "upload", "variant"), CASES)
+def test_vafl_agrees_with_its_twin(mode: str, upload: str, variant: str) -> None:
     changes = (MODES[mode], UPLOADS[upload], VARIANTS[variant])
     with jax.enable_x64(True):
         plan = prepared(DIGITS, SHORT, DOUBLE, *changes)
@@ -249,30 +239,3 @@ def test_the_private_mode_that_follows_the_weights() -> None:
     norms = infos["workers/weight_norm"]
     assert (norms[50:] > 0).all()
     np.testing.assert_allclose(infos["workers/noise_std"], 2.0 * z * norms, 1e-9)
-
-
-@pytest.mark.parametrize("mode", ["async", "t-sync 3", "sync"])
-@pytest.mark.parametrize("stepwise", [False, True])
-def test_sgd_agrees_with_its_twin(mode: str, stepwise: bool) -> None:
-    with jax.enable_x64(True):
-        plan = prepared(SGD, SHORT, DOUBLE, MODES[mode])
-        state, infos = carried(plan, stepwise=stepwise)
-    rows, samples = rows_of(plan)
-    program = []
-    for row in range(rows.time.size):
-        workers = [int(w) for w in rows.worker[row] if w != NO_WORKER]
-        n = len(workers)
-        reads = tuple(int(v) for v in rows.read_version[row][:n])
-        program.append(sgd_twin.Commit(tuple(workers), tuple(samples[row][:n]), reads))
-    weights, _, losses = sgd_twin.run(
-        np.asarray(plan.problem.x, np.float64)[:, :-1],
-        np.asarray(plan.problem.y),
-        10,
-        program,
-        "softmax",
-        "mean",
-        0.001,
-        lambda k: 0.3,
-    )
-    np.testing.assert_allclose(state.weights, weights.T, 1e-9, 1e-12)
-    np.testing.assert_allclose(infos["loss"], losses, 1e-9)

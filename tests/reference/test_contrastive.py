@@ -18,7 +18,6 @@ from stalesim.simulator.keys import key_of
 from stalesim.simulator.scenario.scenario import Scenario
 from stalesim.simulator.studies import planned
 from stalesim.simulator.timeline import Kind
-from tests.reference.test_own_models import assert_same, run
 from tests.runs import execute, prepared, rows_of
 from tests.support import merge
 from tests.unit.scenario.test_own_page import blocks
@@ -88,22 +87,6 @@ def test_stale_steps_are_those_of_plain_jax() -> None:
     measured = memory.column("evaluations", "test_loss")
     np.testing.assert_allclose(measured, whole, rtol=1e-7)
     assert whole[-1] < whole[0]
-
-
-@pytest.mark.slow
-def test_three_engines_agree_on_local_steps() -> None:
-    buffered = {
-        "protocol": {"kind": "buffered", "size": 2},
-        "algorithm": {
-            "kind": "fed_buff",
-            "step_size": 0.2,
-            "batch": 6,
-            "local_steps": 2,
-        },
-    }
-    found = run(BASE, buffered)
-    for mode in ("stepwise", "batched"):
-        assert_same(found, run(BASE, buffered, mode=mode))
 
 
 CLIPPED = {"clip_bound": 1.0, "multiplier": 1.0}

@@ -1,6 +1,5 @@
 """Computing times by the rows that a job has drawn: a blind twin, and closed forms."""
 
-from math import sqrt
 from typing import Any
 
 import numpy as np
@@ -117,59 +116,11 @@ def test_both_players_make_the_same_tables(name: str, per: str, data: str) -> No
             np.testing.assert_array_equal(mine, other, name)
 
 
-def test_a_constant_column_is_the_usual_law(data: str) -> None:
-    """A column of twos is the law of twice the scale, and without one it is itself."""
-    by_column = jobs_of(plan(data, clients={"compute_by": 3}))
-    doubled = {"compute": {"scale": 1.0}, "compute_by": None}
-    usual = jobs_of(plan(data, clients=doubled))
-    np.testing.assert_array_equal(by_column.client, usual.client)
-    np.testing.assert_allclose(by_column.arrived_time, usual.arrived_time, rtol=1e-12)
-
-
 def test_by_samples_a_job_takes_its_draw_times_the_sum_of_its_rows(data: str) -> None:
     by_sum = jobs_of(plan(data, clients={"compute_per": "sample"}))
     longer = {"compute": {"scale": 0.5 * BATCH}}
     by_mean = jobs_of(plan(data, clients=longer))
     np.testing.assert_allclose(by_sum.arrived_time, by_mean.arrived_time, rtol=1e-12)
-
-
-def test_a_long_job_is_more_likely_to_be_under_way(data: str) -> None:
-    """Jobs done last E[L] on average, those under way at an instant E[L^2] / E[L].
-
-    L is the mean of three distinct rows of a client's own, the law a constant. Both are
-    within five standard errors, which are the samples' own.
-
-    Source: Feller, An Introduction to Probability Theory II (1971), section VI.7.
-    """
-    law = {"compute": {"law": "constant", "value": 0.5}}
-    run = Run(0, "b", {}, 0, 3, scenario(tree(data, clients=law)))
-    setup = set_up(run)
-    done = jobs_of(setup.timeline)  # pyright: ignore
-    length = setup.shares.data.x_train[:, LENGTH].astype(float)
-    took = 0.5 * np.array(
-        [
-            length[setup.sampler.batch(int(c), int(j))].mean()
-            for c, j in zip(done.client, done.job, strict=True)
-        ]
-    )
-    ended = ~np.isnan(done.arrived_time)
-    first = done.job < 10  # which jobs these are does not depend on how long they take
-    assert (ended[first]).all()
-    of_client = [0.5 * length[pool].mean() for pool in setup.shares.pools]
-    error = took[first].std() / sqrt(first.sum())
-    assert abs(took[first].mean() - np.mean(of_client)) < 5 * error
-    # At an instant of each client's renewals, far from their start.
-    at, under_way, expected = np.arange(60.0, 195.0, 7.0), [], []
-    begun = np.where(np.isnan(done.begun_time), np.inf, done.begun_time)
-    for client in range(K):
-        mine = done.client == client
-        number = np.searchsorted(begun[mine], at, side="right") - 1
-        under_way.append(took[mine][number].mean())
-        own = took[mine]
-        expected.append((own**2).mean() / own.mean())
-    gap = np.subtract(under_way, expected)
-    assert abs(gap.mean()) < 5 * gap.std() / sqrt(K)
-    assert np.mean(under_way) > took[first].mean() + 5 * error
 
 
 def test_timelines_depend_on_the_column_and_the_batches(data: str) -> None:

@@ -1,4 +1,4 @@
-"""Elastic averaging against a twin written from the paper's Algorithm 1, and limits."""
+"""Elastic averaging: a fixed point in closed form; `test_methods` has the twin."""
 
 from typing import Any
 
@@ -8,10 +8,8 @@ import pytest
 
 from stalesim.simulator.scenario.scenario import Scenario
 from stalesim.simulator.scenario.study import merge
-from stalesim.simulator.timeline import NO_WORKER, Kind
 from tests.reference.methods_support import BASE, SEED, STEP, K, d
 from tests.runs import execute, prepared
-from tests.support import everything
 
 COMMITS, RATE, PERIOD = 30, 0.15, 3
 
@@ -29,62 +27,10 @@ def tree(protocol: str, **algorithm: Any) -> dict[str, Any]:
     )
 
 
-def centres(run: Any, steps: int, rate: float) -> np.ndarray:
-    """Returns the centre after each commit, client by client and step by step.
-
-    Algorithm 1 has one counter per client: where the period divides it, x <- x_i, then
-    x_i <- x_i - a (x - c), c <- c + a (x - c), and always x_i <- x_i - eta g(x).
-    """
-    x, y = (np.asarray(part, float) for part in (run.problem.x, run.problem.y))
-    own = np.zeros((K, d))
-    pending = np.zeros((K, d))
-    centre, found = np.zeros(d), [np.zeros(d)]
-    rows, _, _ = everything(run.timeline)
-    assert (rows.kind == Kind.COMMIT).all()
-    for workers, jobs in zip(rows.worker, rows.job, strict=True):
-        pairs = zip(workers.tolist(), jobs.tolist(), strict=True)
-        there = [(w, j) for w, j in pairs if w != NO_WORKER]
-        for worker, job in there:
-            batches = run.sampler.batch(worker, job).reshape(steps, -1)
-            for number, batch in enumerate(batches):
-                at = own[worker].copy()
-                if number == 0:
-                    own[worker] += pending[worker]
-                residual = at * x[batch] - y[batch]
-                gradient = (2 / d * residual * x[batch]).mean(axis=0) + 0.01 * at
-                own[worker] -= STEP * gradient
-        apart = {worker: own[worker] - centre for worker, _ in there}
-        for worker, way in apart.items():
-            pending[worker] = -rate * way
-            centre = centre + rate * way
-        found.append(centre)
-    return np.array(found)
-
-
 def objectives(run: Any, models: np.ndarray) -> np.ndarray:
     x, y = (np.asarray(part, float) for part in (run.problem.x, run.problem.y))
     residual = models[:, None, :] * x - y
     return (residual**2).mean(axis=(1, 2)) + 0.005 * (models**2).sum(axis=1)
-
-
-MODES = (
-    pytest.param("compiled"),
-    pytest.param("stepwise", marks=pytest.mark.long),
-    pytest.param("batched", marks=pytest.mark.long),
-)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("protocol", ["asynchronous", "synchronous"])
-def test_centres_are_those_of_the_twin(protocol: str, mode: str) -> None:
-    numbers = (0, 1) if mode == "batched" else (0,)
-    with jax.enable_x64(True):
-        runs = [prepared(tree(protocol), seed=SEED + k, number=k) for k in numbers]
-        memory, _ = execute(runs, mode)
-    wanted = objectives(runs[0], centres(runs[0], PERIOD, RATE))
-    got = memory.column("evaluations", "objective", 0)
-    np.testing.assert_allclose(got, wanted, rtol=1e-9)
 
 
 @pytest.mark.slow

@@ -96,20 +96,6 @@ def test_a_loss_written_again_and_samples_clipped_one_by_one() -> None:
     )
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("case", [BUFFERED, GOSSIP], ids=["buffered", "gossip"])
-def test_three_engines_agree(case: dict[str, Any]) -> None:
-    """With dropout, whose keys must not depend on the engine."""
-    noisy = {
-        "problem": {"model": {"kind": "python", "build": "tests.own_models:Noisy"}}
-    }
-    modes = [
-        run(BASE, case, noisy, mode=m) for m in ("compiled", "stepwise", "batched")
-    ]
-    assert_same(modes[0], modes[1])
-    assert_same(modes[0], modes[2])
-
-
 VERTICAL: dict[str, Any] = {
     "problem": {
         "data": {"kind": "breast_cancer", "scale": "standard"},

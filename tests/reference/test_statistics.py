@@ -1,5 +1,18 @@
 """Batch statistics at a server against a twin by hand, in every mode.
 
+The model normalises its inputs by the batch and has one linear layer, so that neither
+mean nor variance depends on weights. A local step makes of the running statistics r
+
+    r <- MOMENTUM r + (1 - MOMENTUM) (m, v)
+
+with (m, v) those of the batch. A client ends with r_i, and a commit of n contributions
+with weights w_i makes of the server's
+
+    r <- mean_i of (1 - w_i) r + w_i r_i,   FedAsync with mixing * w_i for w_i
+
+so that with w = 1 statistics are averaged as models are in federated averaging. All
+else is as in `server_twin`.
+
 Both compute in float64; a run of 30 commits adds some 1e4 terms of order one in another
 order, and Flax takes a variance as the difference of two means: 1e-9 relative.
 """
@@ -15,14 +28,14 @@ from jax import Array
 from stalesim.simulator.config.errors import ScenarioError
 from stalesim.simulator.engine.execute import Program
 from stalesim.simulator.engine.runner import Runner
-from stalesim.simulator.scenario.study import merge
 from stalesim.simulator.simulation import Prepared, _row_stream, key_of
-from stalesim.simulator.timeline import NO_WORKER, Kind
-from tests.reference import statistics_twin as twin
-from tests.reference.test_own_models import assert_same, run
-from tests.runs import prepared, rows_of
+from tests.reference import server_twin as twin
+from tests.reference.methods_support import jobs_of, problem_of
+from tests.runs import prepared
 
-CLASSES = 10
+CLASSES, INPUTS = 10, 64
+KEPT = 2 * INPUTS
+MOMENTUM, EPSILON = 0.8, 1e-3
 
 
 class Normalised(linen.Module):
@@ -32,8 +45,8 @@ class Normalised(linen.Module):
     def __call__(self, x: Array, train: bool = False) -> Array:
         norm = linen.BatchNorm(
             use_running_average=not train,
-            momentum=twin.MOMENTUM,
-            epsilon=twin.EPSILON,
+            momentum=MOMENTUM,
+            epsilon=EPSILON,
             use_scale=False,
             use_bias=False,
         )
@@ -94,67 +107,65 @@ def _double():
         yield
 
 
-def model_of(flat: Any) -> twin.Model:
-    parts = np.split(np.asarray(flat), np.cumsum([CLASSES, 64 * CLASSES, 64]))
-    return twin.Model(parts[0], parts[1].reshape(64, CLASSES), parts[2], parts[3])
+def normalised_work(proximal: float | None = None, **_: Any) -> twin.Stage:
+    """Local steps; a model is a bias, a matrix, means and variances in one vector."""
+
+    def stage(server: twin.Server, jobs: list[twin.Job]) -> None:
+        x, y = server.problem.features, server.problem.labels.astype(int)
+        for job in jobs:
+            own, job.message = job.read.copy(), np.zeros_like(job.read)
+            for batch in job.batches:
+                bias, matrix, _ = np.split(own, [CLASSES, len(own) - KEPT])
+                found = np.array([x[batch].mean(axis=0), x[batch].var(axis=0)])
+                z = (x[batch] - found[0]) / np.sqrt(found[1] + EPSILON)
+                p = np.exp(z @ matrix.reshape(INPUTS, CLASSES) + bias)
+                wrong = p / p.sum(axis=1, keepdims=True) - np.eye(CLASSES)[y[batch]]
+                slopes = wrong.mean(axis=0), (z.T @ wrong / len(batch)).ravel()
+                gradient = np.concatenate([*slopes, np.zeros(KEPT)])
+                gradient[:-KEPT] += (proximal or 0) * (own - job.read)[:-KEPT]
+                own = own - server.local_step * gradient
+                own[-KEPT:] = MOMENTUM * own[-KEPT:] + (1 - MOMENTUM) * found.ravel()
+                job.message = job.message + gradient
+            job.statistics = own[-KEPT:]
+
+    return stage
 
 
-def twin_of(plan: Prepared) -> list[twin.Model]:
-    problem, config = plan.problem, plan.run.scenario.algorithm
-    rows, samples = rows_of(plan)
-    program = []
-    for row in range(rows.time.size):
-        here = np.flatnonzero(rows.worker[row] != NO_WORKER)
-        own = [samples[row, min(c, samples.shape[1] - 1)] for c in here]
-        contributions = [
-            twin.Contribution(
-                int(rows.read_version[row, column]),
-                list(np.reshape(ids, (config.local_steps, -1))),
-            )
-            for column, ids in zip(here, own, strict=True)
+def averaged_statistics(mixing: float) -> twin.Stage:
+    def stage(server: twin.Server, jobs: list[twin.Job]) -> None:
+        before = server.models[-2][-KEPT:]
+        shares = [mixing * job.weight for job in jobs]
+        kept = [
+            (1 - share) * before + share * job.statistics
+            for share, job in zip(shares, jobs, strict=True)
         ]
-        program.append((rows.kind[row] == Kind.COMMIT, contributions))
-    weight = config.weight
-    local = getattr(config, "local_step_size", None) or config.step_size
-    options = twin.Options(
-        config.kind,
-        config.step_size,
-        local,
-        server_step_size=getattr(config, "server_step_size", 1.0),
-        mixing=getattr(config, "mixing", 1.0),
-        proximal=getattr(config, "proximal", 0.0),
-        exponent=getattr(weight, "exponent", 0.0),
-    )
-    start = model_of(problem.start(key_of(plan.run.seed)))
-    x, y = np.asarray(problem.x), np.asarray(problem.y)
-    return twin.run(x, y, start, program, options)
+        server.models[-1][-KEPT:] = np.mean(kept, axis=0)
+
+    return stage
+
+
+def end_of(plan: Prepared) -> np.ndarray:
+    """Returns the last model of a run."""
+    program = Program(plan.kernel, plan.problem, stepwise=False)
+    runner = Runner(program, [_row_stream(plan, 30)], [plan], 30)
+    list(runner.records())
+    return np.asarray(runner._carry.state.weights)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_the_kernel_is_the_twin(name: str) -> None:
     plan = prepared(BASE, CASES[name])
-    versions = twin_of(plan)
-    assert len(versions) > 20
-    program = Program(plan.kernel, plan.problem, stepwise=False)
-    runner = Runner(program, [_row_stream(plan, 30)], [plan], 30)
-    list(runner.records())
-    found = model_of(runner._carry.state.weights)
-    for one, other in zip(found, versions[-1], strict=True):
-        np.testing.assert_allclose(one, other, 1e-9, 1e-10)
-    assert np.abs(found.mean - versions[0].mean).max() > 0.1
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["t-synchronous", "FedBuff", "FedAsync"])
-def test_three_engines_agree(name: str) -> None:
-    adam = {"algorithm": {"local_optimizer": {"kind": "adamw", "learning_rate": 0.01}}}
-    change = CASES[name] if name != "FedBuff" else merge(CASES[name], adam)
-    if name == "FedBuff":
-        del change["algorithm"]["step_size"]
-    found = [run(BASE, change, mode=m) for m in ("compiled", "stepwise", "batched")]
-    assert_same(found[0], found[1])
-    assert_same(found[0], found[2])
+    o = plan.scenario.algorithm.model_dump()
+    stages = twin.STAGES | {"local_work": ("arrival", normalised_work)}
+    chain = twin.chain_of(twin.opened(o), stages)
+    chain.commit.append(averaged_statistics(o.get("mixing", 1.0)))
+    start = np.asarray(plan.problem.start(key_of(plan.run.seed)))
+    server = twin.Server(problem_of(plan), start, 5, *twin.rates_of(o))
+    twin.play(server, chain, jobs_of(plan))
+    assert server.commits == 30
+    np.testing.assert_allclose(end_of(plan), server.models[-1], 1e-9, 1e-10)
+    assert np.abs(server.models[-1] - start)[-KEPT:].max() > 0.1
 
 
 def test_an_optimiser_of_the_server_leaves_statistics_alone() -> None:
@@ -171,15 +182,9 @@ def test_an_optimiser_of_the_server_leaves_statistics_alone() -> None:
             },
         )
     )  # fmt: skip
-    ends = []
-    for plan in (plain, decayed):
-        program = Program(plan.kernel, plan.problem, stepwise=False)
-        runner = Runner(program, [_row_stream(plan, 30)], [plan], 30)
-        list(runner.records())
-        ends.append(model_of(runner._carry.state.weights))
+    ends = [end_of(plan)[-KEPT:] for plan in (plain, decayed)]
     # They depend on the batches alone.
-    np.testing.assert_allclose(ends[0].mean, ends[1].mean, 1e-9, 1e-10)
-    np.testing.assert_allclose(ends[0].variance, ends[1].variance, 1e-9, 1e-10)
+    np.testing.assert_allclose(*ends, 1e-9, 1e-10)
 
 
 def test_they_are_not_sent_as_if_they_were_private() -> None:

@@ -1,4 +1,4 @@
-"""The twins against what they claim: objectives, eq. (3), and plain SGD.
+"""The twin of VAFL against what it claims: objectives and eq. (3).
 
 Finite differences are central with step 1e-6 on losses of order 1 to 10: rounding
 gives about 1e-16 * 10 / 1e-6 = 1e-9, truncation far less, hence atol 1e-7. Everything
@@ -8,7 +8,7 @@ else compares float64 sums of a few dozen terms of order 1: rtol 1e-12, atol 1e-
 import numpy as np
 import pytest
 
-from tests.reference import sgd_twin, vafl_twin
+from tests.reference import vafl_twin
 from tests.reference.vafl_twin import Commit, Options, Refresh
 
 WIDTHS = (3, 2, 4)
@@ -176,50 +176,6 @@ def test_full_coordinated_step_is_gradient_descent_on_equation_1(loss):
         np.testing.assert_allclose(step, client, atol=1e-7)
 
 
-@LOSSES
-@REDUCTIONS
-def test_sgd_gradient_at_the_version_read(loss, reduction):
-    generator = np.random.default_rng(1)
-    setting = problem(loss)
-    features = np.hstack(setting["features"])
-    rows = [
-        sgd_twin.Commit((0,), (np.array([0, 5, 5]),), (0,)),
-        sgd_twin.Commit((1, 2), (np.array([1, 2]), np.array([3, 1])), (0, 1)),
-    ]
-    trace = sgd_twin.run(
-        features,
-        setting["labels"],
-        setting["num_outputs"],
-        rows,
-        loss,
-        reduction,
-        0.05,
-        lambda k: 0.3 / (1 + k),
-        generator.normal(size=(features.shape[1] + 1, setting["num_outputs"])),
-    )
-
-    def objective(weights, batch):
-        scores = features[batch] @ weights[:-1] + weights[-1]
-        data = cross_entropy(scores, setting["labels"][batch], loss, reduction)
-        return data + 0.05 / 2 * np.sum(weights[:-1] ** 2)
-
-    for k, row in enumerate(rows):
-        gradients = []
-        losses = []
-        for batch, read in zip(row.batches, row.read_versions, strict=True):
-            model = trace.versions[read]
-            gradients.append(
-                central_difference(lambda w, batch=batch: objective(w, batch), model)
-            )
-            regulariser = 0.05 / 2 * np.sum(model[:-1] ** 2)
-            losses.append(objective(model, batch) - regulariser)
-        step = (trace.versions[k] - trace.versions[k + 1]) * (1 + k) / 0.3
-        np.testing.assert_allclose(step, np.mean(gradients, axis=0), atol=1e-7)
-        np.testing.assert_allclose(trace.losses[k], np.mean(losses), **CLOSE)
-    assert len(trace.versions) == len(rows) + 1
-    np.testing.assert_array_equal(trace.weights, trace.versions[-1])
-
-
 def upload_log(rows: list, upload: str) -> list[tuple[int, int, int]]:
     """(iteration, party, sample) of every upload, in order of the rows."""
     log = [(-1, m, n) for m in range(NUM_PARTIES) for n in range(NUM_SAMPLES)]
@@ -281,97 +237,6 @@ def test_ages_follow_equation_3(upload, client_order, seed):
     assert len(trace.ages) == len(trace.loss) == len(trace.gradient_norm) == k
 
 
-def test_ages_by_the_letter_of_equation_3():
-    """tau = 1 for the pairs just selected, tau + 1 otherwise; begins at 1 (V-09)."""
-    generator = np.random.default_rng(3)
-    rows = []
-    expected = np.ones((NUM_SAMPLES, NUM_PARTIES), dtype=int)
-    for k in range(30):
-        party = int(generator.integers(NUM_PARTIES))
-        batch = generator.choice(NUM_SAMPLES, size=3, replace=False)
-        rows.append(Commit((party,), (k,), (batch,)))
-        trace = vafl_twin.run(**problem("softmax"), rows=rows, options=options())
-        for n in range(NUM_SAMPLES):
-            for m in range(NUM_PARTIES):
-                selected = m == party and n in batch
-                expected[n, m] = 1 if selected else expected[n, m] + 1
-        np.testing.assert_array_equal(trace.table_ages, expected)
-
-
-@UPLOADS
-@ORDERS
-def test_table_holds_the_theta_and_the_noise_of_its_stamp(upload, client_order):
-    """Every stored embedding is x @ theta + noise of some upload with that stamp."""
-    rows = random_rows(5, refreshes=True)
-    setting = problem("softmax")
-    draw = gaussian_noise(3)
-    variant = options(upload=upload, client_order=client_order)
-    trace = vafl_twin.run(**setting, rows=rows, options=variant, noise=draw)
-    # Models by version: rerun every prefix that ends in a commit.
-    ends = [i + 1 for i, row in enumerate(rows) if isinstance(row, Commit)]
-    runs = [
-        vafl_twin.run(**setting, rows=rows[:end], options=variant, noise=draw)
-        for end in ends
-    ]
-    models = [setting["theta"], *[each.theta for each in runs]]
-    for n in range(NUM_SAMPLES):
-        for m in range(NUM_PARTIES):
-            stamp = int(trace.stamps[n, m])
-            candidates = []
-            k = 0
-            if stamp == -1:
-                candidates.append((models[0][m], -1))
-            for row in rows:
-                if k == stamp and m in row.parties:
-                    commit = isinstance(row, Commit)
-                    later = commit and client_order == "query_first"
-                    job = row.jobs[row.parties.index(m)]
-                    candidates.append((models[k + later][m], job))
-                k += isinstance(row, Commit)
-            distances = [
-                np.abs(
-                    setting["features"][m][n] @ theta
-                    + draw(m, job, n)
-                    - trace.table[n, m]
-                ).max()
-                for theta, job in candidates
-            ]
-            assert min(distances) < 1e-12
-
-
-@pytest.mark.parametrize("private", [False, True])
-def test_coordinated_run_ignores_which_parties_are_named(private):
-    """All blocks update, and every party's noise is keyed by the first job."""
-    setting = problem("softmax")
-    variant = options(coordinated=True)
-    draw = gaussian_noise(3) if private else None
-    batch = np.array([0, 4, 5])
-    named = [
-        Commit((1,), (7,), (batch,)),
-        Commit((0, 1, 2), (7, 7, 7), (batch,) * 3),
-        Commit((2, 0, 1), (7, 8, 9), (batch,) * 3),
-    ]
-    traces = [
-        vafl_twin.run(**setting, rows=[row], options=variant, noise=draw)
-        for row in named
-    ]
-    for trace in traces:
-        for left, right in zip(traces[0].theta, trace.theta, strict=True):
-            np.testing.assert_array_equal(left, right)
-        for start, end in zip(setting["theta"], trace.theta, strict=True):
-            assert not np.allclose(start, end)
-
-    noise = 0.0
-    if private:
-        noise = np.array([sum(draw(m, 7, n) for m in range(3)) for n in batch])
-    pairs = zip(setting["features"], setting["theta"], strict=True)
-    scores = sum(block[batch] @ model for block, model in pairs) + setting["bias"]
-    expected = cross_entropy(
-        scores + noise, setting["labels"][batch], "softmax", "mean"
-    )
-    np.testing.assert_allclose(traces[0].loss[0], expected, **CLOSE)
-
-
 def test_query_first_of_one_party_by_hand():
     """One party: theta moves on the previous batch, the bias on the new one."""
     setting = problem("softmax")
@@ -409,21 +274,3 @@ def test_query_first_of_one_party_by_hand():
         np.testing.assert_allclose(trace.bias, bias, **CLOSE)
         np.testing.assert_allclose(trace.loss, losses, **CLOSE)
         assert [ages[0][:, 0].tolist() for ages in trace.ages] == [[1, 1]] * 3
-
-
-def test_refresh_enforces_its_bound_inclusively_and_makes_no_version():
-    setting = problem("softmax")
-    rows = [Commit((0,), (k,), (np.array([0, 1]),)) for k in range(3)]
-    batch = np.array([1, 5])
-    # At k = 3 the parties 1 and 2 are 4 old, and party 0 is 1 old for sample 1.
-    allowed = Refresh((1, 2), (0, 0), batch, bound=4)
-    trace = vafl_twin.run(**setting, rows=[*rows, allowed], options=options())
-    assert trace.table_ages[batch].tolist() == [[1, 4, 4], [4, 4, 4]]
-    overdue = Refresh((1,), (0,), batch, bound=3)
-    trace = vafl_twin.run(**setting, rows=[*rows, overdue], options=options())
-    assert trace.table_ages[batch].tolist() == [[1, 0, 4], [4, 0, 4]]
-    assert (np.delete(trace.table_ages[:, 1], batch) == 4).all()
-    assert len(trace.loss) == 3
-    everything = options(upload="all")
-    trace = vafl_twin.run(**setting, rows=[*rows, overdue], options=everything)
-    assert (trace.table_ages == [1, 0, 4]).all()

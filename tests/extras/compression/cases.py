@@ -54,3 +54,4 @@ FAMILIES = {
         {"algorithm": SPARSE, "protocol": {"kind": "synchronous"}},
     ),
 }
+WAVES = FAMILIES

@@ -1,7 +1,7 @@
-"""Compressed messages in either direction against a twin with its own loop."""
+"""Compressed messages in either direction against stages of a twin."""
 
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -13,17 +13,35 @@ from stalesim.simulator.scenario.setting import WorldScenario
 from stalesim.simulator.timeline import Kind, Outcome
 from stalesim.simulator.timelines.saved import record
 from tests.extras.compression import twin
-from tests.extras.compression.twin import Method
+from tests.reference.methods_support import assert_models_alike, played
+from tests.reference.server_twin import STAGES
 from tests.runs import execute, prepared
+from tests.support import Memory
 
-SEED, COMMITS, STEP, L2 = 7, 24, 0.3, 0.01
+SEED, COMMITS = 7, 24
+"""Of another seed, numbers of equal size may differ in their last digits."""
 COMPUTE, BANDWIDTH = (1.0, 2.75), 97.0
-PROTOCOLS = ("asynchronous", "synchronous")
 CLIENT = 2**31 - 1
 """Numbers above all clients'."""
 QSGD = ("qsgd", {"levels": 4, "bucket": 50})
 TOP_K, RANDOM_K = ("top_k", {"keep": 30}), ("random_k", {"keep": 30})
 SIGNS, LOW_RANK = ("signs", {}), ("low_rank", {"rank": 2})
+
+
+class Method(NamedTuple):
+    """What compresses clients' messages, with which memory, and what the model.
+
+    Attributes:
+        up: A compressor's name and options.
+        feedback: `none`, `ef` or `ef21`.
+        down: Of the model; None where it is sent whole.
+    """
+
+    up: twin.Compressor
+    feedback: str
+    down: twin.Compressor | None
+
+
 METHODS = {
     "qsgd": Method(QSGD, "none", None),
     "qsgd, both": Method(QSGD, "ef21", QSGD),
@@ -50,7 +68,7 @@ def tree(method: Method, protocol: str) -> dict[str, Any]:
         "problem": {
             "data": {"kind": "digits", "limit": 200},
             "partition": {"kind": "labels", "clients": 2, "classes_per_client": 6},
-            "l2": L2,
+            "l2": 0.01,
         },
         "clients": {
             "compute": {"law": "constant", "value": list(COMPUTE)},
@@ -60,7 +78,7 @@ def tree(method: Method, protocol: str) -> dict[str, Any]:
         "protocol": {"kind": protocol},
         "algorithm": {
             "kind": "chained",
-            "step_size": STEP,
+            "step_size": 0.3,
             "batch": 11,
             "chain": [
                 *([{"kind": "broadcast", **down}] if down else []),
@@ -71,24 +89,15 @@ def tree(method: Method, protocol: str) -> dict[str, Any]:
         },
         "engine": {"precision": "float64"},
         "stop": {"commits": COMMITS},
-        "evaluate": {"every": {"commits": 1}, "metrics": ["objective"]},
+        "evaluate": {
+            "every": {"commits": 4},
+            "metrics": ["objective", "gradient_norm_squared"],
+        },
     }
 
 
-def world(run: Any) -> twin.World:
-    """Returns the run's data, batches and draws, as the twin takes them."""
-    x, y = np.asarray(run.problem.x, float), np.asarray(run.problem.y)
-    regularised = np.append(np.ones(x.shape[1] - 1), 0)
-
-    def gradient(client: int, job: int, weights: np.ndarray) -> np.ndarray:
-        rows = run.sampler.batch(client, job).ravel()
-        total = np.zeros_like(weights)
-        for row in rows:
-            scores = np.exp(weights @ x[row] - (weights @ x[row]).max())
-            scores /= scores.sum()
-            scores[y[row]] -= 1
-            total += np.outer(scores, x[row])
-        return total / rows.size + L2 * weights * regularised
+def drawing(num_inputs: int) -> twin.Compression:
+    """Returns stages that draw as a run does."""
 
     def draw(direction: str, client: int, job: int, shape: Any) -> np.ndarray:
         key = key_of(SEED)
@@ -97,15 +106,8 @@ def world(run: Any) -> twin.World:
         return np.asarray(jax.random.uniform(key, shape, float))
 
     (only,) = jax.random.split(jax.random.key(0), 1)
-    return twin.World(
-        start=np.zeros((10, x.shape[1])),
-        gradient=gradient,
-        draw=draw,
-        compute_s=COMPUTE,
-        bytes_per_s=BANDWIDTH,
-        step=STEP,
-        first_q=np.asarray(jax.random.normal(only, (x.shape[1], 2), float)),
-    )
+    first_q = np.asarray(jax.random.normal(only, (num_inputs, 2), float))
+    return twin.Compression(draw, first_q)
 
 
 def codes(memory: Any, table: str, name: str) -> np.ndarray:
@@ -113,50 +115,46 @@ def codes(memory: Any, table: str, name: str) -> np.ndarray:
     return np.concatenate([piece[name].codes for piece in memory.tables[table]])
 
 
-def objectives(run: Any, models: list[np.ndarray]) -> np.ndarray:
-    x, y = np.asarray(run.problem.x, float), np.asarray(run.problem.y)
-    found = []
-    for weights in models:
-        scores = x @ weights.T
-        largest = scores.max(axis=1)
-        logs = np.log(np.exp(scores - largest[:, None]).sum(axis=1)) + largest
-        loss = (logs - scores[np.arange(len(y)), y]).mean()
-        found.append(loss + L2 / 2 * (weights[:, :-1] ** 2).sum())
-    return np.array(found)
+def assert_like_twin(changed: dict[str, Any]) -> Memory:
+    """Compares models, and errors of messages and of models that clients got."""
+    with jax.enable_x64(True):
+        plan = prepared(changed, seed=SEED)
+        memory, _ = execute([plan])
+        made = drawing(plan.problem.x.shape[1])
+        server = played(plan, STAGES | made.stages())
+    assert_models_alike(memory, server)
+    kinds = codes(memory, "commits", "kind")
+    columns = {"compression_error": kinds == Kind.COMMIT, "broadcast_error": kinds >= 0}
+    K = 2 if changed["protocol"]["kind"] == "synchronous" else 1
+    for (name, here), errors in zip(columns.items(), (made.up, made.down), strict=True):
+        if errors:
+            wanted = np.reshape(errors, (-1, K)).mean(axis=1)
+            found = memory.column("commits", name)[here]
+            np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-12)
+    return memory
+
+
+TOGETHER = ("qsgd, both", "top_k, ef21", "low_rank, both")
+"""Methods that are compared in rounds as well."""
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("protocol", PROTOCOLS)
 @pytest.mark.parametrize(
-    "case",
+    ("case", "protocol"),
     [
-        name if method.down else pytest.param(name, marks=pytest.mark.long)
-        for name, method in METHODS.items()
+        *((case, "synchronous") for case in TOGETHER),
+        *(
+            (case, "asynchronous")
+            if method.down
+            else pytest.param(case, "asynchronous", marks=pytest.mark.long)
+            for case, method in METHODS.items()
+        ),
     ],
 )
-def test_times_models_and_errors_are_those_of_the_twin(
-    case: str, protocol: str
-) -> None:
-    method = METHODS[case]
-    with jax.enable_x64(True):
-        run = prepared(tree(method, protocol), seed=SEED)
-        memory, _ = execute([run])
-        found = twin.played(method, world(run), protocol, COMMITS)
-    times = memory.column("commits", "time")
-    np.testing.assert_allclose(times, found.times, rtol=1e-12)
-    wanted = objectives(run, [world(run).start, *found.models])
-    np.testing.assert_allclose(
-        memory.column("evaluations", "objective"), wanted, rtol=1e-9
-    )
-    down, up = np.array(found.errors).T
-    errors = memory.column("commits", "compression_error")
-    np.testing.assert_allclose(errors, up, rtol=1e-5)  # columns are float32
-    if method.down:
-        errors = memory.column("commits", "broadcast_error")
-        np.testing.assert_allclose(errors, down, rtol=1e-5, atol=1e-12)
+def test_models_and_errors_are_those_of_the_twin(case: str, protocol: str) -> None:
+    assert_like_twin(tree(METHODS[case], protocol))
 
 
-@pytest.mark.parametrize("mode", ["compiled", "stepwise"])
 @pytest.mark.parametrize(
     "case",
     [
@@ -166,35 +164,14 @@ def test_times_models_and_errors_are_those_of_the_twin(
         pytest.param("qsgd, both", marks=pytest.mark.slow),
     ],
 )
-def test_a_client_whose_job_is_rejected_has_the_model_that_it_got(
-    case: str, mode: str
-) -> None:
-    method, bound, commits = METHODS[case], 1, 60
-    changed = tree(method, "asynchronous")
-    changed["protocol"]["staleness_bound"] = bound
-    changed["stop"]["commits"], changed["engine"]["mode"] = commits, mode
-    with jax.enable_x64(True):
-        run = prepared(changed, seed=SEED)
-        memory, _ = execute([run])
-        found = twin.played(method, world(run), "asynchronous", commits, bound)
-    outcomes = codes(memory, "jobs", "outcome")
-    assert found.rejected >= 3
-    assert (outcomes == Outcome.REJECTED).sum() == found.rejected
-    kinds = codes(memory, "commits", "kind")
-    applied = kinds == Kind.COMMIT
-    assert (kinds == Kind.READ).sum() == found.rejected
-    np.testing.assert_allclose(
-        memory.column("commits", "time")[applied], found.times, rtol=1e-12
-    )
-    wanted = objectives(run, [world(run).start, *found.models])
-    np.testing.assert_allclose(
-        memory.column("evaluations", "objective"), wanted, rtol=1e-9
-    )
-    down, up = np.array(found.errors).T
-    for name, errors in (("broadcast_error", down), ("compression_error", up)):
-        own = memory.column("commits", name)
-        np.testing.assert_allclose(own[applied], errors, rtol=1e-5, atol=1e-12)
-    assert np.isnan(memory.column("commits", "loss")[~applied]).all()
+def test_a_client_whose_job_is_rejected_has_the_model_that_it_got(case: str) -> None:
+    changed = tree(METHODS[case], "asynchronous")
+    changed["protocol"]["staleness_bound"], changed["stop"]["commits"] = 1, 60
+    memory = assert_like_twin(changed)
+    rejected = (codes(memory, "jobs", "outcome") == Outcome.REJECTED).sum()
+    vain = codes(memory, "commits", "kind") == Kind.READ
+    assert vain.sum() == rejected >= 3
+    assert np.isnan(memory.column("commits", "loss")[vain]).all()
 
 
 @pytest.mark.parametrize("case", ["top_k, ef21", "signs down"])
@@ -215,29 +192,10 @@ def test_bytes_are_in_jobs_and_take_their_time(case: str) -> None:
 
 def test_models_of_which_clients_step_are_those_that_they_got() -> None:
     """A mixture takes the client's own model, not the server's of that version."""
-    method = Method(TOP_K, "none", TOP_K)
-    changed = tree(method, "asynchronous")
+    changed = tree(Method(TOP_K, "none", TOP_K), "asynchronous")
     broadcast, work, _, weigh, *_ = changed["algorithm"]["chain"]
     changed["algorithm"]["chain"] = [broadcast, work, weigh, {"kind": "mix"}]
-    with jax.enable_x64(True):
-        run = prepared(changed, seed=SEED)
-        memory, _ = execute([run])
-        given = world(run)
-    model, jobs, models = given.start, [0, 0], []
-    got, reads = [given.start] * 2, [given.start] * 2
-    side = twin.Side(given.start, given.first_q)
-    for client in memory.column("commits", "client").tolist():
-        i = client - 1 if min(memory.column("commits", "client")) else client
-        apart = reads[i] - got[i]
-        got[i] = got[i] + twin.compressed(TOP_K, apart, side, None)
-        own = got[i] - STEP * given.gradient(i, jobs[i], got[i])
-        model = 0.4 * model + 0.6 * own
-        models.append(model)
-        reads[i], jobs[i] = model, jobs[i] + 1
-    wanted = objectives(run, [given.start, *models])
-    np.testing.assert_allclose(
-        memory.column("evaluations", "objective"), wanted, rtol=1e-9
-    )
+    assert_like_twin(changed)
 
 
 STOPS: dict[str, dict[str, Any]] = {

@@ -1,6 +1,5 @@
 """Compressors against theory: bias, variance, contraction, bytes; what is refused."""
 
-from pathlib import Path
 from typing import Any
 
 import jax
@@ -22,8 +21,6 @@ from stalesim.simulator.scenario.study import merge
 from tests.extras.compression.cases import compressed
 from tests.runs import prepared
 from tests.support import SGD, scenario
-from tests.unit.algorithms.test_chain import REST, WORK, YAML
-from tests.unit.scenario.mistakes import complaint
 
 n, DRAWS = 40, 4000
 X = np.random.default_rng(5).standard_normal(n)
@@ -173,47 +170,6 @@ def test_arrays_of_a_deep_model_are_its_own() -> None:
     up, down = plan.scenario.algorithm.messages(plan.shape, common=False)
     # 70 + 6 + 11 + 5 + 15 + 10 numbers up; 485 bits and a scale down
     assert (up.bytes, down.bytes) == (4 * 117, 61 + 4)
-
-
-SIGNS = "compressor: {kind: signs}}, "
-BAD = {
-    "noise undoes it": (
-        WORK + "{kind: compress, " + SIGNS + "{kind: clip, clip_bound: 1}, ",
-        (
-            ".1 must be the last stage of what is sent, whose bytes are those of its "
-            "message, got 'clip' after it; move it down, or remove one"
-        ),
-    ),
-    "two of them": (
-        WORK + "{kind: compress, " + SIGNS + "{kind: compress, " + SIGNS,
-        (
-            ".1 must be the last stage of what is sent, whose bytes are those of its "
-            "message, got 'compress' after it; move it down, or remove one"
-        ),
-    ),
-    "two broadcasts": (
-        "{kind: broadcast, " + SIGNS + "{kind: broadcast, " + SIGNS + WORK,
-        ".0 must be the only broadcast, got two; remove one",
-    ),
-    "a broadcast of messages": (
-        WORK + "{kind: broadcast, " + SIGNS,
-        (
-            ".1 must be before 'local_work', the client's work, got 'broadcast', what "
-            "is read, after it; move it up"
-        ),
-    ),
-    "an unknown one": (
-        WORK + "{kind: compress, compressor: {kind: sign}}, ",
-        (".1.compressor.kind must be a known one, got 'sign'; did you mean 'signs'?"),
-    ),
-}
-
-
-@pytest.mark.parametrize("case", BAD)
-def test_what_has_no_meaning_is_refused_in_one_line(case: str, tmp_path: Path) -> None:
-    chain, message = BAD[case]
-    said = complaint(YAML, "[CHAIN]", f"[{chain}{REST}]", tmp_path)
-    assert said == f"5: algorithm.chain{message}"
 
 
 LARGER = {

@@ -3,6 +3,7 @@
 from typing import Any
 
 from tests.golden.cases import HORIZONTAL, case
+from tests.support import SGD
 
 
 def chained(*stages: dict[str, Any]) -> dict[str, Any]:
@@ -42,4 +43,13 @@ TREES = {
     "guarded": tolerated(
         {"kind": "mean"}, {"kind": "afl_guard", "samples": 9, "tolerance": 2}
     ),
+}
+ALIE = {"kind": "alie", "clients": [2], "deviations": 1.5}
+RUNS = {
+    "alie and a median": tolerated({"kind": "coordinate_median"}, ALIE),
+    **{name: tree for name, tree in TREES.items() if name != "trimmed"},
+}
+FAMILIES = {
+    name: (SGD, {key: tree[key] for key in ("algorithm", "protocol")})
+    for name, tree in RUNS.items()
 }

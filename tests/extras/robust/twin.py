@@ -1,15 +1,16 @@
 """Slow twins of attacks and of robust servers, written from the papers' formulas.
 
-Plain NumPy, one message after the other, on the tiny world of `methods_twin`. Each
-attack and each aggregation is a function of lists of vectors; servers gather messages
-in rounds, in a buffer, in buckets, or take them one by one.
+Each attack and each aggregation is a function of lists of vectors, in plain NumPy;
+`stages_of` makes stages of `server_twin` of them.
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
 
 import numpy as np
 
-from tests.reference.methods_twin import Run, Source, Vector, World, everyone
+from tests.reference.server_twin import Job, Server, Stage, Vector
 
 Attack = Callable[[Vector, list[Vector]], Vector]
 """What an enemy sends, of its own work and of the honest clients' last messages."""
@@ -109,9 +110,9 @@ def geometric_median(iterations: int, nu: float) -> Aggregation:
     return found
 
 
-def centred_clipping(tau: float, d: int, rate: float = 1.0, times: int = 1):
-    """Returns an aggregation with a memory, v, of d numbers."""
-    v = np.zeros(d)
+def centred_clipping(tau: float, rate: float = 1.0, times: int = 1) -> Aggregation:
+    """Returns an aggregation with a memory, v."""
+    v: Any = 0.0
 
     def found(vectors: list[Vector]) -> Vector:
         nonlocal v
@@ -126,153 +127,134 @@ def centred_clipping(tau: float, d: int, rate: float = 1.0, times: int = 1):
     return found
 
 
-class Attacked:
-    """Messages of a run some of whose clients are enemies, who know what has arrived.
-
-    Args:
-        run: The run.
-        enemies: Numbers of the enemies, from 0.
-        attack: What they send, or what each sends.
-    """
-
-    def __init__(
-        self, run: Run, enemies: Sequence[int], attack: Attack | dict[int, Attack]
-    ) -> None:
-        self._run, self._enemies = run, {*enemies}
-        self._attack = (
-            attack if isinstance(attack, dict) else dict.fromkeys(enemies, attack)
-        )
-        self._last: dict[int, Vector] = {}
-
-    def sent(self, jobs: list) -> list[Vector]:
-        """Returns the messages of jobs that arrive together."""
-        work = [self._run.gradient(job) for job in jobs]
-        for job, own in zip(jobs, work, strict=True):
-            if job.source.client not in self._enemies:
-                self._last[job.source.client] = own
-        honest = [self._last[client] for client in sorted(self._last)]
-        return [
-            self._attack[job.source.client](own, honest)
-            if job.source.client in self._enemies
-            else own
-            for job, own in zip(jobs, work, strict=True)
-        ]
+Gradient = Callable[[Vector], Vector]
+Taken = Callable[[Vector, Vector], Vector | None]
+"""What a server takes of a message, at its model; None where it refuses it."""
 
 
-def rounds(
-    world: World,
-    eta: float,
-    enemies: Sequence[int],
-    attack: Attack,
-    aggregate: Aggregation,
-) -> Run:
-    """All clients work on one model; the server steps by the aggregate of all."""
-    run = everyone(world)
-    messages, got = Attacked(run, enemies, attack), []
-    for job in run.arrivals():
-        got.append(job)
-        if len(got) == world.num_clients:
-            got.sort(key=lambda job: job.source.client)
-            step = aggregate(messages.sent(got))
-            run.commit(eta * step, [job.source for job in got])
-            got = []
-            run.begin(range(world.num_clients))
-    return run
-
-
-def buffered(
-    world: World,
-    size: int,
-    eta: float,
-    enemies: Sequence[int],
-    attack: Attack | dict[int, Attack],
-    aggregate: Aggregation,
-    exponent: float = 0.0,
-) -> Run:
-    """A buffer of messages times (1 + staleness) ** -exponent, then their aggregate."""
-    run = everyone(world)
-    messages = Attacked(run, enemies, attack)
-    got: list[Vector] = []
-    sources: list[Source] = []
-    for job in run.arrivals():
-        (message,) = messages.sent([job])
-        weight = (1.0 + run.version - job.source.read_version) ** -exponent
-        got.append(weight * message)
-        sources.append(job.source)
-        if len(got) == size:
-            run.commit(eta * aggregate(got), sources)
-            got, sources = [], []
-        run.begin([job.source.client])
-    return run
-
-
-def basgd(
-    world: World,
-    B: int,
-    eta: float,
-    enemies: Sequence[int],
-    attack: Attack,
-    aggregate: Aggregation,
-) -> Run:
-    """Buckets by client mod B; a step as soon as each has something. BASGD, Alg. 2.
-
-    Every arrival is a commit here, most of them of a step of zero.
-    """
-    run = everyone(world)
-    messages = Attacked(run, enemies, attack)
-    buckets: list[list[Vector]] = [[] for _ in range(B)]
-    for job in run.arrivals():
-        (message,) = messages.sent([job])
-        buckets[job.source.client % B].append(message)
-        step = np.zeros_like(run.x)
-        if all(buckets):
-            step = eta * aggregate([sum(b) / len(b) for b in buckets])  # pyright: ignore
-            buckets = [[] for _ in range(B)]
-        run.commit(step, [job.source])
-        run.begin([job.source.client])
-    return run
-
-
-def one_by_one(
-    world: World,
-    eta: float,
-    enemies: Sequence[int],
-    attack: Attack,
-    taken: Callable[[Vector, Vector], Vector],
-) -> Run:
-    """Every message is a commit: what a server takes of it, at its model."""
-    run = everyone(world)
-    messages = Attacked(run, enemies, attack)
-    for job in run.arrivals():
-        (message,) = messages.sent([job])
-        run.commit(eta * taken(message, run.x), [job.source])
-        run.begin([job.source.client])
-    return run
-
-
-def afl_guard(
-    tolerance: float, gradient: Callable[[Vector], Vector]
-) -> Callable[[Vector, Vector], Vector]:
+def afl_guard(tolerance: float, gradient: Gradient) -> Taken:
     """Takes g if |g - g_s| <= lambda |g_s|. AFLGuard, Algorithm 1."""
 
-    def taken(message: Vector, x: Vector) -> Vector:
+    def taken(message: Vector, x: Vector) -> Vector | None:
         own = gradient(x)
         apart = np.sqrt(np.sum((message - own) ** 2))
         near = apart <= tolerance * np.sqrt(np.sum(own**2))
-        return message if near else np.zeros_like(message)
+        return message if near else None
 
     return taken
 
 
-def zeno(
-    eta: float, rho: float, epsilon: float, gradient: Callable[[Vector], Vector]
-) -> Callable[[Vector, Vector], Vector]:
+def zeno(eta: float, rho: float, epsilon: float, gradient: Gradient) -> Taken:
     """Takes g, as long as v, if eta <v, g> - rho |g|^2 >= -eta epsilon. Zeno++."""
 
-    def taken(message: Vector, x: Vector) -> Vector:
+    def taken(message: Vector, x: Vector) -> Vector | None:
         v = gradient(x)
         g = message * np.sqrt(np.sum(v**2)) / np.sqrt(np.sum(message**2))
         score = eta * float(v @ g) - rho * float(g @ g)
-        return g if score >= -eta * epsilon else np.zeros_like(g)
+        return g if score >= -eta * epsilon else None
 
     return taken
+
+
+def attacked(attack: Attack, clients: Sequence[int], everybody: set[int]) -> Stage:
+    """Enemies, numbered from 1, know the last message of each honest client.
+
+    Args:
+        attack: What they send.
+        clients: Who sends it.
+        everybody: The enemies of all attacks; it grows by these.
+    """
+    everybody |= {client - 1 for client in clients}
+    last: dict[int, Vector] = {}
+
+    def stage(_: Server, jobs: list[Job]) -> None:
+        last.update({j.client: j.message for j in jobs if j.client not in everybody})
+        honest = [last[client] for client in sorted(last)]
+        for job in jobs:
+            if job.client + 1 in clients:
+                job.message = attack(job.message, honest)
+
+    return stage
+
+
+def filtered(taken: Taken) -> Stage:
+    """What is refused is a commit of weight 0."""
+
+    def stage(server: Server, jobs: list[Job]) -> None:
+        for job in jobs:
+            kept = taken(job.message, server.models[-1])
+            job.message = np.zeros_like(job.message) if kept is None else kept
+            job.weight = float(kept is not None)
+
+    return stage
+
+
+def aggregated(by: Aggregation, buckets: int = 0) -> Stage:
+    """The aggregate of a commit's messages times weights, in order of clients.
+
+    With buckets, by client mod B: that of their means as soon as each has something,
+    else a step of zero (BASGD, Algorithm 2).
+    """
+    held: list[list[Vector]] = [[] for _ in range(buckets)]
+
+    def stage(server: Server, jobs: list[Job]) -> None:
+        sent = [job.weight * job.message for job in jobs]
+        server.direction = np.zeros_like(server.direction)
+        if not buckets:
+            server.direction = by(sent)
+            return
+        for job, message in zip(jobs, sent, strict=True):
+            held[job.client % buckets].append(message)
+        if all(held):
+            server.direction = by([sum(b) / len(b) for b in held])  # pyright: ignore
+            for bucket in held:
+                bucket.clear()
+
+    return stage
+
+
+def stages_of(gradient: Gradient, eta: float) -> dict[str, tuple[str, Any]]:
+    """Returns stages by their names in a scenario, new ones with each call.
+
+    Args:
+        gradient: On the rows of the server's own.
+        eta: The server's step size.
+    """
+    everybody: set[int] = set()
+
+    def attack(
+        clients: Sequence[int], make: Any, share: None = None, **o: Any
+    ) -> Stage:
+        return attacked(make(*o.values()), clients, everybody)
+
+    def aggregate(make: Any, **names: str) -> Any:
+        def stage(buckets: int | None = None, **o: Any) -> Stage:
+            given = {names.get(key, key): value for key, value in o.items()}
+            return aggregated(make(**given), buckets or 0)
+
+        return stage
+
+    return {
+        "sign_flip": ("arrival", partial(attack, make=sign_flip)),
+        "alie": ("arrival", partial(attack, make=alie)),
+        "inner_product": ("arrival", partial(attack, make=inner_product)),
+        "afl_guard": (
+            "arrival",
+            lambda samples, tolerance: filtered(afl_guard(tolerance, gradient)),
+        ),
+        "zeno_plus_plus": (
+            "arrival",
+            lambda samples, rho, epsilon: filtered(zeno(eta, rho, epsilon, gradient)),
+        ),
+        "coordinate_median": ("commit", aggregate(lambda: median)),
+        "trimmed_mean": ("commit", aggregate(trimmed_mean, tolerated="f")),
+        "krum": ("commit", aggregate(krum, tolerated="f", selected="m")),
+        "geometric_median": (
+            "commit",
+            aggregate(geometric_median, smoothing="nu"),
+        ),
+        "centred_clipping": (
+            "commit",
+            aggregate(centred_clipping, radius="tau", iterations="times"),
+        ),
+    }

@@ -2,7 +2,6 @@
 
 import dataclasses
 from functools import cache
-from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 import equinox as eqx
@@ -42,7 +41,6 @@ from stalesim.simulator.simulation import prepare
 from stalesim.simulator.timeline import NO_WORKER, Kind
 from tests.runs import execute, prepared
 from tests.support import SGD, scenario
-from tests.unit.scenario.mistakes import complaint
 
 STEP = 0.3
 
@@ -298,89 +296,7 @@ algorithm: {step_size: 0.1, batch: 8, chain: [CHAIN]}
 stop: {commits: 10}
 evaluate: {every: {commits: 5}}
 """
-WORK, REST = "{kind: local_work}, ", "{kind: weigh}, {kind: mean}, {kind: step}"
-PLAIN = WORK + REST
-BAD = {
-    "order": (
-        "{kind: weigh}, {kind: local_work}, {kind: mean}, {kind: step}",
-        (
-            ".1 must be before 'weigh', the weight, got 'local_work', the client's "
-            "work, after it; move it up"
-        ),
-    ),
-    "missing": (
-        WORK + "{kind: weigh}, {kind: step}",
-        (
-            " must have a stage for the aggregation, got none; add one, such as {kind: "
-            "mean}"
-        ),
-    ),
-    "twice": (
-        WORK + "{kind: weigh}, {kind: mean}, {kind: mean}, {kind: step}",
-        (
-            ".3 must be left out after 'mean', for the aggregation is one stage, got "
-            "'mean'; remove one"
-        ),
-    ),
-    "mixing a mean": (
-        WORK + "{kind: weigh}, {kind: mean}, {kind: mix}",
-        (
-            ".2 must be left out before 'mix', which takes contributions as they are, "
-            "got 'mean'; remove it, or end with step"
-        ),
-    ),
-    "unknown": (
-        "{kind: locl_work}, " + REST,
-        ".0.kind must be a known one, got 'locl_work'; did you mean 'local_work'?",
-    ),
-    "an option of another": (
-        "{kind: local_work, clip_bound: 1}, " + REST,
-        (
-            ".0.clip_bound is not a key of kind 'local_work'; remove it, or choose "
-            "kind clipped_work, which has it"
-        ),
-    ),
-    "noise of unknown sensitivity": (
-        WORK + "{kind: noise, multiplier: 1}, " + REST,
-        (
-            ".1 must be next after a stage that clips, for noise is in proportion to "
-            "its bound, got 'noise' after 'local_work'; put clip before it"
-        ),
-    ),
-    "two rates": (
-        WORK + "{kind: weigh}, {kind: mean}, {kind: optimise, optimizer: {kind: adam, "
-        "learning_rate: 0.1}}, {kind: step}",
-        (
-            ".3.optimizer must be with the step size 1, whose place its learning rate "
-            "takes, got 0.1; write step_size: 1"
-        ),
-    ),
-    "a divisor of nothing": (
-        WORK + "{kind: weigh}, {kind: mean, divisor: 3}, {kind: step}",
-        (
-            ".2.divisor must be left out where contributions do not gather before a "
-            "commit, got 3.0; take the protocol collect"
-        ),
-    ),
-}
-"""Chains, and what is said of each."""
-
-
-@pytest.mark.parametrize("case", BAD)
-def test_stages_that_do_not_go_together_are_one_line(case: str, tmp_path: Path) -> None:
-    chain, message = BAD[case]
-    said = complaint(YAML, "[CHAIN]", f"[{chain}]", tmp_path)
-    assert said == f"5: algorithm.chain{message}"
-
-
-def test_mixing_is_of_one_model_at_a_time(tmp_path: Path) -> None:
-    chain = "{kind: local_work}, {kind: weigh}, {kind: mix}"
-    loads(YAML.replace("CHAIN", chain), "good.yaml")
-    good = YAML.replace("asynchronous", "synchronous")
-    assert complaint(good, "[CHAIN]", f"[{chain}]", tmp_path) == (
-        "5: algorithm.chain.2.kind must be another stage than 'mix', which runs on "
-        "asynchronous or cyclic, got the protocol 'synchronous'; change one of them"
-    )
+PLAIN = "{kind: local_work}, {kind: weigh}, {kind: mean}, {kind: step}"
 
 
 def test_options_of_a_stage_are_swept_by_its_place() -> None:
@@ -396,15 +312,13 @@ def test_options_of_a_stage_are_swept_by_its_place() -> None:
 
 
 def test_runs_that_differ_in_numbers_of_stages_share_a_program() -> None:
-    text = YAML.replace(
-        "CHAIN", "{kind: local_work}, {kind: clip, clip_bound: 1}, REST"
-    )
-    one = loads(text.replace("REST", REST), "one.yaml").algorithm
-    two = loads(text.replace("REST", REST).replace("bound: 1", "bound: 2"), "two.yaml")
+    work, rest = PLAIN.split(", ", 1)
+    clipped = f"{work}, {{kind: clip, clip_bound: 1}}, {rest}"
+    text = YAML.replace("CHAIN", clipped)
+    one = loads(text, "one.yaml").algorithm
+    two = loads(text.replace("bound: 1", "bound: 2"), "two.yaml")
     assert one.structure() == two.algorithm.structure()
-    longer = text.replace("REST", REST).replace(
-        "local_work", "local_work, local_steps: 2"
-    )
+    longer = text.replace("local_work", "local_work, local_steps: 2")
     assert loads(longer, "three.yaml").algorithm.structure() != one.structure()
 
 

@@ -4,7 +4,6 @@ from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
-import optax
 import pytest
 
 from stalesim.simulator.algorithms.decentralised.part import Psgd
@@ -37,16 +36,6 @@ def ways(made: DelayedNesterovRule, gradients: np.ndarray) -> np.ndarray:
 
 def drawn(updates: int) -> np.ndarray:
     return np.random.default_rng(3).standard_normal((updates, 4))
-
-
-def test_a_period_of_one_is_nesterov() -> None:
-    gradients = drawn(12)
-    witness = optax.sgd(1.0, momentum=DECAY, nesterov=True)
-    state, wanted = witness.init(jnp.zeros(4)), []
-    for gradient in gradients:
-        step, state = witness.update(jnp.asarray(gradient), state)
-        wanted.append(-np.asarray(step))
-    np.testing.assert_allclose(ways(rule(period=1), gradients), wanted, rtol=1e-5)
 
 
 @pytest.mark.parametrize("spread", [0.0, 0.1, 0.25])

@@ -13,7 +13,6 @@ import pytest
 
 from stalesim.simulator.algorithms.base import TOGETHER, norm, summed
 from stalesim.simulator.scenario.study import merge
-from stalesim.simulator.timeline import Kind
 from tests.runs import execute, prepared, rows_of
 from tests.support import SGD, Memory
 
@@ -43,38 +42,6 @@ def test_one_client_alone_is_plain_sgd() -> None:
     assert np.unique(alone).size == alone.size
 
 
-def test_a_full_buffer_of_equal_clients_is_synchronous() -> None:
-    plain = {"algorithm": {"kind": "sgd", "local_steps": 2, **STEP}}
-    rounds = run(EQUAL, plain, {"protocol": {"kind": "synchronous"}})
-    weight = {"kind": "constant"}
-    buffered = run(
-        EQUAL,
-        {"algorithm": {"kind": "fed_buff", "local_steps": 2, "weight": weight, **STEP}},
-        {"protocol": {"kind": "buffered", "size": 5}},
-    )
-    # All but the fifth arrival of a round read the version before its commit; the
-    # fifth reads it anew: their rounds differ, but for the first.
-    np.testing.assert_allclose(losses(buffered)[0], losses(rounds)[0], rtol=1e-12)
-    first = buffered.column("commits", "loss")[:5].mean()
-    np.testing.assert_allclose(first, rounds.column("commits", "loss")[0], rtol=1e-6)
-
-
-def test_a_buffer_of_one_is_asynchronous_sgd() -> None:
-    plain = run({"algorithm": {"kind": "sgd", "weight": {"kind": "polynomial"}}})
-    buffered = run(
-        {"algorithm": {"kind": "fed_buff", **STEP}},
-        {"protocol": {"kind": "buffered", "size": 1}},
-    )
-    np.testing.assert_allclose(losses(buffered), losses(plain), rtol=1e-12)
-
-
-def test_a_full_mixing_of_fresh_models_is_sgd() -> None:
-    mixed = {"kind": "fed_async", "mixing": 1.0, "proximal": 0.0, **STEP}
-    np.testing.assert_allclose(
-        losses(run(ALONE, {"algorithm": mixed})), losses(run(ALONE)), rtol=1e-12
-    )
-
-
 @pytest.mark.parametrize("clip", ["mean", "sample"])
 def test_no_noise_and_no_clipping_is_not_private(clip: str) -> None:
     # The step of AUDP is given, or it would follow the bound.
@@ -87,12 +54,6 @@ def test_no_noise_and_no_clipping_is_not_private(clip: str) -> None:
         np.testing.assert_array_equal(private, public)
     # A sum of single gradients is rounded in another order.
     np.testing.assert_allclose(private, public, rtol=1e-12)
-
-
-def test_a_mechanism_that_does_nothing_changes_nothing() -> None:
-    idle = {"clip_bound": 1e30, "multiplier": 0.0, "clip": "contribution"}
-    private = losses(run({"algorithm": {"mechanism": idle}}))
-    np.testing.assert_array_equal(private, losses(run()))
 
 
 def test_a_clients_copy_does_not_change_when_the_server_steps() -> None:
@@ -110,62 +71,6 @@ def test_a_clients_copy_does_not_change_when_the_server_steps() -> None:
     assert (rows.version - rows.read_version[:, 0]).max() > 5
     distinct = {state.tobytes() for state in first.values()}
     assert len(distinct) == len(first)
-
-
-def test_the_mixing_weight_does_not_decay_from_update_to_update() -> None:
-    mixed = {"kind": "fed_async", "mixing": 0.6, **STEP}
-    memory = run({"algorithm": mixed}, EQUAL)
-    staleness = memory.column("commits", "staleness_mean")
-    np.testing.assert_allclose(
-        memory.column("commits", "mixing"), 0.6 / np.sqrt(1 + staleness), rtol=1e-6
-    )
-    assert staleness[-1] == 4
-
-
-def _first_commit(size: int) -> dict[str, Any]:
-    return {
-        "protocol": {"kind": "buffered", "size": size},
-        "stop": {"commits": 1},
-        "evaluate": {"metrics": ["objective"]},
-    }
-
-
-def test_a_buffer_is_divided_once() -> None:
-    """Twice the contributions of the same size make a step of the same size."""
-    one = {"algorithm": {"kind": "fed_buff", "weight": {"kind": "constant"}, **STEP}}
-    steps = []
-    for size in (2, 5):
-        with jax.enable_x64(True):
-            plan = prepared(BASE, DOUBLE, EQUAL, one, _first_commit(size))
-            memory, _ = execute([plan])
-            rows, samples = rows_of(plan)
-            problem = plan.problem
-            start = problem.start(jax.random.key(0))
-            # All contributions of the first commit were taken at the start.
-            assert (rows.read_version[: rows.kind.size, 0] == 0).all()
-            total = sum(
-                jax.grad(problem.batch_loss)(
-                    start, problem.x[s], problem.y[s], jnp.ones(s.size, bool)
-                )
-                + problem.penalised(start)
-                for s in samples[:, 0]
-            )
-            expected = problem.objective(start - 0.3 * total / size)
-        steps.append(memory.column("evaluations", "objective")[-1])
-        np.testing.assert_allclose(steps[-1], expected, rtol=1e-12)
-
-
-def test_staleness_counts_versions_not_arrivals() -> None:
-    memory = run(
-        {"algorithm": {"kind": "fed_buff", **STEP}},
-        {"protocol": {"kind": "buffered", "size": 5}},
-        EQUAL,
-    )
-    staleness = memory.column("commits", "staleness_max")
-    # Five clients, five arrivals to a version: never two versions behind.
-    assert staleness.max() == 1
-    kind = np.concatenate([np.asarray(p["kind"][0]) for p in memory.tables["commits"]])
-    assert (kind == Kind.CONTRIBUTE).sum() == 4 * (kind == Kind.COMMIT).sum()
 
 
 @pytest.mark.parametrize(

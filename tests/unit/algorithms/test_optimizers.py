@@ -1,4 +1,4 @@
-"""Optimisers by optax's names: optax itself as witness, arrays, engines, null rows."""
+"""Optimisers by optax's names: optax itself as witness, and arrays."""
 
 import inspect
 from pathlib import Path
@@ -23,10 +23,7 @@ from stalesim.simulator.algorithms.optimizers.rule import (
     written,
 )
 from stalesim.simulator.config.errors import ScenarioError
-from stalesim.simulator.engine import execute as execution
 from stalesim.simulator.models.flat import split
-from stalesim.simulator.simulation import _row_stream
-from stalesim.simulator.studies.planning import structure
 from stalesim.simulator.timeline import NO_WORKER
 from tests.runs import execute, prepared
 from tests.support import SGD
@@ -233,110 +230,7 @@ def test_a_table_gives_and_takes_rows_and_no_padding() -> None:
     np.testing.assert_array_equal(after["mean"][1], start["mean"])
 
 
-ADAMW = {"kind": "adamw", "learning_rate": 0.01, "clip_norm": 1.0}
-KEPT = {**ADAMW, "kind": "adam", "state": "kept"}
 COSINE = {"schedule": "cosine_decay_schedule", "init_value": 0.1, "decay_steps": 150}
-NAMED: dict[str, Any] = {"step_size": None, "optimizer": ADAMW}
-PARTIES: dict[str, Any] = {"batch": 17, "local_steps": 2}
-FAMILIES: dict[str, tuple[dict[str, Any], ...]] = {
-    "sgd": (SGD, {"algorithm": NAMED}),
-    "sgd t-sync, muon": (
-        SGD,
-        {"protocol": {"kind": "t_synchronous", "t": 2}},
-        {"problem": {"model": {"kind": "dense", "hidden": [6]}}},
-        {"algorithm": NAMED | {"optimizer": ADAMW | ALL}},
-    ),
-    "sgd, local": (
-        SGD,
-        {"protocol": {"kind": "t_synchronous", "t": 3}},
-        {"algorithm": {"step_size": None, "local_steps": 2, "local_optimizer": KEPT}},
-    ),
-    "fed_async, local": (
-        SGD,
-        {"algorithm": {"kind": "fed_async", "batch": 11, "step_size": None}},
-        {"algorithm": {"local_steps": 2, "local_optimizer": KEPT}},
-    ),
-    "fed_buff, both": (
-        SGD,
-        {"protocol": {"kind": "buffered", "size": 3}},
-        {"algorithm": {"kind": "fed_buff", "batch": 11, "local_optimizer": KEPT}},
-        {"algorithm": NAMED | {"local_steps": 2}},
-    ),
-    "psgd": (
-        SGD,
-        {"protocol": {"kind": "gossip"}},
-        {"algorithm": {"kind": "psgd", "batch": 11, **NAMED}},
-    ),
-    "vafl": ({"algorithm": NAMED},),
-    "vafl all": ({"algorithm": NAMED | {"upload": "all"}},),
-    "vafl query first": ({"algorithm": NAMED | {"client_order": "query_first"}},),
-    "vafl bounded": (
-        {"protocol": {"kind": "bounded", "staleness_bound": 3}},
-        {"algorithm": NAMED},
-    ),
-    "vafl sync, muon": (
-        {"protocol": {"kind": "synchronous"}},
-        {"problem": {"model": {"kind": "mlp"}, "server": None}},
-        {"algorithm": NAMED | {"optimizer": ADAMW | ALL}},
-    ),
-    "fed_bcd": (
-        {"protocol": {"kind": "rounds"}},
-        {"algorithm": NAMED | PARTIES | {"kind": "fed_bcd"}},
-    ),
-    "fed_bcd, deep, asynchronous": (
-        {"problem": {"model": {"kind": "dense", "hidden": [4]}}},
-        {"problem": {"server": {"width": 3, "combine": "concat", "hidden": [4]}}},
-        {"algorithm": NAMED | PARTIES | {"kind": "fed_bcd"}},
-    ),
-}
-ALWAYS = ("sgd", "sgd, local", "fed_bcd")
-MARKED = [
-    name if name in ALWAYS else pytest.param(name, marks=pytest.mark.slow)
-    for name in FAMILIES
-]
-
-
-@pytest.mark.parametrize("family", MARKED)
-def test_a_null_row_leaves_the_state_bit_identical(family: str) -> None:
-    run = prepared(*FAMILIES[family])
-    program = execution.Program(run.kernel, run.problem)
-    feed = _row_stream(run, 16)
-    feed.next(1)
-    events = execution.null_events(32, run.timeline.width, run.samples)
-    execution.put(events, 0, feed.next(16))
-    carry = program.start(jax.random.key(3), run.timeline.num_registers)
-    first = [execution.host(leaf) for leaf in jax.tree.leaves(carry)]
-    carry, infos = program.run(carry, events, 0, 16, program.infos(carry, events))
-    carry, infos = program.run(carry, events, 16, 16, infos)  # measures anew
-    before = [execution.host(leaf) for leaf in jax.tree.leaves(carry)]
-    carry, _ = program.run(carry, events, 16, 32, infos)
-    for one, leaf in zip(before, jax.tree.leaves(carry), strict=True):
-        np.testing.assert_array_equal(one, execution.host(leaf))
-        assert np.isfinite(one).all()
-    assert any((one != other).any() for one, other in zip(first, before, strict=True))
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("family", MARKED)
-def test_engines_agree_and_rates_share_a_program(family: str) -> None:
-    """Runs that differ in a learning rate alone are executed together."""
-    changes = (*FAMILIES[family], {"engine": {"precision": "float64"}})
-    entry = "local_optimizer" if "local" in family else "optimizer"
-    rates = [{"algorithm": {entry: {"learning_rate": r}}} for r in (0.003, 0.03)]
-    with jax.enable_x64(True):
-        runs = [prepared(*changes, r, number=i) for i, r in enumerate(rates)]
-        structures = {structure(run.scenario) for run in runs}
-        together, _ = execute(runs, "shared")
-        alone = [prepared(*changes, rates[1], number=1) for _ in range(2)]
-        compiled, _ = execute(alone[:1])
-        stepwise, _ = execute(alone[1:], "stepwise")
-    assert len(structures) == 1
-    losses = compiled.column("evaluations", "test_loss", 1)
-    for other in (stepwise, together):
-        np.testing.assert_allclose(
-            other.column("evaluations", "test_loss", 1), losses, 1e-8
-        )
-    assert abs(together.column("evaluations", "test_loss", 0)[-1] - losses[-1]) > 1e-4
 
 
 def test_the_learning_rate_is_reported_as_the_step_size() -> None:
@@ -347,16 +241,6 @@ def test_the_learning_rate_is_reported_as_the_step_size() -> None:
     np.testing.assert_allclose(
         memory.column("commits", "step_size"), expected, rtol=1e-5, atol=1e-7
     )
-
-
-def test_sgd_by_its_name_is_plain_sgd() -> None:
-    named = {"step_size": None, "optimizer": {"kind": "sgd", "learning_rate": 0.3}}
-    one, _ = execute([prepared(SGD, {"algorithm": named})])
-    other, _ = execute([prepared(SGD)])
-    for name in ("loss", "gradient_norm"):
-        np.testing.assert_allclose(
-            one.column("commits", name), other.column("commits", name), rtol=1e-4
-        )
 
 
 @pytest.mark.parametrize(

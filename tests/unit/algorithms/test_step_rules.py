@@ -21,12 +21,7 @@ from stalesim.simulator.algorithms.vafl.theorems import (
 )
 from stalesim.simulator.config.errors import ScenarioError
 from stalesim.simulator.learning.constants import Constants
-from tests.oracles.vafl_theorems import (
-    bound_bounded_nonconvex,
-    delay_second_moment,
-    delay_tail,
-)
-from tests.reference.fedbcd_theory_twin import inverse_sqrt_steps
+from tests.oracles.vafl_theorems import bound_bounded_nonconvex
 
 NONE = Constants()
 
@@ -51,8 +46,8 @@ def test_the_inverse_root_falls() -> None:
     assert client == server
     found = [client.at(round_) for round_ in (0, 1, 3, 99)]
     assert found == pytest.approx([0.6, 0.6 / math.sqrt(2), 0.3, 0.06], rel=1e-14)
-    expected = inverse_sqrt_steps(0.6, 20, 3)
-    np.testing.assert_allclose(client.at(np.arange(20)), expected[:, 2], rtol=1e-14)
+    expected = 0.6 / np.sqrt(np.arange(1, 21))
+    np.testing.assert_allclose(client.at(np.arange(20)), expected, rtol=1e-14)
 
 
 def test_with_a_horizon_the_inverse_root_is_constant() -> None:
@@ -65,7 +60,7 @@ def test_with_a_horizon_the_inverse_root_is_constant() -> None:
 def test_the_inverse_root_may_know_the_number_of_parties() -> None:
     known = Constants(num_clients=16)
     falling, _ = resolve(InverseRootStep(value=0.6, by_parties=True), known)
-    expected = inverse_sqrt_steps(0.6, 20, 1, num_parties=16)[:, 0]
+    expected = 0.6 / np.sqrt(16 * np.arange(1, 21))
     np.testing.assert_allclose(falling.at(np.arange(20)), expected, rtol=1e-14)
     rule = InverseRootStep(value=0.6, horizon=9, by_parties=True)
     assert resolve(rule, known)[0].at(77) == pytest.approx(0.05, rel=1e-14)
@@ -93,34 +88,24 @@ def test_theorems_3_and_9_take_the_largest_moment(t: int) -> None:
     assert client.at(0) == server.at(0) / t
 
 
-def test_theorem_2_by_its_proof() -> None:
-    rule = BoundedStronglyConvexStep(
-        smoothness=3.0, strong_convexity=0.5, staleness_bound=5, activation=(0.2, 0.8)
-    )
-    client, server = resolve(rule, NONE)
-    assert client == server
-    rate = 0.5 * 0.2
-    offset = 4 * (4 * 6 * 3 + 2 * rate * 5) / rate
-    assert client.offset == pytest.approx(offset, rel=1e-15)
-    assert client.at(100) == pytest.approx(4 / (rate * (100 + offset)), rel=1e-15)
-    # the first step obeys the bound of the non-convex case
-    assert client.at(0) < 1 / (4 * 6 * 3)
-
-
-def test_theorem_8_divides_the_offset_by_t() -> None:
+@pytest.mark.parametrize("t", [1, 2])
+def test_theorem_2_by_its_proof_and_8(t: int) -> None:
+    """Theorem 8 divides the offset by t."""
     rule = BoundedStronglyConvexStep(
         smoothness=3.0,
         strong_convexity=0.5,
         staleness_bound=5,
-        activation=(0.6, 1.0, 0.4),
-        t=2,
+        activation=(0.6, 0.8, 0.4),
+        t=t,
     )
     client, server = resolve(rule, NONE)
     assert client == server
     rate = 0.5 * 0.4
-    offset = 4 * (4 * 6 * 3 + rate * 5) / (2 * rate)
+    offset = 4 * (4 * 6 * 3 + (2 if t == 1 else 1) * rate * 5) / (t * rate)
     assert client.offset == pytest.approx(offset, rel=1e-15)
-    assert client.scale == pytest.approx(4 / rate, rel=1e-15)
+    assert client.at(100) == pytest.approx(4 / (rate * (100 + offset)), rel=1e-15)
+    if t == 1:  # the first step obeys the bound of the non-convex case
+        assert client.at(0) < 1 / (4 * 6 * 3)
 
 
 @pytest.mark.parametrize("t", [1, 3])
@@ -215,23 +200,13 @@ def test_mistakes_are_named_in_one_line(
     assert "\n" not in str(caught.value)
 
 
-def test_delay_constants_by_both_routes() -> None:
+def test_refreshes_are_those_of_the_second_moment_of_delays() -> None:
+    """(2 - r) / r^2 is the second moment of a geometric delay."""
     r = 0.03
-    p_bar, rho = r / (1 - r), 1 - r
-    second = delay_second_moment(p_bar, rho)
-    tails = math.fsum(delay_tail(p_bar, rho, d) for d in range(1, 2_000))
-    moment = math.fsum(s * s * p_bar * rho**s for s in range(1, 2_000))
-    assert second == pytest.approx(2188.89, abs=0.005)
-    assert second == pytest.approx((2 - r) / r**2, rel=1e-12)
-    assert tails == pytest.approx(second, rel=1e-12)
-    assert moment == pytest.approx(second, rel=1e-12)
-    assert geometric_refresh(second) == pytest.approx(r, rel=1e-12)
+    moment = math.fsum(s * s * r * (1 - r) ** (s - 1) for s in range(1, 2_000))
+    assert moment == pytest.approx((2 - r) / r**2, rel=1e-12)
+    assert geometric_refresh(moment) == pytest.approx(r, rel=1e-12)
     assert geometric_refresh(1.0) == 1.0
-
-
-def test_a_tail_is_the_sum_that_it_names() -> None:
-    direct = math.fsum(s * 0.4 * 0.7**s for s in range(5, 300))
-    assert delay_tail(0.4, 0.7, 5) == pytest.approx(direct, rel=1e-14)
 
 
 def test_corrected_bound_of_theorem_1() -> None:
@@ -253,21 +228,3 @@ def test_corrected_bound_of_theorem_1() -> None:
         + (4 * 0.5 * 2 * 7 + 0.5 * (8 * gamma + 8) * noise) / (0.25 * 10)
     )
     assert value == pytest.approx(expected, rel=1e-15)
-
-
-def test_the_bound_falls_as_one_over_the_root_of_the_horizon() -> None:
-    def bound(horizon: int, gamma: float | None = None) -> float:
-        return bound_bounded_nonconvex(
-            staleness_bound=3,
-            smoothness=2.0,
-            gap=5.0,
-            activation=(0.5, 0.5),
-            horizon=horizon,
-            c_eta=0.5,
-            server_variance=7.0,
-            client_variances=(8.0, 4.0),
-            gamma_1=gamma,
-        )
-
-    assert bound(10**14) / bound(4 * 10**14) == pytest.approx(2, rel=1e-5)
-    assert bound(100, 0.0) < bound(100, 1.0) < bound(100) == bound(100, 3.0)

@@ -12,48 +12,120 @@ from stalesim.simulator.engine import execute as execution
 from stalesim.simulator.engine.row_stream import RowStream
 from stalesim.simulator.engine.runner import Runner
 from stalesim.simulator.engine.waves import Waves
-from stalesim.simulator.simulation import _row_stream
+from stalesim.simulator.simulation import _row_stream, prepare_together
+from stalesim.simulator.studies.planning import structure
 from stalesim.simulator.timeline import NO_SLOT, StopReason
 from tests.runs import execute, prepared
-from tests.support import SGD, of_extras
+from tests.support import SGD, of_extras, scenario
 
 STEP = {"step_size": 0.3, "batch": 11}
+ADAMW = {"kind": "adamw", "learning_rate": 0.01, "clip_norm": 1.0}
+NAMED: dict[str, Any] = {"step_size": None, "optimizer": ADAMW}
+MUON = {"step_size": None, "optimizer": ADAMW | {"kind": "muon", "matrices": "all"}}
+KEPT = {"step_size": None, "local_steps": 2}
+KEPT |= {"local_optimizer": ADAMW | {"kind": "adam", "state": "kept"}}
+BUFFERED = {"protocol": {"kind": "buffered", "size": 3}}
+SYNCHRONOUS = {"protocol": {"kind": "synchronous"}}
+ROUNDS = {"protocol": {"kind": "rounds"}}
+WARM = {"protocol": {"warm_up": True}}
+PARTIES = {"kind": "fed_bcd", "batch": 17, "local_steps": 2}
+DEEP = {"model": {"kind": "dense", "hidden": [4]}}
+DEEP |= {"server": {"width": 3, "combine": "concat", "hidden": [4]}}
+UNEVEN = {"partition": {"kind": "sizes", "clients": 5, "weights": "m"}}
+OWN = {"model": {"kind": "python", "build": "tests.own_models:Noisy"}}
+"""A user's own model with dropout, whose keys must not depend on the engine."""
+NORMALISED = {"kind": "python", "build": "tests.reference.test_statistics:Normalised"}
+
+
+def vafl(**algorithm: Any) -> tuple[dict[str, Any], ...]:
+    return ({"algorithm": algorithm},)
+
+
+def sgd(*more: dict[str, Any], **algorithm: Any) -> tuple[dict[str, Any], ...]:
+    kind = algorithm.get("kind", "sgd")
+    method = {**STEP, "kind": kind, **algorithm}
+    return ({**SGD, "algorithm": method}, *more)
+
+
 FAMILIES = {
     "vafl batch": ({},),
-    "vafl all": ({"algorithm": {"upload": "all"}},),
-    "vafl query first": ({"algorithm": {"client_order": "query_first"}},),
-    "vafl after": ({"algorithm": {"server_gradient": "after"}},),
+    "vafl all": vafl(**NAMED, upload="all"),
+    "vafl query first": vafl(**NAMED, client_order="query_first"),
+    "vafl after": vafl(server_gradient="after"),
     "vafl t-sync": ({"protocol": {"kind": "t_synchronous", "t": 3}},),
-    "vafl sync": ({"protocol": {"kind": "synchronous"}},),
-    "vafl centralised": ({"protocol": {"kind": "centralised"}},),
-    "vafl private": ({"algorithm": {"perturbation": {"std": 0.1}}},),
-    "sgd": (SGD,),
-    "sgd sync": (SGD, {"protocol": {"kind": "synchronous"}}),
-    "sgd t-sync": (SGD, {"protocol": {"kind": "t_synchronous", "t": 2}}),
-    "sgd compensated, adam": (
-        SGD,
-        {
-            "algorithm": {
-                "compensation": {"strength": 0.1, "adaptive": True},
-                "optimizer": {"kind": "adam"},
-                "mechanism": {"clip_bound": 1.0, "multiplier": 0.1},
-            }
-        },
+    "vafl sync": (
+        *vafl(**MUON),
+        SYNCHRONOUS,
+        {"problem": {"model": {"kind": "mlp"}, "server": None}},
     ),
-    "fed_async": (SGD, {"algorithm": {**STEP, "kind": "fed_async", "local_steps": 2}}),
-    "mapa": (SGD, {"algorithm": {"kind": "mapa", "epsilon": 1.0}}),
-    "audp averaged": (
-        SGD,
-        {"algorithm": {"kind": "audp", "epsilon": 1.0, "averaged": True}},
-        {"protocol": {"kind": "cyclic"}},
+    "vafl centralised": ({"protocol": {"kind": "centralised"}},),
+    "vafl private": vafl(perturbation={"std": 0.1}),
+    "vafl bounded": (
+        *vafl(**NAMED),
+        {"protocol": {"kind": "bounded", "staleness_bound": 3}},
+    ),
+    "fed_bcd": (*vafl(**NAMED | PARTIES), ROUNDS),
+    "fed_bcd, deep": (*vafl(**NAMED | PARTIES), {"problem": DEEP}),
+    "sgd": sgd(),
+    "sgd sync": sgd(SYNCHRONOUS),
+    "sgd t-sync": sgd(
+        {"protocol": {"kind": "t_synchronous", "t": 2}},
+        {"problem": {"model": {"kind": "dense", "hidden": [6]}}},
+        **MUON,
+    ),
+    "sgd compensated, adam": sgd(
+        compensation={"strength": 0.1, "adaptive": True},
+        optimizer={"kind": "adam"},
+        mechanism={"clip_bound": 1.0, "multiplier": 0.1},
+    ),
+    "sgd, local": sgd({"protocol": {"kind": "t_synchronous", "t": 3}}, **KEPT),
+    "shares so far": sgd(weight={"kind": "inverse_share"}),
+    "throttle": sgd(
+        {"protocol": {"restarts": True}}, weight={"kind": "repeats", "base": 2}
+    ),
+    "delayed Nesterov": sgd(
+        optimizer={"kind": "delayed_nesterov", "period": 3, "look_ahead": True}
+    ),
+    "fed_async": sgd(kind="fed_async", **KEPT),
+    "fed_avg": sgd({"problem": UNEVEN}, SYNCHRONOUS, kind="fed_avg", local_epochs=1),
+    "fed_buff": sgd(BUFFERED, kind="fed_buff", **KEPT | NAMED, staleness_threshold=1),
+    "malenia": sgd(
+        {"protocol": {"kind": "collect", "harmonic_mean": 1.4}}, kind="malenia"
+    ),
+    "ringleader": sgd({"protocol": {"kind": "phases"}}, kind="ringleader"),
+    "aced": sgd(WARM, kind="ia2sgd", max_age=8),
+    "ca2fl": sgd(BUFFERED, kind="ca2fl"),
+    "easgd": sgd(SYNCHRONOUS, kind="easgd", local_steps=2),
+    "psgd": sgd({"protocol": {"kind": "gossip"}}, kind="psgd", **NAMED),
+    "own model": sgd(BUFFERED, {"problem": OWN}, kind="fed_buff", local_steps=2),
+    "batch statistics": sgd(
+        BUFFERED,
+        {"problem": {"model": NORMALISED, "l2": 0.0}},
+        kind="fed_buff",
+        local_steps=2,
+    ),
+    "own model in gossip": sgd(
+        {"protocol": {"kind": "gossip"}, "problem": OWN}, kind="psgd"
+    ),
+    "mapa": sgd(kind="mapa", epsilon=1.0),
+    "audp averaged": sgd(
+        {"protocol": {"kind": "cyclic"}}, kind="audp", epsilon=1.0, averaged=True
     ),
     **of_extras("FAMILIES"),
 }
-DOUBLE = {"engine": {"precision": "float64"}}
+DOUBLE = {"engine": {"precision": "float64"}, "stop": {"commits": 80}}
+DOUBLE |= {"evaluate": {"every": {"commits": 20}}}
 NUMBERS = ("loss", "gradient_norm", "step_size")
-
-
 ALWAYS = ("vafl batch", "sgd", "mapa")
+
+
+def at_rate(changes: tuple[dict[str, Any], ...], rate: float) -> dict[str, Any]:
+    """Returns the change by which a family steps at another rate."""
+    algorithm = scenario(*changes).algorithm
+    for place in ("optimizer", "local_optimizer"):
+        if hasattr(getattr(algorithm, place, None), "learning_rate"):
+            return {"algorithm": {place: {"learning_rate": rate}}}
+    return {"algorithm": {"step_size": rate}}
 
 
 @pytest.mark.parametrize(
@@ -64,59 +136,48 @@ ALWAYS = ("vafl batch", "sgd", "mapa")
     ],
 )
 def test_modes_agree_in_float64(family: str) -> None:
-    changes = (*FAMILIES[family], DOUBLE)
+    """Batched are runs of other seeds, shared those of other rates."""
+    usual = (*FAMILIES[family], DOUBLE)
+    rates = [at_rate(usual, rate) for rate in (0.03, 0.07)]
     with jax.enable_x64(True):
-        compiled, _ = execute([prepared(*changes)])
-        stepwise, _ = execute([prepared(*changes)], "stepwise")
-        steps = [{"algorithm": {"step_size": s}} for s in (0.1, 0.2, 0.3)]
-        shared, _ = execute(
-            [prepared(*changes, s, number=i) for i, s in enumerate(steps)], "shared"
+        alone = [prepared(*usual, rates[1], number=1) for _ in range(2)]
+        compiled, _ = execute(alone[:1])
+        others = {"stepwise": execute(alone[1:], "stepwise")[0]}
+        seeds = [
+            prepared(*usual, rates[1], seed=seed, number=number)
+            for number, seed in enumerate((2, 1))
+        ]
+        others["batched"], _ = execute(
+            prepare_together([r.run for r in seeds]), "batched"
         )
-        seeds = [prepared(*changes, seed=s, number=s) for s in range(3)]
-        batched, _ = execute(seeds, "batched")
-    for name in NUMBERS:
-        expected = compiled.column("commits", name)
-        assert expected.size == 200
-        # Columns are written as float32.
-        np.testing.assert_allclose(stepwise.column("commits", name), expected, 1e-6)
-        np.testing.assert_allclose(batched.column("commits", name, 1), expected, 1e-6)
-    for name in ("test_accuracy", "test_loss"):
-        expected = compiled.column("evaluations", name)
-        assert expected.size == 5
-        np.testing.assert_allclose(stepwise.column("evaluations", name), expected, 1e-9)
-        np.testing.assert_allclose(
-            batched.column("evaluations", name, 1), expected, 1e-9
-        )
-    with jax.enable_x64(True):
-        alone, _ = execute([prepared(*changes, steps[2], number=2)])
-    np.testing.assert_allclose(
-        shared.column("evaluations", "test_loss", 2),
-        alone.column("evaluations", "test_loss", 2),
-        1e-9,
-    )
+        shared = [prepared(*usual, rate, number=i) for i, rate in enumerate(rates)]
+        assert len({structure(run.scenario) for run in shared}) == 1
+        others["shared"], _ = execute(shared, "shared")
+    # Columns of commits are written as float32.
+    near = {"commits": 1e-6, "evaluations": 1e-8}
+    columns = [("commits", name) for name in NUMBERS]
+    columns += [("evaluations", name) for name in alone[0].scenario.evaluate.metrics]
+    for table, name in columns:
+        expected = compiled.column(table, name, 1)
+        assert expected.size >= 5 or name in NUMBERS
+        for mode, found in others.items():
+            np.testing.assert_allclose(
+                found.column(table, name, 1), expected, near[table], err_msg=mode
+            )
+    losses = [others["shared"].column("evaluations", "test_loss", i) for i in (0, 1)]
+    assert not np.allclose(*losses, rtol=1e-6)
 
 
+TWO = {"protocol": {"kind": "t_synchronous", "t": 2}}
+ADAM = {"kind": "adam", "learning_rate": 0.1, "state": "kept"}
+ROWS = ("sgd", "sgd sync", "sgd compensated, adam", "mapa", "audp averaged")
 WAVES = {
-    **{name: FAMILIES[name] for name in FAMILIES if not name.startswith("vafl")},
-    "fed_buff": (
-        SGD,
-        {"algorithm": {**STEP, "kind": "fed_buff", "local_steps": 2}},
-        {"protocol": {"kind": "buffered", "size": 3}},
-    ),
-    "optimisers of clients": (
-        SGD,
-        {
-            "algorithm": {
-                "local_optimizer": {
-                    "kind": "adam",
-                    "learning_rate": 0.1,
-                    "state": "kept",
-                },
-                "local_steps": 2,
-            },
-            "protocol": {"kind": "buffered", "size": 3},
-        },
-    ),
+    **{name: FAMILIES[name] for name in ROWS},
+    "sgd t-sync": sgd(TWO),
+    "fed_async": sgd(kind="fed_async", local_steps=2),
+    "fed_buff": sgd(BUFFERED, kind="fed_buff", local_steps=2),
+    "optimisers of clients": sgd(BUFFERED, local_steps=2, local_optimizer=ADAM),
+    **of_extras("WAVES"),
 }
 
 
@@ -258,18 +319,23 @@ def arrays(carry: Any) -> list[np.ndarray]:
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_null_row_leaves_the_state_bit_identical(family: str) -> None:
-    run = prepared(*FAMILIES[family])
-    program = execution.Program(run.kernel, run.problem)
-    feed = _row_stream(run, 16)
-    feed.next(1)
-    events = execution.null_events(32, run.timeline.width, run.samples)
-    execution.put(events, 0, feed.next(16))
-    carry = program.start(jax.random.key(3), run.timeline.num_registers)
-    carry, infos = program.run(carry, events, 0, 16, program.infos(carry, events))
-    before = arrays(carry)
-    carry, _ = program.run(carry, events, 16, 32, infos)
-    for one, other in zip(before, arrays(carry), strict=True):
+    """By the program that `test_modes_agree_in_float64` compiles as well."""
+    with jax.enable_x64(True):
+        run = prepared(*FAMILIES[family], DOUBLE)
+        program = execution.Program(run.kernel, run.problem)
+        feed = _row_stream(run, 16)
+        feed.next(1)
+        events = execution.null_events(64, run.timeline.width, run.samples)
+        execution.put(events, 0, feed.next(16))
+        carry = program.start(jax.random.key(3), run.timeline.num_registers)
+        first = arrays(carry)
+        carry, infos = program.run(carry, events, 0, 16, program.infos(carry, events))
+        before = arrays(carry)
+        carry, _ = program.run(carry, events, 16, 32, infos)
+        after = arrays(carry)
+    for one, other in zip(before, after, strict=True):
         np.testing.assert_array_equal(one, other)
+    assert any((one != other).any() for one, other in zip(first, before, strict=True))
 
 
 @pytest.mark.parametrize("family", ["vafl batch", "vafl t-sync", "sgd", "sgd t-sync"])
