@@ -1,9 +1,9 @@
 """What is changed in a source: one operator, constant or statement at a time.
 
-Changes are made in the text at the place of a node of its syntax tree, so that every
-other line stays as it is. Nothing is changed that cannot matter to a run: docstrings,
-annotations, decorators, assertions (there are none but for the type checker), what is
-imported for it, and the texts of errors.
+A node of the syntax tree is written anew in its place, so that other statements stay as
+they are. Nothing is changed that cannot matter to a run: docstrings, annotations,
+decorators, assertions (there are none but for the type checker), what is imported for
+it, and the texts of errors.
 """
 
 import ast
@@ -11,69 +11,37 @@ import hashlib
 from collections import Counter
 from typing import NamedTuple
 
-COMPARISONS: dict[type[ast.cmpop], tuple[str, ...]] = {
-    ast.Lt: ("<=", ">="),
-    ast.LtE: ("<", ">"),
-    ast.Gt: (">=", "<="),
-    ast.GtE: (">", "<"),
-    ast.Eq: ("!=",),
-    ast.NotEq: ("==",),
-    ast.Is: ("is not",),
-    ast.IsNot: ("is",),
-    ast.In: ("not in",),
-    ast.NotIn: ("in",),
+COMPARISONS: dict[type[ast.cmpop], tuple[type[ast.cmpop], ...]] = {
+    ast.Lt: (ast.LtE, ast.GtE),
+    ast.LtE: (ast.Lt, ast.Gt),
+    ast.Gt: (ast.GtE, ast.LtE),
+    ast.GtE: (ast.Gt, ast.Lt),
+    ast.Eq: (ast.NotEq,),
+    ast.NotEq: (ast.Eq,),
+    ast.Is: (ast.IsNot,),
+    ast.IsNot: (ast.Is,),
+    ast.In: (ast.NotIn,),
+    ast.NotIn: (ast.In,),
 }
-ARITHMETIC: dict[type[ast.operator], str] = {
-    ast.Add: "-",
-    ast.Sub: "+",
-    ast.Mult: "/",
-    ast.Div: "*",
-    ast.FloorDiv: "/",
-    ast.Mod: "//",
-    ast.Pow: "*",
-    ast.BitAnd: "|",
-    ast.BitOr: "&",
-    ast.BitXor: "|",
-    ast.LShift: ">>",
-    ast.RShift: "<<",
+ARITHMETIC: dict[type[ast.operator], type[ast.operator]] = {
+    ast.Add: ast.Sub,
+    ast.Sub: ast.Add,
+    ast.Mult: ast.Div,
+    ast.Div: ast.Mult,
+    ast.FloorDiv: ast.Div,
+    ast.Mod: ast.FloorDiv,
+    ast.Pow: ast.Mult,
+    ast.BitAnd: ast.BitOr,
+    ast.BitOr: ast.BitAnd,
+    ast.BitXor: ast.BitOr,
+    ast.LShift: ast.RShift,
+    ast.RShift: ast.LShift,
 }
-SIGNS = {
-    ast.Add: "+",
-    ast.Sub: "-",
-    ast.Mult: "*",
-    ast.Div: "/",
-    ast.FloorDiv: "//",
-    ast.Mod: "%",
-    ast.Pow: "**",
-    ast.BitAnd: "&",
-    ast.BitOr: "|",
-    ast.BitXor: "^",
-    ast.LShift: "<<",
-    ast.RShift: ">>",
-    ast.MatMult: "@",
-    ast.Lt: "<",
-    ast.LtE: "<=",
-    ast.Gt: ">",
-    ast.GtE: ">=",
-    ast.Eq: "==",
-    ast.NotEq: "!=",
-    ast.Is: "is",
-    ast.IsNot: "is not",
-    ast.In: "in",
-    ast.NotIn: "not in",
-}
-OTHER_FUNCTION = {
-    "min": "max",
-    "max": "min",
-    "any": "all",
-    "all": "any",
-    "minimum": "maximum",
-    "maximum": "minimum",
-    "fmin": "fmax",
-    "fmax": "fmin",
-    "floor": "ceil",
-    "ceil": "floor",
-}
+PAIRS = (
+    *(("min", "max"), ("any", "all"), ("minimum", "maximum")),
+    *(("fmin", "fmax"), ("floor", "ceil")),
+)
+OTHER_FUNCTION = dict(PAIRS) | {second: first for first, second in PAIRS}
 
 
 class Mutant(NamedTuple):
@@ -84,13 +52,10 @@ class Mutant(NamedTuple):
         line: of the change, from 1.
         scope: qualified name of the function or class, or "" outside of any.
         operator: what kind of change it is.
-        before: the text that is changed, and what stands around it.
+        before: the text that is changed.
         after: what it becomes.
         start: offset in the file, in bytes.
         end: of the text that is replaced.
-        text: that replaces it.
-        lines: first and last line of the statement, or of a compound one's header.
-        imported: whether the line runs when the module is imported.
         key: identifies the change, whatever else in the file moves.
     """
 
@@ -102,14 +67,11 @@ class Mutant(NamedTuple):
     after: str
     start: int
     end: int
-    text: str
-    lines: tuple[int, int]
-    imported: bool
     key: str = ""
 
     def apply(self, source: bytes) -> bytes:
         """Returns the changed source."""
-        return source[: self.start] + self.text.encode() + source[self.end :]
+        return source[: self.start] + self.after.encode() + source[self.end :]
 
 
 def mutants(path: str, source: bytes) -> list[Mutant]:
@@ -129,22 +91,11 @@ def mutants(path: str, source: bytes) -> list[Mutant]:
 class _Walker(ast.NodeVisitor):
     def __init__(self, path: str, source: bytes) -> None:
         self._path, self._source = path, source
-        starts = [0]
-        for line in source.splitlines(keepends=True):
-            starts.append(starts[-1] + len(line))
-        self._starts = starts
+        lines = source.splitlines(keepends=True)
+        self._starts = [sum(map(len, lines[:number])) for number in range(len(lines))]
         self._scopes: list[str] = []
         self._depth = 0  # of functions
-        self._statement: ast.stmt | None = None
         self.found: list[Mutant] = []
-
-    def visit(self, node: ast.AST) -> None:
-        if isinstance(node, ast.stmt):
-            before, self._statement = self._statement, node
-            super().visit(node)
-            self._statement = before
-        else:
-            super().visit(node)
 
     # What is left alone.
 
@@ -164,10 +115,9 @@ class _Walker(ast.NodeVisitor):
                 self._delete(node)
 
     def visit_If(self, node: ast.If) -> None:
-        if isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
-            return
-        self._negate(node.test)
-        self.generic_visit(node)
+        if not (isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"):
+            self._negate(node.test)
+            self.generic_visit(node)
 
     def visit_Assign(self, node: ast.Assign) -> None:
         target = node.targets[0]
@@ -199,24 +149,24 @@ class _Walker(ast.NodeVisitor):
     # What is changed.
 
     def visit_Compare(self, node: ast.Compare) -> None:
-        operands = [node.left, *node.comparators]
         for number, operator in enumerate(node.ops):
-            for sign in COMPARISONS[type(operator)]:
-                left, right = operands[number], operands[number + 1]
-                self._between(node, left, right, operator, sign, "comparison")
+            for other in COMPARISONS[type(operator)]:
+                ops = [*node.ops[:number], other(), *node.ops[number + 1 :]]
+                new = ast.Compare(node.left, ops, node.comparators)
+                self._replace(node, new, "comparison")
         self.generic_visit(node)
 
     def visit_BinOp(self, node: ast.BinOp) -> None:
         texts = any(_is_text(side) for side in (node.left, node.right))
         if type(node.op) in ARITHMETIC and not texts:
-            sign = ARITHMETIC[type(node.op)]
-            self._between(node, node.left, node.right, node.op, sign, "arithmetic")
+            new = ast.BinOp(node.left, ARITHMETIC[type(node.op)](), node.right)
+            self._replace(node, new, "arithmetic")
         self.generic_visit(node)
 
     def visit_AugAssign(self, node: ast.AugAssign) -> None:
         if type(node.op) in ARITHMETIC and not _is_text(node.value):
-            sign = ARITHMETIC[type(node.op)]
-            self._between(node, node.target, node.value, node.op, sign, "arithmetic")
+            new = ast.AugAssign(node.target, ARITHMETIC[type(node.op)](), node.value)
+            self._add(node, ast.unparse(new), "arithmetic")
         self._delete(node)
         self.generic_visit(node)
 
@@ -232,24 +182,21 @@ class _Walker(ast.NodeVisitor):
 
     def visit_Constant(self, node: ast.Constant) -> None:
         value = node.value
+        others: list[complex] = []
         if isinstance(value, bool):
             others = [not value]
         elif isinstance(value, int):
-            others = [value + 1, *([value - 1] if value else [-1])]
+            others = [value + 1, value - 1]
         elif isinstance(value, float):
             others = [value + 1, 0.0 if value else -1.0]
-        else:
-            return
         for other in others:
             self._replace(node, ast.Constant(other), "constant")
 
     def visit_Return(self, node: ast.Return) -> None:
-        value = node.value
-        if value is None:
-            return
-        if not (isinstance(value, ast.Constant) and value.value is None):
-            self._replace(value, ast.Constant(None), "returned value")
-        self.generic_visit(node)
+        if node.value is not None:
+            if getattr(node.value, "value", ...) is not None:
+                self._replace(node.value, ast.Constant(None), "returned value")
+            self.generic_visit(node)
 
     def visit_Expr(self, node: ast.Expr) -> None:
         if isinstance(node.value, ast.Constant):
@@ -263,10 +210,10 @@ class _Walker(ast.NodeVisitor):
             self._delete(node)  # a name only says that an argument is not used
 
     def visit_Break(self, node: ast.Break) -> None:
-        self._text(node, "continue", "break, continue")
+        self._add(node, "continue", "break, continue")
 
     def visit_Continue(self, node: ast.Continue) -> None:
-        self._text(node, "break", "break, continue")
+        self._add(node, "break", "break, continue")
 
     def visit_While(self, node: ast.While) -> None:
         self._negate(node.test)
@@ -282,110 +229,45 @@ class _Walker(ast.NodeVisitor):
         self.generic_visit(node)
 
     def visit_Call(self, node: ast.Call) -> None:
-        name = node.func
-        called = name.attr if isinstance(name, ast.Attribute) else None
-        called = name.id if isinstance(name, ast.Name) else called
-        if called in OTHER_FUNCTION:
-            other = OTHER_FUNCTION[called]
-            end = self._offset(name.end_lineno, name.end_col_offset)
-            self._add(node, end - len(called), end, other, "function", called, other)
+        name = getattr(node.func, "attr", getattr(node.func, "id", ""))
         starred = any(isinstance(one, ast.Starred) for one in node.args)
-        if len(node.args) >= 2 and not starred and called not in OTHER_FUNCTION:
+        if name in OTHER_FUNCTION:
+            self._rename(node.func, OTHER_FUNCTION[name])
+        elif len(node.args) >= 2 and not starred and name != "isinstance":
             first, second, *rest = node.args
-            if ast.dump(first) != ast.dump(second) and called != "isinstance":
-                args = [second, first, *rest]
-                new = ast.Call(node.func, args, node.keywords)
+            if ast.dump(first) != ast.dump(second):
+                new = ast.Call(node.func, [second, first, *rest], node.keywords)
                 self._replace(node, new, "arguments swapped")
         self.generic_visit(node)
 
     # How.
 
-    def _offset(self, line: int | None, column: int | None) -> int:
-        assert line is not None
-        assert column is not None
-        return self._starts[line - 1] + column
-
-    def _span(self, node: ast.AST) -> tuple[int, int]:
-        assert isinstance(node, ast.expr | ast.stmt)
-        start = self._offset(node.lineno, node.col_offset)
-        return start, self._offset(node.end_lineno, node.end_col_offset)
-
     def _negate(self, test: ast.expr) -> None:
         simple = isinstance(test, ast.Compare) and len(test.ops) == 1
-        if simple or isinstance(test, ast.UnaryOp | ast.Constant):
-            return  # changed as such
-        self._replace(test, ast.UnaryOp(ast.Not(), test), "condition negated")
+        if not simple and not isinstance(test, ast.UnaryOp | ast.Constant):
+            self._replace(test, ast.UnaryOp(ast.Not(), test), "condition negated")
 
-    def _between(
-        self,
-        node: ast.AST,
-        left: ast.AST,
-        right: ast.AST,
-        operator: ast.AST,
-        sign: str,
-        kind: str,
-    ) -> None:
-        """Changes an operator between two operands, whatever brackets are there."""
-        start, end = self._span(left)[1], self._span(right)[0]
-        old = SIGNS[type(operator)].encode()  # type: ignore[index]
-        middle = self._source[start:end]
-        at = start + middle.index(old)
-        self._add(
-            node, at, at + len(old), sign, kind, *self._shown(node, at, old, sign)
-        )
-
-    def _shown(self, node: ast.AST, at: int, old: bytes, new: str) -> tuple[str, str]:
-        start, end = self._span(node)
-        source = self._source
-        after = source[start:at] + new.encode() + source[at + len(old) : end]
-        return _flat(source[start:end]), _flat(after)
-
-    def _replace(self, node: ast.AST, new: ast.expr, kind: str) -> None:
-        self._text(node, f"({ast.unparse(ast.fix_missing_locations(new))})", kind)
-
-    def _text(self, node: ast.AST, text: str, kind: str) -> None:
-        start, end = self._span(node)
-        before = _flat(self._source[start:end])
-        self._add(node, start, end, text, kind, before, text)
+    def _rename(self, function: ast.expr, name: str) -> None:
+        new: ast.expr = ast.Name(name)
+        if isinstance(function, ast.Attribute):
+            new = ast.Attribute(function.value, name)
+        self._replace(function, new, "function")
 
     def _delete(self, node: ast.stmt) -> None:
-        self._text(node, "pass", "statement deleted")
+        self._add(node, "pass", "statement deleted")
 
-    def _add(
-        self,
-        node: ast.AST,
-        start: int,
-        end: int,
-        text: str,
-        kind: str,
-        before: str,
-        after: str,
-    ) -> None:
-        statement = self._statement
-        assert statement is not None
-        line = self._source.count(b"\n", 0, start) + 1
-        last = statement.end_lineno or line
-        body = getattr(statement, "body", None)
-        if isinstance(body, list) and body:
-            last = max(statement.lineno, body[0].lineno - 1)
-        if len(before) < 25 and kind in ("constant", "function", "sign"):
-            whole = _flat(self._source.splitlines()[line - 1])
-            before, after = f"{before} in {whole}", after
-        self.found.append(
-            Mutant(
-                path=self._path,
-                line=line,
-                scope=".".join(self._scopes),
-                operator=kind,
-                before=before,
-                after=after,
-                start=start,
-                end=end,
-                text=text,
-                lines=(statement.lineno, max(line, last)),
-                imported=self._depth == 0,
-            )
-        )
+    def _replace(self, node: ast.expr, new: ast.expr, kind: str) -> None:
+        self._add(node, f"({ast.unparse(ast.fix_missing_locations(new))})", kind)
+
+    def _add(self, node: ast.expr | ast.stmt, text: str, kind: str) -> None:
+        start = self._starts[node.lineno - 1] + node.col_offset
+        assert node.end_lineno is not None
+        assert node.end_col_offset is not None
+        end = self._starts[node.end_lineno - 1] + node.end_col_offset
+        before = " ".join(self._source[start:end].decode().split())
+        scope = ".".join(self._scopes)
+        place = (self._path, node.lineno, scope, kind)
+        self.found.append(Mutant(*place, before, text, start, end))
 
 
 def _is_text(node: ast.expr) -> bool:
@@ -393,7 +275,3 @@ def _is_text(node: ast.expr) -> bool:
         return _is_text(node.left) or _is_text(node.right)
     text = isinstance(node, ast.Constant) and isinstance(node.value, str)
     return text or isinstance(node, ast.JoinedStr)
-
-
-def _flat(text: bytes) -> str:
-    return " ".join(text.decode().split())

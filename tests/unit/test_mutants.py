@@ -1,14 +1,15 @@
 """The runner of mutants: what it changes, and whether it sees what tests notice."""
 
 import ast
-import json
-import subprocess
-import sys
-from pathlib import Path
 
+import pytest
+
+from tests.mutants import running
 from tests.mutants.operators import mutants
+from tests.mutants.running import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
+NUMBERING = "simulator/trace/numbering.py"
+TEST = "tests/unit/trace/test_numbering.py::test_numbers_go_out_and_come_back"
 SOURCE = b'''"""About 1 < 2."""
 
 from typing import TYPE_CHECKING
@@ -30,20 +31,20 @@ def f(a: "1 < 2", b=3) -> "4":
 
 
 def test_each_place_is_changed_and_nothing_else() -> None:
-    found = [(one.line, one.operator, one.text) for one in mutants("f.py", SOURCE)]
+    found = [(one.line, one.operator, one.after) for one in mutants("f.py", SOURCE)]
     assert sorted(found) == sorted(
         [
             (11, "constant", "(4)"),
             (11, "constant", "(2)"),
             (13, "condition negated", "(not (a < b and (not a)))"),
             (13, "and, or", "(a < b or not a)"),
-            (13, "comparison", "<="),
-            (13, "comparison", ">="),
+            (13, "comparison", "(a <= b)"),
+            (13, "comparison", "(a >= b)"),
             (13, "sign", "(a)"),
             (14, "statement deleted", "pass"),
             (16, "statement deleted", "pass"),
             (16, "arguments swapped", "(g(b, a))"),
-            (17, "function", "max"),
+            (17, "function", "(max)"),
             (17, "returned value", "(None)"),
         ]
     )
@@ -66,59 +67,38 @@ def test_a_mutant_is_known_again_when_lines_move() -> None:
         assert (one.key, one.line + 3) == (other.key, other.line)
 
 
-SCRIPT = """
-import json, os, time
-from collections import Counter
-from tests.mutants import children, running
-from tests.mutants.covering import Map
-from tests.mutants.operators import mutants
-
-PATH, TEST = "simulator/trace/numbering.py", "tests/unit/trace/test_numbering.py"
-TEST += "::test_numbers_go_out_and_come_back"
-source = (running.ROOT / PATH).read_bytes()
-made = [one for one in mutants(PATH, source) if one.scope == "outward"]
-known = Map.__new__(Map)
-known.seconds = {TEST: 1.0}
-known.by_line = {(PATH, one.line): {TEST} for one in made}
-first = next(one for one in made if one.operator == "arithmetic")
-
-
-def forever():
-    while True:
-        pass
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [
+        ("0, numbers) + 1", "0, numbers) + 2", ("killed", TEST)),
+        ("+ 1\n", "+ 1  # as it is\n", ("survived", "")),
+        ("numbers = np", "while True: pass\n    numbers = np", ("time", "")),
+    ],
+)
+def test_what_a_test_notices_is_seen(
+    before: str, after: str, expected: tuple[str, str]
+) -> None:
+    source = (ROOT / NUMBERING).read_bytes()
+    mutant = mutants(NUMBERING, source)[0]
+    changed = source.replace(before.encode(), after.encode())
+    assert changed != source
+    made = running.judge(mutant, changed, [TEST], 25)
+    assert (made.outcome, made.by) == expected
 
 
-print(json.dumps({
-    "changed": running.judge(first, first.apply(source), known, Counter())[7:9],
-    "as it is": running.judge(first, source, known, Counter())[7:9],
-    "elsewhere": running.judge(first._replace(path="simulator/trace/disk.py"),
-                               source, known, Counter()).outcome,
-    "endless": children.in_child(forever, 0.5, 60)[0],
-    "waiting": children.in_child(lambda: time.sleep(60), 60, 0.5)[0],
-    "died": children.in_child(lambda: os._exit(3), 60, 60)[0],
-    "done": children.in_child(lambda: 5, 60, 60),
-}))
-"""
-
-
-def test_what_a_test_notices_is_seen() -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", SCRIPT],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout.splitlines()[-1])
-    name = "tests/unit/trace/test_numbering.py::test_numbers_go_out_and_come_back"
-    assert found == {
-        "changed": ["killed", name],
-        "as it is": ["survived", ""],
-        "elsewhere": "no test",
-        "endless": "time",
-        "waiting": "time",
-        "died": "died",
-        "done": ["done", 5],
+def test_tests_of_a_function_come_first_and_those_of_its_file_then() -> None:
+    noted = {
+        name: {"passed": True, "elsewhere_s": 0, "s": seconds, "calls": calls}
+        for name, seconds, calls in (
+            ("a.py::slow", 30.0, ["f.py:f"]),
+            ("a.py::quick", 1.0, ["f.py:f.inner"]),
+            ("a.py::other", 2.0, []),
+            ("a.py::too long", 50.0, ["f.py:f"]),
+            ("b.py::elsewhere", 1.0, ["g.py:f"]),
+        )
     }
+    (mutant, *_) = mutants("f.py", SOURCE)
+    assert mutant.scope == "f"
+    chosen, left = running.Map(noted).choose(mutant, running.Counter())
+    assert chosen == ["a.py::quick", "a.py::slow", "a.py::other"]
+    assert left == 1

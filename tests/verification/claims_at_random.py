@@ -1,17 +1,12 @@
 """Studies whose truth is known: many claims of one kind, each on variants of its own.
 
-Every claim has an origin of its own, so that it is a family by itself. Where a truth
-lies on a claim's border, both decided verdicts count as wrong.
-
-    python -m tests.verification.claims_at_random
-
-writes the tables of docs/judging.md: how often each kind is decided wrongly and
-rightly, and how often claims are where runs are skewed, rarely diverge, or are seen at
-few evaluations (`tests.verification.skewed`).
+Every maker's claims have an origin of their own, so that they are a family by
+themselves. Where a truth lies on a claim's border, both decided verdicts count as
+wrong.
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -25,12 +20,12 @@ SPREAD = 0.01
 """Standard deviation of a difference, of a logarithm of a ratio, of a slope."""
 OF_BOTH = 0.2
 """Of what the sides of a pair have in common, which pairing takes out."""
+OF_SIDE = SPREAD / 2**0.5
+"""Of each of two values, whose difference has the spread."""
 EFFECT = 1.5 * SPREAD
 """How far from its border a truth lies that is not on it."""
 WIDTH = 3 * SPREAD
 """Of an equivalence, to either side."""
-VALUES = (1, 2, 3, 4)
-"""Of a sweep."""
 TARGET = {"test_accuracy": 0.5}
 FINE = 1e-9
 """Of a time, between the evaluations before and at the target."""
@@ -81,209 +76,226 @@ class Study:
         return self.tables["evaluations"]
 
 
-Maker = Callable[[Study, str, np.random.Generator, int, float], dict[str, Any]]
-"""Adds the runs of a claim with so many replicates, whose truth lies so far on the
-claim's side of its border; returns the claim."""
+Generator = np.random.Generator
+Noise = Callable[[Generator, int], Any]
+Claims = list[dict[str, Any]]
+HORIZON = 1e6
+"""Time at which runs end that reach no target."""
+ACCURACY, LOSS = {"metric": "test_accuracy"}, {"metric": "test_loss"}
+GAP = {"metric": "optimality_gap", "within": 0.1}
+LOG2 = float(np.log(2))
+HORIZONS = (100, 400, 1600)
 
 
-def _pairs(
-    generator: np.random.Generator, replicates: int, difference: float
-) -> tuple[np.ndarray, np.ndarray]:
-    """Returns two sides whose differences have a mean and the spread."""
-    common = generator.normal(0.5, OF_BOTH, replicates)
-    noise = generator.normal(0, SPREAD, replicates)
-    return common + difference + noise, common
+class Family(NamedTuple):
+    """Runs of a family of claims, and how far their truth is on the claims' side."""
 
+    study: Study
+    name: str
+    generator: Generator
+    n: int
+    effect: float
 
-def _finals(study: Study, name: str, sides: Any) -> None:
-    for side, values in zip(("a", "b"), sides, strict=True):
+    def finals(
+        self, side: str, values: Any, lost: Any = None, metric: str = "test_accuracy"
+    ) -> None:
+        """Adds runs with final values, of which some have diverged."""
         for replicate, value in enumerate(values):
-            study.add(f"{side}{name}", replicate, [0], test_accuracy=[value])
+            bad = lost is not None and lost[replicate]
+            more: dict[str, Any] = {"stop": "diverged" if bad else "time"}
+            more[metric] = [value]
+            self.study.add(f"{side}{self.name}", replicate, [0], **more)
+
+    def times(
+        self, side: str, times: Any, until: float = HORIZON, every: float = 0.0
+    ) -> None:
+        """Adds runs to the target, evaluated very often, or once in a period."""
+        for replicate, time in enumerate(times):
+            end = min(time, until)
+            ends = [0.0, end * (1 - FINE), end]
+            if every:
+                seen = every * np.ceil(time / every)
+                ends = [0.0, max(0.0, seen - every), seen]
+            reached = [0.0, 0.0, float(time <= until)]
+            more: dict[str, Any] = {"times": ends, "test_accuracy": reached}
+            self.study.add(f"{side}{self.name}", replicate, [0, 1, 2], **more)
+
+    def along(self, means: Any, spread: float, common: Any) -> None:
+        """Adds a sweep whose final values have such means, and what is in common."""
+        for x, mean in enumerate(means):
+            values = common + mean + self.generator.normal(0, spread, self.n)
+            for replicate, value in enumerate(values):
+                more: dict[str, Any] = {"test_accuracy": [value]}
+                self.study.add(f"a{self.name}", replicate, [0], {"x": x}, **more)
+
+    def common(self) -> Any:
+        return self.generator.normal(0.5, OF_BOTH, self.n)
+
+    def pairs(self, difference: float) -> tuple[Any, Any]:
+        """Returns two sides with normal differences of a mean."""
+        common = self.common()
+        noise = self.generator.normal(0, SPREAD, self.n)
+        return common + difference + noise, common
+
+    def than(self, kind: str, **more: Any) -> Claims:
+        """Returns a claim of side a against b."""
+        return [{kind: f"a{self.name}", "than": f"b{self.name}"} | more]
 
 
-def _compared(kind: str, border: float, sign: float = 1.0, **more: Any) -> Maker:
-    def make(
-        study: Study, name: str, generator: Any, replicates: int, effect: float
-    ) -> dict[str, Any]:
-        sides = _pairs(generator, replicates, border + sign * effect)
-        _finals(study, name, sides)
-        claim = {kind: f"a{name}", "than": f"b{name}", "metric": "test_accuracy"}
-        return claim | more
+Maker = Callable[[Family], Claims]
+"""Adds the runs of a family; returns its claims."""
+
+
+def normal(spread: float) -> Noise:
+    return lambda generator, n: generator.normal(0, spread, n)
+
+
+# Normal noise: one claim of each kind.
+
+
+def compared(
+    kind: str,
+    border: float,
+    sign: float = 1.0,
+    noise: Noise | None = None,
+    lost: float | None = None,
+    **more: Any,
+) -> Maker:
+    """The median difference is at a border; one side may diverge."""
+
+    def make(of: Family) -> Claims:
+        common, bad = of.common(), None
+        if lost is not None:
+            bad = of.generator.random(of.n) < lost
+        apart = (noise or normal(SPREAD))(of.generator, of.n)
+        of.finals("b", common)
+        of.finals("a", common + border + sign * of.effect + apart, bad)
+        return of.than(kind, **ACCURACY, **more)
 
     return make
 
 
-def _ratio(
-    study: Study, name: str, generator: Any, replicates: int, effect: float
-) -> dict[str, Any]:
+def _ratio(of: Family) -> Claims:
     # The upper border is 2 (1 + WIDTH); more of the claim's side is less of the ratio.
-    log = np.log(2 * (1 + WIDTH)) - effect
-    one, other = _pairs(generator, replicates, float(log))
-    _finals(study, name, (np.exp(one), np.exp(other)))
-    claim = {"ratio": f"a{name}", "than": f"b{name}", "of": "test_accuracy"}
-    return claim | {"is": 2.0, "within": 2 * WIDTH}
+    one, other = of.pairs(float(np.log(2 * (1 + WIDTH))) - of.effect)
+    of.finals("a", np.exp(one))
+    of.finals("b", np.exp(other))
+    interval = {"is": 2.0, "within": 2 * WIDTH}
+    return of.than("ratio", of="test_accuracy", **interval)
 
 
-def _value(
-    study: Study, name: str, generator: Any, replicates: int, effect: float
-) -> dict[str, Any]:
-    values = generator.normal(0.5 + WIDTH - effect, SPREAD, replicates)
-    _finals(study, name, (values, values))
-    claim = {"value": f"a{name}", "metric": "test_accuracy"}
-    return claim | {"is": 0.5, "within": WIDTH}
+def value(middle: float, within: float, at: float, noise: Noise) -> Maker:
+    """The median is at a border of an interval around the middle."""
 
+    def make(of: Family) -> Claims:
+        values = at - of.effect + noise(of.generator, of.n)
+        of.finals("a", values, metric="test_loss")
+        return [{"value": f"a{of.name}", "is": middle, "within": within} | LOSS]
 
-def _times(study: Study, side: str, times: np.ndarray, until: float = np.inf) -> None:
-    for replicate, time in enumerate(times):
-        end = min(time, until)
-        reached = [0.0, 0.0, float(time <= until)]
-        ends = [0.0, end * (1 - FINE), end]
-        study.add(side, replicate, [0, 1, 2], times=ends, test_accuracy=reached)
+    return make
 
 
 def _faster(until: float) -> Maker:
-    def make(
-        study: Study, name: str, generator: Any, replicates: int, effect: float
-    ) -> dict[str, Any]:
-        slow, fast = _pairs(generator, replicates, float(np.log(2)) + effect)
-        _times(study, f"a{name}", np.exp(fast))
-        _times(study, f"b{name}", np.exp(slow), until)
-        claim = {"faster": f"a{name}", "than": f"b{name}", "to": TARGET}
-        return claim | {"by_at_least": 2.0}
+    def make(of: Family) -> Claims:
+        slow, fast = of.pairs(LOG2 + of.effect)
+        of.times("a", np.exp(fast))
+        of.times("b", np.exp(slow), until)
+        return of.than("faster", to=TARGET, by_at_least=2.0)
 
     return make
 
 
-def _fewer(
-    study: Study, name: str, generator: Any, replicates: int, effect: float
-) -> dict[str, Any]:
-    slow, fast = _pairs(generator, replicates, float(np.log(2)) + effect)
+def _fewer(of: Family) -> Claims:
+    slow, fast = of.pairs(LOG2 + of.effect)
     for side, logs in (("a", fast), ("b", slow)):
         for replicate, log in enumerate(logs):
             last = round(1e9 * float(np.exp(log)))
             commits = [0, last - 1, last]
             more: dict[str, Any] = {"stop": "target", "test_accuracy": [0, 0, 1]}
-            study.add(f"{side}{name}", replicate, commits, **more)
-    return {"fewer": f"a{name}", "than": f"b{name}", "by_at_least": 2.0}
+            of.study.add(f"{side}{of.name}", replicate, commits, **more)
+    return of.than("fewer", by_at_least=2.0)
 
 
-COMMITS = np.array([10, 30, 100])
+def _slope(of: Family) -> Claims:
+    commits = np.array([10, 30, 100])
+    slopes = of.generator.normal(-0.9 - of.effect, SPREAD, of.n)
+    for replicate, slope in enumerate(slopes):
+        gap = commits.astype(float) ** slope
+        of.study.add(f"a{of.name}", replicate, commits, optimality_gap=gap)
+    return [{"slope": f"a{of.name}", "is": -1.0} | GAP]
 
 
-def _slope(
-    study: Study, name: str, generator: Any, replicates: int, effect: float
-) -> dict[str, Any]:
-    for replicate, slope in enumerate(
-        generator.normal(-0.9 - effect, SPREAD, replicates)
-    ):
-        gap = COMMITS.astype(float) ** slope
-        study.add(f"a{name}", replicate, COMMITS, optimality_gap=gap)
-    claim = {"slope": f"a{name}", "metric": "optimality_gap"}
-    return claim | {"is": -1.0, "within": 0.1}
-
-
-def _horizons(
-    study: Study, name: str, generator: Any, replicates: int, effect: float
-) -> dict[str, Any]:
-    slopes = generator.normal(-0.4 - effect, SPREAD, replicates)
-    for horizon in (100, 400, 1600):
+def _horizons(of: Family) -> Claims:
+    slopes = of.generator.normal(-0.4 - of.effect, SPREAD, of.n)
+    for horizon in HORIZONS:
         for replicate, slope in enumerate(slopes):
-            level = float(horizon) ** slope
-            more = {"optimality_gap": [level, level]}
-            study.add(f"{horizon}-{name}", replicate, [0, horizon], **more)
-    claim = {"slope": [f"{horizon}-{name}" for horizon in (100, 400, 1600)]}
-    return claim | {"metric": "optimality_gap", "is": -0.5, "within": 0.1}
+            more = {"optimality_gap": [float(horizon) ** slope] * 2}
+            of.study.add(f"{horizon}-{of.name}", replicate, [0, horizon], **more)
+    return [{"slope": [f"{one}-{of.name}" for one in HORIZONS], "is": -0.5} | GAP]
 
 
-def _swept(
-    study: Study, name: str, generator: Any, replicates: int, means: np.ndarray
-) -> None:
-    common = generator.normal(0.5, OF_BOTH, replicates)
-    for x, mean in zip(VALUES, means, strict=True):
-        noise = generator.normal(0, SPREAD / np.sqrt(2), replicates)
-        for replicate, value in enumerate(common + mean + noise):
-            at = {"x": x}
-            study.add(f"a{name}", replicate, [0], at, test_accuracy=[value])
+def _monotone(of: Family) -> Claims:
+    of.along(of.effect * np.arange(4) / 2, OF_SIDE, of.common())
+    return [{"monotone": f"a{of.name}", "over": "x"} | ACCURACY]
 
 
-def _monotone(
-    study: Study, name: str, generator: Any, replicates: int, effect: float
-) -> dict[str, Any]:
-    means = effect * np.arange(len(VALUES)) / 2
-    _swept(study, name, generator, replicates, means)
-    return {"monotone": f"a{name}", "over": "x", "metric": "test_accuracy"}
-
-
-def _steady(
-    study: Study, name: str, generator: Any, replicates: int, effect: float
-) -> dict[str, Any]:
+def _steady(of: Family) -> Claims:
     # The largest difference lies on the border; the others half inside.
-    means = np.array([0.0, 0.5, 0.5, 1.0]) * (WIDTH - effect)
-    _swept(study, name, generator, replicates, means)
-    claim = {"steady": f"a{name}", "over": "x", "metric": "test_accuracy"}
-    return claim | {"within": WIDTH}
+    means = np.array([0.0, 0.5, 0.5, 1.0]) * (WIDTH - of.effect)
+    of.along(means, OF_SIDE, of.common())
+    return [{"steady": f"a{of.name}", "over": "x", "within": WIDTH} | ACCURACY]
 
 
 MAKERS: dict[str, Maker] = {
-    "faster": _faster(np.inf),
+    "faster": _faster(HORIZON),
     "faster, censored": _faster(1.3 * 2 * float(np.exp(0.5))),  # a tenth of the slower
     "fewer": _fewer,
-    "higher": _compared("higher", 0.0),
-    "no_worse": _compared("no_worse", -WIDTH, within=WIDTH),
-    "close": _compared("close", WIDTH, -1.0, within=WIDTH),
+    "higher": compared("higher", 0.0),
+    "no_worse": compared("no_worse", -WIDTH, within=WIDTH),
+    "close": compared("close", WIDTH, -1.0, within=WIDTH),
     "ratio": _ratio,
-    "value": _value,
+    "value": value(0.5, WIDTH, 0.5 + WIDTH, normal(SPREAD)),
     "slope": _slope,
     "slope over horizons": _horizons,
     "monotone": _monotone,
     "steady": _steady,
 }
 ESTIMATES: dict[str, float] = {
-    "faster": float(np.log(2)),
-    "fewer": float(np.log(2)),
+    "faster": 2.0,
+    "fewer": 2.0,
     "higher": 0.0,
     "no_worse": -WIDTH,
     "close": WIDTH,
-    "ratio": float(np.log(2 * (1 + WIDTH))),
+    "ratio": 2 * (1 + WIDTH),
     "value": 0.5 + WIDTH,
     "slope": -0.9,
     "slope over horizons": -0.4,
 }
 """What is estimated where the truth lies on the border."""
-OF_RATIOS = ("faster", "fewer", "ratio")
-"""Kinds whose estimate is the exponential of a mean."""
+DECIDED = (claims.HOLDS, claims.FAILS)
+"""Both are wrong there."""
 
 
 def studied(
-    kind: str, number: int, replicates: int, effect: float, seed: int
-) -> tuple[Measured, list[dict[str, Any]]]:
-    """Returns what is measured of so many claims of a kind, and the claims.
+    maker: Maker, number: int, replicates: int, effect: float, seed: Any
+) -> tuple[Measured, Claims]:
+    """Returns what is measured of so many families of a maker, and their claims.
 
     Args:
-        kind: a key of `MAKERS`.
-        number: of claims.
+        maker: Maker.
+        number: of families.
         replicates: of each.
-        effect: how far its truth lies on the claim's side of its border.
+        effect: how far their truth lies on the claims' side of their border.
         seed: of the noise.
     """
-    study, generator = Study(), np.random.default_rng([seed, replicates])
-    said: list[dict[str, Any]] = []
+    study, generator, said = Study(), np.random.default_rng(seed), Claims()
     for index in range(number):
-        claim = MAKERS[kind](study, f"-{index}", generator, replicates, effect)
-        said.append(claim | {"says": "x", "origin": str(index)})
+        made = maker(Family(study, f"-{index}", generator, replicates, effect))
+        said += [claim | {"says": "x", "origin": str(index)} for claim in made]
     return measure(study, typed(said)), said
 
 
-def wrong(effect: float) -> tuple[str, ...]:
-    """Returns the verdicts that are wrong of a truth so far on the claim's side."""
-    if effect == 0:
-        return claims.HOLDS, claims.FAILS
-    return (claims.FAILS,) if effect > 0 else (claims.HOLDS,)
-
-
-def decided(
-    measured: Measured, said: list[dict[str, Any]], replicates: int | None
-) -> pd.DataFrame:
+def decided(measured: Measured, said: Claims, replicates: int | None) -> pd.DataFrame:
     """Returns what is said of claims with so many replicates, or after their looks."""
     if replicates is None:
         return at_looks(measured, said)
@@ -291,7 +303,7 @@ def decided(
     return claims.judge(measured.first(replicates), typed(said), plan)
 
 
-def typed(said: list[dict[str, Any]]) -> list[Claim]:
+def typed(said: Claims) -> list[Claim]:
     """Returns claims with any origin, of which a scenario's claims have only four."""
     return [
         read(claim | {"origin": "own"}).model_copy(update={"origin": claim["origin"]})
@@ -299,7 +311,7 @@ def typed(said: list[dict[str, Any]]) -> list[Claim]:
     ]
 
 
-def at_looks(measured: Measured, said: list[dict[str, Any]]) -> pd.DataFrame:
+def at_looks(measured: Measured, said: Claims) -> pd.DataFrame:
     """Returns the findings of each origin at the look at which all of it was decided.
 
     Or at the last look; the study of an origin is not gone on with once it is decided.
@@ -320,43 +332,7 @@ def at_looks(measured: Measured, said: list[dict[str, Any]]) -> pd.DataFrame:
     return pd.concat(found, ignore_index=True)
 
 
-def covers(found: pd.DataFrame, kind: str, effect: float) -> float:
-    """Returns the share of intervals that contain the truth."""
-    towards = -1.0 if kind in FALLING else 1.0
-    truth = ESTIMATES[kind] + towards * effect
-    truth = float(np.exp(truth)) if kind in OF_RATIOS else truth
+def covers(found: pd.DataFrame, kind: str) -> float:
+    """Returns the share of intervals that contain the truth, which is on the border."""
+    truth = ESTIMATES[kind]
     return float(((found["low"] <= truth) & (truth <= found["high"])).mean())
-
-
-FALLING = ("close", "ratio", "value", "slope", "slope over horizons")
-"""Kinds of which more on the claim's side is less of what is estimated."""
-
-
-PLANS = (8, 20, None)
-"""Replicates of the tables; None for the looks."""
-
-
-def table(number: int = 400) -> str:
-    """Returns a row per kind: wrong decisions at the border, right ones beyond it."""
-    rows = ["| kind | wrong, 8 | wrong, 20 | wrong, looks | right, 8 | right, 20 | "]
-    rows[0] += "right, looks | replicates |"
-    rows.append("| --- " * 8 + "|")
-    for kind in MAKERS:
-        shares, used = [], 0.0
-        for effect in (0.0, EFFECT):
-            known = studied(kind, number, LOOKS[-1], effect, 1)
-            for replicates in PLANS:
-                found = decided(*known, replicates)
-                verdicts = (claims.HOLDS,) if effect else wrong(effect)
-                shares.append(f"{100 * found['verdict'].isin(verdicts).mean():.1f}")
-                used = float(found["replicates"].mean())
-        rows.append(f"| {kind} | {' | '.join(shares)} | {used:.1f} |")
-        print(rows[-1], flush=True)  # noqa: T201
-    return "\n".join(rows)
-
-
-if __name__ == "__main__":
-    from tests.verification import skewed
-
-    table()
-    skewed.table()

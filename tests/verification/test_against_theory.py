@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-import scipy.stats
 
 from stalesim.analysis import theory
 from stalesim.simulator.laws.distributions import Scipy
@@ -83,44 +82,6 @@ def test_activation_probabilities_under_both_readings(reading: str) -> None:
     np.testing.assert_allclose(q, expected, atol=5 * 0.0016)
 
 
-@pytest.mark.parametrize(
-    "law",
-    [
-        Scipy(law="expon"),
-        Scipy(law="lognorm", parameters={"s": 1.0}),
-        Scipy(law="uniform"),
-    ],
-)
-def test_mean_staleness_is_one_less_than_the_jobs_in_flight(law: Scipy) -> None:
-    found, _, _ = everything(
-        played(Asynchronous(), Clients(compute=law), 20, commits=100_000)
-    )
-    staleness = found.version - found.read_version[:, 0]
-    # Every commit ages each of the other 19 jobs by one, so the sum of staleness is
-    # 19 per commit but for jobs at the ends: at most 20 * (largest staleness) in all.
-    assert abs(staleness.mean() - 19) <= 20 * staleness.max() / 100_000
-
-
-def test_staleness_among_exponential_clients() -> None:
-    rates = np.arange(1.0, 6.0)
-    clients = Clients(compute=Scipy(law="expon", scale="1/m"))
-    found, _, _ = everything(played(Asynchronous(), clients, 5, commits=200_000))
-    staleness = found.version - found.read_version[:, 0]
-    for m in range(5):
-        mine = staleness[found.worker[:, 0] == m]
-        # Geometric with success probability rate/total, from 0.
-        p = rates[m] / rates.sum()
-        mean, std = (1 - p) / p, np.sqrt(1 - p) / p
-        # Jobs of one client overlap in no commit, so they are nearly independent: five
-        # standard errors.
-        assert mine.mean() == pytest.approx(mean, abs=5 * std / np.sqrt(mine.size))
-        edges = np.arange(12)
-        seen = np.bincount(np.minimum(mine, 12), minlength=13)[:12] / mine.size
-        expected = scipy.stats.geom(p).pmf(edges + 1)
-        bound = 5 * np.sqrt(expected * (1 - expected) / mine.size)
-        assert (np.abs(seen - expected) < bound).all()
-
-
 def embedding_ages(upload: str, commits: int) -> np.ndarray:
     """Returns mean ages per client by eq. (3), replayed literally on the host."""
     parties, samples, batch = 7, 1000, 10
@@ -160,16 +121,3 @@ def test_embedding_ages_of_section_2_3(upload: str, measured: tuple) -> None:
     np.testing.assert_allclose(ages, 1 / refresh, rtol=0.10)
     # The specification's own single run, which has the same spread.
     np.testing.assert_allclose(ages, measured, rtol=0.15)
-
-
-def test_adding_a_client_changes_nobody_elses_delays() -> None:
-    law = Scipy(law="lognorm", parameters={"s": 1.0})
-    durations = {}
-    for num_clients in (5, 6):
-        _, jobs, _ = everything(
-            played(Asynchronous(), Clients(compute=law), num_clients, time=200.0)
-        )
-        work = (jobs.client == 2) & ~np.isnan(jobs.applied_time)
-        durations[num_clients] = (jobs.applied_time - jobs.read_time)[work]
-    assert durations[5].size > 10
-    np.testing.assert_allclose(durations[5], durations[6], rtol=1e-9)

@@ -4,8 +4,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-import scipy.optimize
-from scipy.special import expit
 
 from evidence.theory import mapa, noise
 from stalesim.simulator.learning.estimates import Estimates, estimate
@@ -13,6 +11,7 @@ from stalesim.simulator.scenario.study import merge
 from stalesim.simulator.simulation import Prepared, key_of
 from tests.runs import execute, prepared
 from tests.support import SGD, Memory
+from tests.verification.pooled import Pooled
 
 CLIENTS, BATCH, L2, DIMENSION = 5, 12, 0.01, 21
 BASE = merge(
@@ -37,37 +36,6 @@ BASE = merge(
 )
 
 
-class Pooled(NamedTuple):
-    """The pooled problem in NumPy: rows with their bias column."""
-
-    x: np.ndarray
-    y: np.ndarray
-    kept: np.ndarray
-
-    def gradients(self, weights: np.ndarray) -> np.ndarray:
-        residual = expit(self.x @ weights) - self.y
-        return residual[:, None] * self.x + L2 * self.kept * weights
-
-    def objective(self, weights: np.ndarray) -> float:
-        logits = self.x @ weights
-        loss = np.logaddexp(0, logits) - self.y * logits
-        return float(loss.mean() + 0.5 * L2 * np.sum((self.kept * weights) ** 2))
-
-    def deviation(self, weights: np.ndarray) -> float:
-        """Root of the mean squared distance of a sample's gradient from the mean."""
-        return float(self.gradients(weights).var(axis=0).sum()) ** 0.5
-
-    def minimiser(self) -> np.ndarray:
-        found = scipy.optimize.minimize(
-            self.objective,
-            np.zeros(DIMENSION),
-            jac=lambda weights: self.gradients(weights).mean(axis=0),
-            method="BFGS",
-            options={"gtol": 1e-8},
-        )
-        return found.x
-
-
 class Constants(NamedTuple):
     """Of a run's theorem."""
 
@@ -78,18 +46,17 @@ class Constants(NamedTuple):
 
 def _pooled(run: Prepared) -> Pooled:
     x = np.asarray(run.problem.x, float)
-    return Pooled(x, np.asarray(run.problem.y), np.arange(DIMENSION) < DIMENSION - 1)
+    kept = np.arange(DIMENSION) < DIMENSION - 1  # all but the bias
+    return Pooled(x, np.asarray(run.problem.y), L2 * kept)
 
 
 def _constants(run: Prepared, epsilon: float) -> Constants:
     """L of the Hessian's bound x^T x / 4 N; sigma and G measured at the start."""
-    x = np.asarray(run.problem.x, float)
-    smoothness = np.linalg.norm(x, ord=2) ** 2 / (4 * len(x)) + L2
     found = estimate(run.problem, key_of(run.run.seed))
     shift = mapa.sensitivity(found.bound, BATCH)
     law = noise.moments("radial_exponential", DIMENSION, shift / epsilon)
     variance = mapa.total_variance(found.deviation, BATCH, law.second)
-    return Constants(float(smoothness), found, variance)
+    return Constants(_pooled(run).smoothness(), found, variance)
 
 
 def _executed(
@@ -139,7 +106,7 @@ def test_the_average_lies_below_the_bound_of_theorem_2() -> None:
             # the way; sigma of the start may be exceeded, Delta_b hardly: by 1 % of
             # where the noise dominates.
             way = memory.column("probes", "state", number).reshape(-1, DIMENSION)
-            sigma = max(pooled.deviation(np.asarray(w, float)) for w in way)
+            sigma = max(pooled.variance(np.asarray(w, float)) for w in way) ** 0.5
             added = known.variance - known.estimates.deviation**2 / BATCH
             on_way = mapa.total_variance(sigma, BATCH, added)
             assert on_way < 1.01 * known.variance
