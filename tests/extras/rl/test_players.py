@@ -1,4 +1,4 @@
-"""Worlds of samples: exact orders, the slow twin, arrays, and what is conserved."""
+"""Worlds of samples: exact orders, the slow twin, and what is conserved."""
 
 import math
 from collections.abc import Sequence
@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from stalesim.simulator.config.errors import ScenarioError
-from stalesim.simulator.extras.rl.world import RolloutDraws, is_free, play
-from stalesim.simulator.extras.rl.world.arrays import RolloutArrays
+from stalesim.simulator.extras.rl.world import RolloutDraws, play
 from stalesim.simulator.extras.rl.world.events import RolloutEvents
 from stalesim.simulator.extras.rl.world.measures import ages, measured
 from stalesim.simulator.extras.rl.world.record import Rollouts, SampleOutcome
@@ -301,7 +300,7 @@ def test_lengths_are_cut_off_and_share_a_difficulty() -> None:
 @pytest.mark.parametrize("block", range(6))
 def test_events_are_those_of_the_slow_twin(block: int) -> None:
     for seed in range(20 * block, 20 * block + 20):
-        world = random_world(seed, free=seed % 4 == 0)
+        world = random_world(seed)
         assert_conserves(world, assert_as_twin(world, seed))
 
 
@@ -309,17 +308,7 @@ def test_events_are_those_of_the_slow_twin(block: int) -> None:
 def test_three_hundred_worlds_go_on_and_conserve_samples(block: int) -> None:
     for seed in range(1000 + 100 * block, 1100 + 100 * block):
         world = random_world(seed)
-        assert_conserves(world, play(world, seed, "events"))
-
-
-def test_arrays_are_the_events_bit_for_bit() -> None:
-    for seed in range(60):
-        world = random_world(seed, free=True)
-        assert is_free(world)
-        assert_same(
-            RolloutArrays(world, RolloutDraws(world, seed)).play(),
-            RolloutEvents(world, RolloutDraws(world, seed)).play(),
-        )
+        assert_conserves(world, play(world, seed))
 
 
 @pytest.mark.parametrize("step", [0, 0.5, 1, 3])
@@ -327,7 +316,7 @@ def test_arrays_are_the_events_bit_for_bit() -> None:
 @pytest.mark.parametrize(
     "order", ["ready_first", "freshest", "in_order", "weight_fifo"]
 )
-def test_arrays_are_the_events_where_all_coincides(
+def test_events_are_those_of_the_twin_where_all_coincides(
     step: float, group: int, order: str
 ) -> None:
     world = made(
@@ -341,7 +330,7 @@ def test_arrays_are_the_events_where_all_coincides(
         trainer={"samples": 2, "step": {"law": "constant", "value": step}},
         stop={"time": 30},
     )
-    assert_same(play(world, 3), play(world, 3, "events"))
+    assert_as_twin(world, 3)
 
 
 def test_a_world_that_stands_still_is_told() -> None:

@@ -58,7 +58,7 @@ def twin_of(run: Prepared) -> tuple[twin.PolicyRun, answers_twin.Answers]:
     scenario, problem = run.scenario, run.problem
     algorithm = scenario.algorithm
     world = scenario.protocol.world(RolloutStop(steps=STEPS))
-    record = rollouts.play(world, SEED, "events")
+    record = rollouts.play(world, SEED)
     x, y = (np.asarray(rows).astype(int) for rows in (problem.x, problem.y))
     prompts = Sampler(SEED, [np.arange(len(y))], 1)
     key = jax.random.fold_in(key_of(SEED), OF_ACTIONS)

@@ -63,7 +63,7 @@ def twin_of(run: Prepared) -> twin.PolicyRun:
     scenario, problem = run.scenario, run.problem
     algorithm = scenario.algorithm
     world = scenario.protocol.world(RolloutStop(steps=STEPS))
-    record = rollouts.play(world, SEED, "events")
+    record = rollouts.play(world, SEED)
     x, y = np.asarray(problem.x), np.asarray(problem.y)
     prompts = Sampler(SEED, [np.arange(len(y))], 1)
     key = jax.random.fold_in(key_of(SEED), OF_ACTIONS)

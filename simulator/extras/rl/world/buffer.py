@@ -25,7 +25,7 @@ class ReadyGroup(NamedTuple):
     number: int
     version: int
     weight: float
-    rows: Any
+    rows: tuple[int, ...]
 
 
 class SampleBuffer:
@@ -60,7 +60,9 @@ class SampleBuffer:
         """Whether another group may enter without exceeding the capacity."""
         return self.drops or self._most is None or self.weight < self._most
 
-    def enter(self, number: int, version: int, weight: float, rows: Any) -> None:
+    def enter(
+        self, number: int, version: int, weight: float, rows: tuple[int, ...]
+    ) -> None:
         """Takes in a group that is ready."""
         place = {
             "ready_first": 0,

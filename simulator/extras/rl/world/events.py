@@ -10,12 +10,12 @@ After each of these the trainer takes a batch, if it is idle and there is one.
 
 from heapq import heappop, heappush
 from itertools import chain
-from math import inf
+from math import inf, nan
 from typing import Any
 
 from ....config.errors import ScenarioError
 from .record import Rollouts, SampleOutcome, columns
-from .slots import FAIL, FINISH, LOADED, REPAIR, STEP_END, SlotEvents
+from .slots import FAIL, FINISH, LOADED, REPAIR, STEP_END, SlotEvents, add_row
 
 
 class RolloutEvents(SlotEvents):
@@ -151,7 +151,8 @@ class RolloutEvents(SlotEvents):
         tokens = sum(self.samples["tokens"][row] for row in rows)
         self._training = rows
         left = sum(len(group.rows) for group in self._queue)
-        number = self.steps.start(self.now, len(rows), tokens, left)
+        add_row(self.steps, self.now, nan, len(rows), tokens, left)
+        number = len(self.steps["start_time"])
         took = self._draws.step(number - 1, tokens)
         for row in rows:
             self.samples["step"][row] = number
@@ -174,7 +175,7 @@ class RolloutEvents(SlotEvents):
     def _end_step(self) -> None:
         rows = self._training or []
         self._training = None
-        self.steps.end(self.now)
+        self.steps["end_time"][-1] = self.now
         for row in rows:
             self.samples["outcome"][row] = SampleOutcome.TRAINED
         self._trained += len(rows)
@@ -221,9 +222,7 @@ class RolloutEvents(SlotEvents):
         if self._paused:
             self._paused = False
             self._set_pace()
-        for name, value in (("time", self.now), ("work", self._work)):
-            self.loads[name].append(value)
-        self.loads["version"].append(self._loaded)
+        add_row(self.loads, self.now, self._work, self._loaded)
         if self._wanted > self._loaded:
             self._request()
 
@@ -239,7 +238,7 @@ class RolloutEvents(SlotEvents):
                 self._piece(row, made - done)
         return Rollouts(
             columns(self.samples),
-            columns(self.steps.columns),
+            columns(self.steps),
             columns(self.loads),
             columns(self.pieces),
             self.seconds,

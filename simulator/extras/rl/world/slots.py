@@ -10,7 +10,7 @@ from ....config.errors import ScenarioError
 from .buffer import SampleBuffer
 from .draws import RolloutDraws
 from .options import RolloutOptions
-from .record import NO_STEP, SampleOutcome, StepRows
+from .record import NO_STEP, SampleOutcome
 
 LOADED, STEP_END, REPAIR, FINISH, FAIL = range(5)
 """Events, in their order at one instant."""
@@ -21,6 +21,18 @@ SAMPLE_COLUMNS = (
     *("finish_time", "ready_time", "outcome", "start_version", "ready_version"),
     *("step", "start_work", "finish_work"),
 )
+STEP_COLUMNS = ("start_time", "end_time", "samples", "tokens", "left")
+
+
+def empty(*names: str) -> dict[str, list[Any]]:
+    """Returns columns without rows."""
+    return {name: [] for name in names}
+
+
+def add_row(columns: dict[str, list[Any]], *values: Any) -> None:
+    """Adds a row to columns, its values in their order."""
+    for column, value in zip(columns.values(), values, strict=True):
+        column.append(value)
 
 
 class SlotEvents(ABC):
@@ -64,11 +76,11 @@ class SlotEvents(ABC):
         self._drains = self._paused = self._loads_now = False
         self._looked = -1, -1
         self._trained = 0
-        self.samples: dict[str, list[Any]] = {name: [] for name in SAMPLE_COLUMNS}
-        self.steps = StepRows()
-        self.loads: dict[str, list[Any]] = {"time": [0.0], "work": [0.0]}
-        self.loads["version"] = [0]
-        self.pieces: dict[str, list[Any]] = {"sample": [], "version": [], "tokens": []}
+        self.samples = empty(*SAMPLE_COLUMNS)
+        self.steps = empty(*STEP_COLUMNS)
+        self.loads = empty("time", "work", "version")
+        add_row(self.loads, 0.0, 0.0, 0)
+        self.pieces = empty("sample", "version", "tokens")
         self._resumed: dict[int, tuple[float, float]] = {}
         self.seconds: dict[str, float] = dict.fromkeys(
             ("busy", "paused", "blocked", "down"), 0.0
@@ -145,12 +157,11 @@ class SlotEvents(ABC):
         row = len(self.samples["group"])
         drawn = attempt if self._redraws else 0
         length = self._draws.length(prompt, member, drawn)
-        values = (
+        add_row(
+            self.samples,
             *(group, prompt, member, attempt, slot, 0.0, self.now, nan, nan),
             *(SampleOutcome.UNDER_WAY, self._loaded, 0, NO_STEP, self._work, nan),
         )
-        for name, value in zip(SAMPLE_COLUMNS, values, strict=True):
-            self.samples[name].append(value)
         self._open.setdefault(group, []).append(row)
         self._generating[slot], self._length[row] = row, length
         heappush(self._running, (self._work + length, row))
@@ -199,9 +210,7 @@ class SlotEvents(ABC):
 
     def _piece(self, row: int, tokens: float) -> None:
         """Notes the tokens that a sample got from the version that is loaded."""
-        for name, value in (("sample", row), ("version", self._loaded)):
-            self.pieces[name].append(value)
-        self.pieces["tokens"].append(tokens)
+        add_row(self.pieces, row, self._loaded, tokens)
 
     def _made(self, row: int) -> float:
         """Returns the tokens that a sample under way has."""
