@@ -10,6 +10,7 @@ import sys
 from typing import Any
 
 import numpy as np
+import pytest
 
 from stalesim.simulator.extras.rl.world import (
     RolloutDraws,
@@ -17,6 +18,7 @@ from stalesim.simulator.extras.rl.world import (
     Rollouts,
     play,
 )
+from stalesim.simulator.extras.rl.world.measures import pieces_of
 from stalesim.simulator.extras.rl.world.options import check_rollouts
 from stalesim.simulator.extras.rl.world.record import SampleOutcome
 from tests.extras.rl.rollouts_twin import twin
@@ -132,7 +134,7 @@ def twin_options(world: RolloutOptions) -> dict[str, Any]:
 
 
 def assert_as_twin(world: RolloutOptions, seed: int) -> Rollouts:
-    """Compares the events with the twin, sample by sample and step by step."""
+    """Compares the events with the twin: samples, steps, tokens of versions, slots."""
     found = play(world, seed)
     other = twin(twin_options(world), RolloutDraws(world, seed))
     mine = found.samples
@@ -154,6 +156,15 @@ def assert_as_twin(world: RolloutOptions, seed: int) -> Rollouts:
     begun = [step.begun for step in other.steps]
     np.testing.assert_allclose(found.steps["start_time"], begun, **TIMES)
     assert found.steps["left"].tolist() == [step.left for step in other.steps]
+    assert found.slot_seconds == pytest.approx(other.seconds, rel=1e-7, abs=1e-5)
+    row, age, tokens = pieces_of(found, np.arange(len(other.log)))
+    pieces = np.zeros((len(other.log), other.version + 1))
+    theirs = pieces.copy()
+    np.add.at(pieces, (row, mine["step"][row] - 1 - age), tokens)
+    for sample in other.log:
+        for version, made in sample.by_version.items():
+            theirs[sample.row, version] = made
+    np.testing.assert_allclose(pieces, theirs, rtol=1e-7, atol=1e-5)
     return found
 
 

@@ -178,7 +178,7 @@ def test_a_steady_flow_waits_as_long_as_a_fluid(capacity: int, rho: float) -> No
         },
         queue={"capacity": capacity},
         trainer={"samples": batch, "step": {"law": "constant", "value": 10 * rho}},
-        stop={"steps": 400},
+        stop={"steps": 100},
     )
     told = measured(world, 4, play(world, 4))
     # Ends of slots fluctuate: the flow of B samples by sqrt(B)/20 of them with lengths
