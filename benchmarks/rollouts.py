@@ -1,12 +1,11 @@
-"""Worlds of samples by arrays, compared with the events on the same worlds.
+"""Worlds of samples: how many are played per second of processor time.
 
     python benchmarks/rollouts.py [NAME...]     # default: all worlds
     python benchmarks/rollouts.py command       # 4,096 slots, a million samples
 
 Processor time of a run with its whole record (samples, steps, loads), each in a process
-of its own; SciPy is imported before. The players take turns; the better one of two is
-compared. Where something feeds back on generation only the events can play. `command`
-is the whole `stalesim timeline`, from starting Python to its last figure.
+of its own; SciPy is imported before; the better one of two. `command` is the whole
+`stalesim timeline`, from starting Python to its last figure.
 """
 
 import json
@@ -54,40 +53,28 @@ WORLDS = {
 ROUNDS = 2
 
 
-def measure(name: str, player: str) -> None:
+def measure(name: str) -> None:
     import_module("scipy.stats")  # takes longer than some of these worlds
 
     from stalesim.simulator.extras.rl.world import RolloutOptions, play
 
     world = RolloutOptions.model_validate(WORLDS[name])
     started = time.process_time()
-    found = play(world, 1, player)
-    print(time.process_time() - started, found.samples["group"].size, found.player)
+    found = play(world, 1)
+    print(time.process_time() - started, found.samples["group"].size)
 
 
 def main(names: list[str]) -> None:
-    print("| world | samples | events, samples/s | arrays | ratio |")
-    print("| --- | ---: | ---: | ---: | ---: |")
+    print("| world | samples | samples/s |")
+    print("| --- | ---: | ---: |")
     for name in names or WORLDS:
-        best: dict[str, float] = {}
-        size = 0
+        command = [sys.executable, __file__, "--measure", name]
+        best, size = 1e9, 0
         for _ in range(ROUNDS):
-            for player in ("events", "fastest"):
-                command = [sys.executable, __file__, "--measure", name, player]
-                run = subprocess.run(
-                    command, capture_output=True, text=True, check=True
-                )
-                seconds, size, played = run.stdout.split()
-                best[played] = min(best.get(played, 1e9), float(seconds))
-        cells = ["", ""]
-        if "arrays" in best:
-            ratio = best["events"] / best["arrays"]
-            cells = [f"{int(size) / best['arrays']:,.0f}", f"**{ratio:.1f}**"]
-        rate = int(size) / best["events"]
-        print(
-            f"| {name} | {int(size):,} | {rate:,.0f} | {' | '.join(cells)} |",
-            flush=True,
-        )
+            run = subprocess.run(command, capture_output=True, text=True, check=True)
+            seconds, samples = run.stdout.split()
+            best, size = min(best, float(seconds)), int(samples)
+        print(f"| {name} | {size:,} | {size / best:,.0f} |", flush=True)
 
 
 def whole_command() -> None:
@@ -99,7 +86,7 @@ def whole_command() -> None:
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["--measure"]:
-        measure(*sys.argv[2:])
+        measure(sys.argv[2])
     elif sys.argv[1:] == ["command"]:
         whole_command()
     else:

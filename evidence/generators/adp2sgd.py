@@ -12,10 +12,11 @@ import pandas as pd
 
 from stalesim.simulator.privacy.accountants import Pld
 from stalesim.simulator.privacy.adp2sgd import theorem2
-from stalesim.simulator.privacy.adp2sgd.setting import PUBLISHED, GossipSetting
-from stalesim.simulator.privacy.adp2sgd.theorem2 import Numeric
+from stalesim.simulator.privacy.adp2sgd.lemmas import GossipSetting
+from stalesim.simulator.privacy.releases import Gaussian
 
-from ..theory import heterogeneity, pairings
+from ..theory import accounting, heterogeneity, pairings
+from ..theory.accounting import PUBLISHED, Numeric
 
 CIFAR, SWB = 300 * 50_000 // 256, 20 * 4_200_000 // 128
 """Mini-batches of all workers: epochs, samples and batch of section 5.2."""
@@ -38,7 +39,7 @@ WORKERS = 16
 
 
 def noise_table(
-    numeric: Callable[[GossipSetting, float], Numeric] = theorem2.numeric,
+    numeric: Callable[[GossipSetting, float], Numeric] = accounting.numeric,
     *,
     epsilons: Sequence[float] = (1, 4, 8, 10, 12, 16, 20),
     otherwise: float = 0.5,
@@ -66,7 +67,7 @@ def noise_table(
         )
         multiplier = PUBLISHED.multiplier(noise.sigma_sum, "sum")
         known = numeric(PUBLISHED, multiplier)
-        own = numeric(PUBLISHED.own(), multiplier)
+        own = numeric(accounting.own(PUBLISHED), multiplier)
         rows.append(
             {
                 "epsilon": epsilon,
@@ -103,7 +104,7 @@ def observer_table(epsilons: Sequence[float] = (10, 12, 16, 20)) -> pd.DataFrame
     """
     from dp_accounting.pld import privacy_loss_distribution
 
-    own = PUBLISHED.own(steps=PUBLISHED.iterations // WORKERS)
+    own = accounting.own(PUBLISHED, PUBLISHED.iterations // WORKERS)
     rows = []
     for epsilon in epsilons:
         noise = theorem2.least_noise(PUBLISHED, epsilon).best
@@ -117,7 +118,7 @@ def observer_table(epsilons: Sequence[float] = (10, 12, 16, 20)) -> pd.DataFrame
             use_connect_dots=False,
         )
         secret = Pld(1e-3)  # the interval of its losses
-        secret.release(PUBLISHED.iterations, PUBLISHED.release(z, "poisson"))
+        secret.release(PUBLISHED.iterations, Gaussian(z, PUBLISHED.ratio, "poisson"))
         composed = seen.self_compose(own.iterations)
         rows.append(
             {
@@ -131,7 +132,7 @@ def observer_table(epsilons: Sequence[float] = (10, 12, 16, 20)) -> pd.DataFrame
 
 
 def epsilon_table(
-    numeric: Callable[[GossipSetting, float], Numeric] = theorem2.numeric,
+    numeric: Callable[[GossipSetting, float], Numeric] = accounting.numeric,
     *,
     sigmas: Sequence[float] = (1, 2, 4),
 ) -> pd.DataFrame:
@@ -150,7 +151,7 @@ def epsilon_table(
     """
     rows = []
     for sigma in sigmas:
-        for name, one in (("paper", PUBLISHED), ("own", PUBLISHED.own())):
+        for name, one in (("paper", PUBLISHED), ("own", accounting.own(PUBLISHED))):
             multiplier = one.multiplier(sigma, "sum")
             found = theorem2.achieved(one, multiplier)
             known = numeric(one, multiplier)
@@ -188,7 +189,7 @@ def remark_table(
     rows = []
     for share in shares:
         iterations = max(1, round(share * PUBLISHED.iterations))
-        found = theorem2.remark1(PUBLISHED, noise, iterations)
+        found = accounting.remark1(PUBLISHED, noise, iterations)
         rows.append(
             {
                 "t / T": share,

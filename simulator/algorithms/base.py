@@ -107,11 +107,10 @@ class Divided(Kernel):
     the work of rows that read nothing of each other may be done at once.
     """
 
-    @abstractmethod
     def kept(self, state: Any) -> Any:
-        """Returns what clients keep from job to job, a tree of arrays.
+        """Returns what clients keep from job to job, a tree of arrays: by default none.
 
-        It has none where a client's work needs nothing of its work before.
+        Then a client's work needs nothing of its work before.
         """
 
     @abstractmethod
@@ -164,7 +163,6 @@ class Divided(Kernel):
                 function of the user's has made them.
         """
 
-    @abstractmethod
     def contribute(
         self, problem: Any, state: Any, event: Event, made: Any = None
     ) -> Any:
@@ -177,6 +175,7 @@ class Divided(Kernel):
             event: The row.
             made: As `computed` takes it.
         """
+        return self.computed(problem, state.key, event, self.given(state, event), made)
 
     @abstractmethod
     def apply(

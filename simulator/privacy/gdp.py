@@ -48,20 +48,6 @@ _COEFFICIENTS = np.array(
 )
 
 
-def is_formal(form: Form, sampling_ratio: float) -> bool:
-    """Returns whether the composition is exact rather than a central-limit value.
-
-    True only at sampling ratio 1, for every form. It says nothing of the sensitivity:
-    appendix F bounds one embedding at given weights, which have seen the data as well.
-
-    Args:
-        form: The accountant's formula.
-        sampling_ratio: Share of a client's samples in a release, in (0, 1].
-    """
-    _check(form, sampling_ratio)
-    return sampling_ratio == 1
-
-
 def increments(
     multipliers: Numbers, sampling_ratio: float, form: Form
 ) -> Float[np.ndarray, "..."]:
@@ -95,24 +81,6 @@ def increments(
             return np.asarray(np.square(sampling_ratio * x))
         unit = _uniform(x) if form == "gdp_uniform" else scipy.special.expm1(x * x)
         return np.asarray(np.minimum(sampling_ratio**2 * unit, np.square(x)))
-
-
-def level(multipliers: Numbers, sampling_ratio: float, form: Form) -> float:
-    """Computes the GDP level mu of a client's releases together.
-
-    Args:
-        multipliers: z of each release; a scalar is one release.
-        sampling_ratio: Share of a client's samples in a release, in (0, 1].
-        form: The accountant's formula.
-
-    Returns:
-        mu >= 0, dimensionless; smaller is more private, inf is no privacy.
-
-    Raises:
-        UserError: a reason of `increments`.
-    """
-    total = increments(multipliers, sampling_ratio, form).sum()
-    return math.sqrt(total)
 
 
 def noise_multiplier(
@@ -209,124 +177,6 @@ def epsilon(mu: float, delta: float) -> float:
     if highest == math.inf:
         return math.inf
     return _root(lambda value: delta_at(mu, value) - delta, 0.0, highest)
-
-
-def sensitivity(
-    weight_norms: Sequence[float],
-    lipschitz: Sequence[float],
-    widths: Sequence[int],
-    c: Sequence[float],
-    input_diameter: float,
-) -> float:
-    """Computes the sensitivity B_bar of a deep embedding's last pre-activation.
-
-    As printed. Its second term lacks the norms of the layers that the noise passes
-    through, so it is no bound where those exceed 1; with hidden noise drawn
-    independently of the data the first term alone is one.
-
-    Args:
-        weight_norms: Spectral norms of the L layers' weights, >= 0.
-        lipschitz: Lipschitz constants of the first L - 1 activations.
-        widths: Widths of the first L - 1 layers.
-        c: Width of the first L - 1 layers' uniform noise, which lies within
-            [-c/2, c/2] here (V-15).
-        input_diameter: Largest distance between two inputs, >= 0.
-
-    Returns:
-        B_bar, in the embedding's units; with L = 1, the norm times the diameter.
-
-    Raises:
-        UserError: the lists do not have L and three times L - 1 entries.
-
-    Source: VAFL, appendix F, step 1; V-19.
-    """
-    hidden = len(weight_norms) - 1
-    if hidden < 0 or {len(lipschitz), len(widths), len(c)} != {hidden}:
-        raise UserError(
-            f"lipschitz, widths and c must have one entry per hidden layer ({hidden}), "
-            f"got {len(lipschitz)}, {len(widths)} and {len(c)}; omit the last"
-        )
-    from_input, from_noise, factor = input_diameter, 0.0, 1.0
-    for norm, constant, width, spread in zip(
-        weight_norms[:-1], lipschitz, widths, c, strict=True
-    ):
-        from_input *= constant * norm
-        factor *= constant * math.sqrt(width)
-        from_noise += factor * spread
-    return weight_norms[-1] * (from_input + from_noise)
-
-
-class GdpAccountant:
-    """Adds up the releases of every client; holds three numbers per client.
-
-    Feeding releases one by one, or in chunks of any length, gives the same bits.
-
-    Args:
-        num_clients: >= 1.
-        form: The formula of each release.
-        sampling_ratio: Share of a client's samples in a release, in (0, 1].
-
-    Raises:
-        UserError: the ratio or the form is not valid.
-    """
-
-    def __init__(self, num_clients: int, form: Form, sampling_ratio: float) -> None:
-        _check(form, sampling_ratio)
-        self.form: Form = form
-        self.sampling_ratio = sampling_ratio
-        self._squares = np.zeros(num_clients)
-        self._releases = np.zeros(num_clients, dtype=np.int64)
-        self._exact = np.ones(num_clients, dtype=bool)
-
-    def state(self) -> dict[str, np.ndarray]:
-        """Returns the sums so far, for `restore`."""
-        return {
-            "squares": self._squares,
-            "releases": self._releases,
-            "exact": self._exact,
-        }
-
-    def restore(self, state: dict[str, np.ndarray]) -> None:
-        """Takes up what `state` has returned."""
-        self._squares, self._releases = state["squares"], state["releases"]
-        self._exact = state["exact"]
-
-    def release(
-        self,
-        clients: int | Sequence[int] | np.ndarray,
-        multipliers: Numbers,
-        sampling_ratio: float | None = None,
-    ) -> None:
-        """Accounts for releases, in order.
-
-        Args:
-            clients: Client of each release, from 0; a scalar or one per release.
-            multipliers: z of each release, >= 0; zero is a release without noise.
-            sampling_ratio: Ratio of these releases, where it is not the accountant's
-                own (an upload of all samples before a run has 1).
-
-        Raises:
-            UserError: a reason of `increments`.
-        """
-        ratio = self.sampling_ratio if sampling_ratio is None else sampling_ratio
-        added = increments(multipliers, ratio, self.form)
-        who, added = np.broadcast_arrays(np.asarray(clients), added)
-        np.add.at(self._squares, who, added)
-        np.add.at(self._releases, who, 1)
-        if not is_formal(self.form, ratio):
-            self._exact[who] = False
-
-    def level(self, client: int) -> float:
-        """Returns the client's GDP level mu so far; inf is no privacy."""
-        return math.sqrt(self._squares[client])
-
-    def releases(self, client: int) -> int:
-        """Returns how many releases of the client were accounted for."""
-        return int(self._releases[client])
-
-    def formal(self, client: int) -> bool:
-        """Returns whether every release of the client composed exactly."""
-        return bool(self._exact[client])
 
 
 def _check(form: Any, sampling_ratio: float) -> None:

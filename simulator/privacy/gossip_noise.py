@@ -89,7 +89,7 @@ def sigma_of(noise: Noise, num_samples: Sequence[int], batch: int) -> float:
     assert budget is not None
     # These import SciPy, for which a reader of scenarios does not wait.
     from .adp2sgd import theorem2
-    from .adp2sgd.setting import GossipSetting
+    from .adp2sgd.lemmas import GossipSetting
 
     setting = GossipSetting(
         num_workers=len(num_samples),
@@ -140,7 +140,7 @@ def release_of(noise: Noise, sigma: float, n: int, batch: int) -> Gaussian:
         n: Samples of the worker.
         batch: B, distinct ones.
     """
-    from .adp2sgd.setting import sensitivity
+    from .adp2sgd.lemmas import sensitivity
 
     moves = sensitivity(noise.bound, batch, noise.on, noise.sensitivity)
     return Gaussian(sigma / moves, min(1.0, batch / n))

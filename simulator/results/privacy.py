@@ -6,7 +6,7 @@ import numpy as np
 
 from ..algorithms.vafl.part import Perturbation
 from ..engine.records import Record
-from ..privacy.gdp import GdpAccountant
+from ..privacy import gdp
 from ..privacy.guarantees import described
 from ..privacy.releases import FEATURES
 from ..setup import RunSetup
@@ -38,22 +38,19 @@ class PrivacyTables:
         privacy, known = setup.scenario.privacy, setup.scenario.algorithm.calibrated
         stated = privacy.budget if privacy else None
         self._budget = stated or (known and known.epsilon)
-        self._accountant: GdpAccountant | None = None
+        self._squares: np.ndarray | None = None  # mu^2 of each client
         if self._perturbation and self._perturbation.input_diameter:
-            rule, ratio = self._perturbation.accountant, setup.upload_ratio
-            self._accountant = GdpAccountant(self._num_clients, rule, ratio)
+            self._ratio = setup.upload_ratio
+            self._squares = np.zeros(self._num_clients)
 
     def state(self) -> dict[str, Any]:
         """Returns what the rest of a run adds to."""
-        parts = {"accountant": self._accountant, "ledger": self._ledger}
-        found: dict[str, Any] = {"releases": self.releases}
-        return found | {name: p.state() for name, p in parts.items() if p is not None}
+        ledger = None if self._ledger is None else self._ledger.state()
+        return {"releases": self.releases, "squares": self._squares, "ledger": ledger}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Takes up what `state` has returned."""
-        self.releases = state["releases"]
-        if self._accountant is not None:
-            self._accountant.restore(state["accountant"])
+        self.releases, self._squares = state["releases"], state["squares"]
         if self._ledger is not None:
             self._ledger.restore(state["ledger"])
 
@@ -72,7 +69,7 @@ class PrivacyTables:
         row, column = np.nonzero((worker != NO_WORKER) & sends)
         client = worker[row, column]
         np.add.at(self.releases, client, 1)
-        if self._accountant is None:
+        if self._squares is None:
             return
         z = np.zeros(client.size)  # where there is no noise at all
         if "workers/noise_std" in record.infos:
@@ -83,7 +80,8 @@ class PrivacyTables:
             with np.errstate(divide="ignore", invalid="ignore"):
                 z = std.astype(np.float64) / sensitivity
             z = np.where(sensitivity == 0, np.inf, z)
-        self._accountant.release(client, z)
+        rule = self._perturbation.accountant
+        np.add.at(self._squares, client, gdp.increments(z, self._ratio, rule))
 
     def send(self, jobs: Jobs) -> None:
         """Accounts for messages of jobs: all that were sent, or those of commits."""
@@ -100,19 +98,16 @@ class PrivacyTables:
         """Writes what the uploads until an evaluation cost; a ledger does so later."""
         if self._ledger is not None:
             self._ledger.evaluate(time)
-        if self._accountant is None:
+        if self._squares is None or self._perturbation is None:
             return
-        clients = self._num_clients
-        mu = np.array([self._accountant.level(client) for client in range(clients)])
+        clients, rule = self._num_clients, self._perturbation.accountant
         columns: dict[str, Any] = {
             "run": np.full(clients, self._run, np.int32),
             "time": np.full(clients, time),
             "client": np.arange(clients, dtype=np.int32),
             "releases": self.releases.copy(),
-            "mu": mu,
-            "accountant": Categorical(
-                np.zeros(clients, np.int32), (self._accountant.form,)
-            ),
+            "mu": np.sqrt(self._squares),
+            "accountant": Categorical(np.zeros(clients, np.int32), (rule,)),
             # Theorem 6 lets the weights, which its sensitivity uses, depend on the
             # data without accounting for it; so none of this is a proof.
             "formal": np.zeros(clients, bool),
@@ -146,14 +141,14 @@ class PrivacyTables:
     def describe(self) -> dict[str, Any] | None:
         """Returns what noise there is and whether it is private, for the manifest."""
         if self._perturbation is not None:
-            form = self._accountant.form if self._accountant else None
+            known = () if self._squares is None else (self._perturbation.accountant,)
             return {
                 "mechanism": "Gaussian, on embeddings",
                 "protects": FEATURES,
                 "formal": False,
                 "why": "the sensitivity is that of weights which the data have shaped",
                 "delta": None,
-                "accountants": [form] if form else [],
+                "accountants": [*known],
             }
         ledger = self._ledger
         if not self._guarantees:

@@ -8,8 +8,8 @@ import pandas as pd
 import pytest
 
 from evidence.generators import adp2sgd
-from stalesim.simulator.privacy.adp2sgd.setting import GossipSetting
-from stalesim.simulator.privacy.adp2sgd.theorem2 import Numeric
+from evidence.theory.accounting import Numeric
+from stalesim.simulator.privacy.adp2sgd.lemmas import GossipSetting
 
 ROOT = Path(__file__).parents[2]
 
@@ -36,7 +36,7 @@ def test_noise_table() -> None:
 def test_observer_table() -> None:
     frame = adp2sgd.observer_table((10,))
     assert frame["sigma_sum"].tolist() == pytest.approx([4.471], abs=5e-4)
-    # 12.0 and 2.41 are of docs/decentralised.md and tests/unit/privacy.
+    # 12.0 and 2.41 are of docs/decentralised.md and test_accounting.
     assert frame["seen"].tolist() == pytest.approx([12.0], abs=0.1)
     assert frame["secret"].tolist() == pytest.approx([2.41], abs=0.01)
 

@@ -60,7 +60,7 @@ def test_the_level_is_that_of_all_uploads_so_far() -> None:
     workers = memory.column("commits", "client")
     for client in range(4):
         z = 2.0 / (3.0 * norms[workers == client][1:])
-        expected = gdp.level(z, 17 / 455, "gdp_uniform")
+        expected = np.sqrt(gdp.increments(z, 17 / 455, "gdp_uniform").sum())
         assert mu[-1, client] == pytest.approx(expected, rel=1e-5)
 
 

@@ -30,6 +30,7 @@ class Decentralised(Algorithm):
     The average of all workers' models is what is evaluated (A-14).
     """
 
+    made_by: ClassVar[str] = "stalesim.simulator.algorithms.decentralised.kernel:build"
     family: ClassVar[str] = "horizontal"
     keeps_statistics: ClassVar[bool] = True
     protocols: ClassVar[tuple[str, ...]] = ("gossip",)
@@ -131,7 +132,6 @@ class Psgd(_Merging):
     """
 
     kind: Literal["psgd"] = "psgd"
-    made_by: ClassVar[str] = "stalesim.simulator.algorithms.decentralised.kernel:build"
 
 
 class Adp2sgd(_Merging):
@@ -141,7 +141,6 @@ class Adp2sgd(_Merging):
     """
 
     kind: Literal["adp2sgd"] = "adp2sgd"
-    made_by: ClassVar[str] = "stalesim.simulator.algorithms.decentralised.kernel:build"
     noise: Noise
     """Noise on what is sent."""
 
@@ -213,7 +212,6 @@ class Sgp(Decentralised):
     """
 
     kind: Literal["sgp"] = "sgp"
-    made_by: ClassVar[str] = "stalesim.simulator.algorithms.decentralised.kernel:build"
     pushes: ClassVar[bool] = True
 
 

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Float, Int, Key
 
 from ...config.errors import ScenarioError
@@ -48,16 +47,8 @@ class EdgeCloudState(NamedTuple):
     key: Key[Array, ""]
 
 
-class SentGradient(NamedTuple):
-    """What the client of a row sends, and what the row's diagnostics need.
-
-    Attributes:
-        message: Its message.
-        info: Diagnostics, the loss among them.
-    """
-
-    message: Float[Array, "W ..."]
-    info: Info
+SentGradient = tuple[Float[Array, "W ..."], Info]
+"""A row's message, and its diagnostics, the loss among them."""
 
 
 class DelayedSgd(Divided, Probeable):
@@ -101,9 +92,6 @@ class DelayedSgd(Divided, Probeable):
         average = weights if self.averaged else None
         return EdgeCloudState(weights, registers, average, key)
 
-    def kept(self, state: EdgeCloudState) -> None:
-        """Returns what clients keep from job to job: nothing."""
-
     def opened(
         self, problem: HorizontalProblem, state: EdgeCloudState, event: Event
     ) -> EdgeCloudState:
@@ -131,16 +119,7 @@ class DelayedSgd(Divided, Probeable):
         alone = jax.tree.map(lambda value: value[0], made)
         work = self._work(problem, key, given[0], event, alone)
         info = {"loss": work.loss, "gradient_norm": norm(work.gradient)} | work.info
-        return jax.tree.map(lambda value: value[None], SentGradient(work.message, info))
-
-    def contribute(
-        self,
-        problem: HorizontalProblem,
-        state: EdgeCloudState,
-        event: Event,
-        made: Work | None = None,
-    ) -> SentGradient:
-        return self.computed(problem, state.key, event, self.given(state, event), made)
+        return jax.tree.map(lambda value: value[None], (work.message, info))
 
     def apply(
         self,
@@ -238,12 +217,7 @@ def build(config: EdgeCloud, setup: RunSetup, constants: Constants) -> DelayedSg
     config = _with_numbers(config, constants)
     private = isinstance(config, Audp | Mapa)
     clients = setup.shape.num_clients
-    epsilon = config.epsilon if private else 1.0
-    if isinstance(epsilon, tuple) and len(epsilon) != clients:
-        raise ScenarioError(
-            f"algorithm.epsilon must have one entry per client ({clients}), got "
-            f"{len(epsilon)}; make it as long, or give one number"
-        )
+    epsilon = config.epsilons(clients) if private else (1.0,) * clients
     first_layer = config.noises_first_layer_only
     size = setup.shape.num_weights
     if first_layer:
@@ -258,7 +232,7 @@ def build(config: EdgeCloud, setup: RunSetup, constants: Constants) -> DelayedSg
     return DelayedSgd(
         jnp.asarray([stage.last for stage in made], jnp.int32),
         *numbers,
-        epsilon=jnp.asarray(np.broadcast_to(epsilon, clients), float),
+        epsilon=jnp.asarray(epsilon, float),
         override=override,
         batch=jnp.asarray(setup.shape.batch, float),
         noise=config.noise if private else "",

@@ -8,7 +8,6 @@ import math
 from collections.abc import Sequence
 from typing import Annotated, Any, ClassVar, Literal
 
-import numpy as np
 from pydantic import Field, model_validator
 
 from ...config.base import LocatedError
@@ -50,6 +49,7 @@ class EdgeCloud(Algorithm):
     """Whether the average of all iterates is evaluated, of which Theorem 2 speaks, in
     place of the last one."""
 
+    made_by: ClassVar[str] = "stalesim.simulator.algorithms.edge_cloud.kernel:build"
     family: ClassVar[str] = "horizontal"
     divided: ClassVar[bool] = True
     protocols: ClassVar[tuple[str, ...]] = ("asynchronous", "cyclic")
@@ -73,7 +73,6 @@ class Csgd(EdgeCloud):
     """
 
     kind: Literal["csgd"] = "csgd"
-    made_by: ClassVar[str] = "stalesim.simulator.algorithms.edge_cloud.kernel:build"
     radius: Positive = 1.0
     """R, a bound on the distance to the minimum (M-11)."""
 
@@ -92,7 +91,6 @@ class Asgd(_Asynchronous):
     """
 
     kind: Literal["asgd"] = "asgd"
-    made_by: ClassVar[str] = "stalesim.simulator.algorithms.edge_cloud.kernel:build"
     radius: Positive = 1.0
     """R, a bound on the distance to the minimum (M-11)."""
 
@@ -138,24 +136,28 @@ class _Private(_Asynchronous):
     def noise_law(self) -> str:
         return self.noise
 
-    def guarantees(
-        self, num_samples: Sequence[int], batch: int, num_weights: int
-    ) -> tuple[Guarantee, ...]:
-        """Returns what one message of each client releases.
+    def epsilons(self, num_clients: int) -> tuple[float, ...]:
+        """Returns the privacy level of each client.
 
         Raises:
             ScenarioError: not one privacy level for each client.
         """
-        epsilon, clients = self.epsilon, len(num_samples)
-        if isinstance(epsilon, tuple) and len(epsilon) != clients:
+        if not isinstance(self.epsilon, tuple):
+            return (self.epsilon,) * num_clients
+        if len(self.epsilon) != num_clients:
             raise ScenarioError(
-                f"algorithm.epsilon must have one entry per client ({clients}), got "
-                f"{len(epsilon)}; make it as long, or give one number"
+                f"algorithm.epsilon must have one entry per client ({num_clients}), "
+                f"got {len(self.epsilon)}; make it as long, or give one number"
             )
+        return self.epsilon
+
+    def guarantees(
+        self, num_samples: Sequence[int], batch: int, num_weights: int
+    ) -> tuple[Guarantee, ...]:
         return tuple(
-            self._guarantee(float(each), n, batch, num_weights)
-            for each, n in zip(
-                np.broadcast_to(epsilon, clients), num_samples, strict=True
+            self._guarantee(epsilon, n, batch, num_weights)
+            for epsilon, n in zip(
+                self.epsilons(len(num_samples)), num_samples, strict=True
             )
         )
 
@@ -206,7 +208,6 @@ class Audp(_Private):
     """
 
     kind: Literal["audp"] = "audp"
-    made_by: ClassVar[str] = "stalesim.simulator.algorithms.edge_cloud.kernel:build"
     rate: Literal["equation_10", "equation_11"] = "equation_10"
     """Step size: that of Theorem 2 and Table II, or the one of equation 11, which has
     (tau_max + 1)^2 + 1 for tau_max + 1 and by which the bound loses its log T, as
@@ -233,7 +234,6 @@ class Mapa(_Private):
     """
 
     kind: Literal["mapa"] = "mapa"
-    made_by: ClassVar[str] = "stalesim.simulator.algorithms.edge_cloud.kernel:build"
     theta: Part = 0.5
     """Reduction ratio of the sensitivity."""
     gap: Positive = 50.0

@@ -16,13 +16,7 @@ from .transfer import TransferDescent
 def build(
     config: BlockDescent, setup: RunSetup, constants: Constants
 ) -> BlockDescentKernel | TransferDescent:
-    """Builds the algorithm of a scenario.
-
-    Args:
-        config: Configuration of the algorithm.
-        setup: The facts of the run.
-        constants: Constants of the problem.
-    """
+    """Builds the algorithm of a scenario."""
     steps = getattr(config, "local_steps", 1)
     proximal = getattr(config, "proximal", None)
     # Without it the plain program runs, bit for bit that of FedBCD.
@@ -31,10 +25,8 @@ def build(
     if setup.scenario.problem.transfer is not None:
         return TransferDescent(on_device(step_size), pull, steps)
     bound = float("nan")
-    smoothness, of_parties = (
-        measured(constants.smoothness),
-        measured(constants.of_parties),
-    )
+    smoothness = measured(constants.smoothness)
+    of_parties = measured(constants.of_parties)
     if smoothness is not None and of_parties:
         bound = largest_step(steps, of_parties, smoothness)
     return BlockDescentKernel(

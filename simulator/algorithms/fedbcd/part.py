@@ -33,6 +33,7 @@ class BlockDescent(Algorithm):
     Collaborative Learning Framework for Distributed Features.
     """
 
+    made_by: ClassVar[str] = "stalesim.simulator.algorithms.fedbcd.building:build"
     family: ClassVar[str] = "vertical"
     protocols: ClassVar[tuple[str, ...]] = ("rounds", "asynchronous", "t_synchronous")
     has_bias: ClassVar[bool] = False
@@ -104,7 +105,6 @@ class FedSgd(BlockDescent):
     """
 
     kind: Literal["fed_sgd"] = "fed_sgd"
-    made_by: ClassVar[str] = "stalesim.simulator.algorithms.fedbcd.building:build"
 
 
 class _LocalSteps(BlockDescent):
@@ -142,7 +142,6 @@ class FedBcd(_LocalSteps):
     """
 
     kind: Literal["fed_bcd"] = "fed_bcd"
-    made_by: ClassVar[str] = "stalesim.simulator.algorithms.fedbcd.building:build"
 
 
 class FedPbcd(_LocalSteps):
@@ -154,6 +153,5 @@ class FedPbcd(_LocalSteps):
     """
 
     kind: Literal["fed_pbcd"] = "fed_pbcd"
-    made_by: ClassVar[str] = "stalesim.simulator.algorithms.fedbcd.building:build"
     proximal: Annotated[float, Field(ge=0)] = 0.1
     """mu."""

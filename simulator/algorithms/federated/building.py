@@ -11,14 +11,10 @@ from ..base import on_device
 from ..optimizers.rule import rule_of
 from ..step_rules import Schedule, Steps, resolve
 from . import parts
-from .adjusting import Optimising
 from .aggregation import AtOnce, Buffer
 from .chain import PLACES, Chained, StagePart
-from .client import LocalSteps
 from .kernel import Chain
-from .sending import AddNoise
-from .server import Stepping
-from .weighing import Weighing
+from .modules import AddNoise, LocalSteps, Optimising, Stepping, Weighing
 
 
 def build(config: Chained, setup: RunSetup, constants: Constants) -> Chain:

@@ -14,7 +14,7 @@ from jaxtyping import Array, Float, Int
 from ...learning.horizontal import HorizontalProblem
 from ...timeline import NO_SAMPLE
 from ..client_work import gathered
-from .client import LocalSteps
+from .modules import LocalSteps
 
 BLOCK = 64
 """Samples of a product, at most, unless one worker has more. Of more of them what is

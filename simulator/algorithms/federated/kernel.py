@@ -1,6 +1,6 @@
 """A chain of stages: SGD, FedAvg, FedAsync, FedBuff, and others of their stages.
 
-Plain asynchronous SGD is `Chain.step` with one local step (`client.LocalSteps`),
+Plain asynchronous SGD is `Chain.step` with one local step (`modules.LocalSteps`),
 contributions applied one by one (`aggregation.AtOnce`) and nothing optional.
 """
 
@@ -22,6 +22,7 @@ from ..client_work import Work
 from ..optimizers import rule as optimizing
 from ..step_rules import Schedule, Steps
 from . import joint
+from .modules import Weighing
 from .stages import (
     BROADCAST_ERROR,
     ChainStage,
@@ -31,7 +32,6 @@ from .stages import (
     StepStage,
     mean_of,
 )
-from .weighing import Weighing
 
 
 class ChainState(NamedTuple):
@@ -163,15 +163,6 @@ class Chain(Divided, Probeable):
         offered = self.server.ahead(state.weights, state.server, step_size)
         registers = client_work.keep(state.registers, offered, event)
         return state._replace(registers=registers)
-
-    def contribute(
-        self,
-        problem: HorizontalProblem,
-        state: ChainState,
-        event: Event,
-        made: Work | None = None,
-    ) -> Sent:
-        return self.computed(problem, state.key, event, self.given(state, event), made)
 
     def given(self, state: ChainState, event: Event) -> Given:
         read = client_work.read(state.registers, event)

@@ -2,6 +2,5 @@
 
 - `part`: their options; no JAX here.
 - `known`: optax's optimisers and schedules by name, and what their options may be.
-- `delayed`: delayed Nesterov, for a server to which updates come one by one.
 - `rule`: what makes a direction of a gradient, and tables of workers' states.
 """

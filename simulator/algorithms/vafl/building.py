@@ -18,23 +18,17 @@ def build(
 ) -> VaflKernel:
     """Builds the algorithm of a scenario.
 
-    Args:
-        config: Configuration of the algorithm.
-        setup: The facts of the run.
-        constants: Constants of the problem.
-        table: keep a table also where uploads of all samples allow snapshots (tests).
+    With `table` it keeps one also where uploads of all samples allow snapshots (tests).
     """
     client, server = resolve(config.step_size, constants)
     if config.server_step_size is not None:
         _, server = resolve(config.server_step_size, constants)
     upload_all = config.upload != "batch"
-    everything = upload_all and not setup.coordinated
-    ratio = 1.0 if everything else setup.shape.batch / setup.shape.num_samples
     layers = setup.scenario.problem.model.num_layers or 1
     return VaflKernel(
         step_size=on_device(client),
         server_step_size=on_device(server),
-        noise=_noise(config.perturbation, ratio, layers - 1),
+        noise=_noise(config.perturbation, setup.upload_ratio, layers - 1),
         optimizer=rule_of(config.optimizer),
         coordinated=setup.coordinated,
         upload_all=upload_all,

@@ -3,7 +3,7 @@
 For who trains a policy on samples that older versions of it have generated: how stale
 are they, and what does a bound or a correction cost (docs/extras/rl.md)?
 
-- `world`: options, random numbers, both players, their record and its measures.
+- `world`: options, random numbers, the player, its record and its measures.
 - `scenario`: a world of samples alone, and the protocol `rollouts` of a study, whose
   timeline is in `timeline`; `recording` plays and writes a world (`columns`).
 - `policy_gradient`: the algorithm and its metric; `arithmetic`: data with answers.

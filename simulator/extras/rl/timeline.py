@@ -49,8 +49,7 @@ class RolloutTimeline(SimulatedTimeline):
     @property
     @override
     def made_by(self) -> str:
-        is_free = self.player == "fastest" and rollouts.is_free(self._options)
-        return "arrays" if is_free else "events"
+        return "events"
 
     @property
     @override
@@ -108,8 +107,7 @@ class RolloutTimeline(SimulatedTimeline):
     @cached_property
     def _played_world(self) -> Rollouts:
         self._confirm_inputs()
-        player = "events" if self.player == "simpy" else "fastest"
-        found = rollouts.play(self._options, self.seed, player)
+        found = rollouts.play(self._options, self.seed)
         if self._steps is None and found.stop != "time":
             raise _too_long(f"got {self.stop.time:g} virtual s")
         return found

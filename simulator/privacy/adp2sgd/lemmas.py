@@ -1,21 +1,110 @@
-"""Renyi divergences of A(DP)2SGD's releases: Lemmas 2 to 4, and the exact ones.
+"""The setting of A(DP)2SGD, and Lemmas 2 to 4 on the divergences of its releases.
 
 z is the noise over the sensitivity, gamma the subsampling rate, alpha the order.
 
-Source: Xu, Zhang and Wang, A(DP)2SGD (2020), section 4; Mironov (2017).
+Source: Xu, Zhang and Wang, A(DP)2SGD (2020), section 4; Mironov (2017); decisions (A-)
+are in evidence/pages/decisions.md.
 """
 
 import math
-from typing import NamedTuple
-
-import numpy as np
-import scipy  # its parts are imported when they are used
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
 
 from ...config.errors import UserError
-from .setting import check_positive
 
+On = Literal["sum", "mean"]
+"""Gradient of a batch that gets the noise (A-01)."""
+Reading = Literal["consistent", "paper"]
+"""Sensitivity of the gradient that has the noise, or of the mean for both (A-02)."""
 LEAST_VARIANCE = 1.5
 """Least variance of the noise over the squared sensitivity, for Lemma 2."""
+
+
+@dataclass(frozen=True)
+class GossipSetting:
+    """Mini-batches that are released, and the samples that they are drawn from.
+
+    Attributes:
+        num_workers: K, >= 1; with one, nothing is claimed for the choice of a worker.
+        num_samples: N_(1), samples of the worker that has the fewest.
+        batch: B distinct samples of a gradient, in [1, num_samples].
+        iterations: T, mini-batches of all workers together, >= 1.
+        lipschitz: G, bound of one sample's gradient, > 0.
+        delta: Failure probability, in (0, 1).
+
+    Raises:
+        UserError: a value is out of its range.
+    """
+
+    num_workers: int
+    num_samples: int
+    batch: int
+    iterations: int
+    lipschitz: float = 1.0
+    delta: float = 1e-5
+
+    def __post_init__(self) -> None:
+        check_at_least_one("num_workers", self.num_workers, "1 is a worker by itself")
+        check_at_least_one("batch", self.batch, "it is a number of samples")
+        check_at_least_one("iterations", self.iterations, "they are those of all")
+        if not self.num_samples >= self.batch:
+            raise UserError(
+                f"num_samples must be >= batch ({self.batch}), got {self.num_samples}; "
+                "draw smaller batches"
+            )
+        check_positive("lipschitz", self.lipschitz, "clip gradients at it")
+        if not 0 < self.delta < 1:
+            raise UserError(f"delta must be in (0, 1), got {self.delta}; try 1e-5")
+
+    @property
+    def ratio(self) -> float:
+        """The subsampling rate gamma, B / (K n_(1))."""
+        return self.batch / (self.num_workers * self.num_samples)
+
+    def multiplier(
+        self, sigma: float, on: On, reading: Reading = "consistent"
+    ) -> float:
+        """Computes the noise over the sensitivity when one sample is replaced.
+
+        Args:
+            sigma: Standard deviation of the noise, > 0, in units of a gradient.
+            on: Gradient that gets the noise.
+            reading: `paper` takes 2 G / B for both, and is B times too much on the sum.
+
+        Raises:
+            UserError: `sigma` is not > 0.
+        """
+        check_positive("sigma", sigma, "without noise nothing is private")
+        return sigma / sensitivity(self.lipschitz, self.batch, on, reading)
+
+
+def sensitivity(
+    lipschitz: float, batch: int, on: On, reading: Reading = "consistent"
+) -> float:
+    """Computes how far a batch's gradient moves when one sample is replaced.
+
+    Args:
+        lipschitz: G, bound of one sample's gradient, > 0.
+        batch: B, >= 1.
+        on: Gradient that is released.
+        reading: `paper` has 2 G / B for both, which is that of the mean.
+
+    Source: A(DP)2SGD, Theorem 2; A-02.
+    """
+    whole = on == "sum" and reading == "consistent"
+    return 2 * lipschitz / (1 if whole else batch)
+
+
+def check_at_least_one(name: str, value: int, remedy: str) -> None:
+    """Raises UserError where a count is below 1."""
+    if not value >= 1:
+        raise UserError(f"{name} must be >= 1, got {value}; {remedy}")
+
+
+def check_positive(name: str, value: float, remedy: str) -> None:
+    """Raises UserError where a number is not within (0, inf)."""
+    if not 0 < value < math.inf:
+        raise UserError(f"{name} must be > 0 and finite, got {value}; {remedy}")
 
 
 class Conditions(NamedTuple):
@@ -79,60 +168,6 @@ def conditions(order: float, multiplier: float, ratio: float) -> Conditions:
         )
     variance = multiplier**2
     return Conditions(variance, order, -math.log(ratio * (1 + variance)))
-
-
-def gaussian_rdp(order: float, multiplier: float) -> float:
-    """Computes the Renyi divergence of normal noise, alpha / (2 z^2).
-
-    Args:
-        order: alpha, > 1.
-        multiplier: z, > 0.
-
-    Raises:
-        UserError: an argument is out of its range.
-
-    Source: A(DP)2SGD, Lemma 2, first part; Mironov (2017), Corollary 3.
-    """
-    if not order > 1:
-        raise UserError(f"order must be > 1, got {order}; try 2")
-    check_positive("multiplier", multiplier, "it is the noise over the sensitivity")
-    return order / (2 * multiplier**2)
-
-
-def poisson_rdp(order: int, multiplier: float, ratio: float) -> float:
-    """Computes the exact Renyi divergence of Poisson-sampled normal noise.
-
-    Args:
-        order: alpha, an integer >= 2.
-        multiplier: z, > 0.
-        ratio: Gamma, in (0, 1].
-
-    Raises:
-        UserError: an argument is out of its range.
-
-    Source: Mironov, Talwar and Zhang, Renyi Differential Privacy of the Sampled
-        Gaussian Mechanism (2019), section 3.3.
-    """
-    if not order >= 2 or order % 1:
-        raise UserError(
-            f"order must be an integer >= 2, got {order}; accountants have the others"
-        )
-    conditions(order, multiplier, ratio)  # refuses the same arguments
-    if ratio == 1:
-        return gaussian_rdp(order, multiplier)
-    k = np.arange(order + 1)
-    choose = -np.log(order + 1) - scipy.special.betaln(order - k + 1, k + 1)
-    drawn = (order - k) * math.log1p(-ratio) + k * math.log(ratio)
-    moments = choose + drawn + (k * k - k) / (2 * multiplier**2)
-    return max(0.0, float(np.logaddexp.reduce(moments)) / (order - 1))
-
-
-def compose(divergence: float, count: int) -> float:
-    """Adds up `count` >= 0 equal divergences of one order.
-
-    Source: A(DP)2SGD, Lemma 3.
-    """
-    return count * divergence
 
 
 def to_epsilon(divergence: float, order: float, delta: float) -> float:

@@ -1,4 +1,4 @@
-"""The privacy of A(DP)2SGD: Theorem 2, its inverse, Remark 1, and numeric bounds.
+"""The privacy of A(DP)2SGD: Theorem 2, and its inverse.
 
 Every step of a worker releases a gradient of B of its n samples with normal noise of
 standard deviation sigma. Two accountings, which are two settings (A-05):
@@ -9,12 +9,12 @@ setting        rate       releases     whose turn it is
 as published   B / (K n)  T of all     counts as a draw, which no proof covers: all
                                        workers run all the time, and neighbours see
                                        who sends
-its `own()`    B / n      one worker's is no draw
+one worker's   B / n      its own      is no draw
 =============  =========  ===========  ==============================================
 
 The first is not merely unproved: to a neighbour who sees whose turn it is, Theorem 2's
 noise for an epsilon of 10 in the published setting leaves two data sets more than 12
-apart, at the same delta (tests/unit/privacy/test_decentralised.py).
+apart, at the same delta (tests/evidence/test_accounting.py).
 
 Lemma 2 has two conditions. Whether they hold is a result, not an error: where one fails
 epsilon is inf, and `why` says which. All takes gradients as bounded by G (A-03).
@@ -30,24 +30,17 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...config.errors import UserError
-from ..accountants import Rdp
 from .lemmas import (
     LEAST_VARIANCE,
     Conditions,
-    compose,
+    GossipSetting,
     conditions,
     order_of,
-    poisson_rdp,
     to_epsilon,
-)
-from .setting import (
-    GossipSetting,
-    rescaled,
 )
 
 GRID = tuple(step / 100 for step in range(1, 100))
 """Values of mu that are searched (A-06)."""
-_ORDERS = range(2, 257)
 
 
 class SufficientNoise(NamedTuple):
@@ -116,42 +109,6 @@ class Achieved(NamedTuple):
         return self.conditions.why
 
 
-class Intermediate(NamedTuple):
-    """Remark 1 at one iteration.
-
-    Attributes:
-        claimed: sqrt(t / T) epsilon.
-        conditions: Conditions of Lemma 2, at the order alpha_t that the claim needs.
-        achieved: Least epsilon at the same noise.
-    """
-
-    claimed: float
-    conditions: Conditions
-    achieved: Achieved
-
-    @property
-    def admissible(self) -> bool:
-        """Whether the claim follows from Lemma 2."""
-        return self.conditions.hold
-
-
-class Numeric(NamedTuple):
-    """Epsilons by Renyi divergences without Lemma 2.
-
-    Attributes:
-        attained: No bound: by Poisson sampling's formula at the sensitivity of a
-            replaced sample, integer orders and Lemma 4 (evidence/pages/findings.md).
-            Two data sets have this divergence without replacement, too (all gradients
-            but the replaced one are its opposite).
-        uniform: a bound for batches without replacement and a replaced sample.
-        poisson: a bound for Poisson-sampled batches and one sample more or less.
-    """
-
-    attained: float
-    uniform: float
-    poisson: float
-
-
 def theorem2(setting: GossipSetting, epsilon: float, mu: float) -> SufficientNoise:
     """Computes the noise that Theorem 2 asks for, and whether equation 7 holds.
 
@@ -169,9 +126,8 @@ def theorem2(setting: GossipSetting, epsilon: float, mu: float) -> SufficientNoi
     data = setting.num_workers * setting.num_samples
     square = 20 * setting.iterations * alpha / (mu * epsilon)
     mean = setting.lipschitz * math.sqrt(square) / data
-    whole = rescaled(mean, setting.batch, source="mean", target="sum")
     found = conditions(alpha, setting.multiplier(mean, "mean"), setting.ratio)
-    return SufficientNoise(epsilon, mu, alpha, mean, whole, found)
+    return SufficientNoise(epsilon, mu, alpha, mean, mean * setting.batch, found)
 
 
 def least_noise(
@@ -206,18 +162,15 @@ def least_noise(
     )
 
 
-def achieved(
-    setting: GossipSetting, multiplier: float, iterations: int | None = None
-) -> Achieved:
+def achieved(setting: GossipSetting, multiplier: float) -> Achieved:
     """Finds the least epsilon of Lemmas 2 to 4 over the admissible orders.
 
     Args:
         setting: Setting as published, or a worker's own.
         multiplier: z, noise over the sensitivity, > 0: see `GossipSetting.multiplier`.
-        iterations: t, releases so far, in [1, T]; by default T.
 
     Returns:
-        The least of s alpha + log(1 / delta) / (alpha - 1) with s = 5 t gamma^2 / z^2;
+        The least of s alpha + log(1 / delta) / (alpha - 1) with s = 5 T gamma^2 / z^2;
         epsilon is inf where no order is admissible.
 
     Raises:
@@ -225,10 +178,9 @@ def achieved(
 
     Source: A(DP)2SGD, Lemmas 2 to 4.
     """
-    count = _check_iterations(setting, iterations)
     limits = conditions(math.nan, multiplier, setting.ratio)
     tail = math.log(1 / setting.delta)
-    slope = compose(5 * (setting.ratio / multiplier) ** 2, count)
+    slope = setting.iterations * 5 * (setting.ratio / multiplier) ** 2
     free = slope + 2 * math.sqrt(slope * tail)
     order = min(1 + math.sqrt(tail / slope), limits.largest_order)
     if order <= 1:
@@ -273,77 +225,6 @@ def smallest_epsilon(setting: GossipSetting) -> Achieved:
     return min(both, key=lambda one: one.epsilon)
 
 
-def remark1(
-    setting: GossipSetting, noise: SufficientNoise, iterations: int
-) -> Intermediate:
-    """Computes what Remark 1 claims of the models at iteration t, and whether it may.
-
-    The claim needs the order 1 + (alpha - 1) sqrt(T / t).
-
-    Args:
-        setting: Setting of the noise.
-        noise: Noise by Theorem 2.
-        iterations: t, in [1, T].
-
-    Raises:
-        UserError: the iteration is out of its range.
-
-    Source: A(DP)2SGD, Remark 1; A-23.
-    """
-    share = math.sqrt(_check_iterations(setting, iterations) / setting.iterations)
-    multiplier = setting.multiplier(noise.sigma_mean, "mean")
-    order = 1 + (noise.order - 1) / share
-    return Intermediate(
-        share * noise.epsilon,
-        conditions(order, multiplier, setting.ratio),
-        achieved(setting, multiplier, iterations),
-    )
-
-
-def numeric(
-    setting: GossipSetting, multiplier: float, iterations: int | None = None
-) -> Numeric:
-    """Computes epsilon of the same noise without Lemma 2.
-
-    The bounds are dp-accounting's, by `accountants.Rdp`; proved for a worker's own
-    setting only. They take about half a second.
-
-    Args:
-        setting: Setting as published, or a worker's own.
-        multiplier: Noise over the sensitivity when a sample is replaced, > 0. One
-            sample more or less moves the sum by half of that.
-        iterations: t, releases so far, in [1, T]; by default T.
-
-    Raises:
-        UserError: an argument is out of its range.
-
-    Source: A-05, A-06; Wang, Balle and Kasiviswanathan (2019) and Mironov, Talwar and
-        Zhang (2019).
-    """
-    count = _check_iterations(setting, iterations)
-    spent = (
-        (order, compose(poisson_rdp(order, multiplier, setting.ratio), count))
-        for order in _ORDERS
-    )
-    attained = min(to_epsilon(total, order, setting.delta) for order, total in spent)
-    uniform, poisson = Rdp(), Rdp()
-    uniform.release(count, setting.release(multiplier, "uniform"))
-    poisson.release(count, setting.release(2 * multiplier, "poisson"))
-    delta = setting.delta
-    return Numeric(attained, uniform.epsilon(delta), poisson.epsilon(delta))
-
-
 def _lacking(found: Conditions) -> float:
     """Returns by how much the worse condition fails."""
     return max(LEAST_VARIANCE - found.variance, found.order - found.largest_order)
-
-
-def _check_iterations(setting: GossipSetting, iterations: int | None) -> int:
-    if iterations is None:
-        return setting.iterations
-    if not 1 <= iterations <= setting.iterations:
-        raise UserError(
-            f"iterations must be from 1 to {setting.iterations}, got {iterations}; "
-            "a longer run is another setting"
-        )
-    return iterations

@@ -78,7 +78,7 @@ def logits(
 
 @dataclass
 class Answers:
-    """Answers to prompts of tokens.
+    """Answers to prompts of tokens, each right as a whole.
 
     Attributes:
         config: Options of the model.
@@ -95,7 +95,6 @@ class Answers:
     def sample(
         self, weights: np.ndarray, prompt: int, member: int
     ) -> tuple[list[int], float]:
-        """As of `Policy`: an answer is right as a whole."""
         row, right = self.context(prompt)
         tokens: list[int] = []
         for uniform in self.uniform(prompt, member):
@@ -106,13 +105,11 @@ class Answers:
     def chances(
         self, weights: np.ndarray, prompt: int, tokens: list[int]
     ) -> list[float]:
-        """As of `Policy`."""
         return [float(one[0]) for one in self._chances(weights[None], prompt, tokens)]
 
     def slopes(
         self, weights: np.ndarray, prompt: int, tokens: list[int]
     ) -> list[np.ndarray]:
-        """As of `Policy`."""
         moved = weights[None] + 1j * TINY * np.eye(weights.size)
         found = self._chances(moved, prompt, tokens)
         return [np.imag(np.log(one)) / TINY for one in found]

@@ -7,7 +7,7 @@ JAX. Policies are linear in a context here, and transformers in `answers_twin`.
 import statistics
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any
 
 import numpy as np
 
@@ -43,28 +43,6 @@ class PolicyRun:
     limited: list[float] = field(default_factory=list)
 
 
-class Policy(Protocol):
-    """What is decided of a prompt: tokens, one after the other."""
-
-    def sample(
-        self, weights: np.ndarray, prompt: int, member: int
-    ) -> tuple[list[int], float]:
-        """Returns the tokens that weights draw, and their reward."""
-        ...
-
-    def chances(
-        self, weights: np.ndarray, prompt: int, tokens: list[int]
-    ) -> list[float]:
-        """Returns the chance of each token, given those before it."""
-        ...
-
-    def slopes(
-        self, weights: np.ndarray, prompt: int, tokens: list[int]
-    ) -> list[np.ndarray]:
-        """Returns the gradient of the logarithm of each token's chance."""
-        ...
-
-
 def shares(logits: np.ndarray) -> np.ndarray:
     """Returns the chances that logits are of."""
     grown = np.exp(logits - logits.max())
@@ -96,7 +74,6 @@ class Bandit:
     def sample(
         self, weights: np.ndarray, prompt: int, member: int
     ) -> tuple[list[int], float]:
-        """As of `Policy`."""
         x, right = self.context(prompt)
         action = picked(shares(weights @ x), self.uniform(prompt, member))
         return [action], float(action == right)
@@ -104,14 +81,12 @@ class Bandit:
     def chances(
         self, weights: np.ndarray, prompt: int, tokens: list[int]
     ) -> list[float]:
-        """As of `Policy`."""
         x, _ = self.context(prompt)
         return [shares(weights @ x)[tokens[0]]]
 
     def slopes(
         self, weights: np.ndarray, prompt: int, tokens: list[int]
     ) -> list[np.ndarray]:
-        """As of `Policy`."""
         x, _ = self.context(prompt)
         now = shares(weights @ x)
         return [np.outer(np.eye(len(now))[tokens[0]] - now, x)]
@@ -145,7 +120,7 @@ def advantages_of(kind: str, rewards: list[float]) -> list[float]:
 
 
 def learned(
-    record: Rollouts, learner: Learner, start: np.ndarray, policy: Policy
+    record: Rollouts, learner: Learner, start: np.ndarray, policy: Any
 ) -> PolicyRun:
     """Trains along a record.
 
@@ -153,7 +128,9 @@ def learned(
         record: The played world.
         learner: What is done with samples.
         start: Weights at the start.
-        policy: What is decided.
+        policy: What is decided of a prompt, token after token: `sample` returns the
+            tokens that weights draw, and their reward; `chances` that of each token,
+            given those before it; `slopes` the gradients of their logarithms.
     """
     samples, run = record.samples, PolicyRun([start.copy()])
     ended = int(np.isfinite(record.steps["end_time"]).sum())

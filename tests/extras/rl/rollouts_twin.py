@@ -46,6 +46,7 @@ class World:
         self.load: Bag | None = None
         self.pending: int | None = None
         self.trained = 0
+        self.seconds = dict.fromkeys(("busy", "paused", "blocked", "down"), 0.0)
         self.stop = ""
 
     # who is generating, and how fast
@@ -102,6 +103,12 @@ class World:
             self.begin_samples()
 
     def pass_time(self, time: float) -> None:
+        for what, slots in (
+            ("paused" if self.frozen() else "busy", len(self.generating())),
+            ("blocked", sum(slot.holds is not None for slot in self.slots)),
+            ("down", sum(slot.back < NEVER for slot in self.slots)),
+        ):
+            self.seconds[what] += (time - self.now) * slots
         if self.generating() and not self.frozen() and time > self.now:
             made = (time - self.now) / self.seconds_per_token()
             for sample in self.generating():

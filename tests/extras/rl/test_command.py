@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import yaml
 
 from stalesim.analysis.figures.style import OKABE_ITO
 from stalesim.simulator.cli.commands import app
@@ -34,9 +35,16 @@ sweep: {generation.slots: [4, 8]}
 """
 
 
-def test_a_folder_has_tables_measures_and_the_scenario(tmp_path: Path) -> None:
-    file = tmp_path / "small.yaml"
-    file.write_text(WORLD, encoding="utf-8")
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "small.yaml"
+    path.write_text(WORLD, encoding="utf-8")
+    return path
+
+
+def test_a_folder_has_tables_measures_and_the_scenario(
+    file: Path, tmp_path: Path
+) -> None:
     scenario, folder = read_any(file), tmp_path / "out"
     study = record_rollouts(scenario, folder)
     frame = rl.compared(load(folder))
@@ -62,10 +70,11 @@ def test_a_folder_has_tables_measures_and_the_scenario(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_commands_on_studies_read_a_world_of_samples(tmp_path: Path) -> None:
+def test_commands_on_studies_read_a_world_of_samples(
+    file: Path, tmp_path: Path
+) -> None:
     """It had a manifest and tables of its own, which no other command could read."""
-    file, folder = tmp_path / "small.yaml", str(tmp_path / "out")
-    file.write_text(WORLD, encoding="utf-8")
+    folder = str(tmp_path / "out")
 
     def command(*words: str) -> None:
         app([*words], standalone_mode=False)
@@ -86,22 +95,27 @@ def test_commands_on_studies_read_a_world_of_samples(tmp_path: Path) -> None:
             command(refused, folder)
 
 
-def test_pictures_of_clients_are_refused(tmp_path: Path) -> None:
-    file, folder = tmp_path / "small.yaml", tmp_path / "out"
-    file.write_text(WORLD, encoding="utf-8")
+def test_pictures_of_clients_are_refused(file: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "out"
     command = ["timeline", str(file), "--out", str(folder), "--gantt", "3"]
     with pytest.raises(UserError, match="--gantt and --chrome show clients"):
         app(command, standalone_mode=False)
     assert not folder.exists()
 
 
-def test_summaries_have_no_table_of_samples(tmp_path: Path) -> None:
-    file = tmp_path / "small.yaml"
-    file.write_text(WORLD, encoding="utf-8")
+def test_summaries_have_no_table_of_samples_and_titles_say_what_is_closed(
+    file: Path, tmp_path: Path
+) -> None:
     study = record_rollouts(read_any(file, ["record=summary"]), tmp_path / "out")
     assert sorted(study.files) == ["sample_ages", "steps"]
     with pytest.raises(StudyError, match="there is no table samples"):
         study.table("samples")
+    for rho, is_shown in ((0.9, True), (2.9, False)):
+        for run in study.manifest["runs"]:
+            run["workload"]["rho"] = rho
+        ((title, table),) = report.tables(study)
+        assert ("(closed form)" in title) is is_shown
+        assert table["staleness"].str.contains("(", regex=False).any() == is_shown
 
 
 def test_closed_forms_are_left_out_above_rho_one() -> None:
@@ -113,57 +127,33 @@ def test_closed_forms_are_left_out_above_rho_one() -> None:
     assert np.isnan(list(above.values())).all()
 
 
-def test_titles_speak_of_closed_forms_that_stand_there(tmp_path: Path) -> None:
-    file = tmp_path / "small.yaml"
-    file.write_text(WORLD, encoding="utf-8")
-    study = record_rollouts(read_any(file, ["record=summary"]), tmp_path / "out")
-    for rho, is_shown in ((0.9, True), (2.9, False)):
-        for run in study.manifest["runs"]:
-            run["workload"]["rho"] = rho
-        ((title, table),) = report.tables(study)
-        assert ("(closed form)" in title) is is_shown
-        assert table["staleness"].str.contains("(", regex=False).any() == is_shown
-
-
 @pytest.mark.parametrize(
-    ("change", "message"),
+    ("changes", "message"),
     [
-        ("trainer.samples=5", "trainer.samples must be a multiple of"),
-        ("generation.seconds_per_token=m-1", "must be > 0, got 0 with 1 busy"),
-        ("queue={order: in_order, capacity: 1}", "queue.capacity must be left out"),
-        ("weights={every: 3}", None),
-        ("weights.recompute=0.5", "weights.recompute must be left out"),
-        ("generation.tokens={law: constant, value: 0}", "must be above 0"),
+        (["trainer.samples=5"], "trainer.samples must be a multiple of"),
+        (["generation.seconds_per_token=m-1"], "must be > 0, got 0 with 1 busy"),
+        (["queue={order: in_order, capacity: 1}"], "queue.capacity must be left out"),
+        (["weights={every: 3}", "queue={max_age: 1}"], "queue.max_age must be at leas"),
+        (["weights.recompute=0.5"], "weights.recompute must be left out"),
+        (["generation.tokens={law: constant, value: 0}"], "must be above 0"),
     ],
 )
 def test_mistakes_are_told_in_one_line(
-    tmp_path: Path, change: str, message: str | None
+    file: Path, changes: list[str], message: str
 ) -> None:
-    file = tmp_path / "small.yaml"
-    file.write_text(WORLD, encoding="utf-8")
-    if message is None:
-        with pytest.raises(ScenarioError, match=r"queue\.max_age must be at least"):
-            read_any(file, [change, "queue={max_age: 1}"])
-        return
     with pytest.raises(ScenarioError, match=message):
-        read_any(file, [change])
+        read_any(file, changes)
 
 
 def test_what_is_lost_is_drawn_next_to_what_is_gained(tmp_path: Path) -> None:
     """Capacities looked equally cheap, and samples that they dropped were not drawn."""
-    tree = {
-        "name": "small",
-        "generation": {
-            "slots": 16,
-            "tokens": {"law": "expon", "scale": 100},
-            "seconds_per_token": 0.1,
-        },
-        "trainer": {"samples": 4, "step": {"law": "constant", "value": 8}},
+    tree = yaml.safe_load(WORLD) | {
         "queue": {"capacity": 1},
-        "stop": {"steps": 30},
         "replicates": 2,
         "sweep": {"queue.capacity": [1, 2]},
     }
+    tree["generation"] |= {"slots": 16, "group": 1}
+    tree["trainer"]["step"]["value"] = 8
     study = record_rollouts(RolloutScenario.model_validate(tree), tmp_path / "out")
     drawn = dict(report.standard(study))
     labels = [axes.get_ylabel() for axes in drawn["swept"].axes]

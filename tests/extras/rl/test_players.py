@@ -1,4 +1,4 @@
-"""Worlds of samples: exact orders, the slow twin, arrays, and what is conserved."""
+"""Worlds of samples: exact orders, the slow twin, and what is conserved."""
 
 import math
 from collections.abc import Sequence
@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 
 from stalesim.simulator.config.errors import ScenarioError
-from stalesim.simulator.extras.rl.world import RolloutDraws, is_free, play
-from stalesim.simulator.extras.rl.world.arrays import RolloutArrays
+from stalesim.simulator.extras.rl.world import RolloutDraws, play
 from stalesim.simulator.extras.rl.world.events import RolloutEvents
-from stalesim.simulator.extras.rl.world.measures import ages, measured
+from stalesim.simulator.extras.rl.world.measures import measured
 from stalesim.simulator.extras.rl.world.record import Rollouts, SampleOutcome
 from tests.extras.rl.random_rollouts import (
     assert_as_twin,
@@ -69,25 +68,6 @@ def test_samples_queue_and_train_in_this_order() -> None:
     assert (found.end_time, found.stop) == (7, "steps")
 
 
-def test_an_update_that_aborts_begins_samples_again_as_long_as_they_were() -> None:
-    found = by_hand([2, 3, 4, 9], weights={"mode": "abort"})
-    # At 4 s samples 2 (2 of 4 tokens) and 3 (1 of 9) are stopped, and begun again.
-    assert (
-        column(found, "outcome", 4)
-        == [SampleOutcome.TRAINED] * 2 + [SampleOutcome.ABORTED] * 2
-    )
-    assert column(found, "tokens", 4) == [2, 3, 2, 1]
-    assert found.samples["attempt"][4:6].tolist() == [1, 1]
-    assert found.samples["start_version"][4:6].tolist() == [1, 1]
-    assert found.samples["start_time"][4:6].tolist() == [4, 4]
-    # Sample 2 is ready at 8 s, and the next one, of 1 token, at 9 s.
-    assert found.steps["start_time"].tolist() == [3, 9]
-    redrawn = by_hand(
-        [2, 3, 4, 9], weights={"mode": "abort"}, generation={"retry_length": "redrawn"}
-    )
-    assert redrawn.steps["start_time"].tolist() == [3, 5]
-
-
 @pytest.mark.parametrize("why", ["abort", "failures", "again"])
 def test_samples_that_are_made_again_keep_their_lengths(why: str) -> None:
     tree: dict[str, Any] = {
@@ -97,7 +77,7 @@ def test_samples_that_are_made_again_keep_their_lengths(why: str) -> None:
             "seconds_per_token": 0.01,
         },
         "trainer": {"samples": 8, "step": ONE},
-        "stop": {"steps": 200},
+        "stop": {"steps": 100},
     }
     if why == "abort":
         tree["weights"] = {"mode": "abort"}
@@ -121,142 +101,6 @@ def test_samples_that_are_made_again_keep_their_lengths(why: str) -> None:
         told = measured(world, 2, found)
         bias[how] = told["tokens_trained"] / told["tokens_drawn"] - 1
     assert bias["redrawn"] < bias["kept"] <= 0.02
-
-
-def test_an_update_that_waits_lets_samples_end_first() -> None:
-    found = by_hand(
-        [2, 3, 4, 1, 9],
-        weights={"mode": "wait", "seconds": ONE},
-        stop={"steps": 3},
-    )
-    # From 4 s on nothing begins; sample 2 ends at 6 s, and loading takes until 7 s. The
-    # second step has just ended then: its weights are loaded before anything begins.
-    assert column(found, "start_time", 5) == [0, 0, 2, 3, 8]
-    assert found.loads["time"].tolist()[:3] == [0, 7, 8]
-    assert found.samples["start_version"][4] == 2
-    assert found.slot_seconds["paused"] == 0
-
-
-def test_an_update_that_retracts_computes_again_what_samples_have() -> None:
-    found = by_hand(
-        [2, 3, 4, 9], weights={"mode": "retract", "seconds": ONE, "recompute": 0.5}
-    )
-    # Sample 2 has 2 of 4 tokens at 4 s; loading takes 1 s, computing them again 1 s.
-    # Sample 3 has 1 token. The first ends at 4 + 1 + 1 + 2 = 8 s.
-    assert found.samples["finish_time"][2] == 8
-    pieces = {
-        (int(sample), int(version)): tokens
-        for sample, version, tokens in zip(*found.pieces.values(), strict=True)
-    }
-    assert pieces[2, 0] == 2
-    assert pieces[2, 1] == 2
-    assert found.slot_seconds["paused"] == 2
-
-
-def test_an_update_in_place_pauses_samples_and_divides_their_tokens() -> None:
-    found = by_hand(
-        [2, 3, 4, 1, 1], weights={"seconds": {"law": "constant", "value": 2}}
-    )
-    # From 4 to 6 s nothing is made, and sample 3 ends at 6 s: it was due at 4 s.
-    assert found.samples["finish_time"][3:5].tolist() == [6, 7]
-    assert found.samples["tokens"][2] == 4
-    of_ages = ages(found)
-    # The first step trains 5 tokens of its own version; the second one trains sample 3
-    # (1 token of version 0) and 4 (1 token of version 1).
-    assert measured_tokens(of_ages) == {0: 5 + 1, 1: 1}
-
-
-def measured_tokens(of_ages: dict[str, np.ndarray]) -> dict[int, float]:
-    pairs = zip(of_ages["staleness"].tolist(), of_ages["tokens"].tolist(), strict=True)
-    return {age: tokens for age, tokens in pairs if tokens}
-
-
-def test_groups_enter_when_their_last_sample_is_finished() -> None:
-    found = by_hand([1, 4, 1, 1, 1], generation={"group": 2})
-    assert column(found, "ready_time", 4) == [4, 4, 3, 3]
-    assert column(found, "step", 4) == [2, 2, 1, 1]
-    partial = by_hand([1, 4, 1, 1, 1], generation={"group": 2, "complete": False})
-    assert column(partial, "ready_time", 4) == [1, 4, 2, 3]
-    assert column(partial, "step", 4) == [1, 2, 1, 2]
-
-
-def test_the_freshest_are_of_the_newest_version() -> None:
-    # Steps of 10 s on one sample each, from 1 s on: at 21 s there are samples that
-    # began with version 1 after 11 s, and many older ones.
-    trainer = {"samples": 1, "step": {"law": "constant", "value": 10}}
-    stop = {"steps": 3}
-    ready, fresh = (
-        by_hand([1.0] * 50, queue={"order": order}, trainer=trainer, stop=stop)
-        for order in ("ready_first", "freshest")
-    )
-    for found, rows, version in ((ready, [0, 1, 2], 0), (fresh, [0, 1, 22], 1)):
-        assert [
-            int(np.flatnonzero(found.samples["step"] == n)[0]) for n in (1, 2, 3)
-        ] == rows
-        assert found.samples["start_version"][rows[-1]] == version
-
-
-def test_weight_fifo_waits_for_the_oldest_version() -> None:
-    # Samples 1 to 4 end while 0 is under way: the batch of version 0 is 1 and 2, but
-    # those of version 1 wait for 0, which ends at 20 s, and for its batch.
-    lengths = [20.0] + [1.0] * 40
-    stop = {"steps": 4}
-    found = by_hand(lengths, queue={"order": "weight_fifo"}, stop=stop)
-    versions = found.samples["start_version"][found.samples["step"] > 0]
-    begun = found.steps["start_time"]
-    assert begun[0] == 2
-    by_step = [
-        found.samples["start_version"][found.samples["step"] == number].tolist()
-        for number in range(1, 5)
-    ]
-    assert by_step[0] == [0, 0]
-    assert max(by_step[1]) == 0 or begun[1] >= 20
-    assert versions.size == 8
-
-
-def test_in_order_waits_for_the_slow_sample_and_ready_first_does_not() -> None:
-    lengths = [8, 1, 1, 1, 1, 1, 1, 1, 1]
-    ready, ordered = (
-        by_hand(lengths, queue={"order": order})
-        for order in ("ready_first", "in_order")
-    )
-    assert ready.steps["start_time"][0] == 2
-    assert ordered.steps["start_time"][0] == 8
-    assert column(ordered, "step", 4) == [1, 1, 2, 2]
-
-
-def test_pacing_lets_starts_lead_by_so_many_batches() -> None:
-    found = by_hand([1, 1, 1, 1, 1, 1], generation={"max_async_level": 0})
-    # Synchronous: the next two begin when the step of 1 s has ended.
-    assert column(found, "start_time", 4) == [0, 0, 2, 2]
-    assert found.steps["start_time"].tolist() == [1, 3]
-    ahead = by_hand([1, 1, 1, 1, 1, 1], generation={"max_async_level": 1})
-    assert column(ahead, "start_time", 6) == [0, 0, 1, 1, 2, 2]
-
-
-def test_a_full_queue_drops_the_oldest_or_holds_the_slot() -> None:
-    slow = {"step": {"law": "constant", "value": 10}}
-    lengths = [1.0] * 40
-    dropped = by_hand(lengths, queue={"capacity": 1}, trainer=slow)
-    fates = dropped.samples["outcome"]
-    # The first batch is taken at 1 s; when it is trained at 11 s two are there.
-    assert np.flatnonzero(dropped.samples["step"] == 2).tolist() == [18, 19]
-    assert (fates[2:18] == SampleOutcome.DROPPED).all()
-    held = by_hand(lengths, queue={"capacity": 1, "full": "wait"}, trainer=slow)
-    assert held.samples["group"].size == 8  # two in training, queue, slots, and begun
-    assert not (held.samples["outcome"] == SampleOutcome.DROPPED).any()
-    assert held.slot_seconds["blocked"] == pytest.approx(2 * 8 + 2 * 9)
-
-
-def test_too_old_samples_are_dropped_and_perhaps_made_again() -> None:
-    lengths = [20, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1]
-    stop = {"steps": 12}
-    lost = by_hand(lengths, queue={"max_age": 3}, stop=stop)
-    assert lost.samples["outcome"][0] == SampleOutcome.DROPPED
-    again = by_hand(lengths, queue={"max_age": 3, "dropped": "again"}, stop=stop)
-    (row,) = np.flatnonzero(again.samples["attempt"] == 1)
-    assert again.samples["prompt"][row] == 0
-    assert again.samples["start_time"][row] == 20
 
 
 def test_busy_slots_set_the_speed_of_all() -> None:
@@ -301,7 +145,7 @@ def test_lengths_are_cut_off_and_share_a_difficulty() -> None:
 @pytest.mark.parametrize("block", range(6))
 def test_events_are_those_of_the_slow_twin(block: int) -> None:
     for seed in range(20 * block, 20 * block + 20):
-        world = random_world(seed, free=seed % 4 == 0)
+        world = random_world(seed)
         assert_conserves(world, assert_as_twin(world, seed))
 
 
@@ -309,17 +153,7 @@ def test_events_are_those_of_the_slow_twin(block: int) -> None:
 def test_three_hundred_worlds_go_on_and_conserve_samples(block: int) -> None:
     for seed in range(1000 + 100 * block, 1100 + 100 * block):
         world = random_world(seed)
-        assert_conserves(world, play(world, seed, "events"))
-
-
-def test_arrays_are_the_events_bit_for_bit() -> None:
-    for seed in range(60):
-        world = random_world(seed, free=True)
-        assert is_free(world)
-        assert_same(
-            RolloutArrays(world, RolloutDraws(world, seed)).play(),
-            RolloutEvents(world, RolloutDraws(world, seed)).play(),
-        )
+        assert_conserves(world, play(world, seed))
 
 
 @pytest.mark.parametrize("step", [0, 0.5, 1, 3])
@@ -327,7 +161,7 @@ def test_arrays_are_the_events_bit_for_bit() -> None:
 @pytest.mark.parametrize(
     "order", ["ready_first", "freshest", "in_order", "weight_fifo"]
 )
-def test_arrays_are_the_events_where_all_coincides(
+def test_events_are_those_of_the_twin_where_all_coincides(
     step: float, group: int, order: str
 ) -> None:
     world = made(
@@ -341,7 +175,7 @@ def test_arrays_are_the_events_where_all_coincides(
         trainer={"samples": 2, "step": {"law": "constant", "value": step}},
         stop={"time": 30},
     )
-    assert_same(play(world, 3), play(world, 3, "events"))
+    assert_as_twin(world, 3)
 
 
 def test_a_world_that_stands_still_is_told() -> None:

@@ -1,6 +1,6 @@
-"""Policy gradients under staleness against a twin, and by enumeration of a bandit."""
+"""Policy gradients of classes and answers against a twin, and by enumeration."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from itertools import product
 from typing import Any
@@ -10,9 +10,15 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from stalesim.simulator.config.errors import ScenarioError
 from stalesim.simulator.extras.rl import world as rollouts
+from stalesim.simulator.extras.rl.arithmetic import EQUALS
 from stalesim.simulator.extras.rl.policy_gradient import estimate
-from stalesim.simulator.extras.rl.policy_gradient.kernel import OF_ACTIONS
+from stalesim.simulator.extras.rl.policy_gradient.kernel import (
+    OF_ACTIONS,
+    OF_ROWS,
+    started,
+)
 from stalesim.simulator.extras.rl.world.options import RolloutStop
 from stalesim.simulator.keys import key_of
 from stalesim.simulator.learning.sampler import Sampler
@@ -20,6 +26,7 @@ from stalesim.simulator.models.linear.network import LinearClassifier
 from stalesim.simulator.scenario.scenario import Scenario
 from stalesim.simulator.scenario.study import Run, merge
 from stalesim.simulator.simulation import Prepared, prepare
+from tests.extras.rl import answers_twin
 from tests.extras.rl import policy_gradient_twin as twin
 from tests.runs import execute
 
@@ -58,32 +65,62 @@ def run_of(*changes: dict[str, Any]) -> Prepared:
     return prepare(Run(0, "base", {}, 0, SEED, Scenario.model_validate(tree)))
 
 
-def twin_of(run: Prepared) -> twin.PolicyRun:
-    """Replays the run's world by the twin."""
-    scenario, problem = run.scenario, run.problem
-    algorithm = scenario.algorithm
-    world = scenario.protocol.world(RolloutStop(steps=STEPS))
-    record = rollouts.play(world, SEED, "events")
-    x, y = np.asarray(problem.x), np.asarray(problem.y)
-    prompts = Sampler(SEED, [np.arange(len(y))], 1)
+def drawn(
+    run: Prepared, size: int
+) -> tuple[Callable[[int], int], Callable[[int, int], np.ndarray]]:
+    """Returns the row of each prompt, and the random numbers of each sample."""
+    group = run.scenario.protocol.generation.group
+    prompts = Sampler(SEED, [np.arange(len(run.problem.y))], 1)
     key = jax.random.fold_in(key_of(SEED), OF_ACTIONS)
 
-    def context(prompt: int) -> tuple[np.ndarray, int]:
-        row = prompts.batch(0, prompt)[0]
-        return x[row], int(y[row])
-
     @cache
-    def uniform(prompt: int, member: int) -> float:
-        own = jax.random.fold_in(key, prompt * GROUP + member)
-        return float(jax.random.uniform(own, (1,), jnp.float64)[0])
+    def uniform(prompt: int, member: int) -> np.ndarray:
+        own = jax.random.fold_in(key, prompt * group + member)
+        return np.asarray(jax.random.uniform(own, (size,), jnp.float64))
 
+    return lambda prompt: int(prompts.batch(0, prompt)[0]), uniform
+
+
+def learned(
+    run: Prepared, policy: Any, start: np.ndarray, step: float, l2: Any
+) -> twin.PolicyRun:
+    """Replays the run's world by the twin."""
+    scenario, algorithm = run.scenario, run.scenario.algorithm
+    world = scenario.protocol.world(RolloutStop(steps=scenario.stop.commits))
+    names = algorithm.correction, algorithm.advantage, algorithm.limit
+    learner = twin.Learner(*names, step, l2)
+    return twin.learned(rollouts.play(world, SEED), learner, start, policy)
+
+
+def bandit_of(run: Prepared) -> twin.PolicyRun:
+    x, y = np.asarray(run.problem.x), np.asarray(run.problem.y)
+    row, uniform = drawn(run, 1)
     start = np.zeros((3, x.shape[1]))
     decay = L2 * np.ones_like(start)
     decay[:, -1] = 0
-    learner = twin.Learner(
-        algorithm.correction, algorithm.advantage, algorithm.limit, STEP, decay
+    policy = twin.Bandit(
+        context=lambda prompt: (x[row(prompt)], int(y[row(prompt)])),
+        uniform=lambda prompt, member: float(uniform(prompt, member)[0]),
     )
-    return twin.learned(record, learner, start, twin.Bandit(context, uniform))
+    return learned(run, policy, start, STEP, decay)
+
+
+def assert_as_twin(run: Prepared, found: twin.PolicyRun, wanted: list[Any]) -> None:
+    """Every version's exact reward to 1e-9, and what the table of commits says."""
+    memory, _ = execute([run])
+    got = memory.column("evaluations", "expected_reward")
+    np.testing.assert_allclose(got, wanted, rtol=1e-9)
+    assert np.ptp(got) > min(0.1, got[0] / 4)
+    for name in ("reward", "ratio_max"):
+        of_twin = getattr(found, name)
+        np.testing.assert_allclose(memory.column("commits", name), of_twin, rtol=1e-6)
+    assert max(found.ratio_max) > 1.2
+    limited = memory.column("commits", "limited_fraction")
+    if run.scenario.algorithm.correction in ("truncated", "clipped"):
+        np.testing.assert_allclose(limited, found.limited, atol=1e-6)
+        assert limited.max() > 0
+    else:
+        assert not limited.any()
 
 
 CASES = (
@@ -110,29 +147,14 @@ def test_a_groups_deviation_is_over_one_less_than_its_samples() -> None:
 @pytest.mark.usefixtures("double")
 @pytest.mark.parametrize("algorithm", CASES, ids=lambda case: case["correction"])
 def test_kernel_is_like_its_twin(algorithm: dict[str, Any]) -> None:
-    """Every version's exact reward to 1e-9, and what the table of commits says."""
     run = run_of({"algorithm": algorithm})
-    memory, _ = execute([run])
-    found = twin_of(run)
+    found = bandit_of(run)
     x, y = np.asarray(run.problem.x_test), np.asarray(run.problem.y_test)
-    places = range(len(y))
     wanted = [
-        np.mean([twin.shares(policy @ x[place])[y[place]] for place in places])
+        np.mean([twin.shares(policy @ x[n])[y[n]] for n in range(len(y))])
         for policy in found.policies
     ]
-    got = memory.column("evaluations", "expected_reward")
-    np.testing.assert_allclose(got, wanted, rtol=1e-9)
-    assert np.ptp(got) > 0.1
-    for name in ("reward", "ratio_max"):
-        of_twin = getattr(found, name)
-        np.testing.assert_allclose(memory.column("commits", name), of_twin, rtol=1e-6)
-    assert max(found.ratio_max) > 1.2
-    limited = memory.column("commits", "limited_fraction")
-    if algorithm["correction"] in ("truncated", "clipped"):
-        np.testing.assert_allclose(limited, found.limited, atol=1e-6)
-        assert limited.max() > 0
-    else:
-        assert not limited.any()
+    assert_as_twin(run, found, wanted)
 
 
 @pytest.mark.usefixtures("double")
@@ -226,3 +248,118 @@ def test_actions_are_drawn_by_their_chances() -> None:
     found = estimate.drawn(jnp.tile(log_chance[:, None], (1, 1000)), jnp.asarray(grid))
     assert np.abs(np.bincount(found) - [200, 500, 300]).max() <= 1
     assert int(estimate.drawn(log_chance[:, None], jnp.ones(1) * 2)[0]) == 2
+
+
+# answers, token after token
+
+LENGTH, SUPERVISED = 2, 100
+"""Tokens of an answer; steps of the supervised start."""
+SUMS: dict[str, Any] = {
+    "problem": {
+        "data": {"kind": "arithmetic", "largest": 5},
+        "model": {
+            "kind": "transformer",
+            "layers": 1,
+            "heads": 2,
+            "width": 4,
+            "expansion": 1,
+        },
+        "l2": 0,
+    },
+    "protocol": {
+        "generation": {"slots": 60, "group": 4},
+        "trainer": {"samples": 20},
+    },
+    "algorithm": {"step_size": 1.0, "supervised_steps": SUPERVISED},
+    "stop": {"commits": 10},
+}
+ANSWERS = (
+    {"correction": "truncated", "advantage": "group", "cap": 1.1},
+    {"correction": "clipped", "advantage": "leave_one_out", "epsilon": 0.1},
+)
+
+
+def answers_of(run: Prepared) -> tuple[twin.PolicyRun, answers_twin.Answers]:
+    """Replays the run's world by the twin."""
+    problem = run.problem
+    x, y = (np.asarray(rows).astype(int) for rows in (problem.x, problem.y))
+    row, uniform = drawn(run, LENGTH)
+    policy = answers_twin.Answers(
+        *(problem.model.config, (problem.model.num_outputs, x.shape[1])),
+        context=lambda prompt: divided(x, y, row(prompt)),
+        uniform=uniform,
+    )
+    start = started(problem, problem.start(key_of(SEED)), SUPERVISED, key_of(SEED))
+    return learned(run, policy, np.asarray(start), 1.0, 0.0), policy
+
+
+def divided(x: np.ndarray, y: np.ndarray, row: int) -> tuple[list[int], list[int]]:
+    """Returns a row's prompt, which ends with =, and its answer."""
+    whole = [*x[row], y[row, -1]]
+    place = whole.index(EQUALS) + 1
+    return whole[:place], whole[place:]
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("double")
+@pytest.mark.parametrize("algorithm", ANSWERS, ids=lambda case: case["correction"])
+def test_answers_are_like_their_twin(algorithm: dict[str, Any]) -> None:
+    run = run_of(SUMS, {"algorithm": algorithm})
+    found, policy = answers_of(run)
+    problem = run.problem
+    x, y = (np.asarray(rows).astype(int) for rows in (problem.x_test, problem.y_test))
+    pairs = [divided(x, y.reshape(x.shape), row) for row in range(len(x))]
+    policy.context = lambda prompt: pairs[prompt]
+    wanted = [
+        np.mean([np.prod(policy.chances(w, n, pairs[n][1])) for n in range(len(x))])
+        for w in found.policies
+    ]
+    assert_as_twin(run, found, wanted)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("double")
+def test_supervised_start_is_adam_on_right_answers() -> None:
+    """Three steps by the formulas of Kingma and Ba (2015), algorithm 1."""
+    problem = run_of(SUMS).problem
+    key, count = key_of(SEED), 3
+    x, y = (np.asarray(rows).astype(int) for rows in (problem.x, problem.y))
+    policy = answers_twin.Answers(
+        *(problem.model.config, (problem.model.num_outputs, x.shape[1])),
+        context=lambda row: divided(x, y, row),
+        uniform=lambda prompt, member: np.zeros(0),
+    )
+    weights = np.asarray(problem.start(key))
+    first = second = np.zeros_like(weights)
+    for number in range(count):
+        own = jax.random.fold_in(jax.random.fold_in(key, OF_ROWS), number)
+        rows = jax.random.randint(own, (64,), 0, len(x)).tolist()
+        found = [policy.slopes(weights, row, divided(x, y, row)[1]) for row in rows]
+        slope = -np.mean(found, axis=(0, 1))
+        first = 0.9 * first + 0.1 * slope
+        second = 0.999 * second + 0.001 * slope**2
+        past = number + 1
+        spread = np.sqrt(second / (1 - 0.999**past)) + 1e-8
+        weights = weights - 0.003 * first / (1 - 0.9**past) / spread
+    made = jax.jit(started, static_argnums=2)(problem, problem.start(key), count, key)
+    np.testing.assert_allclose(made, weights, rtol=0, atol=1e-9)
+
+
+@pytest.mark.long
+@pytest.mark.usefixtures("double")
+def test_engines_agree_on_answers() -> None:
+    run = run_of(SUMS, {"stop": {"commits": 5}})
+    found = [
+        execute([run], mode)[0].column("evaluations", "expected_reward")
+        for mode in ("stepwise", "compiled", "batched")
+    ]
+    assert np.ptp(found[0]) > 0
+    for other in found[1:]:
+        np.testing.assert_allclose(other, found[0], rtol=1e-9)
+
+
+def test_a_text_has_no_answers() -> None:
+    data = {"kind": "text", "block": 4}
+    with pytest.raises(ScenarioError, match="must have a class or an answer") as error:
+        run_of(SUMS, {"problem": {"data": data}})
+    assert "\n" not in str(error.value)

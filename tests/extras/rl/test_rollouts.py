@@ -12,7 +12,6 @@ from stalesim.simulator.extras.rl.theory import (
     seconds_per_step,
 )
 from stalesim.simulator.extras.rl.world import RolloutDraws, SampleOutcome, play
-from stalesim.simulator.extras.rl.world.arrays import RolloutArrays
 from stalesim.simulator.extras.rl.world.events import RolloutEvents
 from stalesim.simulator.extras.rl.world.measures import measured, workload
 from stalesim.simulator.scenario.reading import loads, read_any
@@ -179,7 +178,7 @@ def test_a_steady_flow_waits_as_long_as_a_fluid(capacity: int, rho: float) -> No
         },
         queue={"capacity": capacity},
         trainer={"samples": batch, "step": {"law": "constant", "value": 10 * rho}},
-        stop={"steps": 400},
+        stop={"steps": 100},
     )
     told = measured(world, 4, play(world, 4))
     # Ends of slots fluctuate: the flow of B samples by sqrt(B)/20 of them with lengths
@@ -220,9 +219,8 @@ stop: {commits: 150}
 """
 
 
-@pytest.mark.parametrize("player", [RolloutArrays, RolloutEvents])
 def test_groups_of_one_and_an_instant_trainer_are_buffered_asynchrony(
-    player: Any, tmp_path: Any
+    tmp_path: Any,
 ) -> None:
     """Clients are slots, jobs are samples: each has the same staleness."""
     file = tmp_path / "limit.yaml"
@@ -248,7 +246,7 @@ def test_groups_of_one_and_an_instant_trainer_are_buffered_asynchrony(
             del member, attempt
             return float(took[prompt]) if prompt < took.size else 1e6
 
-    found = player(world, OfClients(world, 0)).play().samples
+    found = RolloutEvents(world, OfClients(world, 0)).play().samples
     size = min(took.size, found["group"].size)
     applied = (
         jobs["arrived_time"][:size] <= jobs["arrived_time"][jobs["commit"] == 150].max()

@@ -50,7 +50,7 @@ def test_rows_and_jobs_are_those_of_the_world(weights: dict[str, Any]) -> None:
     rows, jobs, stop = everything(plan, 7)
     assert isinstance(plan.protocol, GenerateAndTrain)
     world = plan.protocol.world(RolloutStop(steps=30))
-    record = rollouts.play(world, SEED, "events")
+    record = rollouts.play(world, SEED)
     samples = record.samples
     assert stop is StopReason.COMMITS
     np.testing.assert_array_equal(rows.time, record.steps["end_time"][:30])

@@ -18,10 +18,9 @@ from stalesim.simulator.algorithms.federated.chain import (
     SendPart,
     StagePart,
 )
-from stalesim.simulator.algorithms.federated.client import LocalSteps
+from stalesim.simulator.algorithms.federated.modules import LocalSteps, Stepping
 from stalesim.simulator.algorithms.federated.part import Sgd
 from stalesim.simulator.algorithms.federated.parts import Mean
-from stalesim.simulator.algorithms.federated.server import Stepping
 from stalesim.simulator.algorithms.federated.stages import Aggregate
 from stalesim.simulator.algorithms.federated.weights import (
     HingeWeight,

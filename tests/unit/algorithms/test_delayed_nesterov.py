@@ -8,9 +8,8 @@ import pytest
 
 from stalesim.simulator.algorithms.decentralised.part import Psgd
 from stalesim.simulator.algorithms.federated.part import Sgd
-from stalesim.simulator.algorithms.optimizers.delayed import DelayedNesterovRule
 from stalesim.simulator.algorithms.optimizers.part import DelayedNesterov
-from stalesim.simulator.algorithms.optimizers.rule import rule_of
+from stalesim.simulator.algorithms.optimizers.rule import DelayedNesterovRule, rule_of
 
 DECAY = 0.8
 

@@ -2,23 +2,34 @@
 
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-import scipy.stats
+from scipy import stats
 
 from stalesim.simulator.privacy import mechanisms
 from stalesim.simulator.privacy.mechanisms import Noised
 
-NOISES = (
-    mechanisms.laplace,
-    mechanisms.spherical_laplace,
-    mechanisms.radial_exponential,
-    mechanisms.gaussian,
-)
+
+class Law(NamedTuple):
+    """What the noise of a mechanism follows in a dimension d, by stats."""
+
+    norm: Callable[[int], Any]
+    """In l2, but that of Laplace in l1."""
+    second_moment: Callable[[int], float]
+    coordinate: Any = None
+
+
+LAWS = {
+    mechanisms.laplace: Law(stats.gamma, lambda d: 2 * d, stats.laplace()),
+    mechanisms.spherical_laplace: Law(stats.gamma, lambda d: d * (d + 1)),
+    mechanisms.radial_exponential: Law(lambda _: stats.expon(), lambda _: 2),
+    mechanisms.gaussian: Law(stats.chi, lambda d: d, stats.norm()),
+}
+NOISES = (*LAWS,)
 SPHERICAL = NOISES[1:]
 DRAWS = {1: 20_000, 10: 20_000, 7_850: 2_000}
 SCALE = 0.25
@@ -46,53 +57,27 @@ def _scale(noise: Noise, value: float) -> dict[str, jax.Array]:
 def _follows(values: np.ndarray, law: Any) -> None:
     # Kolmogorov-Smirnov with false alarms at 1e-6: sqrt(ln(2e6) / 2) = 2.69 over the
     # root of the number of draws. float32 adds 1e-6 of the value, 1e-4 of the spread.
-    statistic = scipy.stats.kstest(values, law.cdf, method="asymp").statistic
+    statistic = stats.kstest(values, law.cdf, method="asymp").statistic
     assert statistic < 2.7 / np.sqrt(values.size)
 
 
 @every
 @dimensions
-def test_the_norm_follows_its_law(noise: Noise, dim: int) -> None:
-    z, norm = _sample(noise, dim)
+def test_norms_and_coordinates_follow_their_laws(noise: Noise, dim: int) -> None:
+    (z, norm), law = _sample(noise, dim), LAWS[noise]
     np.testing.assert_allclose(np.linalg.norm(z, axis=1), norm, rtol=1e-5)
-    if noise is mechanisms.spherical_laplace:
-        _follows(norm, scipy.stats.gamma(dim))
-    elif noise is mechanisms.radial_exponential:
-        _follows(norm, scipy.stats.expon())
-    elif noise is mechanisms.gaussian:
-        _follows(norm, scipy.stats.chi(dim))
-    else:
-        _follows(np.abs(z.astype(np.float64)).sum(axis=1), scipy.stats.gamma(dim))
-
-
-@every
-@dimensions
-def test_second_moments_are_those_of_the_specification(noise: Noise, dim: int) -> None:
-    squares = _sample(noise, dim)[1].astype(np.float64) ** 2
-    expected = {
-        mechanisms.laplace: 2 * dim,
-        mechanisms.spherical_laplace: dim * (dim + 1),
-        mechanisms.radial_exponential: 2,
-        mechanisms.gaussian: dim,
-    }[noise]
+    in_l1 = np.abs(z.astype(np.float64)).sum(axis=1)
+    _follows(in_l1 if noise is mechanisms.laplace else norm, law.norm(dim))
+    squares = norm.astype(np.float64) ** 2
     error = squares.std() / np.sqrt(squares.size)
+    expected = law.second_moment(dim)  # of the specification
     assert abs(squares.mean() - expected) < 5 * error  # five standard errors
-
-
-@every
-@dimensions
-def test_coordinates_follow_their_law_and_do_not_correlate(
-    noise: Noise, dim: int
-) -> None:
-    z = _sample(noise, dim)[0]
     picked = np.unique(np.linspace(0, dim - 1, 10).astype(int))
+    # Both spherical laws are Laplace's on a line.
+    coordinate = stats.laplace() if dim == 1 and not law.coordinate else law.coordinate
     for i in picked:
-        if noise is mechanisms.laplace:
-            _follows(z[:, i], scipy.stats.laplace())
-        elif noise is mechanisms.gaussian:
-            _follows(z[:, i], scipy.stats.norm())
-        elif dim == 1:  # both spherical laws are Laplace's on a line
-            _follows(z[:, i], scipy.stats.laplace())
+        if coordinate is not None:
+            _follows(z[:, i], coordinate)
         assert abs(np.sign(z[:, i]).mean()) < 5 / np.sqrt(len(z))
     if dim > 1:
         correlation = np.corrcoef(z[:, picked].T) - np.eye(picked.size)
@@ -125,13 +110,13 @@ def test_the_direction_is_uniform_and_apart_from_the_norm(
         along = unit @ (probe / np.linalg.norm(probe))
         # (1 + u) / 2 of a uniform direction is Beta((d - 1) / 2, (d - 1) / 2)
         half = (dim - 1) / 2
-        _follows((1 + along) / 2, scipy.stats.beta(half, half))
+        _follows((1 + along) / 2, stats.beta(half, half))
         # five standard errors of a correlation of independent numbers
         assert abs(np.corrcoef(along, norm)[0, 1]) < 5 / np.sqrt(len(z))
         assert abs(np.corrcoef(along**2, norm)[0, 1]) < 5 / np.sqrt(len(z))
     # Rayleigh's test: n d |mean direction|^2 is chi squared with d degrees of freedom
     rayleigh = len(z) * dim * float(np.sum(unit.mean(axis=0) ** 2))
-    assert 1e-6 < scipy.stats.chi2.sf(rayleigh, dim) < 1 - 1e-6
+    assert 1e-6 < stats.chi2.sf(rayleigh, dim) < 1 - 1e-6
 
 
 def test_the_spherical_law_keeps_its_loss_within_epsilon() -> None:
@@ -223,9 +208,6 @@ def test_clipping_scales_down_to_the_bound_and_never_up() -> None:
     np.testing.assert_array_equal(found.value[1:3], gradients[1:3])
     np.testing.assert_allclose(found.norm, [5, 0.5, 0, 50], rtol=1e-6)
     np.testing.assert_array_equal(found.clipped, [True, False, False, True])
-
-
-def test_clipping_takes_one_gradient_or_a_bound_for_each() -> None:
     one = mechanisms.clip(jnp.array([3.0, 4.0]), jnp.asarray(2.5))
     np.testing.assert_allclose(one.value, [1.5, 2], rtol=1e-6)
     each = mechanisms.clip(jnp.array([[3.0, 4.0]] * 2), jnp.array([2.5, 10]))

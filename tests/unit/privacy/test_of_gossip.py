@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from stalesim.simulator.algorithms.decentralised.part import Adp2sgd
-from stalesim.simulator.config.errors import ScenarioError, UserError
+from stalesim.simulator.config.errors import ScenarioError
 from stalesim.simulator.privacy.accountants import Accountant, Lemma2, Theorem2
 from stalesim.simulator.privacy.adp2sgd import theorem2
-from stalesim.simulator.privacy.adp2sgd.setting import GossipSetting
+from stalesim.simulator.privacy.adp2sgd.lemmas import GossipSetting
 from stalesim.simulator.privacy.gossip_noise import (
     Budget,
     Noise,
@@ -19,12 +19,9 @@ from stalesim.simulator.privacy.gossip_noise import (
     sigma_of,
 )
 from stalesim.simulator.privacy.ledger import Ledger, epsilon
-from stalesim.simulator.privacy.parts import make
 from stalesim.simulator.privacy.releases import (
     Gaussian,
     Guarantee,
-    Laplace,
-    Pure,
     Release,
 )
 from stalesim.simulator.scenario.scenario import Scenario
@@ -108,29 +105,36 @@ def test_a_budget_is_met_by_all_steps_together(on: str, sensitivity: str) -> Non
 # releases
 
 
+PROVED = "the noise is for the l2 sensitivity of clipped samples"
+
+
 @pytest.mark.parametrize(
-    ("options", "moves"),
+    ("options", "moves", "lacks"),
     [
-        ({}, 2.0),
-        ({"on": "mean"}, 2 / 5),
-        ({"sensitivity": "paper"}, 2 / 5),
-        ({"on": "mean", "sensitivity": "paper"}, 2 / 5),
-        ({"bound": 3.0}, 6.0),
-        ({"on": "mean", "bound": 3.0}, 6 / 5),
+        ({}, 2.0, ()),
+        ({"on": "mean"}, 2 / 5, ()),
+        ({"sensitivity": "paper"}, 2 / 5, ("A-02",)),
+        ({"on": "mean", "sensitivity": "paper"}, 2 / 5, ()),
+        ({"bound": 3.0}, 6.0, ()),
+        ({"on": "mean", "bound": 3.0}, 6 / 5, ()),
+        ({"clip": "none"}, 2.0, ("G = 1 is assumed (A-03)",)),
+        ({"clip": "none", "sensitivity": "paper"}, 2 / 5, ("A-03", "A-02")),
     ],
 )
 def test_a_release_is_noise_over_what_a_replaced_sample_moves(
-    options: dict[str, Any], moves: float
+    options: dict[str, Any], moves: float, lacks: tuple[str, ...]
 ) -> None:
-    found = promised(adp2sgd(noise(**options)))
-    for guarantee, n in zip(found, SAMPLES, strict=True):
-        release = guarantee.release
-        assert isinstance(release, Gaussian)
-        assert release.multiplier == pytest.approx(4 / moves, rel=1e-15)
-        assert release.sampling_ratio == BATCH / n
-    assert {g.mechanism for g in found} == {
-        f"Gaussian on the {options.get('on', 'sum')}, clip: sample"
-    }
+    on, clip = options.get("on", "sum"), options.get("clip", "sample")
+    assert len(lacking(noise(**options))) == len(lacks)
+    for found, n in zip(promised(adp2sgd(noise(**options))), SAMPLES, strict=True):
+        assert isinstance(found.release, Gaussian)
+        assert found.release.multiplier == pytest.approx(4 / moves, rel=1e-15)
+        assert found.release.sampling_ratio == BATCH / n
+        assert found.mechanism == f"Gaussian on the {on}, clip: {clip}"
+        assert found.formal == (not lacks)
+        assert found.why.startswith(f"{PROVED}, but " if lacks else PROVED)
+        assert all(words in found.why for words in lacks)
+        assert found.why.isprintable()
 
 
 def test_without_noise_nothing_is_protected() -> None:
@@ -138,37 +142,6 @@ def test_without_noise_nothing_is_protected() -> None:
     assert found[0].release == Gaussian(0.0, BATCH / 60)
     for name in ("lemma2", "theorem2", "rdp"):
         assert epsilon(found[0].release, 1, name, DELTA) == math.inf
-
-
-PROVED = "the noise is for the l2 sensitivity of clipped samples"
-
-
-@pytest.mark.parametrize(
-    ("options", "lacks"),
-    [
-        ({}, ()),
-        ({"on": "mean"}, ()),
-        ({"on": "mean", "sensitivity": "paper"}, ()),
-        ({"sensitivity": "paper"}, ("A-02",)),
-        ({"clip": "none"}, ("G = 1 is assumed (A-03)",)),
-        ({"clip": "none", "sensitivity": "paper"}, ("A-03", "A-02")),
-    ],
-)
-def test_what_is_neither_clipped_nor_consistent_is_no_proof(
-    options: dict[str, Any], lacks: tuple[str, ...]
-) -> None:
-    assert len(lacking(noise(**options))) == len(lacks)
-    for found in promised(adp2sgd(noise(**options))):
-        assert found.formal == (not lacks)
-        assert found.why.startswith(f"{PROVED}, but " if lacks else PROVED)
-        assert all(words in found.why for words in lacks)
-        assert found.why.isprintable()
-
-
-def test_batches_in_common_are_no_proof() -> None:
-    found = promised(adp2sgd(noise(), samples="common"))
-    assert not any(g.formal for g in found)
-    assert "all clients send of the same samples" in found[0].why
 
 
 def test_only_a_fresh_draw_of_distinct_samples_amplifies() -> None:
@@ -185,12 +158,13 @@ def test_only_a_fresh_draw_of_distinct_samples_amplifies() -> None:
     paper = noise(sensitivity="paper", clip="none")
     unproved = promised(adp2sgd(paper, sampling="replacement"))[0]
     assert (unproved.release, unproved.formal) == (Gaussian(2.0), False)
-
-
-def test_a_batch_with_replacement_may_be_larger_than_what_is_drawn_from() -> None:
-    (found,) = promised(adp2sgd(noise(), sampling="replacement"), (10,), 20)
-    assert "may be 20 times" in found.why
-    assert found.release == Gaussian(2 / 20)
+    common = promised(adp2sgd(noise(), samples="common"))
+    assert not any(g.formal for g in common)
+    assert "all clients send of the same samples" in common[0].why
+    # A batch may be larger than what it is drawn from.
+    (large,) = promised(adp2sgd(noise(), sampling="replacement"), (10,), 20)
+    assert "may be 20 times" in large.why
+    assert large.release == Gaussian(2 / 20)
 
 
 # accountants
@@ -199,26 +173,18 @@ OWN = [(50, 5, 40, 2.0), (287, 8, 1000, 1.3), (3125, 32, 3663, 2.5), (400, 1, 9,
 
 
 @pytest.mark.parametrize(("n", "batch", "steps", "multiplier"), OWN)
-def test_lemma_2_of_a_worker_is_that_of_its_own_setting(
+def test_both_are_those_of_a_worker_alone_and_of_all_as_published(
     n: int, batch: int, steps: int, multiplier: float
 ) -> None:
-    setting = GossipSetting(16, n, batch, 16 * steps).own()
-    assert (setting.iterations, setting.ratio) == (steps, batch / n)
-    expected = theorem2.achieved(setting, multiplier)
+    alone = theorem2.achieved(GossipSetting(1, n, batch, steps), multiplier)
     found = cost(Lemma2, (steps, Gaussian(multiplier, batch / n)))
-    assert expected.admissible == (found < math.inf)
-    assert found == pytest.approx(expected.epsilon, rel=1e-12)
-
-
-@pytest.mark.parametrize(("n", "batch", "steps", "multiplier"), OWN)
-def test_theorem_2_is_that_of_all_steps_as_published(
-    n: int, batch: int, steps: int, multiplier: float
-) -> None:
+    assert alone.admissible == (found < math.inf)
+    assert found == pytest.approx(alone.epsilon, rel=1e-12)
     setting = GossipSetting(16, n, batch, 16 * steps)
-    expected = theorem2.achieved(setting, multiplier).epsilon
-    assert expected < math.inf
+    together = theorem2.achieved(setting, multiplier).epsilon
+    assert together < math.inf
     found = cost(Theorem2, (16 * steps, Gaussian(multiplier, batch / n / 16)))
-    assert found == pytest.approx(expected, rel=1e-12)
+    assert found == pytest.approx(together, rel=1e-12)
 
 
 def test_lemma_2_is_used_only_where_it_holds() -> None:
@@ -251,31 +217,6 @@ def test_unequal_releases_are_added_at_one_order() -> None:
     every = slope * orders + math.log(1e5) / (orders - 1)
     assert cost(Lemma2, *releases) == pytest.approx(every.min(), rel=1e-8)
     assert cost(Lemma2, *releases[::-1]) == cost(Lemma2, *releases)
-
-
-@pytest.mark.parametrize("kind", [Lemma2, Theorem2])
-def test_both_are_accountants_like_others(kind: type[Accountant]) -> None:
-    assert type(make(kind.NAME)) is kind
-    one = kind()
-    assert one.epsilon(DELTA) == one.epsilon(0) == 0
-    one.release(10, Gaussian(2.0, 0.01))
-    assert one.formal == (kind is Lemma2)
-    assert one.epsilon(0) == math.inf
-    value = one.epsilon(DELTA)
-    assert one.after(10, Gaussian(2.0, 0.01)).epsilon(DELTA) > value
-    assert (one.epsilon(DELTA), one.releases) == (value, 10)
-
-
-@pytest.mark.parametrize("kind", [Lemma2, Theorem2])
-@pytest.mark.parametrize(
-    "event", [Pure(0.1), Laplace(0.1), Gaussian(2.0, 0.01, "poisson")]
-)
-def test_other_releases_are_refused(kind: type[Accountant], event: Release) -> None:
-    words = f"{kind.NAME} accounts for Gaussian noise on distinct samples, got "
-    with pytest.raises(UserError, match=words) as caught:
-        kind().release(1, event)
-    assert str(caught.value).endswith("; use rdp or pld")
-    assert str(caught.value).isprintable()
 
 
 # the ledger

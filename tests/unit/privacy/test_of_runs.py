@@ -4,15 +4,11 @@ import math
 from typing import Any
 
 import pytest
-import yaml
 
 from stalesim.simulator.algorithms.edge_cloud.part import Audp, Mapa
 from stalesim.simulator.algorithms.federated.part import Mechanism, Sgd
 from stalesim.simulator.config.errors import ScenarioError
 from stalesim.simulator.privacy.releases import Gaussian, Pure
-from stalesim.simulator.scenario.reading import loads
-from stalesim.simulator.scenario.study import merge
-from tests.support import SGD, VAFL
 
 FORMAL = {"noise": "spherical_laplace", "clip": "sample", "sampling": "distinct"}
 MECHANISM = {"clip_bound": 1.0, "multiplier": 2.0}
@@ -137,58 +133,3 @@ def test_a_budget_is_met_by_the_client_that_draws_the_largest_share() -> None:
     costs = [epsilon(g.release, 50, "gdp", 1e-5) for g in found]
     assert costs[1] == pytest.approx(3.0, rel=1e-5)
     assert costs[0] < costs[1] <= 3.0
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        (({"privacy": {}},), "algorithm.perturbation"),
-        ((SGD, {"privacy": {}}), "give algorithm.mechanism"),
-        (
-            (
-                SGD,
-                {"algorithm": {"mechanism": MECHANISM}},
-                {"privacy": {"accountants": ["basic"]}},
-            ),
-            "take rdp, pld or gdp",
-        ),
-        (
-            (
-                SGD,
-                {"algorithm": {"mechanism": {**MECHANISM, "law": "spherical_laplace"}}},
-                {"privacy": {"accountants": ["rdp", "gdp"]}},
-            ),
-            "must account for spherical_laplace noise, got 'gdp'",
-        ),
-        (
-            (
-                SGD,
-                {"algorithm": {"mechanism": MECHANISM}},
-                {"privacy": {"budget": 1.0}, "timeline": {"replay": "there"}},
-            ),
-            "privacy.budget must be left out where a timeline is replayed",
-        ),
-        (
-            (
-                SGD,
-                {
-                    "algorithm": {
-                        "sampling": "shuffled",
-                        "mechanism": {
-                            "clip_bound": 1.0,
-                            "budget": {"epsilon": 1.0, "releases": 3},
-                        },
-                    }
-                },
-            ),
-            "must be with sampling 'distinct'",
-        ),
-    ],
-)
-def test_what_does_not_fit_is_refused_in_one_line(changes: tuple, message: str) -> None:
-    tree = VAFL
-    for change in changes:
-        tree = merge(tree, change)
-    with pytest.raises(ScenarioError, match=message) as error:
-        loads(yaml.safe_dump(tree), "bad.yaml")
-    assert "\n" not in str(error.value)

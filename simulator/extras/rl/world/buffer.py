@@ -17,7 +17,7 @@ class ReadyGroup(NamedTuple):
         number: By order of start, from 0.
         version: Of its sample that started first; its greatest staleness counts.
         weight: Samples in it, or tokens, as a batch is counted.
-        rows: Its samples.
+        samples: Its samples.
     """
 
     place: int
@@ -25,7 +25,7 @@ class ReadyGroup(NamedTuple):
     number: int
     version: int
     weight: float
-    rows: Any
+    samples: list[Any]
 
 
 class SampleBuffer:
@@ -60,7 +60,9 @@ class SampleBuffer:
         """Whether another group may enter without exceeding the capacity."""
         return self.drops or self._most is None or self.weight < self._most
 
-    def enter(self, number: int, version: int, weight: float, rows: Any) -> None:
+    def enter(
+        self, number: int, version: int, weight: float, samples: list[Any]
+    ) -> None:
         """Takes in a group that is ready."""
         place = {
             "ready_first": 0,
@@ -68,7 +70,7 @@ class SampleBuffer:
             "weight_fifo": version,
             "in_order": number,
         }[self._order]
-        group = ReadyGroup(place, self.entries, number, version, weight, rows)
+        group = ReadyGroup(place, self.entries, number, version, weight, samples)
         self.entries += 1
         self.weight += weight
         if self._order == "ready_first":

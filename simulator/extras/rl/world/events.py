@@ -10,12 +10,28 @@ After each of these the trainer takes a batch, if it is idle and there is one.
 
 from heapq import heappop, heappush
 from itertools import chain
-from math import inf
+from math import inf, nan
 from typing import Any
 
 from ....config.errors import ScenarioError
+from .buffer import ReadyGroup
 from .record import Rollouts, SampleOutcome, columns
-from .slots import FAIL, FINISH, LOADED, REPAIR, STEP_END, SlotEvents
+from .slots import (
+    FAIL,
+    FINISH,
+    LOADED,
+    REPAIR,
+    STEP_END,
+    Sample,
+    SlotEvents,
+    add_row,
+)
+
+SAMPLE_COLUMNS = (
+    *("group", "prompt", "member", "attempt", "slot", "tokens", "start_time"),
+    *("finish_time", "ready_time", "outcome", "start_version", "ready_version"),
+    *("step", "start_work", "finish_work"),
+)
 
 
 class RolloutEvents(SlotEvents):
@@ -83,8 +99,8 @@ class RolloutEvents(SlotEvents):
 
     def _handle(self, kind: int, what: Any) -> None:
         if kind == FINISH:
-            self._work, row = heappop(self._running)
-            self._finish(row)
+            self._work, _, sample = heappop(self._running)
+            self._finish(sample)
         elif kind == STEP_END:
             self._end_step()
         elif kind == LOADED:
@@ -97,15 +113,13 @@ class RolloutEvents(SlotEvents):
             number = self._failed[what]
             self._at(self.now + self._draws.up(what, number), FAIL, what)
 
-    def _enter(self, group: int, rows: list[int]) -> None:
-        samples = self.samples
-        for row in rows:
-            samples["ready_time"][row] = self.now
-            samples["ready_version"][row] = self._version
-        version = min(samples["start_version"][row] for row in rows)
-        tokens = sum(samples["tokens"][row] for row in rows)
-        weight = tokens if self._counts_tokens else len(rows)
-        self._queue.enter(group, version, weight, tuple(rows))
+    def _enter(self, samples: list[Sample]) -> None:
+        for sample in samples:
+            sample.ready_time, sample.ready_version = self.now, self._version
+        version = min(sample.start_version for sample in samples)
+        tokens = sum(sample.tokens for sample in samples)
+        weight = tokens if self._counts_tokens else len(samples)
+        self._queue.enter(samples[0].group, version, weight, samples)
 
     def _train(self) -> None:
         """Lets the trainer take a batch, if it is idle, and the queue drop groups."""
@@ -114,7 +128,7 @@ class RolloutEvents(SlotEvents):
             if self._training is None:
                 taken = self._queue.take(self._first_open)
                 if taken:
-                    self._step([row for group in taken for row in group.rows])
+                    self._step([one for group in taken for one in group.samples])
             if not self._admit_blocked():
                 break
         self._drop(self._queue.drop_over())
@@ -130,8 +144,8 @@ class RolloutEvents(SlotEvents):
         """Lets finished groups into the queue while there is room; says if any."""
         admitted = False
         while self._blocked and self._queue.has_room:
-            group, rows, slot = self._blocked.pop(0)
-            self._enter(group, rows)
+            samples, slot = self._blocked.pop(0)
+            self._enter(samples)
             heappush(self._free, slot)
             admitted = True
         return admitted
@@ -141,43 +155,40 @@ class RolloutEvents(SlotEvents):
         if not self._queue.waits:
             return inf
         if self._queue.by_version:
-            versions = self.samples["start_version"]
-            rows = (row for rows in self._open.values() for row in rows)
-            return min((versions[row] for row in rows), default=inf)
+            samples = chain.from_iterable(self._open.values())
+            return min((sample.start_version for sample in samples), default=inf)
         stopped = (number for number, *_ in self._again)
         return min(chain(self._open, stopped), default=inf)
 
-    def _step(self, rows: list[int]) -> None:
-        tokens = sum(self.samples["tokens"][row] for row in rows)
-        self._training = rows
-        left = sum(len(group.rows) for group in self._queue)
-        number = self.steps.start(self.now, len(rows), tokens, left)
+    def _step(self, samples: list[Sample]) -> None:
+        tokens = sum(sample.tokens for sample in samples)
+        self._training = samples
+        left = sum(len(group.samples) for group in self._queue)
+        add_row(self.steps, self.now, nan, len(samples), tokens, left)
+        number = len(self.steps["start_time"])
         took = self._draws.step(number - 1, tokens)
-        for row in rows:
-            self.samples["step"][row] = number
+        for sample in samples:
+            sample.step = number
         self._at(self.now + took, STEP_END, None)
 
-    def _drop(self, groups: list[Any]) -> None:
+    def _drop(self, groups: list[ReadyGroup]) -> None:
         for group in groups:
-            rows = group.rows
-            for row in rows:
-                self.samples["outcome"][row] = SampleOutcome.DROPPED
+            for sample in group.samples:
+                sample.outcome = SampleOutcome.DROPPED
             if self._world.queue.dropped == "lost":
-                self._admitted -= len(rows)
+                self._admitted -= len(group.samples)
                 continue
             number = self._open_group() if self._complete else group.number
-            names = ("prompt", "member", "attempt")
-            for row in rows:
-                prompt, member, attempt = (self.samples[name][row] for name in names)
-                self._again.append((number, prompt, member, attempt + 1))
+            for sample in group.samples:
+                self._repeat(sample, number)
 
     def _end_step(self) -> None:
-        rows = self._training or []
+        samples = self._training or []
         self._training = None
-        self.steps.end(self.now)
-        for row in rows:
-            self.samples["outcome"][row] = SampleOutcome.TRAINED
-        self._trained += len(rows)
+        self.steps["end_time"][-1] = self.now
+        for sample in samples:
+            sample.outcome = SampleOutcome.TRAINED
+        self._trained += len(samples)
         self._version, self._lost = self._version + 1, 0
         if self._version % self._world.weights.every:
             return
@@ -194,10 +205,9 @@ class RolloutEvents(SlotEvents):
             return
         if mode == "abort":
             running, self._running = self._running, []
-            for row in sorted(row for _, row in running):
-                slot = self.samples["slot"][row]
-                self._abort(row)
-                heappush(self._free, slot)
+            for sample in sorted((one for *_, one in running), key=lambda one: one.row):
+                self._abort(sample)
+                heappush(self._free, sample.slot)
         self._load()
 
     def _drained(self) -> None:
@@ -221,25 +231,21 @@ class RolloutEvents(SlotEvents):
         if self._paused:
             self._paused = False
             self._set_pace()
-        for name, value in (("time", self.now), ("work", self._work)):
-            self.loads[name].append(value)
-        self.loads["version"].append(self._loaded)
+        add_row(self.loads, self.now, self._work, self._loaded)
         if self._wanted > self._loaded:
             self._request()
 
     def _record(self, why: str) -> Rollouts:
-        for row in self._generating.values():
-            made = self._made(row)
-            self.samples["tokens"][row], self.samples["finish_work"][row] = (
-                made,
-                self._work,
-            )
-            if self._world.weights.mode == "retract":
-                done, _ = self._resumed.get(row, (0.0, 0.0))
-                self._piece(row, made - done)
+        for sample in self._generating.values():
+            sample.tokens, sample.finish_work = self._made(sample), self._work
+            self._piece(sample, sample.tokens)
+        samples = {
+            name: [getattr(sample, name) for sample in self.samples]
+            for name in SAMPLE_COLUMNS
+        }
         return Rollouts(
-            columns(self.samples),
-            columns(self.steps.columns),
+            columns(samples),
+            columns(self.steps),
             columns(self.loads),
             columns(self.pieces),
             self.seconds,

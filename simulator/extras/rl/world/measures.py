@@ -10,7 +10,6 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float, Int
 
-from .arrays import is_free
 from .draws import RolloutDraws
 from .options import RolloutOptions
 from .record import NO_STEP, Rollouts, SampleOutcome
@@ -78,13 +77,26 @@ def _exempt(world: RolloutOptions) -> str:
     """Returns the first option with which the closed forms do not hold, or nothing."""
     queue, weights = world.queue, world.weights
     found = {
-        "slots wait, stop or fail": not is_free(world),
+        "slots wait, stop or fail": not _is_free(world),
         "queue.max_age drops by staleness": queue.max_age is not None,
         f"the order is {queue.order}": queue.order != "ready_first",
         "weights are updated every few batches": weights.every > 1,
         "batches are of tokens": world.trainer.samples is None,
     }
     return next((why for why, is_so in found.items() if is_so), "")
+
+
+def _is_free(world: RolloutOptions) -> bool:
+    """Says whether nothing feeds back on who generates what when."""
+    generation, queue, weights = world.generation, world.queue, world.weights
+    return (
+        weights.mode == "in_place"
+        and not weights.seconds.check(1, "weights.seconds").any()
+        and generation.failures is None
+        and generation.max_async_level is None
+        and (queue.capacity is None or queue.full == "drop_oldest")
+        and queue.dropped == "lost"
+    )
 
 
 def measured(world: RolloutOptions, seed: int, found: Rollouts) -> dict[str, float]:

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from enum import IntEnum
-from math import nan
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -47,7 +46,7 @@ class Rollouts(NamedTuple):
             load), `blocked` (by a full queue), `down`; the rest they were idle.
         end_time: Virtual seconds of the run.
         stop: Why it ended: `steps`, `samples` or `time`; of a real system, `log`.
-        player: `events` or `arrays`, or `log`.
+        player: `events`, or `log`.
     """
 
     samples: dict[str, np.ndarray]
@@ -76,29 +75,6 @@ TYPES: dict[str, Any] = {
     "sample": np.int64,
 }
 """Types of columns that are not float64."""
-
-
-class StepRows:
-    """Rows of steps, as they start and end, in both players.
-
-    Attributes:
-        columns: Those of `Rollouts.steps`.
-    """
-
-    def __init__(self) -> None:
-        names = ("start_time", "end_time", "samples", "tokens", "left")
-        self.columns: dict[str, list[Any]] = {name: [] for name in names}
-
-    def start(self, now: float, samples: int, tokens: float, left: int) -> int:
-        """Notes the start of a step; returns its number, from 1."""
-        values = (now, nan, samples, tokens, left)
-        for name, value in zip(self.columns, values, strict=True):
-            self.columns[name].append(value)
-        return len(self.columns["start_time"])
-
-    def end(self, now: float) -> None:
-        """Notes the end of the step that was started last, in virtual seconds."""
-        self.columns["end_time"][-1] = now
 
 
 def columns(lists: Mapping[str, Any]) -> dict[str, np.ndarray]:
