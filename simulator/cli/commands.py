@@ -13,7 +13,7 @@ import typer
 from ..config.attached import extras
 from ..config.errors import UserError
 from ..config.text import shown
-from . import console, data, linting, results, runs, sharing, tools, tuning
+from . import console, data, linting, results, runs, tools, tuning
 from .console import err, out
 
 app = typer.Typer(
@@ -28,7 +28,6 @@ app.add_typer(runs.app)
 app.add_typer(linting.app)
 app.add_typer(tuning.app)
 app.add_typer(results.app)
-app.add_typer(sharing.app)
 app.add_typer(tools.app)
 app.add_typer(data.app, name="data")
 for extra in extras().values():

@@ -12,10 +12,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any
 
-from ...simulator.config.text import counted, shown
-from ...simulator.trace import StudyError
-from ...simulator.trace.commit import git
-from ..frames import Study
+from ....analysis.frames import Study
+from ...config.text import counted, shown
+from ...trace import StudyError
+from ...trace.commit import git
 from .contents import FIGURES, PackedFile
 
 LEFT_OUT = ("commit", "dirty", "continued", "command", "working_folder")

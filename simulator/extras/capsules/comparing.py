@@ -4,10 +4,10 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from ...simulator.trace import is_world
-from .. import claims
-from ..frames import Study
-from ..markup import no_formulas
+from ....analysis import claims
+from ....analysis.frames import Study
+from ....analysis.markup import no_formulas
+from ...trace import is_world
 from . import contents
 from .packing import Capsule
 

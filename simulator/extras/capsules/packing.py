@@ -10,13 +10,13 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from ...simulator.config.study_names import RULE, is_name
-from ...simulator.config.text import shown
-from ...simulator.storage import limits
-from ...simulator.trace import StudyError, is_world
-from ...simulator.trace.manifest import parsed
-from ..files import replaced, written
-from ..frames import Study
+from ....analysis.files import replaced, written
+from ....analysis.frames import Study
+from ...config.study_names import RULE, is_name
+from ...config.text import shown
+from ...storage import limits
+from ...trace import StudyError, is_world
+from ...trace.manifest import parsed
 from . import contents
 from .anonymous import check, identities, nameless, without_hidden_texts
 from .contents import PackedFile, entries, readme

@@ -12,11 +12,12 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from stalesim.analysis import capsules
-from stalesim.analysis.capsules.contents import digests
 from stalesim.simulator import studies
 from stalesim.simulator.cli.commands import app
 from stalesim.simulator.config.errors import UserError
+from stalesim.simulator.extras import capsules
+from stalesim.simulator.extras.capsules import packing
+from stalesim.simulator.extras.capsules.contents import digests
 from stalesim.simulator.scenario.reading import loads, loads_any
 from stalesim.simulator.timelines.saved import record
 from stalesim.simulator.trace import StudyError, load
@@ -370,6 +371,6 @@ def test_a_capsule_that_is_too_large(tmp_path: Path, monkeypatch: Any) -> None:
         archive.writestr("a", bytes(10_000))
     path = tmp_path / "large.zip"
     path.write_bytes(file.getvalue())
-    monkeypatch.setattr("stalesim.analysis.capsules.packing.MOST_BYTES", 9_999)
+    monkeypatch.setattr(packing, "MOST_BYTES", 9_999)
     with pytest.raises(StudyError, match=r"more than 9\.765 KiB"):
         capsules.read(path)
