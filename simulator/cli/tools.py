@@ -81,7 +81,6 @@ def _print_chain(name: str) -> None:
 
 
 def _list_scenarios() -> None:
-    """Prints the shipped scenarios, with the question that each answers."""
     from ..scenario.shipped import SHIPPED, shipped
 
     table = Table("scenario", "question", box=None)
@@ -103,7 +102,6 @@ def _list_worlds() -> None:
 
 
 def _kinds(incomplete: str) -> list[str]:
-    """Returns what a shell completes."""
     from . import new
 
     return [kind for kind in new.kinds() if kind.startswith(incomplete)]

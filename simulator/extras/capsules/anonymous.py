@@ -195,7 +195,6 @@ def _renamed(tree: Any, names: dict[str, str]) -> Any:
 
 
 def _picture(entry: PackedFile) -> bytes:
-    """Returns a PNG with the chunks that draw it alone."""
     content, place, kept = entry.content, len(PNG), [PNG]
     if not content.startswith(PNG):
         raise StudyError(f"{entry.path} must be a PNG; draw it again by stalesim plot")

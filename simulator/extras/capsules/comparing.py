@@ -89,7 +89,6 @@ def _by_run(table: pd.DataFrame) -> dict[tuple[str, str], str]:
 
 
 def _environment(then: Any, now: Any) -> dict[str, tuple[str, str]]:
-    """Returns what was not as it is: libraries, machine, and the program's code."""
     old, new = (each.get("environment") or {} for each in (then, now))
     names = [*dict.fromkeys([*old, *new])]
     return {

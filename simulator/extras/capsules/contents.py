@@ -193,7 +193,6 @@ def left_out(
 
 
 def _figures(folder: Path) -> Iterator[PackedFile]:
-    """Yields the figures that were drawn, with their captions."""
     if folder.is_dir():
         for path in sorted(folder.iterdir()):
             if path.is_file() and path.suffix in DRAWN:

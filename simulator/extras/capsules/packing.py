@@ -179,11 +179,7 @@ def _manifest(path: Path, data: bytes) -> dict[str, Any]:
 
 
 def _check_contents(capsule: Capsule) -> None:
-    """Refuses a capsule with which no repetition could be compared.
-
-    Raises:
-        StudyError: A table lacks columns or rows, or a file is not what it is called.
-    """
+    """Refuses a capsule with which no repetition could be compared."""
     path, manifest = capsule.path, capsule.manifest
     for name in capsule.modules:
         if not MODULE.fullmatch(name):

@@ -12,14 +12,13 @@ from typing import Any
 
 import pytest
 from PIL import Image, PngImagePlugin
-from typer.testing import CliRunner
 
 from stalesim import simulator
-from stalesim.simulator.cli.commands import app
 from stalesim.simulator.extras import capsules
 from stalesim.simulator.extras.capsules import anonymous
 from stalesim.simulator.extras.capsules.contents import PackedFile
 from stalesim.simulator.trace import Study, StudyError, load
+from tests.commands import invoked
 
 HIDDEN = {
     "user": "jdoe77",
@@ -150,7 +149,7 @@ def test_it_is_repeated_elsewhere(
     path = capsules.write(study, tmp_path / "blind.zip", anonymous=True)
     shutil.copy(place / "times.csv", tmp_path)
     monkeypatch.chdir(tmp_path)
-    result = CliRunner().invoke(app, ["rerun", str(path), "-o", "again", "-j", "1"])
+    result = invoked("rerun", path, "-o", "again", "-j", 1)
     assert result.exit_code == 0, result.output
     assert "traces: 2 of 2 runs equal to the bit" in result.output
     assert "does not hold what it held" not in result.output
