@@ -2,8 +2,8 @@
 
 Arrays below (`statistics`, `theory`), labelled frames above (`frames`, `curves`,
 `targets`, `instants`, `paired`, `staleness`, `claims`, `summary`), `figures` and
-`timelines` on top, `tables`, and all of it on a `page` or in `capsules`. Public names
-are imported only when they are used, pandas and matplotlib with them.
+`timelines` on top, `tables`, and all of it on a `page`. Public names are imported only
+when they are used, pandas and matplotlib with them.
 """
 
 from typing import TYPE_CHECKING

@@ -47,11 +47,12 @@ COSTLY = (
     # They run whole studies, or processes.
     *("attacks/*", "unit/studies/*"),
     *("extras/logs/test_[ci]*.py", "extras/logs/test_shown.py"),
-    *("extras/clusters/*", "extras/testbed/*", "extras/trackers/*"),
+    *("extras/capsules/*", "extras/clusters/*"),
+    *("extras/testbed/*", "extras/trackers/*"),
     "unit/analysis/test_phases.py",
     *("unit/analysis/test_waste.py", "unit/docs/test_words_page.py"),
     *("unit/scenario/test_*_page.py", "unit/scenario/test_own_before.py"),
-    *("unit/test_anonymous.py", "unit/test_c[al]*.py", "unit/test_hostile.py"),
+    *("unit/test_cli.py", "unit/test_hostile.py"),
     *("unit/test_*_command.py", "unit/test_loops.py", "unit/test_mutants.py"),
     *("unit/test_t*.py", "unit/test_wheel.py"),
     # They play many timelines, or large ones.

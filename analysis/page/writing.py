@@ -1,7 +1,6 @@
 """A study as one page that needs nothing else: results, method, how to repeat it."""
 
 import re
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,7 +11,8 @@ import pandas as pd
 from ...simulator.config.text import counted, printable
 from ...simulator.scenario import dialect
 from ...simulator.scenario.reading import without_nothing
-from ...simulator.trace import Study, StudyError, is_world, load
+from ...simulator.trace import Study, StudyError, is_world
+from ...simulator.trace.study import look_until_complete
 from .. import choices, claims, speeds, staleness, summary, worlds
 from ..figures import report as study_report
 from ..files import write_text
@@ -27,8 +27,6 @@ ENDINGS = (".html", ".htm")
 EVERY_S = 5.0
 """Real seconds from one look at the study to the next, and from reload to reload."""
 RELOAD = f'<meta http-equiv="refresh" content="{EVERY_S:g}">\n'
-ATTEMPTS = 3
-"""Looks in a row at tables whose files another process may be joining."""
 NUMBERS = re.compile(r"(?:[-+±\d.,e%/>()\[\]\s]|never|none|nan|inf)*")
 
 
@@ -82,24 +80,19 @@ def watch(study: Study, file: str | Path | None = None) -> None:
     Raises:
         StudyError: As in `write`.
     """
-    text, before, failures = "", None, 0
+    text, before = "", None
+
+    def look(study: Study) -> None:
+        nonlocal text, before
+        now = study.manifest, study.files, len(study.so_far())
+        if now != before:
+            text = html(study, so_far=True)
+            reloading = text.replace("<head>\n", f"<head>\n{RELOAD}", 1)
+            write_html(study, reloading, file)
+        before = now
+
     try:
-        while True:
-            try:
-                now = study.manifest, study.files, len(study.so_far())
-                if now != before:
-                    text = html(study, so_far=True)
-                    reloading = text.replace("<head>\n", f"<head>\n{RELOAD}", 1)
-                    write_html(study, reloading, file)
-                before, failures = now, 0
-                if study.complete:
-                    return
-            except StudyError:
-                failures += 1
-                if before is None or failures == ATTEMPTS:
-                    raise
-            time.sleep(EVERY_S)
-            study = load(study.folder, quietly=True)
+        look_until_complete(study, look, EVERY_S)
     finally:
         if text:
             write_html(study, text, file)

@@ -56,19 +56,15 @@ def papers(said: Mapping[str, Any], scenarios: Sequence[Any]) -> list[dict[str, 
 
 
 def scenarios_of(path: Path) -> list[Any]:
-    """Returns the scenarios of all runs of a study, a capsule or a scenario file.
+    """Returns the scenarios of all runs of a study or a scenario file.
 
     Raises:
-        UserError: It is none of these.
+        UserError: It is neither.
     """
     if path.is_dir():
         from .. import trace
 
         manifest: Any = trace.load(path).manifest
-    elif path.suffix == ".zip":
-        from ...analysis import capsules
-
-        manifest = capsules.read(path).manifest
     else:
         from ..scenario.reading import read_any
         from ..scenario.study import expand

@@ -13,7 +13,7 @@ import typer
 from ..config.attached import extras
 from ..config.errors import UserError
 from ..config.text import shown
-from . import console, data, linting, results, runs, sharing, tools, tuning
+from . import console, data, results, runs, tools, tuning
 from .console import err, out
 
 app = typer.Typer(
@@ -25,10 +25,8 @@ app = typer.Typer(
 )
 
 app.add_typer(runs.app)
-app.add_typer(linting.app)
 app.add_typer(tuning.app)
 app.add_typer(results.app)
-app.add_typer(sharing.app)
 app.add_typer(tools.app)
 app.add_typer(data.app, name="data")
 for extra in extras().values():
@@ -62,7 +60,6 @@ def main() -> None:
 
 
 def _executed() -> int:
-    """Executes the command; returns its exit status."""
     try:
         # Else Typer writes a box of several lines.
         status = app(standalone_mode=False)
@@ -109,7 +106,6 @@ def _check_arguments(arguments: list[str]) -> None:
 
 
 def _show_version(asked: bool) -> None:
-    """Says the version, and no more."""
     if asked:
         from . import diagnosis
 

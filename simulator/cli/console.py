@@ -175,6 +175,24 @@ def progress(name: str) -> Iterator[Callable[[float | StudyProgress], None]]:
 
 
 @contextlib.contextmanager
+def following(word: str, folder: Path, into: Path) -> Iterator[None]:
+    """Says what becomes of a study that is followed while it is run.
+
+    Args:
+        word: What is done, such as `Watching`.
+        folder: Folder of the study.
+        into: What is written.
+    """
+    out.say(f"{word} {folder}: {into} (Ctrl-C ends it)")
+    try:
+        yield
+    except KeyboardInterrupt:
+        out.say(f"No longer {word.lower()} {folder}")
+    else:
+        out.say(f"Complete: {folder}")
+
+
+@contextlib.contextmanager
 def drawing() -> Iterator[Callable[[int, int], None]]:
     """Says in a terminal how far the figures are; yields what hears it.
 

@@ -172,7 +172,6 @@ def _attempt(url: str, path: Path, file: PublishedFile, arrival: Arrival) -> str
 
 
 def _why(error: Any, arrival: Arrival, file: PublishedFile) -> str:
-    """Says in some words why a server could not be read."""
     import requests
 
     answer = getattr(error, "response", None)
@@ -188,7 +187,6 @@ def _why(error: Any, arrival: Arrival, file: PublishedFile) -> str:
 
 
 def _wrong(arrival: Arrival, file: PublishedFile) -> str:
-    """Says that what has arrived is not the file."""
     if file.size is not None and arrival.arrived < file.size:
         return f"truncated, {_of(arrival, file)}"
     return f"{_of(arrival, file)} with another checksum than {file.checksum}"
@@ -204,7 +202,6 @@ def _size(path: Path) -> str:
 
 
 def _unwritable(folder: Path, error: OSError) -> DataError:
-    """Returns the error that says why nothing can be written into a folder."""
     says = error.strerror or " ".join(str(error).split())
     remedy = "free some space" if error.errno == errno.ENOSPC else "check it"
     return DataError(

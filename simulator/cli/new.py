@@ -78,7 +78,6 @@ def copy(kind: str, name: str, folder: Path, source: str) -> Path:
 
 
 def _written(made: dict[Path, str], folder: Path) -> list[Path]:
-    """Writes new files; returns their paths."""
     for path in made:
         if path.exists():
             raise UserError(f"{path} must not exist; choose another name or --out")

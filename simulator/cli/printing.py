@@ -25,8 +25,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from ...analysis.timelines.view import View
-    from ..studies.memory import Estimate
-    from ..studies.sizes import ModelSize
+    from ..studies.sizes import MemoryEstimate, ModelSize
     from ..studies.timing import TimeEstimate
     from ..trace import Study
 
@@ -42,7 +41,7 @@ MANY = 200_000
 """Contributions that take some seconds to be measured, which is then said."""
 
 
-def show_plan(runs: list[Any], tasks: list[Any], memory: "Estimate") -> None:
+def show_plan(runs: list[Any], tasks: list[Any], memory: "MemoryEstimate") -> None:
     """Shows the tasks of a study before it is run, and the memory that it needs."""
     table = Table("batch", "mode", "runs", Column("which", overflow="fold"), box=None)
     for number, task in enumerate(tasks[:SHOWN]):
@@ -343,7 +342,6 @@ def show_claims(found: "pd.DataFrame") -> None:
 
 
 def _named(label: str) -> str:
-    """Returns a group's name for a line of text."""
     return one_line(shortened(label, LONGEST))
 
 

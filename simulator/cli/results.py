@@ -1,4 +1,4 @@
-"""Commands on studies: `plot`, `tables`, `report`, `check`."""
+"""Commands on studies: `plot`, `tables`, `report`, `check`, `lint`."""
 
 from pathlib import Path
 from typing import Annotated
@@ -6,15 +6,17 @@ from typing import Annotated
 import typer
 
 from ..config.errors import UserError
-from . import printing
+from . import console, printing
 from .console import out
-from .drawing import Formats, formats
+from .runs import Formats, formats
 
 app = typer.Typer()
 
+FOUND = 1
+"""Exit status where `lint` has found something."""
+
 
 def _venues(incomplete: str) -> list[str]:
-    """Returns what a shell completes."""
     from ...analysis.figures.venues import VENUES
 
     return [name for name in VENUES if name.startswith(incomplete)]
@@ -126,13 +128,8 @@ def report(
     if not watch:
         out.say(f"Report: {page.write(study, file)}")
         return
-    out.say(f"Watching {folder}: {file or folder / page.NAME} (Ctrl-C ends it)")
-    try:
+    with console.following("Watching", folder, file or folder / page.NAME):
         page.watch(study, file)
-    except KeyboardInterrupt:
-        out.say(f"No longer watching {folder}")
-    else:
-        out.say(f"Complete: {folder}")
 
 
 @app.command()
@@ -158,3 +155,49 @@ def check(
             out.print(escapes.chance(study), style="dim")
         if found.empty:
             out.say("no claims to be judged; a scenario states its own as claims")
+
+
+@app.command()
+def lint(
+    scenarios: Annotated[
+        list[Path],
+        typer.Argument(
+            help="scenario files, names of shipped ones, or folders of studies, whose "
+            "results are looked at as well"
+        ),
+    ],
+) -> None:
+    """Warns of unfair comparisons and doubtful worlds: a line each, with the remedy.
+
+    Variants, or both sides of a claim, that differ in more than their names say: in
+    batches, samples a commit, evaluations, tuning; discarded work that is not counted,
+    targets that were never reached, evaluations too rare for the difference. Of every
+    world: laws without a mean, sweeps over laws of unequal means, and rounds that wait
+    for clients that have left.
+    Exits with 1 if anything was found.
+    """
+    from ...analysis import linting
+    from .. import trace
+    from ..scenario.reading import place, read_any
+    from ..scenario.setting import BaseScenario
+    from ..studies.running import scenario_of, where_started
+
+    found = 0
+    for path in scenarios:
+        study = trace.load(path) if path.is_dir() else None
+        if study is None:
+            scenario = read_any(path)
+        elif trace.is_world(study.manifest):
+            continue
+        else:
+            with where_started(path):
+                scenario = scenario_of(path)
+        if not isinstance(scenario, BaseScenario):
+            continue
+        for keys, text in linting.findings(scenario, study):
+            where = str(path) if study is not None else place(path, keys)
+            out.say(f"{where}: {'.'.join(map(str, keys))}: {text}")
+            found += 1
+    if found:
+        raise SystemExit(FOUND)
+    out.say("No findings")

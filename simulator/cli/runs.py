@@ -13,7 +13,6 @@ from ..config.errors import UserError
 from ..config.text import counted
 from . import console, folders, printing
 from .console import err, out
-from .drawing import Formats, formats
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -49,6 +48,13 @@ Checkpoint = Annotated[
 ]
 EVERY_S = 300.0
 Plots = Annotated[bool, typer.Option(help="draw the figures at the end")]
+Formats = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--format",
+        help="png, pdf or svg, of the figures; may be repeated; by default png",
+    ),
+]
 Gantt = Annotated[
     float | None,
     typer.Option(help="virtual seconds of the Gantt picture; by default about 60 jobs"),
@@ -57,6 +63,18 @@ Chrome = Annotated[
     Path | None,
     typer.Option(help="also write trace events, for Perfetto, into this file"),
 ]
+
+
+def formats(chosen: list[str] | None, *, plots: bool) -> tuple[str, ...]:
+    """Returns the formats of the figures that a command draws; none without figures.
+
+    Raises:
+        UserError: there is no such format.
+    """
+    from ...analysis.figures.venues import chosen_formats
+
+    forms = chosen_formats(chosen or "png")
+    return forms if plots else ()
 
 
 @app.command()
@@ -76,7 +94,7 @@ def run(
         bool,
         typer.Option(
             "--estimate",
-            help="with --dry-run: also the time that it will take, for which the "
+            help="show the plan, and the time that it will take, for which the "
             "beginning of some runs is executed",
         ),
     ] = False,
@@ -91,8 +109,8 @@ def run(
     most: Annotated[
         int | None,
         typer.Option(
-            help="replicates of the last look of --until-decided; by default 20, or "
-            "the scenario's if those are more"
+            help="--until-decided, with so many replicates at the last look; by "
+            "default 20, or the scenario's if those are more"
         ),
     ] = None,
     overwrite: Annotated[
@@ -108,19 +126,14 @@ def run(
     or in a new folder next to it if that holds another study.
     """
     from ..scenario.reading import placing, read
-    from ..studies import comparing
+    from ..studies import comparing, staged
 
     forms = formats(form, plots=plots)
+    dry_run |= estimate
+    until_decided |= most is not None
     if jobs != 1 and not dry_run:
         _begin_processes(scenario)
     config = read(scenario, set_ or ())
-    if estimate and not dry_run:
-        raise UserError("--estimate must come with --dry-run; add that, or leave it")
-    if most is not None and not until_decided:
-        raise UserError(
-            "--most belongs to --until-decided; add that, or set the number of "
-            "replicates by --set replicates=NUMBER"
-        )
     comparison = config.compare is not None and config.compare.found is None
     if comparison and until_decided:
         raise UserError(
@@ -132,17 +145,9 @@ def run(
         # What is planned of a comparison are the grids: all else follows from results.
         first = comparing.first_trials(config) if comparison else config
         if dry_run:
-            from ..studies import memory, planned, sizes, staged
-
             if until_decided:
                 *_, first = staged.stages(config, folder, most)
-            runs, tasks = planned(first)
-            printing.show_plan(runs, tasks, memory.estimate(tasks, jobs))
-            printing.show_sizes(sizes.sizes(tasks))
-            if estimate:
-                from ..studies import timing
-
-                printing.show_time(timing.estimate(tasks, jobs))
+            _show_plan(first, jobs, estimate=estimate)
             printing.show_inherited(config)
             if comparison:
                 out.say(
@@ -164,6 +169,17 @@ def run(
         _simulate(config, folder, jobs, checkpoint, forms, decided, most)
 
 
+def _show_plan(config: "Scenario", jobs: int, *, estimate: bool) -> None:
+    """Shows what will be executed, what it will take and, if asked for, how long."""
+    from ..studies import planned, sizes, timing
+
+    runs, tasks = planned(config)
+    printing.show_plan(runs, tasks, sizes.memory(tasks, jobs))
+    printing.show_sizes(sizes.sizes(tasks))
+    if estimate:
+        printing.show_time(timing.estimate(tasks, jobs))
+
+
 def replace(config: "Scenario", folder: Path) -> None:
     """Removes the study in a folder; what cannot be run replaces nothing.
 
@@ -174,10 +190,10 @@ def replace(config: "Scenario", folder: Path) -> None:
     Raises:
         UserError: the scenario cannot be run, or the folder holds other things.
     """
-    from ..studies import overwriting, planned
+    from ..studies import existing, planned
 
     planned(config)
-    overwriting.clear(folder)
+    existing.clear(folder)
 
 
 def warn(
@@ -252,10 +268,9 @@ def resume(
         scenario = scenario_of(folder)
         if scenario.tune is not None:
             from ..studies.tuning import planned
-            from . import searching
+            from .tuning import search
 
-            again = planned(scenario)
-            searching.search(again, folder, jobs, checkpoint, forms)
+            search(planned(scenario), folder, jobs, checkpoint, forms)
             return
         if scenario.compare is None or scenario.compare.found is not None:
             out.say(_left(load(folder)))

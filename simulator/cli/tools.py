@@ -1,4 +1,4 @@
-"""Commands without a study: `list`, `new`, `calibrate`, `doctor`, `schema`."""
+"""Commands that run nothing: `list`, `new`, `calibrate`, `doctor`, `cite`, `schema`."""
 
 import json
 import re
@@ -12,7 +12,7 @@ from rich.table import Table
 
 from ..config.errors import UserError
 from ..config.text import nearest, shown, suggestion
-from .console import out
+from .console import err, out
 
 app = typer.Typer()
 
@@ -81,7 +81,6 @@ def _print_chain(name: str) -> None:
 
 
 def _list_scenarios() -> None:
-    """Prints the shipped scenarios, with the question that each answers."""
     from ..scenario.shipped import SHIPPED, shipped
 
     table = Table("scenario", "question", box=None)
@@ -103,7 +102,6 @@ def _list_worlds() -> None:
 
 
 def _kinds(incomplete: str) -> list[str]:
-    """Returns what a shell completes."""
     from . import new
 
     return [kind for kind in new.kinds() if kind.startswith(incomplete)]
@@ -212,6 +210,32 @@ def doctor(
         diagnosis.show_encryption()
     else:
         diagnosis.show_machine()
+
+
+@app.command()
+def cite(
+    path: Annotated[
+        Path | None,
+        typer.Argument(help="folder of a study, or a scenario file"),
+    ] = None,
+    *,
+    as_apa: Annotated[
+        bool, typer.Option("--apa", help="in APA style, in place of BibTeX")
+    ] = False,
+) -> None:
+    """Prints citations for the program and the papers of a study's methods."""
+    from . import citing
+
+    said = citing.read()
+    found = [] if path is None else citing.papers(said, citing.scenarios_of(path))
+    sys.stdout.write((citing.apa if as_apa else citing.bibtex)(said, found))
+    if not said.get("url"):
+        err.say("The program has no public address yet: CITATION.cff has no url")
+    if path is not None and not found:
+        err.say(
+            "No paper is known of its methods; docs/reference names their sources",
+            style="yellow",
+        )
 
 
 @app.command()

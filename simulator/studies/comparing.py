@@ -11,9 +11,9 @@ goes the same way again, and finds what has ended in its folder.
 import shutil
 import tempfile
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -35,31 +35,18 @@ from .entries import OPEN
 from .paths import TUNING
 from .progress import Progress, Stages, silent
 from .study_folder import StudyFolder, refuse_others
+from .tuning import Judge
 
 Rank = tuple[float, ...]
 """Order of trials, the best first: runs without a value, their mean; then the same of
 final values."""
 
 
-class TrialJudge(Protocol):
-    """Judges trials, as the module `stalesim.analysis.racing` does."""
-
-    def values(
-        self, study: Study, objective: Objective
-    ) -> Mapping[tuple[str, str], np.ndarray]:
-        """Returns the values of every trial's replicates, by variant and trial."""
-        ...
-
-    def rank(self, values: np.ndarray) -> tuple[int, float]:
-        """Returns by what trials are put in order: how many diverged, the mean."""
-        ...
-
-
 def compare(
     scenario: running.Source,
     folder: str | Path | None = None,
     *,
-    judge: TrialJudge,
+    judge: Judge,
     jobs: int = 1,
     progress: Progress = silent,
     checkpoint_s: float | None = running.CHECKPOINT_S,
@@ -167,11 +154,7 @@ def _grids(config: Scenario) -> Scenario:
 
 
 def _begin(config: Scenario, path: Path) -> None:
-    """Writes the study's manifest before its runs are known, so that it is resumed.
-
-    Raises:
-        StudyError: The folder holds something else, or was started by another program.
-    """
+    """Writes the study's manifest before its runs are known, so that it is resumed."""
     device.before_import()
     device.use_cores(planning.processes(0))  # before JAX is asked for its devices
     refuse_others(path)  # before a lock is put there
@@ -201,7 +184,7 @@ class _Search:
         self,
         config: Scenario,
         path: Path,
-        judge: TrialJudge,
+        judge: Judge,
         options: Any,
         report: Progress,
     ) -> None:
@@ -245,11 +228,7 @@ class _Search:
         return validated(comparing.at_best(self._config, found).model_dump(mode="json"))
 
     def _refuse_other_grids(self) -> None:
-        """Refuses a folder whose first trials are not of this comparison's grids.
-
-        Raises:
-            StudyError: They are of others, which `end` would find after all trials.
-        """
+        """Refuses a folder whose first trials are not of this comparison's grids."""
         folder = self._path / TUNING
         known = _points(load(folder)) if (folder / NAME).exists() else {}
         for name, grid in self._next.items():
@@ -289,7 +268,6 @@ class _Search:
         return running.simulate(stage, folder, progress=report, **self._options)
 
     def _measure(self, study: Study) -> None:
-        """Takes over what the trials have come to."""
         sought = tuning.objective(self._compare.objective)
         values = self._judge.values(study, sought)
         finals = self._judge.values(study, Objective(sought.metric))
@@ -336,11 +314,7 @@ class _Search:
         return True
 
     def _room(self, name: str) -> int:
-        """Returns how many more trials the budget has room for.
-
-        Raises:
-            StudyError: The grid alone took more.
-        """
+        """Returns how many more trials the budget has room for."""
         budget, times = self._compare.budget, self._times[name]
         if budget.trials is not None:
             return budget.trials - len(times)
@@ -355,11 +329,7 @@ class _Search:
         return max(0, int(left / max(times))) if max(times) else 0
 
     def _refuse_border(self, name: str) -> None:
-        """Refuses a best value next to which something is better, as far as is known.
-
-        Raises:
-            StudyError: There is such a value, or no trial came to anything.
-        """
+        """Refuses a best value next to which something may be better."""
         index = self._best(name)
         best, space = self._tried[name][index], self._space[name]
         if self._ranks[name][index][2:] == (self._compare.replicates, np.inf):

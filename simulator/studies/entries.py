@@ -2,9 +2,12 @@
 
 import hashlib
 import json
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from .. import inputs
+from ..config.text import TAGS, brief
+from ..scenario.reading import without_nothing
 from ..scenario.study import Run
 from ..trace import Files
 from .planning import Task
@@ -69,3 +72,36 @@ def entry_of(run: Run, task: Task) -> dict[str, Any]:
         "facts": run.scenario.described(),
         "scenario": run.scenario.model_dump(mode="json"),
     }
+
+
+def difference(
+    then: Mapping[str, Any], now: Mapping[str, Any], leaving: tuple[str, ...] = ()
+) -> str:
+    """Returns which entry of a scenario is not as it was; "" where all are.
+
+    Args:
+        then: Entries of the scenario as it was, as a manifest has them.
+        now: Entries as they are.
+        leaving: Entries at the top that do not count.
+    """
+    first, second = (
+        {k: v for k, v in without_nothing(tree).items() if k not in leaving}
+        for tree in (then, now)
+    )
+    return _first(first, second, "")
+
+
+def _first(then: Any, now: Any, place: str) -> str:
+    if then == now:
+        return ""
+    if not (isinstance(then, Mapping) and isinstance(now, Mapping)):
+        return f"{place} was {brief(str(then))} and is {brief(str(now))}"
+    keys = [key for key in {**then, **now} if then.get(key) != now.get(key)]
+    # What a part is called explains its other entries.
+    first = next((key for key in keys if key in TAGS), keys[0])
+    below = f"{place}.{first}" if place else first
+    if first not in then:
+        return f"{below} is {brief(str(now[first]))} and was not set"
+    if first not in now:
+        return f"{below} was {brief(str(then[first]))} and is not set"
+    return _first(then[first], now[first], below)

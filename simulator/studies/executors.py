@@ -5,8 +5,9 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import as_completed
+from functools import partial
 from pathlib import Path
-from typing import Protocol, runtime_checkable
+from typing import Protocol
 
 import numpy as np
 
@@ -35,7 +36,6 @@ class WorkerDiedError(Exception):
         self.started = started
 
 
-@runtime_checkable
 class Workers(Protocol):
     """Processes that execute tasks."""
 
@@ -167,11 +167,7 @@ class Here:
     ) -> Iterator[tuple[int, Done]]:
         """Yields the result of each task, one after the other."""
         for index, task in tasks.items():
-
-            def progress(now: TaskProgress, index: int = index) -> None:
-                report(index, now)
-
-            yield index, work(task, folder, progress, self._disk)
+            yield index, work(task, folder, partial(report, index), self._disk)
 
 
 class Processes:

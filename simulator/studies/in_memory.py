@@ -1,7 +1,7 @@
 """Models, losses and arrays that a Python program hands over to `simulate`."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -18,66 +18,33 @@ Given = Mapping[str, Any] | Sequence[Any]
 """Arrays by their names, or in the order of `NAMES`; several inputs by name."""
 
 
-class GivenWork(NamedTuple):
-    """Clients' work of any framework, by its functions.
-
-    Attributes:
-        work: Function that makes the gradients; None for those of the model.
-        weights: Weights at the start, where the model is none of ours.
-        evaluate: Function that measures that model.
-    """
-
-    work: Any = None
-    weights: Any = None
-    evaluate: Any = None
-
-    def changes(self) -> dict[str, Any]:
-        """Returns the entries of a problem that name the functions.
-
-        Raises:
-            UserError: Some are missing, or cannot be identified.
-        """
-        given = [getattr(self.work, name, None) for name in ("weights", "evaluate")]
-        weights = given[0] if self.weights is None else self.weights
-        evaluate = given[1] if self.evaluate is None else self.evaluate
-        alone = self.work is None and weights is not None
-        if alone or (weights is None) != (evaluate is None):
-            raise ScenarioError(
-                "work, weights and evaluate must be given together for a model that is "
-                "none of the scenario's, or work alone; add what is missing"
-            )
-        if self.work is None:
-            return {}
-        found: dict[str, Any] = {"work": functions.hand_over("work", self.work)}
-        if weights is not None:
-            own = {"weights": weights, "evaluate": evaluate}
-            named = {k: functions.hand_over(k, each) for k, each in own.items()}
-            found["model"] = {"kind": "vector", **named}
-        return found
-
-
 def with_objects(
     scenario: Scenario,
-    model: Any,
-    loss: Any,
+    *,
+    model: Any = None,
+    loss: Any = None,
     server: Any = None,
-    given: GivenWork | None = None,
+    work: Any = None,
+    weights: Any = None,
+    evaluate: Any = None,
 ) -> Scenario:
     """Returns a scenario that names objects of this program.
 
     Args:
-        scenario: The scenario.
-        model: A model, or a function that makes one; None leaves the scenario's.
-        loss: A function of outputs and targets, or the name of a loss; None leaves the
-            scenario's.
-        server: A model, or a function that makes one, over what parties send; None
-            leaves the scenario's.
-        given: Clients' work of any framework.
+        scenario: The scenario, of which None leaves each entry.
+        model: A model, or a function that makes one.
+        loss: A function of outputs and targets, or the name of a loss.
+        server: A model, or a function that makes one, over what parties send.
+        work: Function that makes the clients' gradients in any framework.
+        weights: Weights at the start, where the model is none of ours; by default the
+            attribute of `work`.
+        evaluate: Function that measures that model; by default the same.
 
     Raises:
-        UserError: An object cannot be identified, or does not fit the scenario.
+        UserError: An object is missing, cannot be identified, or does not fit the
+            scenario.
     """
-    changes = given.changes() if given else {}
+    changes = _of_work(work, weights, evaluate)
     if model is not None and "model" in changes:
         raise ScenarioError(
             "model must be left out with weights, which take its place, got both; "
@@ -102,6 +69,28 @@ def with_objects(
         return scenario
     tree = scenario.model_dump(mode="json", exclude_unset=True)
     return validated({**tree, "problem": {**tree["problem"], **changes}})
+
+
+def _of_work(work: Any, weights: Any, evaluate: Any) -> dict[str, Any]:
+    """Returns the entries of a problem that name the functions of clients' work."""
+    if weights is None:
+        weights = getattr(work, "weights", None)
+    if evaluate is None:
+        evaluate = getattr(work, "evaluate", None)
+    alone = work is None and weights is not None
+    if alone or (weights is None) != (evaluate is None):
+        raise ScenarioError(
+            "work, weights and evaluate must be given together for a model that is "
+            "none of the scenario's, or work alone; add what is missing"
+        )
+    if work is None:
+        return {}
+    found: dict[str, Any] = {"work": functions.hand_over("work", work)}
+    if weights is not None:
+        own = {"weights": weights, "evaluate": evaluate}
+        named = {k: functions.hand_over(k, each) for k, each in own.items()}
+        found["model"] = {"kind": "vector", **named}
+    return found
 
 
 def with_data(scenario: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -26,12 +26,12 @@ from ..scenario.tuning import refuse_untuned
 from ..storage import files, limits
 from ..trace import DISK, Disk, Study, StudyWarning, is_world, load
 from ..trace.disk import explained, locked, replace
-from . import executors, in_memory, notebook, origins, planning, staged
+from . import executors, in_memory, origins, planning, staged
 from .entries import OPEN
 from .executors import Workers
 from .paths import CHECKPOINTS, DATA, LOCKS, claims_of
 from .planning import Task
-from .progress import Progress, Stages, StudyProgress, silent
+from .progress import Progress, Stages, StudyProgress, bar, silent
 from .study_folder import StudyFolder, refuse_others
 from .worker import FAILURES, TIMELINES
 
@@ -115,14 +115,19 @@ def simulate(
     """
     if data is not None and isinstance(scenario, Mapping):
         scenario = in_memory.with_data(scenario)
-    given = in_memory.GivenWork(work, weights, evaluate)
     scenario = in_memory.with_objects(
-        scenario_from(scenario), model, loss, server, given
+        scenario_from(scenario),
+        model=model,
+        loss=loss,
+        server=server,
+        work=work,
+        weights=weights,
+        evaluate=evaluate,
     )
     refuse_untuned(scenario)
     path = Path(folder or tempfile.mkdtemp(prefix="stalesim-"))
     refuse_others(path)  # before a lock is put there
-    progress = progress or notebook.bar(scenario.name)
+    progress = progress or bar(scenario.name)
     workers = partial(
         executors.chosen, jobs=planning.processes(jobs), meanwhile=meanwhile
     )

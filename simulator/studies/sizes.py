@@ -1,8 +1,69 @@
-"""The sizes of a study's models and jobs, as they are counted before it is run."""
+"""The sizes of a study, counted before it is run: memory, models, jobs."""
 
 from typing import NamedTuple
 
-from .planning import Task
+import numpy as np
+
+from .planning import Task, processes, structure
+
+PROGRAM = 400 * 2**20
+"""Bytes of a process with JAX and its compiled programs; measured, see
+docs/performance.md."""
+
+
+class MemoryEstimate(NamedTuple):
+    """Bytes that a study will take.
+
+    Attributes:
+        processes: Number of processes at the same time.
+        process: Bytes of each process for the program itself.
+        data: Bytes of each process for the largest data set that it learns from, once
+            as it was read and once as it lies on the device.
+        state: Bytes of each process for the models, registers and buffers of the
+            largest batch.
+    """
+
+    processes: int
+    process: int
+    data: int
+    state: int
+
+    @property
+    def total(self) -> int:
+        """Bytes in all."""
+        return self.processes * (self.process + self.data + self.state)
+
+
+def memory(tasks: list[Task], jobs: int) -> MemoryEstimate:
+    """Returns the memory that executing tasks will take.
+
+    Models and registers are counted exactly, from the shapes that their programs have;
+    one task of each shape is looked at.
+
+    Args:
+        tasks: Tasks of a study whose runs were checked.
+        jobs: Number of processes, or 0 for one a core.
+    """
+    from .. import inputs, simulation
+
+    sizes: dict[tuple[str, int], int] = {}
+    data = 0
+    for task in tasks:
+        scenario = task.runs[0].scenario
+        shape = structure(scenario), len(task.runs)
+        if shape in sizes:
+            continue
+        with inputs.held(task.inputs):
+            [prepared] = simulation.prepare_together(task.runs[:1], task.batches)
+            sizes[shape] = simulation.state_bytes(
+                prepared, len(task.runs), shared=task.mode != "batched"
+            )
+        dataset = prepared.shares.data
+        arrays = [part for part in dataset if isinstance(part, np.ndarray)]
+        data = max(data, 2 * sum(part.nbytes for part in arrays))
+    return MemoryEstimate(
+        min(processes(jobs), len(tasks)), PROGRAM, data, max(sizes.values(), default=0)
+    )
 
 
 class ModelSize(NamedTuple):
@@ -41,7 +102,6 @@ def sizes(tasks: list[Task]) -> list[ModelSize]:
     """
     from .. import inputs
     from ..timelines.of_run import set_up
-    from .planning import structure
 
     found: dict[str, ModelSize] = {}
     whose: dict[str, list[str]] = {}

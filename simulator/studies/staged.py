@@ -121,7 +121,6 @@ def continued(scenario: Scenario, folder: Path) -> Scenario:
 
 
 def _started(folder: Path | None) -> dict[str, Any]:
-    """Returns the scenario of the study in a folder, if there is one."""
     if folder is None or not (folder / NAME).exists():
         return {}
     manifest = load(folder).manifest

@@ -33,8 +33,7 @@ from ..trace.disk import LOCK, PARTIAL, explained
 from ..trace.manifest import NAME
 from ..trace.study import SHARED, journal_of, journal_session
 from . import entries, origins
-from .differing import difference
-from .entries import OPEN, UNFINISHED, WORDS, Done
+from .entries import OPEN, UNFINISHED, WORDS, Done, difference
 from .paths import (
     CHECKPOINTS,
     CLAIMS,
@@ -47,10 +46,8 @@ from .paths import (
 )
 from .planning import Task
 
-MADE = ("commit", "dirty", "command", "started")
-"""Entries of a manifest that stay when the study is continued."""
-AGAIN = ("commit", "dirty", "command", "started")
-"""Entries of a manifest that are noted each time that the study is continued."""
+STARTED = ("commit", "dirty", "command", "started")
+"""Entries of a manifest that stay when the study is continued, and are noted anew."""
 
 
 class StudyFolder:
@@ -251,12 +248,12 @@ class StudyFolder:
             "runs": [*self._entries.values()],
             "regrouped": known.get("regrouped", []) if regrouped is None else regrouped,
             "parts": self._files,
-            **{key: known[key] for key in MADE if key in known},
+            **{key: known[key] for key in STARTED if key in known},
             # A new variant may have own code that imports more libraries.
             "environment": here["environment"] | known.get("environment", {}),
         }
         if known:
-            again = {key: here[key] for key in AGAIN}
+            again = {key: here[key] for key in STARTED}
             self.manifest["continued"] = [*known.get("continued", ()), again]
         session = self.manifest["session"]
         if shared:
@@ -282,11 +279,7 @@ class StudyFolder:
         parts.remove_orphans(self.disk, self.path, self._files, kept)
 
     def _end_sharing(self) -> None:
-        """Ends a shared session, whose processes can change nothing from here on.
-
-        Raises:
-            StudyError: one of them has ended something since the study was read.
-        """
+        """Ends a shared session, whose processes can change nothing from here on."""
         session = self.manifest.get("session")
         if session is None or self.manifest.get(SHARED) != session:
             return

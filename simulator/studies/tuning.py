@@ -1,16 +1,19 @@
 """A search of the best values of some entries of a scenario, as a study of its trials.
 
-Optuna proposes points. Those of a wave race: all run the first replicates, with the
-same seeds, and a trial that is decided to be worse than the best so far is given up
-(`stages`). The winner is run again, by seeds that no trial was chosen by.
+Optuna proposes points, the same ones for the same results. Those of a wave race: all
+run the first replicates, with the same seeds, and a trial that is decided to be worse
+than the best so far is given up (`stages`). The winner is run again, by seeds that no
+trial was chosen by.
 
 The study's scenario has the points as zipped lists, each with its number of
 replicates. Proposals follow from the seed and from results; so a search that was
 interrupted goes the same way again, and finds what has ended in its folder.
 """
 
+import shutil
 import tempfile
 import weakref
+import zlib
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
@@ -19,18 +22,24 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from ..config.errors import StudyError
+from ..config.extras import extra
 from ..scenario import tuning
+from ..scenario.grid import Span, short
 from ..scenario.reading import validated
 from ..scenario.scenario import Scenario
 from ..scenario.study import VariantError, expand
+from ..scenario.tuning import Objective, Tune
 from ..trace import Study, load
 from ..trace.disk import locked
 from ..trace.manifest import NAME
 from . import executors, planning, running
 from .entries import OPEN
 from .progress import Progress, Stages, silent
-from .proposals import Proposals, waves
 
+AT_RANDOM = 10
+"""Trials before the search learns from results."""
+TOGETHER = 5
+"""Trials that are proposed at a time after that."""
 Scores = Mapping[str, np.ndarray]
 """Values of each trial's replicates: less is better; infinite if one diverged."""
 
@@ -38,8 +47,14 @@ Scores = Mapping[str, np.ndarray]
 class Judge(Protocol):
     """Judges trials, as the module `stalesim.analysis.racing` does."""
 
+    def values(
+        self, study: Study, objective: Objective
+    ) -> Mapping[tuple[str, str], np.ndarray]:
+        """Returns the values of every trial's replicates, by variant and trial."""
+        ...
+
     def scores(self, study: Study) -> Scores:
-        """Returns the values of every trial's replicates."""
+        """Returns those of a search, by trial."""
         ...
 
     def rank(self, values: np.ndarray) -> tuple[int, float]:
@@ -115,7 +130,7 @@ def tune(
     with locked(path):
         found = TrialSearch(config, path, execute, judge, progress).end()
     if folder is None:
-        weakref.finalize(found.study, _remove, path)
+        weakref.finalize(found.study, shutil.rmtree, path, ignore_errors=True)
     return found
 
 
@@ -193,12 +208,6 @@ def _some(searched: Any) -> list[Any]:
     return [round(end) for end in ends] if searched.whole else list(ends)
 
 
-def _remove(path: Path) -> None:
-    import shutil
-
-    shutil.rmtree(path, ignore_errors=True)
-
-
 class TrialSearch:
     """A search under way, in its locked folder."""
 
@@ -217,7 +226,6 @@ class TrialSearch:
             self._of_folder(self._study)  # refuses another study
 
     def _of_folder(self, study: Study) -> dict[str, int]:
-        """Returns the trials of the folder."""
         entries = dict(study.manifest.get("scenario", {}))
         known = tuning.trials(entries.pop("sweep", {}))
         mine = self._config.model_dump(mode="json")
@@ -275,9 +283,6 @@ class TrialSearch:
         """Returns the study with trials, or more replicates of them.
 
         What a former session of the search has run is taken over.
-
-        Raises:
-            StudyError: The folder holds trials that are none of this search.
         """
         self._trials.update(more)
         wanted = self._of_folder(self._study) if self._study else {}
@@ -292,7 +297,6 @@ class TrialSearch:
         return study
 
     def _has(self, trials: Mapping[str, int]) -> bool:
-        """Says whether all replicates of some trials have ended."""
         assert self._study is not None
         ended: dict[str, int] = {}
         for run in self._study.manifest["runs"]:
@@ -320,7 +324,6 @@ class TrialSearch:
         return {name: v for name, v in scores.items() if v.size >= replicates}
 
     def _best(self) -> str:
-        """Returns the best of the trials with all replicates."""
         finished = self._finished()
         best = min(finished, key=lambda name: self._judge.rank(finished[name]))
         if np.isinf(finished[best]).all():
@@ -347,3 +350,88 @@ class TrialSearch:
             sound = np.isfinite(mine).all() and np.isfinite(best).all()
             results[name] = float(best.mean()) + difference if sound else np.inf
         return results
+
+
+def waves(trials: int) -> list[int]:
+    """Returns how many trials are proposed at a time, from the first ones on."""
+    first = min(AT_RANDOM, trials)
+    rest = trials - first
+    more = [TOGETHER] * (rest // TOGETHER) + [rest % TOGETHER] * (rest % TOGETHER > 0)
+    return [first, *more]
+
+
+def library() -> Any:
+    """Returns the module `optuna`.
+
+    Raises:
+        UserError: it is not installed.
+    """
+    return extra("optuna", "tune", "stalesim tune")
+
+
+class Proposals:
+    """Proposes points by Optuna's tree-structured Parzen estimator.
+
+    Args:
+        tune: What is searched.
+        seed: Seed of the study.
+
+    Raises:
+        UserError: Optuna is not installed.
+
+    Source: Bergstra, Bardenet, Bengio and Kegl, Algorithms for hyper-parameter
+    optimization (2011).
+    """
+
+    def __init__(self, tune: Tune, seed: int) -> None:
+        optuna = library()
+        optuna.logging.set_verbosity(optuna.logging.WARNING)
+        entropy = np.random.SeedSequence(seed, spawn_key=(zlib.crc32(b"tune"),))
+        sampler = optuna.samplers.TPESampler(
+            seed=int(entropy.generate_state(1, np.uint32)[0]),
+            n_startup_trials=AT_RANDOM,
+        )
+        self._tune = tune
+        self._study = optuna.create_study(direction="minimize", sampler=sampler)
+        self._space = {
+            key: _distribution(optuna.distributions, searched)
+            for key, searched in tune.over.items()
+        }
+        self._asked: list[tuple[str, Any]] = []
+
+    def ask(self, number: int) -> list[str]:
+        """Returns the names of some points; several may be the same."""
+        self._asked = []
+        for _ in range(number):
+            trial = self._study.ask(self._space)
+            values = {
+                key: _value(searched, trial.params[key])
+                for key, searched in self._tune.over.items()
+            }
+            self._asked.append((tuning.name(values), trial))
+        return [name for name, _ in self._asked]
+
+    def tell(self, results: Mapping[str, float]) -> None:
+        """Takes the results of the points that were asked for; less is better."""
+        for name, trial in self._asked:
+            self._study.tell(trial, results[name])
+
+
+def _distribution(kinds: Any, searched: Any) -> Any:
+    if not isinstance(searched, Span):
+        return kinds.CategoricalDistribution(tuple(range(len(searched))))
+    low, high = sorted((searched.from_, searched.to))
+    log = searched.scale == "log"
+    if searched.whole:
+        return kinds.IntDistribution(round(low), round(high), log=log)
+    return kinds.FloatDistribution(low, high, log=log)
+
+
+def _value(searched: Any, proposed: Any) -> Any:
+    """Returns a value as it is run: of a list, or rounded to the digits shown."""
+    if not isinstance(searched, Span):
+        return searched[proposed]
+    if searched.whole:
+        return int(proposed)
+    low, high = sorted((searched.from_, searched.to))
+    return short(min(max(float(short(proposed)), low), high))

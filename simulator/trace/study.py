@@ -2,6 +2,8 @@
 
 import contextlib
 import re
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +26,8 @@ it is run. A task is done once in a session: a process that was given up, but st
 lives, would otherwise remove what another one has written since."""
 SHARED = "shared"
 """Entry of a manifest: the session in which any processes may take tasks."""
+ATTEMPTS = 5
+"""Looks in a row that may fail: while tables are joined, their files come and go."""
 
 
 class Study:
@@ -210,6 +214,35 @@ def load(folder: str | Path, disk: Disk = DISK, *, quietly: bool = False) -> Stu
         for run, end in noted.ends.items():
             entries[run].update(end)
     return Study(path, manifest, files, disk)
+
+
+def look_until_complete(
+    study: Study, look: Callable[[Study], None], every_s: float
+) -> None:
+    """Looks at a study that another process runs, again and again.
+
+    Args:
+        study: Study as it is now.
+        look: Called with the study, until it is complete at two looks in a row:
+            between two stages of a search it is complete for a moment.
+        every_s: Real seconds from one look to the next.
+
+    Raises:
+        StudyError: the first look fails, or `ATTEMPTS` of them in a row do.
+    """
+    was_complete, failures = False, ATTEMPTS - 1
+    while True:
+        try:
+            look(study)
+            if study.complete and was_complete:
+                return
+            was_complete, failures = study.complete, 0
+        except StudyError:
+            failures += 1
+            if failures == ATTEMPTS:
+                raise
+        time.sleep(every_s)
+        study = load(study.folder, quietly=True)
 
 
 def _noted_apart(path: Path, manifest: dict[str, Any], disk: Disk) -> list[Path]:

@@ -4,22 +4,18 @@ import re
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
 from stalesim.simulator.cli import citing
-from stalesim.simulator.cli.commands import app
 from stalesim.simulator.config.catalogue import parts
 from stalesim.simulator.config.errors import UserError
 from stalesim.simulator.config.parts import tag
+from tests.commands import invoked
 
 ROOT = Path(__file__).parents[2]
 
 
 def cited(*arguments: object) -> str:
-    result = CliRunner().invoke(app, ["cite", *map(str, arguments)])
-    if result.exception is not None:
-        raise result.exception
-    return result.stdout
+    return invoked("cite", *arguments).stdout
 
 
 def test_the_program_alone() -> None:

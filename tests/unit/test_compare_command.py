@@ -10,7 +10,7 @@ from stalesim.simulator.scenario.reading import read
 from stalesim.simulator.studies import compare, resume
 from stalesim.simulator.studies.progress import StudyProgress
 from stalesim.simulator.trace import load
-from tests.unit.test_cli import stalesim
+from tests.commands import invoked
 
 SCENARIO = """\
 name: tiny
@@ -58,8 +58,7 @@ def test_a_killed_comparison_is_resumed_and_leaves_an_ordinary_study(
     assert load(folder).manifest["runs"] == []
     with pytest.raises(UserError, match=r"compare them by stalesim run"):
         resume(folder)
-    done = stalesim("resume", folder, "--no-plots", "-j", 1)
-    assert done.returncode == 0, done.stderr
+    done = invoked("resume", folder, "--no-plots", "-j", 1)
     at_once = compare(read(scenario), whole, judge=racing)
     study = load(folder)
     assert study.complete
@@ -70,28 +69,23 @@ def test_a_killed_comparison_is_resumed_and_leaves_an_ordinary_study(
     )
     assert "each variant at its own best" in done.stdout
     assert "larger batches end higher" in done.stdout
-    again = stalesim("run", scenario, "-o", folder, "--no-plots", "-j", 1)
-    assert again.returncode == 0, again.stderr
+    invoked("run", scenario, "-o", folder, "--no-plots", "-j", 1)
     assert load(folder).manifest["session"] > study.manifest["session"]
     for file, words in (("t.md", "at best"), ("t.tex", "each variant at its own")):
-        written = stalesim("tables", folder, "-o", tmp_path / file)
-        assert written.returncode == 0, written.stderr
+        invoked("tables", folder, "-o", tmp_path / file)
         assert words in (tmp_path / file).read_text(encoding="utf-8")
-    report = stalesim("report", folder)
-    assert report.returncode == 0, report.stderr
+    invoked("report", folder)
     page = (folder / "report.html").read_text(encoding="utf-8")
     assert "Each variant at its own best" in page
 
 
 def test_a_plan_shows_the_grids(scenario: Path) -> None:
-    done = stalesim("run", scenario, "--dry-run")
-    assert done.returncode == 0, done.stderr
+    done = invoked("run", scenario, "--dry-run")
     # Two step sizes of each variant with two replicates.
     assert "8 runs in" in done.stdout
     assert "these are the grids of the comparison" in done.stdout
 
 
 def test_looks_are_refused(scenario: Path) -> None:
-    done = stalesim("run", scenario, "--until-decided")
-    assert done.returncode == 2
-    assert "--until-decided must be left out with compare" in done.stderr
+    with pytest.raises(UserError, match="--until-decided must be left out with comp"):
+        invoked("run", scenario, "--until-decided")

@@ -16,7 +16,8 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner, Result
 
-from stalesim.simulator.cli import commands, datasets, downloads
+from stalesim.simulator.cli import commands, downloads
+from stalesim.simulator.cli.data import published_sets
 from stalesim.simulator.config.errors import UserError
 from stalesim.simulator.data import idx, mnist
 from stalesim.simulator.storage.published import SOURCE, Published, PublishedFile
@@ -349,7 +350,7 @@ def test_path_is_the_data_folder(root: Path) -> None:
 @pytest.mark.usefixtures("root")
 def test_list_says_what_is_known_of_each_set() -> None:
     lines = data("list").output.splitlines()
-    for name, one in datasets.every().items():
+    for name, one in published_sets().items():
         start = lines.index(f"{name}: {one.about}")
         ends = (i for i in range(start + 1, len(lines)) if lines[i][:1] != " ")
         block = lines[start : next(ends)]

@@ -24,6 +24,20 @@ LATE = {
 }
 
 
+ROOT = Path(__file__).parents[2]
+
+
+def loaded(code: str, folder: Path = ROOT) -> tuple[list[str], set[str]]:
+    """Executes code in a process of its own; what it prints, and imports."""
+    code += "; import sys; print(*sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=folder, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    *lines, modules = done.stdout.splitlines()
+    return lines, {*modules.split()}
+
+
 @pytest.mark.parametrize("name", PACKAGES)
 def test_every_name_that_type_checkers_see_can_be_imported(name: str) -> None:
     package = import_module(name)
@@ -62,11 +76,7 @@ def test_one_import_has_the_names_of_both_packages() -> None:
 
 @pytest.mark.parametrize("name", [*PACKAGES, "stalesim"])
 def test_a_package_alone_imports_nothing_large(name: str) -> None:
-    code = f"import sys, {name}; print(*sys.modules)"
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True
-    )
-    assert not set(LATE[name]) & set(done.stdout.split())
+    assert not {*LATE[name]} & loaded(f"import {name}")[1]
 
 
 LARGE = {
@@ -91,23 +101,14 @@ COMMAND = (
     ],
 )
 def test_what_is_quick_imports_nothing_large(code: str) -> None:
-    code += "; import sys; print(*sys.modules)"
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=Path(__file__).parents[2], capture_output=True, text=True, check=True,
-    )  # fmt: skip
-    assert not LARGE & set(done.stdout.splitlines()[-1].split())
+    assert not LARGE & loaded(code)[1]
 
 
 def test_a_closed_form_imports_of_scipy_what_it_needs() -> None:
     """All of `scipy.stats` and `scipy.integrate` takes half a second."""
     code = "from stalesim.analysis import claims, escapes, summary, timelines, worlds; "
-    code += "claims.undecidable; import sys; print(*sys.modules)"
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True
-    )
     late = {"scipy.integrate", "scipy.optimize", "scipy.stats"}
-    assert not late & set(done.stdout.split())
+    assert not late & loaded(f"{code}claims.undecidable")[1]
 
 
 WORLD = """
@@ -134,14 +135,8 @@ def test_a_world_is_played_without_what_it_does_not_need(
     """All of `scipy.stats`, for the mean of a law, took a sixth of the time."""
     (tmp_path / "world.yaml").write_text(WORLD)
     code = COMMAND.format(arguments=["timeline", path, "-o", "out", *more])
-    code += "; import sys; print(*sys.modules)"
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=tmp_path, capture_output=True, text=True, check=True,
-    )  # fmt: skip
-    *_, modules = done.stdout.splitlines()
     late |= {"jax", "scipy.integrate", "scipy.optimize", "scipy.stats", "sklearn"}
-    assert not late & set(modules.split())
+    assert not late & loaded(code, tmp_path)[1]
 
 
 @pytest.mark.parametrize(
@@ -155,34 +150,20 @@ def test_a_world_is_played_without_what_it_does_not_need(
 )
 def test_what_lists_names_imports_no_part(arguments: list[str], word: str) -> None:
     """To import all parts takes most of a second."""
-    code = COMMAND.format(arguments=arguments)
-    code += "; import sys; print(*sys.modules)"
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=Path(__file__).parents[2], capture_output=True, text=True, check=True,
-    )  # fmt: skip
-    *listed, modules = done.stdout.splitlines()
+    listed, modules = loaded(COMMAND.format(arguments=arguments))
     assert any(word in line for line in listed)
-    assert not {"numpy", "simpy", "stalesim.simulator.laws.constant"} & set(
-        modules.split()
-    )
+    assert not {"numpy", "simpy", "stalesim.simulator.laws.constant"} & modules
 
 
 def test_data_are_listed_without_the_parts_of_other_kinds() -> None:
     """Before, all parts were imported to compare their names with plug-ins' names."""
-    code = COMMAND.format(arguments=["data", "list"])
-    code += "; import sys; print(*sys.modules)"
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True
-    )
-    modules = set(done.stdout.splitlines()[-1].split())
+    _, modules = loaded(COMMAND.format(arguments=["data", "list"]))
     assert "stalesim.simulator.data.mnist" in modules
     others = {"stalesim.simulator.laws", "stalesim.simulator.protocols", "simpy"}
     assert not others & modules
 
 
 def test_what_a_name_is() -> None:
-
     from stalesim.analysis import convergence, style
     from stalesim.analysis.figures import learning_curves
     from stalesim.analysis.figures import style as there

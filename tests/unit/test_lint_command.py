@@ -4,11 +4,10 @@ from pathlib import Path
 
 import pytest
 import yaml
-from typer.testing import CliRunner
 
 from stalesim.analysis import linting
-from stalesim.simulator.cli.commands import app
 from stalesim.simulator.scenario.reading import loads
+from tests.commands import invoked
 from tests.runs import TINY, tiny_study
 from tests.unit.analysis.studies import Grid
 
@@ -113,7 +112,7 @@ def test_results_of_a_study_are_looked_at(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
     folder = tiny_study(tmp_path_factory, REJECTING)
-    result = CliRunner().invoke(app, ["lint", str(folder)])
+    result = invoked("lint", folder)
     assert result.exit_code == 1
     lines = result.output.splitlines()
     assert [line.split(": ")[1] for line in lines] == ["claims.0"] * 2 + [
@@ -150,10 +149,10 @@ def test_a_line_says_where(tmp_path: Path) -> None:
     path.write_text(
         f"{TINY}{more}variants:\n  a: {{}}\n  b: {{algorithm: {{batch: 9}}}}\n"
     )
-    result = CliRunner().invoke(app, ["lint", str(path)])
+    result = invoked("lint", path)
     assert result.exit_code == 1
     (line,) = result.output.splitlines()
     assert line.startswith(f"{path}:12: variants.b: a and b differ in algorithm.batch")
     path.write_text(f"{TINY}{more}")
-    result = CliRunner().invoke(app, ["lint", str(path)])
+    result = invoked("lint", path)
     assert (result.exit_code, result.output) == (0, "No findings\n")

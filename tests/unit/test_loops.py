@@ -128,6 +128,20 @@ def test_folders_take_all_cores(
     assert (option.numprocesses, option.dist) == taken
 
 
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A repository of few tests, in turn 7."""
+    for name in (".ci", "tests/golden", "tests/evidence"):
+        (tmp_path / name).mkdir(parents=True)
+    (tmp_path / ".ci" / "turn").write_text("7\n")
+    shutil.copy(ROOT / "tests" / "conftest.py", tmp_path / "tests")
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    (tmp_path / "tests" / "test_a.py").write_text(TESTS)
+    (tmp_path / "tests" / "golden" / "test_b.py").write_text(COSTLY_TESTS)
+    (tmp_path / "tests/evidence/test_c.py").write_text("def test_some(): ...\n")
+    return tmp_path
+
+
 def collected(root: Path, *arguments: str) -> list[str]:
     """Returns the tests that pytest collects in a repository of one file."""
     command = [sys.executable, "-m", "pytest", "--collect-only", "-q", *arguments]
@@ -138,49 +152,24 @@ def collected(root: Path, *arguments: str) -> list[str]:
     return re.findall(r"^tests/.*::.*$", done.stdout, re.M)
 
 
+SHORT = "tests/test_a.py::test_short"
+EVIDENCE = "tests/evidence/test_c.py::test_some"
+
+
 @pytest.mark.parametrize(
     ("arguments", "kept"),
     [
-        (("tests",), [*COSTLY_ONES[6:7], LONG[4]]),
-        (("tests", "--slow"), [*COSTLY_ONES, *LONG]),
-        (("tests/test_a.py",), LONG),
+        (("tests",), [*COSTLY_ONES[6:7], LONG[4], SHORT]),
+        (("tests", "--slow"), [EVIDENCE, *COSTLY_ONES, *LONG, SHORT]),
+        (("tests/test_a.py",), [*LONG, SHORT]),
+        (("tests/evidence",), [EVIDENCE]),
+        ((EVIDENCE,), [EVIDENCE]),
     ],
 )
-def test_of_folders_a_share_is_run_and_of_files_everything(
-    arguments: tuple[str, ...], kept: list[str], tmp_path: Path
+def test_of_folders_a_share_is_run_and_of_what_is_named_everything(
+    arguments: tuple[str, ...], kept: list[str], root: Path
 ) -> None:
-    (tmp_path / ".ci").mkdir()
-    (tmp_path / ".ci" / "turn").write_text("7\n")
-    (tmp_path / "tests" / "golden").mkdir(parents=True)
-    shutil.copy(ROOT / "tests" / "conftest.py", tmp_path / "tests")
-    (tmp_path / "tests" / "test_a.py").write_text(TESTS)
-    (tmp_path / "tests" / "golden" / "test_b.py").write_text(COSTLY_TESTS)
-    shutil.copy(ROOT / "pyproject.toml", tmp_path)
-    short = "tests/test_a.py::test_short"
-    assert collected(tmp_path, *arguments) == [*kept, short]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "there"),
-    [
-        (("tests",), False),
-        (("tests", "--slow"), True),
-        (("tests/evidence",), True),
-        (("tests/evidence/test_c.py::test_some",), True),
-    ],
-)
-def test_evidence_is_left_to_slow_and_to_whoever_names_it(
-    arguments: tuple[str, ...], there: bool, tmp_path: Path
-) -> None:
-    (tmp_path / ".ci").mkdir()
-    (tmp_path / ".ci" / "turn").write_text("7\n")
-    (tmp_path / "tests" / "evidence").mkdir(parents=True)
-    shutil.copy(ROOT / "tests" / "conftest.py", tmp_path / "tests")
-    (tmp_path / "tests" / "test_a.py").write_text("def test_short(): ...\n")
-    (tmp_path / "tests/evidence/test_c.py").write_text("def test_some(): ...\n")
-    shutil.copy(ROOT / "pyproject.toml", tmp_path)
-    found = collected(tmp_path, *arguments)
-    assert ("tests/evidence/test_c.py::test_some" in found) is there
+    assert sorted(collected(root, *arguments)) == sorted(kept)
 
 
 def test_a_page_of_evidence_is_near_its_tests(near: ModuleType) -> None:

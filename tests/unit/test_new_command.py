@@ -5,11 +5,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
-from stalesim.simulator.cli import app, new
+from stalesim.simulator.cli import new
 from stalesim.simulator.config.errors import ScenarioError, UserError
 from stalesim.simulator.scenario import read
+from tests.commands import invoked
 
 
 @pytest.mark.long
@@ -45,7 +45,7 @@ def test_a_template_runs_and_passes_its_test(kind: str, tmp_path: Path) -> None:
 def test_it_is_said_how_a_template_is_run(
     kind: str, command: str, tmp_path: Path
 ) -> None:
-    done = CliRunner().invoke(app, ["new", kind, "mine", "--out", str(tmp_path)])
+    done = invoked("new", kind, "mine", "--out", tmp_path)
     *_, run, tests = done.output.splitlines()
     assert run == f"Next: {command.format(tmp_path / 'mine')}"
     assert tests == f"Test: pytest {tmp_path / 'test_mine.py'}"
@@ -78,9 +78,6 @@ def test_a_file_that_is_there_stays(tmp_path: Path) -> None:
 
 
 def test_a_study_starts_from_a_shipped_scenario(tmp_path: Path) -> None:
-    from stalesim.simulator.cli import new
-    from stalesim.simulator.scenario import read
-
     path = new.copy("study", "mine", tmp_path, "quickstart")
     assert path == tmp_path / "mine.yaml"
     mine, shipped = read(path), read("quickstart")

@@ -3,10 +3,9 @@
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
-from stalesim.simulator.cli.commands import app
 from stalesim.simulator.config.errors import UserError
+from tests.commands import invoked
 from tests.runs import TINY, tiny_study
 
 REST = """\
@@ -25,10 +24,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def _plot(*arguments: object) -> str:
-    result = CliRunner().invoke(app, ["plot", *map(str, arguments)])
-    if result.exception is not None:
-        raise result.exception
-    return result.output
+    return invoked("plot", *arguments).output
 
 
 def test_formats_and_styles(folder: Path) -> None:
@@ -69,7 +65,6 @@ def test_a_format_is_looked_at_before_a_study_is_run(tmp_path: Path) -> None:
     file = tmp_path / "tiny.yaml"
     file.write_text(TINY + REST)
     place = tmp_path / "study"
-    command = ["run", str(file), "-o", str(place), "--format", "gif", "--no-plots"]
-    result = CliRunner().invoke(app, command)
-    assert "format must be one of png, pdf, svg" in str(result.exception)
+    with pytest.raises(UserError, match="format must be one of png, pdf, svg"):
+        invoked("run", file, "-o", place, "--format", "gif", "--no-plots")
     assert not place.exists()

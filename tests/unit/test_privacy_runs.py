@@ -30,9 +30,9 @@ from stalesim.simulator.timelines.simulated import SimulatedTimeline
 from stalesim.simulator.world.clients import Clients, Server
 from stalesim.simulator.world.message_budget import Quota
 from stalesim.simulator.world.workload import Workload
+from tests.commands import stalesim
 from tests.runs import execute
 from tests.support import VAFL, Memory, everything
-from tests.unit.test_cli import stalesim
 
 K = 5
 AUDP: dict[str, Any] = {

@@ -1,7 +1,6 @@
 """What the terminal shows: text as it is, and interruptions that nobody can miss."""
 
 import io
-import os
 import re
 import signal
 import subprocess
@@ -17,9 +16,11 @@ from rich.table import Table
 from stalesim.simulator.cli import console, printing
 from stalesim.simulator.cli.console import Terminal
 from stalesim.simulator.config.progress import Speed
-from stalesim.simulator.studies.memory import Estimate
+from stalesim.simulator.scenario.study import expand
 from stalesim.simulator.studies.planning import Task
 from stalesim.simulator.studies.progress import StudyProgress
+from stalesim.simulator.studies.sizes import MemoryEstimate
+from tests.commands import ENVIRONMENT
 from tests.support import scenario
 
 HOSTILE = ("[/b]", "x[red]y", ":smile:", "\x1b[31mred", "\x07", "\u202eabc", "$x$")
@@ -51,6 +52,13 @@ def test_text_is_neither_markup_nor_an_order(text: str, terminal: io.StringIO) -
     assert text == shown or text not in said
 
 
+def shown_words(terminal: io.StringIO) -> list[str]:
+    """Returns the words in a terminal, no line of which is too long."""
+    lines = re.sub(r"\x1b\[[0-9;]*m", "", terminal.getvalue()).splitlines()
+    assert max(map(len, lines)) <= 80
+    return [word for line in lines for word in line.split()]
+
+
 def test_a_table_breaks_no_word_and_is_divided_where_it_is_too_wide(
     terminal: io.StringIO,
 ) -> None:
@@ -58,18 +66,14 @@ def test_a_table_breaks_no_word_and_is_divided_where_it_is_too_wide(
     measures = ("stale mean", "max", "utilisation", "available", "wait (s)", "uploads")
     frame = pd.DataFrame({"client": names, **dict.fromkeys(measures, "12.67 [4.333]")})
     printing.show_table("clients", frame)
-    lines = re.sub(r"\x1b\[[0-9;]*m", "", terminal.getvalue()).splitlines()
-    assert max(map(len, lines)) <= 80
-    words = [word for line in lines for word in line.split()]
+    words = shown_words(terminal)
     for text in (*measures, *names, "[4.333]"):
         assert {*text.split()} <= {*words}
     assert "(continued)" not in words
     assert words.count("12.67") == 6 * 4
     wide = frame.assign(**dict.fromkeys(("incidents", "contributions"), "1"))
     printing.show_table("clients", wide)
-    lines = re.sub(r"\x1b\[[0-9;]*m", "", terminal.getvalue()).splitlines()
-    assert max(map(len, lines)) <= 80
-    words = [word for line in lines for word in line.split()]
+    words = shown_words(terminal)
     assert words.count("(continued)") == 1
     assert words.count("(slow-android)") == 3 * 4  # it stands in both of the parts
     assert {"incidents", "contributions"} <= {*words}
@@ -83,17 +87,15 @@ def test_all_columns_that_name_a_row_stand_in_each_part(terminal: io.StringIO) -
     printing.show_table(
         "clients", pd.DataFrame({**names, **wide, "sum": "12345678901"})
     )
-    words = re.sub(r"\x1b\[[0-9;]*m", "", terminal.getvalue()).split()
+    words = shown_words(terminal)
     assert words.count("(continued)") == 1
     assert words.count("phones") == words.count("utilisation") * 2 == 4
 
 
 def test_a_plan_says_which_replicates_a_batch_has(terminal: io.StringIO) -> None:
-    from stalesim.simulator.scenario.study import expand
-
     runs = expand(scenario({"replicates": 3, "variants": {"[/a]": {}, "b": {}}}))
     tasks = [Task("batched", tuple(runs[:4])), Task("compiled", tuple(runs[4:5]))]
-    printing.show_plan(runs[:5], tasks, Estimate(1, 2**20, 2**20, 2**20))
+    printing.show_plan(runs[:5], tasks, MemoryEstimate(1, 2**20, 2**20, 2**20))
     words = terminal.getvalue().split()
     said = " ".join(words)
     assert "4 [/a] (replicates 0 to 2); b (replicate 0)" in said
@@ -101,7 +103,7 @@ def test_a_plan_says_which_replicates_a_batch_has(terminal: io.StringIO) -> None
     assert "5 runs in 2 batches; nothing was run" in said
     assert "memory: about 3 MiB in 1 process; in each 1 for" in said
     terminal.truncate(0)
-    printing.show_plan(runs[:1], tasks[1:], Estimate(1, 0, 0, 0))
+    printing.show_plan(runs[:1], tasks[1:], MemoryEstimate(1, 0, 0, 0))
     assert "1 run in 1 batch; nothing" in " ".join(terminal.getvalue().split())
 
 
@@ -127,14 +129,10 @@ def test_an_interruption_inside_of_a_callback_is_neither_lost_nor_printed(
 ) -> None:
     script = tmp_path / "callback.py"
     script.write_text(CALLBACK, encoding="utf-8")
-    path = os.pathsep.join((str(Path(__file__).parents[2]), *sys.path))
     process = subprocess.Popen(
-        [sys.executable, script],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "PYTHONPATH": path},
-    )
+        [sys.executable, script], text=True, env=ENVIRONMENT,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
     assert process.stdout is not None
     assert process.stdout.readline() == "ready\n"
     time.sleep(0.3)
@@ -150,37 +148,35 @@ def test_letters_that_a_terminal_lacks_are_escapes() -> None:
         "console.accept_any_text();"
         "console.out.say('caf\\u00e9 \\u5feb')"
     )
-    path = os.pathsep.join((str(Path(__file__).parents[2]), *sys.path))
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        capture_output=True,
-        env={**os.environ, "PYTHONPATH": path, "PYTHONIOENCODING": "latin-1"},
-        check=True,
-    )
+    own = ENVIRONMENT | {"PYTHONIOENCODING": "latin-1"}
+    call = [sys.executable, "-c", code]
+    done = subprocess.run(call, capture_output=True, env=own, check=True)
     assert done.stdout == b"caf\xe9 \\u5feb\n"
 
 
-def test_the_bar_shows_any_name(monkeypatch: pytest.MonkeyPatch) -> None:
+def _mute(monkeypatch: pytest.MonkeyPatch, **options: bool) -> io.StringIO:
     file = io.StringIO()
-    monkeypatch.setattr(console, "err", Terminal(file=file, force_terminal=True))
+    monkeypatch.setattr(console, "err", Terminal(file=file, width=200, **options))
+    monkeypatch.setattr(console, "_interrupted", threading.Event())
+    return file
+
+
+@pytest.mark.parametrize(
+    ("now", "said"),
+    [
+        (0.5, "[/b]\\x1b[31m"),
+        (StudyProgress(0.3, 4, 15, "[/b]async"), "4 of 15 runs (at [/b]async)"),
+        (StudyProgress(0.4, 6, 15, "sync", failed=2), "6 of 15 runs, 2 failed (at sy"),
+        (StudyProgress(0.5, 7, 15, "sync", at_most=True), "7 of at most 15 runs (at s"),
+    ],
+)
+def test_the_bar_shows_any_name_and_counts_runs(
+    now: float | StudyProgress, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = _mute(monkeypatch, force_terminal=True)
     with console.progress("[/b]\x1b[31m") as hear:
-        hear(0.5)
-    assert "[/b]\\x1b[31m" in file.getvalue()
-
-
-def test_the_bar_counts_runs(monkeypatch: pytest.MonkeyPatch) -> None:
-    file = io.StringIO()
-    terminal = Terminal(file=file, force_terminal=True, width=200)
-    monkeypatch.setattr(console, "err", terminal)
-    with console.progress("study") as hear:
-        hear(StudyProgress(0.3, 4, 15, "[/b]async"))
-    assert "4 of 15 runs (at [/b]async)" in file.getvalue()
-    with console.progress("study") as hear:
-        hear(StudyProgress(0.4, 6, 15, "sync", failed=2))
-    assert "6 of 15 runs, 2 failed (at sync)" in file.getvalue()
-    with console.progress("study") as hear:
-        hear(StudyProgress(0.5, 7, 15, "sync", at_most=True))
-    assert "7 of at most 15 runs (at sync)" in file.getvalue()
+        hear(now)
+    assert said in file.getvalue()
 
 
 def test_without_a_terminal_there_is_a_line_now_and_then(
@@ -258,13 +254,6 @@ def test_a_single_run_and_a_download_are_not_counted(
         hear(0.0)
         hear(StudyProgress(1e-9, 0, 1, "base"))  # started, and nothing done yet
     assert file.getvalue() == "file: 0 %\nfile: 0 %\n"
-
-
-def _mute(monkeypatch: pytest.MonkeyPatch, **options: bool) -> io.StringIO:
-    file = io.StringIO()
-    monkeypatch.setattr(console, "err", Terminal(file=file, width=200, **options))
-    monkeypatch.setattr(console, "_interrupted", threading.Event())
-    return file
 
 
 @pytest.mark.parametrize("where", ["show_cursor", "push_render_hook", "set_live"])

@@ -49,6 +49,18 @@ BUDGET = {
 }
 
 
+ROOT = f"{Path(simulator.__file__).parent}/"
+
+
+def profiled(walk: Callable[[], Any], called: Callable[[FrameType], None]) -> None:
+    """Walks; every call on the way is handed over."""
+    sys.setprofile(lambda frame, event, _: called(frame) if event == "call" else None)
+    try:
+        walk()
+    finally:
+        sys.setprofile(None)
+
+
 def stays(walk: Callable[[], Any]) -> list[str]:
     """Returns the packages that the leading modules call, repeated calls once."""
     found: list[str] = []
@@ -56,13 +68,13 @@ def stays(walk: Callable[[], Any]) -> list[str]:
     def module(frame: FrameType | None) -> str:
         return str(frame.f_globals.get("__name__")) if frame else ""
 
-    def called(frame: FrameType, event: str, _: Any) -> None:
+    def called(frame: FrameType) -> None:
         here, caller = module(frame), frame.f_back
         while module(caller).startswith(PASSED):
             caller = caller.f_back if caller else None
-        if event != "call" or module(caller) not in LEADS:
+        if module(caller) not in LEADS or here in LEADS:
             return
-        if here in LEADS or here.startswith(PASSED) or here.count(".") < 2:
+        if here.startswith(PASSED) or here.count(".") < 2:
             return
         *root, package = here.split(".")[:3]
         if (
@@ -72,15 +84,8 @@ def stays(walk: Callable[[], Any]) -> list[str]:
         ):
             found.append(package)
 
-    sys.setprofile(called)
-    try:
-        walk()
-    finally:
-        sys.setprofile(None)
+    profiled(walk, called)
     return found
-
-
-ROOT = f"{Path(simulator.__file__).parent}/"
 
 
 def _passed_over(frame: FrameType, begun: set[FrameType]) -> bool:
@@ -104,20 +109,14 @@ def files_of(walk: Callable[[], Any]) -> list[str]:
     found: list[str] = []
     begun: set[FrameType] = set()
 
-    def called(frame: FrameType, event: str, _: Any) -> None:
-        if event != "call" or not frame.f_code.co_filename.startswith(ROOT):
-            return
+    def called(frame: FrameType) -> None:
         file = frame.f_code.co_filename.removeprefix(ROOT)
-        if file.startswith("config/") or _passed_over(frame, begun):
+        if file == frame.f_code.co_filename or file.startswith("config/"):
             return
-        if found[-1:] != [file]:
+        if not _passed_over(frame, begun) and found[-1:] != [file]:
             found.append(file)
 
-    sys.setprofile(called)
-    try:
-        walk()
-    finally:
-        sys.setprofile(None)
+    profiled(walk, called)
     return found
 
 
@@ -197,17 +196,12 @@ def test_a_plain_run_enters_few_files() -> None:
     walk(plain(11))  # imports
     run, entered = plain(13), set[str]()
 
-    def called(frame: FrameType, event: str, _: Any) -> None:
+    def called(frame: FrameType) -> None:
         code = frame.f_code
-        ours = event == "call" and code.co_filename.startswith(ROOT)
-        if ours and code.co_name != "<module>":
+        if code.co_filename.startswith(ROOT) and code.co_name != "<module>":
             entered.add(code.co_filename.removeprefix(ROOT))
 
-    sys.setprofile(called)
-    try:
-        walk(run)
-    finally:
-        sys.setprofile(None)
+    profiled(lambda: walk(run), called)
     assert ENTERED - 5 <= len(entered) <= ENTERED, " ".join(sorted(entered))
 
 

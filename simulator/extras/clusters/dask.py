@@ -102,11 +102,7 @@ class Cluster:
                     looked = time.monotonic()
 
     def _result(self, future: Any, futures: Mapping[Any, int]) -> Done:
-        """Returns the result of a task that has ended.
-
-        Raises:
-            WorkerDiedError: its workers died, perhaps by another task that they held.
-        """
+        """Returns the result of a task that has ended."""
         from distributed.scheduler import KilledWorker
 
         try:
@@ -165,9 +161,6 @@ async def _answers(scheduler: str) -> None:
 
     A client waits without end for what accepts a connection and says nothing, and what
     is left of one that could not be made may stop the next.
-
-    Raises:
-        Exception: it does not answer.
     """
     from distributed import Security
     from distributed.comm.core import connect
@@ -180,11 +173,7 @@ async def _answers(scheduler: str) -> None:
 
 @contextlib.contextmanager
 def _explained(scheduler: str) -> Iterator[None]:
-    """Turns errors of a cluster into messages for its user.
-
-    Raises:
-        UserError: one line, in place of an error of Dask.
-    """
+    """Turns errors of a cluster into messages for its user."""
     try:
         yield
     except (UserError, WorkerDiedError, Warning):
@@ -219,11 +208,7 @@ def _await_workers(client: Any, scheduler: str) -> None:
 
 
 def _check_workers(client: Any, folder: Path) -> None:
-    """Refuses workers that do not see the folder.
-
-    Raises:
-        StudyError: one line with the first of them.
-    """
+    """Refuses workers that do not see the folder."""
     seen = client.run(Path.exists, folder / "manifest.json", on_error="return")
     for worker, sees in seen.items():
         if sees is False:

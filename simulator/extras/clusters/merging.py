@@ -101,7 +101,6 @@ def _rows(study: Study, entry: dict[str, Any], number: int) -> Iterator[Any]:
 
 
 def _compare(study: Study, other: Study) -> None:
-    """Refuses two folders in which the rows of a run differ."""
     here, there = _ended(study), _ended(other)
     for key in here.keys() & there.keys():
         number = here[key]["run"]

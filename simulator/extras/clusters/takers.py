@@ -139,11 +139,7 @@ def _opened(
     clock: Callable[[], float],
     wait: Callable[[float], None],
 ) -> int | None:
-    """Returns the session in which a study is open to takers; None if it is complete.
-
-    Raises:
-        StudyError: a process runs it.
-    """
+    """Returns the session in which a study is open to takers; None if it has ended."""
     start = clock()
     while True:
         manifest = read_manifest(path, disk)
@@ -217,5 +213,4 @@ def _is_open(claims: Path, disk: Disk) -> bool:
 
 
 def _over(claims: Path) -> Path:
-    """Returns the folder that says that a session is over."""
     return claims.with_name(f"{claims.name}.{OVER}")

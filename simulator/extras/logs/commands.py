@@ -8,8 +8,16 @@ import typer
 
 from ...cli import folders, printing
 from ...cli.console import out
-from ...cli.drawing import Formats, formats
-from ...cli.runs import Chrome, Gantt, Overrides, Plots, check_pictures, playing
+from ...cli.runs import (
+    Chrome,
+    Formats,
+    Gantt,
+    Overrides,
+    Plots,
+    check_pictures,
+    formats,
+    playing,
+)
 from ...config.errors import UserError
 from ...config.text import counted
 

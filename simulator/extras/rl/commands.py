@@ -7,8 +7,7 @@ import typer
 
 from ...cli import printing
 from ...cli.console import out
-from ...cli.drawing import Formats, formats
-from ...cli.runs import Overrides, Plots, playing
+from ...cli.runs import Formats, Overrides, Plots, formats, playing
 
 if TYPE_CHECKING:
     from ...trace import Study

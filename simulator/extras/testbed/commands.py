@@ -7,8 +7,7 @@ import typer
 
 from ...cli import console, folders, printing
 from ...cli.console import err, out
-from ...cli.drawing import Formats, formats
-from ...cli.runs import Overrides, Plots
+from ...cli.runs import Formats, Overrides, Plots, formats
 from ...config.errors import UserError
 
 app = typer.Typer()

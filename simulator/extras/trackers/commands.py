@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from ...cli import console
 from ...cli.console import err, out
 from ...config.text import counted
 
@@ -46,10 +47,6 @@ def track(
     """
     from . import following
 
-    out.say(f"Tracking {folder}: {folder / following.PREFIX}{target} (Ctrl-C ends it)")
-    try:
+    into = folder / f"{following.PREFIX}{target}"
+    with console.following("Tracking", folder, into):
         following.follow(folder, target)
-    except KeyboardInterrupt:
-        out.say(f"No longer tracking {folder}")
-    else:
-        out.say(f"Complete: {folder}")

@@ -6,21 +6,19 @@ tracker has the same numbers as an export afterwards.
 """
 
 import shutil
-import time
 from pathlib import Path
 from typing import Any
 
 from ....analysis.files import ROOM, written
 from ....analysis.frames import Study
-from ...config.errors import StudyError, UserError
+from ...config.errors import UserError
 from ...trace import load
+from ...trace.study import look_until_complete
 from .exporter import BOARDS, Board, RunBoard, log_row
 from .records import RunRecord, has_ended, opening, records, values
 
 EVERY_S = 2.0
 """Real seconds from one look at the study to the next."""
-ATTEMPTS = 5
-"""Looks in a row that may fail: while tables are joined, their files come and go."""
 PREFIX = "track-"
 """Beginning of the name of a tracker's folder in that of the study."""
 
@@ -52,27 +50,10 @@ def follow(folder: str | Path, target: str) -> Path:
             shutil.rmtree(into)
         into.mkdir()
         try:
-            _follow(study, followed)
+            look_until_complete(study, followed.take, EVERY_S)
         finally:
             followed.close()
     return into
-
-
-def _follow(study: Study, followed: "_Followed") -> None:
-    was_complete, failures = False, 0
-    while True:
-        try:
-            followed.take(study)
-            # Between two stages of a search a study is complete for a moment.
-            if study.complete and was_complete:
-                return
-            was_complete, failures = study.complete, 0
-        except StudyError:
-            failures += 1
-            if failures == ATTEMPTS:
-                raise
-        time.sleep(EVERY_S)
-        study = load(study.folder, quietly=True)
 
 
 class _Followed:
@@ -162,5 +143,4 @@ def _of_runs(study: Study, wanted: list[int]) -> Study:
 
 
 def _writer(file: str) -> str:
-    """Returns the name of the writer of a table's file, from that of the file."""
     return file.split("-")[1]

@@ -134,7 +134,6 @@ def _name(run: Mapping[str, Any]) -> str:
 
 
 def _tags(study: Study, run: Mapping[str, Any]) -> dict[str, str]:
-    """Returns what tells a run apart, as words."""
     told = {
         "study": study.manifest["name"],
         **{key: run.get(key) for key in ("variant", "label", "replicate", "seed")},

@@ -26,22 +26,17 @@ from stalesim.simulator.studies import executors, origins, running, worker
 from stalesim.simulator.studies.planning import Task
 from stalesim.simulator.studies.progress import StudyProgress
 from stalesim.simulator.trace import DISK, StudyWarning, load
+from tests.commands import wait_for
+from tests.unit.studies.small import SMALL
 from tests.unit.studies.test_spread import TREE as SPREAD
-from tests.unit.studies.test_spread import closing, wait_for
+from tests.unit.studies.test_spread import closing
 from tests.unit.studies.watched import WATCHED
 
 distributed = pytest.importorskip("distributed")
-TREE: dict[str, Any] = {
-    "name": "cluster",
-    "seed": 1,
+TREE: dict[str, Any] = SMALL | {
     "replicates": 4,
-    "problem": {"data": {"kind": "digits"}, "partition": {"kind": "iid", "clients": 5}},
-    "clients": {"compute": {"law": "expon"}},
-    "protocol": {"kind": "asynchronous"},
-    "algorithm": {"kind": "sgd", "step_size": 0.1, "batch": 8},
     "stop": {"commits": 100},
     "evaluate": {"every": {"commits": 100}},
-    "engine": {"mode": "compiled"},
 }
 HERE = Path(simulator.__file__).parent
 APART = """\

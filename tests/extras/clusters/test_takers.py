@@ -8,13 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
 from stalesim.simulator import studies
-from stalesim.simulator.cli.commands import app
 from stalesim.simulator.config.errors import StudyError, UserError
 from stalesim.simulator.extras.clusters import claimed, merging, takers
-from stalesim.simulator.extras.clusters.claims import Claims, Pace
+from stalesim.simulator.extras.clusters.claims import LOST, Claimed, Claims, Pace
+from stalesim.simulator.extras.clusters.commands import seconds
 from stalesim.simulator.scenario.reading import validated
 from stalesim.simulator.studies.paths import (
     CHECKPOINTS,
@@ -23,11 +22,13 @@ from stalesim.simulator.studies.paths import (
     claims_of,
     task_name,
 )
-from stalesim.simulator.studies.study_folder import AGAIN
+from stalesim.simulator.studies.study_folder import STARTED
 from stalesim.simulator.trace import COLUMNS, DISK, Study, load
-from tests.extras.clusters.play_takers import Taker, TakersPlay, history
+from tests.commands import invoked, stalesim, wait_for
+from tests.extras.clusters.play_takers import WHAT, Taker, TakersPlay, history
 from tests.unit.studies import fake_study
-from tests.unit.studies.test_spread import TREE, wait_for
+from tests.unit.studies.play_runner import assert_repeated, every_kind
+from tests.unit.studies.test_spread import TREE
 
 SMALL: dict[str, Any] = TREE | {"replicates": 2, "stop": {"commits": 200}}
 QUICK = Pace(beat_s=0.05, lease_s=1.0)
@@ -35,33 +36,28 @@ NUM_SLOW = 1_000
 """Histories that the long tests play."""
 
 
-def test_a_seed_repeats_a_history(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def _cheaply(monkeypatch: pytest.MonkeyPatch) -> None:
     fake_study.fake_cheaply(monkeypatch)
-    one, other = history(3, faults=8), history(3, faults=8)
-    assert one.env.now == other.env.now
-    assert len(one.processes) == len(other.processes) > 1
 
 
-def test_histories_hold_every_kind_of_fault(monkeypatch: pytest.MonkeyPatch) -> None:
-    fake_study.fake_cheaply(monkeypatch)
-    seen: set[str] = set()
-    happen = TakersPlay._happen
+@pytest.mark.usefixtures("_cheaply")
+def test_a_seed_repeats_a_history() -> None:
+    assert_repeated(history)
 
-    def note(self: TakersPlay, what: str) -> None:
-        seen.add(what)
-        happen(self, what)
 
-    monkeypatch.setattr(TakersPlay, "_happen", note)
-    plays = [history(seed) for seed in range(40)]
-    assert seen == {"kill", "stop", "another", "rot", "power", "runner"}
+@pytest.mark.usefixtures("_cheaply")
+def test_histories_hold_every_kind_of_fault() -> None:
+    seen, plays = every_kind(TakersPlay, history, 40)
+    assert seen == {*WHAT}
     taken = [one for play in plays for one in play.processes if isinstance(one, Taker)]
     assert any(one.stops and isinstance(one.result, takers.TakenRuns) for one in taken)
 
 
 @pytest.mark.long
+@pytest.mark.usefixtures("_cheaply")
 @pytest.mark.parametrize("block", range(10))
-def test_many_histories(block: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    fake_study.fake_cheaply(monkeypatch)
+def test_many_histories(block: int) -> None:
     each = NUM_SLOW // 10
     for seed in range(block * each, (block + 1) * each):
         history(seed)
@@ -69,7 +65,7 @@ def test_many_histories(block: int, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def assert_same(study: Study, whole: Study) -> None:
     """Asserts that the tables of two studies are the same, file by file."""
-    own = {*fake_study.MADE_ANEW, *AGAIN, "runs"}
+    own = {*fake_study.MADE_ANEW, *STARTED, "runs"}
     told = [
         [{key: value for key, value in s.manifest.items() if key not in own}]
         + [{**run, "elapsed_s": None} for run in s.manifest["runs"]]
@@ -83,16 +79,21 @@ def assert_same(study: Study, whole: Study) -> None:
             assert mine.read_bytes() == other.read_bytes()
 
 
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """The folder of a study that is open to takers."""
+    takers.begin(validated(SMALL), tmp_path / "s")
+    return tmp_path / "s"
+
+
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Study:
     return studies.simulate(validated(SMALL), tmp_path_factory.mktemp("s") / "whole")
 
 
 def test_a_taker_leaves_the_folder_of_a_single_process(
-    whole: Study, tmp_path: Path
+    whole: Study, folder: Path
 ) -> None:
-    folder = tmp_path / "s"
-    takers.begin(validated(SMALL), folder)
     assert not load(folder).complete
     assert takers.take(validated(SMALL), folder) == takers.TakenRuns(4, in_time=True)
     assert_same(load(folder), whole)
@@ -102,9 +103,8 @@ def test_a_taker_leaves_the_folder_of_a_single_process(
     assert takers.take(validated(SMALL), folder) == takers.TakenRuns(0, in_time=True)
 
 
-def test_results_can_be_read_before_the_study_ends(tmp_path: Path) -> None:
-    folder, now = tmp_path / "s", [0.0]
-    takers.begin(validated(SMALL), folder)
+def test_results_can_be_read_before_the_study_ends(folder: Path) -> None:
+    now = [0.0]
 
     def clock() -> float:
         now[0] += 100
@@ -147,9 +147,7 @@ def started(folder: Path, offset: float) -> subprocess.Popen[str]:
 
 
 @pytest.mark.slow
-def test_takers_that_are_killed_and_stopped(whole: Study, tmp_path: Path) -> None:
-    folder = tmp_path / "s"
-    takers.begin(validated(SMALL), folder)
+def test_takers_that_are_killed_and_stopped(whole: Study, folder: Path) -> None:
     place = claims_of(folder, 1)
     stopped = started(folder, 1e9)
     wait_for(lambda: [*place.glob("*.1")])
@@ -194,10 +192,8 @@ def is_stopped(process: subprocess.Popen[bytes]) -> bool:
 @pytest.mark.slow
 @pytest.mark.parametrize("then", [signal.SIGCONT, signal.SIGKILL])
 def test_who_takes_a_task_of_a_cluster_does_not_wait_for_a_stopped_worker(
-    whole: Study, tmp_path: Path, then: signal.Signals
+    whole: Study, folder: Path, then: signal.Signals
 ) -> None:
-    folder = tmp_path / "s"
-    takers.begin(validated(SMALL), folder)
     [task, *_] = takers._tasks(validated(SMALL), folder, DISK, None).values()
     call = [sys.executable, "-c", ONE, str(folder)]
     with subprocess.Popen([*call, "stops"]) as stopped:
@@ -221,10 +217,8 @@ def test_who_takes_a_task_of_a_cluster_does_not_wait_for_a_stopped_worker(
 
 @pytest.mark.slow
 def test_who_takes_a_task_of_a_cluster_does_not_wait_for_a_dead_worker(
-    whole: Study, tmp_path: Path
+    whole: Study, folder: Path
 ) -> None:
-    folder = tmp_path / "s"
-    takers.begin(validated(SMALL), folder)
     [task, *_] = takers._tasks(validated(SMALL), folder, DISK, None).values()
     (claims_of(folder, 1) / f"{task_name(task.number)}.1").mkdir()
     done = claimed.take_one(task, folder, lambda _: None)
@@ -234,8 +228,6 @@ def test_who_takes_a_task_of_a_cluster_does_not_wait_for_a_dead_worker(
 
 
 def test_who_was_taken_over_can_change_nothing(tmp_path: Path) -> None:
-    from stalesim.simulator.extras.clusters.claims import LOST, Claimed
-
     place, file, now = tmp_path / "claims", tmp_path / "file", [0.0]
     place.mkdir()
     mine, other = (Claims(place, DISK, lambda: now[0], 60) for _ in range(2))
@@ -265,10 +257,9 @@ def test_who_was_taken_over_can_change_nothing(tmp_path: Path) -> None:
     assert not mine.give(claim, LOST)
 
 
-def test_folders_of_one_study_are_merged(whole: Study, tmp_path: Path) -> None:
-    one, two = tmp_path / "one", tmp_path / "two"
+def test_folders_of_one_study_are_merged(whole: Study, folder: Path) -> None:
+    one, two = folder, folder.with_name("two")
     few = SMALL | {"variants": {"one": {}}}
-    takers.begin(validated(SMALL), one)
     studies.simulate(validated(few), two)
     merged = merging.merge(one, two)
     assert not merged.complete
@@ -282,10 +273,8 @@ def test_folders_of_one_study_are_merged(whole: Study, tmp_path: Path) -> None:
 
 
 def test_a_merge_that_ends_a_study_leaves_nothing_of_killed_takers(
-    whole: Study, tmp_path: Path
+    whole: Study, folder: Path
 ) -> None:
-    folder = tmp_path / "s"
-    takers.begin(validated(SMALL), folder)
     takers.take(validated(SMALL), folder, for_s=1e-9)
     for name in (LOCKS, CHECKPOINTS):
         (folder / name).mkdir(exist_ok=True)
@@ -306,8 +295,7 @@ def test_another_study_is_not_merged(whole: Study, tmp_path: Path) -> None:
 
 
 def test_a_script_for_slurm(whole: Study) -> None:
-    found = CliRunner().invoke(app, ["cluster", "slurm", str(whole.folder), "-j", "8"])
-    lines = found.stdout.splitlines()
+    lines = invoked("cluster", "slurm", whole.folder, "-j", 8).stdout.splitlines()
     assert lines[0] == "#!/bin/sh"
     assert "#SBATCH --array=1-8" in lines
     assert "#SBATCH --time=60:00" in lines
@@ -317,10 +305,7 @@ def test_a_script_for_slurm(whole: Study) -> None:
 @pytest.mark.costly
 def test_commands_for_a_study_import_parts_of_ones_own(tmp_path: Path) -> None:
     def of(*command: str) -> str:
-        asked = [sys.executable, "-m", "stalesim", *command]
-        return subprocess.run(
-            asked, cwd=tmp_path, check=True, text=True, capture_output=True
-        ).stdout
+        return stalesim(*command, cwd=tmp_path, check=True).stdout
 
     of("new", "algorithm", "mine")
     part, study = tmp_path / "mine.py", ["mine.yaml", "-o", "s"]
@@ -333,8 +318,6 @@ def test_commands_for_a_study_import_parts_of_ones_own(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", ["", "50", "m", "-1m", "0m", "1.5h", "1y", "9" * 9])
 def test_a_wall_time_is_a_number_and_a_unit(text: str) -> None:
-    from stalesim.simulator.extras.clusters.commands import seconds
-
     assert seconds("50m") == 3000
     with pytest.raises(UserError, match="must be a number and a unit"):
         seconds(text)

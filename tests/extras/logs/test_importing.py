@@ -19,8 +19,8 @@ from stalesim.simulator.timeline import check
 from stalesim.simulator.timelines.of_run import timeline
 from stalesim.simulator.timelines.saved import record
 from stalesim.simulator.trace import load
+from tests.commands import ENVIRONMENT, stalesim
 from tests.support import SGD, everything, scenario
-from tests.unit.test_timeline_command import ENVIRONMENT, stalesim
 
 GOOD: dict[str, list[Any]] = {
     "client": [1, 2, 1],

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from stalesim.analysis import capsules, page
+from stalesim.analysis import page
 from stalesim.simulator.config.errors import StudyError
 from stalesim.simulator.config.text import one_line, printable
+from stalesim.simulator.extras import capsules
 from stalesim.simulator.extras.logs.timelines import import_log
 from stalesim.simulator.trace import load
 from tests.unit.analysis.test_page import read

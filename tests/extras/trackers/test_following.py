@@ -17,13 +17,14 @@ from stalesim.simulator.cli.commands import app
 from stalesim.simulator.config.errors import UserError
 from stalesim.simulator.extras.trackers import exporter, following
 from stalesim.simulator.extras.trackers.records import RunRecord, records, values
-from stalesim.simulator.studies import overwriting
+from stalesim.simulator.studies import existing
 from stalesim.simulator.trace import Study, load, writing
+from stalesim.simulator.trace import study as trace_study
+from tests.commands import wait_for
 from tests.extras.trackers.test_tensorboard import events
 from tests.extras.trackers.test_wandb import as_dict
 from tests.extras.trackers.test_wandb import told as records_of
 from tests.support import write_study
-from tests.unit.studies.test_spread import wait_for
 from tests.unit.studies.watched import WATCHED
 
 SHORT: dict[str, Any] = {
@@ -184,7 +185,7 @@ def test_what_has_not_ended_is_abandoned(
             raise KeyboardInterrupt
         return load(folder, **options)
 
-    monkeypatch.setattr(following, "load", interrupted)
+    monkeypatch.setattr(trace_study, "load", interrupted)
     with followed(tmp_path / "s", "noted") as found:
         study = studies.simulate(SHORT, tmp_path / "s")
     assert study.complete
@@ -274,4 +275,4 @@ def test_the_command_tracks_and_says_where(tmp_path: Path) -> None:
     assert f"Complete: {folder}" in done.stdout
     (run,) = (folder / "track-tensorboard").iterdir()
     assert len(list(events(run))) > 20
-    overwriting.clear(folder)
+    existing.clear(folder)

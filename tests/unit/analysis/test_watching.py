@@ -14,6 +14,7 @@ import pytest
 from stalesim.analysis.page import writing
 from stalesim.simulator.config.errors import StudyError
 from stalesim.simulator.trace import Study, load, write_manifest
+from stalesim.simulator.trace.study import ATTEMPTS
 from tests.runs import tiny_study
 
 REST = """\
@@ -21,6 +22,7 @@ replicates: 2
 stop: {commits: 20}
 evaluate: {every: {commits: 10}}
 """
+SLEEP = "stalesim.simulator.trace.study.time.sleep"
 OF_ENDED = ("commits", "virtual_s", "elapsed_s", "rows")
 
 
@@ -64,8 +66,9 @@ def written(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def test_a_page_follows_a_study_to_its_end(
     whole: dict[str, Any], written: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    stages = iter((0, 1, None))  # at the second look nothing is new
-    monkeypatch.setattr(writing.time, "sleep", lambda _: set_back(whole, next(stages)))
+    # At the second look nothing is new, at the last one it is complete again.
+    stages = iter((0, 1, None, None))
+    monkeypatch.setattr(SLEEP, lambda _: set_back(whole, next(stages)))
     study = set_back(whole, 0)
     writing.watch(study)
     none, one, both, last = written
@@ -97,7 +100,7 @@ def test_files_that_are_being_joined_are_looked_at_again(
         elif back and len(looks) == 3:
             gone.rename(part)
 
-    monkeypatch.setattr(writing.time, "sleep", join)
+    monkeypatch.setattr(SLEEP, join)
     back = True
     writing.watch(study)
     assert len(written) == 3  # under way, complete, and without the reload
@@ -108,14 +111,14 @@ def test_files_that_are_being_joined_are_looked_at_again(
             writing.watch(set_back(whole, 1))
     finally:
         gone.rename(part)
-    assert len(looks) == writing.ATTEMPTS
+    assert len(looks) == ATTEMPTS
     assert writing.RELOAD not in (study.folder / "report.html").read_text()
 
 
 def test_a_wrong_name_is_told_at_once(
     whole: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(writing.time, "sleep", lambda _: pytest.fail("too late"))
+    monkeypatch.setattr(SLEEP, lambda _: pytest.fail("too late"))
     with pytest.raises(StudyError, match=r"--out must be a file that ends in \.html"):
         writing.watch(set_back(whole, 1), "page.txt")
 

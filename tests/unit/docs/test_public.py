@@ -17,7 +17,7 @@ def test_the_reference_is_read_whole() -> None:
     assert {
         "python: simulator: simulate",
         "python: analysis: convergence",
-        "command-line: stalesim capsule: FOLDER",
+        "command-line: stalesim plot: FOLDER",
         "scenario: A study: replicates",
         "scenario: Protocols: kind: buffered: size",
         "scenario: Laws of durations: law: mixture",

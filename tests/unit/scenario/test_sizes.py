@@ -31,7 +31,7 @@ from stalesim.simulator.scenario.reading import loads, validated
 from stalesim.simulator.scenario.scenario import Scenario
 from stalesim.simulator.scenario.setting import WorldScenario
 from stalesim.simulator.scenario.study import MOST_RUNS, expand, merge
-from stalesim.simulator.studies import memory
+from stalesim.simulator.studies import sizes
 from stalesim.simulator.timelines.of_run import timeline
 from tests.golden.every import CASES
 from tests.support import of_extras, table
@@ -161,7 +161,7 @@ def judge(tree: dict[str, Any], *, estimate: bool) -> None:
     if "problem" in tree:
         _, tasks = studies.planned(validated(tree))
         if estimate:
-            memory.estimate(tasks, 1)
+            sizes.memory(tasks, 1)
         return
     try:
         scenario = WorldScenario.model_validate(tree)

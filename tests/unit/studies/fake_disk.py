@@ -117,13 +117,13 @@ class FakeDisk(Disk):
     ) -> None:
         self.files, self._before, self._torn = files, before, torn
 
-    def _call(self, name: str) -> BaseException | None:
-        """Returns what stops the call half-way, if anything does."""
-        return self._before(name)
+    def _begin(self, name: str) -> None:
+        """Raises what stops a call."""
+        if (fault := self._before(name)) is not None:
+            raise fault
 
     def make(self, folder: Path, *, parents: bool = False, new: bool = False) -> None:
-        if (fault := self._call("make")) is not None:
-            raise fault
+        self._begin("make")
         names = self.files.names
         if new and str(folder) in names:
             raise FileExistsError(errno.EEXIST, "File exists", folder)
@@ -135,7 +135,7 @@ class FakeDisk(Disk):
         names.setdefault(str(folder), None)
 
     def write(self, path: Path, data: bytes) -> None:
-        fault = self._call("write")
+        fault = self._before("write")
         self._needs_folder(path)
         if fault is None:
             self.files.names[str(path)] = Inode(data)
@@ -145,7 +145,7 @@ class FakeDisk(Disk):
         raise fault
 
     def append(self, path: Path, data: bytes) -> None:
-        fault = self._call("append")
+        fault = self._before("append")
         self._needs_folder(path)
         inode = self.files.names.get(str(path))
         if inode is None:
@@ -156,8 +156,7 @@ class FakeDisk(Disk):
             raise fault
 
     def sync(self, path: Path) -> None:
-        if (fault := self._call("sync")) is not None:
-            raise fault
+        self._begin("sync")
         files = self.files
         if str(path) not in files.names:
             raise FileNotFoundError(errno.ENOENT, "No such file or directory", path)
@@ -173,8 +172,7 @@ class FakeDisk(Disk):
                     files.safe.pop(name, None)
 
     def rename(self, old: Path, new: Path) -> None:
-        if (fault := self._call("rename")) is not None:
-            raise fault
+        self._begin("rename")
         names = self.files.names
         if str(old) not in names:
             raise FileNotFoundError(errno.ENOENT, "No such file or directory", old)
@@ -185,20 +183,17 @@ class FakeDisk(Disk):
             names[f"{new}{name.removeprefix(str(old))}"] = names.pop(name)
 
     def remove(self, path: Path) -> None:
-        if (fault := self._call("remove")) is not None:
-            raise fault
+        self._begin("remove")
         self.files.names.pop(str(path), None)
 
     def remove_folder(self, folder: Path) -> None:
-        if (fault := self._call("remove_folder")) is not None:
-            raise fault
+        self._begin("remove_folder")
         for name in list(self.files.names):
             if name == str(folder) or name.startswith(f"{folder}/"):
                 del self.files.names[name]
 
     def read(self, path: Path) -> bytes:
-        if (fault := self._call("read")) is not None:
-            raise fault
+        self._begin("read")
         inode = self.files.names.get(str(path))
         if inode is None:
             raise FileNotFoundError(errno.ENOENT, "No such file or directory", path)
@@ -218,8 +213,7 @@ class FakeDisk(Disk):
 
     @contextlib.contextmanager
     def lock(self, path: Path, *, wait: bool = False) -> Iterator[None]:
-        if (fault := self._call("lock")) is not None:
-            raise fault
+        self._begin("lock")
         self._needs_folder(path)
         inode = self.files.names.setdefault(str(path), Inode(b""))
         assert inode is not None

@@ -25,22 +25,14 @@ from stalesim.simulator.studies import (
 )
 from stalesim.simulator.trace import COLUMNS, Categorical, Disk, Study
 from stalesim.simulator.trace.disk import locked
+from tests.unit.studies.small import SMALL
 
 PATH = Path("/studies/small")
 SCENARIO: Any = validated(
-    {
-        "name": "small",
-        "seed": 1,
+    SMALL
+    | {
         "replicates": 2,
-        "problem": {
-            "data": {"kind": "digits"},
-            "partition": {"kind": "iid", "clients": 5},
-        },
-        "clients": {"compute": {"law": "expon"}},
-        "protocol": {"kind": "asynchronous"},
-        "algorithm": {"kind": "sgd", "step_size": 0.1, "batch": 8},
-        "stop": {"commits": 60},
-        "evaluate": {"every": {"commits": 20}},
+        "engine": {},
         "variants": {
             "one": {},
             "two": {"algorithm": {"step_size": 0.2}},  # shares the timeline of `one`

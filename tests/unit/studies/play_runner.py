@@ -334,6 +334,30 @@ def history(seed: int, faults: float = 3) -> Play:
     return play
 
 
+def assert_repeated(history: Callable[..., Play]) -> None:
+    """Asserts that a seed repeats a history."""
+    one, other = history(3, faults=8), history(3, faults=8)
+    assert one.env.now == other.env.now
+    assert one.told == other.told
+    assert len(one.processes) == len(other.processes) > 1
+
+
+def every_kind(
+    play: type[Play], history: Callable[[int], Play], number: int
+) -> tuple[set[str], list[Play]]:
+    """Plays some histories; returns what has happened in them, and the histories."""
+    seen: set[str] = set()
+    happen = play._happen
+
+    def note(self: Play, what: str) -> None:
+        seen.add(what)
+        happen(self, what)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(play, "_happen", note)
+        return seen, [history(seed) for seed in range(number)]
+
+
 def main(arguments: list[str], history: Callable[[int], Any] = history) -> int:
     """Plays many histories: FIRST NUMBER; says which seeds failed."""
     first, number = map(int, arguments)

@@ -9,6 +9,7 @@ import pytest
 
 from stalesim.simulator import simulation, studies
 from stalesim.simulator.scenario.reading import validated
+from stalesim.simulator.scenario.study import merge
 from stalesim.simulator.studies import checkpoints
 from stalesim.simulator.studies.paths import CHECKPOINTS
 from stalesim.simulator.trace import COLUMNS, DISK, checkpoint, load
@@ -20,67 +21,39 @@ BASE: dict[str, Any] = {
     "stop": {"commits": 400},
     "evaluate": {"every": {"commits": 30}},
     "engine": {"chunk": 32},
+    "protocol": {"kind": "asynchronous"},
+    **SGD,
 }
-PRIVATE = {**SGD["algorithm"], "mechanism": {"clip_bound": 1, "multiplier": 1}}
-STUDIES: dict[str, dict[str, Any]] = {
-    "sgd": {**BASE, **SGD, "protocol": {"kind": "asynchronous"}},
+SELECTED = {"in_flight": 3, "prefer": {"kind": "power_of_choice", "candidates": 4}}
+BUFFERED = {"protocol": {"kind": "buffered", "size": 5}, "stop": {"commits": 100}}
+METRICS = ["test_accuracy", "consensus_distance", "worker_accuracy"]
+CHANGES: dict[str, dict[str, Any]] = {
+    "sgd": {},
     "privacy": {
-        **BASE,
-        **SGD,
-        "algorithm": PRIVATE,
+        "algorithm": {"mechanism": {"clip_bound": 1, "multiplier": 1}},
         "protocol": {"kind": "t_synchronous", "t": 2},
         "privacy": {"delta": 1e-5},
         "probe": {"every": 50, "what": ["message"]},
     },
-    "shared": {
-        **BASE,
-        **SGD,
-        "protocol": {"kind": "asynchronous"},
-        "sweep": {"algorithm.step_size": [0.1, 0.2, 1e30]},
-    },
+    "shared": {"sweep": {"algorithm.step_size": [0.1, 0.2, 1e30]}},
     "batched": {
-        **BASE,
-        **SGD,
         "protocol": {"kind": "t_synchronous", "t": 2},
         "replicates": 3,
-        "stop": {"commits": 400, "target": {"test_accuracy": 0.935}},
-        "engine": {"chunk": 32, "mode": "batched"},
+        "stop": {"target": {"test_accuracy": 0.935}},
+        "engine": {"mode": "batched"},
     },
     "stepwise": {
-        **BASE,
-        **SGD,
         "protocol": {"kind": "synchronous"},
         "stop": {"commits": 200},
-        "engine": {"chunk": 32, "mode": "stepwise"},
+        "engine": {"mode": "stepwise"},
     },
     "windowed": {
-        **BASE,
-        **SGD,
-        "protocol": {"kind": "asynchronous"},
-        "stop": {
-            "commits": 400,
-            "windowed": {"column": "loss", "below": 0.55, "commits": 90},
-        },
+        "stop": {"windowed": {"column": "loss", "below": 0.55, "commits": 90}},
     },
-    "asking": {
-        **BASE,
-        **SGD,
-        "clients": {
-            **BASE["clients"],
-            "selection": {
-                "in_flight": 3,
-                "prefer": {"kind": "power_of_choice", "candidates": 4},
-            },
-        },
-        "protocol": {"kind": "buffered", "size": 5},
-        "stop": {"commits": 100},
-    },
+    "asking": BUFFERED | {"clients": {"selection": SELECTED}},
     "local steps": {
-        **BASE,
-        **SGD,
-        "algorithm": {**SGD["algorithm"], "step_size": 0.05, "local_steps": 6},
+        "algorithm": {"step_size": 0.05, "local_steps": 6},
         "clients": {
-            **BASE["clients"],
             "compute_per": "step",
             "local_steps_by": {"kind": "adacomm", "interval": 12},
         },
@@ -90,12 +63,10 @@ STUDIES: dict[str, dict[str, Any]] = {
             "size_by": {"kind": "staleness", "target": 0.5, "most": 9},
         },
         "stop": {"commits": 100},
-        "evaluate": {"every": {"time": 12}, "metrics": ["objective"]},
+        "evaluate": {"every": {"time": 12, "commits": None}, "metrics": ["objective"]},
     },
     "norms": {
-        **BASE,
-        **SGD,
-        "clients": {**BASE["clients"], "selection": {"in_flight": 4, "refill": 2}},
+        "clients": {"selection": {"in_flight": 4, "refill": 2}},
         "protocol": {
             "kind": "buffered",
             "size": 5,
@@ -107,28 +78,23 @@ STUDIES: dict[str, dict[str, Any]] = {
             "metrics": ["test_accuracy", "gradient_norm_squared"],
         },
     },
-    "vafl": {
-        **VAFL,
-        "stop": {"time": 90},
-        "evaluate": {"every": {"time": 4}},
-        "algorithm": {
-            **VAFL["algorithm"],
-            "perturbation": {"std": 0.1, "input_diameter": 1.0},
-        },
-        "engine": {"chunk": 32},
-    },
     "gossip": {
-        **BASE,
-        **SGD,
-        "clients": {"compute": {"law": "expon"}},
+        "clients": {"loss": None},
         "protocol": {"kind": "gossip"},
         "algorithm": {"kind": "psgd", "step_size": 0.1, "batch": 11},
-        "evaluate": {
-            "every": {"commits": 30},
-            "metrics": ["test_accuracy", "consensus_distance", "worker_accuracy"],
-        },
+        "evaluate": {"metrics": METRICS},
     },
 }
+STUDIES = {name: merge(BASE, changes) for name, changes in CHANGES.items()}
+STUDIES["vafl"] = merge(
+    VAFL,
+    {
+        "stop": {"time": 90, "commits": None},
+        "evaluate": {"every": {"time": 4, "commits": None}},
+        "algorithm": {"perturbation": {"std": 0.1, "input_diameter": 1.0}},
+        "engine": {"chunk": 32},
+    },
+)
 
 
 class KilledError(BaseException):
@@ -159,6 +125,15 @@ def killed_after(saves: int, patch: pytest.MonkeyPatch) -> None:
     patch.setattr(checkpoints.TaskCheckpoint, "due", dying)
 
 
+def kill(name: str, folder: Path, saves: int = 2, **changes: Any) -> None:
+    """Starts a study, and kills it."""
+    scenario = validated(STUDIES[name] | changes)
+    with pytest.MonkeyPatch.context() as patch:
+        killed_after(saves, patch)
+        with pytest.raises(KilledError):
+            studies.simulate(scenario, folder, checkpoint_s=0)
+
+
 def assert_same(one: Any, other: Any) -> None:
     for name in COLUMNS:
         pd.testing.assert_frame_equal(
@@ -171,9 +146,9 @@ def assert_same(one: Any, other: Any) -> None:
         }
 
 
-@pytest.mark.parametrize("name", STUDIES)
 @pytest.mark.parametrize(
-    "saves", [pytest.param(1, marks=pytest.mark.slow), pytest.param(3)]
+    ("name", "saves"),
+    [*((name, 3) for name in STUDIES), pytest.param("sgd", 1, marks=pytest.mark.slow)],
 )
 def test_a_killed_run_goes_on_to_the_bit(
     name: str, saves: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -181,10 +156,7 @@ def test_a_killed_run_goes_on_to_the_bit(
     scenario = validated(STUDIES[name])
     whole = studies.simulate(scenario, tmp_path / "whole", checkpoint_s=None)
     assert not (tmp_path / "whole" / CHECKPOINTS).exists()
-    with monkeypatch.context() as context:
-        killed_after(saves, context)
-        with pytest.raises(KilledError):
-            studies.simulate(scenario, tmp_path / "s", checkpoint_s=0)
+    kill(name, tmp_path / "s", saves)
     assert list((tmp_path / "s" / CHECKPOINTS).iterdir())
     rows: list[int] = []
     execute = simulation.execute
@@ -200,22 +172,10 @@ def test_a_killed_run_goes_on_to_the_bit(
     assert not (tmp_path / "s" / CHECKPOINTS).exists()
 
 
-def test_keeping_often_changes_nothing(tmp_path: Path) -> None:
-    scenario = validated(STUDIES["privacy"])
-    one = studies.simulate(scenario, tmp_path / "one", checkpoint_s=0)
-    other = studies.simulate(scenario, tmp_path / "other", checkpoint_s=None)
-    assert_same(one, other)
-
-
 @pytest.mark.parametrize("damage", ["checkpoint", "part", "lost part"])
-def test_a_damaged_state_is_not_gone_on_from(
-    damage: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    scenario, folder = validated(STUDIES["sgd"]), tmp_path / "s"
-    with monkeypatch.context() as context:
-        killed_after(2, context)
-        with pytest.raises(KilledError):
-            studies.simulate(scenario, folder, checkpoint_s=0)
+def test_a_damaged_state_is_not_gone_on_from(damage: str, tmp_path: Path) -> None:
+    folder = tmp_path / "s"
+    kill("sgd", folder)
     (state,) = (folder / CHECKPOINTS).iterdir()
     part = next((folder / "commits").iterdir())
     path = state if damage == "checkpoint" else part
@@ -225,26 +185,17 @@ def test_a_damaged_state_is_not_gone_on_from(
         data = bytearray(path.read_bytes())
         data[len(data) // 2] ^= 4
         path.write_bytes(bytes(data))
-    whole = studies.simulate(scenario, tmp_path / "whole")
+    whole = studies.simulate(validated(STUDIES["sgd"]), tmp_path / "whole")
     assert_same(studies.resume(folder), whole)
 
 
-def test_a_state_of_another_run_is_not_gone_on_from(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    folder = tmp_path / "s"
-    with monkeypatch.context() as context:
-        killed_after(2, context)
-        with pytest.raises(KilledError):
-            studies.simulate(validated(STUDIES["sgd"]), folder, checkpoint_s=0)
-    kept = (folder / CHECKPOINTS / "00000").read_bytes()
+def test_a_state_of_another_run_is_not_gone_on_from(tmp_path: Path) -> None:
+    kill("sgd", tmp_path / "s")
+    kill("sgd", tmp_path / "t", seed=5)
+    kept = (tmp_path / "s" / CHECKPOINTS / "00000").read_bytes()
+    (tmp_path / "t" / CHECKPOINTS / "00000").write_bytes(kept)
     other = validated(STUDIES["sgd"] | {"seed": 5})
     whole = studies.simulate(other, tmp_path / "whole")
-    with monkeypatch.context() as context:
-        killed_after(2, context)
-        with pytest.raises(KilledError):
-            studies.simulate(other, tmp_path / "t", checkpoint_s=0)
-    (tmp_path / "t" / CHECKPOINTS / "00000").write_bytes(kept)
     assert_same(studies.resume(tmp_path / "t"), whole)
 
 
@@ -270,9 +221,5 @@ def test_a_state_is_read_as_it_was_written(tmp_path: Path) -> None:
 
 
 def test_a_study_that_is_running_can_be_read(tmp_path: Path) -> None:
-    folder = tmp_path / "s"
-    with pytest.MonkeyPatch.context() as context:
-        killed_after(1, context)
-        with pytest.raises(KilledError):
-            studies.simulate(validated(STUDIES["sgd"]), folder, checkpoint_s=0)
-    assert load(folder).table("commits").empty
+    kill("sgd", tmp_path / "s", saves=1)
+    assert load(tmp_path / "s").table("commits").empty

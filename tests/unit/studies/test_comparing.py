@@ -1,6 +1,6 @@
 """Each variant at its own best: what is tried, what is refused, resumed and judged."""
 
-import shutil
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +16,10 @@ from stalesim.simulator.scenario.study import expand
 from stalesim.simulator.studies import comparing, running
 from stalesim.simulator.studies.existing import is_there
 from stalesim.simulator.trace import Study, load
-from tests.support import write_study
-from tests.unit.studies.test_staged import TREE
+from tests.unit.studies.small import SEARCHED, PlayedStudies
 
 RANGE: dict[str, Any] = {"from": 0.01, "to": 1, "num": 3, "scale": "log"}
-PLAN: dict[str, Any] = TREE | {
-    "claims": [],
-    "evaluate": {"every": {"commits": 10}, "metrics": ["test_loss"]},
+PLAN: dict[str, Any] = SEARCHED | {
     "variants": {"left": {}, "right": {"algorithm": {"batch": 4}}},
     "replicates": 6,
     "compare": {
@@ -33,62 +30,22 @@ PLAN: dict[str, Any] = TREE | {
     },
 }
 BEST = {"left": 0.13, "right": 3.0}
-"""Step size at which the losses of `Played` are least."""
+"""Step size at which losses are least."""
 
 
-class Played:
-    """Writes studies whose losses are known, in place of running them.
+def played_studies(kill_at: int = 0) -> PlayedStudies:
+    """The loss is `log2(step / best)**2`, and that of a step above 50 none."""
 
-    The loss is `log2(step / best)**2`, and that of a step above 50 none.
-    """
+    def loss(run: Any) -> float:
+        step = run.scenario.algorithm.step_size
+        return np.nan if step > 50 else np.log2(step / BEST[run.variant]) ** 2
 
-    def __init__(self, kill_at: int = 0) -> None:
-        self.calls: list[int] = []
-        self.kill_at = kill_at
-
-    def __call__(self, scenario: Scenario, path: Path, **options: Any) -> Study:
-        runs = expand(scenario)
-        there = (path / "manifest.json").exists()
-        old = load(path).manifest if there else {"runs": []}
-        known = len(old["runs"])
-        self.calls.append(len(runs) - known)
-        if len(self.calls) == self.kill_at:
-            raise KeyboardInterrupt
-        entries, losses = [], []
-        for run in runs:
-            step = run.scenario.algorithm.step_size
-            lost = step > 50
-            loss = np.log2(step / BEST[run.variant]) ** 2
-            losses.append(np.nan if lost else loss)
-            stop = {"stop": "diverged" if lost else "commits", "stop_reason": "x"}
-            entries.append(run.identity | stop | {"virtual_s": 2.0, "commits": 20})
-            entries[-1]["protocol"] = "asynchronous"
-        kept = path.parent / "kept"
-        if (path / "tuning").exists():  # of a comparison, in its folder
-            shutil.move(path / "tuning", kept)
-        shutil.rmtree(path, ignore_errors=True)
-        n = len(runs)
-        whole = ("commits", "contributions", "upload_bytes", "download_bytes")
-        table = {
-            "run": np.arange(n, dtype=np.int32),
-            "time": np.ones(n),
-            **{key: np.zeros(n, np.int64) for key in (*whole, "rounds", "messages")},
-            "epochs": np.zeros(n),
-            "test_loss": np.array(losses),
-        }
-        tree = scenario.model_dump(mode="json")
-        kept_of = {"inputs", "modules", "environment"} & {*old}
-        started = {key: old[key] for key in kept_of}
-        manifest = {"name": scenario.name, "runs": entries, "scenario": tree, **started}
-        write_study(path, manifest, {"evaluations": table})
-        if kept.exists():
-            shutil.move(kept, path / "tuning")
-        return load(path)
+    return PlayedStudies(loss, 2.0, kill_at)
 
 
 @pytest.fixture
-def played(monkeypatch: pytest.MonkeyPatch) -> Played:
-    found = Played()
+def played(monkeypatch: pytest.MonkeyPatch) -> PlayedStudies:
+    found = played_studies()
     monkeypatch.setattr(running, "simulate", found)
     return found
 
@@ -98,6 +55,9 @@ def config(**more: Any) -> Scenario:
     return validated(tree)
 
 
+compare = partial(comparing.compare, judge=racing)
+
+
 def chosen(study: Study) -> dict[str, Any]:
     found = study.manifest["scenario"]["compare"]["found"]
     return {name: each["best"]["algorithm.step_size"] for name, each in found.items()}
@@ -105,7 +65,7 @@ def chosen(study: Study) -> dict[str, Any]:
 
 @pytest.mark.usefixtures("played")
 def test_each_is_judged_where_neither_half_nor_twice_is_better(tmp_path: Path) -> None:
-    study = comparing.compare(config(), tmp_path / "a", judge=racing)
+    study = compare(config(), tmp_path / "a")
     # By hand: left 0.01, 0.1, 1 and then both sides of 0.1; right from 1 to 2 and 4,
     # which is nearer to 3 (log2 of 4/3 is less than that of 3/2), and then 8.
     assert chosen(study) == {"left": 0.1, "right": 4.0}
@@ -129,7 +89,7 @@ def test_each_is_judged_where_neither_half_nor_twice_is_better(tmp_path: Path) -
 
 @pytest.mark.usefixtures("played")
 def test_no_run_that_judges_has_a_seed_of_the_tuning(tmp_path: Path) -> None:
-    study = comparing.compare(config(), tmp_path / "a", judge=racing)
+    study = compare(config(), tmp_path / "a")
     tuned = load(tmp_path / "a" / "tuning")
     of_tuning, judging = (
         {run["seed"] for run in each.manifest["runs"]} for each in (tuned, study)
@@ -146,29 +106,29 @@ def test_a_border_is_refused_and_a_larger_budget_continues(tmp_path: Path) -> No
     with pytest.raises(
         StudyError, match=r"after 5 trials the best, algorithm.step_size=2"
     ):
-        comparing.compare(small, folder, judge=racing)
+        compare(small, folder)
     assert load(folder).manifest["runs"] == []
     before = len(load(folder / "tuning").manifest["runs"])
-    study = comparing.compare(config(), folder, judge=racing)
+    study = compare(config(), folder)
     assert chosen(study) == {"left": 0.1, "right": 4.0}
     assert len(load(folder / "tuning").manifest["runs"]) == before + 2 * 2
     with pytest.raises(StudyError, match="but holds another study"):
-        comparing.compare(config(budget={"trials": 13}), folder, judge=racing)
+        compare(config(budget={"trials": 13}), folder)
 
 
 def test_trials_of_another_comparison_are_not_taken_over(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(running, "simulate", Played(kill_at=3))
+    monkeypatch.setattr(running, "simulate", played_studies(kill_at=3))
     with pytest.raises(KeyboardInterrupt):
-        comparing.compare(config(), tmp_path / "a", judge=racing)
-    monkeypatch.setattr(running, "simulate", Played())
+        compare(config(), tmp_path / "a")
+    monkeypatch.setattr(running, "simulate", played_studies())
     finer = config(over={"algorithm.step_size": {**RANGE, "num": 2}})
     with pytest.raises(StudyError, match="left was tried on another grid"):
-        comparing.compare(finer, tmp_path / "a", judge=racing)
+        compare(finer, tmp_path / "a")
     less = config(budget={"trials": 3})
     with pytest.raises(StudyError, match="at a border of what was tried"):
-        comparing.compare(less, tmp_path / "a", judge=racing)
+        compare(less, tmp_path / "a")
 
 
 def test_a_shorter_list_does_not_take_over_longer_ones_trials(
@@ -177,24 +137,26 @@ def test_a_shorter_list_does_not_take_over_longer_ones_trials(
     def listed(*steps: float) -> Scenario:
         return config(over={"algorithm.step_size": [*steps]})
 
-    monkeypatch.setattr(running, "simulate", Played(kill_at=2))  # nothing was judged
+    monkeypatch.setattr(
+        running, "simulate", played_studies(kill_at=2)
+    )  # nothing was judged
     with pytest.raises(KeyboardInterrupt):
-        comparing.compare(listed(0.05, 0.1, 4, 8), tmp_path / "a", judge=racing)
+        compare(listed(0.05, 0.1, 4, 8), tmp_path / "a")
     with pytest.raises(StudyError, match="more were tried before"):
-        comparing.compare(listed(0.05, 0.1), tmp_path / "a", judge=racing)
+        compare(listed(0.05, 0.1), tmp_path / "a")
 
 
 def test_a_moved_grid_is_refused_before_its_trials(
-    tmp_path: Path, played: Played
+    tmp_path: Path, played: PlayedStudies
 ) -> None:
     said = rf"raise compare.budget and repeat it with --out {tmp_path / 'a'}, or move"
     with pytest.raises(StudyError, match=said):
-        comparing.compare(config(budget={"trials": 5}), tmp_path / "a", judge=racing)
+        compare(config(budget={"trials": 5}), tmp_path / "a")
     before = len(played.calls)
     for key in ("algorithm.step_size", "algorithm.batch"):
         moved = config(over={key: {**RANGE, "from": 1, "to": 100, "num": 2}})
         with pytest.raises(StudyError, match="left was tried on another grid; choose"):
-            comparing.compare(moved, tmp_path / "a", judge=racing)
+            compare(moved, tmp_path / "a")
     assert len(played.calls) == before
 
 
@@ -202,16 +164,16 @@ def test_a_moved_grid_is_refused_before_its_trials(
 def test_a_killed_comparison_goes_the_same_way(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kill_at: int
 ) -> None:
-    whole, killed = Played(), Played(kill_at)
+    whole, killed = played_studies(), played_studies(kill_at)
     monkeypatch.setattr(running, "simulate", whole)
-    expected = comparing.compare(config(), tmp_path / "a", judge=racing)
+    expected = compare(config(), tmp_path / "a")
     assert len(whole.calls) == 5  # grids, three waves, and the runs that judge
     monkeypatch.setattr(running, "simulate", killed)
     with pytest.raises(KeyboardInterrupt):
-        comparing.compare(config(), tmp_path / "b", judge=racing)
+        compare(config(), tmp_path / "b")
     assert is_there(config(), tmp_path / "b")
     again = running.scenario_of(tmp_path / "b")
-    found = comparing.compare(again, tmp_path / "b", judge=racing)
+    found = compare(again, tmp_path / "b")
     assert found.manifest["scenario"] == expected.manifest["scenario"]
     assert sum(killed.calls) == sum(whole.calls) + whole.calls[kill_at - 1]
 
@@ -219,26 +181,26 @@ def test_a_killed_comparison_goes_the_same_way(
 @pytest.mark.usefixtures("played")
 def test_virtual_seconds_are_a_budget(tmp_path: Path) -> None:
     # A trial takes 4 virtual s: 28 s are seven trials, those that right needs.
-    study = comparing.compare(config(budget={"time": 28}), tmp_path / "a", judge=racing)
+    study = compare(config(budget={"time": 28}), tmp_path / "a")
     assert chosen(study)["right"] == 4.0
     with pytest.raises(StudyError, match=r"right .* after 6 trials the best"):
-        comparing.compare(config(budget={"time": 27}), tmp_path / "b", judge=racing)
+        compare(config(budget={"time": 27}), tmp_path / "b")
     with pytest.raises(StudyError, match=r"must be >= 12 virtual s, which the grid"):
-        comparing.compare(config(budget={"time": 11}), tmp_path / "c", judge=racing)
+        compare(config(budget={"time": 11}), tmp_path / "c")
 
 
 @pytest.mark.usefixtures("played")
 def test_an_end_of_a_list_is_a_border_too(tmp_path: Path) -> None:
     over = {"algorithm.step_size": [0.01, 0.1, 1]}
     with pytest.raises(StudyError, match=r"right .*step_size=1, .* write a range"):
-        comparing.compare(config(over=over), tmp_path / "a", judge=racing)
+        compare(config(over=over), tmp_path / "a")
 
 
 @pytest.mark.usefixtures("played")
 def test_where_everything_diverged_nothing_is_chosen(tmp_path: Path) -> None:
     over = {"algorithm.step_size": {**RANGE, "from": 300, "to": 900}}
     with pytest.raises(StudyError, match="every trial of left diverged"):
-        comparing.compare(config(over=over), tmp_path / "a", judge=racing)
+        compare(config(over=over), tmp_path / "a")
 
 
 def test_sides_of_a_point() -> None:
@@ -277,7 +239,7 @@ def test_beyond_what_is_valid_it_looks_nearer(tmp_path: Path) -> None:
     tree = {**PLAN, "algorithm": {"kind": "fed_async", "step_size": 0.1, "batch": 8}}
     also = {"right": {"algorithm.mixing": {"from": 0.9, "to": 0.5, "num": 2}}}
     tree["compare"] = {**PLAN["compare"], "also": also, "budget": {"trials": 20}}
-    study = comparing.compare(validated(tree), tmp_path / "a", judge=racing)
+    study = compare(validated(tree), tmp_path / "a")
     found = study.manifest["scenario"]["compare"]["found"]["right"]
     tried = {trial["point"]["algorithm.mixing"] for trial in found["trials"]}
     # A step is 0.4: 1.3 and 1.1 are none, a quarter of a step is.
@@ -334,14 +296,14 @@ def test_it_is_not_run_untuned(tmp_path: Path) -> None:
 
 
 def test_another_study_in_the_folder_is_kept(tmp_path: Path) -> None:
-    Played()(validated({**PLAN, "compare": None}), tmp_path / "a")
+    played_studies()(validated({**PLAN, "compare": None}), tmp_path / "a")
     with pytest.raises(StudyError, match="but holds another study"):
-        comparing.compare(config(), tmp_path / "a", judge=racing)
+        compare(config(), tmp_path / "a")
 
 
 @pytest.mark.usefixtures("played")
 def test_the_table_says_what_half_and_twice_lose(tmp_path: Path) -> None:
-    study = comparing.compare(config(), tmp_path / "a", judge=racing)
+    study = compare(config(), tmp_path / "a")
     left, right = choices.table(study).to_dict("records")
     losses = [np.log2(step / 0.13) ** 2 for step in (0.1, 0.05, 0.2)]
     best, *others = (f"{loss:.4g}" for loss in losses)

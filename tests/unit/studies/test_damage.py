@@ -60,6 +60,11 @@ def tables(study: Study) -> dict[str, pa.Table]:
     return {name: study.arrow(name) for name in COLUMNS}
 
 
+def frames(study: Study) -> dict[str, pd.DataFrame]:
+    """Returns the tables of a study in the order of their runs."""
+    return {name: study.table(name) for name in COLUMNS}
+
+
 def told(study: Study) -> dict[str, pd.DataFrame]:
     """Returns what a study says apart from its tables."""
     found: dict[str, pd.DataFrame] = {}
@@ -202,23 +207,26 @@ def test_no_damage_is_silent(
     assert said > 0.95 * tried
 
 
-@pytest.mark.parametrize(
-    "file", ["commits/*.parquet", "evaluations/*.parquet", "jobs/*.parquet"]
-)
-@pytest.mark.parametrize("damage", [flip, delete])
-def test_runs_whose_rows_are_damaged_are_repeated(
-    file: str, damage: Any, study: Study, tmp_path: Path
-) -> None:
-    shutil.copytree(study.folder, tmp_path / "s")
-    (path,) = (tmp_path / "s").glob(file)
+def spoil(folder: Path, file: str, damage: Callable[..., bytes | None]) -> Path:
+    """Damages a file of a folder, and returns it."""
+    (path,) = folder.glob(file)
     data = damage(path.read_bytes(), np.random.default_rng(1))
     path.unlink()
     if data is not None:
         path.write_bytes(data)
+    return path
+
+
+@pytest.mark.parametrize("table", ["commits", "evaluations", "jobs"])
+@pytest.mark.parametrize("damage", [flip, delete])
+def test_runs_whose_rows_are_damaged_are_repeated(
+    table: str, damage: Any, study: Study, tmp_path: Path
+) -> None:
+    shutil.copytree(study.folder, tmp_path / "s")
+    spoil(tmp_path / "s", f"{table}/*.parquet", damage)
     with pytest.warns(StudyWarning, match="6 runs .* are repeated"):
         again = studies.resume(tmp_path / "s")
-    for name in COLUMNS:
-        pd.testing.assert_frame_equal(again.table(name), study.table(name))
+    assert not differs(frames(again), frames(study))
 
 
 @pytest.mark.parametrize("damage", [flip, delete])
@@ -228,11 +236,7 @@ def test_damage_is_no_verdict(
     whole, folder = tmp_path / "whole", tmp_path / "s"
     shutil.copytree(study.folder, whole)
     shutil.copytree(study.folder, folder)
-    (path,) = folder.glob("evaluations/*.parquet")
-    data = damage(path.read_bytes(), np.random.default_rng(1))
-    path.unlink()
-    if data is not None:
-        path.write_bytes(data)
+    path = spoil(folder, "evaluations/*.parquet", damage)
     check([whole])
     assert ": so" in capsys.readouterr().out
     with pytest.raises(DamageError) as error:
@@ -253,8 +257,7 @@ def test_damage_of_one_task_repeats_its_runs_alone(
     with pytest.warns(StudyWarning, match="rows of 1 runs"):
         again = studies.resume(folder)
     assert again.complete
-    for name in COLUMNS:
-        pd.testing.assert_frame_equal(again.table(name), running.table(name))
+    assert not differs(frames(again), frames(running))
 
 
 SHAPES = {
@@ -298,15 +301,15 @@ def test_strange_lines_of_a_journal_are_said(
         journal.write(text)
     with pytest.warns(StudyWarning, match="1 lines must be as they were written"):
         study = load(folder)
-    for name in COLUMNS:
-        pd.testing.assert_frame_equal(study.table(name), running.table(name))
+    assert not differs(frames(study), frames(running))
 
 
-@pytest.mark.parametrize("name", ["manifest.json.partial", "data.npz.partial"])
-def test_a_first_file_half_written_blocks_nothing(name: str, tmp_path: Path) -> None:
-    (tmp_path / name).write_bytes(b"{")
+def test_a_first_file_half_written_blocks_nothing(tmp_path: Path) -> None:
+    names = {"manifest.json.partial", "data.npz.partial"}
+    for name in names:
+        (tmp_path / name).write_bytes(b"{")
     assert studies.simulate(validated(LEARNING | {"replicates": 1}), tmp_path).complete
-    assert not (tmp_path / name).exists()
+    assert not names & {path.name for path in tmp_path.iterdir()}
 
 
 def test_a_study_of_an_older_format_is_one_line(study: Study, tmp_path: Path) -> None:

@@ -13,10 +13,11 @@ import pandas as pd
 import pytest
 
 from stalesim.simulator.config.errors import StudyError
-from stalesim.simulator.trace import StudyWarning, load
+from stalesim.simulator.trace import load
 from tests.unit.studies import fake_study
 from tests.unit.studies.fake_disk import FakeDisk, Files, KilledError
 from tests.unit.studies.fake_study import PATH
+from tests.unit.studies.play_runner import check_what_is_there
 
 FAULTS: dict[str, Callable[[], BaseException]] = {
     "full": lambda: OSError(errno.ENOSPC, "No space left on device"),
@@ -113,27 +114,6 @@ def test_a_loss_of_power_is_seen_and_mended(seed: int, whole: fake_study.Study) 
         fake_study.assert_undisturbed(fake_study.simulate(FakeDisk(files)), whole)
 
 
-def check_what_is_there(files: Files) -> None:
-    """Whatever can be read is right; what cannot is said."""
-    disk = FakeDisk(files)
-    if not disk.exists(PATH / "manifest.json"):
-        return
-    study = load(PATH, disk)
-    ended = {r["run"] for r in study.manifest["runs"] if r["stop"] == "commits"}
-    for name, table in fake_study.expected().items():
-        try:
-            found = study.table(name)
-        except StudyError:
-            continue
-        known = table[table["run"].isin(ended)].reset_index(drop=True)
-        if len(known):
-            pd.testing.assert_frame_equal(
-                found[table.columns], known, check_dtype=False
-            )
-        else:
-            assert found.empty
-
-
 @pytest.mark.long
 def test_a_second_fault_while_resuming_is_mended_as_well(
     whole: fake_study.Study,
@@ -186,16 +166,3 @@ def test_a_folder_that_is_replaced_is_not_written(whole: fake_study.Study) -> No
     with pytest.raises(StudyError, match=said):
         fake_study.simulate(FakeDisk(files, replace))
     fake_study.assert_undisturbed(load(PATH, FakeDisk(files)), whole)
-
-
-def test_a_damaged_line_of_the_journal_is_said() -> None:
-    files = Files()
-    with pytest.raises(KilledError):
-        fake_study.simulate(FakeDisk(files, at_call(80, "killed")))
-    inode = files.names[f"{PATH}/journal-1.log"]
-    assert inode is not None
-    assert inode.data.count(b"\n") >= 2
-    inode.data = inode.data.replace(b"commits", b"comnits", 1)
-    with pytest.warns(StudyWarning, match="1 lines must be as they were written"):
-        study = load(PATH, FakeDisk(files))
-    assert not study.complete

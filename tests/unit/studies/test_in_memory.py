@@ -12,19 +12,18 @@ from stalesim import simulator
 from stalesim.simulator.config.errors import UserError
 from stalesim.simulator.studies import in_memory
 from tests import own_models
+from tests.unit.studies.small import SMALL
 
 DRAW = np.random.default_rng(2)
-SCENARIO: dict[str, Any] = {
-    "name": "own",
-    "clients": {"compute": {"law": "expon"}},
+SCENARIO: dict[str, Any] = SMALL | {
     "problem": {
         "data": {"kind": "digits", "scale": "standard"},
         "partition": {"kind": "iid", "clients": 3},
     },
-    "protocol": {"kind": "asynchronous"},
     "algorithm": {"kind": "sgd", "step_size": 0.2, "batch": 8},
     "stop": {"commits": 30},
     "evaluate": {"every": {"commits": 15}, "metrics": ["test_loss"]},
+    "engine": {},
     "replicates": 2,
 }
 
@@ -85,7 +84,7 @@ def test_an_object_is_known_by_its_content() -> None:
     scenario = simulator.Scenario.model_validate(SCENARIO)
 
     def named(model: Any) -> str:
-        changed = in_memory.with_objects(scenario, model, None)
+        changed = in_memory.with_objects(scenario, model=model)
         return changed.problem.model.build
 
     one, two = (own_models.Noisy(2, 5, key=jax.random.key(k)) for k in (0, 1))

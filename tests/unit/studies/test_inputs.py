@@ -1,12 +1,13 @@
 """What runs read belongs to what they are: files, recordings, data sets, modules."""
 
 import json
+import shutil
 import sys
 from collections.abc import Callable, Iterator
 from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pandas as pd
@@ -20,27 +21,27 @@ from stalesim.simulator.config.catalogue import own as own_parts
 from stalesim.simulator.config.errors import DataError, ScenarioError, StudyError
 from stalesim.simulator.config.files import marks, named, parts, unmarked
 from stalesim.simulator.config.own_code import Content
+from stalesim.simulator.data import mnist
 from stalesim.simulator.scenario.reading import validated
 from stalesim.simulator.scenario.scenario import Scenario
 from stalesim.simulator.scenario.setting import WorldScenario
 from stalesim.simulator.scenario.study import expand
-from stalesim.simulator.storage import limits
+from stalesim.simulator.storage import files, limits
 from stalesim.simulator.storage.files import Places
 from stalesim.simulator.studies import origins, running, study_folder
 from stalesim.simulator.timelines import saved
 from stalesim.simulator.timelines.of_run import set_up
 from stalesim.simulator.trace import load, write_manifest
 from stalesim.simulator.trace.manifest import read_manifest
+from tests.commands import stalesim
+from tests.unit.studies.small import SMALL
 
-TREE: dict[str, Any] = {
-    "name": "small",
+TREE: dict[str, Any] = SMALL | {
     "problem": {
         "data": {"kind": "npz", "path": "d.npz"},
         "partition": {"kind": "iid", "clients": 4},
     },
     "clients": {"compute": {"law": "empirical", "path": "e.csv", "column": "t"}},
-    "protocol": {"kind": "asynchronous"},
-    "algorithm": {"kind": "sgd", "step_size": 0.1, "batch": 8},
     "stop": {"commits": 20},
     "evaluate": {"every": {"commits": 10}},
     "engine": {"chunk": 64},
@@ -62,6 +63,14 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("STALESIM_DATA", str(tmp_path / "data"))
     write_data(folder / "d.npz")
     write_times(folder / "e.csv", 1)
+    return folder
+
+
+@pytest.fixture
+def away(tmp_path: Path) -> Path:
+    """Another folder."""
+    folder = tmp_path / "away"
+    folder.mkdir()
     return folder
 
 
@@ -145,14 +154,12 @@ def test_a_run_without_files_is_what_it_was(here: Path) -> None:
 
 
 def test_relative_paths_start_from_where_the_study_did(
-    here: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    here: Path, away: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     studies.simulate(TREE, "s")
     manifest = read_manifest(Path("s"))
     manifest["runs"][0]["stop"] = "failed"
     write_manifest(Path("s"), manifest)
-    away = tmp_path / "away"
-    away.mkdir()
     write_times(away / "e.csv", 999)
     monkeypatch.chdir(away)
     resumed = studies.resume(here / "s")
@@ -164,12 +171,10 @@ def test_relative_paths_start_from_where_the_study_did(
 
 
 def test_other_processes_read_what_this_one_found(
-    here: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    away: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tree = changed(TREE, replicates=2, engine__mode="compiled")
     studies.simulate(tree, "s", jobs=2)  # its processes stay, and stay there
-    away = tmp_path / "away"
-    away.mkdir()
     write_data(away / "d.npz", 2)
     write_times(away / "e.csv", 3)
     monkeypatch.chdir(away)
@@ -232,12 +237,6 @@ def record(seed: int) -> None:
     saved.record(WorldScenario.model_validate(WORLD | {"seed": seed}), "recorded")
 
 
-def remove(folder: str) -> None:
-    for path in sorted(Path(folder).rglob("*"), reverse=True):
-        path.rmdir() if path.is_dir() else path.unlink()
-    Path(folder).rmdir()
-
-
 def test_a_recorded_timeline_counts_by_what_it_holds(here: Path) -> None:
     tree = changed(
         TREE,
@@ -247,10 +246,10 @@ def test_a_recorded_timeline_counts_by_what_it_holds(here: Path) -> None:
     )
     record(1)
     studies.simulate(tree, "s")
-    remove("recorded")
+    shutil.rmtree("recorded")
     record(1)  # the same timeline, later
     assert studies.resume("s").complete
-    remove("recorded")
+    shutil.rmtree("recorded")
     record(2)
     with pytest.raises(StudyError, match=f"{here}/recorded has changed"):
         studies.simulate(tree | {"replicates": 2}, "s")
@@ -347,9 +346,6 @@ def test_a_file_that_changes_under_a_study_fails_its_runs(
 def test_a_loader_says_what_it_reads(
     here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from stalesim.simulator.data import mnist
-    from stalesim.simulator.storage import files
-
     (here / "mine").write_bytes(b"mine")
     monkeypatch.setattr(mnist, "bundled", lambda config: files.read(Path("mine")))
     tree = changed(TREE, problem__data={"kind": "mnist", "split_seed": 12345})
@@ -360,14 +356,12 @@ def test_a_loader_says_what_it_reads(
 def test_many_files_of_a_data_set_are_one_input(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from stalesim.simulator.data.mnist import Mnist
-
     root = tmp_path / "data" / "many"
     root.mkdir(parents=True)
     paths = [root / f"{number}.csv" for number in range(100)]
     for path in paths:
         path.write_text(path.name)
-    monkeypatch.setattr(Mnist, "located_files", lambda self: paths)
+    monkeypatch.setattr(mnist.Mnist, "located_files", lambda self: paths)
     scenario = validated(changed(TREE, problem__data={"kind": "mnist"}))
     found = inputs.collect([scenario]).named
     one = found["$STALESIM_DATA/many (100 files)"]
@@ -398,8 +392,6 @@ def classes() -> set[type[Config]]:
 
 
 def _inner(annotation: Any) -> list[type[Config]]:
-    from typing import get_args
-
     if isinstance(annotation, type) and issubclass(annotation, Config):
         return [annotation]
     return [found for part in get_args(annotation) for found in _inner(part)]
@@ -466,23 +458,25 @@ STALESIM = {"laws": (Mine,)}
 """
 
 
+OWN = {
+    "plain_of_inputs.py": "import flax\nfrom layers_of_inputs import act\n"
+    "import numpy, json\n",
+    "layers_of_inputs.py": "def act(x):\n    from pack_of_inputs.inner import late\n"
+    "    return late(x)\n",
+    "pack_of_inputs/__init__.py": "",
+    "pack_of_inputs/inner.py": "from .beside import late\n",
+    "pack_of_inputs/beside.py": "import haiku, stalesim\ndef late(x):\n    return x\n",
+}
+
+
 @pytest.fixture
 def own(here: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A package's folder of modules of a user's own, none of them imported yet."""
     monkeypatch.setattr(sys, "path", [*sys.path, str(here)])
     before = {*sys.modules}
-    (here / "plain_of_inputs.py").write_text(
-        "import flax\nfrom layers_of_inputs import act\nimport numpy, json\n"
-    )
-    (here / "layers_of_inputs.py").write_text(
-        "def act(x):\n    from pack_of_inputs.inner import late\n    return late(x)\n"
-    )
-    (here / "pack_of_inputs").mkdir()
-    (here / "pack_of_inputs" / "__init__.py").write_text("")
-    (here / "pack_of_inputs" / "inner.py").write_text("from .beside import late\n")
-    (here / "pack_of_inputs" / "beside.py").write_text(
-        "import haiku, stalesim\ndef late(x):\n    return x\n"
-    )
+    for name, text in OWN.items():
+        (here / name).parent.mkdir(exist_ok=True)
+        (here / name).write_text(text)
     yield here
     for name in {*sys.modules} - before:
         if name.partition(".")[0].endswith("_of_inputs"):
@@ -575,14 +569,6 @@ def test_a_study_goes_on_with_the_same_program_alone(
     origins.check_program(Path("s"), manifest, read)
 
 
-def command(*words: str) -> Any:
-    import subprocess
-    import sys
-
-    call = [sys.executable, "-m", "stalesim", *words]
-    return subprocess.run(call, capture_output=True, text=True, check=False)
-
-
 @pytest.mark.long
 def test_a_study_goes_on_with_the_same_modules_alone(here: Path) -> None:
     module = here / "mine_of_inputs.py"
@@ -591,15 +577,15 @@ def test_a_study_goes_on_with_the_same_modules_alone(here: Path) -> None:
     Path("s.yaml").write_text(json.dumps(tree))
     brings = ("--import", module.name)
     options = ("-o", "s", "--no-plots", "-j", "1")
-    done = command(*brings, "run", "s.yaml", *options)
+    done = stalesim(*brings, "run", "s.yaml", *options)
     assert done.returncode == 0, done.stderr
     told = load("s").manifest["modules"]
     assert told["mine_of_inputs"]["file"] == str(module)
     assert len(told["mine_of_inputs"]["sha256"]) == 64
     module.write_text(MODULE.replace("FACTOR", "2.0"))
-    done = command(*brings, "run", "s.yaml", *options)
+    done = stalesim(*brings, "run", "s.yaml", *options)
     assert done.returncode == 0, "nothing is left to be executed"
-    done = command(*brings, "run", "s.yaml", *options, "-s", "replicates=2")
+    done = stalesim(*brings, "run", "s.yaml", *options, "-s", "replicates=2")
     assert done.returncode == 2
     assert "continued with the module mine_of_inputs with which it was" in done.stderr
     assert done.stderr.count("\n") == 1
@@ -611,7 +597,7 @@ def test_a_part_must_mark_the_files_that_it_names(here: Path) -> None:
         '"mine"\n', '"mine"\n    log_path: str | None = None\n', 1
     )
     module.write_text(unmarked_one)
-    done = command("--import", module.name, "list")
+    done = stalesim("--import", module.name, "list")
     assert done.returncode == 2
     assert "must mark entries that name files, got Mine.log_path" in done.stderr
     assert done.stderr.count("\n") == 1

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from stalesim.simulator import studies
-from stalesim.simulator.studies import notebook
+from stalesim.simulator.studies import progress
 from stalesim.simulator.studies.progress import StudyProgress, silent
 from tests.unit.studies.watched import WATCHED
 
@@ -41,7 +41,7 @@ def test_a_study_in_a_notebook_has_a_bar(shown: list[Any]) -> None:
 
 
 def test_a_label_is_no_markup(shown: list[Any]) -> None:
-    notebook.bar("study")(StudyProgress(0.5, 0, 2, '<b>"'))
+    progress.bar("study")(StudyProgress(0.5, 0, 2, '<b>"'))
     page = shown[-1]["text/html"]
     assert page.count("<") == 2
     assert "&lt;b&gt;&quot;" in page
@@ -51,8 +51,8 @@ def test_the_bar_is_drawn_twice_a_second(
     shown: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = [0.0]
-    monkeypatch.setattr(notebook.time, "monotonic", lambda: now[0])
-    hear = notebook.bar("study")
+    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
+    hear = progress.bar("study")
     for step in range(101):
         now[0] = 0.1 * step
         hear(StudyProgress(step / 200, 0, 2, "[async]", 50 * step))
@@ -63,11 +63,11 @@ def test_the_bar_is_drawn_twice_a_second(
 
 def test_elsewhere_nothing_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(IPython, "get_ipython", lambda: None)
-    assert notebook.bar("study") is silent
+    assert progress.bar("study") is silent
     monkeypatch.setattr(IPython, "get_ipython", lambda: SimpleNamespace())
-    assert notebook.bar("study") is silent
+    assert progress.bar("study") is silent
     monkeypatch.delitem(sys.modules, "IPython")
-    assert notebook.bar("study") is silent
+    assert progress.bar("study") is silent
 
 
 def test_who_hears_it_has_no_bar(shown: list[Any]) -> None:

@@ -2,8 +2,8 @@
 
 import os
 import re
+import shutil
 import sys
-from collections.abc import Callable
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -23,20 +23,18 @@ from stalesim.simulator.scenario.study import expand
 from stalesim.simulator.timelines.of_run import set_up
 from stalesim.simulator.trace import load
 from tests.unit.data.saved_set import save_parts
+from tests.unit.studies.small import SMALL
 
 PAGE = Path(__file__).parents[3] / "docs" / "how-to" / "own-data.md"
 WRITERS = np.array(["ann", "bob", "cem", "eve"])[[0, 0, 0, 0, 1, 2, 0, 0, 3, 0]]
 
 
 def tree(data: dict[str, Any], **partition: Any) -> dict[str, Any]:
-    return {
-        "name": "small",
+    return SMALL | {
         "problem": {
             "data": {"groups": "writer", "label": "died", **data},
             "partition": partition or {"kind": "natural", "clients": 4},
         },
-        "clients": {"compute": {"law": "expon"}},
-        "protocol": {"kind": "asynchronous"},
         "algorithm": {"kind": "sgd", "step_size": 0.1, "batch": 2},
         "stop": {"commits": 20},
         "evaluate": {"every": {"commits": 10}},
@@ -50,10 +48,6 @@ def frame(seed: int) -> pd.DataFrame:
     return table.assign(died=x[:, 0] > 0, writer=np.tile(WRITERS, 10))
 
 
-def write_csv(path: Path, seed: int) -> None:
-    frame(seed).to_csv(path, index=False)
-
-
 def write_parquet(path: Path, seed: int) -> None:
     frame(seed).to_parquet(path, index=False)
 
@@ -61,13 +55,6 @@ def write_parquet(path: Path, seed: int) -> None:
 def write_saved(path: Path, seed: int) -> None:
     cells = pa.Table.from_pandas(frame(seed))
     save_parts(path, train=cells[:80], test=cells[80:])
-
-
-WAYS: dict[str, Callable[[Path, int], None]] = {
-    "csv": write_csv,
-    "parquet": write_parquet,
-    "huggingface": write_saved,
-}
 
 
 @pytest.fixture(autouse=True)
@@ -80,28 +67,20 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("kind", WAYS)
-def test_a_study_goes_on_with_the_same_table_alone(kind: str, here: Path) -> None:
-    write = WAYS[kind]
-    write(here / "mine", 1)
-    scenario = tree({"kind": kind, "path": "mine"})
-    first = studies.simulate(scenario, "s").manifest
-    assert first["inputs"]["mine"]["at"] == str(here / "mine")
-    write(here / "mine", 2)
-    with pytest.raises(StudyError, match=f"but {here / 'mine'} has changed"):
-        studies.simulate(scenario | {"replicates": 2}, "s")
-    write(here / "other", 1)
-    scenario = tree({"kind": kind, "path": "other"})
-    again = studies.simulate(scenario | {"replicates": 2}, "s")
-    assert again.manifest["runs"][0]["content"] == first["runs"][0]["content"]
-
-
-def test_what_lies_in_a_saved_sets_folder_besides_is_none_of_it(here: Path) -> None:
+def test_a_study_goes_on_with_the_same_saved_set_alone(here: Path) -> None:
     write_saved(here / "mine", 1)
     scenario = tree({"kind": "huggingface", "path": "mine"})
-    studies.simulate(scenario, "s")
+    first = studies.simulate(scenario, "s").manifest
+    assert first["inputs"]["mine"]["at"] == str(here / "mine")
+    write_saved(here / "mine", 2)
+    scenario |= {"replicates": 2}
+    with pytest.raises(StudyError, match=f"but {here / 'mine'} has changed"):
+        studies.simulate(scenario, "s")
+    shutil.rmtree(here / "mine")
+    write_saved(here / "mine", 1)
     (here / "mine" / "train" / "cache-17.arrow").write_bytes(b"of the library")
-    assert studies.simulate(scenario | {"replicates": 2}, "s").complete
+    again = studies.simulate(scenario, "s").manifest
+    assert again["runs"][0]["content"] == first["runs"][0]["content"]
 
 
 def test_clients_are_called_as_the_data_call_them(here: Path) -> None:

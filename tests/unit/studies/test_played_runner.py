@@ -3,35 +3,35 @@
 import pytest
 
 from tests.unit.studies import fake_study
-from tests.unit.studies.play_runner import Play, history
+from tests.unit.studies.play_runner import (
+    WHAT,
+    Play,
+    assert_repeated,
+    every_kind,
+    history,
+)
 
 NUM_SLOW = 10_000
 """How many more were played: docs/reliability.md."""
 
 
-def test_a_seed_repeats_a_history(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def _cheaply(monkeypatch: pytest.MonkeyPatch) -> None:
     fake_study.fake_cheaply(monkeypatch)
-    one, other = history(3, faults=8), history(3, faults=8)
-    assert one.env.now == other.env.now
-    assert one.told == other.told
-    assert len(one.processes) == len(other.processes) > 2
 
 
-def test_histories_hold_every_kind_of_fault(monkeypatch: pytest.MonkeyPatch) -> None:
-    fake_study.fake_cheaply(monkeypatch)
-    seen: set[str] = set()
-    happen = Play._happen
+@pytest.mark.usefixtures("_cheaply")
+def test_a_seed_repeats_a_history() -> None:
+    assert_repeated(history)
 
-    def note(self: Play, what: str) -> None:
-        seen.add(what)
-        happen(self, what)
 
-    monkeypatch.setattr(Play, "_happen", note)
-    told = [line for seed in range(60) for line in history(seed).told]
-    assert seen == {
-        *("kill", "kill runner", "interrupt", "power", "rot", "full", "second")
-    }
-    assert any("No space left on device" in line for line in told)
+@pytest.mark.usefixtures("_cheaply")
+def test_histories_hold_every_kind_of_fault() -> None:
+    seen, plays = every_kind(Play, history, 60)
+    assert seen == {*WHAT}
+    assert any(
+        "No space left on device" in line for play in plays for line in play.told
+    )
 
 
 def test_histories_with_the_real_files(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -42,8 +42,8 @@ def test_histories_with_the_real_files(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize("block", range(20))
-def test_many_histories(block: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    fake_study.fake_cheaply(monkeypatch)
+@pytest.mark.usefixtures("_cheaply")
+def test_many_histories(block: int) -> None:
     each = NUM_SLOW // 20
     for seed in range(block * each, (block + 1) * each):
         history(seed)

@@ -13,20 +13,15 @@ from stalesim.simulator.scenario.scenario import Scenario
 from stalesim.simulator.scenario.study import Run, expand
 from stalesim.simulator.studies.entries import content
 from stalesim.simulator.studies.planning import keeping, plan
+from tests.unit.studies.small import SMALL
 
-TREE: dict[str, Any] = {
-    "name": "split",
-    "seed": 3,
+TREE: dict[str, Any] = SMALL | {
     "replicates": 2,
     "problem": {
         "data": {"kind": "digits", "split_seed": "replicate"},
         "partition": {"kind": "iid", "clients": 5},
     },
-    "clients": {"compute": {"law": "expon"}},
-    "protocol": {"kind": "asynchronous"},
-    "algorithm": {"kind": "sgd", "step_size": 0.1, "batch": 8},
-    "stop": {"commits": 40},
-    "evaluate": {"every": {"commits": 20}},
+    "engine": {},
     "sweep": {"algorithm.step_size": [0.1, 0.2]},
     "variants": {"one": {}, "two": {"problem": {"l2": 0.1}}},
 }

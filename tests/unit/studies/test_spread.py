@@ -5,7 +5,6 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -15,52 +14,28 @@ import yaml
 
 from stalesim.analysis import summary
 from stalesim.simulator import studies
-from stalesim.simulator.config.errors import StudyError
 from stalesim.simulator.scenario.reading import validated
 from stalesim.simulator.studies import executors
 from stalesim.simulator.studies.planning import Task
 from stalesim.simulator.studies.progress import StudyProgress
 from stalesim.simulator.trace import load
+from tests.commands import WAIT_S, stalesim, started, wait_for
+from tests.unit.studies.small import SMALL
 
-TREE: dict[str, Any] = {
+TREE: dict[str, Any] = SMALL | {
     "name": "spread",
-    "seed": 1,
     "replicates": 4,
-    "problem": {"data": {"kind": "digits"}, "partition": {"kind": "iid", "clients": 5}},
-    "clients": {"compute": {"law": "expon"}},
-    "protocol": {"kind": "asynchronous"},
-    "algorithm": {"kind": "sgd", "step_size": 0.1, "batch": 8},
     "stop": {"commits": 2000},
     "evaluate": {"every": {"commits": 500}},
     "engine": {"mode": "compiled"},
     "variants": {"one": {}, "two": {"algorithm": {"step_size": 0.2}}},
 }
-WAIT_S = 120
-"""Real seconds after which something that must happen has not."""
-
-
-def command(*arguments: object) -> list[str]:
-    return [sys.executable, "-m", "stalesim", *map(str, arguments)]
 
 
 def scenario(folder: Path, **changes: Any) -> Path:
     path = folder / "spread.yaml"
     path.write_text(yaml.safe_dump(TREE | changes))
     return path
-
-
-def started(*arguments: object, **options: Any) -> subprocess.Popen[str]:
-    pipe = subprocess.PIPE
-    return subprocess.Popen(
-        command(*arguments), stderr=pipe, stdout=pipe, text=True, **options
-    )
-
-
-def wait_for(happened: Any) -> None:
-    until = time.monotonic() + WAIT_S
-    while not happened():
-        assert time.monotonic() < until, "nothing happened"
-        time.sleep(0.02)
 
 
 def finished_tasks(folder: Path) -> int:
@@ -86,16 +61,13 @@ def test_a_study_killed_in_the_middle_is_resumed_to_the_same_summary(
 ) -> None:
     folder = tmp_path / "s"
     nobody = subprocess.DEVNULL  # children that are left would hold a pipe open
-    call = command("run", scenario(tmp_path), "-o", folder, "-j", jobs, "--no-plots")
-    process = subprocess.Popen(call, stdout=nobody, stderr=nobody)
+    call = ("run", scenario(tmp_path), "-o", folder, "-j", jobs, "--no-plots")
+    process = started(*call, stdout=nobody, stderr=nobody)
     wait_for(lambda: finished_tasks(folder) >= 2)
     process.kill()  # -9, of this process alone
     process.wait(timeout=60)
     assert not load(folder).complete
-    done = subprocess.run(
-        command("resume", folder, "-j", jobs, "--no-plots"),
-        capture_output=True, text=True, timeout=300, check=False,
-    )  # fmt: skip
+    done = stalesim("resume", folder, "-j", jobs, "--no-plots")
     assert done.returncode == 0, done.stderr
     kept, runs, left = map(int, KEPT.findall(done.stdout)[0])
     assert kept + left == runs == len(load(folder).manifest["runs"])
@@ -104,19 +76,6 @@ def test_a_study_killed_in_the_middle_is_resumed_to_the_same_summary(
     for table in ("commits", "evaluations"):
         one, other = load(folder).table(table), load(undisturbed).table(table)
         pd.testing.assert_frame_equal(one, other)
-
-
-def test_two_studies_at_once_do_not_disturb_each_other(
-    undisturbed: Path, tmp_path: Path
-) -> None:
-    folder = tmp_path / "s"
-    first = started("run", scenario(tmp_path), "-o", folder, "-j", 1, "--no-plots")
-    wait_for(lambda: finished_tasks(folder) >= 1)
-    with pytest.raises(StudyError, match="another one is at it"):
-        studies.simulate(TREE, folder)
-    _, told = first.communicate(timeout=300)
-    assert first.returncode == 0, told
-    pd.testing.assert_frame_equal(closing(folder), closing(undisturbed))
 
 
 def test_studies_without_a_folder_find_one_each(tmp_path: Path) -> None:

@@ -4,28 +4,21 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
 from stalesim.analysis import claims
 from stalesim.simulator import studies
-from stalesim.simulator.cli.commands import app
 from stalesim.simulator.config.errors import StudyError
 from stalesim.simulator.scenario.scenario import Scenario
 from stalesim.simulator.studies import staged
 from stalesim.simulator.studies.existing import is_there
 from stalesim.simulator.trace import Study, StudyWarning, load
+from tests.commands import invoked
+from tests.unit.studies.small import SMALL
 from tests.unit.studies.test_studies import assert_same
 
-TREE: dict[str, Any] = {
-    "name": "growing",
-    "seed": 1,
-    "problem": {"data": {"kind": "digits"}, "partition": {"kind": "iid", "clients": 3}},
-    "clients": {"compute": {"law": "expon"}},
-    "protocol": {"kind": "asynchronous"},
-    "algorithm": {"kind": "sgd", "step_size": 0.1, "batch": 8},
+TREE: dict[str, Any] = SMALL | {
     "stop": {"commits": 20},
     "evaluate": {"every": {"commits": 10}, "metrics": ["test_accuracy"]},
-    "engine": {"mode": "compiled", "chunk": 64},
     "claims": [{"value": "base", "is": 0.5, "within": 0.1, "says": "x"}],
 }
 
@@ -61,33 +54,44 @@ def test_stages_of_a_new_study() -> None:
     assert _stages(looks=[4, 9]) == [(4, (4, 9)), (9, (4, 9))]
 
 
-def test_what_cannot_be_planned() -> None:
-    with pytest.raises(StudyError, match="must have claims to run until they are"):
-        _stages(claims=[])
-    with pytest.raises(StudyError, match=r"most must be >= 6 replicates.* got 5"):
-        _stages(most=5)
-    zipped = {"algorithm.step_size": [0.1, 0.2], "replicates": [3, 4]}
-    with pytest.raises(StudyError, match="must have no sweep"):
-        _stages(sweep={"zipped": zipped})
-    with pytest.raises(StudyError, match="must be the 9 replicates of the scenario's"):
-        _stages(most=20, looks=[4, 9])
+ZIPPED = {"zipped": {"algorithm.step_size": [0.1, 0.2], "replicates": [3, 4]}}
+
+
+@pytest.mark.parametrize(
+    ("more", "says"),
+    [
+        ({"claims": []}, "must have claims to run until they are"),
+        ({"most": 5}, r"most must be >= 6 replicates.* got 5"),
+        ({"sweep": ZIPPED}, "must have no sweep"),
+        ({"most": 20, "looks": [4, 9]}, "must be the 9 replicates of the scenario's"),
+    ],
+)
+def test_what_cannot_be_planned(more: dict[str, Any], says: str) -> None:
+    with pytest.raises(StudyError, match=says):
+        _stages(**more)
 
 
 def _grow(folder: Path, decided: Any, most: int | None = None, **more: Any) -> Study:
     return studies.simulate(TREE | more, folder, until_decided=decided, most=most)
 
 
+class Looks:
+    """Decides at a look, or never; notes how many runs there are at each."""
+
+    def __init__(self, at: int = 0) -> None:
+        self.at, self.seen = at, list[int]()
+
+    def __call__(self, study: Study) -> bool:
+        self.seen.append(len(study.manifest["runs"]))
+        return len(self.seen) == self.at
+
+
 def test_replicates_are_added_until_all_is_decided(tmp_path: Path) -> None:
-    seen, heard = [], []
-
-    def decided(study: Study) -> bool:
-        seen.append(len(study.manifest["runs"]))
-        return len(seen) == 2
-
+    looks, heard = Looks(at=2), []
     study = studies.simulate(
-        TREE, tmp_path / "s", until_decided=decided, progress=heard.append
+        TREE, tmp_path / "s", until_decided=looks, progress=heard.append
     )
-    assert seen == [10, 14]
+    assert looks.seen == [10, 14]
     parts = [standing.fraction for standing in heard]
     assert parts == sorted(parts)
     assert parts[-1] == pytest.approx(14 / 20)
@@ -114,16 +118,11 @@ def test_the_last_look_is_the_end(tmp_path: Path) -> None:
 
 def test_a_study_goes_on_where_it_was(tmp_path: Path) -> None:
     _grow(tmp_path / "s", lambda _: True, most=13)
-    seen: list[int] = []
-
-    def decided(study: Study) -> bool:
-        seen.append(len(study.manifest["runs"]))
-        return False
-
-    _grow(tmp_path / "s", decided)
-    assert seen == [10, 13]
+    looks = Looks()
+    _grow(tmp_path / "s", looks)
+    assert looks.seen == [10, 13]
     with pytest.raises(StudyError, match="must keep to its plan of looks at 10, 13"):
-        _grow(tmp_path / "s", decided, most=20)
+        _grow(tmp_path / "s", looks, most=20)
 
 
 def test_resume_continues_the_looks(
@@ -133,16 +132,10 @@ def test_resume_continues_the_looks(
     _grow(tmp_path / "s", lambda _: True, looks=[5, 8])
     with pytest.warns(StudyWarning, match="no look at its claims follows without"):
         assert len(studies.resume(tmp_path / "s").manifest["runs"]) == 5
-    seen: list[int] = []
-
-    def decided(study: Study) -> bool:
-        seen.append(len(study.manifest["runs"]))
-        return False
-
-    monkeypatch.setattr(claims, "all_decided", decided)
-    done = CliRunner().invoke(app, ["resume", str(tmp_path / "s"), "-j1", "--no-plots"])
-    assert done.exit_code == 0, done.output
-    assert seen == [5, 8]
+    looks = Looks()
+    monkeypatch.setattr(claims, "all_decided", looks)
+    assert invoked("resume", tmp_path / "s", "-j1", "--no-plots").exit_code == 0
+    assert looks.seen == [5, 8]
     assert load(tmp_path / "s").manifest["scenario"]["looks"] == [5, 8]
 
 

@@ -13,25 +13,17 @@ from stalesim.simulator import simulation, studies
 from stalesim.simulator.config.errors import ScenarioError, StudyError
 from stalesim.simulator.learning.uneven import alike
 from stalesim.simulator.scenario.study import expand
-from stalesim.simulator.studies import memory, paths, planning, study_folder, worker
+from stalesim.simulator.studies import paths, planning, sizes, worker
 from stalesim.simulator.studies.planning import Task, keeping
 from stalesim.simulator.timelines import cached
 from stalesim.simulator.timelines.of_run import sampler, set_up
 from stalesim.simulator.timelines.simulated import SimulatedTimeline
 from stalesim.simulator.trace import load, write_manifest
 from stalesim.simulator.trace.disk import locked
+from tests.unit.studies.small import SMALL
 
-TREE: dict[str, Any] = {
-    "name": "small",
-    "seed": 1,
+TREE: dict[str, Any] = SMALL | {
     "replicates": 2,
-    "problem": {"data": {"kind": "digits"}, "partition": {"kind": "iid", "clients": 5}},
-    "clients": {"compute": {"law": "expon"}},
-    "protocol": {"kind": "asynchronous"},
-    "algorithm": {"kind": "sgd", "step_size": 0.1, "batch": 8},
-    "stop": {"commits": 60},
-    "evaluate": {"every": {"commits": 20}},
-    "engine": {"mode": "compiled", "chunk": 64},
     "sweep": {"algorithm.step_size": [0.1, 0.2]},
 }
 TABLES = ("commits", "evaluations", "jobs", "clients", "staleness")
@@ -165,41 +157,6 @@ def test_an_interrupted_study_is_continued_to_the_same_tables(
     assert_same(resumed, fresh)
     modes = [[r["mode"] for r in s.manifest["runs"]] for s in (resumed, fresh)]
     assert modes[0] == modes[1]
-
-
-def test_a_line_that_a_kill_cut_off_is_a_task_to_be_repeated(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = tmp_path / "s"
-    with monkeypatch.context() as context:
-        context.setattr(study_folder.StudyFolder, "end", lambda self: None)
-        with pytest.raises(AttributeError):  # stands for a kill before the end
-            studies.simulate(TREE, path)
-    journal = path / "journal-1.log"
-    lines = journal.read_bytes().splitlines(keepends=True)
-    assert len(lines) == 4
-    journal.write_bytes(b"".join(lines[:2]) + lines[2][: len(lines[2]) // 2])
-    ends = [run["stop"] for run in load(path).manifest["runs"]]
-    assert ends.count("commits") == 2
-    assert ends.count("incomplete") == 2
-    assert_same(studies.resume(path), studies.simulate(TREE, tmp_path / "fresh"))
-
-
-def test_what_a_kill_left_that_no_line_names_is_removed(tmp_path: Path) -> None:
-    path = tmp_path / "s"
-    study = studies.simulate(TREE, path)
-    before = tables(study)
-    (known,) = (path / "commits").iterdir()
-    left = [path / "commits" / f"part-{name}.parquet" for name in ("all-00009", "9-0")]
-    left += [path / "jobs" / "part-9-0.parquet.partial", path / "manifest.json.partial"]
-    for file in left:
-        file.write_bytes(known.read_bytes())
-    for name, table in tables(load(path)).items():
-        pd.testing.assert_frame_equal(table, before[name])
-    resumed = studies.resume(path)
-    for name, table in tables(resumed).items():
-        pd.testing.assert_frame_equal(table, before[name])
-    assert not any(file.exists() for file in left)
 
 
 def test_another_version_does_not_continue_a_study(
@@ -369,47 +326,44 @@ def test_only_tasks_with_a_common_timeline_keep_theirs() -> None:
     assert marked == [True, False, True]
 
 
+def first_timeline() -> Any:
+    return set_up(expand(studies.running.validated(TREE))[0]).timeline
+
+
+def assert_same_chunks(direct: list[Any], others: Any) -> None:
+    for one, other in zip(direct, others, strict=True):
+        assert one.stop == other.stop
+        for part in ("rows", "jobs", "incidents"):
+            for a, b in zip(getattr(one, part), getattr(other, part), strict=True):
+                assert a.dtype == b.dtype
+                np.testing.assert_array_equal(a, b)
+
+
 def test_a_kept_timeline_is_the_one_that_was_played(tmp_path: Path) -> None:
-    run = expand(studies.running.validated(TREE))[0]
-    plan = set_up(run).timeline
+    plan = first_timeline()
     direct = list(plan.chunks(16))
     for _ in range(2):
-        for one, other in zip(direct, cached.chunks(plan, 16, tmp_path), strict=True):
-            assert one.stop == other.stop
-            for part in ("rows", "jobs", "incidents"):
-                for a, b in zip(getattr(one, part), getattr(other, part), strict=True):
-                    assert a.dtype == b.dtype
-                    np.testing.assert_array_equal(a, b)
+        assert_same_chunks(direct, cached.chunks(plan, 16, tmp_path))
     (place,) = tmp_path.iterdir()
-    next(
-        cached.chunks(plan, 32, tmp_path)
-    )  # one that is not read to its end is not kept
+    next(cached.chunks(plan, 32, tmp_path))  # what is not read to its end is not kept
     assert [path for path in tmp_path.iterdir() if path.suffix != ".partial"] == [place]
 
 
 @pytest.mark.parametrize("damage", ["flipped", "short", "gone", "no zip", "empty"])
 def test_a_damaged_kept_timeline_is_played(damage: str, tmp_path: Path) -> None:
-    run = expand(studies.running.validated(TREE))[0]
-    plan = set_up(run).timeline
+    plan = first_timeline()
     direct = list(cached.chunks(plan, 8, tmp_path))
     assert len(direct) > 3
     (place,) = tmp_path.iterdir()
     path = sorted(place.iterdir())[2]
-    data = bytearray(path.read_bytes())
-    if damage == "gone":
-        path.unlink()
-    elif damage == "flipped":
-        data[len(data) // 3] ^= 4
-        path.write_bytes(data)
-    else:
+    data = path.read_bytes()
+    flipped = bytearray(data)
+    flipped[len(data) // 3] ^= 4
+    path.unlink()
+    if damage != "gone":
         short = {"short": data[: len(data) // 2], "no zip": b"damaged", "empty": b""}
-        path.write_bytes(short[damage])
-    again = list(cached.chunks(plan, 8, tmp_path))
-    assert len(again) == len(direct)
-    for one, other in zip(direct, again, strict=True):
-        assert one.stop == other.stop
-        for a, b in zip(one.rows, other.rows, strict=True):
-            np.testing.assert_array_equal(a, b)
+        path.write_bytes((short | {"flipped": bytes(flipped)})[damage])
+    assert_same_chunks(direct, cached.chunks(plan, 8, tmp_path))
 
 
 def test_python_takes_a_file_a_mapping_or_a_scenario(tmp_path: Path) -> None:
@@ -434,7 +388,7 @@ def test_python_takes_a_file_a_mapping_or_a_scenario(tmp_path: Path) -> None:
 def test_memory_is_counted_from_the_programs_shapes() -> None:
     tree = TREE | {"sweep": {}, "replicates": 1}
     _, tasks = studies.planned(studies.running.validated(tree))
-    found = memory.estimate(tasks, jobs=3)
+    found = sizes.memory(tasks, jobs=3)
     weights = 10 * 65 * 4
     registers = 6 + 1  # one for each of five clients, the current one, and the model
     buffer = 64 * 8 * 4
@@ -442,5 +396,5 @@ def test_memory_is_counted_from_the_programs_shapes() -> None:
     assert least <= found.state <= 1.2 * least
     assert found.processes == 1
     assert found.total == found.process + found.data + found.state
-    more = memory.estimate([tasks[0]] * 5, jobs=3)
+    more = sizes.memory([tasks[0]] * 5, jobs=3)
     assert more.total == 3 * found.total

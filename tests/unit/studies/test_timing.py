@@ -95,7 +95,6 @@ def test_a_dry_run_executes_nothing_unless_an_estimate_is_asked_for(
     command = ["run", "scenarios/vafl/smoke.yaml", "-j", "1"]
     dry = CliRunner().invoke(app, [*command, "--dry-run"])
     assert (dry.exit_code, asked) == (0, [])
-    estimated = CliRunner().invoke(app, [*command, "--dry-run", "--estimate"])
+    estimated = CliRunner().invoke(app, [*command, "--estimate"])
     assert (estimated.exit_code, asked) == (0, [1])
-    alone = CliRunner().invoke(app, [*command, "--estimate"])
-    assert str(alone.exception).startswith("--estimate must come with --dry-run")
+    assert "nothing was run" in estimated.output

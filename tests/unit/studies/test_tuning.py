@@ -1,7 +1,7 @@
 """A search of the best values: what is proposed, raced, given up, found and resumed."""
 
-import shutil
 from collections.abc import Callable
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -13,80 +13,43 @@ from stalesim.analysis import racing
 from stalesim.simulator import studies
 from stalesim.simulator.config.errors import StudyError, UserError
 from stalesim.simulator.scenario import tuning as plans
-from stalesim.simulator.scenario.scenario import Scenario
-from stalesim.simulator.scenario.study import expand
-from stalesim.simulator.studies import proposals, tuning
+from stalesim.simulator.studies import tuning
 from stalesim.simulator.studies.progress import StudyProgress, silent
-from stalesim.simulator.trace import Study, load
-from tests.support import write_study
-from tests.unit.studies.test_staged import TREE
+from stalesim.simulator.trace import load
+from tests.unit.studies.small import SEARCHED, PlayedStudies
 
 OPTIMUM = 0.1
-"""Step size at which the losses of `Played` are least."""
-PLAN: dict[str, Any] = TREE | {
-    "claims": [],
-    "replicates": 8,
-    "evaluate": {"every": {"commits": 10}, "metrics": ["test_loss"]},
-}
+"""Step size at which the losses of `played` are least."""
+PLAN: dict[str, Any] = SEARCHED | {"replicates": 8}
 OVER = {"algorithm.step_size": {"from": 0.001, "to": 1, "scale": "log"}}
 
 
-class Played:
-    """Writes a study whose losses are known, in place of running it.
+def played(diverges: float = 9.0, kill_at: int = 0) -> PlayedStudies:
+    """Returns studies in which steps above a limit diverge.
 
-    The loss is `(log10(step / 0.1))**2 + 0.01 noise`, the noise by seed alone, and a
-    step above `diverges` has none.
+    The loss is `(log10(step / 0.1))**2 + 0.01 noise`, the noise by seed alone.
     """
 
-    def __init__(self, path: Path, diverges: float = 9.0, kill_at: int = 0) -> None:
-        self.path, self.diverges, self.kill_at = path, diverges, kill_at
-        self.calls: list[int] = []
+    def loss(run: Any) -> float:
+        step = run.parameters["algorithm.step_size"]
+        noise = np.random.default_rng(run.seed).normal()
+        known = np.log10(step / OPTIMUM) ** 2 + 0.01 * noise
+        return np.nan if step > diverges else known
 
-    def __call__(self, scenario: Scenario, progress: Any = silent) -> Study:
-        runs = expand(scenario)
-        known = len(load(self.path).manifest["runs"]) if self.path.exists() else 0
-        left = len(runs) - known
-        self.calls.append(left)
-        for ended in range(left + 1):  # this session's commits alone, as of a study
-            progress(
-                StudyProgress(ended / max(left, 1), ended, left, commits=10 * ended)
-            )
-        if len(self.calls) == self.kill_at:
-            raise KeyboardInterrupt
-        entries, losses = [], []
-        for run in runs:
-            step = run.parameters["algorithm.step_size"]
-            noise = np.random.default_rng(run.seed).normal()
-            lost = step > self.diverges
-            losses.append(np.nan if lost else np.log10(step / OPTIMUM) ** 2)
-            losses[-1] += 0.01 * noise
-            stop = {"stop": "diverged" if lost else "commits", "stop_reason": "x"}
-            told = {"protocol": "asynchronous", "virtual_s": 1.0, "commits": 20}
-            entries.append(run.identity | stop | told)
-        shutil.rmtree(self.path, ignore_errors=True)
-        n = len(runs)
-        whole = ("commits", "contributions", "upload_bytes", "download_bytes")
-        table = {
-            "run": np.arange(n, dtype=np.int32),
-            "time": np.ones(n),
-            **{key: np.zeros(n, np.int64) for key in (*whole, "rounds", "messages")},
-            "epochs": np.zeros(n),
-            "test_loss": np.array(losses),
-        }
-        tree = scenario.model_dump(mode="json")
-        manifest = {"name": "played", "runs": entries, "scenario": tree}
-        write_study(self.path, manifest, {"evaluations": table})
-        return load(self.path)
+    return PlayedStudies(loss, kill_at=kill_at)
 
 
-def search(played: Played, **more: Any) -> tuning.Tuned:
+def search(
+    path: Path, studies: PlayedStudies | None = None, **more: Any
+) -> tuning.Tuned:
     report = more.pop("report", silent)
-    config = tuning.planned(PLAN | more.pop("tree", {}), OVER, **more)
-    return tuning.TrialSearch(config, played.path, played, racing, report).end()
+    config = tuning.planned(PLAN, OVER, **more)
+    execute = partial(studies or played(), path=path)
+    return tuning.TrialSearch(config, path, execute, racing, report).end()
 
 
 def test_a_known_optimum_is_found(tmp_path: Path) -> None:
-    found = search(Played(tmp_path / "a"), trials=30)
+    found = search(tmp_path / "a", trials=30)
     best = racing.best(found.study)
     # Losses within a tenth of a decade of the optimum are below 0.01.
     assert abs(np.log10(best.parameters["algorithm.step_size"] / OPTIMUM)) < 0.1
@@ -100,7 +63,7 @@ def test_a_known_optimum_is_found(tmp_path: Path) -> None:
 
 
 def test_all_trials_have_the_same_seeds_and_the_winner_new_ones(tmp_path: Path) -> None:
-    found = search(Played(tmp_path / "a"), trials=12)
+    found = search(tmp_path / "a", trials=12)
     seeds: dict[str, list[int]] = {}
     for run in found.study.manifest["runs"]:
         seeds.setdefault(run["label"], []).append(run["seed"])
@@ -111,7 +74,7 @@ def test_all_trials_have_the_same_seeds_and_the_winner_new_ones(tmp_path: Path) 
 
 
 def test_what_diverges_is_given_up_and_not_sought_again(tmp_path: Path) -> None:
-    found = search(Played(tmp_path / "a", diverges=0.2), trials=25)
+    found = search(tmp_path / "a", played(diverges=0.2), trials=25)
     best = racing.best(found.study)
     assert best.parameters["algorithm.step_size"] <= 0.2
     ends = {r["label"]: r["stop"] for r in found.study.manifest["runs"]}
@@ -123,18 +86,16 @@ def test_what_diverges_is_given_up_and_not_sought_again(tmp_path: Path) -> None:
 
 def test_a_search_of_which_all_diverges_says_so(tmp_path: Path) -> None:
     with pytest.raises(StudyError, match="every trial diverged, or never reached"):
-        search(Played(tmp_path / "a", diverges=0.0), trials=4)
+        search(tmp_path / "a", played(diverges=0.0), trials=4)
 
 
 @pytest.mark.parametrize("kill_at", range(1, 7))
 def test_an_interrupted_search_goes_the_same_way(tmp_path: Path, kill_at: int) -> None:
-    whole = Played(tmp_path / "a")
-    expected = search(whole, trials=17)
-    halves = Played(tmp_path / "b", kill_at=kill_at)
+    whole, again = played(), played()
+    expected = search(tmp_path / "a", whole, trials=17)
     with pytest.raises(KeyboardInterrupt):
-        search(halves, trials=17)
-    again = Played(tmp_path / "b")
-    found = search(again, trials=17)
+        search(tmp_path / "b", played(kill_at=kill_at), trials=17)
+    found = search(tmp_path / "b", again, trials=17)
     assert found.study.manifest["runs"] == expected.study.manifest["runs"]
     assert found[1:] == expected[1:]
     # What had ended is not run again.
@@ -144,12 +105,12 @@ def test_an_interrupted_search_goes_the_same_way(tmp_path: Path, kill_at: int) -
 def test_a_search_that_goes_on_counts_what_there_was(tmp_path: Path) -> None:
     heard: list[StudyProgress] = []
     with pytest.raises(KeyboardInterrupt):
-        search(Played(tmp_path / "study", kill_at=3), trials=6, report=heard.append)
+        search(tmp_path / "study", played(kill_at=3), trials=6, report=heard.append)
     before = len(load(tmp_path / "study").manifest["runs"])
     assert before
     for session, kept in ((heard, 0), ([], before)):
         if not session:
-            search(Played(tmp_path / "study"), trials=6, report=session.append)
+            search(tmp_path / "study", trials=6, report=session.append)
         # One denominator: 8 replicates of 6 trials, and as many new ones of the best.
         assert {(now.runs, now.at_most) for now in session} == {(8 * 7, True)}
         assert session[0].ended == kept
@@ -160,30 +121,30 @@ def test_a_search_that_goes_on_counts_what_there_was(tmp_path: Path) -> None:
 
 
 def test_a_finished_search_runs_nothing(tmp_path: Path) -> None:
-    search(Played(tmp_path / "a"), trials=11)
-    again = Played(tmp_path / "a")
-    search(again, trials=11)
+    search(tmp_path / "a", trials=11)
+    again = played()
+    search(tmp_path / "a", again, trials=11)
     assert again.calls == []
 
 
 def test_a_folder_of_another_search_is_refused(tmp_path: Path) -> None:
-    search(Played(tmp_path / "a"), trials=4)
+    search(tmp_path / "a", trials=4)
     with pytest.raises(StudyError, match="must be new, or hold this very search"):
-        search(Played(tmp_path / "a"), trials=5)
+        search(tmp_path / "a", trials=5)
 
 
 def test_trials_that_are_not_proposed_here_are_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    search(Played(tmp_path / "a"), trials=4)
+    search(tmp_path / "a", trials=4)
 
     def other(self: Any, number: int) -> list[str]:
         self._asked = []
         return [plans.name({"algorithm.step_size": 0.5 + i}) for i in range(number)]
 
-    monkeypatch.setattr(proposals.Proposals, "ask", other)
+    monkeypatch.setattr(tuning.Proposals, "ask", other)
     with pytest.raises(StudyError, match="is not proposed here; install the Optuna"):
-        search(Played(tmp_path / "a"), trials=4)
+        search(tmp_path / "a", trials=4)
 
 
 def test_proposals_depend_on_seed_and_results_alone() -> None:
@@ -198,8 +159,8 @@ def test_proposals_depend_on_seed_and_results_alone() -> None:
     )
 
     def proposed(seed: int, loss: Callable[[int], float]) -> list[str]:
-        found, asked = proposals.Proposals(tune, seed), []
-        for number in proposals.waves(22):
+        found, asked = tuning.Proposals(tune, seed), []
+        for number in tuning.waves(22):
             names = found.ask(number)
             found.tell({name: loss(len(asked) + i) for i, name in enumerate(names)})
             asked += names
@@ -220,8 +181,8 @@ def test_stages_of_a_race() -> None:
         (3, 5),
         (3, 5, 8, 10),
     ]
-    assert proposals.waves(7) == [7]
-    assert proposals.waves(22) == [10, 5, 5, 2]
+    assert tuning.waves(7) == [7]
+    assert tuning.waves(22) == [10, 5, 5, 2]
 
 
 VARIANTS = {"variants": {"a": {}, "b": {"protocol": {"kind": "synchronous"}}}}

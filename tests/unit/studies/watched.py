@@ -2,17 +2,11 @@
 
 from typing import Any
 
-WATCHED: dict[str, Any] = {
+from tests.unit.studies.small import SMALL
+
+WATCHED: dict[str, Any] = SMALL | {
     "name": "watched",
     "question": "How far is it?",
-    "seed": 1,
-    "problem": {
-        "data": {"kind": "digits"},
-        "partition": {"kind": "iid", "clients": 5},
-    },
-    "clients": {"compute": {"law": "expon"}},
-    "protocol": {"kind": "asynchronous"},
-    "algorithm": {"kind": "sgd", "step_size": 0.1, "batch": 8},
     "variants": {
         "fast": {},
         "slow": {"clients": {"compute": {"law": "expon", "scale": 3}}},

@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 from PIL import Image, PngImagePlugin
-from typer.testing import CliRunner
 
 from stalesim import simulator
-from stalesim.analysis import capsules
-from stalesim.analysis.capsules import anonymous
-from stalesim.simulator.cli.commands import app
+from stalesim.simulator.extras import capsules
+from stalesim.simulator.extras.capsules import anonymous
+from stalesim.simulator.extras.capsules.contents import PackedFile
 from stalesim.simulator.trace import Study, StudyError, load
+from tests.commands import invoked
 
 HIDDEN = {
     "user": "jdoe77",
@@ -149,7 +149,7 @@ def test_it_is_repeated_elsewhere(
     path = capsules.write(study, tmp_path / "blind.zip", anonymous=True)
     shutil.copy(place / "times.csv", tmp_path)
     monkeypatch.chdir(tmp_path)
-    result = CliRunner().invoke(app, ["rerun", str(path), "-o", "again", "-j", "1"])
+    result = invoked("rerun", path, "-o", "again", "-j", 1)
     assert result.exit_code == 0, result.output
     assert "traces: 2 of 2 runs equal to the bit" in result.output
     assert "does not hold what it held" not in result.output
@@ -182,7 +182,7 @@ def test_what_cannot_be_removed_is_refused(
 def test_code_of_plugins_is_searched(
     text: str, what: str, study: Study, tmp_path: Path
 ) -> None:
-    entry = capsules.contents.PackedFile("modules/x.py", text.encode(), "")
+    entry = PackedFile("modules/x.py", text.encode(), "")
     with pytest.raises(StudyError, match=f"modules/x.py, {what}"):
         anonymous.check([entry], {})
 
@@ -208,7 +208,7 @@ def test_absolute_paths_become_names(text: str, told: str, study: Study) -> None
 
 def test_a_name_within_a_word_is_none() -> None:
     def check(text: str) -> None:
-        entry = capsules.contents.PackedFile("a.txt", text.encode(), "")
+        entry = PackedFile("a.txt", text.encode(), "")
         anonymous.check([entry], {"ann": "a name"})
 
     check("an annual channel")
@@ -261,7 +261,7 @@ def test_names_are_found_in_words_in_parts_and_with_what_no_one_sees(
         if whose.startswith(anonymous.PERSON):
             parts = anonymous._parts(name)
             names |= dict.fromkeys(parts, f"{whose}, a part of it")
-    entry = capsules.contents.PackedFile("a.txt", text.encode(), "")
+    entry = PackedFile("a.txt", text.encode(), "")
     if what is None:
         anonymous.check([entry], names)
         return

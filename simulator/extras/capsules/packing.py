@@ -10,13 +10,13 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from ...simulator.config.study_names import RULE, is_name
-from ...simulator.config.text import shown
-from ...simulator.storage import limits
-from ...simulator.trace import StudyError, is_world
-from ...simulator.trace.manifest import parsed
-from ..files import replaced, written
-from ..frames import Study
+from ....analysis.files import replaced, written
+from ....analysis.frames import Study
+from ...config.study_names import RULE, is_name
+from ...config.text import shown
+from ...storage import limits
+from ...trace import StudyError, is_world
+from ...trace.manifest import parsed
 from . import contents
 from .anonymous import check, identities, nameless, without_hidden_texts
 from .contents import PackedFile, entries, readme
@@ -179,11 +179,7 @@ def _manifest(path: Path, data: bytes) -> dict[str, Any]:
 
 
 def _check_contents(capsule: Capsule) -> None:
-    """Refuses a capsule with which no repetition could be compared.
-
-    Raises:
-        StudyError: A table lacks columns or rows, or a file is not what it is called.
-    """
+    """Refuses a capsule with which no repetition could be compared."""
     path, manifest = capsule.path, capsule.manifest
     for name in capsule.modules:
         if not MODULE.fullmatch(name):

@@ -4,10 +4,10 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from ...simulator.trace import is_world
-from .. import claims
-from ..frames import Study
-from ..markup import no_formulas
+from ....analysis import claims
+from ....analysis.frames import Study
+from ....analysis.markup import no_formulas
+from ...trace import is_world
 from . import contents
 from .packing import Capsule
 
@@ -89,7 +89,6 @@ def _by_run(table: pd.DataFrame) -> dict[tuple[str, str], str]:
 
 
 def _environment(then: Any, now: Any) -> dict[str, tuple[str, str]]:
-    """Returns what was not as it is: libraries, machine, and the program's code."""
     old, new = (each.get("environment") or {} for each in (then, now))
     names = [*dict.fromkeys([*old, *new])]
     return {

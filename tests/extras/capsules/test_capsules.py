@@ -10,16 +10,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
-from stalesim.analysis import capsules
-from stalesim.analysis.capsules.contents import digests
 from stalesim.simulator import studies
-from stalesim.simulator.cli.commands import app
 from stalesim.simulator.config.errors import UserError
+from stalesim.simulator.extras import capsules
+from stalesim.simulator.extras.capsules import packing
+from stalesim.simulator.extras.capsules.contents import digests
 from stalesim.simulator.scenario.reading import loads, loads_any
 from stalesim.simulator.timelines.saved import record
 from stalesim.simulator.trace import StudyError, load
+from tests.commands import invoked
 from tests.runs import TINY, tiny_study
 
 REST = """\
@@ -43,10 +43,8 @@ def packed(folder: Path) -> Path:
     return capsules.write(load(folder), licence="CC-BY-4.0")
 
 
-def _run(*arguments: object) -> tuple[int, str]:
-    result = CliRunner().invoke(app, list(map(str, arguments)))
-    if isinstance(result.exception, UserError):
-        raise result.exception
+def rerun(path: Path, folder: Path) -> tuple[int, str]:
+    result = invoked("rerun", path, "-o", folder, "-j", 1)
     return result.exit_code, result.output
 
 
@@ -105,7 +103,7 @@ def test_digests_tell_traces_apart(folder: Path) -> None:
 
 
 def test_a_capsule_is_repeated(packed: Path, tmp_path: Path) -> None:
-    code, output = _run("rerun", packed, "-o", tmp_path / "again", "-j", 1)
+    code, output = rerun(packed, tmp_path / "again")
     assert code == 0, output
     assert "traces: 12 of 12 runs equal to the bit" in output
     assert "the same verdicts: 1 verdict" in output
@@ -126,7 +124,7 @@ def test_what_differs_is_named(packed: Path, tmp_path: Path) -> None:
         files["scenario.yaml"] = scenario
 
     path = changed(packed, tmp_path, change)
-    code, output = _run("rerun", path, "-o", tmp_path / "other", "-j", 1)
+    code, output = rerun(path, tmp_path / "other")
     assert code == 1
     assert "traces: 6 of 12 runs equal to the bit; not slow (replicate 0)" in output
     assert "after 40 commits: holds then, " in output
@@ -313,7 +311,7 @@ def test_code_is_not_executed_unasked(packed: Path, tmp_path: Path) -> None:
     with pytest.raises(
         UserError, match=r"\(modules/x.py\); read it, then add --run-co"
     ):
-        _run("rerun", path, "-o", tmp_path / "study")
+        rerun(path, tmp_path / "study")
     assert not (tmp_path / "study").exists()
 
 
@@ -354,7 +352,7 @@ def test_a_timeline_is_packed_and_repeated(kept: str, tmp_path: Path) -> None:
     found = capsules.read(path)
     assert "results/claims.csv" not in found.files
     assert found.table("results/results.csv")["commits_per_s"].astype(float).gt(0).all()
-    code, output = _run("rerun", path, "-o", tmp_path / "again")
+    code, output = rerun(path, tmp_path / "again")
     assert code == 0, output
     assert "traces: 2 of 2 runs equal to the bit" in output
     assert "verdict" not in output
@@ -370,6 +368,6 @@ def test_a_capsule_that_is_too_large(tmp_path: Path, monkeypatch: Any) -> None:
         archive.writestr("a", bytes(10_000))
     path = tmp_path / "large.zip"
     path.write_bytes(file.getvalue())
-    monkeypatch.setattr("stalesim.analysis.capsules.packing.MOST_BYTES", 9_999)
+    monkeypatch.setattr(packing, "MOST_BYTES", 9_999)
     with pytest.raises(StudyError, match=r"more than 9\.765 KiB"):
         capsules.read(path)

@@ -9,16 +9,16 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from ...simulator.config.catalogue import parts
-from ...simulator.config.functions import MEMORY, digest_of
-from ...simulator.config.parts import tag
-from ...simulator.config.study_names import RULE, is_name
-from ...simulator.config.text import shown
-from ...simulator.trace import COLUMNS, StudyError, is_world
-from .. import claims, tables, worlds
-from ..frames import Study, runs
-from ..markup import no_formulas
-from ..page.writing import yaml_of
+from ....analysis import claims, tables, worlds
+from ....analysis.frames import Study, runs
+from ....analysis.markup import no_formulas
+from ....analysis.page.writing import yaml_of
+from ...config.catalogue import parts
+from ...config.functions import MEMORY, digest_of
+from ...config.parts import tag
+from ...config.study_names import RULE, is_name
+from ...config.text import shown
+from ...trace import COLUMNS, StudyError, is_world
 
 SCENARIO, MANIFEST = "scenario.yaml", "manifest.json"
 CLAIMS, RUNS = "results/claims.csv", "results/runs.csv"
@@ -193,7 +193,6 @@ def left_out(
 
 
 def _figures(folder: Path) -> Iterator[PackedFile]:
-    """Yields the figures that were drawn, with their captions."""
     if folder.is_dir():
         for path in sorted(folder.iterdir()):
             if path.is_file() and path.suffix in DRAWN:

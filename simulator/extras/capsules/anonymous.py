@@ -12,10 +12,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any
 
-from ...simulator.config.text import counted, shown
-from ...simulator.trace import StudyError
-from ...simulator.trace.commit import git
-from ..frames import Study
+from ....analysis.frames import Study
+from ...config.text import counted, shown
+from ...trace import StudyError
+from ...trace.commit import git
 from .contents import FIGURES, PackedFile
 
 LEFT_OUT = ("commit", "dirty", "continued", "command", "working_folder")
@@ -195,7 +195,6 @@ def _renamed(tree: Any, names: dict[str, str]) -> Any:
 
 
 def _picture(entry: PackedFile) -> bytes:
-    """Returns a PNG with the chunks that draw it alone."""
     content, place, kept = entry.content, len(PNG), [PNG]
     if not content.startswith(PNG):
         raise StudyError(f"{entry.path} must be a PNG; draw it again by stalesim plot")

@@ -1,19 +1,18 @@
-"""Commands to share a study and to repeat one: `capsule` and `rerun`; `cite`."""
+"""Commands that pack a study and repeat one: `capsule` and `rerun`."""
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..config.errors import UserError
-from ..config.text import counted
-from . import console, folders
-from .console import err, out
-from .runs import recorder_of
+from ...cli import console, folders
+from ...cli.console import err, out
+from ...cli.runs import recorder_of
+from ...config.errors import UserError
+from ...config.text import counted
 
 if TYPE_CHECKING:
-    from ...analysis.capsules import Capsule, Repetition
+    from . import Capsule, Repetition
 
 app = typer.Typer()
 
@@ -60,10 +59,10 @@ def capsule(
     It holds the scenario, results, verdicts, digests of all traces, versions, figures
     and code of your own; of data their names, licences and checksums, not the data.
     """
-    from ...analysis import capsules
-    from .. import trace
+    from ... import trace
+    from . import packing
 
-    path = capsules.write(
+    path = packing.write(
         trace.load(folder), file, licence, anonymous=anonymous, allowed=allow or ()
     )
     out.say(f"Capsule: {path}")
@@ -72,7 +71,7 @@ def capsule(
             "Left out: commit, command, folders; figures that are PDF or have no "
             "caption. Not known, so not searched for: institute, project, co-authors"
         )
-    packed = capsules.read(path)
+    packed = packing.read(path)
     code = " --run-code" if packed.modules else ""
     out.say(f"To repeat it: stalesim rerun {path}{code}")
     if packed.left_out:
@@ -102,11 +101,11 @@ def rerun(
 
     Exit status 1 if a verdict differs; without claims, if a trace differs.
     """
-    from ...analysis import capsules
-    from ..scenario.reading import loads, loads_any
-    from ..trace import is_world
+    from ...scenario.reading import loads, loads_any
+    from ...trace import is_world
+    from . import comparing, packing
 
-    packed = capsules.read(file)
+    packed = packing.read(file)
     if packed.modules and not run_code:
         raise UserError(
             f"{file} holds code that would be executed ({', '.join(packed.modules)}); "
@@ -121,10 +120,10 @@ def rerun(
         if is_played:
             study = recorder_of(scenario)(scenario, folder, hear)
         else:
-            from .. import studies
+            from ... import studies
 
             study = studies.simulate(scenario, folder, jobs=jobs, progress=hear)
-    found = capsules.compare(packed, study)
+    found = comparing.compare(packed, study)
     _show(found)
     out.say(f"Study: {folder}")
     if not found.same:
@@ -135,8 +134,8 @@ def _register(packed: "Capsule", folder: Path) -> None:
     """Writes the packed code next to the study's folder, and imports it."""
     if not packed.modules:
         return
-    from ..config import catalogue
-    from ..engine import device
+    from ...config import catalogue
+    from ...engine import device
 
     place = folder.with_name(f"{folder.name}-code")
     paths = []
@@ -177,29 +176,3 @@ def _show(found: "Repetition") -> None:
     else:
         other = int((found.verdicts["then"] != found.verdicts["now"]).sum())
         err.say(f"other verdicts: {other} of {number}", style="red")
-
-
-@app.command()
-def cite(
-    path: Annotated[
-        Path | None,
-        typer.Argument(help="folder of a study, a capsule, or a scenario file"),
-    ] = None,
-    *,
-    as_apa: Annotated[
-        bool, typer.Option("--apa", help="in APA style, in place of BibTeX")
-    ] = False,
-) -> None:
-    """Prints citations for the program and the papers of a study's methods."""
-    from . import citing
-
-    said = citing.read()
-    found = [] if path is None else citing.papers(said, citing.scenarios_of(path))
-    sys.stdout.write((citing.apa if as_apa else citing.bibtex)(said, found))
-    if not said.get("url"):
-        err.say("The program has no public address yet: CITATION.cff has no url")
-    if path is not None and not found:
-        err.say(
-            "No paper is known of its methods; docs/reference names their sources",
-            style="yellow",
-        )

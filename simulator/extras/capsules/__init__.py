@@ -1,0 +1,20 @@
+"""Capsules: studies in one file each, for others to repeat and compare.
+
+`contents` collects the files of a capsule, with the digest of each trace; `packing`
+packs, unpacks and checks them; `comparing` finds the differences of a repetition.
+`anonymous` leaves out, and searches for, what names an author. `commands` has
+`stalesim capsule` and `stalesim rerun`.
+"""
+
+from typing import TYPE_CHECKING
+
+from ...config.attached import Extra
+from ...lazy import attach
+
+if TYPE_CHECKING:
+    from .comparing import Repetition, compare
+    from .packing import Capsule, read, write
+
+EXTRA = Extra(commands=f"{__name__}.commands")
+
+__getattr__, __dir__, __all__ = attach(__name__, __file__)
