@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from stalesim.analysis.theory.gossip import expected_pairwise_averaging, spectral_gap
-from stalesim.simulator.config.stop import Stop
 from stalesim.simulator.laws.constant import Constant
 from stalesim.simulator.laws.distributions import Scipy
 from stalesim.simulator.protocols import Gossip, Synchronous

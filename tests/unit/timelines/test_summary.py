@@ -7,8 +7,6 @@ import numpy as np
 import pytest
 
 from stalesim.analysis.timelines import chrome, report
-from stalesim.analysis.timelines.view import View, view
-from stalesim.simulator.scenario.reading import read_any
 from stalesim.analysis.timelines.view import view
 from stalesim.simulator.scenario.setting import WorldScenario
 from stalesim.simulator.timeline import (
