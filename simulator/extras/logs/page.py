@@ -100,7 +100,7 @@ def save(world: "FittedWorld", path: Path, forms: Sequence[str]) -> list[Path]:
 
 
 def _figure(fits: list["StageFit"]) -> Figure:
-    figure = Figure(figsize=(style.WIDTHS["two"], 2.6), layout="constrained")
+    figure = Figure(figsize=(7.16, 2.6), layout="constrained")
     quantiles, lags, errors = figure.subplots(1, 3)
     colour = style.palette()[0]
     for one in fits:

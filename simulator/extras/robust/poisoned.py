@@ -8,7 +8,7 @@ from jaxtyping import Array, Bool, Float, Num
 
 from ...algorithms.client_work import Work, gathered
 from ...algorithms.federated.building import local_steps
-from ...algorithms.federated.client import LocalSteps
+from ...algorithms.federated.modules import LocalSteps
 from ...algorithms.federated.stages import ChainStage, ClientJob
 from ...learning.constants import Constants
 from ...learning.horizontal import HorizontalProblem
