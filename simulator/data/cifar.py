@@ -67,7 +67,7 @@ class Cifar10(FileData):
         ones.
         """
         paths = self.files.complete()
-        *batches, (x, y) = records(*paths.values(), BATCHES, (10,))
+        *batches, (x, y) = records(paths[self.files.roles[0]], BATCHES, (10,))
         return finished(
             self,
             self.files.called(paths),
@@ -98,7 +98,9 @@ class Cifar100(FileData):
     def make(self) -> Dataset:
         """Returns CIFAR-100 from its archive, with columns as CIFAR-10 has them."""
         paths = self.files.complete()
-        train, test = records(*paths.values(), HALVES, (NUM_COARSE, NUM_FINE))
+        train, test = records(
+            paths[self.files.roles[0]], HALVES, (NUM_COARSE, NUM_FINE)
+        )
         fine = self.labels == "fine"
         return finished(
             self,

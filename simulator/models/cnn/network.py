@@ -118,7 +118,8 @@ class CnnNetwork(FlatNetwork):
         sums = convolve(images, kernels)
         if noise is not None:
             sums = sums + noise
-        return jax.nn.relu(pool(sums) + bias[:, None, None, None])
+        shift = bias[:, None, None, None]
+        return jax.nn.relu(pool(sums) + shift)
 
 
 def cnn(config: Cnn, num_outputs: int, num_features: int, family: str) -> CnnNetwork:

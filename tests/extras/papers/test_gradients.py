@@ -9,6 +9,7 @@ import pytest
 
 from stalesim.simulator.extras.papers.cifar_net import layers
 from stalesim.simulator.extras.papers.view_cnn.network import ViewCnnNetwork
+from stalesim.simulator.extras.papers.view_cnn.part import ViewCnn
 from stalesim.simulator.learning.vertical import added
 from tests.property.gradient_cases import Case, Draw
 from tests.property.test_gradients import MORE, check
@@ -78,10 +79,9 @@ def overlapping_pools(draw: Draw) -> Case:
 
 def view_cnn(draw: Draw) -> Case:
     """Networks of several parties, and the head that adds their outputs up."""
-    model = ViewCnnNetwork(
-        5, 6, 1, (draw.width(), draw.width()), draw.one_of(1, 2, 3), draw.width(),
-        draw.width(),
-    )  # fmt: skip
+    channels, kernel = (draw.width(), draw.width()), draw.one_of(1, 2, 3)
+    config = ViewCnn(channels=channels, kernel=kernel, dense=draw.width())
+    model = ViewCnnNetwork(config, (5, 6, 1), draw.width())
     count = draw.one_of(1, 2, 4)
     x = draw.normal(count, draw.rows(), 30)
 

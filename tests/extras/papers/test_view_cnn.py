@@ -11,7 +11,6 @@ from jax import lax
 from stalesim.simulator.config.errors import ScenarioError
 from stalesim.simulator.extras.papers.view_cnn.network import view_cnn
 from stalesim.simulator.extras.papers.view_cnn.part import ViewCnn
-from stalesim.simulator.models.flat_network import BLOCK
 from stalesim.simulator.studies import planned
 from stalesim.simulator.timelines.of_run import set_up
 from tests.support import scenario
@@ -73,15 +72,6 @@ def test_a_cnn_is_xlas_convolutions() -> None:
     units = np.maximum(images.reshape(5, -1) @ dense.T + bias, 0)
     found = applied(network, weights, x)
     np.testing.assert_allclose(found, out @ units.T, rtol=1e-11)
-
-
-def test_a_cnn_takes_more_rows_than_a_block() -> None:
-    config = CNN.replaced(channels=(1, 1), dense=2)
-    network = view_cnn(config, 1, 96, "vertical")
-    weights, x = some(config.num_weights(96, 1)), some(BLOCK + 2, 96)
-    apply = jax.jit(network.apply)
-    found, few = np.asarray(apply(weights, x)), [0, 1, BLOCK - 1, BLOCK, BLOCK + 1]
-    np.testing.assert_allclose(found[:, few], apply(weights, x[few]), rtol=1e-11)
 
 
 @pytest.mark.parametrize(

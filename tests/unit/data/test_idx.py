@@ -135,56 +135,41 @@ def test_auto_takes_what_ships_where_a_file_is_absent(
     assert Mnist().make().name == "mnist5k"
 
 
-def cut(path: Path) -> None:
-    path.write_bytes(path.read_bytes()[:-3])
-
-
-def cut_gzip(path: Path) -> None:
-    path.write_bytes(gzip.compress(path.read_bytes(), mtime=0)[:-12])
-
-
-def spoil_gzip(path: Path) -> None:
-    content = bytearray(gzip.compress(path.read_bytes(), mtime=0))
-    content[12:30] = bytes(18)
-    path.write_bytes(bytes(content))
-
-
-def lengthen(path: Path) -> None:
-    path.write_bytes(path.read_bytes() + b"\0")
-
-
-def other_magic(path: Path) -> None:
-    path.write_bytes(b"\0\0\x09\x03" + path.read_bytes()[4:])
-
-
-def empty(path: Path) -> None:
-    path.write_bytes(b"")
+def packed(content: bytes) -> bytes:
+    return gzip.compress(content, mtime=0)
 
 
 @pytest.mark.parametrize("source", ["idx", "auto"])
 @pytest.mark.parametrize(
     ("damage", "says"),
     [
-        (cut, "must hold 376 bytes, .* got 373"),
-        (cut_gzip, "must be a whole gzip file"),
-        (spoil_gzip, "must be a whole gzip file"),
-        (lengthen, "got 377"),
-        (other_magic, "magic number 0x00000803 .* got 0x00000903"),
-        (empty, "magic number"),
+        (lambda plain: plain[:-3], "must hold 376 bytes, .* got 373"),
+        (lambda plain: packed(plain)[:-12], "must be a whole gzip file"),
+        (
+            lambda plain: packed(plain)[:12] + bytes(18) + packed(plain)[30:],
+            "must be a whole gzip file",
+        ),
+        (lambda plain: plain + b"\0", "got 377"),
+        (
+            lambda plain: b"\0\0\x09\x03" + plain[4:],
+            "magic number 0x00000803 .* got 0x00000903",
+        ),
+        (lambda _: b"", "magic number"),
     ],
 )
 def test_damaged_images(
     root: Path,
     write_set: WriteSet,
-    damage: Callable[[Path], None],
+    damage: Callable[[bytes], bytes],
     says: str,
     source: str,
 ) -> None:
     write_set(root / "mnist")
-    damage(root / "mnist" / IMAGES)
+    path = root / "mnist" / IMAGES
+    path.write_bytes(damage(path.read_bytes()))
     with pytest.raises(DataError, match=says) as error:
         Mnist(source=source).make()
-    assert str(root / "mnist" / IMAGES) in str(error.value)
+    assert str(path) in str(error.value)
     assert "\n" not in str(error.value)
 
 

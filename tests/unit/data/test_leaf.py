@@ -120,24 +120,6 @@ def test_test_rows_of_other_users(femnist: Path) -> None:
     assert len(LeafFemnist(users=2).make().y_test) == 3
 
 
-def test_run_by_users(femnist: Path) -> None:
-    scenario = {
-        "name": "writers",
-        "problem": {
-            "data": {"kind": "leaf_femnist"},
-            "partition": {"kind": "natural", "clients": 5},
-        },
-        "clients": {"compute": {"law": "expon"}},
-        "protocol": {"kind": "asynchronous"},
-        "algorithm": {"kind": "sgd", "batch": 2, "step_size": 0.1},
-        "stop": {"commits": 10},
-        "evaluate": {"every": {"commits": 5}, "metrics": ["test_loss"]},
-    }
-    losses = evaluations(stalesim.simulate(scenario))["test_loss"]
-    assert np.isfinite(losses).all()
-    assert losses.iloc[0] == pytest.approx(np.log(62), rel=1e-5)
-
-
 @pytest.fixture
 def shakespeare(root: Path) -> Path:
     data = root / "leaf_shakespeare"

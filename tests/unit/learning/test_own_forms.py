@@ -123,7 +123,7 @@ def test_rows_get_their_shapes_and_types_back() -> None:
 
     network = built((init, apply), rows=fields)
     x = np.arange(24.0).reshape(2, 12)
-    found = network.apply(jnp.zeros(3), jnp.asarray(x))
+    found = network.apply(jnp.zeros(3), jnp.asarray(x, jnp.float32))
     np.testing.assert_array_equal(found, np.tile(x[:, 11], (3, 1)))
     assert seen == {
         "image": ((2, 3), "float64"),

@@ -110,18 +110,6 @@ def test_rows_block_by_block_are_rows_one_by_one(num_rows: int) -> None:
     assert max(seen) <= BLOCK
 
 
-def test_the_gradient_goes_through_blocks() -> None:
-    x = some(BLOCK + 9, 3)
-
-    def value(w: jax.Array) -> jax.Array:
-        return jnp.sum(jnp.tanh(in_blocks(lambda block: w @ block.T, jnp.asarray(x))))
-
-    w = some(2, 3, seed=1)
-    expected = (1 - np.tanh(w @ x.T) ** 2) @ x
-    found = jax.jit(jax.grad(value))(w)
-    np.testing.assert_allclose(found, expected, rtol=1e-10)
-
-
 def test_a_flat_vector_comes_apart_in_order() -> None:
     one, two, three = parts_of(np.arange(11.0), [(2, 3), (), (4, 1)])
     assert one.tolist() == [[0, 1, 2], [3, 4, 5]]

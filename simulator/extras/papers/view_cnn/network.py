@@ -14,7 +14,7 @@ from ....models.convolution import convolve
 from ....models.flat import by_inputs, drawn
 from ....models.flat_network import LayeredNetwork
 from ....models.parts import Shapes
-from .part import ViewCnn, shapes
+from .part import Image, ViewCnn
 
 
 @dataclass(frozen=True)
@@ -25,40 +25,29 @@ class ViewCnnNetwork(LayeredNetwork):
     added up: 256 units of each of two parties meet in one layer of 512 parameters.
 
     Attributes:
-        height: Height of a party's part of an image, pixels.
-        width: Width of the part, pixels.
-        depth: Number of planes, 1 if grey.
-        channels: Numbers of channels of the two convolutions.
-        kernel: Height and width of their kernels, pixels.
-        dense: Number of units of the dense layer.
+        config: Options: channels, kernel and units.
+        image: Height, width and depth of a party's part of an image, pixels.
         num_outputs: Number of outputs, `C`.
 
     Source: FedBCD, section 7 (NUS-FTL).
     """
 
-    height: int
-    width: int
-    depth: int
-    channels: tuple[int, int]
-    kernel: int
-    dense: int
+    config: ViewCnn
+    image: Image
     num_outputs: int
 
     @property
     def shapes(self) -> Shapes:
-        image = (self.height, self.width, self.depth)
-        outputs = self.num_outputs
-        return shapes(image, self.channels, self.kernel, self.dense, outputs)
+        return self.config.shapes(self.image, self.num_outputs)
 
     @property
     def hidden_shapes(self) -> Shapes:
         """Shapes of what each hidden layer computes of a sample."""
-        cut = self.kernel - 1
-        once, twice = (
-            (self.channels[n - 1], self.height - n * cut, self.width - n * cut)
-            for n in (1, 2)
-        )
-        return once, twice, (self.dense,)
+        (height, width, _), cut = self.image, self.config.kernel - 1
+        first, second = self.config.channels
+        once = (first, height - cut, width - cut)
+        twice = (second, height - 2 * cut, width - 2 * cut)
+        return once, twice, (self.config.dense,)
 
     def init(self, key: Key[Array, ""], num_features: int) -> Float[Array, " P"]:
         """Draws all but the last layer as in PyTorch; outputs start at zero."""
@@ -78,7 +67,8 @@ class ViewCnnNetwork(LayeredNetwork):
             return jax.nn.relu(sums + noise[layer] if noise else sums)
 
         one, bias_1, two, bias_2, dense, bias, out = parts
-        images = x.T.reshape(self.depth, self.height, self.width, x.shape[0])
+        height, width, depth = self.image
+        images = x.T.reshape(depth, height, width, x.shape[0])
         hidden = act(convolve(images, one) + bias_1[:, None, None, None], 0)
         hidden = act(convolve(hidden, two) + bias_2[:, None, None, None], 1)
         flat = hidden.reshape(dense.shape[1], x.shape[0])
@@ -93,8 +83,7 @@ def view_cnn(
     Raises:
         ScenarioError: The features are no images, or too small ones.
     """
-    height, width, depth = image_shape(num_features, config.image)
-    channels, kernel, dense = config.channels, config.kernel, config.dense
-    model = ViewCnnNetwork(height, width, depth, channels, kernel, dense, num_outputs)
+    image = image_shape(num_features, config.image)
+    model = ViewCnnNetwork(config, image, num_outputs)
     _ = model.shapes  # refuses images that are too small
     return model

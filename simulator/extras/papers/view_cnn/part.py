@@ -8,6 +8,9 @@ from ....config.errors import ScenarioError
 from ....data.images import image_shape
 from ....models.parts import Model, Shapes, size
 
+Image = tuple[int, int, int]
+"""Height, width and depth, pixels."""
+
 
 class ViewCnn(Model):
     """Two convolutions and a dense layer on a party's part of every image.
@@ -24,54 +27,45 @@ class ViewCnn(Model):
     """Width and height of a kernel, in pixels."""
     dense: Annotated[int, Field(ge=1)] = 256
     """Units of the dense layer."""
-    image: tuple[int, int, int] | None = None
+    image: Image | None = None
     """Height, width and depth of a party's part; by default a square."""
 
     @property
     def num_layers(self) -> int:
         return 4
 
-    def num_weights(self, num_features: int, num_outputs: int) -> int:
-        image = image_shape(num_features, self.image)
-        return size(shapes(image, self.channels, self.kernel, self.dense, num_outputs))
+    def shapes(self, image: Image, num_outputs: int) -> Shapes:
+        """Returns the shapes of kernels or matrix, and biases, of each layer in turn.
 
+        The last layer has no biases, since outputs of parties are added up.
 
-def shapes(
-    image: tuple[int, int, int],
-    channels: tuple[int, int],
-    kernel: int,
-    dense: int,
-    num_outputs: int,
-) -> Shapes:
-    """Returns the shapes of kernels or matrix, and biases, of each layer in turn.
+        Args:
+            image: Height, width and depth of a party's part of an image, pixels.
+            num_outputs: Number of outputs, `C`.
 
-    The last layer has no biases, since outputs of parties are added up.
-
-    Args:
-        image: Height, width and depth of a party's part of an image, pixels.
-        channels: Numbers of channels of the two convolutions.
-        kernel: Height and width of their kernels, pixels.
-        dense: Units of the dense layer.
-        num_outputs: Number of outputs, `C`.
-
-    Raises:
-        ScenarioError: The images are too small for two convolutions without padding.
-    """
-    height, width, depth = image
-    least = 2 * (kernel - 1) + 1
-    if min(height, width) < least:
-        raise ScenarioError(
-            f"images must be at least {least} x {least} pixels for two convolutions of "
-            f"{kernel} x {kernel}, got {height} x {width}; lower problem.model.kernel"
+        Raises:
+            ScenarioError: The images are too small for two convolutions without
+                padding.
+        """
+        (height, width, depth), kernel = image, self.kernel
+        least = 2 * (kernel - 1) + 1
+        if min(height, width) < least:
+            raise ScenarioError(
+                f"images must be at least {least} x {least} pixels for two "
+                f"convolutions of {kernel} x {kernel}, got {height} x {width}; lower "
+                "problem.model.kernel"
+            )
+        rows, columns = (side - 2 * (kernel - 1) for side in (height, width))
+        first, second = self.channels
+        return (
+            (first, depth, kernel, kernel),
+            (first,),
+            (second, first, kernel, kernel),
+            (second,),
+            (self.dense, second * rows * columns),
+            (self.dense,),
+            (num_outputs, self.dense),
         )
-    rows, columns = (side - 2 * (kernel - 1) for side in (height, width))
-    first, second = channels
-    return (
-        (first, depth, kernel, kernel),
-        (first,),
-        (second, first, kernel, kernel),
-        (second,),
-        (dense, second * rows * columns),
-        (dense,),
-        (num_outputs, dense),
-    )
+
+    def num_weights(self, num_features: int, num_outputs: int) -> int:
+        return size(self.shapes(image_shape(num_features, self.image), num_outputs))
