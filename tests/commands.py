@@ -1,5 +1,6 @@
 """The command line, as tests call it: in a process of its own, or in this one."""
 
+import json
 import os
 import subprocess
 import sys
@@ -32,6 +33,28 @@ def started(*arguments: object, **options: Any) -> subprocess.Popen[str]:
 
 def command(*arguments: object) -> list[str]:
     return [sys.executable, "-m", "stalesim", *map(str, arguments)]
+
+
+EACH = """
+import json, sys
+from stalesim.simulator.cli import main
+for arguments in json.loads(sys.argv[1]):
+    sys.argv = ["stalesim", *arguments]
+    try:
+        main()
+    except SystemExit as end:
+        print("ended with", end.code)
+"""
+
+
+def each(
+    *calls: tuple[object, ...], **options: Any
+) -> subprocess.CompletedProcess[str]:
+    """Calls several commands in one process, and prints how each has ended."""
+    texts = json.dumps([[*map(str, arguments)] for arguments in calls])
+    own: dict[str, Any] = {"env": ENVIRONMENT, "timeout": 300, "check": True}
+    own |= {"capture_output": True, "text": True} | options
+    return subprocess.run([sys.executable, "-c", EACH, texts], **own)
 
 
 def invoked(*arguments: object) -> Result:

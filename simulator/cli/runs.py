@@ -1,16 +1,17 @@
 """The commands that simulate: `run`, `resume` and `timeline`."""
 
 import contextlib
+import math
 import re
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ..config.errors import UserError
-from ..config.text import counted
+from ..config.text import counted, shown
 from . import console, folders, printing
 from .console import err, out
 
@@ -109,8 +110,8 @@ def run(
     most: Annotated[
         int | None,
         typer.Option(
-            help="--until-decided, with so many replicates at the last look; by "
-            "default 20, or the scenario's if those are more"
+            help="implies --until-decided: replicates of the last look; by default "
+            "20, or the scenario's if those are more"
         ),
     ] = None,
     overwrite: Annotated[
@@ -268,7 +269,6 @@ def resume(
         scenario = scenario_of(folder)
         if scenario.tune is not None:
             from ..studies.tuning import planned
-            from .tuning import search
 
             search(planned(scenario), folder, jobs, checkpoint, forms)
             return
@@ -325,6 +325,53 @@ def _simulate(
     printing.close(study, forms)
     if printing.show_failures(study):
         raise SystemExit(FAILED)
+
+
+def search(
+    config: "Scenario",
+    folder: Path,
+    jobs: int,
+    checkpoint: float,
+    forms: tuple[str, ...],
+) -> None:
+    """Starts or continues a search; shows its table and its best point."""
+    from ...analysis import racing
+    from ..config import plugins
+    from ..studies import tuning
+
+    remedy = f"; continue with {plugins.command('resume', folder)}"
+    with console.interruptible(folder, remedy), console.progress(config.name) as hear:
+        found = tuning.tune(
+            config,
+            folder=folder,
+            judge=racing,
+            jobs=jobs,
+            progress=hear,
+            checkpoint_s=checkpoint or None,
+        )
+    printing.close(found.study, forms)
+    best = racing.best(found.study)
+    out.say(_told(found, best, racing.in_words(found.study)))
+    if borders := racing.borders(found.study, best.parameters):
+        out.say(f"The best is at a border of the search: {borders}; search beyond it")
+
+
+def _told(found: Any, best: Any, sought: str) -> str:
+    values = ", ".join(f"{k}={shown(v)}" for k, v in best.parameters.items())
+    low, high = best.value.low, best.value.high
+    if best.diverged:
+        sure = f"; {best.diverged} of its {best.fresh} new replicates missed"
+    elif low == low:
+        even = math.isclose(best.value.mean - low, high - best.value.mean, rel_tol=1e-6)
+        what = "95 %" if even else "range"  # of what cannot be so low or high
+        sure = f" ({what} from {low:.4g} to {high:.4g}, {best.fresh} new replicates)"
+    else:
+        sure = " (one new replicate: nothing can be said of chance)"
+    saved = found.all_runs - found.runs or "none"
+    return (
+        f"Best of {found.tried}: {values}: {sought}: {best.value.mean:.4g}{sure}; "
+        f"{found.runs} runs; early stopping saved {saved}"
+    )
 
 
 @app.command()

@@ -47,7 +47,7 @@ from .paths import (
 from .planning import Task
 
 STARTED = ("commit", "dirty", "command", "started")
-"""Entries of a manifest that stay when the study is continued, and are noted anew."""
+"""Entries of a manifest on its first session; those that continue it have their own."""
 
 
 class StudyFolder:

@@ -15,7 +15,7 @@ from stalesim.simulator.config import catalogue
 from stalesim.simulator.config.errors import ScenarioError, StudyError, UserError
 from stalesim.simulator.engine import processes
 from stalesim.simulator.trace import load
-from tests.commands import ENVIRONMENT, invoked, stalesim, started, wait_for
+from tests.commands import ENVIRONMENT, each, invoked, stalesim, started, wait_for
 
 SCENARIO = """\
 name: tiny
@@ -38,17 +38,6 @@ claims:
   - {faster: async, than: sync, to: {test_accuracy: 0.8}, says: "as in figure 2"}
 """
 MAIN = "from stalesim.simulator.cli import main; main()"
-EACH = """
-import json, sys
-from stalesim.simulator.cli import main
-for arguments in json.loads(sys.argv[1]):
-    sys.argv = ["stalesim", *arguments]
-    try:
-        main()
-    except SystemExit as end:
-        print("ended with", end.code)
-"""
-"""Calls the command line with several lists of arguments: one start for all."""
 
 
 @pytest.fixture
@@ -121,12 +110,7 @@ def test_a_users_mistake_is_one_line_and_exit_2(scenario: Path) -> None:
         ("plot", scenario.parent),
         ("check", scenario.parent / "nothing"),
     )
-    texts = json.dumps([[*map(str, arguments)] for arguments in calls])
-    command = [sys.executable, "-c", EACH, texts]
-    done = subprocess.run(
-        command, capture_output=True, text=True, env=ENVIRONMENT, timeout=300
-    )
-    assert done.returncode == 0, done.stderr
+    done = each(*calls)
     assert done.stdout.count("ended with 2\n") == len(calls), done.stdout
     told = [line for line in done.stderr.splitlines() if "cannot decide" not in line]
     assert len(told) == len(calls), done.stderr

@@ -232,19 +232,19 @@ def test_an_interruption_leaves_what_was_whole(
     assert (root / "mnist" / IMAGES).read_bytes() == CONTENTS[IMAGES]
 
 
-def test_the_next_server_is_tried(server: Server, offer: Offer) -> None:
+def dead_server() -> str:
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))
-        dead = f"http://127.0.0.1:{closed.getsockname()[1]}/"
-    offer(dead, server.url)
+        return f"http://127.0.0.1:{closed.getsockname()[1]}/"
+
+
+def test_the_next_server_is_tried(server: Server, offer: Offer) -> None:
+    offer(dead_server(), server.url)
     assert data("get", "mnist").exit_code == 0
 
 
 def test_no_network(offer: Offer, root: Path) -> None:
-    with socket.socket() as closed:
-        closed.bind(("127.0.0.1", 0))
-        dead = f"http://127.0.0.1:{closed.getsockname()[1]}/"
-    offer(dead)
+    offer(dead_server())
     message = refused("get", "mnist")
     assert "no connection; is there a network?" in message
     assert f"put the file into {root / 'mnist'} yourself" in message

@@ -14,6 +14,8 @@ import yaml
 
 from stalesim.analysis import style
 from stalesim.simulator.config.text import one_line, printable
+from tests import commands
+from tests.commands import each
 
 ROOT = Path(__file__).parents[2]
 LONG = "a" * 10_000
@@ -57,10 +59,7 @@ ENVIRONMENT = {
 
 
 def stalesim(*arguments: object) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "stalesim", *map(str, arguments)]
-    done = subprocess.run(
-        command, capture_output=True, text=True, env=ENVIRONMENT, timeout=600
-    )
+    done = commands.stalesim(*arguments, env=ENVIRONMENT, timeout=600)
     assert "Traceback" not in done.stderr, done.stderr
     assert "Warning" not in done.stderr, done.stderr
     assert "\x1b" not in done.stdout + done.stderr
@@ -212,17 +211,16 @@ def test_a_list_of_parts_is_literal(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
+def test_users_mistakes_are_literal() -> None:
+    calls = (
         ("run", "[/b].yaml"),
         ("[/b]",),
         ("run", "x.yaml", "--[/b]"),
         ("check", "[/b]\x1b[31m"),
         ("list", "[/b]"),
-    ],
-)
-def test_a_users_mistake_is_literal(arguments: tuple[str, ...]) -> None:
-    done = stalesim(*arguments)
-    assert done.returncode == 2
-    assert "[/b]" in done.stderr
+    )
+    done = each(*calls, env=ENVIRONMENT)
+    assert done.stdout.count("ended with 2\n") == len(calls)
+    lines = done.stderr.splitlines()
+    assert len(lines) == len(calls), lines
+    assert all("[/b]" in line and "\x1b" not in line for line in lines)

@@ -90,17 +90,9 @@ COMMAND = (
 )
 
 
-@pytest.mark.parametrize(
-    "code",
-    [
-        pytest.param(COMMAND.format(arguments=["--help"]), id="--help"),
-        pytest.param(COMMAND.format(arguments=["run", "--help"]), id="run --help"),
-        pytest.param(COMMAND.format(arguments=["list"]), id="list"),
-        pytest.param(COMMAND.format(arguments=["data", "list"]), id="data list"),
-        pytest.param(READ, id="reading a scenario"),
-    ],
-)
-def test_what_is_quick_imports_nothing_large(code: str) -> None:
+def test_what_is_quick_imports_nothing_large() -> None:
+    calls = ["--help"], ["run", "--help"], ["list"], ["data", "list"]
+    code = "; ".join((READ, *(COMMAND.format(arguments=words) for words in calls)))
     assert not LARGE & loaded(code)[1]
 
 
@@ -139,19 +131,13 @@ def test_a_world_is_played_without_what_it_does_not_need(
     assert not late & loaded(code, tmp_path)[1]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "word"),
-    [
-        (["list"], "t_synchronous"),
-        (["list", "scenarios"], "quickstart_vafl"),
-        (["--version"], "stalesim"),
-    ],
-    ids=("list", "list scenarios", "--version"),
-)
-def test_what_lists_names_imports_no_part(arguments: list[str], word: str) -> None:
+def test_what_lists_names_imports_no_part() -> None:
     """To import all parts takes most of a second."""
-    listed, modules = loaded(COMMAND.format(arguments=arguments))
-    assert any(word in line for line in listed)
+    calls = {"t_synchronous": ["list"], "quickstart_vafl": ["list", "scenarios"]}
+    calls["stalesim "] = ["--version"]
+    commands = (COMMAND.format(arguments=words) for words in calls.values())
+    listed, modules = loaded("; ".join(commands))
+    assert all(any(word in line for line in listed) for word in calls)
     assert not {"numpy", "simpy", "stalesim.simulator.laws.constant"} & modules
 
 

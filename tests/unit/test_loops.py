@@ -15,10 +15,12 @@ import pytest
 
 from tests.conftest import (
     COSTLY,
+    EVIDENCE,
     SHARES,
     keep_programs,
     of_other_turns,
     pytest_cmdline_main,
+    pytest_ignore_collect,
     share,
 )
 
@@ -128,20 +130,6 @@ def test_folders_take_all_cores(
     assert (option.numprocesses, option.dist) == taken
 
 
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    """A repository of few tests, in turn 7."""
-    for name in (".ci", "tests/golden", "tests/evidence"):
-        (tmp_path / name).mkdir(parents=True)
-    (tmp_path / ".ci" / "turn").write_text("7\n")
-    shutil.copy(ROOT / "tests" / "conftest.py", tmp_path / "tests")
-    shutil.copy(ROOT / "pyproject.toml", tmp_path)
-    (tmp_path / "tests" / "test_a.py").write_text(TESTS)
-    (tmp_path / "tests" / "golden" / "test_b.py").write_text(COSTLY_TESTS)
-    (tmp_path / "tests/evidence/test_c.py").write_text("def test_some(): ...\n")
-    return tmp_path
-
-
 def collected(root: Path, *arguments: str) -> list[str]:
     """Returns the tests that pytest collects in a repository of one file."""
     command = [sys.executable, "-m", "pytest", "--collect-only", "-q", *arguments]
@@ -153,23 +141,44 @@ def collected(root: Path, *arguments: str) -> list[str]:
 
 
 SHORT = "tests/test_a.py::test_short"
-EVIDENCE = "tests/evidence/test_c.py::test_some"
 
 
 @pytest.mark.parametrize(
     ("arguments", "kept"),
     [
         (("tests",), [*COSTLY_ONES[6:7], LONG[4], SHORT]),
-        (("tests", "--slow"), [EVIDENCE, *COSTLY_ONES, *LONG, SHORT]),
+        (("tests", "--slow"), [*COSTLY_ONES, *LONG, SHORT]),
         (("tests/test_a.py",), [*LONG, SHORT]),
-        (("tests/evidence",), [EVIDENCE]),
-        ((EVIDENCE,), [EVIDENCE]),
     ],
 )
-def test_of_folders_a_share_is_run_and_of_what_is_named_everything(
-    arguments: tuple[str, ...], kept: list[str], root: Path
+def test_of_folders_a_share_is_run_and_of_files_everything(
+    arguments: tuple[str, ...], kept: list[str], tmp_path: Path
 ) -> None:
-    assert sorted(collected(root, *arguments)) == sorted(kept)
+    (tmp_path / ".ci").mkdir()
+    (tmp_path / ".ci" / "turn").write_text("7\n")
+    (tmp_path / "tests" / "golden").mkdir(parents=True)
+    shutil.copy(ROOT / "tests" / "conftest.py", tmp_path / "tests")
+    (tmp_path / "tests" / "test_a.py").write_text(TESTS)
+    (tmp_path / "tests" / "golden" / "test_b.py").write_text(COSTLY_TESTS)
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    assert collected(tmp_path, *arguments) == kept
+
+
+@pytest.mark.parametrize(
+    ("named", "slow", "left_out"),
+    [
+        ("tests", False, True),
+        ("tests", True, False),
+        ("tests/evidence", False, False),
+        ("tests/evidence/test_rows.py::test_some", False, False),
+    ],
+)
+def test_evidence_is_left_to_slow_and_to_whoever_names_it(
+    named: str, *, slow: bool, left_out: bool
+) -> None:
+    config: Any = SimpleNamespace(getoption=lambda _: slow, args=[str(ROOT / named)])
+    assert bool(pytest_ignore_collect(EVIDENCE, config)) is left_out
+    assert pytest_ignore_collect(ROOT / "tests" / "unit", config) is None
 
 
 def test_a_page_of_evidence_is_near_its_tests(near: ModuleType) -> None:

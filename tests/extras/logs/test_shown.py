@@ -1,15 +1,11 @@
-"""Imported logs in reports, capsules and terminals."""
+"""Imported logs in reports and terminals."""
 
 import csv
 import html
 from pathlib import Path
 
-import pytest
-
 from stalesim.analysis import page
-from stalesim.simulator.config.errors import StudyError
 from stalesim.simulator.config.text import one_line, printable
-from stalesim.simulator.extras import capsules
 from stalesim.simulator.extras.logs.timelines import import_log
 from stalesim.simulator.trace import load
 from tests.unit.analysis.test_page import read
@@ -25,14 +21,6 @@ def test_an_imported_log_has_a_page(tmp_path: Path) -> None:
     assert "Nothing is drawn." in reader.text
     assert "log-again" not in reader.text, "nothing but its own command repeats it"
     assert not [link for link in reader.links if link.startswith("data:")]
-
-
-def test_an_imported_timeline_is_no_capsule(tmp_path: Path) -> None:
-    log = tmp_path / "log.csv"
-    log.write_text("client,read_time,arrived_time\n1,0,1\n2,0,2\n")
-    study = import_log(log, tmp_path / "timeline")
-    with pytest.raises(StudyError, match=r"imported from a log, .*; send the log"):
-        capsules.write(study)
 
 
 def test_the_labels_of_a_log_are_literal(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import yaml
 
 from stalesim.analysis.figures.style import OKABE_ITO
 from stalesim.simulator.cli.commands import app
+from stalesim.simulator.config import attached
 from stalesim.simulator.config.errors import ScenarioError, StudyError, UserError
 from stalesim.simulator.extras import rl
 from stalesim.simulator.extras.rl import report
@@ -81,9 +82,10 @@ def test_commands_on_studies_read_a_world_of_samples(
 
     command("timeline", str(file), "--out", folder, "--no-plots")
     command("plot", folder)
-    command("capsule", folder)
-    again = str(tmp_path / "again")
-    command("rerun", f"{folder}/capsule.zip", "--out", again)
+    if "capsules" in attached.extras():
+        command("capsule", folder)
+        again = str(tmp_path / "again")
+        command("rerun", f"{folder}/capsule.zip", "--out", again)
     command("report", folder)
     names = {path.relative_to(folder).as_posix() for path in Path(folder).rglob("*.*")}
     assert {"figures/swept.png", "figures/swept.txt", "report.html"} <= names
