@@ -25,6 +25,22 @@ class InfiniteMeanError(ValueError):
     """A law has no finite mean, so that no mean of a steady state exists."""
 
 
+class _Zero:
+    """The law of a variable that is always zero, as SciPy's discrete laws are."""
+
+    def cdf(self, x: Any) -> Float[np.ndarray, "..."]:
+        return np.where(np.asarray(x) >= 0, 1.0, 0.0)
+
+    def sf(self, x: Any) -> Float[np.ndarray, "..."]:
+        return np.where(np.asarray(x) >= 0, 0.0, 1.0)
+
+    def mean(self) -> float:
+        return 0.0
+
+    def support(self) -> tuple[float, float]:
+        return 0.0, 0.0
+
+
 class Laws(NamedTuple):
     """The laws of a group's clients, of one family.
 
@@ -108,9 +124,7 @@ class Laws(NamedTuple):
 
     def _frozen(self, loc: float, scale: float, shift: float, *shapes: float) -> Any:
         if self.family is None:
-            from scipy import stats  # half a second: only where it is needed
-
-            return Lattice(stats.randint(0, 1), 1.0, loc)  # always zero
+            return Lattice(_Zero(), 1.0, loc)
         values = dict(zip(self.shapes, shapes, strict=True))
         if is_discrete(self.family):
             return Lattice(self.family(**values, loc=loc), scale, shift)

@@ -76,7 +76,7 @@ def summary(study: Study) -> pd.DataFrame:
         mine = ended[ended["group"] == group]
         time, mean, largest = times[group], *stale[group].values()
         final = finals.loc[finals["group"] == group, "value"].to_numpy(np.float64)
-        took: dict[str, float] = of_groups.loc[group].to_dict()
+        took: Any = of_groups.loc[group].to_dict()
         made = _two(took.pop("commits"), took.pop("MB"))
         applied = took.pop("contributions", None)
         median = _number(time["median"])

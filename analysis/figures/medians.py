@@ -77,8 +77,7 @@ def time_to_target_over(
     times = times_to_target(study, metric, value)
     words = (resolution(times), target_words(study, metric, value))
     said = "; ".join(filter(None, words))
-    taken = _taken_by(times)
-    figure, axes = _medians_over(study, key, taken, said, at)
+    figure, axes = _medians_over(study, key, times, said, at)
     # The label is longer than the axis, in a low figure also in two lines.
     breaks = r" (?=to )| (?=[≥≤])" if figure.get_figheight() < LOW else r" (?=to )"
     axes.set_ylabel(re.sub(breaks, "\n", axis_label(study, metric, value)))
@@ -105,8 +104,8 @@ def commits_over(
         StudyError: The key is not swept over numbers, or others have too many values.
     """
     commits = commits_to_stop(study)
-    said, taken = resolution(commits, "commits"), _taken_by(commits)
-    figure, axes = _medians_over(study, key, taken, said, at)
+    said = resolution(commits, "commits")
+    figure, axes = _medians_over(study, key, commits, said, at)
     axes.set_ylabel("Commits to the target")
     return figure
 
@@ -132,41 +131,27 @@ class Taken(NamedTuple):
         return f"{int(self.reached.sum())} of {self.reached.size}"
 
 
-def _taken_by(times: pd.DataFrame) -> dict[str, Taken]:
-    """Returns what it took each group, of a table such as that of `times_to_target`."""
-    columns = ["time", "reached", "low", "high"]
-    return {
-        str(group): Taken(*(rows[name].to_numpy() for name in columns))
-        for group, rows in times.groupby("group")
-    }
-
-
 def _medians_over(
     study: Study,
     key: str,
-    taken: Mapping[str, Taken],
-    words: str = "",
-    at: Mapping[str, Any] | None = None,
+    times: pd.DataFrame,
+    words: str,
+    at: Mapping[str, Any] | None,
 ) -> tuple[Figure, Axes]:
-    """Draws medians against a swept number, a line for each variant.
-
-    Lines are those of `final_over`: only replicates are pooled. A line has a gap where
-    half or more did not arrive; a hollow triangle is a replicate that did not, at the
-    amount up to which it was looked at. Axes are logarithmic where values spread far.
+    """Draws medians against a swept number; the vertical axis has no label yet.
 
     Args:
-        study: Study, finished or not.
-        key: Key swept over numbers.
-        taken: What it took each group.
+        study: Study with the lines.
+        key: Swept key.
+        times: What it took each run, as `times_to_target` has it.
         words: Further words for the note.
-        at: Values of other keys that are swept, to which the figure is confined.
-
-    Returns:
-        The figure, and its axes, whose vertical one has no label yet.
-
-    Raises:
-        StudyError: The key is not swept over numbers, or others have too many values.
+        at: Values to which the figure is confined.
     """
+    columns = ["time", "reached", "low", "high"]
+    taken = {
+        str(group): Taken(*(rows[name].to_numpy() for name in columns))
+        for group, rows in times.groupby("group")
+    }
     drawn = lines_over(study, key, at)
     groups = [group for line in drawn.lines for group in line.groups]
     amounts = np.concatenate([taken[group].amounts for group in groups])

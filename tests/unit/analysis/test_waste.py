@@ -51,6 +51,15 @@ def test_seconds_of_late_jobs_of_each_run(tmp_path: Path) -> None:
     assert wasted(asynchronous).empty
 
 
+def test_a_download_is_no_work(tmp_path: Path) -> None:
+    # Rounds of 2.5 s; what client 2 began at 0.25 and 3.25 s is late at 3 and 6 s.
+    link = {"latency": {"law": "constant", "value": 0.25}}
+    compute = {"law": "constant", "value": [1, 2.75]}
+    clients = {"number": 2, "compute": compute, "download": link}
+    study = recorded(tmp_path, clients=clients, protocol=LATE["reject"])
+    assert wasted(study)["seconds"].tolist() == [2 * 2.75]
+
+
 def test_samples_are_those_of_each_client_s_own_jobs(tmp_path: Path) -> None:
     """A fast client was counted with as many as the slowest one, twice too many."""
     clients = {"number": 4, "compute": {"law": "constant", "value": [3, 3, 3, 1]}}
@@ -121,4 +130,4 @@ def test_a_job_of_unknown_end_makes_the_sum_unknown(tmp_path: Path) -> None:
     assert wasted(study)["seconds"].notna().all()
     study.files.pop("incidents")
     study.manifest["runs"][0]["rows"].pop("incidents")
-    assert wasted(study)["seconds"].isna().all()
+    assert wasted(study)[["seconds", "share"]].isna().all(axis=None)
