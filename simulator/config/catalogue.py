@@ -118,9 +118,9 @@ def listing() -> list[list[str]]:
         UserError: a plug-in is not as it should be.
     """
     if plugins.are_there(KINDS):
-        every = [(kind, part, "stalesim") for kind in KINDS for part in own(kind)]
-        every += [(kind, *added) for kind in KINDS for added in registered(kind)]
-        rows = [[kind, tag(part), home, described(part)] for kind, part, home in every]
+        every = [(kind, Plugin(p, "stalesim")) for kind in KINDS for p in own(kind)]
+        every += [(kind, added) for kind in KINDS for added in registered(kind)]
+        rows = [[k, tag(p.part), p.source, described(p.part)] for k, p in every]
     else:
         known = (part for path in tables() for part in listed(path.parent))
         rows = [[part.kind, part.name, "stalesim", part.what] for part in known]

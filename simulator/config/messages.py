@@ -254,7 +254,7 @@ def _message(path: Path, groups: Groups, entries: _Entries) -> str:
         return f"{key} is missing; add it{_hint(path, entries)}"
     if kind == "union_tag_not_found":
         return f"{key} is missing; {suggestion('', entries.kinds(path[:-1]))}"
-    value = details[0]["input"] if detail is None else detail["input"]
+    value = (detail or details[0])["input"]
     if kind == "union_tag_invalid":
         value = detail["ctx"]["tag"]
         rule, remedy = "a known one", _remedy_of_tag(path[:-1], value, entries)
@@ -271,8 +271,11 @@ def _message(path: Path, groups: Groups, entries: _Entries) -> str:
     return f"{key} must be {rule}, got {shown(value)}; {remedy}"
 
 
-def _telling(details: list[Any]) -> Any | None:
-    """Returns the one error that says what is wrong with a value of several kinds."""
+def _telling(details: list[Any]) -> Any:
+    """Returns the one error that says what is wrong with a value of several kinds.
+
+    None where no single one does.
+    """
     if len(details) == 1:
         return details[0]
     for detail in details:

@@ -4,6 +4,8 @@ from typing import Any
 
 from tests.golden.cases import SGD, VAFL, case
 from tests.support import SGD as CLIENTS
+from tests.support import VAFL as PARTIES
+from tests.support import merge
 
 DIGITS = {"kind": "digits"}
 IMAGES = {"kind": "synthetic_images", "side": 32, "channels": 3, "limit": 50}
@@ -27,11 +29,16 @@ def rows(data: dict[str, Any], **options: Any) -> dict[str, Any]:
     }
 
 
-TREES = {
+BIG_MODELS = {
     "view_cnn": case("asynchronous", strips(), VAFL),
     "cifar_net": case("asynchronous", rows(IMAGES, image=[32, 32, 3], width=0.25), SGD),
 }
-BIG_MODELS = dict.fromkeys(TREES, True)
+NEED_FILES = {
+    kind: merge(merge(PARTIES, CLIENTS), {"problem": {"data": {"kind": kind}}})
+    for kind in ("speech", "modelnet40", "spoken_digits")
+}
+"""Scenarios of sets whose files tests do not have."""
+TREES = BIG_MODELS | NEED_FILES
 LOWERED = {
     "cifar_net": (CLIENTS, {"problem": rows(DIGITS, width=0.0625)}),
     "cifar_net, norm batch": (

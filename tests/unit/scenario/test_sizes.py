@@ -52,6 +52,7 @@ TREES: dict[str, dict[str, Any]] = {
 }
 TREES |= {name: CASES[name] for name in TABLE["pinned"]} | of_extras("TREES")
 BIG_MODELS = ("mlp", "dense", "cnn", "lstm", "text", *of_extras("BIG_MODELS"))
+NEED_FILES = of_extras("NEED_FILES")
 Keys = tuple[str | int, ...]
 
 
@@ -218,7 +219,8 @@ def _tweets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("name", TREES)
 def test_huge_numbers_are_accepted_or_one_line(name: str) -> None:
     tree = scenario_of(TREES[name]).model_dump(mode="json")
-    judge(tree, estimate=False)
+    if name not in NEED_FILES:
+        judge(tree, estimate=False)
     wrong = []
     for keys in cases()[name]:
         for value in HUGE:
