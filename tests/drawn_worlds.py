@@ -17,6 +17,7 @@ PROTOCOLS = (
 UNSERVED = ("gossip", "push_gossip", "hierarchy", "spanning_tree", "cyclic")
 """Protocols without the server's queue and links."""
 POOLED = ("centralised", "pipeline")
+ORDERS = ("average_then_step", "step_then_average", "during")
 STEPPED = ("cyclic", *POOLED)
 """Protocols whose time is that of steps, and no client's."""
 EVERYONE = ("rounds", "phases", "routed", "collect", *UNSERVED, *POOLED)
@@ -150,7 +151,7 @@ def protocol(dice: Dice, kind: str, n: int) -> Tree:
         "centralised": lambda: {"step": law(dice)},
         "pipeline": lambda: {"stages": 3, "schedule": dice.one("1f1b", "2bw")},
         "gossip": lambda: dice.one(
-            {"graph": graph(dice), "order": dice.one("average_then_step", "during")},
+            {"graph": graph(dice), "order": dice.one(*ORDERS)},
             {"average": "all"},
             {"average": "neighbours", "graph": graph(dice)},
             {"graph": {"kind": "complete"}, "initiator": "every"},
@@ -181,8 +182,13 @@ def protocol(dice: Dice, kind: str, n: int) -> Tree:
 
 
 def graph(dice: Dice) -> Tree:
-    """Returns a graph that any even number of workers may have."""
-    return dice.one({"kind": "ring"}, {"kind": "complete"}, {"kind": "bipartite"})
+    """Returns a graph that some even numbers of workers may have."""
+    return dice.one(
+        *({"kind": kind} for kind in ("ring", "complete", "bipartite", "torus")),
+        {"kind": "random_regular", "degree": 3},
+        {"kind": "erdos_renyi", "probability": 0.7},
+        {"kind": "edges", "edges": [[1, 2], [1, 3], [1, 4]]},
+    )
 
 
 def world(dice: Dice, kind: str, num_clients: int) -> Tree:

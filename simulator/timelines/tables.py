@@ -16,7 +16,7 @@ from ..trace.jobs import attempts, incident_columns, job_columns
 from .summary import Summary
 
 DID = ("run", "client", "num_jobs", "num_applied", "staleness_mean", "staleness_max")
-"""Columns of the table `clients` beside names; the others follow from jobs."""
+"""Columns of the table `clients`, next to names; jobs say the rest."""
 
 
 class WholeRecord:

@@ -55,8 +55,8 @@ class Sending(NamedTuple):
     timeout: float
 
 
-class Fates(NamedTuple):
-    """The fates of successive jobs of some clients, as `Sending` has them."""
+class Sendings(NamedTuple):
+    """How uploads of successive jobs of some clients fare, as in `Sending`."""
 
     sends: Int[np.ndarray, "C n"]
     wait: Float[np.ndarray, "C n"]
@@ -78,9 +78,9 @@ class Lossy:
         self.timeout = config.timeout
         """Seconds between two sendings."""
 
-    def fates(
+    def sendings(
         self, clients: Int[np.ndarray, " C"], first: Int[np.ndarray, " C"], n: int
-    ) -> Fates:
+    ) -> Sendings:
         """Returns how the uploads of `n` jobs of each client fare.
 
         The number of losses is geometric, by inversion of one number.
@@ -99,14 +99,14 @@ class Lossy:
         sends = np.minimum(losses, config.retries) + 1
         wait = np.where(lost, sends, sends - 1) * config.timeout
         copied = uniforms(Purpose.DUPLICATE, clients, first, n) < config.duplicates
-        return Fates(sends + (~lost & copied), wait, lost, ~lost & copied)
+        return Sendings(sends + (~lost & copied), wait, lost, ~lost & copied)
 
     def send(self, client: int, job: int) -> Sending:
         """Returns the fate of one job's upload."""
         first = job - job % BLOCK
         known, block = self._blocks.get(client, (-1, []))
         if first != known:
-            fates = self.fates(np.array([client]), np.array([first]), BLOCK)
-            block = [column[0].tolist() for column in fates]
+            several = self.sendings(np.array([client]), np.array([first]), BLOCK)
+            block = [column[0].tolist() for column in several]
             self._blocks[client] = first, block
         return Sending(*(column[job - first] for column in block), self.timeout)

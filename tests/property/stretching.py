@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from stalesim.simulator.laws.scaled import Scaled
+from stalesim.simulator.protocols.schedules import CountSchedule
 from stalesim.simulator.timelines.simulated import SimulatedTimeline
 from stalesim.simulator.world.availability import OnOff, Periodic
 from stalesim.simulator.world.clients import (
@@ -13,12 +14,23 @@ from stalesim.simulator.world.clients import (
     Group,
     Link,
     Loss,
+    OpenArrivals,
+    Power,
+    Selection,
     Server,
 )
+from stalesim.simulator.world.rates import Rates
 from stalesim.simulator.world.slowdowns import RegimeSlowdown
 
-TIMES = ("deadline", "timeout", "window")
+TIMES = ("deadline", "timeout", "window", "grace", "seconds")
 """Entries of protocols that are virtual seconds."""
+
+
+PARTS = (
+    *("upload", "download", "availability", "crashes", "loss", "power", "watts"),
+    *("prices", "selection"),
+)
+"""Entries of clients that have virtual seconds in them."""
 
 
 def stretched(plan: SimulatedTimeline, factor: float) -> SimulatedTimeline:
@@ -49,6 +61,21 @@ def stretched(plan: SimulatedTimeline, factor: float) -> SimulatedTimeline:
                 )
             case Crashes():
                 return Crashes(after=law(given.after), down=law(given.down))
+            case Power():
+                times = tuple(factor * time for time in given.times)
+                period = given.period and factor * given.period
+                more = {"times": times, "period": period, "phase": moment(given.phase)}
+                return given.model_copy(update=more)
+            case Rates():
+                each = {k: v if "byte" in k else per_second(v) for k, v in given}
+                return Rates(**each)
+            case Selection(arrivals=OpenArrivals()):
+                gap = law(given.arrivals.gap)
+                arrivals = given.arrivals.model_copy(update={"gap": gap})
+                return given.model_copy(update={"arrivals": arrivals})
+            case CountSchedule(seconds=tuple()):
+                seconds = tuple(factor * second for second in given.seconds)
+                return CountSchedule(values=given.values, seconds=seconds)
             case Loss():
                 return given.model_copy(update={"timeout": factor * given.timeout})
             case RegimeSlowdown():
@@ -60,9 +87,7 @@ def stretched(plan: SimulatedTimeline, factor: float) -> SimulatedTimeline:
     entries = {
         **dict.fromkeys(("idle", "read", "compute"), law),
         **dict.fromkeys(("join", "leave"), moment),
-        **dict.fromkeys(
-            ("upload", "download", "availability", "crashes", "loss"), part
-        ),
+        **dict.fromkeys(PARTS, part),
     }
 
     def behaviour(given: Behaviour) -> dict[str, Any]:
@@ -81,6 +106,8 @@ def stretched(plan: SimulatedTimeline, factor: float) -> SimulatedTimeline:
     times = {name: factor * given[name] for name in TIMES if given.get(name)}
     if hasattr(protocol, "step"):
         times["step"] = law(protocol.step)
+    if hasattr(protocol, "size"):
+        times["size"] = part(protocol.size)
     server, stop = plan.server, plan.stop
     slower = {
         way: bandwidth / factor

@@ -25,7 +25,7 @@ from stalesim.simulator.timeline import NO_WORKER, Incidents, Jobs, Outcome, Sto
 from stalesim.simulator.timelines.simulated import SimulatedTimeline
 from stalesim.simulator.world.clients import Clients, Server
 from stalesim.simulator.world.workload import Workload
-from tests.property.test_worlds import behaviours
+from tests.drawn_worlds import Dice, behaviour
 from tests.property.whole import (
     REGISTERS,
     Whole,
@@ -257,10 +257,10 @@ the graph, and so is selection, which draws among all.
 @st.composite
 def joined(draw: Any) -> tuple[SimulatedTimeline, SimulatedTimeline]:
     """Draws a world of three clients, and the same with a fourth who never finishes."""
-    common = behaviours(draw)
+    common = behaviour(Dice(draw(st.integers(0, 10_000))), "asynchronous")
     silent = {"compute": Constant(value=NEVER)}
     own = ("idle", "read", "upload", "download", "availability", "crashes", "loss")
-    silent |= dict.fromkeys(own) | {"join": 0, "leave": None}
+    silent |= dict.fromkeys((*own, "power")) | {"join": 0, "leave": None}
     clients = {
         number: Clients.model_validate(
             common | {"groups": {"first": {"number": 3}} | more}

@@ -13,7 +13,7 @@ from stalesim.simulator.timelines.simulated import SimulatedTimeline
 from stalesim.simulator.world.clients import Clients
 from stalesim.simulator.world.workload import Workload
 from tests.property.stretching import stretched
-from tests.property.test_worlds import neighbourhoods, worlds
+from tests.property.test_worlds import SERVED, worlds
 from tests.property.whole import REGISTERS, assert_alike, whole
 from tests.support import played
 
@@ -23,7 +23,7 @@ FACTORS = st.sampled_from([1 / 32, 1 / 2, 4.0, 64.0])
 
 
 @settings(max_examples=150, deadline=None, derandomize=True)
-@given(st.one_of(worlds(), neighbourhoods()), FACTORS)
+@given(worlds(*SERVED, "gossip"), FACTORS)
 def test_times_scale_and_nothing_else_changes(
     plan: SimulatedTimeline, factor: float
 ) -> None:

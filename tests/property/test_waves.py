@@ -1,69 +1,25 @@
 """Waves and critical paths of random timelines, against their definitions."""
 
-from typing import Any
-
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stalesim.simulator import waves
 from stalesim.simulator.laws.distributions import Scipy
-from stalesim.simulator.protocols import (
-    Collect,
-    Cyclic,
-    Gossip,
-    Hierarchy,
-    Phases,
-    Pipeline,
-    Routed,
-    SpanningTree,
-)
+from stalesim.simulator.protocols import Gossip, Hierarchy
 from stalesim.simulator.timeline import NO_WORKER, Jobs, Kind, Outcome, Rows
 from stalesim.simulator.timelines.simulated import SimulatedTimeline
 from stalesim.simulator.world.clients import Clients
-from tests.property import test_timeline, test_worlds
+from tests.drawn_worlds import PROTOCOLS
+from tests.property import test_timeline
+from tests.property.test_worlds import worlds
 from tests.support import everything, played
 
 EXPON = Scipy(law="expon")
-RING: Any = {"kind": "ring"}
-OTHERS = [
-    Collect(count=3),
-    Collect(count=3, late="stop"),
-    Collect(quota=(2, 1, 0, 3), allotted=1.5),
-    Cyclic(step=EXPON),
-    Cyclic(step=EXPON, lag="K"),
-    Phases(),
-    Pipeline(stages=3),
-    Routed(tasks=6),
-    Routed(tasks=3, reads="service"),
-    SpanningTree(graph=RING, count=3),
-    SpanningTree(graph=RING, count=3, late="stop"),
-]
-OF_GOSSIP = [
-    Gossip(graph=RING, initiator="every", order="average_then_step"),
-    Gossip(graph=RING, initiator="every", order="step_then_average"),
-    Gossip(graph=RING, initiator="every", order="during"),
-    Gossip(),
-    Gossip(average="all"),
-    Gossip(graph=RING, average="neighbours"),
-    Gossip(graph=RING, average="neighbours", order="step_then_average"),
-]
 LINKED = {"idle": EXPON, "compute": EXPON, "upload": {"latency": EXPON}}
-
-
-@st.composite
-def others(draw: Any) -> SimulatedTimeline:
-    """Draws a world of a protocol that the other random worlds lack."""
-    protocol = draw(st.sampled_from(OTHERS))
-    stage = st.sampled_from([EXPON, Scipy(law="lognorm", parameters={"s": 1.0})])
-    idle = draw(st.none() | stage)
-    clients = None if protocol.pooled else Clients(idle=idle, compute=draw(stage))
-    number = 1 if protocol.pooled else 4
-    seed = draw(st.integers(0, 999))
-    return played(protocol, clients, number, seed, time=25.0, commits=60)
-
-
-WORLDS = st.one_of(test_timeline.worlds(), test_worlds.worlds(), others())
+PATHS = [kind for kind in PROTOCOLS if not kind.endswith("gossip")]
+PATHS.remove("hierarchy")  # whose clients read the models of edges
+WORLDS = st.one_of(test_timeline.worlds(), worlds(*PATHS))
 
 
 def critical_path(plan: SimulatedTimeline, chunk: int) -> waves.CriticalPath:
@@ -93,16 +49,13 @@ def test_waves_are_as_many_as_the_longest_chain_of_jobs(
 
 
 @settings(max_examples=100, deadline=None, derandomize=True)
-@given(
-    st.sampled_from(OF_GOSSIP),
-    st.integers(4, 7),
-    st.integers(0, 999),
-    st.integers(1, 50),
-)
+@given(worlds("gossip"), st.integers(1, 50))
 def test_waves_of_gossip_are_as_many_as_the_longest_chain_through_models(
-    protocol: Gossip, number: int, seed: int, chunk: int
+    plan: SimulatedTimeline, chunk: int
 ) -> None:
-    plan = played(protocol, Clients.model_validate(LINKED), number, seed, commits=80)
+    number = plan.num_clients
+    # At no instant do two things happen to a model.
+    plan = played(plan.protocol, LINKED, number, plan.seed, commits=80)
     rows, jobs, _ = everything(plan)
     columns = (jobs.client.tolist(), jobs.job.tolist(), jobs.read_time.tolist())
     read_time = {(w, job): time for w, job, time in zip(*columns, strict=True)}

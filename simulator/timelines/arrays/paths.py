@@ -9,7 +9,7 @@ from jaxtyping import Bool, Float, Int, Shaped
 from ...streams import Purpose
 from ...timeline import Outcome
 from ...world.clients import Clients
-from ...world.faults import Fates
+from ...world.faults import Sendings
 from ...world.shared_slowdown import SharedFactors
 from ...world.world import World
 from .draws import StageDraws
@@ -35,7 +35,7 @@ class Durations(NamedTuple):
     started: int
     computed: int
     first_job: Int[np.ndarray, " C"]
-    losses: Fates | None
+    losses: Sendings | None
 
 
 class Paths:
@@ -113,7 +113,7 @@ class Paths:
             n: How many of each, >= 1.
         """
         first_job = self.jobs[clients]
-        fate = self._fates(clients, first_job, n) if self.loses else None
+        fate = self._sendings(clients, first_job, n) if self.loses else None
         stages: list[tuple[Purpose | None, np.ndarray | float]] = []
         if self._idle.exists:
             needed = None
@@ -200,22 +200,22 @@ class Paths:
         """
         for at in range(1, sums.shape[1]):
             number, place = divmod(at - 1, len(drawn.stages))
-            stage, begun = drawn.stages[place][0], sums[:, at - 1]
+            stage, since = drawn.stages[place][0], sums[:, at - 1]
             if stage is not None:
                 job = (drawn.first_job + number)[:, None]
-                sums[:, at] *= self._factor(stage, clients, job, begun)[:, 0]
-            sums[:, at] += begun
+                sums[:, at] *= self._factor(stage, clients, job, since)[:, 0]
+            sums[:, at] += since
 
-    def _fates(
+    def _sendings(
         self, clients: Int[np.ndarray, " C"], job: Int[np.ndarray, " C"], n: int
-    ) -> Fates:
+    ) -> Sendings:
         shape = clients.size, n
-        found = Fates(np.ones(shape, np.int64), *np.zeros((3, *shape)))
+        found = Sendings(np.ones(shape, np.int64), *np.zeros((3, *shape)))
         found = found._replace(lost=found.lost > 0, twice=found.twice > 0)
         for number, group in enumerate(self._world.groups):
             mine = np.flatnonzero(self._world.group_of[clients] == number)
             if group.lossy is not None and mine.size:
-                own = group.lossy.fates(clients[mine], job[mine], n)
+                own = group.lossy.sendings(clients[mine], job[mine], n)
                 for column, values in zip(found, own, strict=True):
                     column[mine] = values
         return found
@@ -260,7 +260,7 @@ class Paths:
         stage: Purpose,
         clients: Int[np.ndarray, " C"],
         job: Int[np.ndarray, "C n"],
-        begun: Float[np.ndarray, " C"] | None = None,
+        since: Float[np.ndarray, " C"] | None = None,
     ) -> Float[np.ndarray, "C n"]:
         """Returns by what draws of a stage are multiplied.
 
@@ -268,7 +268,7 @@ class Paths:
             stage: Purpose of the draws.
             clients: Their clients.
             job: Numbers of the clients' jobs.
-            begun: Virtual seconds at which each begins; None where it does not matter.
+            since: Virtual seconds at which each begins; None where it does not matter.
         """
         factor = np.ones(job.shape)
         if stage is Purpose.COMPUTE:
@@ -279,8 +279,8 @@ class Paths:
             if stage not in slowdown.slows:
                 continue
             if isinstance(moments, SharedFactors):
-                assert begun is not None
-                factor = factor * moments.of_each(clients, begun)[:, None]
+                assert since is not None
+                factor = factor * moments.of_each(clients, since)[:, None]
                 continue
             slow = slowdown.slow_jobs(
                 clients, job, self._world.num_clients, self._world.streams

@@ -8,7 +8,7 @@ import pytest
 from stalesim.simulator.laws.constant import Constant
 from stalesim.simulator.laws.distributions import Scipy
 from stalesim.simulator.protocols import Phases
-from stalesim.simulator.timeline import Kind, Rows
+from stalesim.simulator.timeline import Kind, Outcome, Rows
 from stalesim.simulator.world.clients import (
     Clients,
 )
@@ -37,18 +37,19 @@ def test_everyone_contributes_and_then_everyone_s_next_arrival_commits() -> None
     check_conservation(rows, jobs, 2)
 
 
-def ages_of_use(rows: Rows, n: int) -> tuple[int, int]:
-    """Returns the largest delay at a first use, and at any use, in a step."""
+def ages_of_use(rows: Rows, n: int) -> tuple[dict[tuple[int, int], int], int, int]:
+    """Returns which version uses a job first, and its largest delay then, or later."""
     current: dict[int, list[int]] = defaultdict(list)
     following: dict[int, list[int]] = defaultdict(list)
     served: set[int] = set()
-    used: set[tuple[int, int]] = set()
+    used: dict[tuple[int, int], int] = {}
     first = most = 0
     for row in range(rows.time.size):
         client, job = int(rows.worker[row, 0]), int(rows.job[row, 0])
         entry = (int(rows.read_version[row, 0]), job)
         (following if client in served else current)[client].append(entry)
         if rows.kind[row] != Kind.COMMIT:
+            assert client in served or len(current) < n  # or it would end the phase
             continue
         version = int(rows.version[row])
         for who, entries in current.items():
@@ -56,12 +57,12 @@ def ages_of_use(rows: Rows, n: int) -> tuple[int, int]:
                 most = max(most, version - read)
                 if (who, number) not in used:
                     first = max(first, version - read)
-                    used.add((who, number))
+                    used[who, number] = version
         served.add(client)
         if len(served) == n:
             current, following = following, defaultdict(list)
             served = set()
-    return first, most
+    return used, first, most
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -79,7 +80,11 @@ def test_rounds_and_delays_are_within_the_bounds_of_the_theory(seed: int) -> Non
     rows, jobs, _ = everything(played(Phases(), clients, n, rounds=40))
     ends = rows.time[rows.kind == Kind.COMMIT][n - 1 :: n]
     assert np.diff(ends, prepend=0).max() <= 2 * tau[-1] * (1 + 1e-12)
-    first, most = ages_of_use(rows, n)
+    used, first, most = ages_of_use(rows, n)
+    applied = jobs.outcome == Outcome.APPLIED
+    columns = (jobs.client, jobs.job, jobs.commit)
+    for client, job, commit in zip(*(c[applied] for c in columns), strict=True):
+        assert used[client, job] == commit - 1
     assert most == 2 * n - 2
     assert first == n - 1
     assert stale(jobs).max() == first

@@ -7,6 +7,7 @@ import pytest
 
 from stalesim.simulator.laws.base import Draws, Population
 from stalesim.simulator.laws.distributions import Scipy
+from stalesim.simulator.laws.scaled import SummedSampler
 from stalesim.simulator.protocols.synchronous import Synchronous
 from stalesim.simulator.scenario.setting import WorldScenario
 from stalesim.simulator.scenario.study import Run
@@ -14,7 +15,6 @@ from stalesim.simulator.streams import Purpose, Streams
 from stalesim.simulator.timelines.of_run import set_up, timeline
 from stalesim.simulator.timelines.simulated import SimulatedTimeline
 from stalesim.simulator.world.clients import Clients
-from stalesim.simulator.world.groups import SummedSampler
 from stalesim.simulator.world.workload import Workload
 from tests.support import everything, played, scenario
 
