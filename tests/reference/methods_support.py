@@ -210,11 +210,23 @@ def assert_models_alike(
     wanted = [twin.objective(server.problem, model) for model in models]
     np.testing.assert_allclose(got, wanted, rtol=near.objective)
     assert np.unique(got).size > 1
+    gaps = memory.column("evaluations", "optimality_gap")
+    if gaps.size:
+        apart = np.array(wanted) - least(server.problem)
+        np.testing.assert_allclose(gaps, apart, rtol=near.slope, atol=1e-10)
     whole = range(len(server.problem.labels))
     slopes = [twin.of_batch(server.problem, model, whole)[1] for model in models]
     got = memory.column("evaluations", "gradient_norm_squared")
     wanted = [float((slope**2).sum()) for slope in slopes]
     np.testing.assert_allclose(got, wanted, rtol=near.slope, atol=1e-12)
+
+
+def least(problem: twin.Problem) -> float:
+    """Returns the least objective of the squared loss, one parabola per weight."""
+    x, y, l2 = problem.features, problem.labels, problem.l2
+    curvature = 2 / x.shape[1] * (x**2).mean(axis=0) + l2
+    slope = 2 / x.shape[1] * (x * y).mean(axis=0)
+    return float((y**2).mean() - (slope**2 / (2 * curvature)).sum())
 
 
 # Events

@@ -32,7 +32,6 @@ from tests.runs import execute, prepared
 from tests.support import SGD, merge, scenario
 from tests.unit.timelines.random_worlds import compare
 
-EVENTS = {"stop": {"commits": 60}}
 Q = [m / sum(range(K + 1)) for m in range(1, K + 1)]
 """Chances of the clients where tasks are routed."""
 

@@ -53,3 +53,4 @@ FAMILIES = {
     name: (SGD, {key: tree[key] for key in ("algorithm", "protocol")})
     for name, tree in RUNS.items()
 }
+CACHED = {"guarded": "the server's own gradient"}

@@ -24,9 +24,10 @@ from tests.reference.methods_support import (
     STEP,
     assert_like_twin,
     d,
+    problem_of,
     tree_of,
 )
-from tests.reference.server_twin import STAGES
+from tests.reference.server_twin import STAGES, Problem
 from tests.runs import execute, prepared
 from tests.support import SGD, scenario
 from tests.unit.algorithms.test_chain import row
@@ -230,30 +231,6 @@ def test_one_enemy_moves_a_mean_as_far_as_it_likes() -> None:
     assert median[-1] < median[0]
 
 
-def test_labels_of_enemies_alone_are_flipped() -> None:
-    """The gradient of a linear softmax, in NumPy: of class 9 - y for enemies."""
-    work = {"kind": "label_flip", "clients": [2, 4]}
-    own = chain(work=work) | {"batch": 11}
-    tree = merge(SGD, {"algorithm": None, "protocol": ROUNDS})
-    with jax.enable_x64(True):
-        run = prepared(tree | {"algorithm": own, "engine": {"precision": "float64"}})
-        problem, pools = run.problem, run.shares.pools
-        drawn = [pool[:11] for pool in pools]
-        event = row(*range(5))._replace(samples=jnp.asarray(drawn, jnp.int32))
-        kernel: Any = run.kernel
-        state = kernel.init(problem, jax.random.key(0))
-        sent = kernel.reveal(problem, state, event)["message"]
-    weights = np.asarray(state.weights)
-    for client, rows in enumerate(drawn):
-        x, y = np.asarray(problem.x)[rows], np.asarray(problem.y)[rows]
-        x = x[:, : weights.shape[1]]
-        y = 9 - y if client in (1, 3) else y
-        odds = np.exp(x @ weights.T)
-        wrong = odds / odds.sum(axis=1, keepdims=True) - np.eye(10)[y]
-        gradient = wrong.T @ x / 11 + 0.001 * weights * (np.arange(x.shape[1]) < 64)
-        np.testing.assert_allclose(sent[client], gradient, rtol=1e-9, atol=1e-12)
-
-
 @pytest.mark.parametrize(
     ("tree", "complaint"),
     [
@@ -309,50 +286,52 @@ def test_what_bears_no_enemy_is_refused_before_the_first_row(
 
 def digits(**changes: Any) -> dict[str, Any]:
     """Returns a run of rounds on handwritten digits in double precision."""
-    return merge(
-        SGD | {"algorithm": None, "protocol": ROUNDS},
-        {"engine": {"precision": "float64"}} | changes,
-    )
+    seen = {"every": {"commits": 2}, "metrics": BASE["evaluate"]["metrics"][:2]}
+    usual = {"engine": {"precision": "float64"}, "stop": {"commits": 6}}
+    tree = merge(SGD | {"algorithm": None, "protocol": ROUNDS}, usual)
+    return merge(tree, {"evaluate": seen} | changes)
+
+
+def with_enemies(kind: str, problem: Problem, boost: float = 1.0) -> dict[str, Any]:
+    """Returns stages of which one has the rows of enemies, who are 2 and 4."""
+    work = twin.poisoned(problem, (2, 4), boost)
+    return STAGES | {kind: ("arrival", lambda **_: work)}
+
+
+def test_labels_of_enemies_alone_are_flipped() -> None:
+    work = {"kind": "label_flip", "clients": [2, 4]}
+    tree = digits(algorithm=chain(work=work) | {"batch": 11})
+    with jax.enable_x64(True):
+        problem = problem_of(prepared(tree))
+    flipped = problem._replace(labels=9 - problem.labels)
+    assert_like_twin(tree, stages=with_enemies("label_flip", flipped))
 
 
 def test_enemies_learn_their_class_for_their_pattern_and_boost_it() -> None:
-    """Messages of the first round, and the metric, in NumPy."""
     work = BACKDOOR | {"clients": [2, 4], "poisoned": 0.5, "boost": 2.5}
-    tree = digits(algorithm=chain(work=work) | {"batch": 11})
-    seen = {"every": {"commits": 1}, "metrics": ["backdoor_accuracy"]}
+    metrics = [*BASE["evaluate"]["metrics"][:2], "backdoor_accuracy"]
+    tree = digits(
+        algorithm=chain(work=work) | {"batch": 11}, evaluate={"metrics": metrics}
+    )
     with jax.enable_x64(True):
-        run = prepared(tree | {"stop": {"commits": 1}, "evaluate": seen})
-        problem, pools = run.problem, run.shares.pools
-        drawn = [pool[:11] for pool in pools]
-        event = row(*range(5))._replace(samples=jnp.asarray(drawn, jnp.int32))
-        kernel: Any = run.kernel
-        state = kernel.init(problem, jax.random.key(0))
-        sent = kernel.reveal(problem, state, event)["message"]
-        weights = np.random.default_rng(5).normal(size=state.weights.shape)
-        state = state._replace(weights=jnp.asarray(weights))
-        found = kernel.evaluate(problem, state, ("backdoor_accuracy", "test_loss"))
-    columns, start = [0, 7, 63], np.zeros_like(weights)
-    for client, (rows, pool) in enumerate(zip(drawn, pools, strict=True)):
-        x, y = np.array(problem.x, float)[rows], np.array(problem.y)[rows]
-        x, boost = x[:, : weights.shape[1]], 1.0
-        if client in (1, 3):
-            order = np.argsort(
-                Streams(run.run.seed).scattered(Purpose.ROLE, pool, np.ones(pool.size)),
-                kind="stable",
-            )
-            half = {*pool[order[: round(pool.size / 2)]].tolist()}
-            bears = np.array([r in half for r in rows.tolist()])
-            assert 0 < bears.sum() < 11
-            x[bears] = twin.with_trigger(x[bears], columns, 2.0)
-            y, boost = np.where(bears, 3, y), 2.5
-        gradient, _ = twin.softmax_gradient(start, x, y, 10)
-        np.testing.assert_allclose(sent[client], boost * gradient, 1e-9, atol=1e-12)
-    x, y = np.array(problem.x_test, float), np.array(problem.y_test)
-    x = twin.with_trigger(x[y != 3, : weights.shape[1]], columns, 2.0)
-    _, odds = twin.softmax_gradient(weights, x, y[y != 3], 10)
-    success = np.mean(odds.argmax(axis=1) == 3)
-    assert 0 < success < 1
-    assert found["backdoor_accuracy"] == pytest.approx(success, rel=1e-12)
+        run = prepared(tree, seed=SEED)
+        problem, pools = problem_of(run), run.shares.pools
+        x, y = (np.array(a) for a in (run.problem.x_test, run.problem.y_test))
+    features, labels = problem.features.copy(), problem.labels.copy()
+    for pool in (pools[1], pools[3]):
+        drawn = Streams(SEED).scattered(Purpose.ROLE, pool, np.ones(pool.size))
+        half = pool[np.argsort(drawn, kind="stable")[: round(pool.size / 2)]]
+        features[half] = twin.with_trigger(features[half], [0, 7, 63], 2.0)
+        labels[half] = 3
+    theirs = problem._replace(features=features, labels=labels)
+    stages = with_enemies("backdoor", theirs, 2.5)
+    memory, server = assert_like_twin(tree, stages=stages)
+    shown = twin.with_trigger(x[y != 3, : features.shape[1]], [0, 7, 63], 2.0)
+    made = memory.column("evaluations", "commits").astype(int)
+    success = [np.mean((shown @ server.models[k].T).argmax(1) == 3) for k in made]
+    assert success[0] == 0 < success[-1]
+    found = memory.column("evaluations", "backdoor_accuracy")
+    np.testing.assert_allclose(found, success, rtol=1e-6)
 
 
 def test_attacks_with_shares_draw_clients_that_have_no_other() -> None:

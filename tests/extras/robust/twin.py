@@ -10,7 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from tests.reference.server_twin import Job, Server, Stage, Vector
+from tests.reference.server_twin import (
+    Job,
+    Problem,
+    Server,
+    Stage,
+    Vector,
+    local_work,
+)
 
 Attack = Callable[[Vector, list[Vector]], Vector]
 """What an enemy sends, of its own work and of the honest clients' last messages."""
@@ -37,26 +44,6 @@ def alie(z: float) -> Attack:
         return mean - z * np.sqrt(square)
 
     return sent
-
-
-def softmax_gradient(
-    weights: Vector, x: Vector, y: Vector, classes: int
-) -> tuple[Vector, Vector]:
-    """Returns the mean gradient of the cross-entropy of a linear model, and odds.
-
-    Args:
-        weights: Of shape classes by columns.
-        x: Rows of columns.
-        y: Their classes, from 0.
-        classes: Number of classes.
-    """
-    total, found = np.zeros_like(weights), []
-    for row, label in zip(x, y, strict=True):
-        odds = np.exp(weights @ row - np.max(weights @ row))
-        odds /= odds.sum()
-        found.append(odds)
-        total += np.outer(odds - np.eye(classes)[label], row) / len(x)
-    return total, np.array(found)
 
 
 def with_trigger(x: Vector, columns: Sequence[int], value: float) -> Vector:
@@ -173,6 +160,28 @@ def attacked(attack: Attack, clients: Sequence[int], everybody: set[int]) -> Sta
         for job in jobs:
             if job.client + 1 in clients:
                 job.message = attack(job.message, honest)
+
+    return stage
+
+
+def poisoned(problem: Problem, clients: Sequence[int], boost: float = 1.0) -> Stage:
+    """Enemies work on other rows, and send more of what they have learned.
+
+    Args:
+        problem: Rows of the enemies.
+        clients: Enemies, numbered from 1.
+        boost: Factor of their messages.
+    """
+    work = local_work()
+
+    def stage(server: Server, jobs: list[Job]) -> None:
+        honest = server.problem
+        for job in jobs:
+            is_enemy = job.client + 1 in clients
+            server.problem = problem if is_enemy else honest
+            work(server, [job])
+            job.message = (boost if is_enemy else 1.0) * job.message
+        server.problem = honest
 
     return stage
 

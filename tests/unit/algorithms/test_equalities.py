@@ -18,9 +18,7 @@ from tests.support import SGD, Memory
 
 DOUBLE = {"engine": {"precision": "float64"}}
 BASE = merge(SGD, {"stop": {"commits": 60}, "evaluate": {"every": {"commits": 10}}})
-STEP: dict[str, Any] = {"step_size": 0.3, "batch": 11}
 ALONE = {"problem": {"partition": {"kind": "iid", "clients": 1}}}
-EQUAL = {"clients": {"compute": {"law": "constant", "value": 1.0}}}
 QUIET = {"noise": "spherical_laplace", "clip_bound": 1e6, "epsilon": 1e300}
 
 
