@@ -12,8 +12,6 @@ import numpy as np
 from jaxtyping import Float, Int
 from scipy.special import expit
 
-from stalesim.simulator.config.errors import UserError
-from stalesim.simulator.privacy.encryption import Ckks
 from stalesim.simulator.privacy.encryption_costs import Keys, make_keys, tenseal
 
 ERROR = 3e-8
@@ -65,10 +63,10 @@ def encrypted_fedbcd(
     ERROR * x` of those of the same steps in the clear.
 
     Args:
-        features: Features of each party; the last one holds the labels.
+        features: Features of each of two parties or more; the last holds the labels.
         labels: Labels, 0 or 1.
         weights: Weights of each party at the start.
-        batches: Rows of each exchange.
+        batches: Rows of each exchange, as many as fit into a ciphertext.
         local_steps: Q, of every party after every exchange.
         step_size: Step size of local steps, on the mean of the batch's losses.
         loss: Loss of the summed outputs.
@@ -77,23 +75,8 @@ def encrypted_fedbcd(
     Returns:
         The weights at the end, and the bytes of all messages.
 
-    Raises:
-        UserError: TenSEAL is not installed, there is only one party, or a batch does
-            not fit into a ciphertext.
-
     Source: FedBCD, Algorithm 2; second-order loss F-10.
     """
-    if len(features) < 2:
-        raise UserError(
-            f"features must be of 2 parties or more, got {len(features)}; one alone "
-            f"exchanges nothing"
-        )
-    largest = max(map(len, batches), default=0)
-    if largest > Ckks.capacity:
-        raise UserError(
-            f"batches must have at most {Ckks.capacity} samples, as many as fit into "
-            f"a ciphertext, got {largest}; make them smaller"
-        )
     keys = make_keys()
     current = [np.asarray(own, np.float64) for own in weights]
     upload_bytes = download_bytes = 0

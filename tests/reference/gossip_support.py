@@ -79,7 +79,7 @@ class Ran(NamedTuple):
     """What an engine makes of a run: the last state, the model, and diagnostics."""
 
     state: Any
-    model: np.ndarray
+    model: Any
     infos: dict[str, np.ndarray]
 
 
@@ -96,7 +96,7 @@ def ran(plans: list[Prepared], mode: str = "compiled") -> list[Ran]:
                 for name in mine[0].infos
             }
             own = jax.tree.map(lambda x, run=run: x[run] if together else x, state)
-            model = np.asarray(plan.kernel.read_out(own))
+            model = jax.tree.map(np.asarray, plan.kernel.read_out(own))
             found.append(Ran(own, model, infos))
     return found
 
@@ -164,54 +164,58 @@ def reads_before(rows: Rows, jobs: Jobs, *, during: bool) -> dict[int, list[int]
     return found
 
 
-def twin_of(plan: Prepared) -> tuple[Rows, twin.Trace]:
-    """Plays a timeline's reads, averagings and steps through the twin."""
+def events_of(plan: Prepared, batches: Any) -> list[twin.Event]:
+    """Returns a timeline's reads, averagings and steps on these batches of rows."""
     rows, jobs, _ = everything(plan.timeline)
-    config, protocol = plan.run.scenario.algorithm, plan.run.scenario.protocol
-    samples, noise = plan.sampler.attach(rows), noises(plan, rows)
-    readers = reads_before(rows, jobs, during=protocol.order == "during")
-    events: list[twin.Event] = []
+    noise, events = noises(plan, rows), list[twin.Event]()
+    during = plan.run.scenario.protocol.order == "during"
+    readers = reads_before(rows, jobs, during=during)
     message_in: dict[int, int] = {}
     for row in range(rows.time.size):
-        now: list[twin.Event] = [("read", worker) for worker in readers.get(row, [])]
-        events += now
+        events += [("read", worker) for worker in readers.get(row, [])]
         first, second = rows.worker[row].tolist()
-        if rows.kind[row] == Kind.COMMIT:
-            events.append(("update", first, samples[row, 0], noise[row]))
-        elif rows.kind[row] == Kind.AVERAGE:
-            events.append(("average", first, second))
-        elif rows.kind[row] == Kind.SEND:
-            message_in[int(rows.read_slot[row, 1])] = row
-            events.append(("send", second, row))
-        elif rows.kind[row] == Kind.MERGE:
-            events.append(("merge", first, message_in[int(rows.read_slot[row, 1])]))
-        else:
-            events.append(("average_all",))
-    merge = getattr(config, "merge", "mean")
+        match Kind(rows.kind[row]):
+            case Kind.COMMIT:
+                events.append(("update", first, batches[row], noise[row]))
+            case Kind.AVERAGE:
+                events.append(("average", first, second))
+            case Kind.SEND:
+                message_in[int(rows.read_slot[row, 1])] = row
+                events.append(("send", second, row))
+            case Kind.MERGE:
+                message = message_in[int(rows.read_slot[row, 1])]
+                events.append(("merge", first, message))
+            case _:
+                events.append(("average_all",))
+    return events
+
+
+def twin_of(plan: Prepared) -> tuple[Rows, twin.Trace]:
+    """Plays a run through the twin."""
+    rows, _, _ = everything(plan.timeline)
+    events = events_of(plan, plan.sampler.attach(rows)[:, 0])
     ways = {"age": "by_age", "replace": "replaces", "cached": "keeps"}
-    play = partial(twin.gossip, **({ways[merge]: True} if merge in ways else {}))
-    optimizer = getattr(config, "optimizer", None)
-    if optimizer is not None:
-        assert merge != "age"
-        assert optimizer.kind == "momentum"
-        play = partial(twin.gossip, momentum=optimizer.decay)
-    return rows, play(*world_of(plan), events, *method_of(plan))
+    merge = getattr(plan.run.scenario.algorithm, "merge", "mean")
+    way = {ways[merge]: True} if merge in ways else {}
+    return rows, twin.gossip(*world_of(plan), events, method_of(plan), **way)
 
 
 def world_of(plan: Prepared) -> tuple[np.ndarray, int]:
     return np.zeros(plan.shape.num_weights), plan.timeline.num_clients
 
 
-def method_of(plan: Prepared) -> tuple[twin.Gradient, twin.Eta, float, str]:
+def method_of(plan: Prepared) -> twin.Method:
     config = plan.run.scenario.algorithm
-    rule = config.step_size
+    rule, noise = config.step_size, getattr(config, "noise", None)
+    optimizer = getattr(config, "optimizer", None)
+    assert optimizer is None or optimizer.kind == "momentum"
 
     def eta(t: int) -> float:
         return rule.values[int(t * BATCH / NUM_SAMPLES >= rule.epochs[0])]
 
-    noise = getattr(config, "noise", None)
     sigma, on = (noise.sigma, noise.on) if noise else (0.0, "sum")
-    return gradient_of(plan), eta, sigma, on
+    momentum = optimizer.decay if optimizer else 0.0
+    return twin.Method(gradient_of(plan), eta, sigma, on, momentum)
 
 
 def rounds_of(plan: Prepared) -> tuple[Rows, list[twin.Round]]:
@@ -248,3 +252,4 @@ def sampled(cases: Any, always: Any) -> list[Any]:
 
 
 PUSH = method("sgp")
+MOMENTUM = {"algorithm": {"optimizer": {"kind": "momentum", "decay": 0.6}}}

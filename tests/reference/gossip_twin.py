@@ -56,31 +56,49 @@ class Trace(NamedTuple):
     ages: np.ndarray
 
 
-class Rounds(NamedTuple):
-    """A run of R rounds: models [R, K, d], theta [R, d], consensus [R]."""
-
-    models: np.ndarray
-    theta: np.ndarray
-    consensus: np.ndarray
-
-
 class Pushed(NamedTuple):
-    """Push-sum after each round: z = x / y [R, K, d], x [R, K, d], y [R, K]."""
+    """After each round: z = x / y [R, K, d], x [R, K, d], y [R, K]."""
 
     z: np.ndarray
     x: np.ndarray
     y: np.ndarray
 
 
+class Method(NamedTuple):
+    """What a worker does with a batch.
+
+    Attributes:
+        gradient: of the mean loss over a batch.
+        eta: step size of update t, counted from 0 over all workers.
+        sigma: standard deviation of the noise, >= 0.
+        noise_on: "sum" or "mean", which gradient carries sigma.
+        momentum: mu of each worker's buffer, in [0, 1).
+    """
+
+    gradient: Gradient
+    eta: Eta
+    sigma: float = 0.0
+    noise_on: str = "sum"
+    momentum: float = 0.0
+
+    def noisy(
+        self, w: np.ndarray, worker: int, batch: np.ndarray, noise: Noise
+    ) -> np.ndarray:
+        """Mean gradient with noise: (B g + sigma n) / B on the sum, or g + sigma n."""
+        g = np.asarray(self.gradient(w, worker, batch), dtype=np.float64)
+        if self.sigma == 0.0:
+            return g
+        assert noise is not None
+        if self.noise_on == "mean":
+            return g + self.sigma * noise
+        return (len(batch) * g + self.sigma * noise) / len(batch)
+
+
 def gossip(
     w0: np.ndarray,
     num_workers: int,
     events: Iterable[Event],
-    gradient: Gradient,
-    eta: Eta,
-    sigma: float = 0.0,
-    noise_on: str = "sum",
-    momentum: float = 0.0,
+    method: Method,
     *,
     by_age: bool = False,
     replaces: bool = False,
@@ -99,11 +117,7 @@ def gossip(
             ("merge", k, m): w_k <- the mean of w_k and message m, which is used up;
             ("update", k, batch, noise): w_k <- w_k - eta(t) (gradient at w_hat_k, with
             noise), which uses the snapshot up. `noise` [d] may be None if sigma = 0.
-        gradient: of the mean loss over a batch.
-        eta: step size of update t, counted from 0 over all workers.
-        sigma: standard deviation of the noise, >= 0.
-        noise_on: "sum" or "mean", which gradient carries sigma.
-        momentum: mu of each worker's buffer, in [0, 1).
+        method: of all workers.
         by_age: whether a model counts by its age, n_k, 0 at first, which grows by one
             at each update of k. Merging i and j leaves both with (n_i w_i + n_j w_j) /
             (n_i + n_j), or the plain mean if both ages are 0, and with age
@@ -156,9 +170,9 @@ def gossip(
                 ages[k] = max(ages[k], age)
             case ("update", k, batch, noise):
                 w_hat, read_at = snapshots.pop(k)
-                g = noisy(gradient, w_hat, k, batch, noise, sigma, noise_on)
-                buffers[k] = momentum * buffers[k] + g
-                models[k] = models[k] - eta(t) * buffers[k]
+                g = method.noisy(w_hat, k, batch, noise)
+                buffers[k] = method.momentum * buffers[k] + g
+                models[k] = models[k] - method.eta(t) * buffers[k]
                 ages[k] += 1
                 rows.append((models.copy(), t - read_at, ages.copy()))
                 t += 1
@@ -186,115 +200,44 @@ def merge(
     ages[workers] = ages[workers].max()
 
 
-def sync(
-    w0: np.ndarray,
-    rounds: Sequence[Round],
-    gradient: Gradient,
-    eta: Eta,
-    sigma: float = 0.0,
-    noise_on: str = "sum",
-    momentum: float = 0.0,
-) -> Rounds:
-    """SYNC (SSGD), section 2.1: steps with noise at every worker (A-22), then mean.
-
-    `rounds[r][k]` is worker k's (batch, noise) of round r.
-    """
-    mixing = np.ones((len(rounds[0]), len(rounds[0]))) / len(rounds[0])
-    models = start(w0, len(rounds[0]))
-    buffers = np.zeros_like(models)
-    history = []
-    for r, work in enumerate(rounds):
-        buffers = momentum * buffers + gradients(
-            gradient, models, work, sigma, noise_on
-        )
-        models = mixing @ (models - eta(r * len(work)) * buffers)
-        history.append(models)
-    return Rounds(np.array(history), *summary(np.array(history)))
-
-
-def d_psgd(
-    w0: np.ndarray,
-    mixing: np.ndarray,
-    rounds: Sequence[Round],
-    gradient: Gradient,
-    eta: Eta,
-    sigma: float = 0.0,
-    noise_on: str = "sum",
-) -> Rounds:
-    """D-PSGD: x_i <- sum_j W_ij x_j - eta g_i(x_i), the gradient at the old x_i.
-
-    `mixing` is W [K, K], doubly stochastic.
-
-    Source: Lian et al., Can decentralized algorithms outperform centralized algorithms?
-    (2017), Algorithm 1.
-    """
-    models = start(w0, len(mixing))
-    history = []
-    for r, work in enumerate(rounds):
-        g = gradients(gradient, models, work, sigma, noise_on)
-        models = mixing @ models - eta(r * len(work)) * g
-        history.append(models)
-    return Rounds(np.array(history), *summary(np.array(history)))
-
-
-def stochastic_gradient_push(
+def in_rounds(
     w0: np.ndarray,
     mixing: Sequence[np.ndarray],
     rounds: Sequence[Round],
-    gradient: Gradient,
-    eta: Eta,
-    sigma: float = 0.0,
-    noise_on: str = "sum",
+    method: Method,
+    *,
+    steps_first: bool = True,
 ) -> Pushed:
-    """SGP without delays: push-sum on a directed graph, gradients at z = x / y.
+    """Rounds of one step of every worker and a mixing of their models.
 
-    `mixing[r][i, j]` is what j sends to i in round r, a share: columns sum to one.
+    `rounds[r][k]` is worker k's (batch, noise) of round r, and `mixing[r][i, j]` what j
+    sends to i in it, a share: columns sum to one.
 
-    Source: Assran, Loizou, Ballas and Rabbat, Stochastic gradient push for distributed
-    deep learning (2019), Algorithm 1.
+    SYNC (SSGD), section 2.1, is steps with noise at every worker (A-22), then the mean:
+    all shares are 1 / K. Stochastic gradient push without delays is push-sum on a
+    directed graph, with gradients at z = x / y; where shares are doubly stochastic, y
+    stays 1. D-PSGD does not step first: x_i <- sum_j W_ij x_j - eta g_i(x_i), the
+    gradient at the old x_i.
+
+    Sources: Assran, Loizou, Ballas and Rabbat, Stochastic gradient push for distributed
+    deep learning (2019), Algorithm 1; Lian et al., Can decentralized algorithms
+    outperform centralized algorithms? (2017), Algorithm 1.
     """
-    x = start(w0, len(mixing[0]))
-    y = np.ones(len(mixing[0]))
+    K = len(mixing[0])
+    x, y = start(w0, K), np.ones(K)
+    buffers = np.zeros_like(x)
     zs, xs, ys = [], [], []
     for r, (p, work) in enumerate(zip(mixing, rounds, strict=True)):
-        g = gradients(gradient, x / y[:, None], work, sigma, noise_on)
-        x = p @ (x - eta(r * len(work)) * g)
+        points = x / y[:, None]
+        g = [method.noisy(points[k], k, *work[k]) for k in range(K)]
+        buffers = method.momentum * buffers + np.array(g)
+        step = method.eta(r * K) * buffers
+        x = p @ (x - step) if steps_first else p @ x - step
         y = p @ y
         zs.append(x / y[:, None])
         xs.append(x)
         ys.append(y)
     return Pushed(np.array(zs), np.array(xs), np.array(ys))
-
-
-def noisy(
-    gradient: Gradient,
-    w: np.ndarray,
-    worker: int,
-    batch: np.ndarray,
-    noise: Noise,
-    sigma: float,
-    noise_on: str,
-) -> np.ndarray:
-    """Mean gradient with noise: (B g + sigma n) / B on the sum, or g + sigma n."""
-    g = np.asarray(gradient(w, worker, batch), dtype=np.float64)
-    if sigma == 0.0:
-        return g
-    assert noise is not None
-    if noise_on == "mean":
-        return g + sigma * noise
-    return (len(batch) * g + sigma * noise) / len(batch)
-
-
-def gradients(
-    gradient: Gradient, points: np.ndarray, work: Round, sigma: float, noise_on: str
-) -> np.ndarray:
-    """Noisy mean gradients [K, d], worker k's at points[k]."""
-    return np.array(
-        [
-            noisy(gradient, point, k, batch, noise, sigma, noise_on)
-            for k, (point, (batch, noise)) in enumerate(zip(points, work, strict=True))
-        ]
-    )
 
 
 def start(w0: np.ndarray, num_workers: int) -> np.ndarray:

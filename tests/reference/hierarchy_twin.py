@@ -5,6 +5,7 @@ branch is played on its own; an edge that does not wait is a queue of its branch
 """
 
 import heapq
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -19,6 +20,18 @@ Came = tuple[float, Vector, int]
 """When a model is above, the model, and the version that its last client had read."""
 Train = Callable[[int, int, Vector], Vector]
 """What a client makes of a model in its n-th job."""
+
+
+def successive(draw: Callable[[int], float]) -> Draw:
+    """Returns the n-th draw of each of many, from one that draws the next."""
+    drawn: dict[int, list[float]] = defaultdict(list)
+
+    def nth(who: int, number: int) -> float:
+        while len(drawn[who]) <= number:
+            drawn[who].append(float(draw(who)))
+        return drawn[who][number]
+
+    return nth
 
 
 class Visit(NamedTuple):

@@ -1,18 +1,20 @@
 """PSGD, A(DP)2SGD and stochastic gradient push against the blind gossip twin."""
 
-from itertools import product
+from itertools import cycle, product
 from typing import Any
 
 import jax
 import numpy as np
 import pytest
 
+from stalesim.simulator.scenario.study import merge
 from stalesim.simulator.simulation import Prepared
 from stalesim.simulator.timeline import Kind, Rows
 from tests.reference import gossip_twin as twin
 from tests.reference.gossip_support import (
     ARCS,
     GRAPHS,
+    MOMENTUM,
     NEAR,
     PUSH,
     ROUNDS,
@@ -33,12 +35,12 @@ from tests.reference.gossip_support import (
 )
 
 ORDERS = ("average_then_step", "step_then_average", "during")
-ALWAYS = {
-    ("average_then_step", "bipartite, senders", "idle"),
-    ("step_then_average", "ring", "idle"),
-    ("during", "complete", "no links"),
-    ("during", "bipartite", "links"),
-}
+PAIRS = [
+    (*case, world)
+    for case, world in zip(product(ORDERS, GRAPHS), cycle(WORLDS), strict=False)
+]
+"""Graphs and worlds make timelines, for which a kernel has one program."""
+ALWAYS = {PAIRS[1], PAIRS[5], PAIRS[12]}
 
 
 def check_pairs(plan: Prepared) -> None:
@@ -62,9 +64,7 @@ def check_pairs(plan: Prepared) -> None:
         assert 0.2 < found.infos["clipped_fraction"][commits].mean() < 0.8
 
 
-@pytest.mark.parametrize(
-    ("order", "graph", "world"), sampled(product(ORDERS, GRAPHS, WORLDS), ALWAYS)
-)
+@pytest.mark.parametrize(("order", "graph", "world"), sampled(PAIRS, ALWAYS))
 def test_pairs_agree_with_the_twin(order: str, graph: str, world: str) -> None:
     check_pairs(plan_of(WORLDS[world], gossip(order=order, **GRAPHS[graph])))
 
@@ -76,6 +76,8 @@ VARIANTS: dict[str, tuple[dict[str, Any], ...]] = {
     "sum, clipped": (noisy(1.0, clip="sample"),),
     "mean, clipped": (noisy(0.05, "mean", "sample"),),
     "clipped, by age": (noisy(1.0, clip="sample"), {"algorithm": {"merge": "age"}}),
+    "momentum": (MOMENTUM,),
+    "sum, momentum": (noisy(1.0), MOMENTUM),
 }
 METHODS = {
     ("age", "average_then_step"),
@@ -134,64 +136,72 @@ ALL = {
     "plain": QUIET,
     "sum": noisy(2.0),
     "mean": noisy(0.1, "mean"),
+    "momentum": merge(noisy(1.0), MOMENTUM),
 }
 
 
 @pytest.mark.parametrize(
     ("variant", "world"),
-    sampled(product(ALL, ["no links", "idle"]), {("plain", "no links")}),
+    sampled(
+        [
+            ("plain", "no links"),
+            ("sum", "idle"),
+            ("mean", "links"),
+            ("momentum", "idle"),
+        ],
+        {("plain", "no links")},
+    ),
 )
 def test_all_is_sync(variant: str, world: str) -> None:
     plan = plan_of(WORLDS[world], gossip(average="all"), ALL[variant], ROUNDS)
     rows, rounds = rounds_of(plan)
     assert rows.time.size >= 200
-    expected = twin.sync(world_of(plan)[0], rounds, *method_of(plan))
+    mixing = [np.full((K, K), 1 / K)] * len(rounds)
+    expected = twin.in_rounds(world_of(plan)[0], mixing, rounds, method_of(plan))
     (found,) = ran([plan])
-    assert_agree(found, expected.models[-1], last_of_rounds(rows, expected.consensus))
+    consensus = twin.consensus_of(expected)
+    assert_agree(found, expected.z[-1], last_of_rounds(rows, consensus))
     # Step by step, and not round by round; a round ends with an averaging.
     _, events = twin_of(plan)
     commits = rows.kind == Kind.COMMIT
     consensus = np.full(rows.time.size, np.nan)
     consensus[commits] = events.consensus
-    assert_agree(found, expected.models[-1], consensus)
+    assert_agree(found, expected.z[-1], consensus)
     staleness = (rows.version - rows.read_version[:, 0])[commits]
     assert staleness.tolist() == events.staleness.tolist()
 
 
-D_PSGD = product(
-    ["ring", "unequal", "complete"],
-    ["average_then_step", "step_then_average"],
-    ["plain", "sum"],
-    ["links", "idle"],
-)
-D_PSGD_ALWAYS = {
-    ("ring", "average_then_step", "plain", "idle"),
-    ("unequal", "average_then_step", "plain", "links"),
-    ("unequal", "step_then_average", "plain", "links"),
-}
+MIDWAY = {"algorithm": {"step_size": {"epochs": [5.1]}}}
+"""Would change the step at commit 110, within a round, whose steps are of one size."""
+NEIGHBOURS = [
+    (*case, world)
+    for case, world in zip(
+        product(["ring", "unequal", "complete"], ORDERS[:2], ["plain", "sum"]),
+        cycle(["links", "idle", "idle"]),
+        strict=False,
+    )
+]
 
 
 @pytest.mark.parametrize(
-    ("graph", "order", "variant", "world"), sampled(D_PSGD, D_PSGD_ALWAYS)
+    ("graph", "order", "variant", "world"),
+    sampled(NEIGHBOURS, {NEIGHBOURS[1], NEIGHBOURS[4], NEIGHBOURS[6]}),
 )
 def test_neighbours_are_d_psgd(
     graph: str, order: str, variant: str, world: str
 ) -> None:
-    config, (mixing,) = MIXED[graph]
+    config, mixing = MIXED[graph]
     protocol = gossip(average="neighbours", graph=config, order=order)
-    plan = plan_of(WORLDS[world], protocol, ALL[variant], ROUNDS)
+    plan = plan_of(WORLDS[world], protocol, ALL[variant], ROUNDS, MIDWAY)
     rows, rounds = rounds_of(plan)
     assert rows.time.size >= 200
-    begun = world_of(plan)[0]
-    if order == "average_then_step":
-        expected = twin.d_psgd(begun, mixing, rounds, *method_of(plan))
-        models, consensus = expected.models, expected.consensus
-    else:  # doubly stochastic shares: y stays 1
-        every = [mixing] * len(rounds)
-        pushed = twin.stochastic_gradient_push(begun, every, rounds, *method_of(plan))
-        models, consensus = pushed.z, twin.consensus_of(pushed)
+    expected = twin.in_rounds(
+        *(world_of(plan)[0], mixing * len(rounds), rounds, method_of(plan)),
+        steps_first=order == "step_then_average",
+    )
     (found,) = ran([plan])
-    assert_agree(found, models[-1], last_of_rounds(rows, consensus))
+    consensus = twin.consensus_of(expected)
+    assert_agree(found, expected.z[-1], last_of_rounds(rows, consensus))
 
 
 @pytest.mark.parametrize(
@@ -204,8 +214,7 @@ def test_sgp_agrees_with_the_twin(graph: str, world: str) -> None:
     plan = plan_of(WORLDS[world], protocol, PUSH, ROUNDS)
     rows, rounds = rounds_of(plan)
     mixing = [phases[r % len(phases)] for r in range(len(rounds))]
-    args = world_of(plan)[0], mixing, rounds, *method_of(plan)
-    expected = twin.stochastic_gradient_push(*args)
+    expected = twin.in_rounds(world_of(plan)[0], mixing, rounds, method_of(plan))
     (found,) = ran([plan])
     consensus = twin.consensus_of(expected)
     assert_agree(found, expected.x[-1], last_of_rounds(rows, consensus))

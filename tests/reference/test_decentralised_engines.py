@@ -7,13 +7,10 @@ from typing import Any
 import jax
 import numpy as np
 import pytest
-from pydantic import ValidationError
 
 from evidence.theory import pairings as theory
-from stalesim.simulator.engine.execute import Program, null_events, put
-from stalesim.simulator.simulation import Prepared, _row_stream, key_of
+from stalesim.simulator.simulation import Prepared
 from stalesim.simulator.timeline import Kind
-from tests.reference import gossip_twin as twin
 from tests.reference.gossip_support import (
     ARCS,
     BATCH,
@@ -22,23 +19,18 @@ from tests.reference.gossip_support import (
     NEAR,
     NUM_SAMPLES,
     PUSH,
-    ROUNDS,
     SLOW,
-    UNEQUAL,
     WORLDS,
     K,
     Ran,
-    flat,
     gossip,
     method,
-    method_of,
-    noises,
     noisy,
     plan_of,
     ran,
     sampled,
-    world_of,
 )
+from tests.reference.test_push_gossip import PUSHED
 from tests.support import everything
 
 ENGINES: dict[str, tuple[dict[str, Any], ...]] = {
@@ -50,6 +42,7 @@ ENGINES: dict[str, tuple[dict[str, Any], ...]] = {
         {"algorithm": {"merge": "age"}},
     ),
     "all at once": (gossip(average="all"),),
+    "push gossip": (PUSHED,),
     "push": (
         gossip(
             average="neighbours",
@@ -112,21 +105,11 @@ def test_all_with_equal_delays_is_synchronous_sgd() -> None:
         np.testing.assert_allclose(model, sgd.model, 1e-10, 1e-13)
 
 
-def test_neighbours_of_everyone_are_all() -> None:
-    graph = {"kind": "complete"}
-    protocol = gossip(average="neighbours", graph=graph, order="step_then_average")
-    (neighbours,) = ran([plan_of(protocol, noisy(2.0), ROUNDS)])
-    (all_,) = ran([plan_of(gossip(average="all"), noisy(2.0), ROUNDS)])
-    np.testing.assert_allclose(neighbours.state.models, all_.state.models, *NEAR)
-
-
 @pytest.mark.parametrize(
     ("protocol", "precision"),
     [
         ("during", "float64"),
-        pytest.param("average_then_step", "float64", marks=SLOW),
-        pytest.param("all", "float64", marks=SLOW),
-        pytest.param("average_then_step", "float32", marks=SLOW),
+        pytest.param("all", "float32", marks=SLOW),
     ],
 )
 def test_without_noise_adp2sgd_is_psgd_bit_for_bit(
@@ -143,50 +126,6 @@ def test_without_noise_adp2sgd_is_psgd_bit_for_bit(
             assert np.asarray(one).tobytes() == np.asarray(another).tobytes(), name
 
 
-WALKED: dict[str, tuple[dict[str, Any], ...]] = {
-    "pairs": (ENGINES["pairs"][0], noisy(2.0)),
-    "all": ENGINES["all at once"],
-    "neighbours": (gossip(average="neighbours", graph={"kind": "ring"}),),
-    "unequal": (
-        gossip(average="neighbours", graph={"kind": "edges", "edges": UNEQUAL}),
-    ),
-    "sgp": ENGINES["push"],
-}
-
-
-@pytest.mark.parametrize("name", sampled(WALKED, {"pairs", "sgp"}))
-def test_the_mean_moves_by_steps_alone_and_by_a_kth_of_them(name: str) -> None:
-    """Averaging conserves it (A-14); in push-sum, that of the numerators."""
-    plan = plan_of(LINKED, *WALKED[name])
-    eta = method_of(plan)[1]
-    steps, averagings = 0, 0
-    with jax.enable_x64(True):
-        program = Program(plan.kernel, plan.problem)
-        carry = program.start(key_of(plan.run.seed), K)
-        feed = _row_stream(plan, 64)
-        mean = flat(carry.state.models).mean(axis=0)
-        while not feed.ended:
-            piece = feed.next(1)
-            if not piece.rows.time.size:
-                continue
-            events = null_events(64, 2, plan.samples)
-            put(events, 0, piece)
-            step = np.zeros(1)
-            if piece.rows.kind[0] == Kind.COMMIT:
-                sent = program.reveal(carry, events, 0, ("message",))["message"][0]
-                step = eta(int(piece.rows.version[0])) / K * np.asarray(sent).ravel()
-                assert np.abs(step).max() > 1e-6
-                steps += 1
-            else:
-                averagings += 1
-            infos = program.infos(carry, events)
-            carry, _ = program.run(carry, events, 0, 1, infos)
-            before, mean = mean, flat(carry.state.models).mean(axis=0)
-            scale = np.abs(flat(carry.state.models)).max()
-            np.testing.assert_allclose(mean, before - step, 0, 1e-15 * K * scale)
-    assert min(steps, averagings) >= 30
-
-
 def test_one_worker_that_averages_with_all_is_sgd() -> None:
     one = {"problem": {"partition": {"clients": 1}}, "stop": {"commits": 40}}
     (alone,) = ran([plan_of(EQUAL, gossip(average="all"), one)])
@@ -195,25 +134,6 @@ def test_one_worker_that_averages_with_all_is_sgd() -> None:
     (sgd,) = ran([plan_of(EQUAL, plain, method("sgd"), one, other)])
     assert np.square(sgd.model).sum() > 0.1
     np.testing.assert_allclose(alone.model, sgd.model, 1e-12, 1e-15)
-
-
-def test_one_worker_is_sgd_in_the_twin() -> None:
-    """In pairs, gossip needs two; the twin has the case that nobody averages."""
-    with pytest.raises(ValidationError, match="at least 2 workers, got 1"):
-        plan_of({"problem": {"partition": {"clients": 1}}})
-    plan = plan_of(noisy(2.0))
-    gradient, eta, sigma, _ = method_of(plan)
-    rows, _, _ = everything(plan.timeline)
-    mine = np.flatnonzero((rows.kind == Kind.COMMIT) & (rows.worker[:, 0] == 2))
-    batches, draws = plan.sampler.attach(rows), noises(plan, rows)
-    w = world_of(plan)[0]
-    events: list[twin.Event] = []
-    for t, row in enumerate(mine):
-        batch, noise = batches[row, 0], draws[row]
-        w = w - eta(t) * (gradient(w, 0, batch) + sigma / BATCH * noise)
-        events += [("read", 0), ("update", 0, batch, noise)]
-    found = twin.gossip(np.zeros(w.size), 1, events, gradient, eta, sigma)
-    np.testing.assert_allclose(found.models[-1, 0], w, *NEAR)
 
 
 WARM, COLD = 40, 100

@@ -11,8 +11,9 @@ from stalesim.simulator.learning.transfer import LABELLED, OTHER
 from stalesim.simulator.scenario.study import merge
 from stalesim.simulator.simulation import Prepared, key_of
 from tests.reference import ftl_twin as twin
-from tests.reference.fedbcd_twin import Layer
-from tests.reference.test_against_twins import carried
+from tests.reference.gossip_support import NEAR, Ran, ran
+from tests.reference.layers_twin import Layer
+from tests.reference.test_fedbcd import local_of
 from tests.runs import execute, prepared, rows_of
 
 HIDDEN = 6
@@ -71,61 +72,59 @@ def theta(plan: Prepared, party: int, weights: np.ndarray) -> np.ndarray:
     return np.concatenate([first[:, :held].T.ravel(), weights[HIDDEN * P :]])
 
 
-@pytest.mark.parametrize("name", RUNS)
-def test_the_kernel_agrees_with_the_twin(name: str) -> None:
+def assert_agree(plan: Prepared, found: Ran) -> None:
     with jax.enable_x64(True):
-        plan = plan_of(RUNS[name])
-        state, infos = carried(plan)
         start = np.asarray(plan.problem.start(key_of(plan.run.seed)))
-        _, samples = rows_of(plan)
-    data, config = plan.problem.vertical, plan.run.scenario
+    _, samples = rows_of(plan)
+    data, config = plan.problem.vertical, plan.run.scenario.algorithm
     x = [np.asarray(data.x[k])[:, :p] for k, p in enumerate(plan.shares.num_features)]
     problem = twin.Problem(
-        layer_a=Layer(x[LABELLED].shape[1], HIDDEN, "tanh"),
-        layer_b=Layer(x[OTHER].shape[1], HIDDEN, "tanh"),
-        x_a=x[LABELLED],
-        x_b=x[OTHER],
+        layers=(
+            Layer(x[LABELLED].shape[1], HIDDEN, "tanh"),
+            Layer(x[OTHER].shape[1], HIDDEN, "tanh"),
+        ),
+        x=(x[LABELLED], x[OTHER]),
         y=2.0 * np.asarray(data.y) - 1,
         overlap=np.asarray(plan.problem.common),
         alpha=3.0,
         l2=0.01,
     )
-    batches = [samples[t, 0] for t in range(samples.shape[0])]
-    begun = [theta(plan, k, start[k]) for k in (LABELLED, OTHER)]
-    steps = np.full(len(batches), STEP)
-    found = twin.ftl_fedbcd_p(
-        problem,
-        *begun,
-        batches,
-        getattr(config.algorithm, "local_steps", 1),
-        steps,
-        getattr(config.algorithm, "proximal", 0.0),
+    begun = (
+        theta(plan, LABELLED, start[LABELLED]),
+        theta(plan, OTHER, start[OTHER]),
     )
-    ends = zip((LABELLED, OTHER), found.params[-1], begun, strict=True)
-    for party, expected, first in ends:
-        mine = theta(plan, party, np.asarray(state.weights[party]))
-        np.testing.assert_allclose(mine, expected, 1e-9, 1e-12)
+    history, losses = twin.fedbcd(
+        problem, begun, list(samples[:, 0]), STEP, local_of(config)
+    )
+    for party, expected, first in zip(
+        (LABELLED, OTHER), history[-1], begun, strict=True
+    ):
+        mine = theta(plan, party, np.asarray(found.state.weights[party]))
+        np.testing.assert_allclose(mine, expected, *NEAR)
         assert np.abs(expected - first).max() > 1e-3
-    np.testing.assert_allclose(infos["loss"], found.losses, 1e-9)
+    np.testing.assert_allclose(found.infos["loss"], losses, 1e-9)
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_the_kernel_agrees_with_the_twin(name: str) -> None:
+    plan = plan_of(RUNS[name])
+    assert_agree(plan, ran([plan])[0])
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("mode", ["stepwise", "shared"])
-def test_engines_agree(mode: str) -> None:
-    with jax.enable_x64(True):
-        plans = [plan_of({}, number) for number in (0, 1)]
-        alone, _ = execute(plans[:1])
-        together, _ = execute(plans[: 1 if mode == "stepwise" else 2], mode)
-    for metric in ("objective", "test_auc"):
-        found = together.column("evaluations", metric)
-        np.testing.assert_allclose(found, alone.column("evaluations", metric), 1e-9)
+def test_engines_agree_with_the_twin(mode: str) -> None:
+    plans = [plan_of({}, number) for number in (0, 1)]
+    plans = plans[: 1 if mode == "stepwise" else 2]
+    for plan, found in zip(plans, ran(plans, mode), strict=True):
+        assert_agree(plan, found)
 
 
 def test_in_sequence_each_party_sees_what_the_other_left() -> None:
     order = {"protocol": {"kind": "rounds", "order": "sequential"}}
     with jax.enable_x64(True):
         plan = plan_of(merge(order, {"stop": {"commits": 2}}))
-        state, _ = carried(plan)
+        state = ran([plan])[0].state
         _, samples = rows_of(plan)
         assert (samples[0] == samples[1]).all(), "one batch a round"
         problem, l2 = plan.problem, 0.01

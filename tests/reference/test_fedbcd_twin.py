@@ -1,11 +1,9 @@
-"""The synchronous twins against hand-computed cases and against each other.
+"""The twins of FedBCD against hand-computed cases and block descent.
 
-Finite differences are central with step 1e-6 on losses of order 1 to 10: rounding gives
-about 1e-16 * 10 / 1e-6 = 1e-9, truncation far less, hence atol 1e-7. Two ways to the
-same float64 parameters, sums of a few dozen terms of order 1, agree to 1e-12.
+Kernels differentiate by JAX and are held to these twins, which differentiate by hand.
+Two ways to the same float64 parameters, sums of a few dozen terms of order 1, agree to
+1e-12.
 """
-
-from collections.abc import Callable
 
 import numpy as np
 import numpy.typing as npt
@@ -13,28 +11,27 @@ import pytest
 
 from tests.reference import fedbcd_theory_twin as theory
 from tests.reference import fedbcd_twin as twin
-from tests.reference.fedbcd_twin import Layer, Linear, Mlp, Problem
+from tests.reference import ftl_twin
+from tests.reference.fedbcd_twin import Local, Problem
+from tests.reference.layers_twin import Linear
 
-NUM_SAMPLES = 12
+NUM_SAMPLES, Q, STEP = 12, 3, 0.2
 WIDTHS = (3, 4, 2, 3)
-EVERY_KIND = pytest.mark.parametrize("kind", ["linear", "relu", "tanh"])
-GENTLE = np.full(3, 0.2)
+ALL = np.arange(NUM_SAMPLES)
+LEFT, RIGHT = ALL[:6], ALL[6:]
 
 
-def problem(num_parties: int, kind: str = "linear", **changes) -> Problem:
+def problem(num_parties: int) -> Problem:
     generator = np.random.default_rng(1)
     widths = WIDTHS[:num_parties]
-    return Problem(
-        models=[Linear(d) if kind == "linear" else Mlp(d, 5, kind) for d in widths],
-        x=[generator.normal(size=(NUM_SAMPLES, d)) for d in widths],
-        y=generator.choice([-1.0, 1.0], size=NUM_SAMPLES),
-        l2=0.05,
-    )._replace(**changes)
+    x = [generator.normal(size=(NUM_SAMPLES, d)) for d in widths]
+    y = generator.choice([-1.0, 1.0], size=NUM_SAMPLES)
+    return Problem([Linear(d) for d in widths], x, y, l2=0.05)
 
 
 def start(data: Problem) -> list[np.ndarray]:
     generator = np.random.default_rng(2)
-    return [generator.normal(size=model.size) for model in data.models]  # type: ignore[attr-defined]
+    return [generator.normal(size=model.size) for model in data.models]
 
 
 def batches(num_rounds: int = 3, size: int = 5) -> list[np.ndarray]:
@@ -42,24 +39,15 @@ def batches(num_rounds: int = 3, size: int = 5) -> list[np.ndarray]:
     return [generator.integers(NUM_SAMPLES, size=size) for _ in range(num_rounds)]
 
 
+def fedbcd(
+    data: Problem, ids: list[np.ndarray], local: Local, *, sequential: bool = False
+) -> list[twin.Params]:
+    steps = [STEP] * len(ids)
+    return twin.fedbcd(data, start(data), ids, steps, local, sequential=sequential)
+
+
 def assert_close(got: npt.ArrayLike, expected: npt.ArrayLike) -> None:
-    got, expected = np.asarray(got), np.asarray(expected)
     np.testing.assert_allclose(got, expected, rtol=1e-12, atol=1e-12)
-
-
-def same(got: twin.Trace, expected: twin.Trace) -> None:
-    for row, other in zip(got.params, expected.params, strict=True):
-        for theta, phi in zip(row, other, strict=True):
-            np.testing.assert_array_equal(theta, phi)
-
-
-def finite_difference(f: Callable[[np.ndarray], float], at: np.ndarray) -> np.ndarray:
-    gradient = np.zeros_like(at)
-    for entry in np.ndindex(at.shape):
-        step = np.zeros_like(at)
-        step[entry] = 1e-6
-        gradient[entry] = (f(at + step) - f(at - step)) / 2e-6
-    return gradient
 
 
 def block(data: Problem, params: list[np.ndarray], k: int, ids: np.ndarray):
@@ -72,145 +60,110 @@ def block(data: Problem, params: list[np.ndarray], k: int, ids: np.ndarray):
     return gradient
 
 
-class TestGradients:
-    @pytest.mark.parametrize(
-        "model",
-        [
-            Linear(3),
-            Linear(3, 2),
-            Layer(3, 4, "relu"),
-            Layer(3, 4, "tanh"),
-            Mlp(3, 4, "relu"),
-            Mlp(3, 4, "tanh", 2),
-        ],
-    )
-    def test_vjp(self, model):
-        generator = np.random.default_rng(4)
-        theta, x = generator.normal(size=model.size), generator.normal(size=(6, 3))
-        d_output = generator.normal(size=model.forward(theta, x).shape)
-        slope = finite_difference(
-            lambda v: float((model.forward(v, x) * d_output).sum()), theta
-        )
-        np.testing.assert_allclose(model.vjp(theta, x, d_output), slope, atol=1e-7)
-
-    @pytest.mark.parametrize("loss", ["logistic", "taylor2"])
-    def test_slopes(self, loss):
-        scores, y = np.linspace(-3, 3, 7)[:, None], np.array([1, -1, 1, -1, 1, -1, 1.0])
-        slope = finite_difference(
-            lambda v: float(twin.sample_losses(loss, v, y).sum()), scores
-        )
-        np.testing.assert_allclose(twin.slopes(loss, scores, y), slope, atol=1e-7)
-
-    @EVERY_KIND
-    @pytest.mark.parametrize("loss", ["logistic", "taylor2"])
-    def test_partial_gradient_is_that_of_the_objective(self, kind, loss):
-        data = problem(3, kind, loss=loss)
-        params, ids = start(data), np.array([0, 3, 3, 7])
-        scores = twin.add_up(twin.outputs(data, params, ids), len(ids))
-        g = twin.slopes(loss, scores, data.y[ids])
-        for k in range(3):
-
-            def moved(v: np.ndarray, k: int = k) -> float:
-                changed = [*params[:k], v, *params[k + 1 :]]
-                return twin.objective(data, changed, ids)
-
-            slope = finite_difference(moved, params[k])
-            got = twin.partial_gradient(data, k, params[k], ids, g)
-            np.testing.assert_allclose(got, slope, atol=1e-7)
-
-    def test_values_by_hand(self):
-        zero, y = np.zeros((2, 1)), np.array([1.0, -1.0])
-        for loss in ("logistic", "taylor2"):
-            assert_close(twin.sample_losses(loss, zero, y), [np.log(2.0)] * 2)
-            assert_close(twin.slopes(loss, zero, y), [[-0.5], [0.5]])
-        two = np.full((1, 1), 2.0)
-        assert_close(twin.sample_losses("taylor2", two, y[:1]), [np.log(2.0) - 0.5])
-
-    def test_far_scores_do_not_overflow(self):
-        scores, y = np.array([[1e3], [-1e3]]), np.ones(2)
-        assert_close(twin.slopes("logistic", scores, y), [[0.0], [-1.0]])
-        assert_close(twin.sample_losses("logistic", scores, y), [0.0, 1e3])
+def test_slopes_by_hand():
+    y = np.array([1.0, -1.0])
+    for loss in ("logistic", "taylor2"):
+        assert_close(twin.slopes(loss, np.zeros((2, 1)), y), [[-0.5], [0.5]])
+    assert_close(twin.slopes("taylor2", np.full((2, 1), 2.0), y), [[0.0], [1.0]])
+    far = np.array([[1e3], [1e3]])
+    assert_close(twin.slopes("logistic", far, y), [[0.0], [1.0]])
 
 
-class TestWhatTheMessagesTell:
-    """The slopes of Exchange are enough to recompute (module's docstring)."""
-
-    def test_taylor_slopes_need_only_the_own_change(self):
-        y = np.array([1.0, -1.0])
-        sent, now, rest = np.array([[[0.3], [2.0]], [[-1.0], [0.7]], [[4.0], [-2.0]]])
-        told = twin.slopes("taylor2", rest + sent, y)
-        assert_close(told + (now - sent) / 4.0, twin.slopes("taylor2", rest + now, y))
-
-
-class TestSynchronous:
-    def test_fedsgd_is_central_sgd(self):
-        data = problem(3)
-        params, rounds = start(data), batches()
-        trace = twin.fedsgd(data, params, rounds, GENTLE)
-        whole = Problem([Linear(9)], [np.hstack(data.x)], data.y, l2=data.l2)
-        theta = np.concatenate(params)
-        for t, ids in enumerate(rounds):
-            theta = theta - 0.2 * block(whole, [theta], 0, ids)
-            assert_close(np.concatenate(trace.params[t]), theta)
-
-    def test_recompute_is_block_descent_side_by_side(self):
-        data, Q = problem(3), 4
-        params, trace = (
-            start(data),
-            twin.fedbcd_p(data, start(data), batches(), Q, GENTLE),
-        )
-        for t, ids in enumerate(batches()):
-            old = list(params)
-            for k in range(3):
-                for _ in range(Q):
-                    mixed = [*old[:k], params[k], *old[k + 1 :]]
-                    params[k] = params[k] - 0.2 * block(data, mixed, k, ids)
-            for k in range(3):
-                assert_close(trace.params[t][k], params[k])
-
-    def test_frozen_has_a_constant_data_gradient_without_labels(self):
-        data, ids = problem(2), batches(1)
-        ends = [
-            twin.fedbcd_p(data, start(data), ids, Q, GENTLE[:1], "frozen").params[0]
-            for Q in (1, 2, 3)
-        ]
-        for k, constant in ((0, True), (1, False)):  # eq. (57) holds for k < K only
-            change = ends[1][k] - ends[0][k]
-            factor = 1.0 - 0.2 * data.l2
-            equal = np.allclose(ends[2][k] - ends[1][k], factor * change, atol=1e-12)
-            assert equal == constant
-
-    def test_proximal_anchors(self):
-        data, ids = problem(1), batches(1)
-        theta0, mu = start(data)[0], 0.7
-        theta1 = theta0 - 0.2 * block(data, [theta0], 0, ids[0])
-        for anchor, fixed in (("sync", theta0), ("first_step", theta1)):
-            theta = theta1
-            for _ in range(2):
-                gradient = block(data, [theta], 0, ids[0]) + mu * (theta - fixed)
-                theta = theta - 0.2 * gradient
-            trace = twin.fedpbcd_p(data, [theta0], ids, 3, GENTLE[:1], mu, anchor)
-            assert_close(trace.params[0][0], theta)
-
-    def test_steps(self):
-        assert_close(theory.inverse_sqrt_steps(2.0, 2, 2), [[2, 2], [2**0.5, 2**0.5]])
-        local = theory.inverse_sqrt_steps(1.0, 2, 2, "local")
-        assert_close(local, [[1, 2**-0.5], [3**-0.5, 0.5]])
-        assert_close(theory.inverse_sqrt_steps(1.0, 1, 1, num_parties=4), [[0.5]])
-        data = problem(2)
-        constant = twin.fedbcd_p(data, start(data), batches(), 2, GENTLE)
-        table = twin.fedbcd_p(data, start(data), batches(), 2, np.full((3, 2), 0.2))
-        same(constant, table)
+def test_fedsgd_is_central_sgd():
+    data = problem(3)
+    whole = Problem([Linear(9)], [np.hstack(data.x)], data.y, l2=data.l2)
+    theta = np.concatenate(start(data))
+    trace = fedbcd(data, batches(), Local())
+    for params, ids in zip(trace, batches(), strict=True):
+        theta = theta - STEP * block(whole, [theta], 0, ids)
+        assert_close(np.concatenate(params), theta)
 
 
-class TestSequential:
-    @pytest.mark.parametrize("num_parties", [2, 3, 4])
-    def test_per_batch_is_block_descent_in_turn(self, num_parties):
-        data, Q = problem(num_parties), 3
-        params = start(data)
-        trace = twin.fedbcd_s(data, params, batches(), Q, GENTLE)
-        for t, ids in enumerate(batches()):
-            for k in range(num_parties):
-                for _ in range(Q):
-                    params[k] = params[k] - 0.2 * block(data, params, k, ids)
-                assert_close(trace.params[t][k], params[k])
+@pytest.mark.parametrize("num_parties", [2, 3, 4])
+@pytest.mark.parametrize("sequential", [False, True])
+def test_recompute_is_block_descent(num_parties, sequential):
+    """Side by side with what others were, or in turn with what they are."""
+    data = problem(num_parties)
+    params = start(data)
+    trace = fedbcd(data, batches(), Local(Q), sequential=sequential)
+    for row, ids in zip(trace, batches(), strict=True):
+        old = list(params)
+        for k in range(num_parties):
+            for _ in range(Q):
+                seen = list(params if sequential else old)
+                seen[k] = params[k]
+                params[k] = params[k] - STEP * block(data, seen, k, ids)
+        for theta, expected in zip(row, params, strict=True):
+            assert_close(theta, expected)
+
+
+def test_frozen_has_a_constant_data_gradient_without_labels():
+    data = problem(2)
+    ends = [fedbcd(data, batches(1), Local(n, "frozen"))[0] for n in (1, 2, 3)]
+    for k, constant in ((0, True), (1, False)):  # eq. (57) holds for k < K only
+        change = ends[1][k] - ends[0][k]
+        factor = 1.0 - STEP * data.l2
+        equal = np.allclose(ends[2][k] - ends[1][k], factor * change, atol=1e-12)
+        assert equal == constant
+
+
+def test_the_pull_is_to_the_parameters_of_the_exchange():
+    data, (ids,), mu = problem(1), batches(1), 0.7
+    (begun,) = (theta,) = start(data)
+    for _ in range(Q):
+        gradient = block(data, [theta], 0, ids) + mu * (theta - begun)
+        theta = theta - STEP * gradient
+    assert_close(fedbcd(data, [ids], Local(Q, mu=mu))[0][0], theta)
+
+
+def test_in_turn_everyone_sees_the_parameters_of_the_last_turn():
+    """Full batches, linear: H_{-k} is at the theta that the others uploaded."""
+    data, order = problem(2), [0, 1, 0, 0, 1, 1, 0]
+    now, turns = start(data), [(k, ALL) for k in order]
+    uploaded, sequence = list(now), list(now)
+    trace = twin.asynchronous(data, now, turns, [STEP] * len(order), Local(Q))
+    for row, k in zip(trace, order, strict=True):
+        uploaded[k] = now[k]
+        for _ in range(Q):
+            seen = list(uploaded)
+            seen[k] = now[k]
+            now[k] = now[k] - STEP * block(data, seen, k, ALL)
+            sequence[k] = sequence[k] - STEP * block(data, sequence, k, ALL)
+        assert_close(row[k], now[k])
+    # This is not block descent in turn.
+    assert np.abs(sequence[0] - now[0]).max() > 1e-6
+
+
+def test_only_the_batch_is_stored():
+    data, local = problem(2), Local()
+    turns = [(0, LEFT), (0, LEFT), (1, ALL)]
+    first, _, last = twin.asynchronous(data, start(data), turns, [STEP] * 3, local)
+    mixed = [
+        block(data, [theta, start(data)[1]], 1, ids) - data.l2 * start(data)[1]
+        for theta, ids in ((first[0], LEFT), (start(data)[0], RIGHT))
+    ]
+    gradient = np.mean(mixed, axis=0) + data.l2 * start(data)[1]
+    assert_close(last[1], start(data)[1] - STEP * gradient)
+
+
+def test_transfer_by_hand():
+    """Phi = ([1, 0] - [0, 1]) / 2; phi_0 = 1; alignment u_0 . u_0 / 2 = 1."""
+    u_a, u_b = np.eye(2), np.array([[2.0, 0.0], [np.nan, np.nan]])
+    y, ids = np.array([1.0, -1.0]), np.array([0])
+    loss, (d_a, d_b) = ftl_twin.loss_and_gradients(u_a, u_b, y, ids, 10.0)
+    assert loss == pytest.approx(10.0 * (np.log(2.0) - 0.5 + 0.125) - 1.0)
+    # d phi = 10 (-1/2 + 1/4); d u_b = d phi Phi - u_a / 2; d Phi = d phi u_b.
+    assert_close(d_b, [[-1.25 - 0.5, 1.25], [0.0, 0.0]])
+    assert_close(d_a, [[-2.5 - 1.0, 0.0], [2.5, 0.0]])
+
+
+def test_numbers_of_section_5():
+    bound = theory.theorem2_bound(5, [1.0, 1.0], 1.0)
+    assert round(bound.printed, 5) == 0.06325
+    assert round(bound.exact, 5) == 0.06128
+    assert bound.safe == pytest.approx(0.1 / 5**0.5, rel=1e-14)
+
+
+def test_steps():
+    assert_close(theory.inverse_sqrt_steps(2.0, 2, 2), [[2, 2], [2**0.5, 2**0.5]])
+    assert_close(theory.inverse_sqrt_steps(1.0, 1, 1, num_parties=4), [[0.5]])

@@ -13,13 +13,14 @@ from stalesim.simulator.protocols import Pipeline
 from stalesim.simulator.scenario.study import merge
 from stalesim.simulator.simulation import Prepared
 from stalesim.simulator.timeline import Outcome
-from tests.reference import pipeline_twin as twin
+from tests.reference.layers_twin import Network
+from tests.reference.pipeline_twin import pipeline
 from tests.runs import execute, prepared
 from tests.support import everything, played
 from tests.unit.protocols.replay import replay_registers
 
 COMMITS, STEP, L2 = 14, 0.4, 0.01
-SIZES = (64, 5, 4, 4, 10)
+NETWORK = Network((64, 5, 4, 4, 10), L2)
 BASE: dict[str, Any] = {
     "problem": {
         "data": {"kind": "digits", "limit": 120},
@@ -52,37 +53,22 @@ def plan(protocol: dict[str, Any], algorithm: dict[str, Any], **run: int) -> Pre
         return prepared(merge(BASE, changes), **run)
 
 
-def objectives(run: Prepared, models: list[twin.Model]) -> list[float]:
-    """Returns the mean cross-entropy of all training rows with its regulariser."""
-    x, y = np.asarray(run.problem.x, float), np.asarray(run.problem.y)
-    found = []
-    for model in models:
-        hidden = x
-        for matrix, bias in model[:-1]:
-            hidden = np.tanh(hidden @ matrix.T + bias)
-        logits = hidden @ model[-1][0].T + model[-1][1]
-        most = logits.max(axis=1, keepdims=True)
-        total = np.log(np.exp(logits - most).sum(axis=1)) + most[:, 0]
-        loss = (total - logits[np.arange(len(y)), y]).mean()
-        found.append(loss + L2 / 2 * sum((matrix**2).sum() for matrix, _ in model))
-    return found
-
-
 def twin_of(run: Prepared, delay: tuple[int, ...], **options: float) -> list[float]:
+    """Returns the objectives of the twin's models."""
     with jax.enable_x64(True):
         start = np.asarray(run.problem.start(key_of(run.run.seed)), float)
     x, y = np.asarray(run.problem.x, float), np.asarray(run.problem.y)
     ids = [run.sampler.batch(0, job) for job in range(COMMITS)]
-    models = twin.pipeline(
-        twin.layers_of(start, SIZES),
+    models = pipeline(
+        NETWORK,
+        NETWORK.laid_out(start),
         delay,
         [(x[each], y[each]) for each in ids],
         STEP,
-        l2=L2,
         power=options.get("delay_power", 0.0),
         beta=options.get("look_ahead", 0.0),
     )
-    return objectives(run, models)
+    return [NETWORK.loss(model, x, y) for model in models]
 
 
 @pytest.mark.slow

@@ -1,7 +1,6 @@
 """Fragile SGD and Amelie SGD against their twins and the theory's bounds."""
 
 from collections import defaultdict
-from collections.abc import Callable
 from math import sqrt
 from typing import Any
 
@@ -9,7 +8,6 @@ import jax
 import numpy as np
 import pytest
 
-from stalesim.simulator.config.errors import ScenarioError, UserError
 from stalesim.simulator.laws.constant import Constant
 from stalesim.simulator.laws.distributions import Scipy
 from stalesim.simulator.protocols import Collect, SpanningTree
@@ -20,14 +18,15 @@ from stalesim.simulator.protocols.graphs import (
     Torus,
     Undirected,
 )
-from stalesim.simulator.scenario.scenario import Scenario
 from stalesim.simulator.scenario.study import merge
 from stalesim.simulator.streams import Purpose
 from stalesim.simulator.timeline import NO_COMMIT, Jobs, Kind, Outcome, Rows, check
 from stalesim.simulator.world.clients import Clients, Link
 from stalesim.simulator.world.world import World
 from tests.reference import trees_twin as twin
-from tests.reference.methods_support import BASE, SEED, K, d, world_of
+from tests.reference.hierarchy_twin import successive
+from tests.reference.methods_support import BASE, SEED, STEP, K, d
+from tests.reference.test_hierarchy import gradient_of, objectives
 from tests.runs import execute, prepared
 from tests.support import everything, played
 from tests.unit.protocols.replay import replay_registers
@@ -40,19 +39,6 @@ BUSY = Clients(
 )
 
 
-def nth(world: World, draw: Callable[[int], float]) -> twin.Seconds:
-    """Returns the n-th draw of each client, from a world of its own."""
-    drawn: dict[int, list[float]] = defaultdict(list)
-
-    def seconds(client: int, number: int) -> float:
-        while len(drawn[client]) <= number:
-            drawn[client].append(float(draw(client)))
-        return drawn[client][number]
-
-    del world
-    return seconds
-
-
 def twin_of(
     protocol: SpanningTree, clients: Clients, n: int, seed: int, rounds: int
 ) -> list[twin.Round]:
@@ -62,9 +48,9 @@ def twin_of(
     return twin.play(
         nodes,
         pivot,
-        nth(world, lambda c: world.draw(Purpose.COMPUTE, c)),
-        nth(world, lambda c: world.transit(Purpose.UPLOAD, c)),
-        nth(world, lambda c: world.transit(Purpose.DOWNLOAD, c)),
+        successive(lambda c: world.draw(Purpose.COMPUTE, c)),
+        successive(lambda c: world.transit(Purpose.UPLOAD, c)),
+        successive(lambda c: world.transit(Purpose.DOWNLOAD, c)),
         rounds,
         count=protocol.count,
         mean=protocol.harmonic_mean or 0.0,
@@ -196,6 +182,32 @@ def distances(edges: list[tuple[int, int]], n: int) -> np.ndarray:
     return far
 
 
+def rounds_of(
+    graph: Undirected, h: Any, rho: float, n: int, rounds: int, **rule: Any
+) -> tuple[np.ndarray, Jobs]:
+    """Returns how long rounds last with stops and constant times, and all jobs."""
+    link = Link(latency=Constant(value=rho))
+    clients = Clients(compute=Constant(value=h), upload=link, download=link)
+    protocol = SpanningTree(graph=graph, late="stop", **rule)
+    rows, jobs, _ = everything(played(protocol, clients, n, rounds=rounds))
+    conserved(rows, jobs, n)
+    return np.diff(rows.time[rows.kind == Kind.COMMIT], prepend=0), jobs
+
+
+def line_of(n: int) -> Edges:
+    return Edges(edges=tuple((k, k + 1) for k in range(1, n)))
+
+
+def a_tree(
+    seed: int, r: np.random.Generator
+) -> tuple[Undirected, np.ndarray, float, int]:
+    """Draws a graph, seconds of its clients' jobs and of an edge, and a pivot."""
+    n = int(r.integers(3, 12))
+    graphs: list[Undirected] = [Ring(), Complete(), line_of(n)]
+    h, rho = r.uniform(0.2, 4, n), float(r.choice([0.05, 0.5, 3]))
+    return graphs[seed % 3], h, rho, int(r.integers(n))
+
+
 @pytest.mark.parametrize("seed", range(10))
 def test_a_round_of_sums_is_of_the_order_of_its_equilibrium_time(seed: int) -> None:
     """t* <= round <= 4 t*, with stops and constant times.
@@ -209,23 +221,15 @@ def test_a_round_of_sums_is_of_the_order_of_its_equilibrium_time(seed: int) -> N
     Source: Tyurin and Richtarik (2024), equilibrium time.
     """
     r = np.random.default_rng(seed)
-    n = int(r.integers(3, 12))
-    graph = [Ring(), Complete(), Edges(edges=tuple((k, k + 1) for k in range(1, n)))]
-    chosen = graph[seed % 3]
-    h, rho = r.uniform(0.2, 4, n), float(r.choice([0.05, 0.5, 3]))
-    pivot, count = int(r.integers(n)), int(r.integers(1, 40))
-    link = Link(latency=Constant(value=rho))
-    clients = Clients(compute=Constant(value=tuple(h)), upload=link, download=link)
-    protocol = SpanningTree(graph=chosen, pivot=pivot + 1, count=count, late="stop")
-    rows, jobs, _ = everything(played(protocol, clients, n, rounds=12))
-    tau = 2 * rho * distances(chosen.edges_of(n), n)[pivot]
+    graph, h, rho, pivot = a_tree(seed, r)
+    n, count = h.size, int(r.integers(1, 40))
+    rounds, _ = rounds_of(graph, tuple(h), rho, n, 12, pivot=pivot + 1, count=count)
+    tau = 2 * rho * distances(graph.edges_of(n), n)[pivot]
     order = np.argsort(np.maximum(h, tau))
     most = np.maximum(h, tau)[order]
     least = np.maximum(most, count / np.cumsum(1 / h[order])).min()
-    rounds = np.diff(rows.time[rows.kind == Kind.COMMIT], prepend=0)
     assert (rounds <= 4 * least * (1 + 1e-9)).all()
     assert (rounds >= least * (1 - 1e-9)).all()
-    conserved(rows, jobs, n)
 
 
 @pytest.mark.parametrize("s", [1, 200])
@@ -245,21 +249,15 @@ def test_equal_clients_on_graphs_have_closed_forms(
     Source: Tyurin and Richtarik (2024), eq. 15.
     """
     n, h = 25, 1.0
-    graph: Undirected = Ring()
-    pivot, a, low, high = 1, sqrt(rho * h * s), sqrt(2 / 3), 2.0
-    if kind == "line":
-        graph = Edges(edges=tuple((k, k + 1) for k in range(1, n)))
-        pivot = 13
-    elif kind == "torus":
-        graph, a, low, high = Torus(), (rho**2 * h * s) ** (1 / 3), 0.8 ** (1 / 3), 4.0
-    elif kind == "star":
-        graph = Edges(edges=tuple((1, k) for k in range(2, n + 1)))
-        a, low, high = 2 * rho, 1.0, 1.0
-    link = Link(latency=Constant(value=rho))
-    clients = Clients(compute=Constant(value=h), upload=link, download=link)
-    protocol = SpanningTree(graph=graph, pivot=pivot, count=s, late="stop")
-    rows, _, _ = everything(played(protocol, clients, n, rounds=8))
-    rounds = np.diff(rows.time[rows.kind == Kind.COMMIT], prepend=0)
+    star = Edges(edges=tuple((1, k) for k in range(2, n + 1)))
+    cases: dict[str, tuple[Undirected, int, float, float, float]] = {
+        "line": (line_of(n), 13, sqrt(rho * h * s), sqrt(2 / 3), 2.0),
+        "ring": (Ring(), 1, sqrt(rho * h * s), sqrt(2 / 3), 2.0),
+        "torus": (Torus(), 1, (rho**2 * h * s) ** (1 / 3), 0.8 ** (1 / 3), 4.0),
+        "star": (star, 1, 2 * rho, 1.0, 1.0),
+    }
+    graph, pivot, a, low, high = cases[kind]
+    rounds, _ = rounds_of(graph, h, rho, n, 8, pivot=pivot, count=s)
     form = min(s * h, max(h, a, s * h / n))
     assert (rounds >= low * form * (1 - 1e-9)).all()
     assert (rounds <= 4 * high * form * (1 + 1e-9)).all()
@@ -278,26 +276,17 @@ def test_a_round_of_means_is_of_the_order_of_its_bound(seed: int) -> None:
     Source: Tyurin and Richtarik (2024), Amelie SGD.
     """
     r = np.random.default_rng(seed)
-    n = int(r.integers(3, 12))
-    line = Edges(edges=tuple((k, k + 1) for k in range(1, n)))
-    chosen: Undirected = [Ring(), Complete(), line][seed % 3]
-    h, rho = r.uniform(0.2, 4, n), float(r.choice([0.05, 0.5, 3]))
-    pivot, mean = int(r.integers(n)), float(r.uniform(1, 9))
-    link = Link(latency=Constant(value=rho))
-    clients = Clients(compute=Constant(value=tuple(h)), upload=link, download=link)
-    protocol = SpanningTree(
-        graph=chosen, pivot=pivot + 1, harmonic_mean=mean, late="stop"
-    )
-    rows, jobs, _ = everything(played(protocol, clients, n, rounds=6))
-    far = rho * distances(chosen.edges_of(n), n)
+    graph, h, rho, pivot = a_tree(seed, r)
+    n, mean = h.size, float(r.uniform(1, 9))
+    rule = {"pivot": pivot + 1, "harmonic_mean": mean}
+    rounds, jobs = rounds_of(graph, tuple(h), rho, n, 6, **rule)
+    far = rho * distances(graph.edges_of(n), n)
     bound = max(far.max(), h.max(), h.mean() * mean)
-    rounds = np.diff(rows.time[rows.kind == Kind.COMMIT], prepend=0)
     assert (rounds <= 11 * bound).all()
     assert (rounds >= bound * (1 - 1e-9)).all()
     for commit in applied(jobs):
         counts = np.bincount([client for client, _ in commit], minlength=n)
         assert n / (1 / counts).sum() >= mean * (1 - 1e-9)
-    conserved(rows, jobs, n)
 
 
 METHODS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
@@ -321,16 +310,15 @@ def tree_of(name: str) -> dict[str, Any]:
     return merge(merge(BASE, LINKED), changes)
 
 
-MODES = (
-    pytest.param("compiled"),
-    pytest.param("stepwise", marks=pytest.mark.long),
-    pytest.param("batched", marks=pytest.mark.long),
-)
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize(
+    ("name", "mode"),
+    [
+        *(("Fragile", "compiled"), ("Amelie", "compiled")),
+        pytest.param("Fragile", "stepwise", marks=pytest.mark.long),
+        pytest.param("Amelie", "batched", marks=pytest.mark.long),
+    ],
+)
 def test_models_are_those_of_the_twin(name: str, mode: str) -> None:
     """Steps by the mean of what came, or by the mean over clients of their means."""
     numbers = (0, 1) if mode == "batched" else (0,)
@@ -338,54 +326,26 @@ def test_models_are_those_of_the_twin(name: str, mode: str) -> None:
         runs = [prepared(tree_of(name), seed=SEED + k, number=k) for k in numbers]
         memory, _ = execute(runs, mode)
     run = runs[0]
-    scenario, gradient = run.run.scenario, world_of(run).gradient
-    wanted = twin_of(scenario.protocol, scenario.clients, K, SEED, 25)
-    x, y = np.asarray(run.problem.x, float), np.asarray(run.problem.y, float)
-    weights, objectives = np.zeros(d), []
-    for one in [None, *wanted]:
-        if one is not None:
-            of = [(client, gradient(client, j, weights)) for client, j in one.applied]
-            step = np.mean([g for _, g in of], axis=0)
-            if name == "Amelie":
-                means = [
-                    np.mean([g for c, g in of if c == client], axis=0)
-                    for client in range(K)
-                ]
-                step = np.mean(means, axis=0)
-            weights = weights - 0.07 * step
-        loss = ((weights * x - y) ** 2).mean() + 0.005 * (weights**2).sum()
-        objectives.append(loss)
+    scenario, gradient = run.run.scenario, gradient_of(run)
+    models = [np.zeros(d)]
+    for one in twin_of(scenario.protocol, scenario.clients, K, SEED, 25):
+        of = defaultdict(list)
+        for client, job in one.applied:
+            ids = run.sampler.batch(client, job)
+            of[client].append(gradient(ids, models[-1]))
+        if name == "Amelie":
+            step = np.mean([np.mean(of[client], axis=0) for client in range(K)], axis=0)
+        else:
+            step = np.mean([g for each in of.values() for g in each], axis=0)
+        models.append(models[-1] - STEP * step)
     got = memory.column("evaluations", "objective", 0)
-    np.testing.assert_allclose(got, objectives, rtol=1e-9)
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"protocol": {"pivot": 6}}, "pivot must be at most the number of clients (5)"),
-        ({"protocol": {"harmonic_mean": 2}}, "must have exactly one of count and"),
-        ({"protocol": {"graph": {"kind": "exponential"}}}, "must not be directed"),
-        ({"clients": {"idle": {"law": "expon"}}}, "clients.idle must not be set"),
-        ({"clients": {"join": 3}}, "clients.join must not be set"),
-        ({"server": {"upload_bandwidth": 9}}, "server must not be set"),
-        ({"clients": {"selection": {"in_flight": 2}}}, "clients.selection must not"),
-    ],
-)
-def test_what_does_not_go_over_a_tree_is_refused(
-    changes: dict[str, Any], message: str
-) -> None:
-    tree = merge(tree_of("Fragile"), changes)
-    tree["name"] = "refused"
-    with pytest.raises((ScenarioError, UserError, ValueError)) as caught:
-        Scenario.model_validate(tree)
-    assert message in str(caught.value)
+    np.testing.assert_allclose(got, objectives(run, models), rtol=1e-9)
 
 
 def test_a_long_line_without_links_nests_no_calls() -> None:
     """Two thousand edges that take no time are more than Python's stack holds."""
     n = 2000
-    line = Edges(edges=tuple((k, k + 1) for k in range(1, n)))
     clients = Clients(compute=Scipy(law="expon"))
-    protocol = SpanningTree(graph=line, count=50, late="stop")
+    protocol = SpanningTree(graph=line_of(n), count=50, late="stop")
     rows, _, _ = everything(played(protocol, clients, n, commits=2))
     assert rows.time.size == 100

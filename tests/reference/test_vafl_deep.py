@@ -15,30 +15,26 @@ import pytest
 from stalesim.simulator.algorithms.optimizers.arrays import arrays_of
 from stalesim.simulator.algorithms.vafl import smoothed
 from stalesim.simulator.algorithms.vafl.noise import AT_START, draw, inside
-from stalesim.simulator.engine.execute import Program
-from stalesim.simulator.engine.runner import Runner
 from stalesim.simulator.models.flat import split
 from stalesim.simulator.models.party import hidden_shapes
-from stalesim.simulator.simulation import (
-    Prepared,
-    _program,
-    _row_stream,
-    _runner,
-    key_of,
-)
+from stalesim.simulator.simulation import Prepared, key_of
 from stalesim.simulator.timeline import NO_WORKER
-from tests.reference import vafl_deep_twin
+from tests.reference import vafl_twin as twin
+from tests.reference.gossip_support import ran
+from tests.reference.layers_twin import Chain, Layer, Linear
 from tests.runs import prepared, rows_of
 from tests.support import SGD
 
+HIDDEN, WIDTH, OVER = 7, 5, 6
+"""Units of a party's hidden layer, of its embedding, and of the server's layer."""
 BASE = {
     "engine": {"precision": "float64"},
     "stop": {"commits": 20},
     "problem": {
         "data": {"kind": "digits", "scale": "unit", "limit": 60},
         "partition": {"kind": "vertical", "parties": 4},
-        "model": {"kind": "dense", "hidden": [7]},
-        "server": {"width": 5, "combine": "concat", "hidden": [6]},
+        "model": {"kind": "dense", "hidden": [HIDDEN]},
+        "server": {"width": WIDTH, "combine": "concat", "hidden": [OVER]},
         "l2": 0.01,
     },
     "algorithm": {
@@ -100,39 +96,27 @@ def _double():
         yield
 
 
-def plan_of(name: str) -> Prepared:
-    return prepared(SGD, BASE, CASES[name])
+def unrolled(arrays: Any) -> np.ndarray:
+    """Lays matrices and biases out as the twin does."""
+    return np.concatenate([np.array(array).T.ravel() for array in arrays])
 
 
-def end_of(plan: Prepared, *, stepwise: bool = False) -> tuple[Any, np.ndarray]:
-    """Executes a run; returns its last state and the losses of its commits."""
-    program = Program(plan.kernel, plan.problem, stepwise=stepwise)
-    runner = Runner(program, [_row_stream(plan, 20)], [plan], 20)
-    losses = np.concatenate([record.infos["loss"] for record in runner.records()])
-    return runner._carry.state, losses
-
-
-def parties_of(plan: Prepared, weights: Any) -> list[vafl_deep_twin.Party]:
-    """Returns each party's arrays, without the columns that it does not hold."""
-    network = plan.problem.embedding.network
-    views = plan.problem.embedding.views
-    found = []
+def theta_of(plan: Prepared, weights: Any) -> list[np.ndarray]:
+    """Returns each party's weights, without the columns that it does not hold."""
+    embedding, found = plan.problem.embedding, []
     for flat, held in zip(weights, plan.problem.num_features, strict=True):
-        W1, b1, W2, b2 = (np.array(a) for a in split(flat, network.shapes))
-        assert (W1[:, held // views :] == 0).all()
-        found.append(vafl_deep_twin.Party(W1[:, : held // views], b1, W2, b2))
+        first, *others = split(flat, embedding.network.shapes)
+        own = held // embedding.views
+        assert (first[:, own:] == 0).all()
+        found.append(unrolled([first[:, :own], *others]))
     return found
 
 
-def server_of(plan: Prepared, flat: Any) -> vafl_deep_twin.Server:
-    arrays = [
-        np.array(a) for a in split(flat, arrays_of(plan.problem.server, ()).shapes)
-    ]
-    factors = arrays.pop(0) if len(arrays) == 5 else None
-    return vafl_deep_twin.Server(factors, *arrays)
+def server_of(plan: Prepared, flat: Any) -> np.ndarray:
+    return unrolled(split(flat, arrays_of(plan.problem.server, ()).shapes))
 
 
-def noise_of(plan: Prepared, key: Any = None) -> vafl_deep_twin.Noise | None:
+def noise_of(plan: Prepared, key: Any = None) -> twin.Noise | None:
     """Gives the twin the kernel's own numbers, one sample at a time."""
     noise = plan.kernel.noise
     key = key_of(plan.run.seed) if key is None else key
@@ -152,69 +136,96 @@ def noise_of(plan: Prepared, key: Any = None) -> vafl_deep_twin.Noise | None:
         hidden, last = drawn[party, job]
         return hidden[..., sample], last[:, sample].reshape(embedding.views, -1)
 
-    assert AT_START == -1  # the twin's number of the first upload
+    assert AT_START == twin.INITIAL_JOB
     return of
 
 
-def twin_of(plan: Prepared) -> vafl_deep_twin.Twin:
-    """Plays the same rows, samples and noise."""
-    problem, config = plan.problem, plan.run.scenario.algorithm
-    config_of_server = plan.run.scenario.problem.server
-    key = key_of(plan.run.seed)
-    held = problem.num_features
-    x = [np.asarray(problem.x[m])[:, :p] for m, p in enumerate(held)]
-    twin = vafl_deep_twin.Twin(
-        x,
-        np.asarray(problem.y),
-        parties_of(plan, problem.start(key)),
-        server_of(plan, problem.start_server(key)),
-        views=problem.embedding.views,
-        adds=(not config_of_server.build and config_of_server.combine != "concat"),
-        noise=noise_of(plan),
-        step_size=0.2,
-        server_step_size=0.05,
-        l2=0.01,
-    )
+def program_of(plan: Prepared) -> list[twin.Commit | twin.Refresh]:
     rows, samples = rows_of(plan)
+    program: list[twin.Commit | twin.Refresh] = []
     for row in range(rows.time.size):
         workers = [int(w) for w in rows.worker[row] if w != NO_WORKER]
         jobs = [int(j) for j in rows.job[row][: len(workers)]]
-        if plan.kernel.coordinated:
-            twin.coordinated(jobs[0], samples[row, 0])
-            continue
         ids = [samples[row, min(i, samples.shape[1] - 1)] for i in range(len(workers))]
-        commit = vafl_deep_twin.Commit(tuple(workers), tuple(jobs), tuple(ids))
-        every, current = config.upload != "batch", config.upload == "current"
-        twin.commit(commit, upload_all=every, current=current)
-    return twin
+        program.append(twin.Commit(tuple(workers), tuple(jobs), tuple(ids)))
+    return program
 
 
-def close(found: Any, expected: Any) -> None:
-    for one, other in zip(found, expected, strict=True):
-        if other is not None:
-            np.testing.assert_allclose(one, other, 1e-9, 1e-12)
+def setting_of(plan: Prepared) -> dict[str, Any]:
+    """Returns the data, models and start of the twin."""
+    problem, config = plan.problem, plan.run.scenario
+    key, views = key_of(plan.run.seed), problem.embedding.views
+    widths, server = problem.num_features, config.problem.server
+    combine = "concat" if server.build else server.combine
+    over = len(widths) * views if combine == "concat" else 1
+    return {
+        "features": [np.asarray(problem.x[m])[:, :p] for m, p in enumerate(widths)],
+        "labels": np.asarray(problem.y),
+        "num_outputs": WIDTH,
+        "theta": theta_of(plan, problem.start(key)),
+        "bias": server_of(plan, problem.start_server(key)),
+        "party": [
+            twin.NetworkParty(
+                Chain(Layer(p // views, HIDDEN, "relu"), Layer(HIDDEN, WIDTH, "relu")),
+                views,
+            )
+            for p in widths
+        ],
+        "server": twin.NetworkServer(
+            Chain(Layer(over * WIDTH, OVER, "relu"), Linear(OVER, 10, bias=True)),
+            combine,
+        ),
+    }
+
+
+PLAIN = twin.Options(
+    upload="all",
+    client_order="upload_first",
+    server_gradient="before",
+    coordinated=True,
+    loss="softmax",
+    reduction="mean",
+    l2=0.01,
+    step_size=lambda _: 1.0,
+    server_step_size=lambda _: 1.0,
+)
+
+
+def twin_of(plan: Prepared) -> twin.Trace:
+    """Plays the same rows, samples and noise."""
+    options = PLAIN._replace(
+        upload=plan.run.scenario.algorithm.upload,
+        coordinated=plan.kernel.coordinated,
+        step_size=lambda _: 0.2,
+        server_step_size=lambda _: 0.05,
+    )
+    own = {"rows": program_of(plan), "options": options, "noise": noise_of(plan)}
+    return twin.run(**setting_of(plan), **own)
+
+
+def assert_agree(plan: Prepared, state: Any, expected: twin.Trace) -> None:
+    near = {"rtol": 1e-9, "atol": 1e-12}
+    np.testing.assert_allclose(server_of(plan, state.server), expected.bias, **near)
+    found = theta_of(plan, state.weights)
+    for mine, theirs in zip(found, expected.theta, strict=True):
+        np.testing.assert_allclose(mine, theirs, **near)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", CASES)
 def test_the_kernel_is_the_twin(name: str) -> None:
-    plan = plan_of(name)
-    twin = twin_of(plan)
-    for stepwise in (True, False):
-        state, losses = end_of(plan, stepwise=stepwise)
-        np.testing.assert_allclose(losses, twin.losses, 1e-9)
-        close(server_of(plan, state.server), twin.server)
-        for mine, theirs in zip(
-            parties_of(plan, state.weights), twin.parties, strict=True
-        ):
-            close(mine, theirs)
+    plan = prepared(SGD, BASE, CASES[name])
+    expected = twin_of(plan)
+    (found,) = ran([plan])
+    assert_agree(plan, found.state, expected)
+    np.testing.assert_allclose(found.infos["loss"], expected.loss, 1e-9)
     start = server_of(plan, plan.problem.start_server(key_of(plan.run.seed)))
-    assert np.abs(twin.server.A1 - start.A1).max() > 1e-3
+    assert np.abs(expected.bias - start).max() > 1e-3
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("mode", ["shared", "batched"])
-def test_runs_in_one_batch_are_the_twins(mode: str) -> None:
+@pytest.mark.parametrize("mode", ["stepwise", "shared", "batched"])
+def test_engines_agree_with_the_twin(mode: str) -> None:
     """Two step sizes on one timeline, or two seeds; each has a twin of its own."""
     noisy = CASES["noise"]
     plans = [
@@ -223,55 +234,35 @@ def test_runs_in_one_batch_are_the_twins(mode: str) -> None:
         else prepared(SGD, BASE, noisy, seed=number, number=number)
         for number, step in enumerate((0.05, 0.02))
     ]
-    runner = _runner(plans, _program(plans, mode))
-    list(runner.records())
-    state = runner._carry.state
-    for number, plan in enumerate(plans[:1] if mode == "shared" else plans):
-        twin = twin_of(plan)
-        close(server_of(plan, state.server[number]), twin.server)
-        for mine, theirs in zip(
-            parties_of(plan, state.weights[number]), twin.parties, strict=True
-        ):
-            close(mine, theirs)
+    plans = plans[:1] if mode == "stepwise" else plans
+    for number, (plan, found) in enumerate(zip(plans, ran(plans, mode), strict=True)):
+        if mode != "shared" or number == 0:
+            assert_agree(plan, found.state, twin_of(plan))
 
 
 @pytest.mark.parametrize("name", ["noise", "noise views"])
 def test_the_smoothed_gradient_is_the_twins_mean_over_pairs(name: str) -> None:
     """Of the whole objective at draws of the noise, which evaluations share."""
-    plan = plan_of(name)
+    plan = prepared(SGD, BASE, CASES[name])
     problem, key = plan.problem, key_of(plan.run.seed)
-    weights, server = problem.start(key), problem.start_server(key)
     own = jax.random.fold_in(key, smoothed.EVALUATIONS)
-    found = smoothed.gradient_norm_squared(
-        problem, (weights, server), plan.kernel.noise, key
-    )
-    twin = twin_of(plan)
-    twin.noise = noise_of(plan, own)
-    twin.parties, twin.server = parties_of(plan, weights), server_of(plan, server)
-    gradients = [
-        np.concatenate([block.reshape(-1) for block in whole_gradient(twin, turn)])
-        for turn in range(smoothed.DRAWS)
-    ]
+    start = problem.start(key), problem.start_server(key)
+    found = smoothed.gradient_norm_squared(problem, start, plan.kernel.noise, key)
+    gradients = [whole_gradient(plan, own, turn) for turn in range(smoothed.DRAWS)]
     expected = np.mean([a @ b for a, b in combinations(gradients, 2)])
     np.testing.assert_allclose(found, expected, 1e-9)
 
 
-def whole_gradient(twin: vafl_deep_twin.Twin, job: int) -> list[np.ndarray]:
-    """Returns the gradient of all blocks, of all samples with the noise of a job."""
-    M, N = len(twin.parties), len(twin.y)
-    of_parties: list[Any] = [None] * M
-    of_server = None
-    for n in range(N):
-        h = np.stack([twin.embed(m, job, n) for m in range(M)])
-        _, to_h, slope = twin.head(h, int(twin.y[n]))
-        of_server = vafl_deep_twin._added(of_server, slope, 1 / N)
-        for m in range(M):
-            pulled = twin.pull(m, job, n, to_h[m])
-            of_parties[m] = vafl_deep_twin._added(of_parties[m], pulled, 1 / N)
-    regularised = [
-        slope + twin.l2 * w
-        for m in range(M)
-        for slope, w in zip(of_parties[m], twin.parties[m], strict=True)
-    ]
-    assert of_server is not None
-    return regularised + [slope for slope in of_server if slope is not None]
+def whole_gradient(plan: Prepared, key: Any, job: int) -> np.ndarray:
+    """Returns the gradient of all blocks at the start, with the noise of a job.
+
+    A coordinated commit of all samples, with steps of one, moves by it.
+    """
+    setting = setting_of(plan)
+    num, M = len(setting["labels"]), len(setting["features"])
+    row = twin.Commit((*range(M),), (job,) * M, (np.arange(num),) * M)
+    own = {"rows": [row], "options": PLAIN, "noise": noise_of(plan, key)}
+    trace = twin.run(**setting, **own)
+    ends = [*zip(setting["theta"], trace.theta, strict=True)]
+    ends.append((setting["bias"], trace.bias))
+    return np.concatenate([begun - end for begun, end in ends])

@@ -167,18 +167,25 @@ def play(
 
         later(down_s(child, number), came)
 
+    def send_up(node: Node, k: int, came: Callable[[Node], None]) -> None:
+        """Has something done above when a message has passed the edge."""
+        node.up_busy = True
+        number, node.ups = node.ups, node.ups + 1
+
+        def arrive() -> None:
+            node.up_busy = False
+            came(nodes[node.parent])
+
+        later(up_s(k, number), arrive)
+
     def climb(k: int) -> None:
         """Fragile: all that has gathered goes up as soon as the edge is free."""
         node = nodes[k]
         if node.up_busy or not node.heap:
             return
         load, node.heap, of = node.heap, [], node.version
-        node.up_busy = True
-        number, node.ups = node.ups, node.ups + 1
 
-        def came() -> None:
-            node.up_busy = False
-            above = nodes[node.parent]
+        def came(above: Node) -> None:
             if node.parent == pivot:
                 collect(load, of)
             elif above.version == of:
@@ -186,7 +193,7 @@ def play(
                 climb(node.parent)
             climb(k)
 
-        later(up_s(k, number), came)
+        send_up(node, k, came)
 
     def collect(load: list[tuple[int, int]], of: int) -> None:
         nonlocal version, arrived
@@ -221,12 +228,9 @@ def play(
         value = inverse(k)
         if value == float("inf"):
             return
-        node.up_busy, node.up_news, of = True, False, node.version
-        number, node.ups = node.ups, node.ups + 1
+        node.up_news, of = False, node.version
 
-        def came() -> None:
-            node.up_busy = False
-            above = nodes[node.parent]
+        def came(above: Node) -> None:
             if above.version == of and not above.frozen:
                 above.counters[k] = value
                 above.up_news = True
@@ -234,7 +238,7 @@ def play(
             report(k)
             reduce(k)
 
-        later(up_s(k, number), came)
+        send_up(node, k, came)
 
     def reduce(k: int) -> None:
         """Amelie: a node sends its sub-tree's sum when it has all of it."""
@@ -247,16 +251,13 @@ def play(
         if k == pivot:
             commit(sorted(load))
             return
-        node.up_busy = True
-        number, node.ups = node.ups, node.ups + 1
 
-        def came() -> None:
-            node.up_busy = False
-            nodes[node.parent].sums[k] = load
+        def came(above: Node) -> None:
+            above.sums[k] = load
             reduce(node.parent)
             report(k)
 
-        later(up_s(k, number), came)
+        send_up(node, k, came)
 
     told(pivot, "model", 0)
     while len(done) < rounds:

@@ -1,15 +1,13 @@
-"""VAFL with linear clients, once more: slow, plain NumPy, written from the paper.
+"""VAFL, once more: slow, plain NumPy, written from the paper.
 
 A second implementation, made without sight of the first, so that agreement of the two
 is evidence. Everything is float64 and most of it is loops over parties and samples.
 
-The model. Party m embeds sample n linearly, `h[n, m] = x[n, m] @ theta[m]`, plus the
-noise Z of eq. (10) in the private variant. The server model theta_0 is one bias
-(V-13). The head adds everything up, `scores[n] = sum_m h[n, m] + bias`, and the loss
-is softmax or sigmoid cross-entropy. Because the head is a sum, the gradient with
-respect to `h[n, m]` is the same for every m and equals the gradient with respect to
-the scores; the server gradient is its sum over the batch. Because a client is linear,
-the noise draw does not enter its Jacobian, which is x itself (V-17).
+The models. Party m embeds sample n, by default linearly, `h[n, m] = x[n, m] @
+theta[m]`, plus the noise Z of eq. (10) in the private variant; networks have noise
+inside each layer, which enters their Jacobian by the draw of the upload (V-17). The
+server model theta_0 is by default one bias (V-13): the head adds everything up,
+`scores[n] = sum_m h[n, m] + bias`, and the loss is softmax or sigmoid cross-entropy.
 
 One commit of the upload-first order (sections 2 and 3 of the specification):
 
@@ -55,9 +53,11 @@ entries of the list of ambiguities.
 """
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+
+from tests.reference.layers_twin import Model
 
 INITIAL_JOB = -1
 """The job number under which the initial upload asks for its noise."""
@@ -97,7 +97,8 @@ class Options(NamedTuple):
     """The variant; see the module's docstring for what each value means.
 
     Attributes:
-        upload: "batch" or "all" (V-05).
+        upload: "batch" or "all" (V-05); "current" is "all" by every party, before each
+            commit.
         client_order: "upload_first" or "query_first" (V-06); without effect on a
             coordinated run.
         server_gradient: "before" or "after" (V-08); without effect on a coordinated
@@ -125,8 +126,8 @@ class Trace(NamedTuple):
     """What a run leaves: its end, and one list entry per Commit row.
 
     Attributes:
-        theta: client models at the end, per party [p_m, num_outputs].
-        bias: server model at the end, [num_outputs].
+        theta: client models at the end, per party [p_m, num_outputs], or flat.
+        bias: server model at the end, [num_outputs], or flat.
         table: stored embeddings at the end, [N, M, num_outputs].
         stamps: iteration k at which each was stored, -1 for the initial upload, [N, M].
         table_ages: tau at the end, `num_commits - stamps`, [N, M].
@@ -149,7 +150,84 @@ class Trace(NamedTuple):
     gradient_norm: list[float]
 
 
-Noise = Callable[[int, int, int], np.ndarray]
+Noise = Callable[[int, int, int], Any]
+
+
+class LinearParty:
+    """x @ theta, and the noise on it; theta is [p_m, num_outputs]."""
+
+    def embed(self, theta: np.ndarray, x: np.ndarray, noise: Any) -> np.ndarray:
+        return x @ theta + (0.0 if noise is None else noise)
+
+    def pull(
+        self, theta: np.ndarray, x: np.ndarray, noise: Any, to_h: np.ndarray
+    ) -> np.ndarray:
+        return np.outer(x, to_h)
+
+
+class NetworkParty(NamedTuple):
+    """A model of each of the party's views; its embedding is [views, width]."""
+
+    model: Model
+    views: int
+
+    def embed(self, theta: np.ndarray, x: np.ndarray, noise: Any) -> np.ndarray:
+        return self.model.forward(theta, x.reshape(self.views, -1), noise)
+
+    def pull(
+        self, theta: np.ndarray, x: np.ndarray, noise: Any, to_h: np.ndarray
+    ) -> np.ndarray:
+        return self.model.vjp(theta, x.reshape(self.views, -1), to_h, noise)[0]
+
+
+class SumServer(NamedTuple):
+    """The sum of all embeddings and one bias, into the loss."""
+
+    loss: str
+
+    def head(
+        self, bias: np.ndarray, h: np.ndarray, label: int
+    ) -> tuple[float, np.ndarray, np.ndarray]:
+        """Loss of a sample; its derivatives by h and by the bias."""
+        scores = h.sum(axis=0) + bias
+        slope = example_gradient(scores, label, self.loss)
+        return (
+            example_loss(scores, label, self.loss),
+            np.tile(slope, (len(h), 1)),
+            slope,
+        )
+
+
+class NetworkServer(NamedTuple):
+    """A network over all vectors h, into softmax.
+
+    Attributes:
+        model: the network.
+        combine: "concat" lays vectors end to end; "sum" adds them up;
+            "weighted_sum" with factors, which come first in the weights.
+    """
+
+    model: Model
+    combine: str
+
+    def head(
+        self, weights: np.ndarray, h: np.ndarray, label: int
+    ) -> tuple[float, np.ndarray, np.ndarray]:
+        """Loss of a sample; its derivatives by h and by the weights."""
+        vectors = h.reshape(-1, h.shape[-1])
+        mixing = np.ones(len(vectors))
+        num_factors = len(vectors) if self.combine == "weighted_sum" else 0
+        factors, own = weights[:num_factors], weights[num_factors:]
+        if num_factors:
+            mixing = factors
+        s = vectors.ravel() if self.combine == "concat" else mixing @ vectors
+        logits = self.model.forward(own, s[None])[0]
+        slope = example_gradient(logits, label, "softmax")
+        gradient, (to_s,) = self.model.vjp(own, s[None], slope[None])
+        to_h = to_s if self.combine == "concat" else np.outer(mixing, to_s)
+        to_factors = (vectors @ to_s) if num_factors else np.zeros(0)
+        loss = example_loss(logits, label, "softmax")
+        return loss, to_h.reshape(h.shape), np.concatenate([to_factors, gradient])
 
 
 def run(
@@ -161,6 +239,8 @@ def run(
     noise: Noise | None = None,
     theta: list[np.ndarray] | None = None,
     bias: np.ndarray | None = None,
+    party: Any = None,
+    server: Any = None,
 ) -> Trace:
     """Applies the rows in their order, beginning with a full upload (V-09).
 
@@ -172,14 +252,28 @@ def run(
             Commit.
         options: the variant.
         noise: (party, job, sample) to the draw added to that upload's embedding,
-            [num_outputs]. A pure function: it may be asked twice for the same key.
+            [num_outputs], or one for each layer. A pure function: it may be asked
+            twice for the same key.
         theta: initial client models, per party [p_m, num_outputs]; zeros if None.
         bias: initial server model, [num_outputs]; zeros if None.
+        party: `LinearParty`, or models of the parties' networks.
+        server: `SumServer`, or a network.
 
     Returns:
         The trace.
     """
-    simulation = Simulation(features, labels, num_outputs, options, noise, theta, bias)
+    if theta is None:
+        theta = [np.zeros((block.shape[1], num_outputs)) for block in features]
+    simulation = Simulation(
+        [np.array(block, dtype=np.float64) for block in features],
+        np.array(labels).astype(int),
+        options,
+        noise,
+        [np.array(block, dtype=np.float64) for block in theta],
+        np.zeros(num_outputs) if bias is None else np.array(bias, dtype=np.float64),
+        party or [LinearParty()] * len(features),
+        server or SumServer(options.loss),
+    )
     for row in rows:
         if isinstance(row, Refresh):
             simulation.refresh(row)
@@ -189,11 +283,15 @@ def run(
 
 
 class Question(NamedTuple):
-    """One party's question: a batch and the embeddings the answer is based on."""
+    """One party's question: a batch and the embeddings the answer is based on.
+
+    `job` is that of the upload, whose noise the client's Jacobian has.
+    """
 
     party: int
+    job: int
     batch: np.ndarray
-    embeddings: np.ndarray  # [B, M, num_outputs]
+    embeddings: np.ndarray  # [B, M, ...]
     ages: np.ndarray  # [B, M]
 
 
@@ -204,33 +302,19 @@ class Simulation:
         self,
         features: list[np.ndarray],
         labels: np.ndarray,
-        num_outputs: int,
         options: Options,
         noise: Noise | None,
-        theta: list[np.ndarray] | None,
-        bias: np.ndarray | None,
+        theta: list[np.ndarray],
+        bias: np.ndarray,
+        parties: list[Any],
+        server: Any,
     ) -> None:
-        self.features = [np.array(block, dtype=np.float64) for block in features]
-        self.labels = np.array(labels).astype(int)
-        self.options = options
-        self.noise = noise
-        self.num_parties = len(features)
-        self.num_samples = len(self.labels)
-
-        if theta is None:
-            widths = [block.shape[1] for block in self.features]
-            theta = [np.zeros((width, num_outputs)) for width in widths]
-        if bias is None:
-            bias = np.zeros(num_outputs)
-        self.theta = [np.array(block, dtype=np.float64) for block in theta]
-        self.bias = np.array(bias, dtype=np.float64)
-
-        self.table = np.zeros((self.num_samples, self.num_parties, num_outputs))
-        self.ages = np.ones((self.num_samples, self.num_parties), dtype=int)
-        for party in range(self.num_parties):
-            for sample in range(self.num_samples):
-                self.table[sample, party] = self.embed(party, INITIAL_JOB, sample)
-
+        self.features, self.labels, self.options = features, labels, options
+        self.noise, self.theta, self.bias = noise, theta, bias
+        self.parties, self.server = parties, server
+        self.everyone, self.all_samples = range(len(features)), range(len(labels))
+        self.table = self.fresh(self.all_samples, INITIAL_JOB)
+        self.ages = np.ones(self.table.shape[:2], dtype=int)
         self.num_commits = 0
         self.last_batch: dict[int, np.ndarray] = {}  # for the query-first order
         self.losses: list[float] = []
@@ -239,18 +323,31 @@ class Simulation:
 
     # What a party does.
 
-    def embed(self, party: int, job: int, sample: int) -> np.ndarray:
-        """h at the party's present theta; the noise is inside an identity (eq. 10)."""
-        embedding = self.features[party][sample] @ self.theta[party]
-        if self.noise is None:
-            return embedding
-        return embedding + self.noise(party, job, sample)
+    def draw(self, party: int, job: int, sample: int) -> Any:
+        return None if self.noise is None else self.noise(party, job, sample)
 
-    def client_gradient(self, question: Question, answer: np.ndarray) -> np.ndarray:
-        """Eq. (2b) plus the regulariser: Jacobian times answer [B, num_outputs]."""
-        gradient = self.options.l2 * self.theta[question.party]
-        for sample, row in zip(question.batch, answer, strict=True):
-            gradient = gradient + np.outer(self.features[question.party][sample], row)
+    def embed(self, party: int, job: int, sample: int) -> np.ndarray:
+        """h at the party's present theta, with noise inside an identity (eq. 10)."""
+        x, noise = self.features[party][sample], self.draw(party, job, sample)
+        return self.parties[party].embed(self.theta[party], x, noise)
+
+    def fresh(self, samples: Sequence[int], job: int) -> np.ndarray:
+        """h of all parties, [B, M, ...]."""
+        rows = [[self.embed(m, job, n) for m in self.everyone] for n in samples]
+        return np.array(rows)
+
+    def client_gradient(self, question: Question, bias: np.ndarray) -> np.ndarray:
+        """Eq. (2b) plus the regulariser: Jacobian times answer."""
+        m, theta = question.party, self.theta[question.party]
+        gradient = self.options.l2 * theta
+        for n, (_, to_h, _) in zip(
+            question.batch, self.heads(question, bias), strict=True
+        ):
+            noise = self.draw(m, question.job, n)
+            answer = self.weight(question.batch) * to_h[m]
+            gradient = gradient + self.parties[m].pull(
+                theta, self.features[m][n], noise, answer
+            )
         return gradient
 
     # What the server does.
@@ -263,31 +360,26 @@ class Simulation:
 
     def upload_commit(self, row: Commit) -> None:
         """The uploads of all contributors, before anything else reads the table."""
+        if self.options.upload == "current":
+            for party in self.everyone:
+                self.upload(party, INITIAL_JOB, self.all_samples)
         for party, job, batch in zip(row.parties, row.jobs, row.batches, strict=True):
-            every = self.options.upload == "all"
-            self.upload(party, job, range(self.num_samples) if every else batch)
+            every = self.options.upload != "batch"
+            self.upload(party, job, self.all_samples if every else batch)
 
-    def ask(self, party: int, batch: np.ndarray) -> Question:
+    def ask(self, party: int, job: int, batch: np.ndarray) -> Question:
         """What the table holds now for a batch."""
         table, ages = self.table[batch].copy(), self.ages[batch].copy()
-        return Question(party, batch, table, ages)
+        return Question(party, job, batch, table, ages)
 
-    def answer(self, question: Question, bias: np.ndarray) -> np.ndarray:
-        """Gradient of the reduced batch loss with respect to h, [B, num_outputs]."""
-        gradients = []
-        for sample, embeddings in zip(question.batch, question.embeddings, strict=True):
-            scores = embeddings.sum(axis=0) + bias
-            gradients.append(
-                example_gradient(scores, self.labels[sample], self.options.loss)
-            )
-        return np.array(gradients) * self.weight(question.batch)
+    def heads(self, question: Question, bias: np.ndarray) -> list[tuple[Any, Any, Any]]:
+        """Loss of each sample, and its derivatives by h and the server model."""
+        pairs = zip(question.batch, question.embeddings, strict=True)
+        return [self.server.head(bias, h, self.labels[n]) for n, h in pairs]
 
     def batch_loss(self, question: Question, bias: np.ndarray) -> float:
         """Reduced batch loss, without regulariser."""
-        total = 0.0
-        for sample, embeddings in zip(question.batch, question.embeddings, strict=True):
-            scores = embeddings.sum(axis=0) + bias
-            total += example_loss(scores, self.labels[sample], self.options.loss)
+        total = sum(loss for loss, _, _ in self.heads(question, bias))
         return total * self.weight(question.batch)
 
     def weight(self, batch: np.ndarray) -> float:
@@ -296,7 +388,11 @@ class Simulation:
 
     def server_gradient(self, questions: list[Question]) -> np.ndarray:
         """Mean over the contributors at bias^k, eq. (2a) and appendix D."""
-        gradients = [self.answer(each, self.bias).sum(axis=0) for each in questions]
+        gradients = [
+            self.weight(each.batch)
+            * np.sum([slope for _, _, slope in self.heads(each, self.bias)], axis=0)
+            for each in questions
+        ]
         return np.mean(gradients, axis=0)
 
     # The rows.
@@ -306,7 +402,7 @@ class Simulation:
         for party, job in zip(row.parties, row.jobs, strict=True):
             overdue = [n for n in row.batch if self.ages[n, party] > row.bound]
             if overdue and self.options.upload == "all":
-                overdue = list(range(self.num_samples))
+                overdue = list(self.all_samples)
             self.upload(party, job, overdue)
 
     def commit(self, row: Commit) -> None:
@@ -314,36 +410,23 @@ class Simulation:
         if self.options.coordinated:
             self.commit_coordinated(row)
         elif self.options.client_order == "upload_first":
-            self.commit_upload_first(row)
+            self.upload_commit(row)
+            self.answer_and_update([self.ask(*each) for each in zip(*row, strict=True)])
         else:
             self.commit_query_first(row)
         self.ages += 1
         self.num_commits += 1
 
-    def commit_upload_first(self, row: Commit) -> None:
-        """Upload, server gradient, query, client update."""
-        self.upload_commit(row)
-        questions = [
-            self.ask(party, batch)
-            for party, batch in zip(row.parties, row.batches, strict=True)
-        ]
-        server_gradient = self.server_gradient(questions)
-        self.answer_and_update(questions, server_gradient)
-
     def commit_query_first(self, row: Commit) -> None:
         """Query, client update, upload of the new batch, server gradient."""
         questions = [
-            self.ask(party, self.last_batch.get(party, batch))
-            for party, batch in zip(row.parties, row.batches, strict=True)
+            self.ask(party, job, self.last_batch.get(party, batch))
+            for party, job, batch in zip(*row, strict=True)
         ]
-        client_gradients = self.client_gradients(questions, self.bias)
+        client_gradients = [self.client_gradient(q, self.bias) for q in questions]
         self.update_clients(questions, client_gradients)
-
         self.upload_commit(row)
-        uploaded = [
-            self.ask(party, batch)
-            for party, batch in zip(row.parties, row.batches, strict=True)
-        ]
+        uploaded = [self.ask(*each) for each in zip(*row, strict=True)]
         server_gradient = self.server_gradient(uploaded)
         self.record(questions, self.bias, server_gradient, client_gradients)
         self.update_server(server_gradient)
@@ -352,34 +435,22 @@ class Simulation:
     def commit_coordinated(self, row: Commit) -> None:
         """Section 4: one batch for all, everything fresh, all blocks update."""
         batch, job = row.batches[0], row.jobs[0]
-        embeddings = np.array(
-            [[self.embed(m, job, n) for m in self.everyone()] for n in batch]
-        )
-        ages = np.zeros((len(batch), self.num_parties), dtype=int)
-        questions = [Question(m, batch, embeddings, ages) for m in self.everyone()]
-        self.answer_and_update(questions, self.server_gradient(questions))
-
-    def everyone(self) -> range:
-        return range(self.num_parties)
+        embeddings = self.fresh(batch, job)
+        ages = np.zeros(embeddings.shape[:2], dtype=int)
+        questions = [Question(m, job, batch, embeddings, ages) for m in self.everyone]
+        self.answer_and_update(questions)
 
     # Updates, which leave the table as it is, and their record.
 
-    def answer_and_update(
-        self, questions: list[Question], server_gradient: np.ndarray
-    ) -> None:
-        """Steps 3 and 4 of the upload-first order, with the choice of V-08."""
-        bias_before = self.bias
+    def answer_and_update(self, questions: list[Question]) -> None:
+        """Steps 2 to 4 of the upload-first order, with the choice of V-08."""
+        bias_before, server_gradient = self.bias, self.server_gradient(questions)
         self.update_server(server_gradient)
         after = self.options.server_gradient == "after"
         bias = self.bias if after and not self.options.coordinated else bias_before
-        client_gradients = self.client_gradients(questions, bias)
+        client_gradients = [self.client_gradient(q, bias) for q in questions]
         self.record(questions, bias, server_gradient, client_gradients)
         self.update_clients(questions, client_gradients)
-
-    def client_gradients(
-        self, questions: list[Question], bias: np.ndarray
-    ) -> list[np.ndarray]:
-        return [self.client_gradient(q, self.answer(q, bias)) for q in questions]
 
     def update_server(self, gradient: np.ndarray) -> None:
         """Eq. (4a)."""
@@ -392,9 +463,8 @@ class Simulation:
         """Eq. (4b); the parties that are not asking do not move."""
         step_size = self.options.step_size(self.num_commits)
         for question, gradient in zip(questions, gradients, strict=True):
-            self.theta[question.party] = (
-                self.theta[question.party] - step_size * gradient
-            )
+            m = question.party
+            self.theta[m] = self.theta[m] - step_size * gradient
 
     def record(
         self,

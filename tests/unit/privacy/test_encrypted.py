@@ -12,6 +12,7 @@ from stalesim.simulator.privacy.encryption_costs import measure
 from tests.oracles import encrypted_fedbcd as encrypted
 from tests.oracles.encrypted_fedbcd import ERROR, encrypted_fedbcd
 from tests.reference import fedbcd_twin as twin
+from tests.reference.layers_twin import Linear
 
 Q, STEP, L2 = 4, 0.1, 0.01
 WIDTHS = (3, 5, 2)
@@ -43,12 +44,13 @@ def test_the_model_is_that_of_the_steps_in_the_clear(loss, name, scale) -> None:
     found = encrypted_fedbcd(
         x, y, start, batches, local_steps=Q, step_size=step, loss=loss, l2=L2
     )
-    models = [twin.Linear(width) for width in WIDTHS]
+    models = [Linear(width) for width in WIDTHS]
     problem = twin.Problem(models, x, 2.0 * y - 1, name, L2)
-    wanted = twin.fedbcd_p(problem, start, batches, Q, np.full(len(batches), step))
+    steps = [step] * len(batches)
+    wanted = twin.fedbcd(problem, start, batches, steps, twin.Local(Q))
     largest = max(np.abs(own).max() for own in x)
     bound = len(batches) * Q * step * ERROR * largest
-    for own, other in zip(found.weights, wanted.params[-1], strict=True):
+    for own, other in zip(found.weights, wanted[-1], strict=True):
         assert np.abs(own - other).max() <= bound
         assert np.abs(own - other).max() > 0  # it is not computed in the clear
 
@@ -82,14 +84,7 @@ def test_costs_are_measured() -> None:
     assert found.ciphertext_bytes == pytest.approx(Ckks().bytes_of(1), rel=0.01)
 
 
-def test_what_cannot_be_encrypted_is_refused(monkeypatch) -> None:
-    x, y, start, _ = drawn()
-    options = {"local_steps": 1, "step_size": STEP}
-    with pytest.raises(UserError, match=r"features must be of 2 parties or more"):
-        encrypted_fedbcd(x[:1], y, start[:1], [], **options)
-    with pytest.raises(UserError, match=r"at most 4096 samples, .* got 4097; make"):
-        encrypted_fedbcd(x, y, start, [np.zeros(4097, int)], **options)
-
+def test_a_library_that_is_missing_is_named(monkeypatch) -> None:
     monkeypatch.setitem(sys.modules, "tenseal", None)
     with pytest.raises(UserError, match=r'tenseal.* pip install "stalesim\[he\]"$'):
-        encrypted_fedbcd(x, y, start, [np.arange(3)], **options)
+        encryption_costs.make_keys()
