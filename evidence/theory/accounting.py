@@ -1,14 +1,12 @@
-"""Privacy accounting of the papers beyond what runs need.
+"""The privacy of A(DP)2SGD beyond what runs need: Remark 1, and numeric bounds.
 
-Of A(DP)2SGD Remark 1, and numeric bounds; its Theorem 2 and Lemmas 2 to 4 are
-`simulator.privacy.adp2sgd`. Of VAFL the sensitivity of an embedding.
+Theorem 2 and Lemmas 2 to 4 are `simulator.privacy.adp2sgd`.
 
-Source: Xu, Zhang and Wang, A(DP)2SGD (2020), section 4; VAFL, appendix F; decisions
-    (A-, V-) are in evidence/pages/decisions.md.
+Source: Xu, Zhang and Wang, A(DP)2SGD (2020), section 4; decisions (A-) are in
+    evidence/pages/decisions.md.
 """
 
 import math
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -159,48 +157,3 @@ def numeric(setting: GossipSetting, multiplier: float) -> Numeric:
     uniform.release(count, Gaussian(multiplier, ratio))
     poisson.release(count, Gaussian(2 * multiplier, ratio, "poisson"))
     return Numeric(attained, uniform.epsilon(delta), poisson.epsilon(delta))
-
-
-def embedding_sensitivity(
-    weight_norms: Sequence[float],
-    lipschitz: Sequence[float],
-    widths: Sequence[int],
-    c: Sequence[float],
-    input_diameter: float,
-) -> float:
-    """Computes the sensitivity B_bar of a deep embedding's last pre-activation.
-
-    As printed. Its second term lacks the norms of the layers that the noise passes
-    through, so it is no bound where those exceed 1; with hidden noise drawn
-    independently of the data the first term alone is one.
-
-    Args:
-        weight_norms: Spectral norms of the L layers' weights, >= 0.
-        lipschitz: Lipschitz constants of the first L - 1 activations.
-        widths: Widths of the first L - 1 layers.
-        c: Width of the first L - 1 layers' uniform noise, which lies within
-            [-c/2, c/2] here (V-15).
-        input_diameter: Largest distance between two inputs, >= 0.
-
-    Returns:
-        B_bar, in the embedding's units; with L = 1, the norm times the diameter.
-
-    Raises:
-        UserError: the lists do not have L and three times L - 1 entries.
-
-    Source: VAFL, appendix F, step 1; V-19.
-    """
-    hidden = len(weight_norms) - 1
-    if hidden < 0 or {len(lipschitz), len(widths), len(c)} != {hidden}:
-        raise UserError(
-            f"lipschitz, widths and c must have one entry per hidden layer ({hidden}), "
-            f"got {len(lipschitz)}, {len(widths)} and {len(c)}; omit the last"
-        )
-    from_input, from_noise, factor = input_diameter, 0.0, 1.0
-    for norm, constant, width, spread in zip(
-        weight_norms[:-1], lipschitz, widths, c, strict=True
-    ):
-        from_input *= constant * norm
-        factor *= constant * math.sqrt(width)
-        from_noise += factor * spread
-    return weight_norms[-1] * (from_input + from_noise)

@@ -1,12 +1,13 @@
-"""Update rules, one family a file: pure, vmappable `init`, `step` and `read_out`.
+"""Update rules, one family a folder: pure, vmappable `init`, `step` and `read_out`.
 
 - `base`: the interface; `client_work`: local steps, clipping and noise of a client.
-- `vafl` (with `vafl_building`, `vafl_stores`, `embedding_ages`): vertical.
-- `fedbcd` (with `fedbcd_building`, `fedbcd_transfer`): vertical, with local steps.
-- `edge_cloud` (with `stages`): CSGD, ASGD, AUDP and MAPA.
+- `vafl`, `fedbcd`: vertical; the latter with local steps.
+- `edge_cloud`: CSGD, ASGD, AUDP and MAPA, which goes through stages of its own.
 - `federated`: SGD, FedAvg, FedAsync and FedBuff, each a chain of stages: `chain` has
-  their bases and order, `parts` the stages, `kernel` what takes rows through them.
-- `optimizers`: optimisers of servers and clients.
+  their bases and order, `parts` the stages, `modules` and `aggregation` what runs of
+  them, `kernel` what takes rows through them.
+- `tables`, `elastic`, `hierarchical`, `pipelined`: servers with more than one model, or
+  with something of every client.
 - `decentralised`: parallel SGD, A(DP)2SGD and stochastic gradient push.
-- `step_rules`: step sizes, and the constants that they need.
+- `optimizers`, `step_rules`: directions, and step sizes, of servers and clients.
 """

@@ -7,6 +7,5 @@
   compute it. `ledger` keeps one accountant per client during a run.
 - `budgets`, `calibration`: the noise, or the number of releases, for a given epsilon.
 - `adp2sgd`: the theory of A(DP)2SGD.
-- `commits`: what messages count where noise is on the sum of a commit.
-- `encryption`, `encryption_costs`: homomorphic encryption as a cost, and its measure;
+- `encryption`, `encryption_costs`: homomorphic encryption as a cost, and its measure.
 """

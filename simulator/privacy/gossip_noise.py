@@ -6,12 +6,14 @@ release is one gradient, however often its worker's model is sent.
 
 import math
 from collections.abc import Sequence
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
 from ..config.base import Config
 from ..config.errors import ScenarioError
+from .adp2sgd import theorem2
+from .adp2sgd.lemmas import GossipSetting, sensitivity
 from .releases import Gaussian
 
 Positive = Annotated[float, Field(gt=0)]
@@ -87,10 +89,6 @@ def sigma_of(noise: Noise, num_samples: Sequence[int], batch: int) -> float:
         return noise.sigma
     budget = noise.budget
     assert budget is not None
-    # These import SciPy, for which a reader of scenarios does not wait.
-    from .adp2sgd import theorem2
-    from .adp2sgd.lemmas import GossipSetting
-
     setting = GossipSetting(
         num_workers=len(num_samples),
         num_samples=min(num_samples),
@@ -106,10 +104,8 @@ def sigma_of(noise: Noise, num_samples: Sequence[int], batch: int) -> float:
     return found.best.sigma_sum if of_sum else found.best.sigma_mean
 
 
-def _refusal(setting: Any, epsilon: float, why: str) -> str:
+def _refusal(setting: GossipSetting, epsilon: float, why: str) -> str:
     """Returns the error of a budget for which no mu of Theorem 2 is admissible."""
-    from .adp2sgd import theorem2
-
     least = theorem2.smallest_epsilon(setting).epsilon
     if not math.isfinite(least):
         return (
@@ -140,8 +136,6 @@ def release_of(noise: Noise, sigma: float, n: int, batch: int) -> Gaussian:
         n: Samples of the worker.
         batch: B, distinct ones.
     """
-    from .adp2sgd.lemmas import sensitivity
-
     moves = sensitivity(noise.bound, batch, noise.on, noise.sensitivity)
     return Gaussian(sigma / moves, min(1.0, batch / n))
 

@@ -236,7 +236,7 @@ class Guarantee:
         mechanism: Law of the noise, and what is clipped.
         protects: What differs between the data sets that epsilon is of.
         by_commit: Whether it is that of a commit with one message of the client: the
-            noise is on sums, and m messages in one count as m^2 (`commits`).
+            noise is on sums, and m messages in one count as m^2 (`ledger.CommitCosts`).
     """
 
     release: Release

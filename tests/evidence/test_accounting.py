@@ -208,19 +208,6 @@ def test_proposition_2_is_theorem_2_in_proposition_1(
     assert bound(without / setting.batch) == pytest.approx(found.printed, rel=1e-9)
 
 
-def test_the_sensitivity_of_an_embedding_is_printed_and_no_bound() -> None:
-    found = accounting.embedding_sensitivity
-    assert found((2.0,), (), (), (), 3.0) == 6.0
-    # L = 3: w3 (s1 w1 s2 w2) |x - x'| + w3 (s1 sqrt(4) c1 + s1 sqrt(4) s2 sqrt(9) c2)
-    value = found((3.0, 4.0, 5.0), (2.0, 0.5), (4, 9), (0.1, 0.2), 10.0)
-    assert value == pytest.approx(5 * 120 + 5 * (0.4 + 1.2), rel=1e-15)
-    # Three scalar layers, identity activations, same input, noise at opposite ends of
-    # its interval: the last pre-activation moves by w3 (w2 c1 + c2).
-    weights, c = (1.0, 10.0, 10.0), (1.0, 1.0)
-    moved = weights[2] * (weights[1] * c[0] + c[1])
-    assert moved > found(weights, (1.0, 1.0), (1, 1), c, 0.0)
-
-
 @pytest.mark.parametrize(
     ("call", "given", "message"),
     [
@@ -228,11 +215,6 @@ def test_the_sensitivity_of_an_embedding_is_printed_and_no_bound() -> None:
         (poisson_rdp, (2, 2.0, 1.1), "ratio must be .* got 1.1"),
         (accounting.numeric, (SMALL, -1.0), "multiplier must be .* got -1.0"),
         (own, (SMALL, 0), "iterations must be >= 1, got 0"),
-        (
-            accounting.embedding_sensitivity,
-            ((1.0, 1.0), (), (1,), (1.0,), 1.0),
-            "hidden layer",
-        ),
     ],
 )
 def test_mistakes_are_named_in_one_line(call, given: tuple, message: str) -> None:

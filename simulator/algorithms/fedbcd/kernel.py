@@ -13,15 +13,21 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Key, Num
 
 from ...learning import losses
+from ...learning.constants import Constants, measured
+from ...learning.convex import largest_step
 from ...learning.vertical import Model, VerticalProblem
+from ...setup import RunSetup
 from ...timeline import NO_SAMPLE
-from ..base import Event, Info, Kernel, broadcast_flags, norm
+from ..base import Event, Info, Kernel, broadcast_flags, norm, on_device
 from ..optimizers import rule as optimizing
 from ..optimizers.base import UpdateRule
-from ..step_rules import Schedule, Steps
+from ..optimizers.rule import rule_of
+from ..step_rules import Schedule, Steps, resolve
 from ..vafl.stores import TableStore, Upload, age_info, rows
 from . import blocks
 from .blocks import PartyBlock
+from .part import BlockDescent
+from .transfer import TransferDescent
 
 
 class BlockDescentState(NamedTuple):
@@ -366,3 +372,30 @@ def _loss_and_error(
         return losses.reduce(problem.reduction, each, present)
 
     return jax.value_and_grad(loss)(logits)
+
+
+def build(
+    config: BlockDescent, setup: RunSetup, constants: Constants
+) -> BlockDescentKernel | TransferDescent:
+    """Builds the algorithm of a scenario."""
+    steps = getattr(config, "local_steps", 1)
+    proximal = getattr(config, "proximal", None)
+    # Without it the plain program runs, bit for bit that of FedBCD.
+    pull = jnp.asarray(proximal, float) if proximal else None
+    step_size, _ = resolve(config.step_size, constants)
+    if setup.scenario.problem.transfer is not None:
+        return TransferDescent(on_device(step_size), pull, steps)
+    bound = float("nan")
+    smoothness = measured(constants.smoothness)
+    of_parties = measured(constants.of_parties)
+    if smoothness is not None and of_parties:
+        bound = largest_step(steps, of_parties, smoothness)
+    return BlockDescentKernel(
+        step_size=on_device(step_size),
+        proximal=pull,
+        step_bound=jnp.asarray(bound, float),
+        optimizer=rule_of(config.optimizer),
+        local_steps=steps,
+        frozen=getattr(config, "local_gradient", "recompute") == "frozen",
+        stored=not setup.coordinated,
+    )

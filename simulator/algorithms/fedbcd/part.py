@@ -33,7 +33,7 @@ class BlockDescent(Algorithm):
     Collaborative Learning Framework for Distributed Features.
     """
 
-    made_by: ClassVar[str] = "stalesim.simulator.algorithms.fedbcd.building:build"
+    made_by: ClassVar[str] = "stalesim.simulator.algorithms.fedbcd.kernel:build"
     family: ClassVar[str] = "vertical"
     protocols: ClassVar[tuple[str, ...]] = ("rounds", "asynchronous", "t_synchronous")
     has_bias: ClassVar[bool] = False

@@ -1,4 +1,4 @@
-"""The modules of stages that take facts of the run, beside those of aggregation.
+"""The modules of stages that take facts of the run, but those of aggregation.
 
 In the order of a chain: local steps, noise on what is sent, the weights of
 contributions, and the server's step with its optimiser.

@@ -55,7 +55,6 @@ class TopK(Sparse):
         import jax  # only where a run needs it
         import jax.numpy as jnp
 
-        del key, arrays
         _, kept = jax.lax.top_k(jnp.abs(values), self.count(values.size))
         return jnp.zeros_like(values).at[kept].set(values[kept]), state
 
@@ -86,7 +85,6 @@ class RandomK(Sparse):
         import jax  # only where a run needs it
         import jax.numpy as jnp
 
-        del arrays
         count = self.count(values.size)
         places = jax.random.uniform(key, values.shape, values.dtype)
         _, kept = jax.lax.top_k(places, count)
@@ -130,7 +128,6 @@ class Qsgd(Compressor):
         import jax  # only where a run needs it
         import jax.numpy as jnp
 
-        del arrays
         bucket = self._bucket(values.size)
         rows = jnp.pad(values, (0, -values.size % bucket)).reshape(-1, bucket)
         norm = jnp.sqrt((rows**2).sum(axis=1, keepdims=True))
@@ -219,7 +216,6 @@ class LowRank(Compressor):
 
         from ...models.flat import split
 
-        del key
         made, after, factors = [], [], iter(state)
         each = zip(split(values, arrays), self._sides(arrays), strict=True)
         for array, sides in each:

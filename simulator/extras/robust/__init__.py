@@ -7,8 +7,8 @@ For studies of Byzantine robustness. They are stages of a chain in three places:
 - what is received: `trusted`, filters of a server with rows of its own;
 - the aggregation: `aggregation`, from the median to centred clipping.
 
-What runs of them imports JAX: `attacking`, `overhearing`, `poisoned`,
-`filtering`, `gathering`.
+What runs of them imports JAX: `running`, `overhearing`, and `gathering` of
+aggregations.
 """
 
 from ...config.attached import Extra

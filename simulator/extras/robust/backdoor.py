@@ -111,7 +111,7 @@ def success(problem: Any, model: Any, trigger: Trigger) -> Float[Any, ""]:
     import jax.numpy as jnp
 
     from ...learning import losses
-    from .poisoned import with_pattern
+    from .running import with_pattern
 
     logits = problem.model.apply(model, with_pattern(problem.x_test, trigger))
     outputs = losses.rows_first(problem.loss, logits)

@@ -110,7 +110,7 @@ class EnemyPart(EnemyOptions, AttackPart):
     enemies send, `[W, ...]`; of rows without enemies it is not asked.
     """
 
-    made_by: ClassVar[str] = f"{__package__}.attacking:attack"
+    made_by: ClassVar[str] = f"{__package__}.running:attack"
 
     def after(
         self, row: Any, contributions: Any, honest: Bool[Any, " W"], state: Any

@@ -47,7 +47,7 @@ class PoisonPart(EnemyOptions, LocalWork):
     """
 
     kind: str  # pyright: ignore
-    made_by: ClassVar[str] = f"{__package__}.poisoned:poisoned"
+    made_by: ClassVar[str] = f"{__package__}.running:poisoned"
 
     @property
     def beyond_gradients(self) -> str:

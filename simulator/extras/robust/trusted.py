@@ -20,7 +20,7 @@ class TrustedPart(ReceivePart):
     message that it refuses makes a commit of weight 0, without a step.
     """
 
-    made_by: ClassVar[str] = f"{__package__}.filtering:filtering"
+    made_by: ClassVar[str] = f"{__package__}.running:filtering"
     samples: Count
     """Rows of the server."""
 

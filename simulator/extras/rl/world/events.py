@@ -22,7 +22,7 @@ from .slots import (
     LOADED,
     REPAIR,
     STEP_END,
-    Sample,
+    Rollout,
     SlotEvents,
     add_row,
 )
@@ -113,7 +113,7 @@ class RolloutEvents(SlotEvents):
             number = self._failed[what]
             self._at(self.now + self._draws.up(what, number), FAIL, what)
 
-    def _enter(self, samples: list[Sample]) -> None:
+    def _enter(self, samples: list[Rollout]) -> None:
         for sample in samples:
             sample.ready_time, sample.ready_version = self.now, self._version
         version = min(sample.start_version for sample in samples)
@@ -160,7 +160,7 @@ class RolloutEvents(SlotEvents):
         stopped = (number for number, *_ in self._again)
         return min(chain(self._open, stopped), default=inf)
 
-    def _step(self, samples: list[Sample]) -> None:
+    def _step(self, samples: list[Rollout]) -> None:
         tokens = sum(sample.tokens for sample in samples)
         self._training = samples
         left = sum(len(group.samples) for group in self._queue)
