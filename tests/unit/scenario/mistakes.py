@@ -1,9 +1,10 @@
 """Tables of scenarios and their mistakes, and the one line that is said of each.
 
-The tables are in `refusals/`, here and in the tests of extras: a good scenario, and by
-name changes of it, each what is replaced by what. Of each that is `bad`, line and key
-of the message follow, and what else it says; of what is `unfit`, as only the data can
-say, how the message begins. Those that are `fine` are as good.
+The tables are in `refusals/`, here and in the tests of extras, or there in a file
+`refusals.yaml`: a good scenario, and by name changes of it, each what is replaced by
+what. Of each that is `bad`, line and key of the message follow, and what else it says;
+of what is `unfit`, as only the data can say, how the message begins. Those that are
+`fine` are as good.
 """
 
 import re

@@ -4,21 +4,24 @@ import os
 import re
 import sys
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 
-from stalesim.simulator import simulation
+from stalesim.simulator import inputs, simulation
 from stalesim.simulator.algorithms.base import Kernel
 from stalesim.simulator.algorithms.federated.part import Sgd
-from stalesim.simulator.config import catalogue
-from stalesim.simulator.config.errors import UserError
+from stalesim.simulator.config import catalogue, plugins
+from stalesim.simulator.config.errors import DataError, UserError
+from stalesim.simulator.config.own_code import Content
 from stalesim.simulator.config.parts import Part, tag
 from stalesim.simulator.config.plugins import VARIABLE, Plugin
 from stalesim.simulator.laws.constant import Constant
 from stalesim.simulator.recorders.recorder import Recorder
 from stalesim.simulator.scenario.reading import loads
 from stalesim.simulator.scenario.study import expand
+from stalesim.simulator.storage.files import Places
 from stalesim.simulator.world.clients import Clients
 from stalesim.simulator.world.world import World
 from tests.support import table
@@ -206,6 +209,20 @@ def test_bringing_is_remembered_for_other_processes_unless_it_fails(
     catalogue.register(other)
     assert os.environ[VARIABLE] == os.pathsep.join([good, other])
     catalogue.all_registered.cache_clear()
+
+
+def test_other_code_than_a_study_was_planned_with_is_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    then = Content("law.py", "0", 0, {"mean": ("mean.py", "1")})
+    read = inputs.Inputs(Places("", ""), {}, {}, {"law": then}, {})
+    moved = then._replace(at="here/law.py", imports={"mean": ("here/mean.py", "1")})
+    others = then._replace(sha256="2"), then._replace(imports={"mean": ("", "2")})
+    for here, same in ((moved, True), *((other, False) for other in others)):
+        monkeypatch.setitem(plugins._sources, "law", here)
+        refused = pytest.raises(DataError, match="must stay as it is while the study")
+        with nullcontext() if same else refused, inputs.held(read):
+            pass
 
 
 @pytest.mark.parametrize(
