@@ -41,7 +41,7 @@ OF_CLIENTS = {
     "incidents": "incidents",
 }
 """Columns of the table `clients` of a summary, and what they are called here."""
-TIMES = ("read", "begun", "computed", "arrived", "applied")
+TIMES = ("read_time", "begun_time", "computed_time", "arrived_time", "applied_time")
 NO_ROWS = np.zeros(0, np.int64)
 
 
@@ -92,7 +92,7 @@ def tally(
         happened = noted.get(run.run, incidents.iloc[:0])
         applied = _some(mine, mine["work"] & (mine["outcome"] == Outcome.APPLIED))
         # Where the start never is over, all is later.
-        early = applied["applied"] <= run.start_s
+        early = applied["applied_time"] <= run.start_s
         later = _some(applied, ~early)
         outcomes = np.bincount(mine["outcome"][mine["work"]], minlength=len(Outcome))
         known = {k: later[k][~np.isnan(later[k])] for k in ("waiting", "queued")}
@@ -371,19 +371,17 @@ def _places(jobs: pd.DataFrame) -> Any:
 
 def _columns(jobs: pd.DataFrame) -> dict[str, np.ndarray]:
     found: dict[str, np.ndarray] = {
-        name: jobs[f"{name}_time"].to_numpy(np.float64, na_value=np.nan)
-        for name in TIMES
+        name: jobs[name].to_numpy(np.float64, na_value=np.nan)
+        for name in (*TIMES, "staleness", "upload_messages")
     }
-    for name in ("staleness", "upload_messages"):
-        found[name] = jobs[name].to_numpy(np.float64, na_value=np.nan)
     for name in ("client", "commit"):
         found[name] = jobs[name].to_numpy(np.int64, na_value=0)
     outcome = jobs["outcome"].astype(pd.CategoricalDtype([*Outcome.__members__]))
     return found | {
         "work": (jobs["kind"] == "work").to_numpy(),
         "outcome": outcome.cat.codes.to_numpy(),
-        "waiting": found["applied"] - found["arrived"],
-        "queued": found["begun"] - found["read"],
+        "waiting": found["applied_time"] - found["arrived_time"],
+        "queued": found["begun_time"] - found["read_time"],
     }
 
 
@@ -461,10 +459,10 @@ def _utilisation(
 ) -> Float[np.ndarray, " K"]:
     """Returns the part of the time after the start in which each client computes."""
     since = 0.0 if np.isnan(run.start_s) else float(run.start_s)
-    end, computed = float(run.virtual_s), work["computed"]
+    end, computed = float(run.virtual_s), work["computed_time"]
     computing = (work["outcome"] == Outcome.IN_FLIGHT) & np.isnan(computed)
     until = np.minimum(np.where(computing, end, computed), end)
-    busy = np.nan_to_num(until - np.maximum(work["begun"], since))
+    busy = np.nan_to_num(until - np.maximum(work["begun_time"], since))
     return sums(work["client"], np.maximum(busy, 0)) / ((end - since) or np.nan)
 
 
@@ -476,7 +474,7 @@ def _staleness(ages: pd.DataFrame) -> tuple[dict[str, float], int]:
     found = {"staleness_mean": float(values @ count) / (total or np.nan)}
     for part in QUANTILES:
         found[f"staleness_{100 * part:g}"] = _quantile(values, count, part)
-    found["staleness_max"] = ages["staleness"].max() if len(ages) else np.nan
+    found["staleness_max"] = float(ages["staleness"].max()) if len(ages) else np.nan
     return found, total
 
 
