@@ -10,7 +10,16 @@ from pydantic import Field
 
 from ..config.base import LocatedError
 from ..config.errors import ScenarioError
-from .base import AnyLaw, ClosedForm, Draws, Durations, Law, Population, Who
+from .base import (
+    AnyLaw,
+    ClosedForm,
+    Draws,
+    Durations,
+    DurationSampler,
+    Law,
+    Population,
+    Who,
+)
 from .distributions import Parameter
 from .parameters import ClientValues, distinct_values, keys
 
@@ -65,7 +74,7 @@ class Autoregressive(Law):
         return self.of.closed_form(num_clients)._replace(independent=False)
 
 
-class AutoregressiveSampler:
+class AutoregressiveSampler(DurationSampler):
     """Any law by its quantiles, at numbers that depend on those before them.
 
     The score of each draw has the law that the process gives it after the client's

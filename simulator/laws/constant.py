@@ -6,7 +6,7 @@ from typing import Literal
 import numpy as np
 from jaxtyping import Bool
 
-from .base import ClosedForm, Draws, Durations, Law, Population
+from .base import ClosedForm, Draws, Durations, DurationSampler, Law, Population
 from .distributions import Parameter
 from .parameters import ClientValues, check_drawn, known_values, positive
 
@@ -42,7 +42,7 @@ class Constant(Law):
         return ClosedForm(None, {}, value, np.ones(1), np.zeros(1))
 
 
-class ConstantSampler:
+class ConstantSampler(DurationSampler):
     """Always the same duration of a client."""
 
     def __init__(self, config: Constant, population: Population) -> None:

@@ -26,7 +26,7 @@ from ..config.parts import OPEN, tag
 from ..config.plugins import IMPORTED
 from ..config.text import nearest, shown, suggestion
 from . import discrete
-from .base import ClosedForm, Draws, Durations, Law, Population, Who
+from .base import ClosedForm, Draws, Durations, DurationSampler, Law, Population, Who
 from .parameters import (
     LONGEST_S,
     ClientValues,
@@ -317,7 +317,7 @@ def _all(values: list[Number], number: int) -> list[Number]:
     return values * number if len(values) == 1 else values
 
 
-class ScipySampler:
+class ScipySampler(DurationSampler):
     """Any distribution of `scipy.stats`, shifted and scaled.
 
     Args:

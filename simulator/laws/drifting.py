@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Bool
 
 from ..config.errors import ScenarioError
-from .base import AnyLaw, Draws, Durations, Law, Population
+from .base import AnyLaw, Draws, Durations, DurationSampler, Law, Population
 from .distributions import Parameter
 from .parameters import ClientValues, check_parameter
 
@@ -41,7 +41,7 @@ class Drifting(Law):
         return self.of.check(num_clients, f"{name}.of")
 
 
-class DriftingSampler:
+class DriftingSampler(DurationSampler):
     """Any law times a factor that changes over a client's first draws."""
 
     def __init__(self, config: Drifting, population: Population) -> None:

@@ -9,7 +9,7 @@ from jaxtyping import Float
 from ..config.base import FilePath
 from ..config.errors import ScenarioError
 from ..storage import arrow, files
-from .base import Draws, Durations, Law, Population
+from .base import Draws, Durations, DurationSampler, Law, Population
 
 
 class Empirical(Law):
@@ -44,7 +44,7 @@ class Empirical(Law):
         return _sampler(self, population)
 
 
-class EmpiricalSampler:
+class EmpiricalSampler(DurationSampler):
     """Measured durations, resampled or replayed.
 
     Args:

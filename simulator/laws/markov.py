@@ -11,6 +11,7 @@ from .base import (
     AnyLaw,
     Draws,
     Durations,
+    DurationSampler,
     Law,
     Population,
     joint_lattice,
@@ -63,7 +64,7 @@ class Markov(Law):
         return np.any(check_all(self.of, num_clients, name), axis=0)
 
 
-class MarkovSampler:
+class MarkovSampler(DurationSampler):
     """A law for each regime of a client.
 
     A client's regime depends on those before it, so its durations must be drawn in

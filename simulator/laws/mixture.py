@@ -52,7 +52,7 @@ class Mixture(Law):
         return np.any([moves for moves, weight in pairs if weight], axis=0)
 
 
-class MixtureSampler:
+class MixtureSampler(DurationSampler):
     """One of several laws for each duration."""
 
     def __init__(self, config: Mixture, population: Population) -> None:

@@ -58,7 +58,7 @@ class Scaled(Law):
         return moves & stretched | shifted
 
 
-class ScaledSampler:
+class ScaledSampler(DurationSampler):
     """Any law times a factor, plus a shift."""
 
     def __init__(self, config: Scaled, population: Population) -> None:
@@ -95,7 +95,7 @@ class ScaledSampler:
         return values
 
 
-class SummedSampler:
+class SummedSampler(DurationSampler):
     """Sums of successive draws, as many as a client's job has steps.
 
     A job's draws are its client's next ones, each keyed by its own position, so that

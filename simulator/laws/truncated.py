@@ -8,7 +8,7 @@ from jaxtyping import Bool
 from pydantic import Field, model_validator
 
 from ..config.errors import ScenarioError
-from .base import Draws, Durations, Law, Population
+from .base import Draws, Durations, DurationSampler, Law, Population
 from .distributions import Scipy, ScipySampler, distribution
 
 
@@ -44,7 +44,7 @@ class Truncated(Law):
         return np.ones(num_clients, bool)
 
 
-class TruncatedSampler:
+class TruncatedSampler(DurationSampler):
     """A SciPy law within an interval."""
 
     def __init__(self, config: Truncated, population: Population) -> None:

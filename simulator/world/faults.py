@@ -109,4 +109,5 @@ class Lossy:
             several = self.sendings(np.array([client]), np.array([first]), BLOCK)
             block = [column[0].tolist() for column in several]
             self._blocks[client] = first, block
-        return Sending(*(column[job - first] for column in block), self.timeout)
+        values = (column[job - first] for column in block)
+        return Sending(*values, timeout=self.timeout)
