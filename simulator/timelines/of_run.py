@@ -85,7 +85,7 @@ def set_up(run: Run) -> RunSetup:
     learned = learning(scenario.problem, scenario.engine.precision)
     learned.check_metrics(scenario.evaluate.metrics)
     counts, exchanged = learned.counts, learned.num_exchanged
-    shared = _shares(run, learned)
+    shared = _shares(run, learned, clients)
     algorithm.check_model(counts)
     if scenario.engine.compute_dtype and counts.num_statistics:
         raise ScenarioError(
@@ -150,17 +150,18 @@ def set_up(run: Run) -> RunSetup:
 def sampler(run: Run) -> Sampler:
     """Returns the minibatches of a run alone."""
     scenario: Scenario = run.scenario
-    shared = _shares(run, learning(scenario.problem, scenario.engine.precision))
+    learned = learning(scenario.problem, scenario.engine.precision)
+    shared = _shares(run, learned, scenario.num_workers)
     return scenario.algorithm.sampler(run.seed, shared.pools, scenario.protocol)
 
 
-def _shares(run: Run, learned: Learning) -> Shares:
+def _shares(run: Run, learned: Learning, clients: int) -> Shares:
     scenario: Scenario = run.scenario
     pairs = scenario.pairs
     return shares(
         learned,
         run.seed,
-        clients=scenario.num_workers,
+        clients=clients,
         pooled=scenario.protocol.pooled,
         seconds=median_seconds(*pairs, run.seed) if pairs else None,
     )

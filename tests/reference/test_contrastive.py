@@ -19,11 +19,13 @@ from stalesim.simulator.scenario.scenario import Scenario
 from stalesim.simulator.studies import planned
 from stalesim.simulator.timeline import Kind
 from tests.runs import execute, prepared, rows_of
-from tests.support import merge
-from tests.unit.scenario.test_own_page import blocks
+from tests.support import blocks, merge
+from tests.unit.scenario.test_own_page import MODELS
 
 COMMITS, STEP, HEAT = 12, 0.5, 0.2
-(YAML,) = (text for text in blocks("yaml") if text.startswith("name: contrastive"))
+(YAML,) = (
+    text for text in blocks(MODELS, "yaml") if text.startswith("name: contrastive")
+)
 SMALL: dict[str, Any] = {"step_size": STEP, "batch": 6}
 BASE: dict[str, Any] = merge(
     yaml.safe_load(YAML),
@@ -45,7 +47,7 @@ BASE: dict[str, Any] = merge(
 @pytest.fixture(autouse=True)
 def _page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Makes the page's module known."""
-    (code,) = (c for c in blocks("python") if c.startswith("# contrastive.py"))
+    (code,) = (c for c in blocks(MODELS, "python") if c.startswith("# contrastive.py"))
     (tmp_path / "contrastive.py").write_text(code, encoding="utf-8")
     monkeypatch.syspath_prepend(tmp_path)
 

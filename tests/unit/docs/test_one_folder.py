@@ -65,7 +65,7 @@ def test_the_last_algorithm_is_its_folder_and_one_line() -> None:
     outside = [place for place in places(LAST) if place[0] != COUNTING]
     assert len(outside) == 1, outside
     path, line = outside[0]
-    assert path == catalogue.HERE.resolve() / "parts.csv"
+    assert path == house.ROOT / "simulator/config/parts.csv"
     assert line.startswith(f"algorithms,{LAST},{named(LAST)[1]},")
 
 
