@@ -58,11 +58,10 @@ def assert_measured(summed: View, whole: View) -> None:
     assert not summed.is_whole
     both = (summed, whole)
     compared: list[Any] = [[getattr(of, name) for of in both] for name in MEASURED]
-    for group, runs in whole.runs.groupby("group"):
+    for _, runs in whole.runs.groupby("group"):
         compared.append([of.histogram(runs) for of in both])
-        named = whole.who(str(group))["client_group"]
-        if named.notna().all():
-            compared.append([of.by_client_group({str(group): named}) for of in both])
+    if whole.divided:
+        compared.append([of.by_client_group for of in both])
     for one, other in compared:
         assert [*one] == [*other]
         pd.testing.assert_frame_equal(
