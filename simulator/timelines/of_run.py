@@ -16,7 +16,7 @@ from .. import inputs
 from ..config.errors import ScenarioError
 from ..config.named import function_at
 from ..learning.column_work import column_work
-from ..learning.learning import Learning, learning
+from ..learning.learning import learning
 from ..learning.sampler import Sampler
 from ..learning.shape import ProblemShape
 from ..learning.shares import Shares, shares
@@ -85,7 +85,14 @@ def set_up(run: Run) -> RunSetup:
     learned = learning(scenario.problem, scenario.engine.precision)
     learned.check_metrics(scenario.evaluate.metrics)
     counts, exchanged = learned.counts, learned.num_exchanged
-    shared = _shares(run, learned, clients)
+    pairs = scenario.pairs
+    shared = shares(
+        learned,
+        run.seed,
+        clients=clients,
+        pooled=protocol.pooled,
+        seconds=median_seconds(*pairs, run.seed) if pairs else None,
+    )
     algorithm.check_model(counts)
     if scenario.engine.compute_dtype and counts.num_statistics:
         raise ScenarioError(
@@ -150,21 +157,16 @@ def set_up(run: Run) -> RunSetup:
 def sampler(run: Run) -> Sampler:
     """Returns the minibatches of a run alone."""
     scenario: Scenario = run.scenario
+    pairs, protocol = scenario.pairs, scenario.protocol
     learned = learning(scenario.problem, scenario.engine.precision)
-    shared = _shares(run, learned, scenario.num_workers)
-    return scenario.algorithm.sampler(run.seed, shared.pools, scenario.protocol)
-
-
-def _shares(run: Run, learned: Learning, clients: int) -> Shares:
-    scenario: Scenario = run.scenario
-    pairs = scenario.pairs
-    return shares(
+    shared = shares(
         learned,
         run.seed,
-        clients=clients,
-        pooled=scenario.protocol.pooled,
+        clients=scenario.num_workers,
+        pooled=protocol.pooled,
         seconds=median_seconds(*pairs, run.seed) if pairs else None,
     )
+    return scenario.algorithm.sampler(run.seed, shared.pools, protocol)
 
 
 def _kind(protocol: Protocol) -> type[SimulatedTimeline]:
