@@ -24,6 +24,14 @@ def rows(seconds: dict[tuple[float, int, bool, float], float]) -> pd.DataFrame:
     )
 
 
+def save(results: Path, worlds: dict[str, pd.DataFrame]) -> None:
+    """Writes the table of the study from the results of its worlds."""
+    file = results / page.TABLE
+    file.parent.mkdir()
+    frames = [frame.assign(world=world) for world, frame in worlds.items()]
+    pd.concat(frames).to_parquet(file)
+
+
 FOUND = {
     (math.inf, 1, False, 0.0): 8.0,
     (math.inf, 4, False, 0.0): 8.0,
@@ -46,8 +54,7 @@ def test_what_rights_add_in_turn_multiplies_to_all() -> None:
 
 
 def test_the_page_begins_with_its_premise(tmp_path: Path) -> None:
-    (tmp_path / page.NAME).mkdir()
-    rows(FOUND).to_csv(tmp_path / page.NAME / "16-exponential-1.csv")
+    save(tmp_path, {"16-exponential-1": rows(FOUND)})
     first = page.document("", tmp_path).split("\n\n")[1]
     assert "restarts with a new draw" in first.replace("\n", " ")
 
@@ -59,15 +66,18 @@ def test_cancelling_stops_paying_between_two_costs() -> None:
 
 def test_the_page_has_what_is_there_and_names_the_rest(tmp_path: Path) -> None:
     """Where times have memory cancelling is worth nothing; a network gains as told."""
-    folder, worth = tmp_path / page.NAME, {}
-    folder.mkdir()
+    worth = {}
     alone = rows(FOUND).drop(columns="log")
     alike = dict.fromkeys(FOUND, 4.0)
     remembers = rows(alike).drop(columns="log").assign(tail="exponential memory")
-    alone.drop(columns="unlike").to_csv(folder / "16-exponential-1.csv")  # an older one
-    remembers.to_csv(folder / "16-exponential-memory-1.csv")
-    both = pd.concat([alone, alone.assign(unlike=4.0)])
-    both.to_csv(folder / "16-exponential-1-unlike.csv")
+    save(
+        tmp_path,
+        {
+            "16-exponential-1": alone.drop(columns="unlike"),  # alike, so without it
+            "16-exponential-memory-1": remembers,
+            "16-exponential-1-unlike": pd.concat([alone, alone.assign(unlike=4.0)]),
+        },
+    )
     text = page.document("", tmp_path)
     for section in ("depend on each other", "Data that differ", "Not run"):
         worth[section] = text.partition(section)[2].partition("\n## ")[0]
