@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from typer.testing import CliRunner, Result
@@ -29,6 +30,14 @@ def started(*arguments: object, **options: Any) -> subprocess.Popen[str]:
     own: dict[str, Any] = {"env": ENVIRONMENT, "text": True}
     own |= dict.fromkeys(("stdout", "stderr"), subprocess.PIPE) | options
     return subprocess.Popen(command(*arguments), **own)
+
+
+def run_in(folder: Path, *arguments: str, status: int = 0) -> Any:
+    """Runs a command in a folder, where it imports the tests too; returns its end."""
+    own = {"COLUMNS": "200", "PYTHONPATH": str(Path.cwd())}
+    done = stalesim(*arguments, cwd=folder, env={**os.environ, **own}, timeout=500)
+    assert done.returncode == status, done.stderr
+    return done
 
 
 def command(*arguments: object) -> list[str]:

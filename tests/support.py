@@ -1,9 +1,6 @@
 """What several tests need, without JAX; `tests.runs` has what executes."""
 
-import os
 import re
-import subprocess
-import sys
 from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
@@ -26,21 +23,6 @@ def blocks(page: str, language: str) -> list[str]:
     """Returns the blocks of a language on a page of the documents."""
     text = Path(page).read_text(encoding="utf-8")
     return re.findall(rf"```{language}\n(.*?)```", text, re.DOTALL)
-
-
-def stalesim(folder: Path, *arguments: str, status: int = 0) -> Any:
-    """Calls the command line in a folder, by a process of its own; returns its end."""
-    done = subprocess.run(
-        [sys.executable, "-m", "stalesim", *arguments],
-        cwd=folder,
-        env={**os.environ, "COLUMNS": "200", "PYTHONPATH": str(Path.cwd())},
-        capture_output=True,
-        text=True,
-        timeout=500,
-        check=False,
-    )
-    assert done.returncode == status, done.stderr
-    return done
 
 
 def table(module: str) -> Any:

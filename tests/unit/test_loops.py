@@ -190,7 +190,7 @@ def test_a_page_of_evidence_is_near_its_tests(near: ModuleType) -> None:
 @pytest.mark.parametrize(
     ("changed", "touched", "others"),
     [
-        # A part of the catalogue, by whatever plays protocols.
+        # A part of the catalogue, and what names it.
         (
             "simulator/protocols/gossip/gossip.py",
             "protocols/test_gossip",
@@ -198,7 +198,7 @@ def test_a_page_of_evidence_is_near_its_tests(near: ModuleType) -> None:
         ),
         (
             "simulator/algorithms/vafl/kernel.py",
-            "algorithms/test_deep_vafl",
+            "test_cite_command",
             "privacy/test_gdp",
         ),
         # A process of its own.
@@ -221,6 +221,20 @@ def test_tests_near_a_change(
     found = near.near({ROOT / changed})
     assert ROOT / f"tests/unit/{touched}.py" in found
     assert ROOT / f"tests/unit/{others}.py" not in found
+
+
+@pytest.mark.parametrize(
+    "file",
+    [
+        "algorithms/federated/weights",
+        "algorithms/tables/ringleader",
+        "laws/markov",
+        "learning/metrics/fairness",
+        "protocols/buffered",
+    ],
+)
+def test_few_tests_are_near_a_part(file: str, near: ModuleType) -> None:
+    assert 0 < len(near.near({ROOT / f"simulator/{file}.py"})) < 30
 
 
 def test_a_conftest_is_near_all_tests_of_its_folder(near: ModuleType) -> None:

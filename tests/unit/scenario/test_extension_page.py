@@ -9,7 +9,8 @@ import pytest
 import yaml
 
 from stalesim.simulator.trace import Study, load
-from tests.support import blocks, stalesim
+from tests.commands import run_in
+from tests.support import blocks
 
 PAGE = "docs/extending.md"
 MODULES = {
@@ -102,14 +103,14 @@ def imports() -> list[str]:
 @pytest.fixture(scope="module")
 def study(folder: Path, imports: list[str]) -> Study:
     """Runs the scenario in two processes, which know the parts as well."""
-    stalesim(folder, *imports, "run", "page.yaml", "-j", "2", "-o", "out", "--no-plots")
+    run_in(folder, *imports, "run", "page.yaml", "-j", "2", "-o", "out", "--no-plots")
     return load(folder / "out")
 
 
 @pytest.fixture(scope="module")
 def claimed(folder: Path, imports: list[str]) -> Path:
     """Runs a study with a metric, a claim and a figure of the page."""
-    stalesim(folder, *imports, "run", "claimed.yaml", "-o", "claimed")
+    run_in(folder, *imports, "run", "claimed.yaml", "-o", "claimed")
     return folder / "claimed"
 
 
@@ -272,12 +273,12 @@ def test_the_accountant_counts_every_message(study: Study) -> None:
 def test_claims_and_figures_see_the_parts(
     claimed: Path, folder: Path, imports: list[str]
 ) -> None:
-    shown = stalesim(folder, *imports, "check", "claimed").stdout
+    shown = run_in(folder, *imports, "check", "claimed").stdout
     assert "above 0.8" in " ".join(shown.split())
     assert "holds" in shown
     names = {path.name for path in (claimed / "figures").glob("*.png")}
     assert {"cycles.png", "convergence-commits-brier_score.png"} <= names
-    stalesim(folder, *imports, "report", "claimed", "--out", "page.html")
+    run_in(folder, *imports, "report", "claimed", "--out", "page.html")
     page = (folder / "page.html").read_text(encoding="utf-8")
     assert "Times from read to arrival" in page
     assert "squared distance of probabilities from the truth" in page
@@ -288,7 +289,7 @@ def test_claims_and_figures_see_the_parts(
 def test_what_is_registered_is_listed_with_its_source(
     folder: Path, imports: list[str]
 ) -> None:
-    lines = stalesim(folder, *imports, "list").stdout.splitlines()
+    lines = run_in(folder, *imports, "list").stdout.splitlines()
     listed = [line.split() for line in lines]
     for name, kind in MODULES.items():
         assert any(words[:1] == [kind] and words[2:3] == [name] for words in listed)
@@ -297,7 +298,7 @@ def test_what_is_registered_is_listed_with_its_source(
 
 
 def test_the_schema_knows_what_is_registered(folder: Path, imports: list[str]) -> None:
-    known = json.loads(stalesim(folder, *imports, "schema").stdout)["$defs"]
+    known = json.loads(run_in(folder, *imports, "schema").stdout)["$defs"]
     classes = {"Checkpoints", "TakeTurns", "SignSgd", "Squares", "Rings", "Outskirts"}
     classes |= {"Shifts", "Above", "Cosine", "Star", "Checkups", "Halves"}
     # `Cosine` is a stage, too: then modules tell them apart.

@@ -14,7 +14,8 @@ from stalesim.simulator.config.plugins import VARIABLE
 from stalesim.simulator.scenario.scenario import Evaluate, Scenario
 from stalesim.simulator.studies import planned
 from tests import own_models
-from tests.support import merge, stalesim
+from tests.commands import run_in
+from tests.support import merge
 
 WRONG = """\
 import jax
@@ -133,7 +134,7 @@ def test_a_dry_run_says_it_in_one_line(here: Path) -> None:
     tree = merge(SCENARIO, loss("mean"))
     del tree["problem"]["model"]
     (here / "scenario.yaml").write_text(yaml.safe_dump(tree), encoding="utf-8")
-    done = stalesim(here, "run", "scenario.yaml", "--dry-run", status=2)
+    done = run_in(here, "run", "scenario.yaml", "--dry-run", status=2)
     assert "problem.loss must give a number of each row" in done.stderr
     assert "Traceback" not in done.stderr
     assert not (here / "runs").exists()

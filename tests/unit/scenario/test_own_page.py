@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from stalesim.simulator.trace import Study, load
-from tests.support import blocks, stalesim
+from tests.commands import run_in
+from tests.support import blocks
 
 MODELS, PYTORCH = "docs/how-to/own-model.md", "docs/how-to/pytorch.md"
 NO_TORCH = find_spec("torch") is None
@@ -20,7 +21,7 @@ def study_of(page: str, folder: Path, *command: str) -> Study:
     for yaml in blocks(page, "yaml"):
         name = yaml.splitlines()[0].removeprefix("name: ")
         (folder / f"{name}.yaml").write_text(yaml, encoding="utf-8")
-    stalesim(folder, *command, "-o", "out")
+    run_in(folder, *command, "-o", "out")
     return load(folder / "out")
 
 
