@@ -12,7 +12,6 @@ from ..data.base import Dataset
 from ..models.base import Classifier
 from ..models.linear.network import LinearClassifier
 from . import losses
-from .measuring import measure
 
 
 class HorizontalProblem(eqx.Module):
@@ -177,7 +176,9 @@ class HorizontalProblem(eqx.Module):
         self, weights: Float[Array, "..."], metrics: tuple[str, ...]
     ) -> dict[str, Array]:
         """Returns the asked metrics of a model."""
-        return measure(self, weights, self.model.apply(weights, self.x_test), metrics)
+        return losses.measure(
+            self, weights, self.model.apply(weights, self.x_test), metrics
+        )
 
 
 def in_frames(

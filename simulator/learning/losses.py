@@ -1,4 +1,4 @@
-"""Losses of single samples, and their sum or mean over a batch.
+"""Losses of samples, their sum or mean over a batch, and metrics of a model.
 
 Outputs stand in one of two layouts. Models of this package have outputs first and
 samples last, `[C, S]`, of rows with positions all positions of the first row, then of
@@ -20,6 +20,7 @@ from ..config.errors import ScenarioError
 from ..config.named import function_at
 from ..data.outputs import OutputForm
 from ..losses import facts
+from ..metrics import Takes, metric
 
 
 class OwnLoss(NamedTuple):
@@ -187,3 +188,25 @@ def reduce(
     if reduction == "sum":
         return total
     return total / jnp.maximum(present.sum(axis=-1), 1)
+
+
+def measure(
+    problem: Any, model: Any, logits: Any, metrics: tuple[str, ...]
+) -> dict[str, Array]:
+    """Returns metrics of a model, by name.
+
+    Args:
+        problem: Problem with test targets, a loss and an objective.
+        model: Model as the problem's objective takes it.
+        logits: Outputs of the test rows, as the problem's model gives them.
+        metrics: Names of the metrics.
+    """
+    found = {}
+    for name in metrics:
+        record = metric(name)
+        if record.takes is Takes.OUTPUTS:
+            outputs = rows_first(problem.loss, logits)
+            found[name] = record.function()(outputs, problem.y_test)
+        else:
+            found[name] = record.function()(problem, model, logits)
+    return found

@@ -13,7 +13,6 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Key, Num
 
 from . import losses
-from .measuring import measure
 from .vertical import Model, VerticalProblem
 
 OTHER, LABELLED = 0, 1
@@ -118,4 +117,4 @@ class TransferProblem(eqx.Module):
         x = self.vertical.x_test[OTHER]
         u = self.vertical.embedding.apply(weights[OTHER], x)
         phi = jax.lax.stop_gradient(self.prototype(weights[LABELLED]))
-        return measure(self, model, (phi @ u)[None], metrics)
+        return losses.measure(self, model, (phi @ u)[None], metrics)

@@ -15,7 +15,6 @@ from ..models.party import PartyNetwork
 from ..models.server.network import OwnServerNetwork, ServerNetwork
 from . import losses
 from .horizontal import targets
-from .measuring import measure
 
 Model = tuple[Float[Array, "M ..."], Float[Array, " P0"] | None]
 """The parties' weights and the server's, None where the server has no model: its bias,
@@ -115,7 +114,7 @@ class VerticalProblem(eqx.Module):
         weights, server = model
         h = jax.vmap(self.embedding.apply)(weights, self.x_test)
         logits = self.head(server, h)
-        return measure(self, model, logits, metrics)
+        return losses.measure(self, model, logits, metrics)
 
 
 def added(
