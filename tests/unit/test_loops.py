@@ -46,15 +46,19 @@ def test_some(n): ...
 """
 
 
-@pytest.fixture(scope="module")
-def near() -> ModuleType:
-    """Returns .ci/near, which has no ending."""
-    loader = SourceFileLoader("near", str(ROOT / ".ci" / "near"))
-    spec = importlib.util.spec_from_loader("near", loader)
+def script(name: str) -> ModuleType:
+    """Returns a script of .ci, which has no ending."""
+    loader = SourceFileLoader(name, str(ROOT / ".ci" / name))
+    spec = importlib.util.spec_from_loader(name, loader)
     assert spec is not None
     module = importlib.util.module_from_spec(spec)
     loader.exec_module(module)
     return module
+
+
+@pytest.fixture(scope="module")
+def near() -> ModuleType:
+    return script("near")
 
 
 @pytest.mark.parametrize("shares", [1, 40])
@@ -235,6 +239,36 @@ def test_tests_near_a_change(
 )
 def test_few_tests_are_near_a_part(file: str, near: ModuleType) -> None:
     assert 0 < len(near.near({ROOT / f"simulator/{file}.py"})) < 30
+
+
+@pytest.mark.parametrize(
+    ("row", "remedies"),
+    [
+        (("laws", "markov", "laws.markov:Markov", "One."), []),
+        (
+            ("laws", "expon", "laws.constant:Constant", ""),
+            ["description", "public name", "scipy.stats", "CHANGELOG"],
+        ),
+        (
+            (
+                "algorithms",
+                "sgd_of_" + "nobody",
+                "algorithms.federated.part:Sgd",
+                "One.",
+            ),
+            ["public name", "pins write", "test that names it", "CHANGELOG"],
+        ),
+        (("metrics", "lost", "learning.metrics.fairness:lost", "One."), ["class"]),
+    ],
+)
+def test_what_a_new_part_lacks_is_said(
+    row: tuple[str, str, str, str], remedies: list[str], near: ModuleType
+) -> None:
+    kind, name, place, meaning = row
+    place = f"stalesim.simulator.{place}"
+    found = [*script("part").lacks(kind, name, place, meaning, near)]
+    assert len(found) == len(remedies), found
+    assert all(part in line for part, line in zip(remedies, found, strict=True))
 
 
 def test_a_conftest_is_near_all_tests_of_its_folder(near: ModuleType) -> None:
