@@ -39,7 +39,7 @@ COSTLY = (
     *("extras/papers/test_attacks_[lm]*.py", "extras/papers/test_[glv]*.py"),
     *("extras/papers/test_ci*.py", "extras/papers/test_mimic.py"),
     "extras/papers/test_n*.py",
-    *("extras/papers/test_physionet2012.py", "unit/privacy/test_[mn]*.py"),
+    *("extras/papers/test_physionet2012.py", "unit/privacy/test_[amn]*.py"),
     "unit/test_*_runs.py",
     *("unit/protocols/test_replayed.py", "unit/test_results.py"),
     # They compare with theory: compile, draw, or play many timelines.
@@ -56,7 +56,7 @@ COSTLY = (
     *("unit/test_*_command.py", "unit/test_loops.py", "unit/test_mutants.py"),
     *("unit/test_t*.py", "unit/test_wheel.py"),
     # They play many timelines, or large ones.
-    *("property/test_metamorphic_times.py", "unit/scenario/test_sizes.py"),
+    *("property/test_metamorphic_times.py", "unit/scenario/test_s[hi]*.py"),
     *("unit/timelines/test_arrays.py", "unit/timelines/test_summary.py"),
     # They read large files, or make them.
     *("unit/data/test_arrow.py", "unit/data/test_bundled.py"),
