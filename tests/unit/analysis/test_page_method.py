@@ -147,7 +147,10 @@ SAID = {  # entities; resources; queues; stages, of those below
 
 
 def test_every_protocol_has_its_row_here() -> None:
-    assert set(PROTOCOLS) == set(SAID) == {tag(part) for part in parts("protocols")}
+    every = {tag(part) for part in parts("protocols")}
+    lacking = every - {*PROTOCOLS} | every - {*SAID}
+    assert not lacking, f"PROTOCOLS and SAID above need a row each of {lacking}"
+    assert {*PROTOCOLS} == {*SAID} == every
 
 
 @pytest.mark.parametrize("kind", PROTOCOLS)
