@@ -1,4 +1,4 @@
-"""The public names: commands and options, keys, columns and functions of the reference.
+"""The public names: commands and options, keys of scenarios, columns, functions.
 
 `public.csv` has a line for each with the version that added it. A name leaves only by a
 line that says since when it was deprecated, when it was removed, and what to take.
@@ -11,9 +11,15 @@ import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple, get_args
 
 from stalesim import analysis, simulator
+from stalesim.simulator.config.attached import extras, imported
+from stalesim.simulator.config.base import Config
+from stalesim.simulator.config.catalogue import BASES, own
+from stalesim.simulator.config.parts import Part, tag
+from stalesim.simulator.scenario.scenario import Scenario
+from stalesim.simulator.scenario.setting import WorldScenario
 from stalesim.simulator.version import __version__
 
 ROOT = Path(__file__).parents[2]
@@ -22,9 +28,11 @@ sys.path.append(str(ROOT / "docs"))
 import pages  # noqa: E402
 
 FILE = Path(__file__).with_name("public.csv")
-PAGES = {"command-line": "commands", "scenario": "scenario", "trace": "columns"}
-"""Pages of the reference, and what is generated for them."""
+PAGES = {"command-line": "commands", "trace": "columns"}
+"""Pages of the reference that names are read from, and what is generated for them."""
 PACKAGES = {"simulator": simulator, "analysis": analysis}
+TAGS = ("kind", "law")
+"""Keys that say which part an entry is."""
 ANCHOR = re.compile(r"\s*<a id=.*")
 ROW = re.compile(r"\| `([^`]+)`[^|]* \|")
 
@@ -60,12 +68,56 @@ def named(page: str, text: str) -> Iterator[str]:
             yield ": ".join([*places, row[1]])
 
 
+def of_scenarios() -> Iterator[str]:
+    """Yields the keys of scenarios and of every part, as their classes have them."""
+    extra_worlds = [world for extra in extras().values() for world in extra.worlds]
+    roots = {"a study": Scenario, "a world": WorldScenario}
+    roots |= {
+        f"a world of {each.kind}": imported(each.scenario) for each in extra_worlds
+    }
+    of_all = {*keys(WorldScenario)} & {*keys(Scenario)}
+    yield from (f"scenario: {key}" for key in of_all)
+    for root, config in roots.items():
+        yield from (f"scenario: {root}: {key}" for key in {*keys(config)} - of_all)
+    for kind in BASES:
+        for part in own(kind):
+            name = f"{kind}: {tag(part) if isinstance(part, type) else part.name}"
+            yield name
+            if isinstance(part, type):
+                yield from (f"{name}: {key}" for key in keys(part))
+
+
+def keys(config: type[Config], above: tuple[type, ...] = ()) -> Iterator[str]:
+    """Yields the dotted keys of an entry; those of parts stand with the parts."""
+    for field_name, field in config.model_fields.items():
+        name = field.alias or field_name
+        if name not in TAGS:
+            yield name
+        for inner in configs(field.annotation):
+            if inner not in (*above, config):
+                for key in keys(inner, (*above, config)):
+                    yield f"{name}.{key}"
+
+
+def configs(annotation: Any) -> Iterator[type[Config]]:
+    """Yields the classes of entries in an annotation, without parts."""
+    if isinstance(annotation, type) and issubclass(annotation, Config):
+        if not issubclass(annotation, Part):
+            yield annotation
+    else:
+        for inner in get_args(annotation):
+            yield from configs(inner)
+
+
 def of_reference() -> list[str]:
     """Returns the public names of this version, each once, in order."""
     found = {
-        name
-        for page, part in PAGES.items()
-        for name in named(page, pages.GENERATED[part]())
+        *of_scenarios(),
+        *(
+            name
+            for page, part in PAGES.items()
+            for name in named(page, pages.GENERATED[part]())
+        ),
     }
     for package, module in PACKAGES.items():
         found |= {f"python: {package}: {name}" for name in module.__all__}

@@ -18,9 +18,11 @@ def test_the_reference_is_read_whole() -> None:
         "python: simulator: simulate",
         "python: analysis: convergence",
         "command-line: stalesim plot: FOLDER",
-        "scenario: A study: replicates",
-        "scenario: Protocols: kind: buffered: size",
-        "scenario: Laws of durations: law: mixture",
+        "scenario: replicates",
+        "scenario: a study: problem.server.hidden",
+        "scenario: a world: job.upload_bytes",
+        "protocols: buffered: size",
+        "laws: mixture",
         "trace: jobs: run",
     } <= names
 
