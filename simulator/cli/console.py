@@ -175,7 +175,7 @@ def progress(name: str) -> Iterator[Callable[[float | StudyProgress], None]]:
 
 
 @contextlib.contextmanager
-def following(word: str, folder: Path, into: Path) -> Iterator[None]:
+def follow(word: str, folder: Path, into: Path) -> Iterator[None]:
     """Says what becomes of a study that is followed while it is run.
 
     Args:

@@ -128,7 +128,7 @@ def report(
     if not watch:
         out.say(f"Report: {page.write(study, file)}")
         return
-    with console.following("Watching", folder, file or folder / page.NAME):
+    with console.follow("Watching", folder, file or folder / page.NAME):
         page.watch(study, file)
 
 

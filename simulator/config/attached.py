@@ -81,12 +81,15 @@ class Extra(NamedTuple):
         kinds: Kinds of parts that only it has: the base of each as `"module:name"`.
         worlds: Kinds of worlds that it plays.
         tables: What it adds to the trace, by the name of the table.
+        outputs: Beginnings of the names of what its commands write into the folder of a
+            study, which is replaced along with it.
     """
 
     commands: str = ""
     kinds: Mapping[str, str] = MappingProxyType({})
     worlds: tuple[ExtraWorld, ...] = ()
     tables: Mapping[str, ExtraTable] = MappingProxyType({})
+    outputs: tuple[str, ...] = ()
 
 
 @cache

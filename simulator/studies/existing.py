@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from .. import inputs
+from ..config.attached import extras
 from ..config.errors import StudyError
 from ..config.text import shown
 from ..scenario.comparing import Compare, at_best
@@ -19,10 +20,8 @@ from .worker import TIMELINES
 
 OURS = {LOCK, NAME, DATA, CHECKPOINTS, LOCKS, TIMELINES, TUNING, *COLUMNS}
 """Names of what is in the folder of a study while it is run."""
-MADE = {"figures", "attack", "report.html", "capsule.zip"}
-"""Names of what commands make of a study in its folder."""
-BEGINNINGS = (CLAIMS, "export-", "track-")
-"""Beginnings of the names of claims, and of what commands make for others."""
+OUTPUTS = {"figures", "report.html"}
+"""Names of what our commands write into the folder of a study; extras name theirs."""
 
 
 def is_there(scenario: Scenario, folder: Path, *, looked: bool = False) -> bool:
@@ -102,5 +101,7 @@ def clear(folder: Path, disk: Disk = DISK) -> None:
 
 
 def _is_ours(name: str) -> bool:
-    known = name in OURS | MADE or name.startswith(BEGINNINGS) or name.endswith(PARTIAL)
-    return known or journal_session(name) is not None
+    if name in OURS | OUTPUTS or journal_session(name) is not None:
+        return True
+    of_extras = (each for extra in extras().values() for each in extra.outputs)
+    return name.startswith((CLAIMS, *of_extras)) or name.endswith(PARTIAL)

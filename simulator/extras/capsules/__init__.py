@@ -15,6 +15,6 @@ if TYPE_CHECKING:
     from .comparing import Repetition, compare
     from .packing import Capsule, read, write
 
-EXTRA = Extra(commands=f"{__name__}.commands")
+EXTRA = Extra(commands=f"{__name__}.commands", outputs=("capsule.zip",))
 
 __getattr__, __dir__, __all__ = attach(__name__, __file__)

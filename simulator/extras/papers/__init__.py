@@ -9,6 +9,4 @@ For who repeats VAFL, FedBCD, MAPA or A(DP)2SGD (docs/extras/papers.md).
 
 from ...config.attached import Extra
 
-EXTRA = Extra(
-    commands=f"{__name__}.commands",
-)
+EXTRA = Extra(commands=f"{__name__}.commands", outputs=("attack",))

@@ -5,7 +5,7 @@ Slots generate samples, a queue keeps them, a trainer takes batches.
 
 from typing import Any, ClassVar, Literal, NoReturn
 
-from pydantic import Field, model_validator
+from pydantic import model_validator
 from typing_extensions import override
 
 from ...config.base import LocatedError
@@ -13,12 +13,9 @@ from ...protocols.base import Cadence, Protocol
 from ...scenario.setting import Varied
 from ...world.clients import Clients, Server
 from .world.options import (
-    Generation,
-    PolicyTrainer,
+    RolloutEntries,
     RolloutOptions,
     RolloutStop,
-    SampleQueue,
-    WeightUpdates,
     check_rollouts,
 )
 
@@ -38,7 +35,7 @@ class RolloutScenario(Varied, RolloutOptions):
         return self
 
 
-class GenerateAndTrain(Protocol):
+class GenerateAndTrain(RolloutEntries, Protocol):
     """Asynchronous reinforcement learning: a commit is a step of the trainer.
 
     Its four entries are those of a world of samples (docs/extras/rl.md). A slot is a
@@ -54,15 +51,6 @@ class GenerateAndTrain(Protocol):
     pooled: ClassVar[bool] = True
     own_registers: ClassVar[bool] = True
     has_server: ClassVar[bool] = False
-    generation: Generation
-    """Slots that make samples."""
-    queue: SampleQueue = Field(default_factory=SampleQueue)
-    """What becomes of samples that are finished."""
-    trainer: PolicyTrainer
-    """What a step takes, and how long."""
-    # Made when it is needed: a default's laws would load all parts with this module.
-    weights: WeightUpdates = Field(default_factory=WeightUpdates)
-    """How a new version gets to the slots."""
 
     def world(self, stop: RolloutStop) -> RolloutOptions:
         """Returns the world of samples that ends so."""

@@ -16,6 +16,6 @@ if TYPE_CHECKING:
     from .exporter import Exported, export
     from .following import follow
 
-EXTRA = Extra(commands=f"{__name__}.commands")
+EXTRA = Extra(commands=f"{__name__}.commands", outputs=("export-", "track-"))
 
 __getattr__, __dir__, __all__ = attach(__name__, __file__)

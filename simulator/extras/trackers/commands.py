@@ -48,5 +48,5 @@ def track(
     from . import following
 
     into = folder / f"{following.PREFIX}{target}"
-    with console.following("Tracking", folder, into):
+    with console.follow("Tracking", folder, into):
         following.follow(folder, target)

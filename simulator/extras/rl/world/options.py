@@ -218,8 +218,8 @@ class RolloutStop(Config):
         return self
 
 
-class RolloutOptions(Config):
-    """All of a world: what a player needs besides a seed."""
+class RolloutEntries(Config):
+    """The four entries of a world of samples."""
 
     generation: Generation
     """Slots that make samples."""
@@ -230,6 +230,11 @@ class RolloutOptions(Config):
     # Made when it is needed: a default's laws would load all parts with this module.
     weights: WeightUpdates = Field(default_factory=WeightUpdates)
     """How a new version gets to the slots."""
+
+
+class RolloutOptions(RolloutEntries):
+    """All of a world: what a player needs besides a seed."""
+
     stop: RolloutStop
     """End of a run."""
 
