@@ -21,7 +21,6 @@ from stalesim.simulator.algorithms.vafl.theorems import (
 )
 from stalesim.simulator.config.errors import ScenarioError
 from stalesim.simulator.learning.constants import Constants
-from tests.oracles.vafl_theorems import bound_bounded_nonconvex
 
 NONE = Constants()
 
@@ -207,24 +206,3 @@ def test_refreshes_are_those_of_the_second_moment_of_delays() -> None:
     assert moment == pytest.approx((2 - r) / r**2, rel=1e-12)
     assert geometric_refresh(moment) == pytest.approx(r, rel=1e-12)
     assert geometric_refresh(1.0) == 1.0
-
-
-def test_corrected_bound_of_theorem_1() -> None:
-    value = bound_bounded_nonconvex(
-        staleness_bound=3,
-        smoothness=2.0,
-        gap=5.0,
-        activation=(0.25, 0.75),
-        horizon=100,
-        c_eta=0.5,
-        server_variance=7.0,
-        client_variances=(8.0, 4.0),
-    )
-    gamma = 3.0  # D L / 2
-    noise = 0.25 * 8 + 0.75 * 4
-    expected = (
-        16 * 4 * 2 * 5 / (0.25 * 100)
-        + 4 * 5 / (0.5 * 0.25 * 10)
-        + (4 * 0.5 * 2 * 7 + 0.5 * (8 * gamma + 8) * noise) / (0.25 * 10)
-    )
-    assert value == pytest.approx(expected, rel=1e-15)
