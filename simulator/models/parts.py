@@ -20,6 +20,17 @@ def size(shapes: Shapes) -> int:
     return sum(map(math.prod, shapes))
 
 
+def between(shapes: Shapes) -> tuple[bool, ...]:
+    """Says of each array whether it is a matrix between the first layer and the last.
+
+    Args:
+        shapes: Shapes of the arrays, layer by layer; those of one axis are biases.
+    """
+    layers = [number for number, shape in enumerate(shapes) if len(shape) > 1]
+    inner = layers[1:-1]
+    return tuple(n in inner and len(shape) == 2 for n, shape in enumerate(shapes))
+
+
 class ModelCounts(NamedTuple):
     """What others ask of a model before there is an array of it.
 

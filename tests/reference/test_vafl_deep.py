@@ -113,7 +113,7 @@ def theta_of(plan: Prepared, weights: Any) -> list[np.ndarray]:
 
 
 def server_of(plan: Prepared, flat: Any) -> np.ndarray:
-    return unrolled(split(flat, arrays_of(plan.problem.server, ()).shapes))
+    return unrolled(split(flat, arrays_of(plan.problem.server).shapes))
 
 
 def noise_of(plan: Prepared, key: Any = None) -> twin.Noise | None:

@@ -5,8 +5,7 @@ from typing import Any, NamedTuple
 from ...config.errors import ScenarioError
 from ...learning.horizontal import HorizontalProblem
 from ...learning.vertical import VerticalProblem
-from ...models.hidden import hidden
-from ...models.parts import Shapes
+from ...models.parts import Shapes, between
 
 NO_HIDDEN = (
     "algorithm's optimizer must be another for a model without hidden matrices, those "
@@ -14,6 +13,10 @@ NO_HIDDEN = (
     "take adamw, a deeper model, or matrices: all"
 )
 """The message on a model of which Muon would move nothing."""
+OWN = (
+    "algorithm's optimizer.matrices must be all for a model of your own, which does "
+    "not say which of its matrices are hidden, got 'hidden'; write matrices: all"
+)
 
 
 class ModelArrays(NamedTuple):
@@ -22,13 +25,11 @@ class ModelArrays(NamedTuple):
     Attributes:
         shapes: Their shapes; None of a model that does not say them.
         model: The model; None of numbers without one, such as biases.
-        rows: Shape of what it takes, the batch's axis being -1.
         whole: Whether the model is all that the optimiser moves.
     """
 
     shapes: Shapes | None
     model: Any = None
-    rows: tuple[int, ...] = ()
     whole: bool = True
 
     @property
@@ -40,13 +41,17 @@ class ModelArrays(NamedTuple):
         """Says of each array whether it is a hidden matrix.
 
         Raises:
-            ScenarioError: None is, of a model that is all there is.
+            ScenarioError: None is, of a model that is all there is, or a model of the
+                user's own does not say.
         """
         if self.shapes is None:
             return ()
         if self.model is None:
             return (False,) * len(self.shapes)
-        found = hidden(self.model, self.shapes, self.rows)
+        network = _innermost(self.model)
+        if hasattr(network, "leaf_shapes"):
+            raise ScenarioError(OWN)
+        found = getattr(network, "hidden_matrices", None) or between(self.shapes)
         if self.whole and not any(found):
             raise ScenarioError(NO_HIDDEN)
         return found
@@ -57,34 +62,32 @@ def shapes_of(model: Any) -> Shapes | None:
     return getattr(_innermost(model), "shapes", None)
 
 
-def arrays_of(model: Any, rows: tuple[int, ...], *, whole: bool = True) -> ModelArrays:
+def arrays_of(model: Any, *, whole: bool = True) -> ModelArrays:
     """Returns the arrays of a model, of one's own in the order of its tree's leaves.
 
     Args:
         model: The model.
-        rows: Shape of what it takes, the batch's axis being -1.
         whole: Whether it is all that the optimiser moves.
     """
     own = getattr(_innermost(model), "leaf_shapes", None)
-    return ModelArrays(shapes_of(model) or own, model, rows, whole)
+    return ModelArrays(shapes_of(model) or own, model, whole)
 
 
 def arrays_of_rows(problem: HorizontalProblem) -> ModelArrays:
     """Returns the arrays of the model of a problem whose clients hold rows."""
-    return arrays_of(problem.model, (-1, problem.x.shape[1]))
+    return arrays_of(problem.model)
 
 
 def arrays_of_party(problem: VerticalProblem) -> ModelArrays:
     """Returns the arrays of a party's model."""
-    return arrays_of(problem.embedding, (-1, problem.x.shape[-1]))
+    return arrays_of(problem.embedding)
 
 
 def arrays_of_server(problem: VerticalProblem) -> ModelArrays:
     """Returns the arrays of the server's network, or its biases, which are one."""
     if problem.server is None:
         return ModelArrays(((problem.num_outputs,),))
-    sent = (problem.num_parties, problem.embedding.num_outputs, -1)
-    return arrays_of(problem.server, sent, whole=False)
+    return arrays_of(problem.server, whole=False)
 
 
 def _innermost(model: Any) -> Any:

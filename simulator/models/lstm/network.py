@@ -39,6 +39,12 @@ class LstmNetwork(FlatNetwork):
         return self.config.shapes(self.num_features, self.num_outputs)
 
     @property
+    def hidden_matrices(self) -> tuple[bool, ...]:
+        """Whether each array is the matrix of the projection, the only hidden one."""
+        projection = len(self.shapes) - OF_LAYER
+        return tuple(n == projection for n in range(len(self.shapes)))
+
+    @property
     def num_noised(self) -> int:
         """Number of the first layer's weights and biases, of both directions."""
         return size(self.shapes[:OF_LAYER])
@@ -102,6 +108,11 @@ class PartyLstm(LayeredNetwork):
     @property
     def shapes(self) -> Shapes:
         return self.config.shapes_of_party(self.num_features, self.num_outputs)
+
+    @property
+    def hidden_matrices(self) -> tuple[bool, ...]:
+        """Whether each array is a hidden matrix: none, since gates are stacks."""
+        return (False,) * len(self.shapes)
 
     @property
     def hidden_shapes(self) -> Shapes:

@@ -44,6 +44,14 @@ class TransformerNetwork(FlatNetwork):
         return self.config.shapes(self.num_features, self.num_outputs)
 
     @property
+    def hidden_matrices(self) -> tuple[bool, ...]:
+        """Whether each array is a matrix of attention or of a perceptron."""
+        end = 2 + OF_LAYER * self.config.layers
+        return tuple(
+            2 <= n < end and len(shape) == 2 for n, shape in enumerate(self.shapes)
+        )
+
+    @property
     def num_noised(self) -> int:
         """Number of the embeddings' weights, of tokens and positions."""
         return size(self.shapes[:2])
