@@ -67,16 +67,11 @@ def show_sizes(sizes: "Sequence[ModelSize]") -> None:
     for line in words_on_data((size.data, size.scaling) for size in sizes):
         out.say(line)
     for size in sizes[:SHOWN]:
-        flops = " to ".join(
-            f"{n:,}" for n in sorted({min(size.flops), max(size.flops)})
-        )
-        server = f" (the server's {size.server_flops:,})" if size.server_flops else ""
         whose = f" of {', '.join(size.variants)}" if len(sizes) > 1 else ""
         out.say(
             f"model {size.model}{whose}: {counted(size.num_weights, 'weight')}; a job "
             f"uploads {size.upload_bytes:,} bytes, downloads {size.download_bytes:,} "
-            f"and uses at most {counted(size.samples, 'sample')}, each with a gradient "
-            f"of {flops} operations{server}"
+            f"and uses at most {counted(size.samples, 'sample')}"
         )
 
 

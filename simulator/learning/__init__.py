@@ -6,5 +6,5 @@
 - `learning`: a problem with its data, made once for all runs that share it;
   `numerics`: its network, loss, constants and work on the device; `shares`: which
   client has what.
-- `constants`, `convex`, `estimates`: constants for step sizes; `work`: operations.
+- `constants`, `convex`, `estimates`: constants for step sizes.
 """

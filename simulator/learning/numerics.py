@@ -21,7 +21,6 @@ from ..models.mixed import mixed
 from ..models.parts import Shapes
 from ..models.party import PartyNetwork, party_network
 from . import convex, estimates, horizontal, losses, own_functions, transfer, vertical
-from . import work as counting
 from .constants import Constants, remembered
 
 
@@ -98,16 +97,6 @@ class Numerics:
         if not own_functions.of_problem(config) or config.transfer is not None:
             return None
         return own_functions.coupling(config, self._few)
-
-    @cached_property
-    def work(self) -> counting.Operations:
-        """Operations of the gradient of a row.
-
-        Raises:
-            ScenarioError: The model does not fit the data, or is the user's own and
-                fails.
-        """
-        return counting.work(self)
 
     @cached_property
     def arrays(self) -> Shapes:

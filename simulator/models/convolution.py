@@ -9,9 +9,6 @@ of 2 x 2 pixels, in multiples of ours:
     lax.reduce_window (its gradient scatters)           1.4
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
 from typing import Literal
 
 import jax
@@ -20,8 +17,6 @@ from jax import lax
 from jaxtyping import Array, Float
 
 Form = Literal["patches", "native"]
-
-_form: ContextVar[Form | None] = ContextVar("form", default=None)
 
 Residuals = tuple[Float[Array, "CKK HWS"], Float[Array, "D C K K"], int, int]
 
@@ -57,15 +52,13 @@ def convolve(
         images: Images by channel, row, column and sample.
         kernels: Kernels by output channel, input channel, row and column.
         form: `patches` (unfold, multiply) or `native` (XLA's convolution); by default
-            `patches` on CPU and `native` elsewhere or within `as_native`, chosen at
-            tracing.
+            `patches` on CPU and `native` elsewhere, chosen at tracing.
 
     Returns:
         Images smaller by `K - 1` in both directions.
     """
     if form is None:
-        usual = "patches" if jax.default_backend() == "cpu" else "native"
-        form = _form.get() or usual
+        form = "patches" if jax.default_backend() == "cpu" else "native"
     if form == "patches":
         return _patches(images, kernels)
     return lax.conv_general_dilated(
@@ -75,16 +68,6 @@ def convolve(
         padding="VALID",
         dimension_numbers=("CHWN", "OIHW", "CHWN"),
     )
-
-
-@contextmanager
-def as_native() -> Iterator[None]:
-    """Lets programs that are traced meanwhile be those of no device in particular."""
-    token = _form.set("native")
-    try:
-        yield
-    finally:
-        _form.reset(token)
 
 
 @jax.custom_vjp

@@ -282,12 +282,6 @@ class Scenario(BaseScenario):
                 f"clients.compute_by must be left out for {why}, got {column!r}; "
                 f"remove it",
             )
-        if self.computes_flops:
-            raise LocatedError(
-                f"clients.compute_by must be left out with compute_per: flop, which "
-                f"counts the whole row whatever it says, got {column!r}; take "
-                f"compute_per: sample, or remove it",
-            )
 
     @property
     def pairs(self) -> tuple[Any, int] | None:
@@ -344,7 +338,6 @@ class Scenario(BaseScenario):
             ("engine", "mode"): engine.mode != "auto",
             ("engine", "compute_dtype"): engine.compute_dtype,
             ("evaluate", "metrics"): own,
-            ("clients", "compute_per"): measured and self.computes_flops,
             ("probe",): self.probe,
         }
         for keys, given in refused.items():

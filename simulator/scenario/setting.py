@@ -150,13 +150,6 @@ class BaseScenario(Varied):
         return facts | {"closed_forms": {}, "queues": [UNDESCRIBED]}
 
     @property
-    def computes_flops(self) -> bool:
-        """Whether some computing times are by the operations of a job."""
-        clients = self.clients
-        parts = (clients, *clients.groups.values()) if clients else ()
-        return any(part.compute_per == "flop" for part in parts)
-
-    @property
     def replays(self) -> bool:
         """Whether the timeline is a recorded one."""
         return getattr(self._timeline, "replay", None) is not None
@@ -278,9 +271,6 @@ class Job(Config):
     """Number of local steps."""
     samples: Count = 1
     """Samples of all steps together."""
-    flops: Annotated[float, Field(gt=0)] | None = None
-    """Floating-point operations of the gradient of one sample, for `compute_per: flop`;
-    where there is a problem, they are counted from its model."""
 
 
 class WorldScenario(BaseScenario):
@@ -309,13 +299,6 @@ class WorldScenario(BaseScenario):
                 f"{who} must ask for nothing in a world without a problem, got "
                 f"{' and '.join(self.asks)}; add the problem and run it",
                 tuple(who.split(".")) if "." in who else ("protocol",),
-            )
-        if self.computes_flops and self.job.flops is None:
-            raise LocatedError(
-                "job.flops must be given for clients.compute_per: flop in a world "
-                "without a problem, got nothing; add the operations of a sample's "
-                "gradient",
-                ("job",),
             )
         if self.clients is not None and self.clients.compute_by is not None:
             raise LocatedError(

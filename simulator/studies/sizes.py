@@ -77,8 +77,6 @@ class ModelSize(NamedTuple):
         upload_bytes: Bytes of a client's message to the server.
         download_bytes: Bytes of the server's message to a client.
         samples: Samples of a job; of the longest one, where clients differ.
-        flops: Operations of the gradient of one sample, of all clients or each party.
-        server_flops: The same of the server; 0 where rows are divided.
         variants: Those that have it.
     """
 
@@ -89,8 +87,6 @@ class ModelSize(NamedTuple):
     upload_bytes: int
     download_bytes: int
     samples: int
-    flops: tuple[int, ...]
-    server_flops: int
     variants: tuple[str, ...] = ()
 
 
@@ -113,7 +109,6 @@ def sizes(tasks: list[Task]) -> list[ModelSize]:
             continue
         with inputs.held(task.inputs):
             setup = set_up(task.runs[0])
-            counted = setup.learning.numerics.work
         job, model = setup.timeline.workload, scenario.problem.model
         found[shape] = ModelSize(
             setup.shares.data.name,
@@ -123,8 +118,6 @@ def sizes(tasks: list[Task]) -> list[ModelSize]:
             job.upload_bytes,
             job.download_bytes,
             max(job.own_samples, default=job.samples),
-            counted.clients,
-            counted.server,
         )
     of: dict[ModelSize, list[str]] = {}
     for shape, size in found.items():

@@ -64,7 +64,6 @@ def timeline(run: Run) -> RunTimeline:
             contributions_per_epoch=num_clients,
             steps=job.steps,
             samples=job.samples,
-            flops=() if job.flops is None else (job.flops,),
         ),
         server=scenario.server,
         player=scenario.player,
@@ -120,8 +119,6 @@ def set_up(run: Run) -> RunSetup:
         arrays=learned.numerics.arrays if algorithm.by_arrays else None,
     )
     workload = algorithm.workload(shape, sampler, protocol)
-    if scenario.computes_flops:
-        workload = replace(workload, flops=learned.numerics.work.clients)
     batch = sampler.batch if algorithm.uploads_batch else None
     notes_reads = algorithm.remembers_reads
     simulated = _kind(protocol)(

@@ -188,15 +188,13 @@ class Behaviour(Config):
     """Law of virtual seconds of the request that ends with a snapshot of the model."""
     compute: AnyLaw | None = None
     """Law of virtual seconds of computing, by `compute_per`."""
-    compute_per: Literal["job", "step", "sample", "flop"] = "job"
-    """Unit of a draw of `compute`: a whole job, one of its local steps, one of its
-    samples, or a floating-point operation of the gradients of its samples, which are
-    counted from the model (`value: 1/5e9` is a rate of 5 Gflop/s)."""
+    compute_per: Literal["job", "step", "sample"] = "job"
+    """Unit of a draw of `compute`: a whole job, one of its local steps, or one of its
+    samples (`value: 3e6/5e9`: 3 million operations a sample at 5 Gflop/s)."""
     compute_draws: Literal["each", "one"] | None = None
     """Draws of a job of several steps or samples. `each`, usual for steps: each has a
     draw of its own, independent of the others, and they are added. `one`, usual for
-    samples and the rule for `flop`: a single draw times their number, as if the job had
-    a speed of its own."""
+    samples: a single draw times their number, as if the job had a speed of its own."""
     power: Power | None = None
     """How fast it computes over time; by default always as the law says."""
     upload: Link | None = None
@@ -259,8 +257,7 @@ class Clients(Behaviour):
         | None
     ) = None
     """Column of the data, such as a length, whose mean over the rows that a job has
-    drawn multiplies its computing time; with `compute_per: sample` it is their sum.
-    Not with `flop`, by which all rows are equally long."""
+    drawn multiplies its computing time; with `compute_per: sample` it is their sum."""
     local_steps_by: Annotated[Any, AnyPart("local_steps")] | None = None
     """Rule by which the local steps of jobs change; at most as many as the algorithm
     says, or `job.steps` in a world without one."""
@@ -279,11 +276,11 @@ class Clients(Behaviour):
         if all(part.compute is None for part in (self, *parts)):
             raise ValueError("must say how long a job takes; add compute: {law: ...}")
         for _, _, part in self.behaviours(self.total or 1):
-            if part.compute_draws == "each" and part.compute_per in ("job", "flop"):
+            if part.compute_draws == "each" and part.compute_per == "job":
                 raise LocatedError(
-                    f"compute_draws must be left out with compute_per: "
-                    f"{part.compute_per}, of which a job has one draw, got 'each'; "
-                    f"remove it, or take compute_per: step or sample",
+                    "compute_draws must be left out with compute_per: job, of which a "
+                    "job has one draw, got 'each'; remove it, or take compute_per: "
+                    "step or sample",
                 )
         self._slows_what_there_is(parts)
         prefer = self.selection.prefer if self.selection else None

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
-Unit = Literal["job", "step", "sample", "flop"]
+Unit = Literal["job", "step", "sample"]
 
 
 @dataclass(frozen=True)
@@ -21,8 +21,6 @@ class Workload:
         own_steps: Local steps of each client's job, K numbers; empty where all clients
             make `steps`.
         own_samples: Samples of each client's job; empty where all have `samples`.
-        flops: Floating-point operations of the gradient of one sample: one number for
-            all clients, or one for each; empty where no law of computing asks for it.
     """
 
     upload_bytes: int = 0
@@ -33,7 +31,6 @@ class Workload:
     overhead_s: float = 0
     own_steps: tuple[int, ...] = ()
     own_samples: tuple[int, ...] = ()
-    flops: tuple[float, ...] = ()
 
     @property
     def samples_per_job(self) -> int | list[int]:
@@ -54,9 +51,6 @@ class Workload:
         """
         if unit == "job":
             return 1
-        if unit == "flop":
-            own_flops = self.flops[client if len(self.flops) > 1 else 0]
-            return own_flops * self.amount("sample", client)
         own, usual = (
             (self.own_steps, self.steps)
             if unit == "step"

@@ -144,7 +144,6 @@ def test_timelines_depend_on_the_column_and_the_batches(data: str) -> None:
         ({"clients": {"compute_by": "size"}}, "compute_by must be a column of"),
         ({"algorithm": {"samples": "common"}}, "must be left out where the clients"),
         ({"protocol": {"kind": "cyclic"}}, "for the steps of this protocol"),
-        ({"clients": {"compute_per": "flop"}}, "left out with compute_per: flop"),
     ],
 )
 def test_other_columns_are_refused(

@@ -9,10 +9,9 @@ from stalesim.simulator.laws.base import Draws, Population
 from stalesim.simulator.laws.distributions import Scipy
 from stalesim.simulator.laws.scaled import SummedSampler
 from stalesim.simulator.protocols.synchronous import Synchronous
-from stalesim.simulator.scenario.setting import WorldScenario
 from stalesim.simulator.scenario.study import Run
 from stalesim.simulator.streams import Purpose, Streams
-from stalesim.simulator.timelines.of_run import set_up, timeline
+from stalesim.simulator.timelines.of_run import set_up
 from stalesim.simulator.timelines.simulated import SimulatedTimeline
 from stalesim.simulator.world.clients import Clients
 from stalesim.simulator.world.workload import Workload
@@ -80,28 +79,6 @@ def test_steps_are_drawn_as_they_come_whatever_is_drawn_together() -> None:
         expected = law.draw(Draws(uniform, int(client), int(each[0])), None).sum()
         alone = summed.draw(Draws(np.zeros(1), int(client), int(position)), None)
         assert expected == alone[0] == found
-
-
-WORLD = {
-    "name": "world",
-    "clients": {
-        "number": 2,
-        "compute": {"law": "constant", "value": "m/1e6"},
-        "compute_per": "flop",
-    },
-    "protocol": {"kind": "synchronous"},
-    "stop": {"commits": 1},
-}
-
-
-def test_a_world_without_a_problem_says_its_operations_itself() -> None:
-    job = {"samples": 10, "flops": 2e5}
-    found = WorldScenario.model_validate(WORLD | {"job": job})
-    plan = timeline(Run(0, "base", {}, 0, 1, found))
-    assert isinstance(plan, SimulatedTimeline)
-    _, jobs, _ = everything(plan)
-    taken = (jobs.computed_time - jobs.begun_time)[:2]
-    np.testing.assert_allclose(sorted(taken), [2, 4])
 
 
 def test_an_algorithm_says_what_its_clients_have_to_do() -> None:
