@@ -1,19 +1,13 @@
-"""The devices of this machine, and the cost of encryption on it."""
+"""What this machine is: versions, devices, processors, memory."""
 
 import os
 import platform
 from importlib.metadata import PackageNotFoundError, version
-from typing import TYPE_CHECKING
-
-from rich.table import Table
 
 from ..config.errors import UserError
 from .console import out
 
-if TYPE_CHECKING:
-    from ..privacy.encryption import Costs
-
-LIBRARIES = ("jax", "numpy", "scipy", "pandas", "simpy", "pydantic", "tenseal")
+LIBRARIES = ("jax", "numpy", "scipy", "pandas", "simpy", "pydantic")
 MISSING = "not installed"
 
 
@@ -34,35 +28,6 @@ def show_machine() -> None:
     width = max(map(len, rows)) + 2
     for name, value in rows.items():
         out.say(f"{name:{width}}{value}")
-
-
-def show_encryption() -> None:
-    """Measures CKKS; shows its costs next to the defaults, and as part of a scenario.
-
-    Raises:
-        UserError: TenSEAL is not installed.
-    """
-    from ..privacy.encryption import Ckks, Costs
-    from ..privacy.encryption_costs import measure
-
-    found = measure()
-    table = Table("CKKS, one ciphertext", "default", "here", box=None, pad_edge=False)
-    for name, default, here in zip(Costs._fields, Ckks().costs, found, strict=True):
-        table.add_row(name, _number(default), _number(here))
-    out.print(table)
-    out.print("\nFor a scenario:\n")
-    out.print(snippet(found), soft_wrap=True)
-
-
-def snippet(costs: "Costs") -> str:
-    """Returns the lines of a scenario that put measured costs in place of defaults."""
-    lines = (f"    {name}: {_number(value)}" for name, value in costs._asdict().items())
-    return "\n".join(("algorithm:", "  encryption:", "    kind: ckks", *lines))
-
-
-def _number(value: float) -> str:
-    """Returns a number as YAML reads it: a float has a point and a signed exponent."""
-    return str(value) if isinstance(value, int) else f"{value:.2e}"
 
 
 def version_of(name: str) -> str:

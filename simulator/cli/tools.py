@@ -194,22 +194,11 @@ def calibrate(
 
 
 @app.command()
-def doctor(
-    *,
-    encryption: Annotated[
-        bool,
-        typer.Option(
-            "--encryption", help="measure what CKKS costs here, for a scenario"
-        ),
-    ] = False,
-) -> None:
+def doctor() -> None:
     """Shows versions, devices, processors, memory and the cache folder."""
     from . import diagnosis
 
-    if encryption:
-        diagnosis.show_encryption()
-    else:
-        diagnosis.show_machine()
+    diagnosis.show_machine()
 
 
 @app.command()

@@ -7,5 +7,5 @@
   compute it. `ledger` keeps one accountant per client during a run.
 - `budgets`, `calibration`: the noise, or the number of releases, for a given epsilon.
 - `adp2sgd`: the theory of A(DP)2SGD.
-- `encryption`, `encryption_costs`: homomorphic encryption as a cost, and its measure.
+- `encryption`: homomorphic encryption as a cost.
 """

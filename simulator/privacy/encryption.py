@@ -1,8 +1,7 @@
 """Homomorphic encryption as a cost: what it adds to time and bytes. No JAX in here.
 
 Nothing is encrypted; numbers are exchanged as they are, and only their exchange takes
-longer and weighs more. `stalesim doctor --encryption` measures what it costs on a
-machine.
+longer and weighs more. docs/encryption.md says how to measure what it costs.
 """
 
 from abc import ABC, abstractmethod
@@ -139,8 +138,7 @@ class Paillier(_Additive):
 class Ckks(_Additive):
     """CKKS with ring dimension N = 8192: 4,096 numbers in a ciphertext.
 
-    Source of the costs: measured once, on one machine, with TenSEAL 0.3.18; `stalesim
-    doctor --encryption` measures them on another.
+    Source of the costs: measured once, on one machine, with TenSEAL 0.3.18.
     """
 
     kind: Literal["ckks"] = "ckks"

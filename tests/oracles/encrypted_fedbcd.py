@@ -6,17 +6,62 @@ simulated run is a matter of the scenario (`algorithm.encryption`).
 """
 
 from collections.abc import Sequence
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
+import pytest
 from jaxtyping import Float, Int
 from scipy.special import expit
 
-from stalesim.simulator.privacy.encryption_costs import Keys, make_keys, tenseal
+from stalesim.simulator.privacy.encryption import Ckks
 
 ERROR = 3e-8
 """Most that a decrypted number is off after an exchange of few parties; 0.9e-8 to
 2.4e-8 as measured, for five parties and numbers of sizes 1 to 1,000."""
+
+
+DIMENSION = 2 * Ckks.capacity
+"""N of the ring: it holds half as many numbers."""
+MODULI_BITS = (60, 40, 40, 60)
+"""Bits of the coefficients; 200 in all, of 218 that are safe for N (128 bits)."""
+SCALE = 1_099_511_480_321.0
+"""Factor of numbers before they are rounded.
+
+The largest prime below 2**40 that is 1 modulo 2 N, which is the modulus that the first
+rescaling divides by: at 2**40 itself, every product would be off by 1.3e-7 of it.
+"""
+
+
+class Keys(NamedTuple):
+    """The two halves of a pair of keys, as TenSEAL's contexts.
+
+    Attributes:
+        secret: Encrypts and decrypts.
+        public: Computes with ciphertexts, and can decrypt nothing.
+    """
+
+    secret: Any
+    public: Any
+
+
+def tenseal() -> Any:
+    """Imports and returns TenSEAL, without which tests are skipped."""
+    return pytest.importorskip("tenseal")
+
+
+def make_keys() -> Keys:
+    """Returns a new pair of keys for CKKS, for use on one thread."""
+    ts = tenseal()
+    secret = ts.context(
+        ts.SCHEME_TYPE.CKKS,
+        poly_modulus_degree=DIMENSION,
+        coeff_mod_bit_sizes=list(MODULI_BITS),
+        n_threads=1,
+    )
+    secret.global_scale = SCALE
+    public = secret.copy()
+    public.make_context_public()
+    return Keys(secret, public)
 
 
 class Learned(NamedTuple):

@@ -1,14 +1,9 @@
-"""FedBCD on ciphertexts against the same steps in the clear, and measured costs."""
-
-import sys
+"""FedBCD on ciphertexts against the same steps in the clear."""
 
 import numpy as np
 import pytest
 
-from stalesim.simulator.config.errors import UserError
-from stalesim.simulator.privacy import encryption_costs
 from stalesim.simulator.privacy.encryption import Ckks
-from stalesim.simulator.privacy.encryption_costs import measure
 from tests.oracles import encrypted_fedbcd as encrypted
 from tests.oracles.encrypted_fedbcd import ERROR, encrypted_fedbcd
 from tests.reference import fedbcd_twin as twin
@@ -70,21 +65,8 @@ def test_messages_weigh_what_the_cost_model_says() -> None:
 
 @needs_tenseal
 def test_who_has_the_labels_cannot_decrypt() -> None:
-    keys = encryption_costs.make_keys()
+    keys = encrypted.make_keys()
     message = encrypted._encrypt(keys, np.ones(3))
-    received = encryption_costs.tenseal().ckks_vector_from(keys.public, message)
+    received = encrypted.tenseal().ckks_vector_from(keys.public, message)
     with pytest.raises(ValueError, match="secret_key"):
         received.decrypt()
-
-
-@needs_tenseal
-def test_costs_are_measured() -> None:
-    found = measure(repeats=1)
-    assert min(found) > 0
-    assert found.ciphertext_bytes == pytest.approx(Ckks().bytes_of(1), rel=0.01)
-
-
-def test_a_library_that_is_missing_is_named(monkeypatch) -> None:
-    monkeypatch.setitem(sys.modules, "tenseal", None)
-    with pytest.raises(UserError, match=r'tenseal.* pip install "stalesim\[he\]"$'):
-        encryption_costs.make_keys()

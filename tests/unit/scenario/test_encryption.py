@@ -5,15 +5,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-import yaml
 
 from stalesim.simulator.algorithms.fedbcd.part import FedBcd
 from stalesim.simulator.algorithms.part import ProblemShape
-from stalesim.simulator.cli.diagnosis import snippet
 from stalesim.simulator.config.stop import Stop
 from stalesim.simulator.laws.constant import Constant
 from stalesim.simulator.laws.distributions import Scipy
-from stalesim.simulator.privacy.encryption import CKKS, PAILLIER, Ckks, Costs, Paillier
+from stalesim.simulator.privacy.encryption import CKKS, PAILLIER, Ckks, Paillier
 from stalesim.simulator.protocols import Asynchronous, Gossip, Rounds
 from stalesim.simulator.scenario.study import Run, merge
 from stalesim.simulator.timelines.of_run import timeline
@@ -75,13 +73,6 @@ def test_single_costs_can_be_given() -> None:
     other = found.replaced(key_bits=1024)
     assert other.costs.decrypt_s == PAILLIER[1024].decrypt_s
     assert other.costs.ciphertext_bytes == 900
-
-
-def test_measured_costs_can_be_pasted_into_a_scenario() -> None:
-    costs = Costs(8e-3, 8e-5, 1.0, 0.0, 331_000)
-    tree = yaml.safe_load(snippet(costs))
-    found = scenario(FEDBCD, tree).algorithm.encryption
-    assert found.costs == costs
 
 
 def test_encrypted_messages_weigh_their_ciphertexts() -> None:
