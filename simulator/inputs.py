@@ -2,7 +2,7 @@
 
 A run is identified by the content of what it reads, not by its name. `collect` finds
 that before anything is executed, wherever a scenario names it: in entries of the types
-`FilePath`, `SavedSetPath` and `RecordingPath`, in what data sets find by themselves
+`FilePath` and `RecordingPath`, in what data sets find by themselves
 (`Data.located_files`), in parts of plug-ins. While it is in force (`held`), files
 are looked for where they were found then, also by other processes, and `confirm`
 refuses what has changed by the time that it was read.
@@ -24,7 +24,7 @@ from .config.errors import DataError
 from .config.files import named, parts
 from .config.own_code import Content
 from .config.parts import Part
-from .storage import arrow, digests, files
+from .storage import digests, files
 
 TABLES = ("rows", "jobs", "incidents")
 """Tables that are read of a recorded timeline, with its manifest."""
@@ -270,9 +270,6 @@ def _name(data: Config) -> str:
 def _read(path: str, what: Reads, key: str) -> Content:
     if what is Reads.RECORDING:
         return _recording(files.folder(path))
-    if what is Reads.SAVED_SET:
-        folder = files.located(path, key, is_folder=True)
-        return _together(folder, arrow.paths(folder))
     if what is Reads.FUNCTION:
         return functions.content(path, key)
     at = files.located(path, key)

@@ -27,8 +27,6 @@ class Reads(Enum):
     """Marks an entry whose value names what a run reads; put into `Annotated`."""
 
     FILE = "file"
-    SAVED_SET = "saved set"
-    """A folder that `save_to_disk` of Hugging Face's datasets wrote."""
     RECORDING = "recording"
     """The folder of a recorded timeline."""
     FUNCTION = "function"
@@ -38,13 +36,6 @@ class Reads(Enum):
 FilePath = Annotated[str, Field(json_schema_extra={"format": "file-path"}), Reads.FILE]
 """A file that a run reads: in the working folder, or in the data folder. What it holds
 is a part of what the run is identified by."""
-SavedSetPath = Annotated[
-    str,
-    Field(min_length=1, json_schema_extra={"format": "directory-path"}),
-    Reads.SAVED_SET,
-]
-"""A folder that Hugging Face's datasets saved a data set in, found like a file; of what
-it holds, the set's own files count."""
 RecordingPath = Annotated[
     str,
     Field(min_length=1, json_schema_extra={"format": "directory-path"}),

@@ -14,7 +14,7 @@ from pydantic import (
     model_validator,
 )
 
-from ..config.base import FilePath, Rule, SavedSetPath
+from ..config.base import FilePath, Rule
 from ..config.errors import DataError
 from ..storage import arrow, files
 from ..storage.columns import Columns, TextColumns
@@ -223,35 +223,11 @@ class Parquet(Tabular):
     kind: Literal["parquet"] = "parquet"
     path: FilePath
     """File with the rows."""
+    test: FilePath | None = None
+    """File with the rows to test by; without one, rows are set aside."""
 
     def tables(self) -> TableSet:
         path = files.located(self.path, "problem.data.path")
-        return TableSet(path.stem, arrow.parquet(path))
-
-
-TRAIN, TEST = "train", "test"
-"""Parts of a saved set that are read; others, such as `validation`, are left alone."""
-
-
-class HuggingFace(Tabular):
-    """A data set that Hugging Face's `datasets` saved by `save_to_disk`.
-
-    Nothing is downloaded, and the library is not needed. Of a set that is divided the
-    parts `train` and `test` are read; without a part `test`, rows are set aside.
-    """
-
-    kind: Literal["huggingface"] = "huggingface"
-    path: SavedSetPath
-    """Folder of the saved set."""
-
-    def tables(self) -> TableSet:
-        folder = files.located(self.path, "problem.data.path", is_folder=True)
-        parts = arrow.splits(folder)
-        whole = parts.get("") or parts.get(TRAIN)
-        if whole is None:
-            raise DataError(
-                f"{folder} must have a part {TRAIN!r}, got {', '.join(parts)}; let "
-                "problem.data.path name the folder of one of them"
-            )
-        test = parts.get(TEST)
-        return TableSet(folder.name, arrow.saved(whole), test and arrow.saved(test))
+        test = self.test and files.located(self.test, "problem.data.test")
+        rows = arrow.parquet(path)
+        return TableSet(path.stem, rows, arrow.parquet(test) if test else None)

@@ -1,4 +1,4 @@
-"""Columns of a table, whatever file they stand in: text, Parquet, a saved data set."""
+"""Columns of a table, whatever file they stand in: text or Parquet."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence

@@ -62,13 +62,12 @@ def data_folder() -> Path:
     return Path(named or platformdirs.user_data_dir("stalesim")).expanduser()
 
 
-def located(path: str, key: str, *, is_folder: bool = False) -> Path:
+def located(path: str, key: str) -> Path:
     """Returns a file: of the working folder, the data folder or a recorded world.
 
     Args:
         path: Path as the scenario has it.
         key: Dotted key of the entry, for the message.
-        is_folder: Whether it is a folder in place of a file.
 
     Raises:
         DataError: it is in neither.
@@ -76,11 +75,10 @@ def located(path: str, key: str, *, is_folder: bool = False) -> Path:
     given = Path(path).expanduser()
     here, among_data = working_folder() / given, data_folder() / given
     for place in (here, among_data, SHIPPED / given):
-        if place.is_dir() if is_folder else place.is_file():
+        if place.is_file():
             return given if place == Path.cwd() / given else place
-    what = "folder" if is_folder else "file"
     raise DataError(
-        f"{key} must be a {what}, got {path!r}; it is neither at {here} nor at "
+        f"{key} must be a file, got {path!r}; it is neither at {here} nor at "
         f"{among_data}"
     )
 

@@ -13,7 +13,7 @@ from stalesim.simulator.data.base import Field
 from stalesim.simulator.data.mnist import Mnist
 from stalesim.simulator.data.own_arrays import Generated, Npz
 from stalesim.simulator.data.quadratic import Quadratic
-from stalesim.simulator.data.tables import Csv, HuggingFace, Parquet
+from stalesim.simulator.data.tables import Csv, Parquet
 from stalesim.simulator.learning.learning import dataset
 from stalesim.simulator.partitions.classes import Dirichlet, Labels
 
@@ -56,7 +56,7 @@ def test_a_class_of_test_rows_alone_is_refused(tmp_path: Path) -> None:
 
 
 def test_own_data_are_as_stored_unless_a_scale_is_named(tmp_path: Path) -> None:
-    for kind in (Npz, Csv, Parquet, HuggingFace, Generated):
+    for kind in (Npz, Csv, Parquet, Generated):
         assert kind.model_fields["scale"].default == "raw"
     x = 5 * np.random.default_rng(0).normal(size=(20, 4, 2))
     given = save(tmp_path, x=x, y=Y, x_test=x[:3], y_test=Y[:3])

@@ -2,6 +2,7 @@
 
 import io
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +16,8 @@ from pydantic import ValidationError
 from stalesim.simulator.config.errors import DataError, ScenarioError
 from stalesim.simulator.data.base import Dataset, Field
 from stalesim.simulator.data.own_arrays import Npz
-from stalesim.simulator.data.tables import Csv, HuggingFace, Parquet, Tabular
+from stalesim.simulator.data.tables import Csv, Parquet, Tabular
 from stalesim.simulator.partitions.natural import Natural
-from tests.unit.data.saved_set import described, save, save_parts
 
 N = 20
 FRAME = pd.DataFrame(
@@ -33,7 +33,7 @@ FRAME = pd.DataFrame(
 Made = Callable[..., Tabular]
 
 
-@pytest.fixture(params=["csv", "parquet", "huggingface"])
+@pytest.fixture(params=["csv", "parquet"])
 def made(request: pytest.FixtureRequest, tmp_path: Path) -> Made:
     """Returns a data set of `FRAME`, as each kind of table has it."""
 
@@ -43,11 +43,8 @@ def made(request: pytest.FixtureRequest, tmp_path: Path) -> Made:
         if request.param == "csv":
             frame.to_csv(path, index=False)
             return Csv(**options)
-        if request.param == "parquet":
-            frame.to_parquet(path, index=False)
-            return Parquet(**options)
-        save(path, pa.Table.from_pandas(frame[:9]), pa.Table.from_pandas(frame[9:]))
-        return HuggingFace(**options)
+        frame.to_parquet(path, index=False)
+        return Parquet(**options)
 
     return make
 
@@ -178,9 +175,8 @@ def packed(pixels: np.ndarray) -> dict[str, Any]:
 def test_pictures_keep_their_shape(tmp_path: Path) -> None:
     drawn = np.random.default_rng(0).integers(256, size=(6, 5, 4), dtype=np.uint8)
     cells = {"image": [packed(one) for one in drawn], "label": [0, 1] * 3}
-    train, test = pa.table(cells)[:4], pa.table(cells)[4:]
-    folder = save_parts(tmp_path, train=train, validation=test, test=test)
-    data = HuggingFace(path=str(folder), label="label", scale="unit").make()
+    config = write_halves(tmp_path, pa.table(cells)[:4], pa.table(cells)[4:])
+    data = config(label="label", scale="unit").make()
     assert data.fields == (Field("", (5, 4), False, 255.0),)
     assert (data.x_train.shape, data.x_test.shape) == ((4, 20), (2, 20))
     expected = drawn[4:].reshape(2, 20).astype(np.float32) / 255
@@ -215,35 +211,30 @@ def test_lists_are_no_single_numbers(tmp_path: Path) -> None:
         config.make()
 
 
-def test_a_saved_set_without_training_rows(tmp_path: Path) -> None:
-    save_parts(tmp_path, dev=pa.table({"a": [1]}), test=pa.table({"a": [1]}))
-    with pytest.raises(DataError, match="must have a part 'train', got dev, test; let"):
-        HuggingFace(path=str(tmp_path), target="a").make()
-    with pytest.raises(DataError, match=r"path must be a folder, got '.*/gone'"):
-        HuggingFace(path=str(tmp_path / "gone"), target="a").make()
+def write_halves(folder: Path, train: pa.Table, test: pa.Table) -> Callable[..., Any]:
+    """Writes rows to train and to test by; returns what makes a data set of them."""
+    for name, table in {"train": train, "test": test}.items():
+        pa.parquet.write_table(table, folder / f"{name}.parquet")
+    paths = {
+        "path": str(folder / "train.parquet"),
+        "test": str(folder / "test.parquet"),
+    }
+    return partial(Parquet, **paths)
 
 
-def test_parts_of_a_saved_set_are_numbered_together(tmp_path: Path) -> None:
+def test_classes_of_both_files_are_numbered_together(tmp_path: Path) -> None:
     train = pa.table({"a": [1.0, 2.0, 3.0], "k": ["c", "a", "b"]})
     test = pa.table({"k": ["b", "c"], "a": [4.0, 5.0]})
-    save_parts(tmp_path, train=train, test=test)
-    config = HuggingFace(path=str(tmp_path), label="k", scale="raw")
+    config = write_halves(tmp_path, train, test)(label="k", scale="raw")
     data = config.make()
     assert data.num_classes == 3
     assert data.y_test.tolist() == [1, 2]
     assert data.x_test.tolist() == [[4], [5]]
-    save_parts(tmp_path, train=train, test=pa.table({"k": ["b"], "b": [1.0]}))
-    with pytest.raises(
-        DataError, match="test must have the column 'a' of the training"
-    ):
-        config.make()
-
-
-def test_a_secret_label_is_one_line(tmp_path: Path) -> None:
-    cells = described(pa.table({"a": [1.0, 2.0], "k": [0, -1]}), k="ClassLabel")
-    config = HuggingFace(path=str(save(tmp_path, cells)), label="k")
-    with pytest.raises(DataError, match="hold a label in every row, got none in row 2"):
-        config.make()
+    config = write_halves(tmp_path, train, pa.table({"k": ["b"], "b": [1.0]}))
+    with pytest.raises(DataError, match="must have the column 'a' of the training"):
+        config(label="k").make()
+    with pytest.raises(DataError, match=r"data\.test must be a file"):
+        Parquet(path=str(tmp_path / "train.parquet"), test="gone", label="k").make()
 
 
 def test_groups_of_arrays(tmp_path: Path) -> None:

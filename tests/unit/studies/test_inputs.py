@@ -402,7 +402,7 @@ def test_every_entry_that_names_a_file_says_so() -> None:
     assert len(found) > 90
     assert [kind.__name__ for kind in found if unmarked(kind)] == []
     named_ones = {k.__name__ for k in found if any(mark for _, mark in marks(k))}
-    of_data = {"Npz", "Csv", "Parquet", "HuggingFace", "Generated", "Text"}
+    of_data = {"Npz", "Csv", "Parquet", "Generated", "Text"}
     of_models = {"Problem", "Python", "ServerModel", "Vector"}
     of_time = {"Empirical", "Traced", "Recording", "Power"}
     of_time |= {"FedScaleTrace", "FlashTrace"}

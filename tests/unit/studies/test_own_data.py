@@ -2,7 +2,6 @@
 
 import os
 import re
-import shutil
 import sys
 from itertools import count
 from pathlib import Path
@@ -10,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
 import pytest
 import yaml
 from pydantic import ValidationError
@@ -22,7 +20,6 @@ from stalesim.simulator.scenario.reading import validated
 from stalesim.simulator.scenario.study import expand
 from stalesim.simulator.timelines.of_run import set_up
 from stalesim.simulator.trace import load
-from tests.unit.data.saved_set import save_parts
 from tests.unit.studies.small import SMALL
 
 PAGE = Path(__file__).parents[3] / "docs" / "how-to" / "own-data.md"
@@ -52,11 +49,6 @@ def write_parquet(path: Path, seed: int) -> None:
     frame(seed).to_parquet(path, index=False)
 
 
-def write_saved(path: Path, seed: int) -> None:
-    cells = pa.Table.from_pandas(frame(seed))
-    save_parts(path, train=cells[:80], test=cells[80:])
-
-
 @pytest.fixture(autouse=True)
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The working folder."""
@@ -65,22 +57,6 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(folder)
     monkeypatch.setenv("STALESIM_DATA", str(tmp_path / "data"))
     return folder
-
-
-def test_a_study_goes_on_with_the_same_saved_set_alone(here: Path) -> None:
-    write_saved(here / "mine", 1)
-    scenario = tree({"kind": "huggingface", "path": "mine"})
-    first = studies.simulate(scenario, "s").manifest
-    assert first["inputs"]["mine"]["at"] == str(here / "mine")
-    write_saved(here / "mine", 2)
-    scenario |= {"replicates": 2}
-    with pytest.raises(StudyError, match=f"but {here / 'mine'} has changed"):
-        studies.simulate(scenario, "s")
-    shutil.rmtree(here / "mine")
-    write_saved(here / "mine", 1)
-    (here / "mine" / "train" / "cache-17.arrow").write_bytes(b"of the library")
-    again = studies.simulate(scenario, "s").manifest
-    assert again["runs"][0]["content"] == first["runs"][0]["content"]
 
 
 def test_clients_are_called_as_the_data_call_them(here: Path) -> None:
