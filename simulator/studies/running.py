@@ -77,7 +77,7 @@ def simulate(
             inputs. They are not scaled unless the scenario says so: `problem.data`
             may have `scale`, `limit`, ... without a `kind`.
         model: JAX model in place of the scenario's: a function that makes one, a pair
-            of functions `init` and `apply`, or a module of Equinox, Flax or Haiku.
+            of functions `init` and `apply`, or a module of Equinox or Flax.
         loss: Loss in place of the scenario's: a function of outputs and targets, rows
             first, to a loss of each row; or the name of one.
         server: JAX model in place of the network at the server of vertical learning,

@@ -9,7 +9,6 @@ from functools import partial
 from typing import Any
 
 import equinox as eqx
-import haiku as hk
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -91,26 +90,18 @@ class OfNnx(nnx.Module):
         return self.two(jnp.tanh(self.one(x)))
 
 
-def of_haiku(width: int = FEATURES) -> Any:
-    def network(x: Array) -> Array:
-        hidden = jnp.tanh(hk.Linear(UNITS, w_init=fixed(FIRST[width]))(x))
-        return hk.Linear(CLASSES, w_init=fixed(TWO))(hidden)
-
-    return hk.without_apply_rng(hk.transform(network))
-
-
 def model(name: str) -> dict[str, Any]:
     return {"problem": {"model": {"kind": "python", "build": f"{__name__}:{name}"}}}
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["OfEquinox", "OfLinen", "OfNnx", "of_haiku"])
+@pytest.mark.parametrize("name", ["OfEquinox", "OfLinen", "OfNnx"])
 def test_the_same_network_in_every_library(name: str) -> None:
     few = {"stop": {"commits": 30}, "evaluate": {"every": {"commits": 10}}}
     assert_same(run(BASE, few, model("plain")), run(BASE, few, model(name)))
 
 
-plain_party, haiku_party = partial(plain, HELD), partial(of_haiku, HELD)
+plain_party = partial(plain, HELD)
 equinox_party, linen_party = partial(OfEquinox, HELD), partial(OfLinen, width=HELD)
 
 
@@ -135,7 +126,7 @@ def test_a_module_of_every_library_at_each_party() -> None:
     """Four parties of 16 columns, whose logits are added up; three engines."""
     changes = [{k: v for k, v in BASE.items() if k != "problem"}, COLUMNS]
     expected = run(*changes, model("plain_party"))
-    for name in ("equinox", "linen", "nnx", "haiku"):
+    for name in ("equinox", "linen", "nnx"):
         assert_same(expected, run(*changes, model(f"{name}_party")))
     for mode in ("stepwise", "batched"):
         assert_same(expected, run(*changes, model("linen_party"), mode=mode))
@@ -160,14 +151,6 @@ class NnxNorm(nnx.Module):
         return self.last(self.norm(x))
 
 
-def haiku_norm() -> Any:
-    def network(x: Array, is_training: bool) -> Array:
-        norm = hk.BatchNorm(create_scale=True, create_offset=True, decay_rate=MOMENTUM)
-        return hk.Linear(CLASSES)(norm(x, is_training))
-
-    return hk.without_apply_rng(hk.transform_with_state(network))
-
-
 class EquinoxNorm(eqx.Module):
     norm: eqx.nn.BatchNorm
     last: eqx.nn.Linear
@@ -188,7 +171,6 @@ def equinox_norm(key: Array) -> Any:
 NORMS: dict[str, Any] = {
     "LinenNorm": LinenNorm,
     "NnxNorm": NnxNorm,
-    "haiku_norm": haiku_norm,
     "equinox_norm": equinox_norm,
 }
 
@@ -201,7 +183,7 @@ def network(given: Any) -> OwnNetwork:
     )
 
 
-@pytest.mark.parametrize("given", [OfEquinox, OfLinen, OfNnx, of_haiku])
+@pytest.mark.parametrize("given", [OfEquinox, OfLinen, OfNnx])
 def test_the_library_says_which_axis_of_matrices_the_inputs_are(given: Any) -> None:
     found = network(given)
     has_inputs_first = (FEATURES, UNITS) in found.leaf_shapes
@@ -261,14 +243,6 @@ class NnxDropout(nnx.Module):
         return self.dropout(self.last(x))
 
 
-def haiku_dropout() -> Any:
-    def network(x: Array, is_training: bool) -> Array:
-        sums = hk.Linear(CLASSES, w_init=hk.initializers.Constant(1.0))(x)
-        return hk.dropout(hk.next_rng_key(), 0.5, sums) if is_training else sums
-
-    return hk.transform(network)
-
-
 class EquinoxDropout(eqx.Module):
     scale: Array
     dropout: eqx.nn.Dropout
@@ -291,7 +265,7 @@ def plain_dropout() -> Any:
 
 
 @pytest.mark.parametrize(
-    "given", [LinenDropout, NnxDropout, haiku_dropout, EquinoxDropout, plain_dropout]
+    "given", [LinenDropout, NnxDropout, EquinoxDropout, plain_dropout]
 )
 def test_dropout_draws_by_the_key_in_training_alone(given: Any) -> None:
     own = network(given)

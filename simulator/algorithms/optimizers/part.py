@@ -95,7 +95,7 @@ class Optax(_Named):
     """Which matrices `muon` moves, all else being AdamW's: the `hidden` ones between a
     model's first and last layers, as its authors have it, which is the default, or
     `all`, which is optax's. Its step is longer by the root of outputs over inputs where
-    that is above 1: matrices are `[inputs, outputs]` in Flax and Haiku, else `[outputs,
+    that is above 1: matrices are `[inputs, outputs]` in Flax, else `[outputs,
     inputs]`."""
 
     @model_validator(mode="before")

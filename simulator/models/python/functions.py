@@ -41,7 +41,7 @@ def model_of(named: UserFunction, facts: Mapping[str, Any]) -> Functions:
         got = f"{type(model).__module__}.{type(model).__qualname__}"
         raise named.refused(
             f"must give a pair of functions init and apply, or a model of "
-            f"Equinox, Flax or Haiku, got {got} from {named}; return one of these"
+            f"Equinox or Flax, got {got} from {named}; return one of these"
         )
     return plain(init, apply)
 

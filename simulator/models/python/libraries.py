@@ -1,4 +1,4 @@
-"""Modules of Equinox, Flax and Haiku as two functions.
+"""Modules of Equinox and Flax as two functions.
 
 A library is imported only where a model is of it.
 """
@@ -23,7 +23,7 @@ class Functions(NamedTuple):
             drawn) and whether it is training, to outputs and the next statistics.
         asks_for_key: Whether a function has an argument for a key, which it may do
             without; else a model draws random numbers if it fails without a key.
-        inputs_first: Whether matrices are `[inputs, outputs]`, as in Flax and Haiku.
+        inputs_first: Whether matrices are `[inputs, outputs]`, as in Flax.
     """
 
     init: Callable[[Key[Array, ""], Any], tuple[Any, Any]]
@@ -57,8 +57,6 @@ def adapted(model: Any, again: Again) -> Functions | None:
         return of_linen(model)
     if any(name.startswith("flax.nnx") for name in libraries):
         return of_nnx(model, again)
-    if any(name.startswith("haiku") for name in libraries):
-        return of_haiku(model)
     return None
 
 
@@ -166,40 +164,6 @@ def of_nnx(module: Any, again: Again) -> Functions:
         return outputs, divided(whole)[3]
 
     return Functions(init, apply, inputs_first=True)
-
-
-def of_haiku(pair: Any) -> Functions:
-    """Returns the functions of `hk.transform` or `hk.transform_with_state`."""
-    names = inspect.signature(pair.apply).parameters
-    stateful, draws = "state" in names, "rng" in names
-
-    def init(key: Key[Array, ""], x: Any) -> tuple[Any, Any]:
-        # Layers that normalise batches make their statistics in training alone.
-        found = _told(lambda **flag: pair.init(key, x, **flag), training=True)
-        return found if stateful else (found, ())
-
-    def apply(
-        weights: Any, statistics: Any, x: Any, key: Any, training: bool
-    ) -> tuple[Any, Any]:
-        def run(**flag: bool) -> Any:
-            drawn = (key, x) if draws else (x,)
-            if stateful:
-                return pair.apply(weights, statistics, *drawn, **flag)
-            return pair.apply(weights, *drawn, **flag), statistics
-
-        return _told(run, training=training)
-
-    return Functions(init, apply, inputs_first=True)
-
-
-def _told(run: Callable[..., Any], *, training: bool) -> Any:
-    """Calls a function with `is_training`, or without if it does not take that."""
-    try:
-        return run(is_training=training)
-    except TypeError as error:
-        if "is_training" not in str(error):
-            raise
-        return run()
 
 
 def _flags(call: Callable[..., Any]) -> Callable[..., dict[str, bool]]:

@@ -23,8 +23,8 @@ class Python(Model):
     shaped: ClassVar[bool] = True
     build: FunctionName
     """`"module:function"`, a function that returns the model: a pair of functions
-    `init(key)` and `apply(weights, x)`, an Equinox, Flax (linen or NNX) module, or a
-    pair of Haiku's `transform`. It may ask for `num_outputs`, `shape` (of a row, or of
+    `init(key)` and `apply(weights, x)`, or an Equinox or Flax (linen or NNX) module. It
+    may ask for `num_outputs`, `shape` (of a row, or of
     each input by name) and `key`, by these names. Or the model itself."""
 
     @property

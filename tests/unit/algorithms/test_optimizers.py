@@ -117,7 +117,7 @@ def test_early_steps_of_fadas_are_as_long_as_its_page_says(
     assert "with 0.999 they are 3.2, 6.5 and 1.6" in page
 
 
-def test_muon_takes_the_matrices_of_flax_and_haiku_as_they_are() -> None:
+def test_muon_takes_the_matrices_of_flax_as_they_are() -> None:
     """They are [inputs, outputs], as optax has them."""
     of_flax = ModelArrays(SHAPES, SimpleNamespace(inputs_first=True))
     steps = gradients()

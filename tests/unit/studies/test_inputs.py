@@ -465,7 +465,7 @@ OWN = {
     "    return late(x)\n",
     "pack_of_inputs/__init__.py": "",
     "pack_of_inputs/inner.py": "from .beside import late\n",
-    "pack_of_inputs/beside.py": "import haiku, stalesim\ndef late(x):\n    return x\n",
+    "pack_of_inputs/beside.py": "import optax, stalesim\ndef late(x):\n    return x\n",
 }
 
 
@@ -488,7 +488,7 @@ def test_own_code_is_all_that_a_module_imports(own: Path) -> None:
     names = ["layers_of_inputs", "pack_of_inputs", "plain_of_inputs"]
     assert [*found.modules] == names
     assert found.modules["pack_of_inputs"][0] == str(own / "pack_of_inputs")
-    assert found.libraries == ("flax", "haiku", "numpy")
+    assert found.libraries == ("flax", "numpy", "optax")
     assert not {*names} & {*sys.modules}, "nothing is executed to find out"
     (own / "pack_of_inputs" / "beside.py").write_text("late = abs\n")
     changed_one = own_code.of("plain_of_inputs")

@@ -1,6 +1,6 @@
 """A model and a loss: two layers, and examples that are hard count more.
 
-An Equinox, Flax or Haiku module may stand in place of the two functions.
+An Equinox or Flax module may stand in place of the two functions.
 """
 
 import jax
