@@ -46,7 +46,7 @@ COSTLY = (
     "verification/*",
     # They run whole studies, or processes.
     *("attacks/*", "unit/studies/*"),
-    *("extras/logs/test_[ci]*.py", "extras/logs/test_shown.py"),
+    "extras/logs/*",
     *("extras/capsules/*", "extras/clusters/*"),
     *("extras/testbed/*", "extras/trackers/*"),
     "unit/analysis/test_phases.py",
@@ -56,6 +56,7 @@ COSTLY = (
     *("unit/test_*_command.py", "unit/test_loops.py", "unit/test_mutants.py"),
     *("unit/test_t*.py", "unit/test_wheel.py"),
     # They play many timelines, or large ones.
+    "extras/rl/test_[cflp]*.py",
     *("property/test_metamorphic_times.py", "unit/scenario/test_s[hi]*.py"),
     *("unit/timelines/test_arrays.py", "unit/timelines/test_summary.py"),
     # They read large files, or make them.
