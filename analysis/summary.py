@@ -233,10 +233,11 @@ def words_on_data(named: Iterable[tuple[str | None, str | None]]) -> list[str]:
     """
     lines = []
     for name, scaling in dict.fromkeys(named):
-        said = [f"data: {name}"] + [f"scale {scaling}"] * bool(scaling)
+        facts = [f"scale {scaling}"] if scaling else []
         if name and name.startswith(BUNDLED):
-            said.append("5,000 of MNIST's images (all: stalesim data get mnist)")
-        lines += ["; ".join(said)] * bool(name and said[1:])
+            facts.append("5,000 of MNIST's images (all: stalesim data get mnist)")
+        if name and facts:
+            lines.append("; ".join([f"data: {name}", *facts]))
     return lines
 
 
@@ -294,12 +295,10 @@ def _two(first: float, second: float) -> str:
 
 
 def _number(value: float, width: int = WIDTH, digits: int = 4) -> str:
-    """Returns a number to some digits, or to as many fewer as its width allows.
+    """Returns a number >= 0 to some digits, or to as many fewer as its width allows.
 
-    Args:
-        value: >= 0; from 1000 on without decimals if there is room.
-        width: Number of characters; one digit takes more where it must.
-        digits: Most digits.
+    From 1000 on it is without decimals if there is room; one digit is wider than
+    `width` where it must be.
     """
     if value >= 1000 and len(text := f"{value:.0f}") <= width:
         return text
