@@ -119,9 +119,10 @@ def heat_map(
             numbers = cells(mine, steps, "number", np.nan)
             words = cells(mine, steps, "word", "")
             hatched = ~np.isfinite(numbers)
-            image = draw_cells(axes, numbers, words, hatched, style.COLORMAP, norm)
+            draw_cells(axes, numbers, words, hatched, style.COLORMAP, norm)
             label_cells(axes, steps)
             axes.set_title(style.text(layout.name(study, str(variant))))
+        image = panels[0].get_images()[0]
         figure.colorbar(image, ax=panels).set_label(scale.label)
         right, up = (style.key_label(key, study) for key in (x, y))
         layout.say(figure, f"to the right: {right}; upwards: {up}")

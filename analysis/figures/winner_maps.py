@@ -79,7 +79,7 @@ def winner_map(
     x, y = map(str, table.columns[:2])
     steps = ordered(table[x]), ordered(table[y])
     rows = list(table.itertuples(index=False))
-    has_ratio = [bool(row.winner) or _is_tie(row) for row in rows]
+    has_ratio = np.array([bool(row.winner) or _is_tie(row) for row in rows], bool)
     table = table.assign(
         word=[_word(row) for row in rows],
         best=[variants.index(row.winner) if row.winner else -1 for row in rows],
@@ -197,13 +197,9 @@ def _cell(
     *,
     falls: bool,
 ) -> tuple[Any, ...]:
-    """Returns the winner at a point, its ratio, and whether that is decided.
+    """Returns the winner of the variants' groups, its ratio, and whether it is decided.
 
-    Args:
-        variants: Variants that are compared.
-        group: Group of each at the point.
-        numbers: Ends of each replicate's number.
-        falls: Whether larger numbers are better.
+    `falls` says whether larger numbers are better.
     """
 
     def better(name: str, than: str) -> PairedRatio:
@@ -228,7 +224,6 @@ def _cell(
 
 
 def _word(row: Any) -> str:
-    """Returns the words in a cell of the map, of a row of `winners`."""
     if _is_tie(row):
         return "tie"
     if row.winner:
@@ -239,7 +234,6 @@ def _word(row: Any) -> str:
 
 
 def _is_tie(row: Any) -> bool:
-    """Says whether a row of `winners` has two best variants."""
     return not (row.winner or row.bound) and abs(row.ratio - 1) <= SAME
 
 
@@ -279,18 +273,16 @@ def draw_borders(axes: Axes, sides: Num[np.ndarray, "rows columns"]) -> None:
         axes: Axes with the cells.
         sides: Number of the side of each cell; below 0 where there is no cell.
     """
-    lines = []
-    rows, columns = sides.shape
-    for row in range(rows):
-        for column in range(columns):
-            x, y = column + 0.5, row + 0.5
-            here = sides[row, column]
-            right = sides[row, column + 1] if column + 1 < columns else -1
-            above = sides[row + 1, column] if row + 1 < rows else -1
-            if here >= 0 <= right != here:
-                lines.append([(x, row - 0.5), (x, y)])
-            if here >= 0 <= above != here:
-                lines.append([(column - 0.5, y), (x, y)])
+
+    def borders(one: np.ndarray, other: np.ndarray) -> np.ndarray:
+        return np.argwhere((one >= 0) & (other >= 0) & (one != other)) + 0.5
+
+    upright, level = (
+        borders(sides[:, :-1], sides[:, 1:]),
+        borders(sides[:-1], sides[1:]),
+    )
+    lines = [[(x, y - 1), (x, y)] for y, x in upright]
+    lines += [[(x - 1, y), (x, y)] for y, x in level]
     axes.add_collection(LineCollection(lines, colors=style.ink(), linewidths=1.8))
 
 
