@@ -242,12 +242,14 @@ def by_client_group(
     """
     rows, ages = [], dict(iter(counted.ages.groupby("run")))
     for run, group in zip(counted.runs["run"], counted.runs["group"], strict=True):
+        if group not in group_of:
+            continue
         mine = ages.get(run, counted.ages.iloc[:0])
-        sizes = group_of.get(group, pd.Series(dtype=object)).value_counts(sort=False)
-        for part, size in {"all": 0, **sizes}.items() if len(sizes) else ():
-            own = mine.loc[mine[GROUP] == part] if size else mine
+        parts = {"all": mine}
+        for part, size in group_of[group].value_counts(sort=False).items():
+            parts[f"{part} ({size})"] = mine.loc[mine[GROUP] == part]
+        for name, own in parts.items():
             staleness, later = _staleness(own)
-            name = f"{part} ({size})" if size else part
             row = {"run": run, "group": group, "clients": name}
             rows.append(row | {"contributions": later} | staleness)
     found = pd.DataFrame(rows)
