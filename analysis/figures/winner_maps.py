@@ -159,7 +159,8 @@ def winners(
 
     Raises:
         StudyError: Not two keys are swept, or more than these two; there is no such
-            variant, or fewer than two are named; the metric was not evaluated.
+            variant, or fewer than two are named, or they have no point in common; the
+            metric was not evaluated.
     """
     swept = points(study, keys, at)
     known = list(dict.fromkeys(swept["variant"]))
@@ -186,6 +187,11 @@ def winners(
         if set(group) != set(variants):
             continue
         rows.append((*point, *_cell(variants, group, numbers, falls=falls)))
+    if not rows:
+        raise StudyError(
+            f"a map must be of variants with a point in common, got "
+            f"{', '.join(variants)} without; sweep the same values in each"
+        )
     columns = [x, y, "winner", *PairedRatio._fields, "decided"]
     return pd.DataFrame(rows, columns=pd.Index(columns))
 

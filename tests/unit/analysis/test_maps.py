@@ -101,6 +101,13 @@ THREE = Grid(
     ]
 )
 APART = Grid([("a", {"x": 1}, [1]), ("a", {"x": 2}, [1]), ("b", {"y": 1}, [1])])
+ELSEWHERE = Grid(
+    [
+        (name, {"x": x, "y": y}, [1])
+        for name, x in {"a": 1, "b": 2}.items()
+        for y in "pq"
+    ]
+)
 REFUSED: list[tuple[str, Callable[[], Any]]] = [
     ("needs two swept keys, got x, y, z; name two", lambda: heat_map(THREE)),
     ("needs two swept keys, got none", lambda: heat_map(Curves({"a": [arrives(1)]}))),
@@ -113,6 +120,7 @@ REFUSED: list[tuple[str, Callable[[], Any]]] = [
     (r"at must be values .* after=40", lambda: heat_map(THREE, at=40)),  # pyright: ignore
     ("be of variants, got 'aa'; did you", lambda: winners(_raced(), ["aa", "b"])),
     ("or more variants, got a; known are a, b", lambda: winners(_raced(), ["a"])),
+    ("with a point in common, got a, b", lambda: winner_map(ELSEWHERE, ["a", "b"])),
 ]
 
 
