@@ -11,7 +11,7 @@ from ..timeline import Outcome
 from ..world.clients import Clients, Server
 from ..world.cycle import Cycle
 from ..world.world import World
-from .base import Protocol, refuse_selection
+from .base import Protocol, Traits, refuse_selection
 from .free import Arrivals
 
 
@@ -26,8 +26,7 @@ class Asynchronous(Protocol):
     """
 
     kind: Literal["asynchronous"] = "asynchronous"
-    adapts: ClassVar[bool] = True
-    lone_jobs: ClassVar[bool] = True
+    traits: ClassVar[Traits] = Traits(adapts=True, lone_jobs=True)
     staleness_bound: Annotated[int, Field(ge=0)] | None = None
     """Largest staleness of a contribution, in commits (inclusive)."""
     beyond: Literal["reject", "stop", "wait"] = "reject"

@@ -13,7 +13,7 @@ from ..timeline import Incident, Outcome
 from ..world.clients import Clients, Server
 from ..world.cycle import Cycle
 from ..world.world import World
-from .base import Cadence, Protocol, refuse_more_than
+from .base import Cadence, Protocol, Traits, refuse_more_than
 from .free import LockStep
 from .schedules import Scheduled, fewest, most, now
 
@@ -28,9 +28,8 @@ class Synchronous(Protocol):
     """
 
     kind: Literal["synchronous"] = "synchronous"
-    lone_jobs: ClassVar[bool] = True
+    traits: ClassVar[Traits] = Traits(lone_jobs=True, common_batch=True)
     timed: ClassVar[tuple[str, ...]] = ("deadline", "deadline_by", "timeout")
-    common_batch: ClassVar[bool] = True
     deadline: Annotated[float, Field(gt=0)] | None = None
     """Virtual seconds after which a round ends with those who have arrived. It never
     ends an empty round, which then lasts until the first arrival; all that arrive at

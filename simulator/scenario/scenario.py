@@ -15,6 +15,14 @@ from pydantic import (
 )
 
 from .. import metrics
+from ..capabilities import (
+    AddsTime,
+    DividesRows,
+    HasStages,
+    OwnSteps,
+    StoresEmbeddings,
+    SumsOutputs,
+)
 from ..claims import AnyClaim
 from ..config.base import Config, LocatedError
 from ..config.catalogue import AnyName, AnyPart, parts
@@ -242,7 +250,8 @@ class Scenario(BaseScenario):
                 f"{self.problem.partition.kind!r}; change one of them",
             )
         self._check_model()
-        self.protocol.check_algorithm(self.algorithm)
+        for part in self.listeners.values():
+            part.check_algorithm(self.algorithm)
         if not self.protocol.names & {*self.algorithm.protocols}:
             known = ", ".join(self.algorithm.protocols)
             raise LocatedError(
@@ -275,7 +284,7 @@ class Scenario(BaseScenario):
         column = self.clients.compute_by if self.clients else None
         if column is None:
             return
-        own_times = self.protocol.step_law is not None
+        own_times = isinstance(self.protocol, OwnSteps)
         if own_times or self.algorithm.family != "horizontal":
             why = "the steps of this protocol" if own_times else "parties with columns"
             raise LocatedError(
@@ -308,7 +317,7 @@ class Scenario(BaseScenario):
         units = {part.compute_per for *_, part in parts}
         for wrong, why in (
             (self.replays, "where a timeline is replayed, whose clients are recorded"),
-            (self.protocol.step_law is not None, "for the steps of this protocol"),
+            (isinstance(self.protocol, OwnSteps), "for the steps of this protocol"),
             (clients is None, "without clients"),
             (len(units) > 1, "where groups have different compute_per"),
         ):
@@ -328,7 +337,7 @@ class Scenario(BaseScenario):
             )
         if problem.work is None:
             return
-        if not algorithm.divided:
+        if not isinstance(algorithm, DividesRows):
             raise LocatedError(
                 f"problem.work must be left out for the algorithm {algorithm.kind!r}, "
                 f"whose clients' work is not apart from the rest; remove it, or take "
@@ -435,10 +444,13 @@ class Scenario(BaseScenario):
                 "must be taylor, or left out",
             ),
             ("algorithm", "kind"): (
-                algorithm.transfers,
+                isinstance(algorithm, SumsOutputs),
                 f"must be one of {', '.join(_that_transfer())}",
             ),
-            ("protocol", "kind"): (self.protocol.batch_per_round, "must be rounds"),
+            ("protocol", "kind"): (
+                self.protocol.traits.batch_per_round,
+                "must be rounds",
+            ),
         }
         for keys, (fits, rule) in refused.items():
             if not fits:
@@ -450,10 +462,20 @@ class Scenario(BaseScenario):
 
     def biases(self) -> Iterator[str]:
         """Yields a line on clients that count more than others."""
-        return self.algorithm.biases(self.protocol, self.num_clients)
+        if isinstance(self.algorithm, HasStages):
+            yield from self.algorithm.biases(self.protocol, self.num_clients)
 
     def described(self) -> dict[str, Any]:
-        return super().described() | self.algorithm.described()
+        """Returns what its parts say of themselves, for a run's entry in a manifest.
+
+        Besides what the protocol says: `activities`, what a job does besides its
+        stages; `refreshes_all`, as in `StoresEmbeddings`.
+        """
+        own = self.algorithm
+        return super().described() | {
+            "activities": own.activities if isinstance(own, AddsTime) else [],
+            "refreshes_all": isinstance(own, StoresEmbeddings) and own.refreshes_all,
+        }
 
     @property
     def num_clients(self) -> int:
@@ -462,4 +484,4 @@ class Scenario(BaseScenario):
 
 def _that_transfer() -> list[str]:
     """Returns the names of the algorithms that know federated transfer learning."""
-    return [tag(part) for part in parts("algorithms") if part.transfers]
+    return [tag(p) for p in parts("algorithms") if SumsOutputs in p.__mro__]

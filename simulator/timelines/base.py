@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from ..capabilities import MixesModels
 from ..config.expressions import up
 from ..config.stop import Stop
 from ..laws.base import Population
@@ -155,6 +156,8 @@ class RunTimeline(ABC):
     @cached_property
     def uploads_per_mixing(self) -> int:
         """Messages of an averaging of all workers with their neighbours."""
+        if not isinstance(self.protocol, MixesModels):
+            return 0
         streams = Streams(self.seed)
         return self.protocol.uploads_per_mixing(
             self.num_clients, lambda number: streams.at(Purpose.GRAPH, 0, number)

@@ -10,11 +10,12 @@ import hashlib
 import json
 from dataclasses import replace
 from math import nan
-from typing import Any
 
 from .. import inputs
+from ..algorithms.part import Algorithm, check_statistics
+from ..capabilities import AddsTime, HasStages, OwnTimeline, StoresEmbeddings
 from ..config.errors import ScenarioError
-from ..config.named import function_at
+from ..config.parts import tag
 from ..learning.column_work import column_work
 from ..learning.learning import learning
 from ..learning.sampler import Sampler
@@ -23,7 +24,7 @@ from ..learning.shares import Shares, shares
 from ..learning.uneven import UnevenSampler
 from ..models.parts import ModelCounts
 from ..privacy import ledger
-from ..privacy.releases import Calibrated
+from ..privacy.releases import Calibrated, noise_of
 from ..protocols.base import Protocol
 from ..scenario.scenario import Scenario
 from ..scenario.setting import WorldScenario
@@ -50,7 +51,7 @@ def timeline(run: Run) -> RunTimeline:
     if not isinstance(scenario, WorldScenario):
         return set_up(run).timeline
     job = scenario.job
-    pooled = scenario.protocol.pooled
+    pooled = scenario.protocol.traits.pooled
     num_clients = scenario.num_workers
     return _kind(scenario.protocol)(
         clients=None if pooled else scenario.clients,
@@ -80,7 +81,9 @@ def set_up(run: Run) -> RunSetup:
         DataError: A data file is missing or damaged.
     """
     scenario: Scenario = run.scenario
-    algorithm, protocol = scenario.algorithm, scenario.protocol
+    algorithm: Algorithm = scenario.algorithm
+    protocol = scenario.protocol
+    chain = algorithm if isinstance(algorithm, HasStages) else None
     clients = scenario.num_workers
     learned = learning(scenario.problem, scenario.engine.precision)
     learned.check_metrics(scenario.evaluate.metrics)
@@ -90,10 +93,10 @@ def set_up(run: Run) -> RunSetup:
         learned,
         run.seed,
         clients=clients,
-        pooled=protocol.pooled,
+        pooled=protocol.traits.pooled,
         seconds=median_seconds(*pairs, run.seed) if pairs else None,
     )
-    algorithm.check_model(counts)
+    check_statistics(algorithm, counts)
     if scenario.engine.compute_dtype and counts.num_statistics:
         raise ScenarioError(
             f"engine.compute_dtype must be left out for a model that keeps statistics "
@@ -117,21 +120,21 @@ def set_up(run: Run) -> RunSetup:
         num_weights=counts.num_weights,
         batch=sampler.size,
         num_exchanged=exchanged,
-        arrays=learned.numerics.arrays if algorithm.by_arrays else None,
+        arrays=learned.numerics.arrays if chain and chain.by_arrays else None,
     )
-    workload = algorithm.workload(shape, sampler, protocol)
+    workload = _workload(algorithm, shape, sampler, pooled=protocol.traits.pooled)
     if scenario.computes_flops:
         workload = replace(workload, flops=learned.numerics.work.clients)
-    batch = sampler.batch if algorithm.uploads_batch else None
-    notes_reads = algorithm.remembers_reads
+    stores = isinstance(algorithm, StoresEmbeddings)
+    notes_reads = chain is not None and chain.remembers_reads
     simulated = _kind(protocol)(
-        clients=None if protocol.pooled else scenario.clients,
+        clients=None if protocol.traits.pooled else scenario.clients,
         protocol=protocol,
         num_clients=clients,
         seed=run.seed,
         stop=scenario.stop,
         workload=workload,
-        batch=batch,
+        batch=sampler.batch if stores and algorithm.uploads_batch else None,
         num_samples=shape.num_samples,
         batch_size=shape.batch,
         server=scenario.server,
@@ -154,6 +157,36 @@ def set_up(run: Run) -> RunSetup:
     return RunSetup(run, learned, shared, shape, sampler, played)
 
 
+def _workload(
+    algorithm: Algorithm, shape: ProblemShape, sampler: Sampler, *, pooled: bool
+) -> Workload:
+    """Returns what a job computes and sends; nothing is sent where data are pooled."""
+    sent, overhead_s = {"up": 0, "down": 0}, 0.0
+    if not pooled:
+        for message in algorithm.messages(shape, common=sampler.common):
+            sent[message.direction] += message.bytes
+        if isinstance(algorithm, AddsTime):
+            overhead_s = algorithm.overhead_s(shape)
+    num_samples, parties = shape.num_samples, 1
+    if algorithm.family == "vertical":  # each party contributes for the same samples
+        num_samples, parties = sampler.num_samples, shape.num_clients
+    per_job = shape.batch * sampler.steps
+    own_steps, own_samples = sampler.own_steps, sampler.own_samples
+    if own_samples is not None:
+        per_job = float(own_samples.mean())
+    steps = algorithm.steps_per_job
+    return Workload(
+        upload_bytes=sent["up"],
+        download_bytes=sent["down"],
+        contributions_per_epoch=parties * num_samples / per_job,
+        steps=sampler.steps if own_steps is not None else steps,
+        samples=shape.batch * steps,
+        overhead_s=overhead_s,
+        own_steps=() if own_steps is None else tuple(own_steps.tolist()),
+        own_samples=() if own_samples is None else tuple(own_samples.tolist()),
+    )
+
+
 def sampler(run: Run) -> Sampler:
     """Returns the minibatches of a run alone."""
     scenario: Scenario = run.scenario
@@ -163,17 +196,15 @@ def sampler(run: Run) -> Sampler:
         learned,
         run.seed,
         clients=scenario.num_workers,
-        pooled=protocol.pooled,
+        pooled=protocol.traits.pooled,
         seconds=median_seconds(*pairs, run.seed) if pairs else None,
     )
     return scenario.algorithm.sampler(run.seed, shared.pools, protocol)
 
 
 def _kind(protocol: Protocol) -> type[SimulatedTimeline]:
-    """Imports and returns the class of a protocol's timelines."""
-    own = protocol.played_by.startswith("stalesim.")
-    kind: Any = function_at(protocol.played_by, "protocol.played_by", own=own)
-    return kind
+    own = isinstance(protocol, OwnTimeline)
+    return protocol.timeline() if own else SimulatedTimeline
 
 
 def _answer_log(scenario: Scenario) -> AnswerLog | None:
@@ -199,10 +230,12 @@ def _of_own_steps(
     Raises:
         ScenarioError: The algorithm's jobs cannot have steps of their own.
     """
-    algorithm, every = scenario.algorithm, scenario.evaluate.every
+    algorithm: Algorithm = scenario.algorithm
+    every = scenario.evaluate.every
+    can_shorten = isinstance(algorithm, HasStages) and algorithm.can_shorten_jobs
     refused = {
-        f"the algorithm {algorithm.kind!r} as it is; take fed_avg or another chain, "
-        f"with local_steps of plain SGD": not algorithm.can_shorten_jobs,
+        f"the algorithm {tag(type(algorithm))!r} as it is; take fed_avg or another "
+        f"chain, with local_steps of plain SGD": not can_shorten,
         "a model that keeps statistics of batches; normalise layers or groups": (
             counts.num_statistics > 0
         ),
@@ -210,7 +243,7 @@ def _of_own_steps(
             algorithm.sampling == "shuffled"
         ),
         "noise, which is for full batches; remove one of them": bool(
-            algorithm.noise_law
+            noise_of(algorithm).noise_law
         ),
         "epochs in stop and evaluate.every, for how many samples a job has is not "
         "known before; take commits or time": bool(
@@ -242,12 +275,13 @@ def _quota(scenario: Scenario, shape: ProblemShape, shared: Shares) -> Quota | N
     A stated budget takes the place of that by which a client's noise was calculated.
     """
     privacy, algorithm = scenario.privacy, scenario.algorithm
-    known: Calibrated | None = algorithm.calibrated
+    noise = noise_of(algorithm)
+    known = noise.calibrated
     stated = None if privacy is None else privacy.budget
     if known is None and stated is None:
         return None
     counts = shared.num_samples, shape.batch, shape.num_weights
-    guarantees, by_commit = algorithm.guarantees(*counts), algorithm.noise_by_commit
+    guarantees, by_commit = noise.guarantees(*counts), noise.noise_by_commit
     if privacy is not None and stated is not None:
         known = Calibrated(
             "privacy.budget",

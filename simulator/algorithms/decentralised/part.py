@@ -13,18 +13,19 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
+from ...capabilities import AveragesModels, KeepsStatistics
 from ...config.base import Config, LocatedError
 from ...config.errors import ScenarioError
 from ...config.parts import tag
-from ...metrics import Metric, Models
+from ...metrics import HasModels, Metric, Models
 from ...models.parts import ModelCounts
 from ...privacy.gossip_noise import Noise
-from ...privacy.releases import SAMPLE, Calibrated, Guarantee
+from ...privacy.releases import SAMPLE, Calibrated, Guarantee, NoisyMessages
 from ..optimizers.part import Optimizer
 from ..part import FLOAT_BYTES, Algorithm, Message, ProblemShape
 
 
-class Decentralised(Algorithm):
+class Decentralised(AveragesModels, KeepsStatistics, HasModels, Algorithm):
     """Common base: the gradient at a worker's snapshot steps its own model.
 
     The average of all workers' models is what is evaluated (A-14).
@@ -32,9 +33,11 @@ class Decentralised(Algorithm):
 
     made_by: ClassVar[str] = "stalesim.simulator.algorithms.decentralised.kernel:build"
     family: ClassVar[str] = "horizontal"
-    keeps_statistics: ClassVar[bool] = True
     protocols: ClassVar[tuple[str, ...]] = ("gossip",)
-    worker_metrics: ClassVar[bool] = True
+
+    @property
+    def models(self) -> frozenset[Models]:
+        return frozenset({Models.EACH_WORKER, Models.ALL_WORKERS})
 
     def check(self, problem: Any, protocol: Any) -> None:
         """Refuses graphs and averagings that the algorithm does not know."""
@@ -134,7 +137,7 @@ class Psgd(_Merging):
     kind: Literal["psgd"] = "psgd"
 
 
-class Adp2sgd(_Merging):
+class Adp2sgd(NoisyMessages, _Merging):
     """A(DP)2SGD: parallel SGD with normal noise on every gradient.
 
     Source: A(DP)2SGD, Algorithm 1; in rounds with everyone it is its private SYNC.

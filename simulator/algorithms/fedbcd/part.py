@@ -2,15 +2,19 @@
 
 from typing import Annotated, Any, ClassVar, Literal
 
+import numpy as np
+from jaxtyping import Int
 from pydantic import Field
 
+from ...capabilities import AddsTime, SumsOutputs
 from ...config.base import LocatedError
+from ...learning.sampler import Sampler
 from ...privacy.encryption import Encryption
 from ..optimizers.part import Optimizer, programs
-from ..part import FLOAT_BYTES, Algorithm, Message, ProblemShape
+from ..part import FLOAT_BYTES, Algorithm, Message, ProblemShape, minibatches
 
 
-class BlockDescent(Algorithm):
+class BlockDescent(SumsOutputs, AddsTime, Algorithm):
     """Common base of FedSGD and FedBCD: the parties' models meet in a sum of outputs.
 
     In rounds, all parties have one batch: they exchange what their models make of it,
@@ -36,22 +40,22 @@ class BlockDescent(Algorithm):
     made_by: ClassVar[str] = "stalesim.simulator.algorithms.fedbcd.kernel:build"
     family: ClassVar[str] = "vertical"
     protocols: ClassVar[tuple[str, ...]] = ("rounds", "asynchronous", "t_synchronous")
-    has_bias: ClassVar[bool] = False
-    transfers: ClassVar[bool] = True
     encryption: Encryption | None = None
     """Cost of encrypting the exchange, which changes no number of the model."""
     optimizer: Optimizer | None = None
     """Each party's own optimiser of its local steps, whose state is kept. By default
     plain SGD."""
 
-    @property
-    def batches_per_job(self) -> int:
-        return 1
+    def sampler(
+        self, seed: int, pools: list[Int[np.ndarray, " _"]], protocol: Any
+    ) -> Sampler:
+        """Returns the minibatches of a run, of which all steps of a job share one."""
+        return minibatches(self, seed, pools, protocol, steps=1)
 
     def check(self, problem: Any, protocol: Any) -> None:
         """Refuses batches that parties do not share in rounds."""
         super().check(problem, protocol)
-        if protocol.batch_per_round and self.samples == "own":
+        if protocol.traits.batch_per_round and self.samples == "own":
             raise LocatedError(
                 "algorithm.samples must be common in rounds, whose parties exchange "
                 "what they make of one batch (F-25), got 'own'; leave it out",
@@ -85,11 +89,10 @@ class BlockDescent(Algorithm):
             Message("reply", "down", size),
         )
 
-    def described(self) -> dict[str, Any]:
-        if self.encryption is None:
-            return super().described()
+    @property
+    def activities(self) -> list[str]:
         adds = "encryption adds its own time to computing"
-        return super().described() | {"activities": [adds]}
+        return [] if self.encryption is None else [adds]
 
     def overhead_s(self, shape: ProblemShape) -> float:
         if self.encryption is None:

@@ -36,10 +36,6 @@ class TableMethod(Algorithm):
     def steps_per_job(self) -> int:
         return self.local_steps
 
-    @property
-    def step_sizes(self) -> tuple[StepSize | None, ...]:
-        return (self.step_size, self.local_step_size, None)
-
     def messages(self, shape: ProblemShape, *, common: bool) -> tuple[Message, ...]:
         return model_and_gradient(shape)
 

@@ -4,9 +4,10 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
+from ...capabilities import RefreshesEmbeddings, StoresEmbeddings
 from ...config.base import Config, LocatedError, Rule
-from ...metrics import Metric, Models
-from ...privacy.releases import Calibrated
+from ...metrics import HasModels, Metric, Models
+from ...privacy.releases import Calibrated, NoisyMessages
 from ..optimizers.part import Optimizer, programs
 from ..part import FLOAT_BYTES, Algorithm, Message, ProblemShape, StepSize
 from ..step_rules import Positive
@@ -91,7 +92,7 @@ class Perturbation(Config):
         return self
 
 
-class Vafl(Algorithm):
+class Vafl(StoresEmbeddings, HasModels, NoisyMessages, Algorithm):
     """Vertical asynchronous federated learning.
 
     Source: Chen, Jin, Sun and Yin, VAFL, Algorithms 1 and 2.
@@ -120,23 +121,18 @@ class Vafl(Algorithm):
     protocols: ClassVar[tuple[str, ...]] = (
         *("asynchronous", "bounded", "t_synchronous", "synchronous", "centralised"),
     )
-    stores_embeddings: ClassVar[bool] = True
-
-    @property
-    def step_sizes(self) -> tuple[StepSize | None, ...]:
-        return (self.step_size, None, self.server_step_size)
-
-    def described(self) -> dict[str, Any]:
-        refreshes = self.upload == "all" and self.client_order == "upload_first"
-        return super().described() | {"refreshes_all": refreshes}
 
     @property
     def uploads_batch(self) -> bool:
         return self.upload == "batch"
 
     @property
-    def uploads_all(self) -> bool:
-        return self.upload != "batch"
+    def refreshes_all(self) -> bool:
+        return self.upload == "all" and self.client_order == "upload_first"
+
+    @property
+    def models(self) -> frozenset[Models]:
+        return frozenset({Models.PERTURBED} if self.perturbation else ())
 
     @property
     def calibrated(self) -> Calibrated | None:
@@ -153,7 +149,8 @@ class Vafl(Algorithm):
     def check(self, problem: Any, protocol: Any) -> None:
         """Refuses orders and accounts that are not defined."""
         super().check(problem, protocol)
-        if protocol.refresh_bound and self.client_order != "upload_first":
+        refreshes = isinstance(protocol, RefreshesEmbeddings)
+        if refreshes and self.client_order != "upload_first":
             raise LocatedError(
                 f"algorithm.client_order must be 'upload_first' with a bounded "
                 f"delay, got {self.client_order!r}; with two batches in use, V-10 does "

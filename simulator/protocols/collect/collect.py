@@ -4,17 +4,13 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
+from ...capabilities import LimitsGathering
 from ...config.base import Config, LocatedError, Quantity
 from ...config.expressions import per_client
 from ...recorders.recorder import Recorder
 from ...world.clients import Clients, Server
 from ...world.world import World
-from ..base import (
-    Cadence,
-    GatheringRounds,
-    refuse_more_than,
-    refuse_selection,
-)
+from ..base import Cadence, GatheringRounds, Traits, refuse_more_than, refuse_selection
 from ..schedules import Scheduled, fewest, most, now
 from .chances import expected_trials_in_time
 from .playing import Gathering
@@ -45,7 +41,7 @@ class Allotment(Config):
     less 4 e alpha (sqrt(l / n) + l / n), l = ln(2 k^2), or 0 if that is less."""
 
 
-class Collect(GatheringRounds):
+class Collect(LimitsGathering, GatheringRounds):
     """Contributions taken at one model gather until a rule says enough.
 
     A round asks for contributions at the model that the round before has left, and is
@@ -63,7 +59,7 @@ class Collect(GatheringRounds):
     """
 
     kind: Literal["collect"] = "collect"
-    lone_jobs: ClassVar[bool] = True
+    traits: ClassVar[Traits] = Traits(lone_jobs=True)
     timed: ClassVar[tuple[str, ...]] = ("seconds", "allotted")
     count: Scheduled | None = None
     """Contributions that end a round, as it holds when the round begins."""

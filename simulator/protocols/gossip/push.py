@@ -10,7 +10,7 @@ from ...timeline import NO_SLOT, Incident, Kind
 from ...world.clients import Behaviour, Clients, Loss, Server
 from ...world.faults import Keyed
 from ...world.world import World
-from ..base import Cadence, Protocol, refuse_selection, refuse_server
+from ..base import Cadence, Protocol, Traits, refuse_selection, refuse_server
 from ..graphs import AnyGraph, Complete
 from .accounts import AnyAccount
 from .gossip import check_size
@@ -69,9 +69,9 @@ class PushGossip(Protocol):
 
     kind: Literal["push_gossip"] = "push_gossip"
     records: ClassVar[type[Recorder]] = PushRecorder
-    has_server: ClassVar[bool] = False
-    averages: ClassVar[bool] = True
-    own_registers: ClassVar[bool] = True
+    traits: ClassVar[Traits] = Traits(
+        has_server=False, averages=True, own_registers=True
+    )
     average: ClassVar[str] = "push"
     order: ClassVar[str] = "merge_then_step"
     is_directed: ClassVar[bool] = False

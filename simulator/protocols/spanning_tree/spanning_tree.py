@@ -9,12 +9,7 @@ from ...recorders.recorder import Recorder
 from ...streams import Purpose
 from ...world.clients import Behaviour, Clients, Server
 from ...world.world import World
-from ..base import (
-    Cadence,
-    GatheringRounds,
-    refuse_selection,
-    refuse_server,
-)
+from ..base import Cadence, GatheringRounds, Traits, refuse_selection, refuse_server
 from ..graphs import AnyGraph
 from .nodes import tree_of
 from .recorder import TreeRecorder
@@ -45,7 +40,7 @@ class SpanningTree(GatheringRounds):
 
     kind: Literal["spanning_tree"] = "spanning_tree"
     records: ClassVar[type[Recorder]] = TreeRecorder
-    has_server: ClassVar[bool] = False
+    traits: ClassVar[Traits] = Traits(has_server=False)
     like: ClassVar[str] = "collect"
     graph: AnyGraph
     """Pairs of clients that have a link."""
