@@ -29,11 +29,7 @@ class AddsTime:
         return []
 
     def overhead_s(self, shape: ProblemShape) -> float:
-        """Returns the virtual seconds of a job besides its stages.
-
-        Args:
-            shape: The problem's counts.
-        """
+        """Returns the virtual seconds of a job besides its stages."""
         raise NotImplementedError
 
 
@@ -62,11 +58,8 @@ class KeepsStatistics:
     def check_model(self, counts: ModelCounts) -> None:
         """Refuses models of which only their arrays tell what they keep.
 
-        Args:
-            counts: The counts of the problem's model.
-
         Raises:
-            ScenarioError: Something else does not go with what the model keeps.
+            ScenarioError: What the model keeps does not go with an option.
         """
 
 
@@ -127,20 +120,13 @@ class HasStages(AddsTime, DividesRows, KeepsStatistics, NoisyMessages):
         raise NotImplementedError
 
     def biases(self, protocol: Any, num_clients: int) -> Iterator[str]:
-        """Yields lines on clients that count more than others by what they are asked.
-
-        Args:
-            protocol: The protocol of the scenario.
-            num_clients: K.
-        """
+        """Yields lines on clients that count more than others."""
         raise NotImplementedError
 
     def roles(self, num_clients: int, seed: int) -> tuple[str, ...]:
-        """Returns what each client is besides one of many; nothing where all are alike.
+        """Returns what each client is besides one of many, of a run with this seed.
 
-        Args:
-            num_clients: K.
-            seed: Seed of the run.
+        Nothing where all are alike.
         """
         raise NotImplementedError
 
@@ -149,12 +135,7 @@ class MixesModels:
     """A protocol in which workers may average their models all at once."""
 
     def uploads_per_mixing(self, num_workers: int, draw: Draw) -> int:
-        """Returns how many messages an averaging of all workers takes.
-
-        Args:
-            num_workers: K.
-            draw: Random numbers, for random graphs.
-        """
+        """Returns how many messages an averaging of all workers takes."""
         raise NotImplementedError
 
     def mixing(
@@ -166,13 +147,8 @@ class MixesModels:
     ) -> Float[np.ndarray, "Q K K"] | None:
         """Returns the matrices by which models are averaged, in turn.
 
-        Args:
-            num_workers: K.
-            draw: Random numbers, for random graphs.
-            pushes: Whether models are shared out as in push-sum.
-
-        Returns:
-            None where no more than two models are averaged at a time.
+        None where no more than two models are averaged at a time. With `pushes`, models
+        are shared out as in push-sum.
         """
         raise NotImplementedError
 
@@ -190,11 +166,7 @@ class DrawsClients:
     """A protocol that draws the clients of its tasks."""
 
     def chances(self, num_clients: int) -> Sequence[float] | None:
-        """Returns the chance of each client to be sent a task; None if none is drawn.
-
-        Args:
-            num_clients: K.
-        """
+        """Returns each client's chance of a task; None if none is drawn."""
         raise NotImplementedError
 
 
@@ -202,11 +174,7 @@ class LimitsGathering:
     """A protocol whose commits apply a limited number of contributions that gather."""
 
     def most_gathered(self, num_clients: int) -> int | None:
-        """Returns the most contributions that gather; None where nothing limits them.
-
-        Args:
-            num_clients: K.
-        """
+        """Returns the most contributions that gather; None without a limit."""
         raise NotImplementedError
 
     def fewest_gathered(self, num_clients: int) -> int | None:
@@ -218,11 +186,7 @@ class CountsMessages:
     """A protocol whose jobs send and get other numbers of messages than one."""
 
     def messages_per_job(self, num_clients: int) -> Int[np.ndarray, "K 2"]:
-        """Returns how many messages a job of each client sends, and how many it gets.
-
-        Args:
-            num_clients: K.
-        """
+        """Returns how many messages a job of each client sends and gets."""
         raise NotImplementedError
 
 

@@ -96,8 +96,8 @@ class Algorithm(Part):
 
     @property
     def steps_per_job(self) -> int:
-        """Local steps of a job."""
-        return 1
+        """Local steps of a job: its option `local_steps`, if it has one."""
+        return getattr(self, "local_steps", 1)
 
     def check(self, problem: Any, protocol: Any) -> None:
         """Refuses problems and protocols that the algorithm cannot have.

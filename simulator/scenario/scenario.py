@@ -307,14 +307,11 @@ class Scenario(BaseScenario):
 
     def _check_pairing(self) -> None:
         """Refuses pairings of clients whose computing times are not known or alike."""
-        partition, (clients, n) = (
-            self.problem.partition,
-            (self.clients, self.num_clients),
-        )
+        partition, clients = self.problem.partition, self.clients
         if partition.family != "horizontal" or partition.pairing is None:
             return
-        parts = clients.behaviours(n) if clients else ()
-        units = {part.compute_per for *_, part in parts}
+        groups = clients.behaviours(self.num_clients) if clients else ()
+        units = {part.compute_per for *_, part in groups}
         for wrong, why in (
             (self.replays, "where a timeline is replayed, whose clients are recorded"),
             (isinstance(self.protocol, OwnSteps), "for the steps of this protocol"),
@@ -428,36 +425,32 @@ class Scenario(BaseScenario):
 
     def _check_transfer(self) -> None:
         """Refuses what transfer learning does not know."""
-        problem, algorithm = self.problem, self.algorithm
-        refused = {
-            ("problem", "partition"): (
-                problem.partition.family == "vertical"
-                and problem.partition.num_clients == 2,
-                "must be vertical, of two parties",
-            ),
-            ("problem", "model", "kind"): (
+        problem, partition = self.problem, self.problem.partition
+        parties = partition.num_clients if partition.family == "vertical" else 0
+        know = [tag(p) for p in parts("algorithms") if SumsOutputs in p.__mro__]
+        for key, fits, rule in (
+            ("problem.partition", parties == 2, "must be vertical, of two parties"),
+            (
+                "problem.model.kind",
                 problem.model.transfers,
                 "must be mlp, whose hidden units are aligned",
             ),
-            ("problem", "loss"): (
+            (
+                "problem.loss",
                 problem.loss in ("auto", "taylor"),
                 "must be taylor, or left out",
             ),
-            ("algorithm", "kind"): (
-                isinstance(algorithm, SumsOutputs),
-                f"must be one of {', '.join(_that_transfer())}",
+            (
+                "algorithm.kind",
+                isinstance(self.algorithm, SumsOutputs),
+                f"must be one of {', '.join(know)}",
             ),
-            ("protocol", "kind"): (
-                self.protocol.traits.batch_per_round,
-                "must be rounds",
-            ),
-        }
-        for keys, (fits, rule) in refused.items():
+            ("protocol.kind", self.protocol.traits.batch_per_round, "must be rounds"),
+        ):
             if not fits:
                 raise LocatedError(
-                    f"{'.'.join(keys)} {rule}, with problem.transfer; change it or "
-                    f"remove problem.transfer",
-                    keys,
+                    f"{key} {rule}, with problem.transfer; change it or remove "
+                    f"problem.transfer",
                 )
 
     def biases(self) -> Iterator[str]:
@@ -480,8 +473,3 @@ class Scenario(BaseScenario):
     @property
     def num_clients(self) -> int:
         return self.problem.partition.num_clients
-
-
-def _that_transfer() -> list[str]:
-    """Returns the names of the algorithms that know federated transfer learning."""
-    return [tag(p) for p in parts("algorithms") if SumsOutputs in p.__mro__]

@@ -55,7 +55,6 @@ class EdgeCloud(DividesRows, Algorithm):
     protocols: ClassVar[tuple[str, ...]] = ("asynchronous", "cyclic")
 
     def structure(self) -> dict[str, Any]:
-        """Returns all but the numbers that runs of one program may differ in."""
         shaping = ("kind", "batch", "sampling", "samples", "averaged")
         shaping += ("noise", "clip", "noised")
         found = self.model_dump(mode="json")

@@ -35,12 +35,7 @@ class Easgd(Algorithm):
     """Part a of the distance by which client and centre move to each other; by default
     0.9 over the number of clients, as in the paper's experiments."""
 
-    @property
-    def steps_per_job(self) -> int:
-        return self.local_steps
-
     def check(self, problem: Any, protocol: Any) -> None:
-        """Refuses arrivals that wait: each one moves the centre at once."""
         super().check(problem, protocol)
         if protocol.gathers or getattr(protocol, "warm_up", False):
             raise LocatedError(

@@ -53,7 +53,6 @@ class BlockDescent(SumsOutputs, AddsTime, Algorithm):
         return minibatches(self, seed, pools, protocol, steps=1)
 
     def check(self, problem: Any, protocol: Any) -> None:
-        """Refuses batches that parties do not share in rounds."""
         super().check(problem, protocol)
         if protocol.traits.batch_per_round and self.samples == "own":
             raise LocatedError(
@@ -69,7 +68,6 @@ class BlockDescent(SumsOutputs, AddsTime, Algorithm):
             )
 
     def structure(self) -> dict[str, Any]:
-        """Returns all but the numbers that runs of one program may differ in."""
         found = self.model_dump(mode="json", exclude={"step_size", "encryption"})
         found["proximal"] = bool(found.get("proximal"))
         return found | programs(self)
@@ -122,12 +120,7 @@ class _LocalSteps(BlockDescent):
     security needs it. A label-free party can recompute by itself with the loss
     `taylor`."""
 
-    @property
-    def steps_per_job(self) -> int:
-        return self.local_steps
-
     def check(self, problem: Any, protocol: Any) -> None:
-        """Refuses derivatives that transfer learning does not exchange."""
         super().check(problem, protocol)
         if problem.transfer is not None and self.local_gradient != "recompute":
             raise LocatedError(

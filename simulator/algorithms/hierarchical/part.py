@@ -36,9 +36,5 @@ class Hierarchical(Algorithm):
     """Part of an edge's model in that of a cloud that does not wait, and of a client's
     in that of an edge that does not."""
 
-    @property
-    def steps_per_job(self) -> int:
-        return self.local_steps
-
     def messages(self, shape: ProblemShape, *, common: bool) -> tuple[Message, ...]:
         return model_and_gradient(shape)

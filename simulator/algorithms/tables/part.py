@@ -32,10 +32,6 @@ class TableMethod(Algorithm):
     family: ClassVar[str] = "horizontal"
     numbers: ClassVar[tuple[str, ...]] = ("local_step_size",)
 
-    @property
-    def steps_per_job(self) -> int:
-        return self.local_steps
-
     def messages(self, shape: ProblemShape, *, common: bool) -> tuple[Message, ...]:
         return model_and_gradient(shape)
 
@@ -82,7 +78,6 @@ class Malenia(TableMethod):
     protocols: ClassVar[tuple[str, ...]] = ("collect",)
 
     def check(self, problem: Any, protocol: Any) -> None:
-        """Refuses rounds that may end without a contribution of some client."""
         super().check(problem, protocol)
         if protocol.harmonic_mean is None:
             raise LocatedError(

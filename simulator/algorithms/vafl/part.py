@@ -147,7 +147,6 @@ class Vafl(StoresEmbeddings, HasModels, NoisyMessages, Algorithm):
         return self.perturbation
 
     def check(self, problem: Any, protocol: Any) -> None:
-        """Refuses orders and accounts that are not defined."""
         super().check(problem, protocol)
         refreshes = isinstance(protocol, RefreshesEmbeddings)
         if refreshes and self.client_order != "upload_first":
@@ -197,7 +196,6 @@ class Vafl(StoresEmbeddings, HasModels, NoisyMessages, Algorithm):
             )
 
     def structure(self) -> dict[str, Any]:
-        """Returns all but the numbers that runs of one program may differ in."""
         numbers = {"step_size", "server_step_size", "perturbation"}
         rest = self.model_dump(mode="json", exclude=numbers)
         noisy = self.perturbation is not None and self.perturbation.std != 0
