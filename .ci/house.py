@@ -182,12 +182,18 @@ def circle() -> list[str]:
 
 
 def _imports(path: Path, known: dict[str, Path]) -> Iterator[str]:
-    """Yields the modules that one imports, also late, but not those for types alone."""
+    """Yields the modules that one imports, also late.
+
+    Not those for types alone, and not those of what a part makes, which know its
+    options.
+    """
     waiting: list[ast.AST] = [ast.parse(path.read_text())]
     while waiting:
         node = waiting.pop()
         match node:
             case ast.If(test=ast.Name(id="TYPE_CHECKING")):
+                continue
+            case ast.FunctionDef(name="make"):
                 continue
             case ast.ImportFrom(module=module, level=level):
                 package = ".".join(("stalesim", *path.relative_to(ROOT).parent.parts))

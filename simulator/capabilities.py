@@ -1,8 +1,8 @@
 """Capabilities: what some algorithms and protocols answer besides what all do. No JAX.
 
 A part inherits from those that it has. Others ask for a capability, never for a part:
-`isinstance(algorithm, AddsTime)`. Two more are at home where they are asked
-for: `privacy.releases.NoisyMessages` and `metrics.HasModels`.
+`isinstance(algorithm, AddsTime)`. One more is at home where it is asked for:
+`metrics.HasModels`.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -14,7 +14,7 @@ from jaxtyping import Float, Int
 
 from .learning.shape import ProblemShape
 from .models.parts import ModelCounts
-from .privacy.releases import NoisyMessages
+from .privacy.releases import Calibrated, Guarantee
 
 Draw = Callable[[int], np.random.Generator]
 """Random numbers of a run, by the number of an attempt."""
@@ -61,6 +61,45 @@ class KeepsStatistics:
         Raises:
             ScenarioError: What the model keeps does not go with an option.
         """
+
+
+class NoisyMessages:
+    """An algorithm that may clip what clients send, add noise, or end by a budget."""
+
+    @property
+    def clips_samples(self) -> bool:
+        """Whether the gradient of each sample is clipped by itself."""
+        return False
+
+    @property
+    def noise_law(self) -> str | None:
+        """Law of the noise on the gradients or models that are sent, if any."""
+        return None
+
+    @property
+    def noise_by_commit(self) -> bool:
+        """Whether the noise is on the sum of a commit, and not on each message."""
+        return False
+
+    @property
+    def calibrated(self) -> Calibrated | None:
+        """Budget that the noise is calculated for, which ends runs; None without."""
+        return None
+
+    def guarantees(
+        self, num_samples: Sequence[int], batch: int, num_weights: int
+    ) -> tuple[Guarantee, ...]:
+        """Returns what one message of each client releases; nothing without noise.
+
+        Args:
+            num_samples: n of each client.
+            batch: b, samples of a local step.
+            num_weights: Numbers of a message.
+
+        Raises:
+            UserError: a budget of the noise cannot be reached.
+        """
+        return ()
 
 
 class StoresEmbeddings:
@@ -129,6 +168,11 @@ class HasStages(AddsTime, DividesRows, KeepsStatistics, NoisyMessages):
         Nothing where all are alike.
         """
         raise NotImplementedError
+
+
+def noise_of(algorithm: Any) -> NoisyMessages:
+    """Returns what an algorithm says of its messages' noise: nothing where none is."""
+    return algorithm if isinstance(algorithm, NoisyMessages) else NoisyMessages()
 
 
 class MixesModels:

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 from jaxtyping import Float
 
-from .capabilities import AveragesModels, MixesModels, StoresEmbeddings
+from .capabilities import AveragesModels, MixesModels, NoisyMessages, StoresEmbeddings
 from .learning.learning import Learning
 from .learning.sampler import Sampler
 from .learning.shape import ProblemShape
 from .learning.shares import Shares
 from .privacy.ledger import Ledger
-from .privacy.releases import Guarantee, noise_of
+from .privacy.releases import Guarantee
 from .streams import Purpose, Streams
 
 if TYPE_CHECKING:
@@ -77,7 +77,10 @@ class RunSetup:
         Raises:
             UserError: A budget of the noise cannot be reached.
         """
-        found = noise_of(self.scenario.algorithm).guarantees(
+        algorithm = self.scenario.algorithm
+        if not isinstance(algorithm, NoisyMessages):
+            return ()
+        found = algorithm.guarantees(
             self.shares.num_samples, self.shape.batch, self.shape.num_weights
         )
         if not (reported := self.timeline.reported):

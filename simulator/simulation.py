@@ -18,9 +18,8 @@ from . import inputs
 from .algorithms.base import Kernel, Probeable
 from .algorithms.optimizers import known
 from .algorithms.optimizers.part import chosen
-from .algorithms.part import Algorithm
 from .algorithms.step_rules import resolve
-from .capabilities import DividesRows, HasStages, SumsOutputs
+from .capabilities import DividesRows, HasStages, NoisyMessages, SumsOutputs
 from .config.errors import ScenarioError
 from .config.functions import UserFunction
 from .engine import compiler
@@ -34,7 +33,6 @@ from .keys import key_of
 from .learning import uneven
 from .learning.constants import Constants
 from .learning.own_work import OwnWork
-from .privacy.releases import noise_of
 from .results import Results
 from .scenario import amounts
 from .scenario.scenario import Scenario
@@ -123,9 +121,8 @@ def _with_numerics(setup: RunSetup) -> Prepared:
     algorithm, metrics = scenario.algorithm, scenario.evaluate.metrics
     constants, compute_dtype = _constants(setup), scenario.engine.compute_dtype
     numerics.check_functions(metrics, compute_dtype)
-    problem = numerics.problem(
-        metrics, bias=_has_bias(algorithm), compute_dtype=compute_dtype
-    )
+    bias = not isinstance(algorithm, SumsOutputs)
+    problem = numerics.problem(metrics, bias=bias, compute_dtype=compute_dtype)
     _refuse_uneven_statistics(setup, problem)
     _refuse_coupled_rows(setup)
     _refuse_waves(scenario)
@@ -217,14 +214,14 @@ def _refuse_coupled_rows(setup: RunSetup) -> None:
     Raises:
         ScenarioError: The loss would count the padding of batches, or be of one row.
     """
-    scenario = setup.scenario
+    algorithm = setup.scenario.algorithm
     if setup.sampler.own_steps is not None:
         where = (
             "batches are filled up (local_epochs, speeds, or clients with fewer "
             "samples than a batch)"
         )
         remedy = "give all local_steps and a smaller batch"
-    elif noise_of(scenario.algorithm).clips_samples:
+    elif isinstance(algorithm, NoisyMessages) and algorithm.clips_samples:
         where, remedy = "each sample's gradient is clipped", "clip what is sent"
     else:
         return
@@ -236,14 +233,9 @@ def _refuse_coupled_rows(setup: RunSetup) -> None:
         )
 
 
-def _has_bias(algorithm: Algorithm) -> bool:
-    """Says whether the model has a bias besides the clients' weights."""
-    return not isinstance(algorithm, SumsOutputs)
-
-
 def _constants(setup: RunSetup) -> Constants:
     return setup.learning.numerics.constants(
-        bias=_has_bias(setup.scenario.algorithm),
+        bias=not isinstance(setup.scenario.algorithm, SumsOutputs),
         commits_per_epoch=setup.timeline.commits_per_epoch,
         seed=setup.run.seed,
     )

@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Int
 from pydantic import BeforeValidator, Field, model_validator
 
-from ..capabilities import KeepsStatistics
+from ..capabilities import AddsTime, KeepsStatistics
 from ..config.base import LocatedError, Rule
 from ..config.errors import ScenarioError
 from ..config.parts import Part, tag
@@ -15,6 +15,7 @@ from ..learning.sampler import Sampler
 from ..learning.shape import ProblemShape
 from ..learning.uneven import UnevenSampler
 from ..models.parts import ModelCounts
+from ..world.workload import Workload
 from .optimizers.part import programs, with_steps
 from .step_rules import StepSize
 
@@ -213,4 +214,41 @@ def minibatches(
         steps=steps,
         common=common,
         by_round=protocol.traits.batch_per_round,
+    )
+
+
+def workload_of(
+    algorithm: Algorithm, shape: ProblemShape, sampler: Sampler, *, pooled: bool
+) -> Workload:
+    """Returns what a job computes and sends.
+
+    Args:
+        algorithm: The algorithm of the scenario.
+        shape: The problem's counts.
+        sampler: The minibatches of the run.
+        pooled: Whether all data are in one place: then nothing is sent.
+    """
+    sent, overhead_s = {"up": 0, "down": 0}, 0.0
+    if not pooled:
+        for message in algorithm.messages(shape, common=sampler.common):
+            sent[message.direction] += message.bytes
+        if isinstance(algorithm, AddsTime):
+            overhead_s = algorithm.overhead_s(shape)
+    num_samples, parties = shape.num_samples, 1
+    if algorithm.family == "vertical":  # each party contributes for the same samples
+        num_samples, parties = sampler.num_samples, shape.num_clients
+    per_job = shape.batch * sampler.steps
+    own_steps, own_samples = sampler.own_steps, sampler.own_samples
+    if own_samples is not None:
+        per_job = float(own_samples.mean())
+    steps = algorithm.steps_per_job
+    return Workload(
+        upload_bytes=sent["up"],
+        download_bytes=sent["down"],
+        contributions_per_epoch=parties * num_samples / per_job,
+        steps=sampler.steps if own_steps is not None else steps,
+        samples=shape.batch * steps,
+        overhead_s=overhead_s,
+        own_steps=() if own_steps is None else tuple(own_steps.tolist()),
+        own_samples=() if own_samples is None else tuple(own_samples.tolist()),
     )

@@ -12,7 +12,6 @@ for a share of clients or of arrivals, and batches of a shuffled epoch have rati
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
@@ -267,50 +266,6 @@ class Calibrated:
     delta: float | None = None
     accountant: str | None = None
     in_all: int | None = None
-
-
-class NoisyMessages:
-    """An algorithm that may clip what clients send, add noise, or end by a budget."""
-
-    @property
-    def clips_samples(self) -> bool:
-        """Whether the gradient of each sample is clipped by itself."""
-        return False
-
-    @property
-    def noise_law(self) -> str | None:
-        """Law of the noise on the gradients or models that are sent, if any."""
-        return None
-
-    @property
-    def noise_by_commit(self) -> bool:
-        """Whether the noise is on the sum of a commit, and not on each message."""
-        return False
-
-    @property
-    def calibrated(self) -> Calibrated | None:
-        """Budget that the noise is calculated for, which ends runs; None without."""
-        return None
-
-    def guarantees(
-        self, num_samples: Sequence[int], batch: int, num_weights: int
-    ) -> tuple[Guarantee, ...]:
-        """Returns what one message of each client releases; nothing without noise.
-
-        Args:
-            num_samples: n of each client.
-            batch: b, samples of a local step.
-            num_weights: numbers of a message.
-
-        Raises:
-            UserError: a budget of the noise cannot be reached.
-        """
-        return ()
-
-
-def noise_of(algorithm: Any) -> NoisyMessages:
-    """Returns what an algorithm says of its messages' noise: nothing where none is."""
-    return algorithm if isinstance(algorithm, NoisyMessages) else NoisyMessages()
 
 
 def _check_ratio(sampling_ratio: float) -> None:

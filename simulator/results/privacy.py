@@ -4,11 +4,11 @@ from typing import Any
 
 import numpy as np
 
-from ..capabilities import StoresEmbeddings
+from ..capabilities import StoresEmbeddings, noise_of
 from ..engine.records import Record
 from ..privacy import gdp
 from ..privacy.guarantees import described
-from ..privacy.releases import FEATURES, noise_of
+from ..privacy.releases import FEATURES
 from ..setup import RunSetup
 from ..timeline import NO_COMMIT, NO_WORKER, Jobs, effects
 from ..trace import Categorical, Writer

@@ -7,11 +7,10 @@ from typing import NamedTuple
 
 from .. import inputs
 from ..algorithms.part import Algorithm
-from ..capabilities import HasStages, RefreshesEmbeddings
+from ..capabilities import HasStages, RefreshesEmbeddings, noise_of
 from ..engine import device
 from ..inputs import Inputs
 from ..learning.sampler import Sampler
-from ..privacy.releases import noise_of
 from ..scenario.scenario import Scenario
 from ..scenario.study import Run, expand
 from ..scenario.tuning import refuse_untuned

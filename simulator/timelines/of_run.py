@@ -12,8 +12,8 @@ from dataclasses import replace
 from math import nan
 
 from .. import inputs
-from ..algorithms.part import Algorithm, check_statistics
-from ..capabilities import AddsTime, HasStages, OwnTimeline, StoresEmbeddings
+from ..algorithms.part import Algorithm, check_statistics, workload_of
+from ..capabilities import HasStages, NoisyMessages, OwnTimeline, StoresEmbeddings
 from ..config.errors import ScenarioError
 from ..config.parts import tag
 from ..learning.column_work import column_work
@@ -24,7 +24,7 @@ from ..learning.shares import Shares, shares
 from ..learning.uneven import UnevenSampler
 from ..models.parts import ModelCounts
 from ..privacy import ledger
-from ..privacy.releases import Calibrated, noise_of
+from ..privacy.releases import Calibrated
 from ..protocols.base import Protocol
 from ..scenario.scenario import Scenario
 from ..scenario.setting import WorldScenario
@@ -122,7 +122,7 @@ def set_up(run: Run) -> RunSetup:
         num_exchanged=exchanged,
         arrays=learned.numerics.arrays if chain and chain.by_arrays else None,
     )
-    workload = _workload(algorithm, shape, sampler, pooled=protocol.traits.pooled)
+    workload = workload_of(algorithm, shape, sampler, pooled=protocol.traits.pooled)
     if scenario.computes_flops:
         workload = replace(workload, flops=learned.numerics.work.clients)
     stores = isinstance(algorithm, StoresEmbeddings)
@@ -155,36 +155,6 @@ def set_up(run: Run) -> RunSetup:
         unknown = replace(played.workload, contributions_per_epoch=nan)
         played = replace(played, workload=unknown)
     return RunSetup(run, learned, shared, shape, sampler, played)
-
-
-def _workload(
-    algorithm: Algorithm, shape: ProblemShape, sampler: Sampler, *, pooled: bool
-) -> Workload:
-    """Returns what a job computes and sends; nothing is sent where data are pooled."""
-    sent, overhead_s = {"up": 0, "down": 0}, 0.0
-    if not pooled:
-        for message in algorithm.messages(shape, common=sampler.common):
-            sent[message.direction] += message.bytes
-        if isinstance(algorithm, AddsTime):
-            overhead_s = algorithm.overhead_s(shape)
-    num_samples, parties = shape.num_samples, 1
-    if algorithm.family == "vertical":  # each party contributes for the same samples
-        num_samples, parties = sampler.num_samples, shape.num_clients
-    per_job = shape.batch * sampler.steps
-    own_steps, own_samples = sampler.own_steps, sampler.own_samples
-    if own_samples is not None:
-        per_job = float(own_samples.mean())
-    steps = algorithm.steps_per_job
-    return Workload(
-        upload_bytes=sent["up"],
-        download_bytes=sent["down"],
-        contributions_per_epoch=parties * num_samples / per_job,
-        steps=sampler.steps if own_steps is not None else steps,
-        samples=shape.batch * steps,
-        overhead_s=overhead_s,
-        own_steps=() if own_steps is None else tuple(own_steps.tolist()),
-        own_samples=() if own_samples is None else tuple(own_samples.tolist()),
-    )
 
 
 def sampler(run: Run) -> Sampler:
@@ -243,7 +213,7 @@ def _of_own_steps(
             algorithm.sampling == "shuffled"
         ),
         "noise, which is for full batches; remove one of them": bool(
-            noise_of(algorithm).noise_law
+            isinstance(algorithm, NoisyMessages) and algorithm.noise_law
         ),
         "epochs in stop and evaluate.every, for how many samples a job has is not "
         "known before; take commits or time": bool(
@@ -275,10 +245,10 @@ def _quota(scenario: Scenario, shape: ProblemShape, shared: Shares) -> Quota | N
     A stated budget takes the place of that by which a client's noise was calculated.
     """
     privacy, algorithm = scenario.privacy, scenario.algorithm
-    noise = noise_of(algorithm)
-    known = noise.calibrated
+    noise = algorithm if isinstance(algorithm, NoisyMessages) else None
+    known = None if noise is None else noise.calibrated
     stated = None if privacy is None else privacy.budget
-    if known is None and stated is None:
+    if noise is None or (known is None and stated is None):
         return None
     counts = shared.num_samples, shape.batch, shape.num_weights
     guarantees, by_commit = noise.guarantees(*counts), noise.noise_by_commit

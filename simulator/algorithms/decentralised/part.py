@@ -13,14 +13,14 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from ...capabilities import AveragesModels, KeepsStatistics
+from ...capabilities import AveragesModels, KeepsStatistics, NoisyMessages
 from ...config.base import Config, LocatedError
 from ...config.errors import ScenarioError
 from ...config.parts import tag
 from ...metrics import HasModels, Metric, Models
 from ...models.parts import ModelCounts
 from ...privacy.gossip_noise import Noise
-from ...privacy.releases import SAMPLE, Calibrated, Guarantee, NoisyMessages
+from ...privacy.releases import SAMPLE, Calibrated, Guarantee
 from ..optimizers.part import Optimizer
 from ..part import FLOAT_BYTES, Algorithm, Message, ProblemShape
 

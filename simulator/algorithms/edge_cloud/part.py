@@ -10,10 +10,10 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from ...capabilities import DividesRows
+from ...capabilities import DividesRows, NoisyMessages
 from ...config.base import LocatedError
 from ...config.errors import ScenarioError
-from ...privacy.releases import SAMPLE, Guarantee, NoisyMessages, Pure
+from ...privacy.releases import SAMPLE, Guarantee, Pure
 from ..part import (
     FLOAT_BYTES,
     Algorithm,
@@ -50,7 +50,6 @@ class EdgeCloud(DividesRows, Algorithm):
     """Whether the average of all iterates is evaluated, of which Theorem 2 speaks, in
     place of the last one."""
 
-    made_by: ClassVar[str] = "stalesim.simulator.algorithms.edge_cloud.kernel:build"
     family: ClassVar[str] = "horizontal"
     protocols: ClassVar[tuple[str, ...]] = ("asynchronous", "cyclic")
 
@@ -63,6 +62,11 @@ class EdgeCloud(DividesRows, Algorithm):
 
     def messages(self, shape: ProblemShape, *, common: bool) -> tuple[Message, ...]:
         return model_and_gradient(shape)
+
+    def make(self, setup: Any, constants: Any) -> Any:
+        from .kernel import build
+
+        return build(self, setup, constants)
 
 
 class Csgd(EdgeCloud):

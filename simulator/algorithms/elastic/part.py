@@ -25,7 +25,6 @@ class Easgd(Algorithm):
     """
 
     kind: Literal["easgd"] = "easgd"
-    made_by: ClassVar[str] = "stalesim.simulator.algorithms.elastic.kernel:build"
     family: ClassVar[str] = "horizontal"
     numbers: ClassVar[tuple[str, ...]] = ("moving_rate",)
     protocols: ClassVar[tuple[str, ...]] = ("asynchronous", "synchronous")
@@ -45,3 +44,8 @@ class Easgd(Algorithm):
 
     def messages(self, shape: ProblemShape, *, common: bool) -> tuple[Message, ...]:
         return model_and_gradient(shape)
+
+    def make(self, setup: Any, constants: Any) -> Any:
+        from .kernel import build
+
+        return build(self, setup, constants)

@@ -37,7 +37,6 @@ class BlockDescent(SumsOutputs, AddsTime, Algorithm):
     Collaborative Learning Framework for Distributed Features.
     """
 
-    made_by: ClassVar[str] = "stalesim.simulator.algorithms.fedbcd.kernel:build"
     family: ClassVar[str] = "vertical"
     protocols: ClassVar[tuple[str, ...]] = ("rounds", "asynchronous", "t_synchronous")
     encryption: Encryption | None = None
@@ -97,6 +96,11 @@ class BlockDescent(SumsOutputs, AddsTime, Algorithm):
             return 0
         num_scalars = shape.batch * shape.num_exchanged
         return self.encryption.exchange_s(num_scalars, shape.num_clients)
+
+    def make(self, setup: Any, constants: Any) -> Any:
+        from .kernel import build
+
+        return build(self, setup, constants)
 
 
 class FedSgd(BlockDescent):

@@ -1,6 +1,6 @@
 """Hierarchical averaging. No JAX in here."""
 
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
@@ -26,7 +26,6 @@ class Hierarchical(Algorithm):
     """
 
     kind: Literal["hierarchical"] = "hierarchical"
-    made_by: ClassVar[str] = "stalesim.simulator.algorithms.hierarchical.kernel:build"
     family: ClassVar[str] = "horizontal"
     numbers: ClassVar[tuple[str, ...]] = ("mixing",)
     protocols: ClassVar[tuple[str, ...]] = ("hierarchy",)
@@ -38,3 +37,8 @@ class Hierarchical(Algorithm):
 
     def messages(self, shape: ProblemShape, *, common: bool) -> tuple[Message, ...]:
         return model_and_gradient(shape)
+
+    def make(self, setup: Any, constants: Any) -> Any:
+        from .kernel import build
+
+        return build(self, setup, constants)

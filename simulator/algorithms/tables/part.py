@@ -48,7 +48,6 @@ class Ia2sgd(TableMethod):
     """
 
     kind: Literal["ia2sgd"] = "ia2sgd"
-    made_by: ClassVar[str] = "stalesim.simulator.algorithms.tables.ia2sgd:build"
     max_age: Annotated[int, Field(ge=0)] | None = None
     """Commits since the read of a contribution up to which it counts."""
     protocols: ClassVar[tuple[str, ...]] = ("asynchronous",)
@@ -62,6 +61,11 @@ class Ia2sgd(TableMethod):
                 "set it",
             )
 
+    def make(self, setup: Any, constants: Any) -> Any:
+        from .ia2sgd import Ia2sgdKernel
+
+        return Ia2sgdKernel.of(self, setup, constants, max_age=self.max_age)
+
 
 class Malenia(TableMethod):
     """Steps by the mean over clients of each one's mean contribution.
@@ -74,7 +78,6 @@ class Malenia(TableMethod):
     """
 
     kind: Literal["malenia"] = "malenia"
-    made_by: ClassVar[str] = "stalesim.simulator.algorithms.tables.malenia:build"
     protocols: ClassVar[tuple[str, ...]] = ("collect",)
 
     def check(self, problem: Any, protocol: Any) -> None:
@@ -85,6 +88,11 @@ class Malenia(TableMethod):
                 "means over all clients, got a rule that may end a round without some; "
                 "write harmonic_mean: 1",
             )
+
+    def make(self, setup: Any, constants: Any) -> Any:
+        from .malenia import MaleniaKernel
+
+        return MaleniaKernel.of(self, setup, constants)
 
 
 class Ringleader(TableMethod):
@@ -98,8 +106,12 @@ class Ringleader(TableMethod):
     """
 
     kind: Literal["ringleader"] = "ringleader"
-    made_by: ClassVar[str] = "stalesim.simulator.algorithms.tables.ringleader:build"
     protocols: ClassVar[tuple[str, ...]] = ("phases",)
+
+    def make(self, setup: Any, constants: Any) -> Any:
+        from .ringleader import RingleaderKernel
+
+        return RingleaderKernel.of(self, setup, constants)
 
 
 class Ca2fl(TableMethod):
@@ -114,5 +126,9 @@ class Ca2fl(TableMethod):
     """
 
     kind: Literal["ca2fl"] = "ca2fl"
-    made_by: ClassVar[str] = "stalesim.simulator.algorithms.tables.ca2fl:build"
     protocols: ClassVar[tuple[str, ...]] = ("buffered",)
+
+    def make(self, setup: Any, constants: Any) -> Any:
+        from .ca2fl import Ca2flKernel
+
+        return Ca2flKernel.of(self, setup, constants)

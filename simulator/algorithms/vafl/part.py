@@ -4,10 +4,10 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from ...capabilities import RefreshesEmbeddings, StoresEmbeddings
+from ...capabilities import NoisyMessages, RefreshesEmbeddings, StoresEmbeddings
 from ...config.base import Config, LocatedError, Rule
 from ...metrics import HasModels, Metric, Models
-from ...privacy.releases import Calibrated, NoisyMessages
+from ...privacy.releases import Calibrated
 from ..optimizers.part import Optimizer, programs
 from ..part import FLOAT_BYTES, Algorithm, Message, ProblemShape, StepSize
 from ..step_rules import Positive
@@ -99,7 +99,6 @@ class Vafl(StoresEmbeddings, HasModels, NoisyMessages, Algorithm):
     """
 
     kind: Literal["vafl"] = "vafl"
-    made_by: ClassVar[str] = "stalesim.simulator.algorithms.vafl.building:build"
     server_step_size: StepSize | None = None
     """The server's own step size; by default the clients' (V-25)."""
     upload: Literal["batch", "all", "current"]
@@ -211,6 +210,11 @@ class Vafl(StoresEmbeddings, HasModels, NoisyMessages, Algorithm):
                 "gradient", "down", FLOAT_BYTES * shape.batch * shape.num_exchanged
             ),
         )
+
+    def make(self, setup: Any, constants: Any) -> Any:
+        from .building import build
+
+        return build(self, setup, constants)
 
 
 SMOOTHED_GRADIENT_NORM_SQUARED = Metric(
