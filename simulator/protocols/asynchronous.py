@@ -43,7 +43,6 @@ class Asynchronous(Protocol):
             other = "warm_up" if self.warm_up else "staleness_bound"
             raise LocatedError(
                 f"restarts must be false with {other}, got true; remove one of them",
-                ("restarts",),
             )
         return self
 
@@ -53,7 +52,6 @@ class Asynchronous(Protocol):
             raise LocatedError(
                 "warm_up must be false with a staleness_bound, which what waits for "
                 "the last client would miss; remove one of them",
-                ("warm_up",),
             )
         return self
 

@@ -259,5 +259,4 @@ def refuse_more_than(n: int, name: str, wanted: int | None) -> None:
         raise LocatedError(
             f"protocol.{name} must be at most the number of clients ({n}), got "
             f"{wanted}; lower it or add clients",
-            ("protocol", name),
         )

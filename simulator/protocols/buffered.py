@@ -53,13 +53,11 @@ class Buffered(LimitsGathering, Protocol):
             raise LocatedError(
                 "size_by must be with a number of contributions to begin with; write "
                 "for example size: 10",
-                ("size_by",),
             )
         if rule is not None and not rule.least <= self.size <= rule.most:
             raise LocatedError(
                 f"size must be within the bounds of size_by, {rule.least} to "
                 f"{rule.most}, got {self.size}; change one of them",
-                ("size",),
             )
         return self
 

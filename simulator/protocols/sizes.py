@@ -144,7 +144,6 @@ class NormTest(BufferSize):
             raise LocatedError(
                 f"protocol.size_by must not be norm_test where a contribution is more "
                 f"than one gradient, got {what}; take staleness, or local_steps: 1",
-                ("protocol", "size_by"),
             )
 
 

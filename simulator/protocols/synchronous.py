@@ -53,13 +53,11 @@ class Synchronous(Protocol):
             raise LocatedError(
                 "deadline_by must be left out with deadline, whose place it takes; "
                 "remove one of them",
-                ("deadline_by",),
             )
         if self.late is not None and not self._ends_early:
             raise LocatedError(
                 f"late must be with wait_for or deadline, without which none is, got "
                 f"{self.late!r}; add one of them or remove late",
-                ("late",),
             )
         return self
 
@@ -113,7 +111,6 @@ class Synchronous(Protocol):
             raise LocatedError(
                 f"clients.selection.{name} must be left out with the protocol "
                 f"'synchronous', whose rounds ask for their clients; remove it",
-                ("clients", "selection", name),
             )
         refuse_more_than(n, "wait_for", self.wait_for and most(self.wait_for))
 

@@ -52,7 +52,6 @@ class TSynchronous(Protocol):
             raise LocatedError(
                 f"protocol.t must be at most the {least} jobs always under way "
                 f"(in_flight - refill + 1), got {most(self.t)}; lower it, or refill",
-                ("protocol", "t"),
             )
 
     def play(self, world: World, recorder: Recorder) -> None:

@@ -333,7 +333,6 @@ class WorldScenario(BaseScenario):
                 raise LocatedError(
                     f"stop.{unit} must not be set in a world without a problem, where "
                     f"there are no data; take time, commits or contributions",
-                    ("stop", unit),
                 )
         return self
 

@@ -48,7 +48,6 @@ class Decentralised(AveragesModels, KeepsStatistics, HasModels, Algorithm):
                     f"protocol must have average: neighbours and order: "
                     f"step_then_average for the algorithm {tag(type(self))!r}, got "
                     f"{protocol.average} and {protocol.order}; add them",
-                    ("protocol",),
                 )
         elif protocol.is_directed:
             raise LocatedError(
@@ -82,7 +81,6 @@ class Augmentation(Config):
         if not (self.crop or self.flip):
             raise LocatedError(
                 "crop must be >= 1 without flip, got 0; leave augmentation out",
-                ("crop",),
             )
         return self
 
@@ -112,19 +110,16 @@ class _Merging(Decentralised):
             raise LocatedError(
                 f"algorithm.augmentation must be with a network for images, got the "
                 f"model {tag(type(problem.model))!r}; leave it out",
-                ("algorithm", "augmentation"),
             )
         if self.merge == "age" and protocol.in_rounds:
             raise LocatedError(
                 f"algorithm.merge must be mean where all average at once, got 'age' "
                 f"with average: {protocol.average}; leave it out",
-                ("algorithm", "merge"),
             )
         if self.merge in ("replace", "cached") and protocol.average != "push":
             raise LocatedError(
                 f"algorithm.merge must be mean or age where two models become one, got "
                 f"{self.merge!r}; take the protocol push_gossip",
-                ("algorithm", "merge"),
             )
 
 
@@ -152,7 +147,6 @@ class Adp2sgd(NoisyMessages, _Merging):
             raise LocatedError(
                 "algorithm.noise.clip must be none where samples are normalised "
                 "together, got 'sample'; change it, or problem.model.norm to group",
-                ("algorithm", "noise", "clip"),
             )
         super().check(problem, protocol)
 

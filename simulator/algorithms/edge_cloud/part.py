@@ -221,7 +221,6 @@ class Audp(NoisyEdgeCloud):
         if self.rate != "equation_10" and self.step_size is not None:
             raise LocatedError(
                 f"rate must be left out with step_size, got {self.rate!r}; remove one",
-                ("rate",),
             )
         return self
 

@@ -57,13 +57,11 @@ class BlockDescent(SumsOutputs, AddsTime, Algorithm):
             raise LocatedError(
                 "algorithm.samples must be common in rounds, whose parties exchange "
                 "what they make of one batch (F-25), got 'own'; leave it out",
-                ("algorithm", "samples"),
             )
         if problem.transfer is not None and self.optimizer is not None:
             raise LocatedError(
                 f"algorithm.optimizer must be left out with problem.transfer, got "
                 f"{self.optimizer.kind!r}; remove it",
-                ("algorithm", "optimizer"),
             )
 
     def structure(self) -> dict[str, Any]:
@@ -131,7 +129,6 @@ class _LocalSteps(BlockDescent):
                 "algorithm.local_gradient must be recompute, since all that it needs "
                 "is exchanged, with problem.transfer; change it or remove "
                 "problem.transfer",
-                ("algorithm", "local_gradient"),
             )
 
 

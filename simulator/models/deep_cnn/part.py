@@ -43,7 +43,6 @@ class DeepCnn(Model):
             raise LocatedError(
                 f"kernel must be odd, so that images keep their size, got "
                 f"{self.kernel}; take {self.kernel + 1}",
-                ("kernel",),
             )
         return self
 

@@ -49,7 +49,6 @@ class Transformer(Model):
             raise LocatedError(
                 f"heads must divide the width of {self.width}, got {self.heads}; "
                 "change one of them",
-                ("heads",),
             )
         return self
 

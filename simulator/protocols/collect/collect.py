@@ -104,13 +104,11 @@ class Collect(LimitsGathering, GatheringRounds):
             raise LocatedError(
                 "allotted must be with quota, the trials that it gives a time to; "
                 "add it or remove allotted",
-                ("allotted",),
             )
         if not self.repeats and given[0] in ("harmonic_mean", "quota", "allotment"):
             raise LocatedError(
                 f"repeats must be true with {given[0]}, which counts the jobs of each "
                 f"client, got false; remove it",
-                ("repeats",),
             )
         return self
 
@@ -127,7 +125,6 @@ class Collect(LimitsGathering, GatheringRounds):
             raise LocatedError(
                 f"staleness_bound must be 0 with {wrong}, got {self.staleness_bound}; "
                 f"remove one of them",
-                ("staleness_bound",),
             )
         return self
 
@@ -186,14 +183,12 @@ class Collect(LimitsGathering, GatheringRounds):
                 raise LocatedError(
                     "protocol.quota must be whole numbers >= 0 that are not all 0, got "
                     f"{least}; change it",
-                    ("protocol", "quota"),
                 )
         if self.allotted is not None:
             shortest = min(map(float, per_client(self.allotted, n, "allotted")))
             if not shortest > 0:
                 raise LocatedError(
                     f"protocol.allotted must be > 0, got {shortest}; change it",
-                    ("protocol", "allotted"),
                 )
 
     def play(self, world: World, recorder: Recorder) -> None:
@@ -231,7 +226,6 @@ class Collect(LimitsGathering, GatheringRounds):
             raise LocatedError(
                 "algorithm.divisor must be left out where no trial is given up, got "
                 "'expected'; add protocol.quota and protocol.allotted",
-                ("algorithm", "divisor"),
             )
         allotted = [
             float(s) for s in per_client(self.allotted, num_clients, "allotted")
@@ -260,6 +254,5 @@ class Collect(LimitsGathering, GatheringRounds):
             raise LocatedError(
                 f"protocol.quota must be whole numbers, got {float(found[0]):g}; round "
                 f"it, for example by floor(...)",
-                ("protocol", "quota"),
             )
         return [int(value) for value in found]

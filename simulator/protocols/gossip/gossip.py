@@ -59,13 +59,11 @@ class Gossip(MixesModels, Protocol):
             if self.average not in averages and getattr(self, name) != default:
                 raise LocatedError(
                     f"{name} must not stand next to average: {self.average}; remove it",
-                    (name,),
                 )
         if self.average == "neighbours" and self.order == "during":
             raise LocatedError(
                 "order must be average_then_step or step_then_average where all "
                 "neighbours average at once, got 'during'; change it",
-                ("order",),
             )
         if self.average == "pairwise" and self.is_directed:
             raise LocatedError(
@@ -167,7 +165,6 @@ def check_size(num_workers: int, kind: str, *, mixed: bool = False) -> None:
         raise LocatedError(
             f"protocol {kind} must have at most {most:,} workers that {how}, got "
             f"{num_workers:,}; take fewer clients",
-            ("protocol",),
         )
 
 
@@ -177,5 +174,4 @@ def _refuse_absence(behaviour: Behaviour) -> None:
             raise LocatedError(
                 f"clients.{name} must not be set for the protocol 'gossip', whose "
                 f"workers are always there and have no link but upload; remove it",
-                ("clients", name),
             )

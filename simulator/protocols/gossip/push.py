@@ -109,13 +109,11 @@ def _check_behaviour(part: Behaviour) -> None:
             raise LocatedError(
                 f"clients.{name} must not be set for the protocol 'push_gossip', whose "
                 f"workers are always there and have no link but upload; remove it",
-                ("clients", name),
             )
     if part.idle is None:
         raise LocatedError(
             "clients.idle must be the law of seconds between a worker's wake-ups for "
             "the protocol 'push_gossip'; add it",
-            ("clients", "idle"),
         )
     loss: Loss | None = part.loss
     if loss is not None and (loss.retries or loss.duplicates):
@@ -123,7 +121,6 @@ def _check_behaviour(part: Behaviour) -> None:
             f"clients.loss must have retries: 0 and no duplicates for the protocol "
             f"'push_gossip', whose messages are not confirmed, got retries: "
             f"{loss.retries} and duplicates: {loss.duplicates:g}; change them",
-            ("clients", "loss"),
         )
 
 

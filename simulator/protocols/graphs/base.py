@@ -77,7 +77,6 @@ class Graph(Part):
                 f"protocol.graph must be made of at most {MOST_PAIRS:,} pairs of "
                 f"workers, got {tag(type(self))!r} of {n:,} workers with {number:,}; "
                 f"take a sparser graph, or fewer clients",
-                ("protocol", "graph"),
             )
 
     def mixing(
@@ -191,7 +190,6 @@ def no_sides() -> LocatedError:
     return LocatedError(
         "protocol.initiator must be 'every' for a graph with a cycle of odd length, "
         "which has no senders and receivers; change it, or take another graph",
-        ("protocol", "initiator"),
     )
 
 

@@ -57,7 +57,6 @@ class Hierarchy(GatheringRounds):
                 f"edge must be left out where edges have edges within them, got "
                 f"{self.edge!r}; write within: {{cloud: {self.edge}}}, or edge in the "
                 f"lowest within",
-                ("edge",),
             )
         return self
 

@@ -81,7 +81,6 @@ class Routed(DrawsClients, Protocol):
             raise LocatedError(
                 f"protocol.weights must be >= 0 and not all 0, got {found.min():g}; "
                 "change them",
-                ("protocol", "weights"),
             )
         return found / found.sum()
 

@@ -118,14 +118,12 @@ class SpanningTree(GatheringRounds):
             raise LocatedError(
                 f"protocol spanning_tree must have at least 2 clients, got {n}; add "
                 f"clients",
-                ("protocol",),
             )
         self.graph.check(n, must_have_sides=False)
         if self.pivot > n:
             raise LocatedError(
                 f"protocol.pivot must be at most the number of clients ({n}), got "
                 f"{self.pivot}; change it",
-                ("protocol", "pivot"),
             )
 
     def play(self, world: World, recorder: TreeRecorder) -> None:
@@ -152,5 +150,4 @@ def _refuse_others(behaviour: Behaviour) -> None:
                 f"clients.{name} must not be set for the protocol 'spanning_tree', "
                 f"whose clients are always there, compute, and pass on what comes; "
                 f"remove it",
-                ("clients", name),
             )

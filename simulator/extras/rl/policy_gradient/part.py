@@ -91,7 +91,6 @@ class PolicyGradient(Algorithm):
                     f"{name} must be left out with the correction "
                     f"{self.correction!r}, got {getattr(self, name):g}; remove it, or "
                     f"take {of}",
-                    (name,),
                 )
         return self
 
