@@ -4,20 +4,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Annotated, Any, Literal
 
-from pydantic import (
-    Field,
-    FieldSerializationInfo,
-    field_serializer,
-    model_validator,
-)
+from pydantic import Field, FieldSerializationInfo, field_serializer, model_validator
 
 from ..capabilities import OwnSteps, OwnTimeline
-from ..config.base import (
-    MOST_CLIENTS,
-    Config,
-    LocatedError,
-    RecordingPath,
-)
+from ..config.base import MOST_CLIENTS, Config, LocatedError, RecordingPath
 from ..config.catalogue import AnyPart
 from ..config.parts import tag
 from ..config.stop import Stop

@@ -17,15 +17,7 @@ from ..config.stop import Stop
 from ..laws.base import Population
 from ..protocols.base import Cadence, Protocol
 from ..streams import Purpose, Streams
-from ..timeline import (
-    SINCE,
-    TIMED,
-    Chunk,
-    Incident,
-    JobSteps,
-    StopReason,
-    effects,
-)
+from ..timeline import SINCE, TIMED, Chunk, Incident, JobSteps, StopReason, effects
 from ..trace import Categorical
 from ..world.answers import AnswerLog
 from ..world.clients import Clients

@@ -16,14 +16,7 @@ from ...learning.constants import Constants, measured
 from ...learning.horizontal import HorizontalProblem
 from ...setup import RunSetup
 from .. import client_work
-from ..base import (
-    Divided,
-    Event,
-    Info,
-    Probeable,
-    norm,
-    on_device,
-)
+from ..base import Divided, Event, Info, Probeable, norm, on_device
 from ..client_work import Work
 from ..step_rules import Schedule, Steps, resolve
 from .part import EdgeCloud, NoisyEdgeCloud

@@ -5,12 +5,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field
 
 from ...config.base import LocatedError
-from ..part import (
-    Algorithm,
-    Message,
-    ProblemShape,
-    model_and_gradient,
-)
+from ..part import Algorithm, Message, ProblemShape, model_and_gradient
 
 
 class Easgd(Algorithm):

@@ -4,12 +4,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
-from ..part import (
-    Algorithm,
-    Message,
-    ProblemShape,
-    model_and_gradient,
-)
+from ..part import Algorithm, Message, ProblemShape, model_and_gradient
 
 
 class Hierarchical(Algorithm):

@@ -9,13 +9,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field
 
 from ...config.base import LocatedError
-from ..part import (
-    Algorithm,
-    Message,
-    ProblemShape,
-    StepSize,
-    model_and_gradient,
-)
+from ..part import Algorithm, Message, ProblemShape, StepSize, model_and_gradient
 
 Count = Annotated[int, Field(ge=1)]
 

@@ -14,14 +14,7 @@ from ..base import Cadence, GatheringRounds, Traits, refuse_more_than, refuse_se
 from ..schedules import Scheduled, fewest, most, now
 from .chances import expected_trials_in_time
 from .playing import Gathering
-from .rules import (
-    AfterSeconds,
-    AllottedJobs,
-    Count,
-    Enough,
-    HarmonicMean,
-    Quotas,
-)
+from .rules import AfterSeconds, AllottedJobs, Count, Enough, HarmonicMean, Quotas
 
 RULES = ("count", "harmonic_mean", "quota", "seconds", "allotment")
 
