@@ -228,7 +228,8 @@ def workload_of(
         sampler: The minibatches of the run.
         pooled: Whether all data are in one place: then nothing is sent.
     """
-    sent, overhead_s = {"up": 0, "down": 0}, 0.0
+    sent = {"up": 0, "down": 0}
+    overhead_s: float = 0  # a whole number, as timelines are known by its text
     if not pooled:
         for message in algorithm.messages(shape, common=sampler.common):
             sent[message.direction] += message.bytes
