@@ -454,11 +454,7 @@ class Scenario(BaseScenario):
             yield from self.algorithm.biases(self.protocol, self.num_clients)
 
     def described(self) -> dict[str, Any]:
-        """Returns what its parts say of themselves, for a run's entry in a manifest.
-
-        Besides what the protocol says: `activities`, what a job does besides its
-        stages; `refreshes_all`, as in `StoresEmbeddings`.
-        """
+        """Returns the same, and `activities` and `refreshes_all` of the algorithm."""
         own = self.algorithm
         return super().described() | {
             "activities": own.activities if isinstance(own, AddsTime) else [],

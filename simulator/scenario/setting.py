@@ -169,16 +169,14 @@ class BaseScenario(Varied):
     def listeners(self) -> dict[str, Any]:
         """Those parts, by their keys."""
         protocol, clients = self.protocol, self.clients
-        options = {f"protocol.{key}": part for key, part in protocol}
-        of_clients = clients.listeners if clients else {}
-        found = {
-            f"the protocol {tag(type(protocol))}": protocol,
-            **{key: part for key, part in options.items() if isinstance(part, Asking)},
-            **{f"clients.{key}": part for key, part in of_clients.items()},
-        }
+        of_clients = clients.listeners.items() if clients else ()
+        found = {f"the protocol {tag(type(protocol))}": protocol}
+        found |= {f"protocol.{key}": part for key, part in protocol}
+        found |= {f"clients.{key}": part for key, part in of_clients}
         if self.replays:
             return {}
-        return {who: part for who, part in found.items() if part and part.asks}
+        asking = (each for each in found.items() if isinstance(each[1], Asking))
+        return {who: part for who, part in asking if part.asks}
 
     @property
     def asks(self) -> tuple[str, ...]:

@@ -33,11 +33,7 @@ class Asking(Part):
         return ()
 
     def check_algorithm(self, algorithm: Any) -> None:
-        """Refuses algorithms that lack what it asks for.
-
-        Raises:
-            LocatedError: saying where, what and what to do.
-        """
+        """Refuses algorithms that lack what it asks for, by a `LocatedError`."""
 
 
 class Answers:
