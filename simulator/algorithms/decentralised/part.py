@@ -13,10 +13,11 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
+from ...capabilities import AveragesModels, KeepsStatistics, NoisyMessages
 from ...config.base import Config, LocatedError
 from ...config.errors import ScenarioError
 from ...config.parts import tag
-from ...metrics import Metric, Models
+from ...metrics import HasModels, Metric, Models
 from ...models.parts import ModelCounts
 from ...privacy.gossip_noise import Noise
 from ...privacy.releases import SAMPLE, Calibrated, Guarantee
@@ -24,7 +25,7 @@ from ..optimizers.part import Optimizer
 from ..part import FLOAT_BYTES, Algorithm, Message, ProblemShape
 
 
-class Decentralised(Algorithm):
+class Decentralised(AveragesModels, KeepsStatistics, HasModels, Algorithm):
     """Common base: the gradient at a worker's snapshot steps its own model.
 
     The average of all workers' models is what is evaluated (A-14).
@@ -32,9 +33,11 @@ class Decentralised(Algorithm):
 
     made_by: ClassVar[str] = "stalesim.simulator.algorithms.decentralised.kernel:build"
     family: ClassVar[str] = "horizontal"
-    keeps_statistics: ClassVar[bool] = True
     protocols: ClassVar[tuple[str, ...]] = ("gossip",)
-    worker_metrics: ClassVar[bool] = True
+
+    @property
+    def models(self) -> frozenset[Models]:
+        return frozenset({Models.EACH_WORKER, Models.ALL_WORKERS})
 
     def check(self, problem: Any, protocol: Any) -> None:
         """Refuses graphs and averagings that the algorithm does not know."""
@@ -45,7 +48,6 @@ class Decentralised(Algorithm):
                     f"protocol must have average: neighbours and order: "
                     f"step_then_average for the algorithm {tag(type(self))!r}, got "
                     f"{protocol.average} and {protocol.order}; add them",
-                    ("protocol",),
                 )
         elif protocol.is_directed:
             raise LocatedError(
@@ -79,7 +81,6 @@ class Augmentation(Config):
         if not (self.crop or self.flip):
             raise LocatedError(
                 "crop must be >= 1 without flip, got 0; leave augmentation out",
-                ("crop",),
             )
         return self
 
@@ -109,19 +110,16 @@ class _Merging(Decentralised):
             raise LocatedError(
                 f"algorithm.augmentation must be with a network for images, got the "
                 f"model {tag(type(problem.model))!r}; leave it out",
-                ("algorithm", "augmentation"),
             )
         if self.merge == "age" and protocol.in_rounds:
             raise LocatedError(
                 f"algorithm.merge must be mean where all average at once, got 'age' "
                 f"with average: {protocol.average}; leave it out",
-                ("algorithm", "merge"),
             )
         if self.merge in ("replace", "cached") and protocol.average != "push":
             raise LocatedError(
                 f"algorithm.merge must be mean or age where two models become one, got "
                 f"{self.merge!r}; take the protocol push_gossip",
-                ("algorithm", "merge"),
             )
 
 
@@ -134,7 +132,7 @@ class Psgd(_Merging):
     kind: Literal["psgd"] = "psgd"
 
 
-class Adp2sgd(_Merging):
+class Adp2sgd(NoisyMessages, _Merging):
     """A(DP)2SGD: parallel SGD with normal noise on every gradient.
 
     Source: A(DP)2SGD, Algorithm 1; in rounds with everyone it is its private SYNC.
@@ -149,7 +147,6 @@ class Adp2sgd(_Merging):
             raise LocatedError(
                 "algorithm.noise.clip must be none where samples are normalised "
                 "together, got 'sample'; change it, or problem.model.norm to group",
-                ("algorithm", "noise", "clip"),
             )
         super().check(problem, protocol)
 

@@ -7,11 +7,7 @@ import jax
 from jaxtyping import Array, Float, Int
 
 from ...learning.vertical import VerticalProblem
-from ..optimizers.arrays import (
-    ModelArrays,
-    arrays_of_party,
-    arrays_of_server,
-)
+from ..optimizers.arrays import ModelArrays, arrays_of_party, arrays_of_server
 from ..optimizers.base import UpdateRule
 
 

@@ -2,6 +2,7 @@
 
 import jax.numpy as jnp
 
+from ...capabilities import RefreshesEmbeddings
 from ...learning.constants import Constants
 from ...privacy import gdp
 from ...setup import RunSetup
@@ -25,6 +26,8 @@ def build(
         _, server = resolve(config.server_step_size, constants)
     upload_all = config.upload != "batch"
     layers = setup.scenario.problem.model.num_layers or 1
+    protocol = setup.timeline.protocol
+    refreshes = isinstance(protocol, RefreshesEmbeddings)
     return VaflKernel(
         step_size=on_device(client),
         server_step_size=on_device(server),
@@ -36,7 +39,7 @@ def build(
         current=config.upload == "current",
         query_first=config.client_order == "query_first" and not setup.coordinated,
         after=config.server_gradient == "after",
-        bound=setup.timeline.protocol.refresh_bound,
+        bound=protocol.refresh_bound if refreshes else 0,
         batch=setup.shape.batch,
     )
 

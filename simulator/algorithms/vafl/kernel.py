@@ -16,28 +16,14 @@ from ...learning import losses
 from ...learning.vertical import Model, VerticalProblem
 from ...metrics import Models, metric
 from ...timeline import NO_SAMPLE, Kind
-from ..base import (
-    Event,
-    Info,
-    Kernel,
-    broadcast_flags,
-    norm,
-    norms_of,
-)
+from ..base import Event, Info, Kernel, broadcast_flags, norm, norms_of
 from ..optimizers import rule as optimizing
 from ..optimizers.base import UpdateRule
 from ..step_rules import Schedule, Steps
 from . import steps
 from .noise import Draw, EmbeddingNoise
 from .steps import Exchange, pull
-from .stores import (
-    SnapshotStore,
-    TableStore,
-    Upload,
-    age_info,
-    embed,
-    rows,
-)
+from .stores import SnapshotStore, TableStore, Upload, age_info, embed, rows
 
 
 class VaflState(NamedTuple):

@@ -10,13 +10,7 @@ from jaxtyping import Array, Float, Int, Key
 
 from ...models.flat_network import BLOCK
 from ...models.party import embedded, hidden_shapes
-from ...privacy.noise import (
-    Words,
-    normals,
-    threefry,
-    uniforms,
-    words_of,
-)
+from ...privacy.noise import Words, normals, threefry, uniforms, words_of
 from ...timeline import NO_SAMPLE
 from ..base import norms_of
 

@@ -17,6 +17,7 @@ from ...algorithms.federated.stages import (
     Contributions,
     ServerRow,
 )
+from ...capabilities import LimitsGathering
 from ...config.errors import ScenarioError
 from ...learning.constants import Constants
 from ...learning.horizontal import HorizontalProblem
@@ -105,7 +106,8 @@ def _most_applied(setup: RunSetup) -> int:
     protocol = setup.scenario.protocol
     if not protocol.gathers:
         return setup.timeline.width
-    known = protocol.most_gathered(setup.shape.num_clients)
+    limits = isinstance(protocol, LimitsGathering)
+    known = protocol.most_gathered(setup.shape.num_clients) if limits else None
     if known is not None and not setup.scenario.replays:
         return known
     commits = [chunk.jobs.commit for chunk in setup.timeline.chunks(CHUNK)]

@@ -16,6 +16,7 @@ from ...algorithms.federated.stages import (
     mean_of,
     own_stage,
 )
+from ...capabilities import LimitsGathering
 from ...config.errors import ScenarioError
 from ...config.parts import tag
 from ...learning.constants import Constants
@@ -139,8 +140,11 @@ def robust(part: RobustPart, setup: RunSetup, _: Constants) -> Robust:
     name = f"algorithm.chain's {tag(type(part))!r}"
     gathers = protocol.gathers
     most = fewest = setup.timeline.width
-    if gathers:
+    limits = isinstance(protocol, LimitsGathering)
+    if limits:
         most, fewest = protocol.most_gathered(K), protocol.fewest_gathered(K)
+    elif gathers:
+        most = fewest = None
     if part.buckets is not None:
         most = fewest = part.buckets
         if most > K:
