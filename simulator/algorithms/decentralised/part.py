@@ -30,7 +30,6 @@ class Decentralised(Algorithm):
     The average of all workers' models is what is evaluated (A-14).
     """
 
-    made_by: ClassVar[str] = "stalesim.simulator.algorithms.decentralised.kernel:build"
     family: ClassVar[str] = "horizontal"
     keeps_statistics: ClassVar[bool] = True
     protocols: ClassVar[tuple[str, ...]] = ("gossip",)
@@ -132,6 +131,7 @@ class Psgd(_Merging):
     """
 
     kind: Literal["psgd"] = "psgd"
+    made_by: ClassVar[str] = "stalesim.simulator.algorithms.decentralised.methods:psgd"
 
 
 class Adp2sgd(_Merging):
@@ -141,6 +141,9 @@ class Adp2sgd(_Merging):
     """
 
     kind: Literal["adp2sgd"] = "adp2sgd"
+    made_by: ClassVar[str] = (
+        "stalesim.simulator.algorithms.decentralised.methods:adp2sgd"
+    )
     noise: Noise
     """Noise on what is sent."""
 
@@ -212,12 +215,13 @@ class Sgp(Decentralised):
     """
 
     kind: Literal["sgp"] = "sgp"
+    made_by: ClassVar[str] = "stalesim.simulator.algorithms.decentralised.methods:sgp"
     pushes: ClassVar[bool] = True
 
 
 CONSENSUS_DISTANCE = Metric(
     "consensus_distance",
-    "stalesim.simulator.algorithms.decentralised.kernel:consensus_distance",
+    "stalesim.simulator.algorithms.decentralised.merging:consensus_distance",
     meaning="mean squared distance of workers' models from the average model",
     models=Models.ALL_WORKERS,
 )
