@@ -23,7 +23,8 @@ from ..optimizers import rule as optimizing
 from ..optimizers.base import UpdateRule
 from ..optimizers.rule import rule_of
 from ..step_rules import Schedule, Steps, resolve
-from ..vafl.stores import TableStore, Upload, age_info, rows
+from ..vafl.noise import Draw
+from ..vafl.stores import Parties, TableStore, age_info, rows
 from . import blocks
 from .blocks import PartyBlock
 from .part import BlockDescent
@@ -97,7 +98,7 @@ class BlockDescentKernel(Kernel):
         weights = problem.start(key)
         store = None
         if self.stored:
-            store = TableStore.fill(problem, weights, None, key, per_sample=True)
+            store = TableStore.fill(_parties(problem), weights)
         server = None if problem.server is None else problem.start_server(key)
         everyone = PartyBlock(weights, _copies(server, problem.num_parties))
         moments = blocks.start(self.optimizer, problem, everyone)
@@ -187,21 +188,12 @@ class BlockDescentKernel(Kernel):
     ) -> tuple[TableStore, Float[Array, "W S F"], Float[Array, "W M C S"], Info]:
         """Uploads outputs for the parties' own batches; returns all that is stored."""
         assert state.store is not None
-        samples = _samples(event)
-        upload = Upload(
-            worker=event.worker,
-            job=event.job,
-            samples=samples,
-            weights=initial,
-            std=jnp.zeros(event.worker.size, initial.dtype),
-            version=event.version,
-        )
-        # There is no noise, and so no key of it.
-        key = jax.random.key(0)
-        store = state.store.write(problem, key, None, upload)
-        h = store.read(problem, key, None, samples)
+        samples, parties = _samples(event), _parties(problem)
+        of = Draw(event.worker, event.job, samples, parties.std(initial))
+        store = state.store.write(parties, initial, of, event.version)
+        h = store.read(parties, samples)
         ages = age_info(store.ages(samples, event.version), event.worker, samples)
-        return store, rows(problem, event.worker, samples), h, ages
+        return store, rows(problem, of), h, ages
 
     def _descend(
         self,
@@ -266,6 +258,11 @@ class BlockDescentKernel(Kernel):
             now = jax.lax.fori_loop(1, self.local_steps, once, now)
         moved, moments = now
         return moved, first, moments
+
+
+def _parties(problem: VerticalProblem) -> Parties:
+    """Returns the parties, whose uploads have no noise, and so no key of it."""
+    return Parties(problem, jax.random.key(0), None)
 
 
 def _samples(event: Event) -> Int[Array, "W S"]:

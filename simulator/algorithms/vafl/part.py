@@ -98,7 +98,7 @@ class Vafl(Algorithm):
     """
 
     kind: Literal["vafl"] = "vafl"
-    made_by: ClassVar[str] = "stalesim.simulator.algorithms.vafl.building:build"
+    made_by: ClassVar[str] = "stalesim.simulator.algorithms.vafl.kernel:build"
     server_step_size: StepSize | None = None
     """The server's own step size; by default the clients' (V-25)."""
     upload: Literal["batch", "all", "current"]
