@@ -10,7 +10,6 @@ from jaxtyping import Array, Float, Key
 
 from ...config.errors import ScenarioError
 from ...data.images import image_shape
-from ...learning.augmenting import augmented
 from ...learning.constants import Constants
 from ...learning.horizontal import HorizontalProblem
 from ...privacy import gossip_noise
@@ -21,7 +20,7 @@ from ..client_work import Work
 from ..optimizers.rule import rule_of
 from ..step_rules import resolve
 from .kernel import GossipKernel, GossipState
-from .merging import DISTANCE, WAYS, Mean, Model, Spread
+from .merging import DISTANCE, Mean, Model, Spread
 from .part import Adp2sgd, Augmentation, Decentralised, Psgd, Sgp
 
 MOST_KEPT = 500
@@ -75,6 +74,45 @@ def _of_job(key: Key[Array, ""], event: Event, first: int = 0) -> Key[Array, ""]
     """Returns the key of a job, of workers that are numbered from `first` on."""
     own = jax.random.fold_in(key, first + event.worker[0])
     return jax.random.fold_in(own, event.job[0])
+
+
+def augmented(
+    key: Key[Array, ""],
+    x: Float[Array, "S P"],
+    *,
+    image: tuple[int, int, int],
+    crop: int,
+    flip: bool,
+) -> Float[Array, "S P"]:
+    """Cuts every image out of a larger one at random, and mirrors every second one.
+
+    Args:
+        key: Key of the batch; an image's changes follow from it and from its place.
+        x: Images plane by plane, row by row.
+        image: Height, width and depth of an image, pixels.
+        crop: Pixels of zeros on each side, >= 0. The upper left corner of what is cut
+            out is drawn from all (2 crop + 1)^2 places.
+        flip: Whether images are mirrored, left and right, with a chance of 1/2.
+
+    Source: pytorch-cifar, RandomCrop with padding and RandomHorizontalFlip.
+    """
+    height, width, depth = image
+    of_place, of_side = jax.random.split(key)
+    planes = x.reshape(-1, depth, height, width)
+    if crop:
+        padding = ((0, 0), (0, 0), (crop, crop), (crop, crop))
+        padded = jnp.pad(planes, padding)
+        corners = jax.random.randint(of_place, (len(x), 2), 0, 2 * crop + 1)
+
+        def cut(one: Array, corner: Array) -> Array:
+            at = (0, corner[0], corner[1])
+            return jax.lax.dynamic_slice(one, at, (depth, height, width))
+
+        planes = jax.vmap(cut)(padded, corners)
+    if flip:
+        mirrored = jax.random.bernoulli(of_side, shape=(len(x), 1, 1, 1))
+        planes = jnp.where(mirrored, planes[..., ::-1], planes)
+    return planes.reshape(x.shape)
 
 
 class PushSum(GossipKernel):
@@ -152,7 +190,7 @@ def _pairs(
             f"workers, got 'cached' with {found['num_workers']:,}, each with as many "
             f"models; change it"
         )
-    merging, optimizer = WAYS[config.merge](), rule_of(config.optimizer)
+    merging, optimizer = config.merging(), rule_of(config.optimizer)
     return found | {"merging": merging, "optimizer": optimizer}
 
 

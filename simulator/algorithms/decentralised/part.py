@@ -9,7 +9,7 @@ Lian, Zhang, Zhang and Liu, AD-PSGD (2018).
 """
 
 from collections.abc import Sequence
-from typing import Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
@@ -22,6 +22,9 @@ from ...privacy.gossip_noise import Noise
 from ...privacy.releases import SAMPLE, Calibrated, Guarantee
 from ..optimizers.part import Optimizer
 from ..part import FLOAT_BYTES, Algorithm, Message, ProblemShape
+
+if TYPE_CHECKING:
+    from .merging import Merging
 
 
 class Decentralised(Algorithm):
@@ -100,6 +103,12 @@ class _Merging(Decentralised):
     are not averaged. By default plain SGD. Weight decay is `problem.l2`."""
     augmentation: Augmentation | None = None
     """Random changes of the images of a batch."""
+
+    def merging(self) -> "Merging":
+        """Returns how two workers' models become one; a variant has its own."""
+        from .merging import WAYS  # JAX
+
+        return WAYS[self.merge]()
 
     def check(self, problem: Any, protocol: Any) -> None:
         """Refuses merging by age where all average at once, and changes of no image."""

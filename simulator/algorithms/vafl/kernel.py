@@ -12,7 +12,6 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Key
 
-from ...learning import losses
 from ...learning.constants import Constants
 from ...learning.vertical import Model, VerticalProblem
 from ...metrics import Models, metric
@@ -386,8 +385,7 @@ def _gradients(
     y = problem.y.at[samples].get(mode="fill", fill_value=0)
 
     def loss(server, h, y, present):
-        each = losses.per_sample(problem.loss, problem.head(server, h), y)
-        return losses.reduce(problem.reduction, each, present)
+        return problem.batch_loss(problem.head(server, h), y, present)
 
     of_batch = jax.vmap(jax.value_and_grad(loss, argnums=(0, 1)), (None, 0, 0, 0))
     value, (to_server, to_h) = of_batch(server, h, y, samples != NO_SAMPLE)
