@@ -288,8 +288,8 @@ def _same(state: GossipState, event: Event, change: _Change) -> _Change:
     """Returns the change of a row that writes no model, in the form of a step's."""
     blank = jax.tree.map(lambda like: jnp.zeros(like.shape, like.dtype), change)
     info = jax.tree.map(lambda zero: zero + jnp.nan, blank.info)
-    nobody = jnp.full_like(event.worker, NO_WORKER)
-    return blank._replace(owners=nobody, readers=nobody, spread=state.spread, info=info)
+    none = jnp.full_like(event.worker, NO_WORKER)
+    return blank._replace(owners=none, readers=none, spread=state.spread, info=info)
 
 
 def _put(table: Table, rows: Int[Array, " w"], model: Model) -> Table:

@@ -104,7 +104,7 @@ class Merging(eqx.Module):
         return spread.merged(num_workers, *models)
 
 
-class Mean(Merging):
+class Averaging(Merging):
     """Both become their mean."""
 
     def merged(self, memory: None, event: Event, own: Model, other: Model) -> Model:
@@ -194,7 +194,7 @@ class Cached(Merging):
 
 
 WAYS: dict[str, type[Merging]] = {
-    "mean": Mean,
+    "mean": Averaging,
     "age": ByAge,
     "replace": Replacing,
     "cached": Cached,

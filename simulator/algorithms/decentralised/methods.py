@@ -20,7 +20,7 @@ from ..client_work import Work
 from ..optimizers.rule import rule_of
 from ..step_rules import resolve
 from .kernel import GossipKernel, GossipState
-from .merging import DISTANCE, Mean, Model, Spread
+from .merging import DISTANCE, Averaging, Model, Spread
 from .part import Adp2sgd, Augmentation, Decentralised, Psgd, Sgp
 
 MOST_KEPT = 500
@@ -156,7 +156,7 @@ def sgp(config: Sgp, setup: RunSetup, constants: Constants) -> PushSum:
     """Builds the algorithm of a scenario."""
     return PushSum(
         gradient=BatchGradient(setup.shape.num_clients),
-        merging=Mean(),
+        merging=Averaging(),
         optimizer=None,
         **facts(config, setup, constants),
     )
