@@ -9,7 +9,7 @@ Lian, Zhang, Zhang and Liu, AD-PSGD (2018).
 """
 
 from collections.abc import Sequence
-from typing import Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
@@ -24,6 +24,9 @@ from ...privacy.releases import SAMPLE, Calibrated, Guarantee
 from ..optimizers.part import Optimizer
 from ..part import FLOAT_BYTES, Algorithm, Message, ProblemShape
 
+if TYPE_CHECKING:
+    from .merging import Merging
+
 
 class Decentralised(AveragesModels, KeepsStatistics, HasModels, Algorithm):
     """Common base: the gradient at a worker's snapshot steps its own model.
@@ -31,7 +34,6 @@ class Decentralised(AveragesModels, KeepsStatistics, HasModels, Algorithm):
     The average of all workers' models is what is evaluated (A-14).
     """
 
-    made_by: ClassVar[str] = "stalesim.simulator.algorithms.decentralised.kernel:build"
     family: ClassVar[str] = "horizontal"
     protocols: ClassVar[tuple[str, ...]] = ("gossip",)
 
@@ -103,6 +105,12 @@ class _Merging(Decentralised):
     augmentation: Augmentation | None = None
     """Random changes of the images of a batch."""
 
+    def merging(self) -> "Merging":
+        """Returns how two workers' models become one; a variant has its own."""
+        from .merging import WAYS  # JAX
+
+        return WAYS[self.merge]()
+
     def check(self, problem: Any, protocol: Any) -> None:
         """Refuses merging by age where all average at once, and changes of no image."""
         super().check(problem, protocol)
@@ -131,6 +139,11 @@ class Psgd(_Merging):
 
     kind: Literal["psgd"] = "psgd"
 
+    def make(self, setup: Any, constants: Any) -> Any:
+        from .methods import psgd
+
+        return psgd(self, setup, constants)
+
 
 class Adp2sgd(NoisyMessages, _Merging):
     """A(DP)2SGD: parallel SGD with normal noise on every gradient.
@@ -141,6 +154,11 @@ class Adp2sgd(NoisyMessages, _Merging):
     kind: Literal["adp2sgd"] = "adp2sgd"
     noise: Noise
     """Noise on what is sent."""
+
+    def make(self, setup: Any, constants: Any) -> Any:
+        from .methods import adp2sgd
+
+        return adp2sgd(self, setup, constants)
 
     def check(self, problem: Any, protocol: Any) -> None:
         if problem.model.normalises_batches and self.clips_samples:
@@ -211,10 +229,15 @@ class Sgp(Decentralised):
     kind: Literal["sgp"] = "sgp"
     pushes: ClassVar[bool] = True
 
+    def make(self, setup: Any, constants: Any) -> Any:
+        from .methods import sgp
+
+        return sgp(self, setup, constants)
+
 
 CONSENSUS_DISTANCE = Metric(
     "consensus_distance",
-    "stalesim.simulator.algorithms.decentralised.kernel:consensus_distance",
+    "stalesim.simulator.algorithms.decentralised.merging:consensus_distance",
     meaning="mean squared distance of workers' models from the average model",
     models=Models.ALL_WORKERS,
 )

@@ -212,7 +212,7 @@ class Vafl(StoresEmbeddings, HasModels, NoisyMessages, Algorithm):
         )
 
     def make(self, setup: Any, constants: Any) -> Any:
-        from .building import build
+        from .kernel import build
 
         return build(self, setup, constants)
 
