@@ -18,9 +18,10 @@ from ..recorders.recorder import Batch, Recorder
 from ..timeline import NO_SLOT, Chunk, StopReason, check
 from ..world.answers import Answers
 from ..world.clients import Server
+from ..world.clock import Question
 from ..world.message_budget import BudgetExhausted, MessageBudget, Quota
 from ..world.workload import DrawnWork
-from ..world.world import Question, World
+from ..world.world import World
 from . import spending
 from .arrays import PLAYERS
 from .arrays.blocks import STUCK, Block, chunks, standstill

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 
 from ..streams import Purpose
 from ..timeline import NO_WORKER, Incident, Outcome
+from .clock import Then
 from .selection import Pool
 
 if TYPE_CHECKING:
     from .world import World
 
-Then = Callable[[int], None]
 Lost = Callable[[int, Outcome], None]
 """Called with a client whose job came to nothing, and how."""
 
@@ -224,7 +224,9 @@ class Cycle:
                 self.alive(client, self._compute),
             )
             send = self.alive(client, lambda c: link.send(c, size, then))
-            self._after(world.transit(Purpose.DOWNLOAD, client), send, client)
+            self._world.call_after(
+                world.transit(Purpose.DOWNLOAD, client), send, client
+            )
 
     def _compute(self, client: int) -> None:
         world, now = self._world, self._env.now
@@ -413,12 +415,6 @@ class Cycle:
                 self._fill()
 
             self._world.call_at(back, try_again, 0)
-
-    def _after(self, delay: float, then: Then, client: int) -> None:
-        if delay > 0:
-            self._world.call(delay, then, client)
-        else:
-            then(client)
 
 
 def _gated(then: Then, admit: Callable[[int], bool]) -> Then:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import simpy
 
-Then = Callable[[int], None]
+from .clock import Then
 
 
 class SharedLink:

@@ -1,19 +1,13 @@
-"""The clients' world: a clock, the groups of clients, and what all of them share.
-
-A stage that is waited for is one bare SimPy event with a callback, not a process:
-nothing else costs less per client.
-"""
+"""The clients' world: a clock, the groups of clients, and what all of them share."""
 
 from collections.abc import Callable
 from fractions import Fraction
 from functools import partial
-from heapq import heappush
 from math import inf, nextafter
 from typing import Any
 
 import numpy as np
 import simpy
-from simpy.events import NORMAL, URGENT, EventPriority
 
 from ..laws.base import AnyLaw, Draws, DurationSampler, Population, common_tick
 from ..streams import Purpose, Streams
@@ -25,6 +19,7 @@ from .clients import (
     Clients,
     Server,
 )
+from .clock import Clock, Then, schedule
 from .delays import LARGE, StageDelays, block_size
 from .groups import ClientGroup
 from .links import Queue, SharedLink
@@ -35,13 +30,8 @@ from .selection import Pool, Starts
 from .slowdowns import Factor
 from .workload import DrawnWork, Workload
 
-AFTER_ARRIVALS = EventPriority(NORMAL + 1)
-"""Priority of the end of a window: what arrives at that instant is still in it."""
-Then = Callable[[int], None]
-"""Called with a client when something has happened to it."""
 
-
-class World:
+class World(Clock):
     """A clock, its clients, and the resources that they share.
 
     Args:
@@ -75,14 +65,12 @@ class World:
         work: DrawnWork | None = None,
         job_steps: JobSteps | None = None,
     ) -> None:
-        self.env = self._clock()
+        super().__init__()
         self.num_clients = num_clients
         self.streams = Streams(seed)
         self.workload = workload or Workload()
         self._server = server or Server()
         self.work, self.job_steps = work, job_steps
-        self.num_timers = 0
-        """Events planned of rules that come again and again, whatever else happens."""
         self.job_of: Callable[[int], int] | None = None
         """Number of the job that a client is at, where its samples tell how long it is;
         set before a protocol starts."""
@@ -183,29 +171,6 @@ class World:
             prefer = selection.prefer
             self.pool = PreferringPool(self, prefer, *facts) if prefer else Pool(*facts)
 
-    def _clock(self) -> simpy.Environment:
-        """Returns the clock, at time 0."""
-        return simpy.Environment(initial_time=0)
-
-    def seconds(self, times: list[int] | list[float] | np.ndarray) -> np.ndarray:
-        """Converts the clock's times to virtual seconds, float64."""
-        if self.tick is None:
-            return np.asarray(times, np.float64)
-        ticks = np.asarray(times, np.int64)
-        return ticks * self.tick.numerator / self.tick.denominator
-
-    def clock(self, seconds: float) -> int | float:
-        """Converts virtual seconds to the clock's last time that is no later."""
-        if self.tick is None:
-            return seconds
-        return int(Fraction(repr(seconds)) / self.tick)
-
-    def after(self, seconds: float) -> int | float:
-        """Converts virtual seconds to the clock's first time that is later."""
-        if self.tick is None:
-            return nextafter(seconds, inf)
-        return self.clock(seconds) + 1
-
     def draw(self, purpose: Purpose, client: int) -> int | float:
         """Returns the client's next duration of a stage, in the clock's unit; or 0."""
         stage = self._stages.get(purpose)
@@ -225,41 +190,9 @@ class World:
             then(event._value)  # the property costs as much as the call
 
         def wait(client: int) -> None:
-            _schedule(env, env._now + draw(client), ended, client)
+            schedule(env, env._now + draw(client), ended, client)
 
         return wait
-
-    def call(self, delay: float, then: Then, argument: int) -> None:
-        """Calls a function after a delay in the clock's unit."""
-        self.call_at(self.env._now + delay, then, argument)
-
-    def call_at(self, time: float, then: Then, argument: int) -> None:
-        """Calls a function at a time of the clock, or now if that is past."""
-        env = self.env
-        _schedule(env, max(time, env._now), _happen, (then, argument))
-
-    def call_first(self, time: float, then: Then, argument: int) -> None:
-        """Calls a function at a time of the clock, before what happens then."""
-        env = self.env
-        _schedule(env, max(time, env._now), _happen, (then, argument), URGENT)
-
-    def call_last(self, delay: float, then: Then, argument: int) -> None:
-        """Calls a function after a delay, when all arrivals of that instant are in."""
-        env = self.env
-        _schedule(env, env._now + delay, _happen, (then, argument), AFTER_ARRIVALS)
-
-    @property
-    def is_over(self) -> bool:
-        """Whether nothing is planned but what comes again and again."""
-        return len(self.env._queue) <= self.num_timers
-
-    def ask(self, then: Then, argument: int) -> None:
-        """Calls a function when the answers are those of all rows so far.
-
-        That is at this instant, before anything else happens; to be called last.
-        """
-        env = self.env
-        _schedule(env, env._now, _ask, (then, argument), URGENT)
 
     def counted(self, then: Then) -> Then:
         """Returns a function that counts a client's message, if that limits the run."""
@@ -550,39 +483,3 @@ class World:
         )
         rough = rough or self.workload.overhead_s > 0 or self.work is not None
         return not (links or server or rough or self.slowdowns)
-
-
-class Question(Exception):  # noqa: N818
-    """A world asks what its rows came to, before it continues."""
-
-    def __init__(self, then: Then, argument: int) -> None:
-        self._then, self._argument = then, argument
-
-    def resume(self, world: World) -> None:
-        """Continues with what the answers are for."""
-        world.call_first(world.env._now, self._then, self._argument)
-
-
-def _ask(event: simpy.Event) -> None:
-    raise Question(*event._value)
-
-
-def _happen(event: simpy.Event) -> None:
-    then, argument = event._value
-    then(argument)
-
-
-def _schedule(
-    env: simpy.Environment,
-    time: float,
-    callback: Callable[[simpy.Event], None],
-    value: Any,
-    priority: EventPriority = NORMAL,
-) -> None:
-    """Does what simpy.Timeout does, for a time and not a delay, and checks nothing.
-
-    No time here is before now or not finite: laws give no such durations.
-    """
-    event = simpy.Event(env)
-    event._ok, event._value, event.callbacks = True, value, [callback]
-    heappush(env._queue, (time, priority, next(env._eid), event))

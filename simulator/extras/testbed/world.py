@@ -17,7 +17,8 @@ from ...config.errors import ScenarioError, UserError
 from ...recorders.recorder import Recorder
 from ...streams import Purpose
 from ...timelines.simulated import SimulatedTimeline
-from ...world.world import Then, World
+from ...world.clock import Then
+from ...world.world import World
 from .fleet import Channels, ClientProcesses, Received
 from .learner import Learner
 from .wire import Envelope, WireError

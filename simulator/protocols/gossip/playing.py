@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 from ...streams import Purpose
+from ...world.clock import Then
 from ...world.faults import Keyed
 from ...world.world import World
 from ..graphs.base import Draw, find_senders, neighbours, no_sides
@@ -12,9 +13,6 @@ from .recorder import GossipRecorder
 
 if TYPE_CHECKING:
     from .gossip import Gossip
-
-
-Then = Callable[[int], None]
 
 
 class Pair(NamedTuple):
@@ -108,7 +106,7 @@ class Peers(ABC):
         world = self._world
         delay = world.draw(Purpose.IDLE, worker)
         delay += world.draw(Purpose.READ, worker)
-        self._after(delay, self._snapshot, worker)
+        self._world.call_after(delay, self._snapshot, worker)
 
     def _snapshot(self, worker: int) -> None:
         world, now = self._world, self._env.now
@@ -139,12 +137,6 @@ class Peers(ABC):
         timing[worker] = (*timing[worker][:4], self._sent[worker])
         self._sent[worker] = 0
         self._recorder.commit((worker,), self._round)
-
-    def _after(self, delay: float, then: Then, argument: int) -> None:
-        if delay > 0:
-            self._world.call(delay, then, argument)
-        else:
-            then(argument)
 
 
 class AllAtOnce(Peers):
@@ -179,7 +171,7 @@ class AllAtOnce(Peers):
                 sum(transit(Purpose.UPLOAD, sender) for _ in range(uploads))
                 for sender, uploads in enumerate(self._uploads)
             )
-            self._after(slowest, self._average, worker)
+            self._world.call_after(slowest, self._average, worker)
 
     def _average(self, last: int) -> None:
         uploads = 0 if self._config.average == "all" else sum(self._uploads)
@@ -271,7 +263,7 @@ class Pairwise(Peers):
         for worker in (pair.initiator, pair.partner):
             self._sent[worker] += 1
         delay = self._world.transit(Purpose.UPLOAD, pair.initiator)
-        self._after(delay, lambda _: self._pairs.end(pair), pair.initiator)
+        self._world.call_after(delay, lambda _: self._pairs.end(pair), pair.initiator)
 
     def _average(self, pair: Pair) -> None:
         self._recorder.average(pair.initiator, pair.partner)

@@ -190,7 +190,7 @@ class _Pushing(Peers):
         world.call(delay, arrive, receiver)  # an event, or reactions would nest
 
     def _compute(self, duration: float, worker: int) -> None:
-        self._after(duration, self._end_gradient, worker)
+        self._world.call_after(duration, self._end_gradient, worker)
 
     def _computed(self, worker: int) -> None:
         self._step(worker)

@@ -8,8 +8,9 @@ from stalesim.simulator.protocols import Asynchronous
 from stalesim.simulator.timeline import Incident, Outcome
 from stalesim.simulator.timelines.simulated import SimulatedTimeline
 from stalesim.simulator.world.clients import Clients
+from stalesim.simulator.world.clock import Then
 from stalesim.simulator.world.workload import Workload
-from stalesim.simulator.world.world import Then, World
+from stalesim.simulator.world.world import World
 
 
 class Elsewhere(World):
