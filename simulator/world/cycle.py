@@ -11,9 +11,9 @@ from math import inf
 from typing import TYPE_CHECKING
 
 from ..streams import Purpose
-from ..timeline import NO_WORKER, Incident, Outcome
+from ..timeline import Incident, Outcome
 from .clock import Then
-from .selection import Pool
+from .selection import Everyone, Pool, crew
 
 if TYPE_CHECKING:
     from .world import World
@@ -51,13 +51,12 @@ class Cycle:
     ) -> None:
         self._world, self._env = world, world.env
         self._read = read if world.job_steps is None else self._giving(read)
-        self._arrive = arrive if world.limit is None else self._limiting(arrive)
+        self._arrive = arrive
+        if world.pool is not None and world.pool.config.in_flight_by is not None:
+            self._arrive = self._limiting(arrive, world.pool)
         self._lost, self._left = lost, left
         self._repeats: dict[int, tuple[int, bool]] = {}
         """Of clients whose message is about to arrive: repeats, and whether twice."""
-        self._in_flight = 0
-        self._asked = False
-        self._pool: Pool | None = world.pool if selects else None
         self._jobs = [0] * world.num_clients if world.counts_jobs else None
         shared = world.upload_link or world.download_link
         self._guards = bool(stops or shared or world.hand_out)
@@ -80,6 +79,8 @@ class Cycle:
             world.stage(Purpose.IDLE, self._ask) if plain else self._begin
         )
         """Lets one client begin a cycle."""
+        self._crew = (crew if selects else Everyone)(world, self.begin)
+        self.start, self.again = self._crew.start, self._crew.again
         self._restart = world.stage(
             Purpose.RESTART, lambda client: self._appear(client, self._env.now)
         )
@@ -96,51 +97,16 @@ class Cycle:
 
         return give
 
-    def _limiting(self, arrive: Then) -> Then:
+    def _limiting(self, arrive: Then, pool: Pool) -> Then:
         """Returns an arrival by whose staleness the limit of jobs changes."""
-        world = self._world
+        world, next_limit = self._world, pool.config.in_flight_by.make(pool.in_flight)
 
         def limit(client: int) -> None:
-            assert world.limit is not None
             assert world.staleness_of is not None
-            world.in_flight = world.limit(world.staleness_of(client))
+            pool.in_flight = next_limit(world.staleness_of(client))
             arrive(client)
 
         return limit
-
-    def start(self) -> None:
-        """Starts all clients, or as many as may be in flight."""
-        if self._pool is None:
-            self._world.prefetch_everyone()
-            for client in range(self._world.num_clients):
-                self.begin(client)
-        elif self._world.starts is not None:
-            self._expect()
-        else:
-            self._fill()
-
-    def again(self, client: int) -> None:
-        """Lets a client whose job is done begin the next, or another in its place."""
-        if self._pool is None:
-            self.begin(client)
-            return
-        self._pool.give_back(client)
-        if self._world.starts is not None:
-            self._in_flight -= 1
-        elif self._world.refill > 1 or self._world.limit is not None:
-            self._leave_open()
-        else:
-            self._pool.ready(self._succeed, client)
-
-    def _succeed(self, client: int) -> None:
-        """Lets the next client begin in the place of one whose job is done."""
-        assert self._pool is not None
-        successor = self._pool.take(self._env._now)
-        if successor is None:
-            self._in_flight -= 1
-            self._wait_for_anybody()
-        else:
-            self.begin(successor)
 
     def resume(self, client: int) -> None:
         """Lets a client ask again that was not admitted."""
@@ -190,8 +156,7 @@ class Cycle:
         if time == inf:
             self._world.note(max(earliest, self._env.now), client, Incident.LEFT)
             self._left(client)
-            if self._pool is not None:
-                self._leave_open()
+            self._crew.leave()
         elif time <= self._env.now:
             self._ask(client)
         else:
@@ -333,88 +298,14 @@ class Cycle:
         back = world.present_since(client, now)
         if back < inf:
             world.note(back, client, Incident.REJOINED)
-        self._replace(client)
+        self._crew.replace(client, self.resume)
 
     def _give_up(self, client: int) -> None:
         sends = self._world.timing[client][4]
         self._world.note(self._env.now, client, Incident.GAVE_UP, sends)
         self._end(client)
         self._lost(client, Outcome.LOST)
-        self._replace(client)
-
-    def _replace(self, client: int) -> None:
-        now = self._env.now
-        if self._pool is None or self._world.present_since(client, now) == inf:
-            self._appear(client, now)
-        else:
-            self.again(client)
-
-    def _leave_open(self) -> None:
-        """Frees a place, and fills all free ones if they are enough."""
-        self._in_flight -= 1
-        if self._world.in_flight - self._in_flight >= self._world.refill:
-            self._fill()
-
-    def _fill(self) -> None:
-        """Gives out jobs until as many are in flight as may be; none if it is open."""
-        assert self._pool is not None
-        if self._world.starts is None:
-            self._pool.ready(self._give_out, 0)
-
-    def _give_out(self, _: int) -> None:
-        pool, world, now = self._pool, self._world, self._env._now
-        assert pool is not None
-        while self._in_flight < world.in_flight:
-            client = pool.take(now)
-            if client is None:
-                self._wait_for_anybody()
-                return
-            self._in_flight += 1
-            self.begin(client)
-
-    def _expect(self) -> None:
-        """Waits for the next start of an open system."""
-        assert self._world.starts is not None
-        self._world.call(self._world.starts.gap(), self._offer, 0)
-
-    def _offer(self, _: int) -> None:
-        """Begins a job as soon as it is known who can make it."""
-        assert self._pool is not None
-        self._pool.ready(self._open, 0)
-
-    def _open(self, _: int) -> None:
-        """Begins a job, or misses it where no place or no client is free."""
-        world, client = self._world, None
-        if self._in_flight < world.in_flight and self._pool is not None:
-            client = self._pool.take(self._env._now)
-        if client is None:
-            world.note(self._env.now, NO_WORKER, Incident.MISSED)
-            if self._is_stuck():
-                return  # starts would be missed for ever
-        else:
-            self._in_flight += 1
-            self.begin(client)
-        self._expect()
-
-    def _is_stuck(self) -> bool:
-        """Returns whether no job under way can end, and no free client returns."""
-        world = self._world
-        if not world.is_over:
-            return False
-        return self._in_flight >= world.in_flight or world.next_present() is None
-
-    def _wait_for_anybody(self) -> None:
-        if self._asked or self._pool is None:
-            return
-        back = self._world.next_present()
-        if back is not None:
-            self._asked = True
-
-            def try_again(_: int) -> None:
-                self._asked = False
-                self._fill()
-
-            self._world.call_at(back, try_again, 0)
+        self._crew.replace(client, self.resume)
 
 
 def _gated(then: Then, admit: Callable[[int], bool]) -> Then:

@@ -26,7 +26,7 @@ from .links import Queue, SharedLink
 from .message_budget import MessageBudget
 from .preferences import PreferringPool
 from .presence import MOST_TURNS, restless
-from .selection import Pool, Starts
+from .selection import Pool
 from .slowdowns import Factor
 from .workload import DrawnWork, Workload
 
@@ -146,30 +146,16 @@ class World(Clock):
         self.service = self._server.queues
         self.upload_link = self._link(self._server.upload_bandwidth)
         self.download_link = self._link(self._server.download_bandwidth)
-        self.pool, self.in_flight, self.refill = None, num_clients, 1
-        self.limit = None
-        """What changes the number of jobs that may be under way; None for nothing."""
-        self.starts = None
-        """When jobs start, where that is not when others end."""
-        if opened is not None:
-            draw = self._stages[Purpose.ARRIVAL]
-            self.starts = Starts(opened, draw, population, self.env)
+        # Where none is ever away, a pool need not ask.
+        self.all_stay = not any(group.presences for group in self.groups)
+        self.pool = None
         if selection is not None:
-            self.in_flight = min(selection.in_flight, num_clients)
-            self.refill = min(selection.refill, self.in_flight)
-            by = selection.in_flight_by
-            self.limit = by and by.make(self.in_flight)
-            # Where none is ever away, the pool need not ask.
-            always = not any(group.presences for group in self.groups)
-            facts = (
-                selection,
-                num_clients,
-                self.streams,
-                self.prefetch,
-                None if always else self.present_since,
-            )
             prefer = selection.prefer
-            self.pool = PreferringPool(self, prefer, *facts) if prefer else Pool(*facts)
+            self.pool = (
+                PreferringPool(prefer, selection, self)
+                if prefer
+                else Pool(selection, self)
+            )
 
     def draw(self, purpose: Purpose, client: int) -> int | float:
         """Returns the client's next duration of a stage, in the clock's unit; or 0."""
@@ -209,13 +195,6 @@ class World(Clock):
             return 0
         lossy = self.groups[self.group_of[client]].lossy if self._loses else None
         return min(sends, 1 + int((now - sent) / lossy.timeout)) if lossy else sends
-
-    def next_present(self) -> float | None:
-        """Returns when the first of those who wait to be selected is there; or None."""
-        now = self.env.now
-        waiting = self.pool.waiting() if self.pool else []
-        back = min((self.present_since(c, now) for c in waiting), default=inf)
-        return None if back == inf else back
 
     def prefetch(self, clients: np.ndarray) -> None:
         """Draws what many clients are about to need, all at once."""

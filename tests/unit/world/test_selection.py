@@ -15,9 +15,15 @@ N = 100_000
 """So many that a given client is among the first candidates with a chance of 1 %."""
 
 
-def pool(by: str, since=None) -> Pool:
-    config = Selection(in_flight=N, by=by, weights="m")
-    return Pool(config, N, Streams(1), lambda _: None, since)
+def pool(by: str, since=None, n: int = N) -> Pool:
+    world: Any = SimpleNamespace(
+        num_clients=n,
+        streams=Streams(1),
+        prefetch=lambda _: None,
+        all_stay=since is None,
+        present_since=since,
+    )
+    return Pool(Selection(in_flight=n, by=by, weights="m"), world)
 
 
 @pytest.mark.parametrize("by", ["uniform", "weighted", "cyclic"])
@@ -44,8 +50,7 @@ def test_the_only_one_who_is_not_under_way_is_found() -> None:
 
 def test_everybody_is_selected_as_often_as_the_weights_say() -> None:
     n, times = 4, 40_000
-    config = Selection(in_flight=1, by="weighted", weights="m")
-    found = Pool(config, n, Streams(2), lambda _: None, None)
+    found = pool("weighted", n=n)
     counts = np.zeros(n)
     for _ in range(times):
         client = found.take(0.0)
