@@ -87,9 +87,8 @@ class Bounded(Protocol):
 
         def refresh(client: int, parties: list[int]) -> None:
             asked = env.now
-            if world.message_budget is not None:
-                for party in parties:
-                    world.message_budget.count(party)
+            for party in parties:
+                world.budget.count(party)
             waits = [world.draw(Purpose.REFRESH, party) for party in parties]
 
             def refreshed(_: Event) -> None:

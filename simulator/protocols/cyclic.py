@@ -69,5 +69,5 @@ class Cyclic(Protocol):
 
         for client in range(num_clients):
             recorder.read(client)
-        step = world.stage(Purpose.STEP, world.counted(finish))
+        step = world.stage(Purpose.STEP, world.budget.counted(finish))
         step(0)

@@ -78,7 +78,7 @@ class Pipeline(Protocol):
             recorder.send(POOL)
             begin()
 
-        compute = world.stage(Purpose.STEP, world.counted(finish))
+        compute = world.stage(Purpose.STEP, world.budget.counted(finish))
         for _ in range(max(self.delays) + 1):
             recorder.send(POOL)
         begin()

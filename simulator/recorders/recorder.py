@@ -60,6 +60,7 @@ class Recorder:
     ) -> None:
         num_workers = world.num_clients
         self._world, self._timing = world, world.timing
+        world.recorder = self
         self.width = width
         self.batch = batch
         self.num_samples = num_samples

@@ -205,11 +205,9 @@ class SimulatedTimeline(RunTimeline):
         protocol, world = self.protocol, self._new_world()
         recorder = protocol.recorder(world, self.width, self._batch, self.num_samples)
         recorder.notes_reads = self.notes_reads
-        world.job_of = recorder.current_job
-        world.staleness_of = recorder.staleness
         self._limit_time(world)
         if self.quota is not None and not self.quota.by_commit:
-            world.message_budget = MessageBudget(self.quota)
+            world.budget = MessageBudget(self.quota)
         if self.answer_log is not None:
             world.answers = Answers(self.num_clients)
         if self.job_steps is not None:
@@ -241,10 +239,11 @@ class SimulatedTimeline(RunTimeline):
             rows, jobs = recorder.take(world.seconds, final=reason is not None)
             check(rows, registers or self.num_registers)
             now = float(world.seconds([world.env.now])[0])
-            incidents = world.incidents(now, final=reason is not None)
+            incidents = world.incidents.take(now, final=reason is not None)
             at_rest = reason is StopReason.TIME and world.env.peek() == inf
             stands = at_rest or reason is StopReason.STALLED
-            question, gone = now if asked else None, world.gone() if stands else None
+            question = now if asked else None
+            gone = world.incidents.gone() if stands else None
             yield Chunk(rows, jobs, reason, incidents, question, gone)
             if self.answer_log is not None and world.answers is not None:
                 world.answers.take(jobs)

@@ -223,6 +223,12 @@ class Behaviour(Config):
     """Carbon of the electricity that it draws."""
 
     @property
+    def comes_and_goes(self) -> bool:
+        """Whether a client is not always there."""
+        turns = self.availability is not None or self.crashes is not None
+        return turns or self.join != 0 or self.leave is not None
+
+    @property
     def adds_draws(self) -> bool:
         """Whether a job's computing time is a sum of different draws."""
         usual = "each" if self.compute_per == "step" else "one"

@@ -14,10 +14,10 @@ import numpy as np
 import simpy
 from simpy.events import NORMAL, URGENT, EventPriority
 
+from .feature import Then
+
 AFTER_ARRIVALS = EventPriority(NORMAL + 1)
 """Priority of the end of a window: what arrives at that instant is still in it."""
-Then = Callable[[int], None]
-"""Called with a client when something has happened to it."""
 
 
 class Clock:

@@ -1,13 +1,18 @@
 """Messages that are lost or arrive twice."""
 
-from math import log
-from typing import Any, NamedTuple
+from math import inf, log
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
+from typing_extensions import override
 
 from ..streams import Purpose, Streams
 from .clients import Loss
+from .feature import Feature
+
+if TYPE_CHECKING:
+    from .world import World
 
 BLOCK = 256
 
@@ -111,3 +116,63 @@ class Lossy:
             self._blocks[client] = first, block
         values = (column[job - first] for column in block)
         return Sending(*values, timeout=self.timeout)
+
+
+class Lossless:
+    """Uploads of a world in which all messages arrive."""
+
+    _arrives = Sending(1, 0, lost=False, twice=False, timeout=inf)
+
+    def send(self, client: int, job: int) -> Sending:
+        """Returns the fate of one job's upload."""
+        return self._arrives
+
+    def sends(self, client: int, sends: int, seconds: float) -> int:
+        """Returns how many of a job's messages are sent some seconds after the first.
+
+        Args:
+            client: Number of the client, from 0.
+            sends: Messages that it sends in all.
+            seconds: Virtual seconds, >= 0.
+        """
+        return sends
+
+
+class Losses(Lossless, Feature):
+    """Uploads of a world in which some messages are lost, or arrive twice.
+
+    Args:
+        world: World of the clients.
+    """
+
+    def __init__(self, world: "World") -> None:
+        configs = [group.config.loss for group in world.groups]
+        self._lossy = [loss and Lossy(loss, world.streams) for loss in configs]
+        self._groups, self._group_of = world.groups, world.groups.of.tolist()
+        self.timeouts = np.array([loss.timeout if loss else inf for loss in configs])
+        """Seconds between two sendings of each group's messages."""
+
+    @override
+    def send(self, client: int, job: int) -> Sending:
+        lossy = self._lossy[self._group_of[client]]
+        return lossy.send(client, job) if lossy else self._arrives
+
+    @override
+    def sends(self, client: int, sends: int, seconds: float) -> int:
+        lossy = self._lossy[self._group_of[client]]
+        return min(sends, 1 + int(seconds / lossy.timeout)) if lossy else sends
+
+    def sendings(
+        self, clients: Int[np.ndarray, " C"], first: Int[np.ndarray, " C"], n: int
+    ) -> Sendings:
+        """Returns how uploads of clients of any group fare, as `Lossy` does."""
+        shape = clients.size, n
+        found = Sendings(np.ones(shape, np.int64), *np.zeros((3, *shape)))
+        found = found._replace(lost=found.lost > 0, twice=found.twice > 0)
+        for number, lossy in enumerate(self._lossy):
+            mine = np.flatnonzero(self._groups.of[clients] == number)
+            if lossy is not None and mine.size:
+                own = lossy.sendings(clients[mine], first[mine], n)
+                for column, values in zip(found, own, strict=True):
+                    column[mine] = values
+        return found

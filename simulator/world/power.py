@@ -5,13 +5,17 @@ from collections.abc import Sequence
 from math import inf
 
 import numpy as np
+from typing_extensions import override
 
 from ..config.errors import DataError
 from ..config.expressions import SLACK, up
 from ..laws.base import Population
 from ..laws.parameters import ClientValues
 from ..storage import arrow, files
+from ..streams import Purpose
 from .clients import Power, table_mistake
+from .feature import Duration, Feature
+from .groups import Groups
 
 
 class PowerTable:
@@ -90,6 +94,33 @@ class Powers:
         """
         own = client - self._first
         return self._tables[own].duration(start + float(self._phase.of(own)), work)
+
+
+class ComputingPower(Feature):
+    """Power that changes over time, where clients have such.
+
+    Args:
+        groups: Groups of clients.
+    """
+
+    def __init__(self, groups: Groups) -> None:
+        self._groups = groups
+        self._powers = [
+            Powers(group.config.power, group.population) if group.config.power else None
+            for group in groups
+        ]
+
+    @override
+    def duration(self, purpose: Purpose, takes: Duration) -> Duration:
+        if purpose is not Purpose.COMPUTE:
+            return takes
+        powers = [self._powers[number] for number in self._groups.of]
+
+        def compute(client: int, job: int, time: float) -> float:
+            work, own = takes(client, job, time), powers[client]
+            return work if own is None else own.duration(client, time, work)
+
+        return compute
 
 
 def _read(config: Power, where: str, population: Population) -> list[PowerTable]:

@@ -11,10 +11,10 @@ from pydantic import Field
 
 from ..config.expressions import SLACK, down
 from ..streams import Purpose
-from ..timeline import JobSteps
 from .answers import Answers, Asking
 from .clients import Selection
-from .clock import Then
+from .feature import Then
+from .local_steps import GivenSteps
 from .selection import Pool
 
 if TYPE_CHECKING:
@@ -72,18 +72,18 @@ class PreferringPool(Pool):
     @property
     def most_steps(self) -> int:
         """Local steps of a job, by the algorithm."""
-        return self._job_steps.most
+        return self._given.steps.most
 
     def give_steps(self, steps: dict[int, int]) -> None:
         """Gives the next jobs of some clients local steps, 1 to `most_steps`."""
         for client, own in steps.items():
-            self._job_steps.next[client] = own
+            self._given.steps.next[client] = own
 
     @property
-    def _job_steps(self) -> JobSteps:
-        found = self.world.job_steps
-        assert found is not None
-        return found
+    def _given(self) -> GivenSteps:
+        given = self.world.feature(GivenSteps)
+        assert given is not None
+        return given
 
     def uniforms(self, number: int) -> Float[np.ndarray, " N"]:
         """Returns the next numbers in (0, 1) of the run's selection."""

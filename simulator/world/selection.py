@@ -12,7 +12,7 @@ from ..laws.base import Population
 from ..streams import Purpose
 from ..timeline import NO_WORKER, Incident
 from .clients import OpenArrivals, Selection
-from .clock import Then
+from .feature import Then
 from .power import Powers
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class Pool:
         self.in_flight = min(config.in_flight, n)
         self.refill = min(config.refill, self.in_flight)
         # Where none is ever away, nobody is asked.
-        self._since = None if world.all_stay else world.present_since
+        self._since = None if world.presence.is_always else world.present_since
         self._busy = bytearray(n)
         self._candidates: list[int] = []
         self._drawn = 0
@@ -56,6 +56,12 @@ class Pool:
                     "clients.selection.weights must be >= 0 and not all 0; change them"
                 )
             self._edges = np.cumsum(weights) / weights.sum()
+
+    @property
+    def is_rated(self) -> bool:
+        """Whether the rate of starts changes over time, so that gaps are no ticks."""
+        opened = self.config.arrivals
+        return opened is not None and opened.rate is not None
 
     def take(self, now: float) -> int | None:
         """Chooses a client who is not under way and is there; None if none is."""
@@ -122,8 +128,19 @@ class Pool:
             else:
                 drawn = np.searchsorted(self._edges, uniform, side="right")
                 drawn = np.minimum(drawn, n - 1)
-        self.world.prefetch(drawn)
+        self.world.delays.prefetch(drawn)
         self._candidates = drawn[::-1].tolist()
+
+
+def pool(world: "World", config: Selection | None) -> Pool | None:
+    """Returns the clients who wait to be selected, where a scenario selects some."""
+    if config is None:
+        return None
+    if config.prefer is None:
+        return Pool(config, world)
+    from .preferences import PreferringPool
+
+    return PreferringPool(config.prefer, config, world)
 
 
 class Everyone:
@@ -142,7 +159,7 @@ class Everyone:
 
     def start(self) -> None:
         """Starts all clients, or as many as may be in flight."""
-        self._world.prefetch_everyone()
+        self._world.delays.prefetch_everyone()
         for client in range(self._world.num_clients):
             self._begin(client)
 

@@ -201,8 +201,6 @@ class RealTimeline(SimulatedTimeline):
             recorder: Any = self.protocol.recorder(
                 world, self.width, self._batch, self.num_samples
             )
-            world.job_of = recorder.current_job
-            world.staleness_of = recorder.staleness
             self._confirm_inputs()
             joining = {**lines.joining, "secret": secret.hex(), "most": learner.most}
             processes.begin(joining, self.num_clients)
@@ -239,7 +237,7 @@ class RealTimeline(SimulatedTimeline):
         assert isinstance(reason, StopReason)
         rows, jobs = recorder.take(world.seconds, final=True)
         check(rows, self.num_registers)
-        return Chunk(rows, jobs, reason, world.incidents(float(world.env.now)))
+        return Chunk(rows, jobs, reason, world.incidents.take(float(world.env.now)))
 
     def _lines(self, secret: bytes, most: int, processes: ClientProcesses) -> Channels:
         """Returns the conversations with the clients."""

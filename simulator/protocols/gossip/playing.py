@@ -5,8 +5,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 from ...streams import Purpose
-from ...world.clock import Then
 from ...world.faults import Keyed
+from ...world.feature import Then
 from ...world.world import World
 from ..graphs.base import Draw, find_senders, neighbours, no_sides
 from .recorder import GossipRecorder
@@ -98,7 +98,7 @@ class Peers(ABC):
 
     def start(self) -> None:
         """Begins what every worker does."""
-        self._world.prefetch_everyone()
+        self._world.delays.prefetch_everyone()
         for worker in range(self._num_workers):
             self._begin(worker)
 
@@ -111,8 +111,7 @@ class Peers(ABC):
     def _snapshot(self, worker: int) -> None:
         world, now = self._world, self._env.now
         job = self._recorder.read(worker)
-        drawn = world.draw(Purpose.COMPUTE, worker)
-        duration = world.computing(worker, job, now, drawn)
+        duration = world.computing(worker, job, now)
         duration += world.workload.overhead_s
         self._compute(duration, worker)
 
@@ -131,8 +130,7 @@ class Peers(ABC):
         """Continues where a worker has its gradient."""
 
     def _step(self, worker: int) -> None:
-        if self._world.message_budget is not None:
-            self._world.message_budget.send(worker)
+        self._world.budget.send(worker)
         timing = self._world.timing
         timing[worker] = (*timing[worker][:4], self._sent[worker])
         self._sent[worker] = 0

@@ -173,8 +173,7 @@ class _Pushing(Peers):
         self._pushes[sender] = number + 1
         receiver = around[int(self._partners[sender].at(number) * len(around))]
         self._sent[sender] += 1
-        fate = world.sending(sender, number)
-        lost = fate is not None and fate.lost
+        lost = world.losses.send(sender, number).lost
         slot = self._recorder.send(receiver, sender, lost=lost)
         delay, version = world.transit(Purpose.UPLOAD, sender), self._recorder.version
         if lost:

@@ -19,8 +19,8 @@ def pool(by: str, since=None, n: int = N) -> Pool:
     world: Any = SimpleNamespace(
         num_clients=n,
         streams=Streams(1),
-        prefetch=lambda _: None,
-        all_stay=since is None,
+        delays=SimpleNamespace(prefetch=lambda _: None),
+        presence=SimpleNamespace(is_always=since is None),
         present_since=since,
     )
     return Pool(Selection(in_flight=n, by=by, weights="m"), world)
