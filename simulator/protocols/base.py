@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from ..config.base import LocatedError
-from ..recorders.recorder import Batch, Recorder
+from ..recorders.recorder import Recorder
 from ..world.answers import Asking
 from ..world.clients import Clients, Server
 from ..world.world import World
@@ -17,6 +17,8 @@ from .free import Rule
 
 Draw = Callable[[int], np.random.Generator]
 """Random numbers of a run, by the number of an attempt."""
+Batch = Callable[[int, int], Int[np.ndarray, " S"]]
+"""Sample ids of (client, job): the sampler, for protocols that need it."""
 
 
 STAGES = ("idle", "read", "download", "compute", "upload")
@@ -280,7 +282,7 @@ class Protocol(Asking):
             batch: Sample ids of a client's job, for protocols that look at samples.
             num_samples: Number of samples that `batch` chooses from.
         """
-        return self.records(world, width, batch, num_samples)
+        return self.records(world, width)
 
     @abstractmethod
     def play(self, world: World, recorder: Any) -> None:

@@ -12,6 +12,19 @@ from .base import Protocol, refuse_selection
 from .free import Turns
 
 
+class TurnsRecorder(Recorder):
+    """The timeline of one run whose clients commit in turn."""
+
+    def commit_after_next_read(self, worker: int, round_: int) -> None:
+        """Applies a worker's job once its next one has read the version before."""
+        own = self.current(worker)
+        self.read(worker)
+        following = self.current(worker)
+        self._set(worker, own)
+        self.commit((worker,), round_)
+        self._set(worker, following)
+
+
 class Cyclic(Protocol):
     """Clients commit one after the other, always in the same order.
 
@@ -22,6 +35,7 @@ class Cyclic(Protocol):
     """
 
     kind: Literal["cyclic"] = "cyclic"
+    records: ClassVar[type[Recorder]] = TurnsRecorder
     has_server: ClassVar[bool] = False
     step: AnyLaw = Constant(value=1)
     """Law of the duration of one step, virtual seconds."""
@@ -47,7 +61,7 @@ class Cyclic(Protocol):
             "resources": {"the model, at which one client steps at a time": ""},
         }
 
-    def play(self, world: World, recorder: Recorder) -> None:
+    def play(self, world: World, recorder: TurnsRecorder) -> None:
         """Starts the turns; all clients have read the first model.
 
         A client's staleness is its number, from 0, at its first turn, and then K - 1,

@@ -5,12 +5,21 @@ does per event, and turned into arrays a chunk at a time.
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from math import inf, nextafter
 from typing import Any, NamedTuple
 
 import numpy as np
-from jaxtyping import Int
 
-from ..timeline import NO_COMMIT, NO_SLOT, Incident, Jobs, Kind, Outcome, Rows
+from ..timeline import (
+    NO_COMMIT,
+    NO_SLOT,
+    Incident,
+    Incidents,
+    Jobs,
+    Kind,
+    Outcome,
+    Rows,
+)
 from ..world.world import World
 from .arrays import JOB, NEVER, TIMES, jobs_of, rows_of
 
@@ -34,9 +43,6 @@ class Reading(NamedTuple):
 _ROW = 5  # kind, version, write_slot, round, workers
 _WORK = 4  # worker, job, read_version, read_slot
 
-Batch = Callable[[int, int], Int[np.ndarray, " S"]]
-"""Sample ids of (client, job): the sampler, for protocols that need it."""
-
 
 class Recorder:
     """The timeline of one run, as it grows.
@@ -47,23 +53,13 @@ class Recorder:
     Args:
         world: World whose clients are the workers.
         width: Most workers of a row, `W`.
-        batch: The keyed sampler.
-        num_samples: Number of samples that the batch is chosen from.
     """
 
-    def __init__(
-        self,
-        world: World,
-        width: int,
-        batch: Batch | None = None,
-        num_samples: int = 0,
-    ) -> None:
+    def __init__(self, world: World, width: int) -> None:
         num_workers = world.num_clients
         self._world, self._timing = world, world.timing
         world.recorder = self
         self.width = width
-        self.batch = batch
-        self.num_samples = num_samples
         self.version = 0
         self.num_rows = 0
         self.num_contributions = 0
@@ -84,6 +80,7 @@ class Recorder:
         self._free: list[int] = []
         self._buffered: list[tuple[Any, ...]] = []
         self._held: list[tuple[Any, ...]] = []
+        self._incidents: list[tuple[float, int, Incident, int]] = []
         self.notes_reads = False
         """Whether a job of which nothing comes has a row, if its client got a model."""
 
@@ -96,11 +93,6 @@ class Recorder:
     def num_buffered(self) -> int:
         """Contributions in the server's buffer."""
         return len(self._buffered)
-
-    @property
-    def num_registers(self) -> int:
-        """Registers that were needed so far."""
-        return len(self._readers)
 
     @property
     def _now(self) -> Any:
@@ -183,15 +175,6 @@ class Recorder:
         if self._buffered:
             self._apply_buffered(time)
 
-    def commit_after_next_read(self, worker: int, round_: int) -> None:
-        """Applies a worker's job once its next one has read the version before."""
-        own = self.current(worker)
-        self.read(worker)
-        following = self.current(worker)
-        self._set(worker, own)
-        self.commit((worker,), round_)
-        self._set(worker, following)
-
     def arrive(self, worker: int) -> None:
         """Notes that a contribution has arrived which is not applied at once."""
         if self._world.is_plain:
@@ -229,7 +212,7 @@ class Recorder:
         times, uploads = self._times(worker)
         read_time, started, computed, sent, arrived = times
         if outcome == Outcome.REJECTED:
-            self._world.note(time, worker, Incident.REJECTED)
+            self.note(time, worker, Incident.REJECTED)
         else:
             arrived, uploads = NEVER, self._world.sends_so_far(worker)
             if started > time:
@@ -245,6 +228,11 @@ class Recorder:
             self._work += (worker, job, read_version, self._read_slot[worker])
             self._add_row_without_version(Kind.READ, 1)
         self._leave(worker)
+
+    def note(self, time: float, worker: int, what: Incident, count: int = 1) -> None:
+        """Writes down an incident, at a time of the clock that may be to come."""
+        seconds = float(self._world.seconds([time])[0])
+        self._incidents.append((seconds, worker, what, count))
 
     def read_time(self, worker: int) -> Any:
         """Returns when the worker's current job read, in the clock's unit."""
@@ -292,30 +280,6 @@ class Recorder:
         self._row_times.append(self._now)  # pyright: ignore[reportArgumentType]
         self._rows += (kind, self.version, NO_SLOT, round_, workers)
         self.num_rows += 1
-
-    def refresh(
-        self,
-        request: float,
-        arrived: Sequence[float],
-        requester: int,
-        parties: Sequence[int],
-    ) -> None:
-        """Lets parties upload again what the requester's batch is about to use.
-
-        Args:
-            request: Time of the request, in the clock's unit.
-            arrived: Time at which each upload had arrived; the last has just.
-            requester: Worker whose batch is about to be used.
-            parties: Workers that upload again.
-        """
-        self._work += (requester, self._job[requester], self.version, NO_SLOT)
-        for party, when in zip(parties, arrived, strict=True):
-            job = self.new_job(party)
-            self._work += (party, job, self.version, NO_SLOT)
-            self._job_times += (request, request, when, when, when, when)
-            self._jobs += (party, job, 1, self.version, NO_COMMIT, 0, 1)
-        self._add_row_without_version(Kind.REFRESH, 1 + len(parties))
-        self.num_other_uploads += len(parties)
 
     def _reserve(self) -> int:
         """Gives the last row's version a register."""
@@ -374,6 +338,28 @@ class Recorder:
         self._work = self._work[taken * _WORK :]
         self.num_rows = keep
         return self._finished(rows), self._build_jobs(seconds, final=final)
+
+    def incidents(self, until: float, *, final: bool = True) -> Incidents:
+        """Hands over the incidents up to a time in virtual seconds, in order.
+
+        Args:
+            until: Virtual seconds.
+            final: Whether nothing more can happen at that instant; else what has
+                happened then is kept back, since more may come before it in order.
+        """
+        last = until if final else nextafter(until, -inf)
+        done = sorted(entry for entry in self._incidents if entry[0] <= last)
+        self._incidents = [entry for entry in self._incidents if entry[0] > last]
+        time, client, what, count = zip(*done, strict=True) if done else ((),) * 4
+        whole = (np.array(column, np.int32) for column in (client, what, count))
+        return Incidents(np.array(time, np.float64), *whole)
+
+    def gone(self) -> int:
+        """Counts the clients that never come again, or are known to leave later."""
+        later = {c for _, c, what, _ in self._incidents if what is Incident.LEFT}
+        since, now = self._world.present_since, self._now
+        everyone = range(self._world.num_clients)
+        return sum(each in later or since(each, now) == inf for each in everyone)
 
     def _asleep(self) -> list[tuple[int, int, Any, int]]:
         """Returns worker, number, time and version of reads that wait for their client.

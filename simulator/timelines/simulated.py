@@ -14,7 +14,8 @@ from simpy.core import EmptySchedule
 from simpy.events import NORMAL, EventPriority
 
 from .. import inputs
-from ..recorders.recorder import Batch, Recorder
+from ..protocols.base import Batch
+from ..recorders.recorder import Recorder
 from ..timeline import NO_SLOT, Chunk, StopReason, check
 from ..world.answers import Answers
 from ..world.clients import Server
@@ -239,11 +240,11 @@ class SimulatedTimeline(RunTimeline):
             rows, jobs = recorder.take(world.seconds, final=reason is not None)
             check(rows, registers or self.num_registers)
             now = float(world.seconds([world.env.now])[0])
-            incidents = world.incidents.take(now, final=reason is not None)
+            incidents = recorder.incidents(now, final=reason is not None)
             at_rest = reason is StopReason.TIME and world.env.peek() == inf
             stands = at_rest or reason is StopReason.STALLED
             question = now if asked else None
-            gone = world.incidents.gone() if stands else None
+            gone = recorder.gone() if stands else None
             yield Chunk(rows, jobs, reason, incidents, question, gone)
             if self.answer_log is not None and world.answers is not None:
                 world.answers.take(jobs)

@@ -277,7 +277,7 @@ class Clients(Behaviour):
     @model_validator(mode="before")
     @classmethod
     def _of_world(cls, data: Any) -> Any:
-        return with_named(data)
+        return with_named(data) if isinstance(data, dict) and "world" in data else data
 
     @model_validator(mode="after")
     def _works(self) -> "Clients":

@@ -9,7 +9,7 @@ from typing_extensions import override
 
 from ..streams import Purpose, Streams
 from .clients import Loss
-from .feature import Feature
+from .feature import Feature, Lossless, Sending
 
 if TYPE_CHECKING:
     from .world import World
@@ -39,25 +39,6 @@ class Keyed:
                 self._purpose, self._client, first, BLOCK
             ).tolist()
         return self._block[position - first]
-
-
-class Sending(NamedTuple):
-    """How a message fares.
-
-    Attributes:
-        sends: Messages sent, lost ones included.
-        wait: Seconds after the first sending at which the last one is sent, or after
-            which the client gives up.
-        lost: Whether none arrived.
-        twice: Whether a copy follows.
-        timeout: Seconds between two sendings.
-    """
-
-    sends: int
-    wait: float
-    lost: bool
-    twice: bool
-    timeout: float
 
 
 class Sendings(NamedTuple):
@@ -116,26 +97,6 @@ class Lossy:
             self._blocks[client] = first, block
         values = (column[job - first] for column in block)
         return Sending(*values, timeout=self.timeout)
-
-
-class Lossless:
-    """Uploads of a world in which all messages arrive."""
-
-    _arrives = Sending(1, 0, lost=False, twice=False, timeout=inf)
-
-    def send(self, client: int, job: int) -> Sending:
-        """Returns the fate of one job's upload."""
-        return self._arrives
-
-    def sends(self, client: int, sends: int, seconds: float) -> int:
-        """Returns how many of a job's messages are sent some seconds after the first.
-
-        Args:
-            client: Number of the client, from 0.
-            sends: Messages that it sends in all.
-            seconds: Virtual seconds, >= 0.
-        """
-        return sends
 
 
 class Losses(Lossless, Feature):

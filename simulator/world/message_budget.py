@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 from typing_extensions import override
 
-from .feature import Then
+from .feature import Then, Unlimited
 
 UNLIMITED = 2**62
 
@@ -30,35 +30,6 @@ class Quota(NamedTuple):
 
 class BudgetExhausted(Exception):  # noqa: N818
     """A client is about to send a message more than it may."""
-
-
-class Unlimited:
-    """Messages of a run in which clients may send as many as they like."""
-
-    def count(self, client: int) -> None:
-        """Counts a message that is about to be sent, of a job or besides.
-
-        Raises:
-            BudgetExhausted: the client may send no more.
-        """
-
-    def send(self, client: int) -> None:
-        """Counts the message of a job that is about to be sent.
-
-        Raises:
-            BudgetExhausted: the client may send no more.
-        """
-
-    def expect(self, client: int) -> Then | None:
-        """Returns what counts the message of a job that has begun; None for nothing."""
-
-    def has_sent(self, client: int) -> bool:
-        """Says whether the message of the client's job may have been sent."""
-        return True
-
-    def counted(self, then: Then) -> Then:
-        """Returns a function that counts a client's message before `then`."""
-        return then
 
 
 class MessageBudget(Unlimited):

@@ -9,8 +9,7 @@ from typing_extensions import override
 from ..streams import Purpose
 from ..timeline import Incident, Outcome
 from .cycle import Way
-from .faults import Sending
-from .feature import Then
+from .feature import Sending, Then
 
 if TYPE_CHECKING:
     from .cycle import Cycle

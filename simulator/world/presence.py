@@ -16,7 +16,7 @@ from ..laws.base import AnyLaw, Population
 from ..laws.distributions import Parameter
 from ..laws.parameters import ClientValues
 from ..streams import Purpose
-from .feature import Feature
+from .feature import AlwaysThere, Feature
 
 if TYPE_CHECKING:
     from .groups import Groups
@@ -150,24 +150,6 @@ def since_all(presences: Sequence[Presence], client: int, time: float) -> float:
             return time
         time = latest
     raise restless(client, time, time)
-
-
-class AlwaysThere:
-    """Presence of the clients of a world in which all are always there."""
-
-    is_always = True
-
-    def since(self, client: int, time: float) -> float:
-        """Returns the earliest moment from `time` on at which a client can begin."""
-        return time
-
-    def until(self, client: int, time: float) -> float:
-        """Returns when a present client loses the job that it has started."""
-        return inf
-
-    def has_left(self, client: int, time: float) -> bool:
-        """Returns whether a client has left for ever; asks nothing of later times."""
-        return False
 
 
 class Presences(AlwaysThere, Feature):

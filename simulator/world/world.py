@@ -10,13 +10,9 @@ from ..timeline import Incident, JobSteps
 from .clients import Clients, Server
 from .clock import Clock, schedule
 from .delays import Delays
-from .faults import Lossless
-from .feature import Course, Duration, Then
+from .feature import AlwaysThere, Course, Duration, Lossless, Then, Unlimited
 from .features import Options, features
 from .groups import Groups
-from .incidents import IncidentLog
-from .message_budget import Unlimited
-from .presence import AlwaysThere
 from .selection import Pool, pool
 from .workload import DrawnWork, Workload
 
@@ -51,8 +47,8 @@ class World(Clock):
         timing: Times at which each client's job started, was computed, sent and
             arrived, and its uploads; None where nothing comes between its read and its
             arrival.
-        recorder: Knows the number and the staleness of each client's job; it is set
-            before a protocol starts, like the next two.
+        recorder: Writes down what happens; it comes before a protocol starts, as the
+            next two do.
         budget: Messages that clients may send before the run ends.
         answers: What the numerics have answered, where the world asks.
 
@@ -78,7 +74,6 @@ class World(Clock):
         self.num_clients, self.streams = num_clients, Streams(seed)
         self.workload = workload or Workload()
         self.timing: list[Any] = [None] * num_clients
-        self.incidents = IncidentLog(self)
         self.recorder: Any = None
         self.budget: Unlimited = Unlimited()
         self.answers: Answers | None = None
@@ -197,7 +192,7 @@ class World(Clock):
 
     def note(self, time: float, client: int, what: Incident, count: int = 1) -> None:
         """Writes down an incident, at a time in the clock's unit."""
-        self.incidents.add(time, client, what, count)
+        self.recorder.note(time, client, what, count)
 
     def sends_so_far(self, client: int) -> int:
         """Returns how often a client has sent the message of the job that it is at."""

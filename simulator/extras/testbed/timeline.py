@@ -237,7 +237,7 @@ class RealTimeline(SimulatedTimeline):
         assert isinstance(reason, StopReason)
         rows, jobs = recorder.take(world.seconds, final=True)
         check(rows, self.num_registers)
-        return Chunk(rows, jobs, reason, world.incidents.take(float(world.env.now)))
+        return Chunk(rows, jobs, reason, recorder.incidents(float(world.env.now)))
 
     def _lines(self, secret: bytes, most: int, processes: ClientProcesses) -> Channels:
         """Returns the conversations with the clients."""

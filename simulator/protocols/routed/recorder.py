@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...recorders.arrays import NEVER
-from ...recorders.recorder import Batch, Reading, Recorder
+from ...recorders.recorder import Reading, Recorder
 from ...world.world import World
 
 
@@ -15,14 +15,10 @@ class QueueRecorder(Recorder):
     Args:
         world: World whose clients are the workers.
         width: Most workers of a row.
-        batch: The keyed sampler.
-        num_samples: Number of samples that the batch is chosen from.
     """
 
-    def __init__(
-        self, world: World, width: int, batch: Batch | None = None, num_samples: int = 0
-    ) -> None:
-        super().__init__(world, width, batch, num_samples)
+    def __init__(self, world: World, width: int) -> None:
+        super().__init__(world, width)
         self._waiting = [deque[Reading]() for _ in range(world.num_clients)]
         self._started: list[Any] = [None] * world.num_clients
 
