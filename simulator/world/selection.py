@@ -13,7 +13,7 @@ from ..streams import Purpose
 from ..timeline import NO_WORKER, Incident
 from .clients import OpenArrivals, Selection
 from .feature import Then
-from .power import Powers
+from .power import powers
 
 if TYPE_CHECKING:
     from .world import World
@@ -256,7 +256,7 @@ class OpenSystem(Selected):
     def __init__(self, pool: Pool, begin: Then, config: OpenArrivals) -> None:
         super().__init__(pool, begin)
         everyone = Population(pool.world.num_clients, pool.world.streams)
-        self._rate = Powers(config.rate, everyone) if config.rate else None
+        self._rate = powers(config.rate, everyone)[0] if config.rate else None
         self._free = self.leave
 
     @override
@@ -281,7 +281,7 @@ class OpenSystem(Selected):
             )
         if self._rate is None:
             return drawn
-        return self._rate.duration(0, self._env.now, drawn)
+        return self._rate(self._env.now, drawn)
 
     def _offer(self, _: int) -> None:
         """Begins a job as soon as it is known who can make it."""

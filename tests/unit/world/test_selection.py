@@ -6,10 +6,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+from stalesim.simulator.laws.constant import Constant
+from stalesim.simulator.protocols import Asynchronous
 from stalesim.simulator.streams import Streams
-from stalesim.simulator.world.clients import Selection
+from stalesim.simulator.world.clients import Selection, Server
 from stalesim.simulator.world.preferences import Flad
 from stalesim.simulator.world.selection import Pool
+from tests.support import everything, played
+from tests.unit.protocols.replay import staleness
 
 N = 100_000
 """So many that a given client is among the first candidates with a chance of 1 %."""
@@ -89,3 +93,16 @@ def test_flad_gives_a_stand_in_the_least_steps(
     )
     assert sorted(Flad(least_steps=2).make(pool)(9, 0.0)) == sorted(steps)
     assert given == steps
+
+
+def test_a_queue_at_the_server_does_not_keep_the_limit_of_jobs() -> None:
+    """With two jobs under way each contribution is one commit stale, not seven."""
+    by = {"kind": "staleness", "target": 1.0, "every": 20}
+    clients = {
+        "compute": {"law": "expon"},
+        "selection": {"in_flight": 8, "in_flight_by": by},
+    }
+    server = Server(service=Constant(value=1e-6))
+    plan = played(Asynchronous(), clients, 8, server=server, commits=2000)
+    late = staleness(everything(plan)[0])[1000:]
+    assert np.mean(late) < 1.5
