@@ -4,7 +4,7 @@ Rows and jobs are appended to flat lists of integers, the cheapest thing that Py
 does per event, and turned into arrays a chunk at a time.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from math import inf, nextafter
 from typing import Any, NamedTuple
 
@@ -178,9 +178,8 @@ class Recorder:
     def arrive(self, worker: int) -> None:
         """Notes that a contribution has arrived which is not applied at once."""
         if self._world.is_plain:
-            time = self._now
-            started = self._read_time[worker]
-            self._timing[worker] = (started, time, time, time, 1)
+            (_, *moments), uploads = self._times(worker)
+            self._timing[worker] = (*moments, uploads)
 
     def contribute(self, worker: int, round_: int = 0, *, held: bool = False) -> None:
         """Puts the worker's current job into the server's buffer: no new version.
@@ -214,15 +213,14 @@ class Recorder:
         if outcome == Outcome.REJECTED:
             self.note(time, worker, Incident.REJECTED)
         else:
-            arrived, uploads = NEVER, self._world.sends_so_far(worker)
+            arrived, uploads = NEVER, self._sends_so_far(worker)
             if started > time:
                 started = NEVER
             if computed > time:
                 computed, sent = NEVER, NEVER
-        read_version = self._read_version[worker]
-        self._job_times += (read_time, started, computed, sent, arrived, NEVER)
-        job = self._job[worker]
-        self._jobs += (worker, job, 0, read_version, NO_COMMIT, outcome, uploads)
+        job, read_version = self._job[worker], self._read_version[worker]
+        times = (read_time, started, computed, sent, arrived, NEVER)
+        self._add_job(worker, job, read_version, times, outcome, uploads)
         if self.notes_reads and started is not NEVER:
             self._settle()  # before the register that this job has read may be free
             self._work += (worker, job, read_version, self._read_slot[worker])
@@ -255,10 +253,24 @@ class Recorder:
             self._free.append(slot)
 
     def _apply_buffered(self, time: float) -> None:
-        for times, worker, job, read_version, uploads in self._buffered:
-            self._job_times += (*times, time)
-            self._jobs += (worker, job, 0, read_version, self.version, 0, uploads)
+        for times, *job, uploads in self._buffered:
+            moments = (*times, time)
+            self._add_job(*job, moments, Outcome.APPLIED, uploads, self.version)
         self._buffered.clear()
+
+    def _add_job(
+        self,
+        worker: int,
+        job: int,
+        read_version: int,
+        times: tuple[Any, ...],
+        outcome: Outcome,
+        uploads: int,
+        commit: int = NO_COMMIT,
+    ) -> None:
+        """Writes down a job; its times are those of `jobs_of`."""
+        self._job_times += times
+        self._jobs += (worker, job, 0, read_version, commit, outcome, uploads)
 
     def _add_row_without_version(
         self, kind: Kind, workers: int, round_: int = 0
@@ -312,32 +324,32 @@ class Recorder:
         times = self._world.seconds(self._row_times[first:])
         return rows_of(head, work, times, self.width)
 
-    def take(
-        self, seconds: Callable[[Any], np.ndarray], *, final: bool = False
-    ) -> tuple[Rows, Jobs]:
+    def take(self, *, final: bool = False) -> tuple[Rows, Jobs]:
         """Hands over the finished rows and jobs, and forgets them.
 
         The last row stays until it is known whether its version is read, unless the
         run is over (`final`); then jobs under way are handed over as well.
 
         Args:
-            seconds: Converts the clock's times to virtual seconds.
             final: Whether nothing more will happen.
         """
         keep = 0 if final or not self.num_rows else self._kept
         self._kept = 1
-        head = np.array(self._rows, np.int64).reshape(-1, _ROW)
-        counts = head[:, 4]
-        work = np.array(self._work, np.int64).reshape(-1, _WORK)
-        take = head.shape[0] - keep
-        taken = int(counts[:take].sum())
-        times = seconds(self._row_times[:take])
-        rows = rows_of(head[:take], work[:taken], times, self.width)
-        self._row_times = self._row_times[take:]
-        self._rows = self._rows[take * _ROW :]
-        self._work = self._work[taken * _WORK :]
+        number = self.num_rows - keep
+        head = np.array(self._rows, np.int64).reshape(-1, _ROW)[:number]
+        jobs = int(head[:, 4].sum())
+        work = np.array(self._work[: jobs * _WORK], np.int64).reshape(-1, _WORK)
+        times = self._world.seconds(self._row_times[:number])
+        rows = rows_of(head, work, times, self.width)
+        self._row_times = self._row_times[number:]
+        self._rows = self._rows[number * _ROW :]
+        self._work = self._work[jobs * _WORK :]
         self.num_rows = keep
-        return self._finished(rows), self._build_jobs(seconds, final=final)
+        if final:
+            self._add_unfinished()
+        table, moments = self._jobs, self._world.seconds(self._job_times)
+        self._jobs, self._job_times = [], []
+        return self._finished(rows), jobs_of(table, moments)
 
     def incidents(self, until: float, *, final: bool = True) -> Incidents:
         """Hands over the incidents up to a time in virtual seconds, in order.
@@ -361,13 +373,6 @@ class Recorder:
         everyone = range(self._world.num_clients)
         return sum(each in later or since(each, now) == inf for each in everyone)
 
-    def _asleep(self) -> list[tuple[int, int, Any, int]]:
-        """Returns worker, number, time and version of reads that wait for their client.
-
-        None: a worker has one job at a time.
-        """
-        return []
-
     def _times(self, worker: int) -> tuple[tuple[Any, ...], int]:
         """Returns when a job that ends was read, started, computed, sent and arrived.
 
@@ -385,7 +390,7 @@ class Recorder:
         The world may know those times before they have come.
         """
         timing, now = self._timing[worker], self._now
-        uploads = self._world.sends_so_far(worker)
+        uploads = self._sends_so_far(worker)
         if timing is None:
             return self._read_time[worker], NEVER, NEVER, NEVER, 0
         started, computed, sent, arrived, _ = timing
@@ -396,31 +401,24 @@ class Recorder:
             return started, computed, NEVER, NEVER, 0
         return started, computed, sent, arrived if arrived <= now else NEVER, uploads
 
+    def _sends_so_far(self, worker: int) -> int:
+        """Returns how often a worker has sent the message of the job that it is at."""
+        timing, now, world = self._timing[worker], self._now, self._world
+        if timing is None or timing[2] > now or not world.budget.has_sent(worker):
+            return 0
+        return world.losses.sends(worker, timing[4], now - timing[2])
+
     def _finished(self, rows: Rows) -> Rows:
         """Returns finished rows as they are handed over."""
         return rows
 
-    def _build_jobs(self, seconds: Callable[[Any], np.ndarray], *, final: bool) -> Jobs:
-        under_way = []
-        if final:
-            under_way = [w for w, t in enumerate(self._read_time) if t is not None]
-        for worker in under_way:
-            started = self._read_time[worker]
-            *moments, uploads = self._so_far(worker)
-            self._job_times += (started, *moments, NEVER)
-            self._jobs += (
-                *(worker, self._job[worker], 0, self._read_version[worker]),
-                *(NO_COMMIT, Outcome.IN_FLIGHT, uploads),
-            )
-        for worker, job, read_time, version in self._asleep() if final else ():
-            self._job_times += (read_time, NEVER, NEVER, NEVER, NEVER, NEVER)
-            entry = (worker, job, 0, version, NO_COMMIT, Outcome.IN_FLIGHT, 0)
-            self._jobs += entry
-        waiting = [*self._buffered, *self._held] if final else []
-        for times, worker, job, read, uploads in waiting:
-            self._job_times += (*times, NEVER)
-            entry = (worker, job, 0, read, NO_COMMIT, Outcome.BUFFERED, uploads)
-            self._jobs += entry
-        table, times = self._jobs, seconds(self._job_times)
-        self._jobs, self._job_times = [], []
-        return jobs_of(table, times)
+    def _add_unfinished(self) -> None:
+        """Writes down the jobs that are under way, or in the server's buffer."""
+        for worker, read_time in enumerate(self._read_time):
+            if read_time is not None:
+                *moments, uploads = self._so_far(worker)
+                job, version = self._job[worker], self._read_version[worker]
+                times = (read_time, *moments, NEVER)
+                self._add_job(worker, job, version, times, Outcome.IN_FLIGHT, uploads)
+        for times, *job, uploads in (*self._buffered, *self._held):
+            self._add_job(*job, (*times, NEVER), Outcome.BUFFERED, uploads)

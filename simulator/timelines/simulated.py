@@ -237,7 +237,7 @@ class SimulatedTimeline(RunTimeline):
                 stuck_at, stuck_rows = world.env.now, 0
             if asked is not None:
                 recorder.settle()
-            rows, jobs = recorder.take(world.seconds, final=reason is not None)
+            rows, jobs = recorder.take(final=reason is not None)
             check(rows, registers or self.num_registers)
             now = float(world.seconds([world.env.now])[0])
             incidents = recorder.incidents(now, final=reason is not None)

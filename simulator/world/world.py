@@ -193,10 +193,3 @@ class World(Clock):
     def note(self, time: float, client: int, what: Incident, count: int = 1) -> None:
         """Writes down an incident, at a time in the clock's unit."""
         self.recorder.note(time, client, what, count)
-
-    def sends_so_far(self, client: int) -> int:
-        """Returns how often a client has sent the message of the job that it is at."""
-        timing, now = self.timing[client], self.env.now
-        if timing is None or timing[2] > now or not self.budget.has_sent(client):
-            return 0
-        return self.losses.sends(client, timing[4], now - timing[2])

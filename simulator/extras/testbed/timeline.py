@@ -235,7 +235,7 @@ class RealTimeline(SimulatedTimeline):
             np.save(bench.path(MODEL, self.run, "npy"), model)
             bench.measured[self.run.number] = learner.measured()
         assert isinstance(reason, StopReason)
-        rows, jobs = recorder.take(world.seconds, final=True)
+        rows, jobs = recorder.take(final=True)
         check(rows, self.num_registers)
         return Chunk(rows, jobs, reason, recorder.incidents(float(world.env.now)))
 

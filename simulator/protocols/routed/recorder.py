@@ -6,6 +6,7 @@ from typing import Any
 
 from ...recorders.arrays import NEVER
 from ...recorders.recorder import Reading, Recorder
+from ...timeline import Outcome
 from ...world.world import World
 
 
@@ -51,9 +52,10 @@ class QueueRecorder(Recorder):
             return self._started[worker], NEVER, NEVER, NEVER, 0
         return super()._so_far(worker)
 
-    def _asleep(self) -> list[tuple[int, int, Any, int]]:
-        return [
-            (client, task.job, task.read_time, task.read_version)
-            for client, tasks in enumerate(self._waiting)
-            for task in tasks
-        ]
+    def _add_unfinished(self) -> None:
+        super()._add_unfinished()
+        for client, tasks in enumerate(self._waiting):
+            for task in tasks:
+                job = client, task.job, task.read_version
+                times = (task.read_time, *(NEVER,) * 5)
+                self._add_job(*job, times, Outcome.IN_FLIGHT, 0)
