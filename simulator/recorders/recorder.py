@@ -253,9 +253,10 @@ class Recorder:
             self._free.append(slot)
 
     def _apply_buffered(self, time: float) -> None:
-        for times, *job, uploads in self._buffered:
+        applied, commit = Outcome.APPLIED, self.version
+        for times, worker, job, read, uploads in self._buffered:
             moments = (*times, time)
-            self._add_job(*job, moments, Outcome.APPLIED, uploads, self.version)
+            self._add_job(worker, job, read, moments, applied, uploads, commit)
         self._buffered.clear()
 
     def _add_job(
@@ -420,5 +421,6 @@ class Recorder:
                 job, version = self._job[worker], self._read_version[worker]
                 times = (read_time, *moments, NEVER)
                 self._add_job(worker, job, version, times, Outcome.IN_FLIGHT, uploads)
-        for times, *job, uploads in (*self._buffered, *self._held):
-            self._add_job(*job, (*times, NEVER), Outcome.BUFFERED, uploads)
+        waiting = Outcome.BUFFERED
+        for times, worker, job, read, uploads in (*self._buffered, *self._held):
+            self._add_job(worker, job, read, (*times, NEVER), waiting, uploads)
