@@ -83,20 +83,18 @@ class Sending(NamedTuple):
             which the client gives up.
         lost: Whether none arrived.
         twice: Whether a copy follows.
-        timeout: Seconds between two sendings.
     """
 
     sends: int
     wait: float
     lost: bool
     twice: bool
-    timeout: float
 
 
 class Lossless:
     """Uploads of a world in which all messages arrive."""
 
-    _arrives = Sending(1, 0, lost=False, twice=False, timeout=inf)
+    _arrives = Sending(1, 0, lost=False, twice=False)
 
     def send(self, client: int, job: int) -> Sending:
         """Returns the fate of one job's upload."""

@@ -81,8 +81,8 @@ def under_way(
     sends = computes.astype(np.int64)
     losses = world.feature(Losses)
     if work.sends is not None and losses is not None:
-        timeout = losses.timeouts[world.groups.of[work.client]]
-        again = np.flatnonzero(computes & np.isfinite(timeout))
+        timeout = losses.timeouts[work.client]
+        again = np.flatnonzero(computes & (timeout > 0))
         repeats = ((now - work.computed[again]) / timeout[again]).astype(np.int64)
         sends[again] = np.minimum(work.sends[again], 1 + repeats)
     return _jobs(work, (read, *times, nan), commit, int(Outcome.IN_FLIGHT), sends)
