@@ -83,11 +83,9 @@ class OwnLinks(Feature):
     """
 
     def __init__(self, world: "World") -> None:
-        job, self.seconds = world.workload, {}
-        for way, size in (
-            (Purpose.UPLOAD, job.upload_bytes),
-            (Purpose.DOWNLOAD, job.download_bytes),
-        ):
+        self.seconds: dict[Purpose, list[float]] = {}
+        for way in (Purpose.UPLOAD, Purpose.DOWNLOAD):
+            size = world.workload.message_bytes(way)
             seconds, limited = np.zeros(world.num_clients), False
             for number, group in enumerate(world.groups):
                 link = getattr(group.config, way.name.lower())
@@ -119,10 +117,8 @@ class SharedLink(Feature):
     course: ClassVar[Course] = Course.WATCHED
 
     def __init__(self, world: "World", way: Purpose, bandwidth: float) -> None:
-        job = world.workload
         self._way, self._link = way, Bottleneck(world.env, bandwidth)
-        upload = way is Purpose.UPLOAD
-        self._size = job.upload_bytes if upload else job.download_bytes
+        self._size = world.workload.message_bytes(way)
 
     @override
     def stage(self, purpose: Purpose, then: Then) -> Then:
