@@ -117,11 +117,6 @@ class Delays:
             stage = StageDelays(law, purpose, world.streams, size, world.tick)
             self.draws[purpose] = stage.next
 
-    def draw(self, purpose: Purpose, client: int) -> int | float:
-        """Returns the client's next duration of a stage, in the clock's unit; or 0."""
-        draw = self.draws.get(purpose)
-        return draw(client) if draw else 0
-
     def prefetch(self, clients: np.ndarray) -> None:
         """Draws what many clients are about to need, all at once."""
         for stages in self._stages:

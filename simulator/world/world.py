@@ -146,7 +146,8 @@ class World(Clock):
 
     def draw(self, purpose: Purpose, client: int) -> int | float:
         """Returns the client's next duration of a stage, in the clock's unit; or 0."""
-        return self.delays.draw(purpose, client)
+        draw = self.delays.draws.get(purpose)
+        return draw(client) if draw else 0
 
     def transit(
         self, way: Purpose, client: int, time: float | None = None, job: int = 0
