@@ -205,6 +205,19 @@ class RefreshesEmbeddings:
         """Age in commits beyond which stored embeddings are refreshed."""
         raise NotImplementedError
 
+    def recorder(
+        self, world: Any, width: int, batch: Callable[..., Any] | None, num_samples: int
+    ) -> Any:
+        """Returns a recorder that knows which samples each job uses.
+
+        Args:
+            world: World that is played.
+            width: Most workers of a row.
+            batch: Sample ids of (client, job); None where an upload carries all.
+            num_samples: Number of samples that the batch is chosen from.
+        """
+        raise NotImplementedError
+
 
 class DrawsClients:
     """A protocol that draws the clients of its tasks."""

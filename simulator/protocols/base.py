@@ -1,8 +1,12 @@
 """The interface of all coordination protocols."""
 
 from abc import abstractmethod
+from collections.abc import Callable
 from fractions import Fraction
 from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from jaxtyping import Int
 
 from ..capabilities import OwnSteps
 from ..config.base import LocatedError
@@ -11,6 +15,10 @@ from ..world.answers import Asking
 from ..world.clients import Clients, Server
 from ..world.world import World
 from .free import Rule
+
+Batch = Callable[[int, int], Int[np.ndarray, " S"]]
+"""Sample ids of (client, job): the sampler, for protocols that need it."""
+
 
 STAGES = ("idle", "read", "download", "compute", "upload")
 """Stages of a client's cycle, entries of `clients`."""

@@ -1,7 +1,7 @@
 """Bounded delay: asynchronous, with what is too old refreshed before it is used."""
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -11,9 +11,51 @@ from simpy import Event
 from ..capabilities import RefreshesEmbeddings
 from ..recorders.recorder import Recorder
 from ..streams import Purpose
+from ..timeline import NO_COMMIT, NO_SLOT, Kind
 from ..world.cycle import Cycle
 from ..world.world import World
-from .base import Cadence, Protocol
+from .base import Batch, Cadence, Protocol
+
+
+class RefreshRecorder(Recorder):
+    """The timeline of one run in which parties upload again what is too old.
+
+    Args:
+        world: World whose clients are the workers.
+        width: Most workers of a row.
+        batch: Sample ids of a client's job; None where an upload carries all samples.
+        num_samples: Number of samples that the batch is chosen from.
+    """
+
+    def __init__(
+        self, world: World, width: int, batch: Batch | None, num_samples: int
+    ) -> None:
+        super().__init__(world, width)
+        self.batch, self.num_samples = batch, num_samples
+
+    def refresh(
+        self,
+        request: float,
+        arrived: Sequence[float],
+        requester: int,
+        parties: Sequence[int],
+    ) -> None:
+        """Lets parties upload again what the requester's batch is about to use.
+
+        Args:
+            request: Time of the request, in the clock's unit.
+            arrived: Time at which each upload had arrived; the last has just.
+            requester: Worker whose batch is about to be used.
+            parties: Workers that upload again.
+        """
+        self._work += (requester, self._job[requester], self.version, NO_SLOT)
+        for party, when in zip(parties, arrived, strict=True):
+            job = self.new_job(party)
+            self._work += (party, job, self.version, NO_SLOT)
+            self._job_times += (request, request, when, when, when, when)
+            self._jobs += (party, job, 1, self.version, NO_COMMIT, 0, 1)
+        self._add_row_without_version(Kind.REFRESH, 1 + len(parties))
+        self.num_other_uploads += len(parties)
 
 
 class Bounded(RefreshesEmbeddings, Protocol):
@@ -37,7 +79,12 @@ class Bounded(RefreshesEmbeddings, Protocol):
     def cadence(self, num_clients: int, in_flight: int) -> Cadence:
         return Cadence(width=num_clients, num_registers=in_flight + 1)
 
-    def play(self, world: World, recorder: Recorder) -> None:
+    def recorder(
+        self, world: World, width: int, batch: Batch | None, num_samples: int
+    ) -> RefreshRecorder:
+        return RefreshRecorder(world, width, batch, num_samples)
+
+    def play(self, world: World, recorder: RefreshRecorder) -> None:
         """Starts every client; the server serves one arrival at a time.
 
         Before an arrival is used, the parties that hold entries of its batch older than
@@ -78,9 +125,8 @@ class Bounded(RefreshesEmbeddings, Protocol):
 
         def refresh(client: int, parties: list[int]) -> None:
             asked = env.now
-            if world.message_budget is not None:
-                for party in parties:
-                    world.message_budget.count(party)
+            for party in parties:
+                world.budget.count(party)
             waits = [world.draw(Purpose.REFRESH, party) for party in parties]
 
             def refreshed(_: Event) -> None:

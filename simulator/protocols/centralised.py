@@ -43,5 +43,5 @@ class Centralised(OwnSteps, Protocol):
             recorder.commit((worker,), recorder.version)
             begin()
 
-        compute = world.stage(Purpose.STEP, world.counted(finish))
+        compute = world.stage(Purpose.STEP, world.budget.counted(finish))
         begin()

@@ -13,6 +13,19 @@ from .base import Protocol, Traits, refuse_selection
 from .free import Turns
 
 
+class TurnsRecorder(Recorder):
+    """The timeline of one run whose clients commit in turn."""
+
+    def commit_after_next_read(self, worker: int, round_: int) -> None:
+        """Applies a worker's job once its next one has read the version before."""
+        own = self.current(worker)
+        self.read(worker)
+        following = self.current(worker)
+        self._set(worker, own)
+        self.commit((worker,), round_)
+        self._set(worker, following)
+
+
 class Cyclic(OwnSteps, Protocol):
     """Clients commit one after the other, always in the same order.
 
@@ -24,6 +37,7 @@ class Cyclic(OwnSteps, Protocol):
 
     kind: Literal["cyclic"] = "cyclic"
     traits: ClassVar[Traits] = Traits(has_server=False)
+    records: ClassVar[type[Recorder]] = TurnsRecorder
     step: AnyLaw = Constant(value=1)
     """Law of the duration of one step, virtual seconds."""
     lag: Literal["K-1", "K"] = "K-1"
@@ -44,7 +58,7 @@ class Cyclic(OwnSteps, Protocol):
             "resources": {"the model, at which one client steps at a time": ""},
         }
 
-    def play(self, world: World, recorder: Recorder) -> None:
+    def play(self, world: World, recorder: TurnsRecorder) -> None:
         """Starts the turns; all clients have read the first model.
 
         A client's staleness is its number, from 0, at its first turn, and then K - 1,
@@ -66,5 +80,5 @@ class Cyclic(OwnSteps, Protocol):
 
         for client in range(num_clients):
             recorder.read(client)
-        step = world.stage(Purpose.STEP, world.counted(finish))
+        step = world.stage(Purpose.STEP, world.budget.counted(finish))
         step(0)

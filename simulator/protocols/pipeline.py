@@ -74,7 +74,7 @@ class Pipeline(OwnSteps, Protocol):
             recorder.send(POOL)
             begin()
 
-        compute = world.stage(Purpose.STEP, world.counted(finish))
+        compute = world.stage(Purpose.STEP, world.budget.counted(finish))
         for _ in range(max(self.delays) + 1):
             recorder.send(POOL)
         begin()

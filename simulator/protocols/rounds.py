@@ -157,15 +157,11 @@ class _Sequential:
         if self._world.is_plain:
             self._cycle.begin(0)
             return
-        world, link = self._world, self._world.upload_link
+        world = self._world
         self._awaited = world.num_clients
-        size = world.workload.upload_bytes
+        send = world.at(Purpose.UPLOAD, self._sent)
         for party in range(world.num_clients):
-            if link is None:
-                world.call(world.transit(Purpose.UPLOAD, party), self._sent, party)
-            else:
-                latency = world.transit(Purpose.UPLOAD, party)
-                world.call(latency, lambda p: link.send(p, size, self._sent), party)
+            world.call(world.transit(Purpose.UPLOAD, party), send, party)
 
     def _sent(self, party: int) -> None:
         self._awaited -= 1

@@ -193,13 +193,14 @@ class _Rounds:
         world, busy = self._world, self._late | self._gone
         if world.pool is None:
             return [c for c in range(world.num_clients) if c not in busy]
-        asked = world.pool.choose(world.in_flight - len(self._late), self._env.now)
+        asked = world.pool.choose(world.pool.in_flight - len(self._late), self._env.now)
         if not asked and not self._late:
             self._start_when_somebody_is_back()
         return sorted(asked)
 
     def _start_when_somebody_is_back(self) -> None:
-        back = self._world.next_present()
+        assert self._world.pool is not None
+        back = self._world.pool.next_present()
         if back is not None:
             self._world.call_at(back, lambda _: self.start(), 0)
 

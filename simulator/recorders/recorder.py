@@ -4,13 +4,22 @@ Rows and jobs are appended to flat lists of integers, the cheapest thing that Py
 does per event, and turned into arrays a chunk at a time.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from math import inf, nextafter
 from typing import Any, NamedTuple
 
 import numpy as np
-from jaxtyping import Int
 
-from ..timeline import NO_COMMIT, NO_SLOT, Incident, Jobs, Kind, Outcome, Rows
+from ..timeline import (
+    NO_COMMIT,
+    NO_SLOT,
+    Incident,
+    Incidents,
+    Jobs,
+    Kind,
+    Outcome,
+    Rows,
+)
 from ..world.world import World
 from .arrays import JOB, NEVER, TIMES, jobs_of, rows_of
 
@@ -34,9 +43,6 @@ class Reading(NamedTuple):
 _ROW = 5  # kind, version, write_slot, round, workers
 _WORK = 4  # worker, job, read_version, read_slot
 
-Batch = Callable[[int, int], Int[np.ndarray, " S"]]
-"""Sample ids of (client, job): the sampler, for protocols that need it."""
-
 
 class Recorder:
     """The timeline of one run, as it grows.
@@ -47,22 +53,13 @@ class Recorder:
     Args:
         world: World whose clients are the workers.
         width: Most workers of a row, `W`.
-        batch: The keyed sampler.
-        num_samples: Number of samples that the batch is chosen from.
     """
 
-    def __init__(
-        self,
-        world: World,
-        width: int,
-        batch: Batch | None = None,
-        num_samples: int = 0,
-    ) -> None:
+    def __init__(self, world: World, width: int) -> None:
         num_workers = world.num_clients
         self._world, self._timing = world, world.timing
+        world.recorder = self
         self.width = width
-        self.batch = batch
-        self.num_samples = num_samples
         self.version = 0
         self.num_rows = 0
         self.num_contributions = 0
@@ -83,6 +80,7 @@ class Recorder:
         self._free: list[int] = []
         self._buffered: list[tuple[Any, ...]] = []
         self._held: list[tuple[Any, ...]] = []
+        self._incidents: list[tuple[float, int, Incident, int]] = []
         self.notes_reads = False
         """Whether a job of which nothing comes has a row, if its client got a model."""
 
@@ -95,11 +93,6 @@ class Recorder:
     def num_buffered(self) -> int:
         """Contributions in the server's buffer."""
         return len(self._buffered)
-
-    @property
-    def num_registers(self) -> int:
-        """Registers that were needed so far."""
-        return len(self._readers)
 
     @property
     def _now(self) -> Any:
@@ -182,21 +175,11 @@ class Recorder:
         if self._buffered:
             self._apply_buffered(time)
 
-    def commit_after_next_read(self, worker: int, round_: int) -> None:
-        """Applies a worker's job once its next one has read the version before."""
-        own = self.current(worker)
-        self.read(worker)
-        following = self.current(worker)
-        self._set(worker, own)
-        self.commit((worker,), round_)
-        self._set(worker, following)
-
     def arrive(self, worker: int) -> None:
         """Notes that a contribution has arrived which is not applied at once."""
         if self._world.is_plain:
-            time = self._now
-            started = self._read_time[worker]
-            self._timing[worker] = (started, time, time, time, 1)
+            (_, *moments), uploads = self._times(worker)
+            self._timing[worker] = (*moments, uploads)
 
     def contribute(self, worker: int, round_: int = 0, *, held: bool = False) -> None:
         """Puts the worker's current job into the server's buffer: no new version.
@@ -228,22 +211,26 @@ class Recorder:
         times, uploads = self._times(worker)
         read_time, started, computed, sent, arrived = times
         if outcome == Outcome.REJECTED:
-            self._world.note(time, worker, Incident.REJECTED)
+            self.note(time, worker, Incident.REJECTED)
         else:
-            arrived, uploads = NEVER, self._world.sends_so_far(worker)
+            arrived, uploads = NEVER, self._sends_so_far(worker)
             if started > time:
                 started = NEVER
             if computed > time:
                 computed, sent = NEVER, NEVER
-        read_version = self._read_version[worker]
-        self._job_times += (read_time, started, computed, sent, arrived, NEVER)
-        job = self._job[worker]
-        self._jobs += (worker, job, 0, read_version, NO_COMMIT, outcome, uploads)
+        job, read_version = self._job[worker], self._read_version[worker]
+        times = (read_time, started, computed, sent, arrived, NEVER)
+        self._add_job(worker, job, read_version, times, outcome, uploads)
         if self.notes_reads and started is not NEVER:
             self._settle()  # before the register that this job has read may be free
             self._work += (worker, job, read_version, self._read_slot[worker])
             self._add_row_without_version(Kind.READ, 1)
         self._leave(worker)
+
+    def note(self, time: float, worker: int, what: Incident, count: int = 1) -> None:
+        """Writes down an incident, at a time of the clock that may be to come."""
+        seconds = float(self._world.seconds([time])[0])
+        self._incidents.append((seconds, worker, what, count))
 
     def read_time(self, worker: int) -> Any:
         """Returns when the worker's current job read, in the clock's unit."""
@@ -266,10 +253,25 @@ class Recorder:
             self._free.append(slot)
 
     def _apply_buffered(self, time: float) -> None:
-        for times, worker, job, read_version, uploads in self._buffered:
-            self._job_times += (*times, time)
-            self._jobs += (worker, job, 0, read_version, self.version, 0, uploads)
+        applied, commit = Outcome.APPLIED, self.version
+        for times, worker, job, read, uploads in self._buffered:
+            moments = (*times, time)
+            self._add_job(worker, job, read, moments, applied, uploads, commit)
         self._buffered.clear()
+
+    def _add_job(
+        self,
+        worker: int,
+        job: int,
+        read_version: int,
+        times: tuple[Any, ...],
+        outcome: Outcome,
+        uploads: int,
+        commit: int = NO_COMMIT,
+    ) -> None:
+        """Writes down a job; its times are those of `jobs_of`."""
+        self._job_times += times
+        self._jobs += (worker, job, 0, read_version, commit, outcome, uploads)
 
     def _add_row_without_version(
         self, kind: Kind, workers: int, round_: int = 0
@@ -291,30 +293,6 @@ class Recorder:
         self._row_times.append(self._now)  # pyright: ignore[reportArgumentType]
         self._rows += (kind, self.version, NO_SLOT, round_, workers)
         self.num_rows += 1
-
-    def refresh(
-        self,
-        request: float,
-        arrived: Sequence[float],
-        requester: int,
-        parties: Sequence[int],
-    ) -> None:
-        """Lets parties upload again what the requester's batch is about to use.
-
-        Args:
-            request: Time of the request, in the clock's unit.
-            arrived: Time at which each upload had arrived; the last has just.
-            requester: Worker whose batch is about to be used.
-            parties: Workers that upload again.
-        """
-        self._work += (requester, self._job[requester], self.version, NO_SLOT)
-        for party, when in zip(parties, arrived, strict=True):
-            job = self.new_job(party)
-            self._work += (party, job, self.version, NO_SLOT)
-            self._job_times += (request, request, when, when, when, when)
-            self._jobs += (party, job, 1, self.version, NO_COMMIT, 0, 1)
-        self._add_row_without_version(Kind.REFRESH, 1 + len(parties))
-        self.num_other_uploads += len(parties)
 
     def _reserve(self) -> int:
         """Gives the last row's version a register."""
@@ -347,39 +325,54 @@ class Recorder:
         times = self._world.seconds(self._row_times[first:])
         return rows_of(head, work, times, self.width)
 
-    def take(
-        self, seconds: Callable[[Any], np.ndarray], *, final: bool = False
-    ) -> tuple[Rows, Jobs]:
+    def take(self, *, final: bool = False) -> tuple[Rows, Jobs]:
         """Hands over the finished rows and jobs, and forgets them.
 
         The last row stays until it is known whether its version is read, unless the
         run is over (`final`); then jobs under way are handed over as well.
 
         Args:
-            seconds: Converts the clock's times to virtual seconds.
             final: Whether nothing more will happen.
         """
         keep = 0 if final or not self.num_rows else self._kept
         self._kept = 1
-        head = np.array(self._rows, np.int64).reshape(-1, _ROW)
-        counts = head[:, 4]
-        work = np.array(self._work, np.int64).reshape(-1, _WORK)
-        take = head.shape[0] - keep
-        taken = int(counts[:take].sum())
-        times = seconds(self._row_times[:take])
-        rows = rows_of(head[:take], work[:taken], times, self.width)
-        self._row_times = self._row_times[take:]
-        self._rows = self._rows[take * _ROW :]
-        self._work = self._work[taken * _WORK :]
+        number = self.num_rows - keep
+        head = np.array(self._rows, np.int64).reshape(-1, _ROW)[:number]
+        jobs = int(head[:, 4].sum())
+        work = np.array(self._work[: jobs * _WORK], np.int64).reshape(-1, _WORK)
+        times = self._world.seconds(self._row_times[:number])
+        rows = rows_of(head, work, times, self.width)
+        self._row_times = self._row_times[number:]
+        self._rows = self._rows[number * _ROW :]
+        self._work = self._work[jobs * _WORK :]
         self.num_rows = keep
-        return self._finished(rows), self._build_jobs(seconds, final=final)
+        if final:
+            self._add_unfinished()
+        table, moments = self._jobs, self._world.seconds(self._job_times)
+        self._jobs, self._job_times = [], []
+        return self._finished(rows), jobs_of(table, moments)
 
-    def _asleep(self) -> list[tuple[int, int, Any, int]]:
-        """Returns worker, number, time and version of reads that wait for their client.
+    def incidents(self, until: float, *, final: bool = True) -> Incidents:
+        """Hands over the incidents up to a time in virtual seconds, in order.
 
-        None: a worker has one job at a time.
+        Args:
+            until: Virtual seconds.
+            final: Whether nothing more can happen at that instant; else what has
+                happened then is kept back, since more may come before it in order.
         """
-        return []
+        last = until if final else nextafter(until, -inf)
+        done = sorted(entry for entry in self._incidents if entry[0] <= last)
+        self._incidents = [entry for entry in self._incidents if entry[0] > last]
+        time, client, what, count = zip(*done, strict=True) if done else ((),) * 4
+        whole = (np.array(column, np.int32) for column in (client, what, count))
+        return Incidents(np.array(time, np.float64), *whole)
+
+    def gone(self) -> int:
+        """Counts the clients that never come again, or are known to leave later."""
+        later = {c for _, c, what, _ in self._incidents if what is Incident.LEFT}
+        since, now = self._world.present_since, self._now
+        everyone = range(self._world.num_clients)
+        return sum(each in later or since(each, now) == inf for each in everyone)
 
     def _times(self, worker: int) -> tuple[tuple[Any, ...], int]:
         """Returns when a job that ends was read, started, computed, sent and arrived.
@@ -398,7 +391,7 @@ class Recorder:
         The world may know those times before they have come.
         """
         timing, now = self._timing[worker], self._now
-        uploads = self._world.sends_so_far(worker)
+        uploads = self._sends_so_far(worker)
         if timing is None:
             return self._read_time[worker], NEVER, NEVER, NEVER, 0
         started, computed, sent, arrived, _ = timing
@@ -409,31 +402,25 @@ class Recorder:
             return started, computed, NEVER, NEVER, 0
         return started, computed, sent, arrived if arrived <= now else NEVER, uploads
 
+    def _sends_so_far(self, worker: int) -> int:
+        """Returns how often a worker has sent the message of the job that it is at."""
+        timing, now, world = self._timing[worker], self._now, self._world
+        if timing is None or timing[2] > now or not world.budget.has_sent(worker):
+            return 0
+        return world.losses.sends(worker, timing[4], now - timing[2])
+
     def _finished(self, rows: Rows) -> Rows:
         """Returns finished rows as they are handed over."""
         return rows
 
-    def _build_jobs(self, seconds: Callable[[Any], np.ndarray], *, final: bool) -> Jobs:
-        under_way = []
-        if final:
-            under_way = [w for w, t in enumerate(self._read_time) if t is not None]
-        for worker in under_way:
-            started = self._read_time[worker]
-            *moments, uploads = self._so_far(worker)
-            self._job_times += (started, *moments, NEVER)
-            self._jobs += (
-                *(worker, self._job[worker], 0, self._read_version[worker]),
-                *(NO_COMMIT, Outcome.IN_FLIGHT, uploads),
-            )
-        for worker, job, read_time, version in self._asleep() if final else ():
-            self._job_times += (read_time, NEVER, NEVER, NEVER, NEVER, NEVER)
-            entry = (worker, job, 0, version, NO_COMMIT, Outcome.IN_FLIGHT, 0)
-            self._jobs += entry
-        waiting = [*self._buffered, *self._held] if final else []
-        for times, worker, job, read, uploads in waiting:
-            self._job_times += (*times, NEVER)
-            entry = (worker, job, 0, read, NO_COMMIT, Outcome.BUFFERED, uploads)
-            self._jobs += entry
-        table, times = self._jobs, seconds(self._job_times)
-        self._jobs, self._job_times = [], []
-        return jobs_of(table, times)
+    def _add_unfinished(self) -> None:
+        """Writes down the jobs that are under way, or in the server's buffer."""
+        for worker, read_time in enumerate(self._read_time):
+            if read_time is not None:
+                *moments, uploads = self._so_far(worker)
+                job, version = self._job[worker], self._read_version[worker]
+                times = (read_time, *moments, NEVER)
+                self._add_job(worker, job, version, times, Outcome.IN_FLIGHT, uploads)
+        waiting = Outcome.BUFFERED
+        for times, worker, job, read, uploads in (*self._buffered, *self._held):
+            self._add_job(worker, job, read, (*times, NEVER), waiting, uploads)

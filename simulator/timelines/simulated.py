@@ -15,14 +15,15 @@ from simpy.events import NORMAL, EventPriority
 
 from .. import inputs
 from ..capabilities import OwnSteps, RefreshesEmbeddings
-from ..protocols.base import Protocol
-from ..recorders.recorder import Batch, Recorder
+from ..protocols.base import Batch, Protocol
+from ..recorders.recorder import Recorder
 from ..timeline import NO_SLOT, Chunk, StopReason, check
 from ..world.answers import Answers
 from ..world.clients import Server
+from ..world.clock import Question
 from ..world.message_budget import BudgetExhausted, MessageBudget, Quota
 from ..world.workload import DrawnWork
-from ..world.world import Question, World
+from ..world.world import World
 from . import spending
 from .arrays import PLAYERS
 from .arrays.blocks import STUCK, Block, chunks, standstill
@@ -177,6 +178,12 @@ class SimulatedTimeline(RunTimeline):
             job_steps=self.job_steps,
         )
 
+    def _new_recorder(self, world: World) -> Recorder:
+        if isinstance(self.protocol, RefreshesEmbeddings):
+            of_batches = self._batch, self.num_samples
+            return self.protocol.recorder(world, self.width, *of_batches)
+        return self.protocol.records(world, self.width)
+
     def _confirm_inputs(self) -> None:
         """Refuses other files than those of the hash; laws have read theirs by now."""
         for key, part in self._world.items():
@@ -205,13 +212,11 @@ class SimulatedTimeline(RunTimeline):
             registers: Registers that it may have; by default `num_registers`.
         """
         protocol, world = self.protocol, self._new_world()
-        recorder = protocol.records(world, self.width, self._batch, self.num_samples)
+        recorder = self._new_recorder(world)
         recorder.notes_reads = self.notes_reads
-        world.job_of = recorder.current_job
-        world.staleness_of = recorder.staleness
         self._limit_time(world)
         if self.quota is not None and not self.quota.by_commit:
-            world.message_budget = MessageBudget(self.quota)
+            world.budget = MessageBudget(self.quota)
         if self.answer_log is not None:
             world.answers = Answers(self.num_clients)
         if self.job_steps is not None:
@@ -240,13 +245,14 @@ class SimulatedTimeline(RunTimeline):
                 stuck_at, stuck_rows = world.env.now, 0
             if asked is not None:
                 recorder.settle()
-            rows, jobs = recorder.take(world.seconds, final=reason is not None)
+            rows, jobs = recorder.take(final=reason is not None)
             check(rows, registers or self.num_registers)
             now = float(world.seconds([world.env.now])[0])
-            incidents = world.incidents(now, final=reason is not None)
+            incidents = recorder.incidents(now, final=reason is not None)
             at_rest = reason is StopReason.TIME and world.env.peek() == inf
             stands = at_rest or reason is StopReason.STALLED
-            question, gone = now if asked else None, world.gone() if stands else None
+            question = now if asked else None
+            gone = recorder.gone() if stands else None
             yield Chunk(rows, jobs, reason, incidents, question, gone)
             if self.answer_log is not None and world.answers is not None:
                 world.answers.take(jobs)

@@ -1,13 +1,22 @@
 """The world in virtual time on SimPy: clients, their cycle, and what happens to them.
 
-- `world`: the clock, the groups of clients and all shared parts; `groups`: one group.
-- `cycle`: idle, read, download, compute, upload and service of a client.
-- `delays`: the durations of one stage, in seconds or integer ticks.
-- `links`: shared bottleneck links, and a server with a queue.
-- `availability`, `slowdowns`: parts; `presence`: joining, leaving, and times by turns;
-  `faults`: messages that are lost or arrive twice.
-- `selection`: the next client, where only some work; `message_budget`: a limit on
-  messages.
+The first floor, which knows no feature:
+
+- `clock`: events in virtual time; `world`: a clock, its clients, and what they share.
+- `clients`: entries of a scenario; `groups`: the laws of their stages; `delays`: draws
+  of those laws, in seconds or integer ticks; `workload`: what a job has to do.
+- `cycle`: idle, read, download, compute and upload, one after the other; `selection`:
+  who begins.
+- `feature`: the interface of options; `features`: which ones a scenario asks for.
+
+Features, one file each, and what they need:
+
+- `links`: clients' own and shared links, and the server's queue; `pace` (`slowdowns`,
+  `shared_slowdown`) and `power`: how long computing takes; `local_steps`: how much.
+- `presence` (`availability`, `phone_traces`): joining, leaving, crashing; `faults`:
+  messages that are lost or arrive twice; `planned`: cycles in which that may happen.
+- `concurrency`, `preferences`, `message_budget`, `answers`: who may work, and on what
+  that depends.
 
 Nothing in here imports JAX or pandas, or knows a protocol.
 """

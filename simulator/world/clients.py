@@ -221,6 +221,12 @@ class Behaviour(Config):
     """Carbon of the electricity that it draws."""
 
     @property
+    def comes_and_goes(self) -> bool:
+        """Whether a client is not always there."""
+        turns = self.availability is not None or self.crashes is not None
+        return turns or self.join != 0 or self.leave is not None
+
+    @property
     def adds_draws(self) -> bool:
         """Whether a job's computing time is a sum of different draws."""
         usual = "each" if self.compute_per == "step" else "one"
@@ -268,7 +274,7 @@ class Clients(Behaviour):
     @model_validator(mode="before")
     @classmethod
     def _of_world(cls, data: Any) -> Any:
-        return with_named(data)
+        return with_named(data) if isinstance(data, dict) and "world" in data else data
 
     @model_validator(mode="after")
     def _works(self) -> "Clients":

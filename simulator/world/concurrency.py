@@ -2,11 +2,17 @@
 
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from pydantic import Field
+from typing_extensions import override
 
 from ..config.parts import Part
+from ..streams import Purpose
+from .feature import Course, Feature, Then
+
+if TYPE_CHECKING:
+    from .world import World
 
 Limit = Callable[[int], int]
 """Takes up a contribution, by the commits since it was read; returns how many jobs may
@@ -23,6 +29,35 @@ class Concurrency(Part):
         Args:
             most: Jobs under way at the start, and never more.
         """
+
+
+class Limited(Feature):
+    """A limit of jobs under way that changes with each arrival.
+
+    Args:
+        world: World of the clients.
+        rule: Rule by which it changes.
+    """
+
+    course: ClassVar[Course] = Course.PLAIN
+    in_ticks = True
+
+    def __init__(self, world: "World", rule: Concurrency) -> None:
+        self._world, self._rule = world, rule
+
+    @override
+    def stage(self, purpose: Purpose, then: Then) -> Then:
+        if purpose is not Purpose.SERVICE:
+            return then
+        recorder, pool = self._world.recorder, self._world.pool
+        assert pool is not None
+        limit = self._rule.make(pool.in_flight)
+
+        def arrive(client: int) -> None:
+            pool.in_flight = limit(recorder.staleness(client))
+            then(client)
+
+        return arrive
 
 
 class SteadyStaleness(Concurrency):

@@ -1,23 +1,20 @@
-"""A client's cycle, from idling to its contribution's arrival, and what goes wrong.
+"""A client's cycle: it idles, reads, downloads, computes, uploads, and begins again.
 
-Stages whose ends are known when they begin are one event together; only a stage that is
-shared with others (a bottleneck link, the server's queue) is an event of its own. A
-stage that takes no time is no event at all. Before a message comes to a shared link it
-passes the client's own.
+What comes from a read to its arrival is one event where its end is known before; a
+stage that takes no time is no event at all.
 """
 
 from collections.abc import Callable
-from math import inf
 from typing import TYPE_CHECKING
 
 from ..streams import Purpose
-from ..timeline import NO_WORKER, Incident, Outcome
-from .selection import Pool
+from ..timeline import Outcome
+from .feature import Then
+from .selection import Everyone, crew
 
 if TYPE_CHECKING:
     from .world import World
 
-Then = Callable[[int], None]
 Lost = Callable[[int, Outcome], None]
 """Called with a client whose job came to nothing, and how."""
 
@@ -35,6 +32,12 @@ class Cycle:
         selects: Whether the next client is chosen by the scenario's selection, if it
             has one; else the protocol says who starts.
         stops: Whether the protocol may stop jobs that are under way.
+
+    Attributes:
+        begin: Lets one client begin a cycle.
+        start: Starts all clients, or as many as may be in flight.
+        again: Lets a client whose job is done begin the next, or another in its place.
+        resume: Lets a client ask again that was not admitted.
     """
 
     def __init__(
@@ -49,105 +52,26 @@ class Cycle:
         stops: bool = False,
         admit: Callable[[int], bool] | None = None,
     ) -> None:
-        self._world, self._env = world, world.env
-        self._read = read if world.job_steps is None else self._giving(read)
-        self._arrive = arrive if world.limit is None else self._limiting(arrive)
-        self._lost, self._left = lost, left
-        self._repeats: dict[int, tuple[int, bool]] = {}
-        """Of clients whose message is about to arrive: repeats, and whether twice."""
-        self._in_flight = 0
-        self._asked = False
-        self._pool: Pool | None = world.pool if selects else None
-        self._jobs = [0] * world.num_clients if world.counts_jobs else None
-        shared = world.upload_link or world.download_link
-        self._guards = bool(stops or shared or world.hand_out)
-        """Whether jobs have ends that are not known when they begin."""
-        if self._guards:
-            self._under_way = bytearray(world.num_clients)
-            self._serial = [0] * world.num_clients
-            self._guarded: dict[int, float] = {}
-        if world.service:
-            self._arrive = world.queue(arrive)
-        self._plain = plain = world.is_plain and not stops
-        if plain:  # a message is sent when it arrives
-            self._arrive = world.counted(self._arrive)
-        compute = world.stage(Purpose.COMPUTE, self._arrive)
-        snapshot = self._plain_snapshot(compute) if plain else self._work
-        self._snapshot = _gated(snapshot, admit) if admit else snapshot
-        then = self._snapshot if plain else self._answered
-        self._ask = world.stage(Purpose.READ, then)
-        self.begin: Then = (
-            world.stage(Purpose.IDLE, self._ask) if plain else self._begin
-        )
-        """Lets one client begin a cycle."""
-        self._restart = world.stage(
-            Purpose.RESTART, lambda client: self._appear(client, self._env.now)
-        )
+        self.world, self.lost, self.left = world, lost, left
+        self.read = world.at(Purpose.READ, read)
+        self.arrive = world.at(Purpose.SERVICE, arrive)
+        self._admit = admit
+        self._way = world.way(self, stops=stops)
+        self.begin, self.resume = self._way.begin, self._way.resume
+        self.crew = (crew if selects else Everyone)(world, self.begin)
+        self.start, self.again = self.crew.start, self.crew.again
 
-    def _giving(self, read: Callable[[int], object]) -> Then:
-        """Returns a read with which a job is given its local steps."""
-        world, steps = self._world, self._world.job_steps
+    def admitted(self, then: Then) -> Then:
+        """Returns a function that goes on with those clients who are admitted."""
+        admit = self._admit
+        if admit is None:
+            return then
 
-        def give(client: int) -> None:
-            read(client)
-            assert steps is not None
-            assert world.job_of is not None
-            steps.give(client, world.job_of(client))
+        def ask(client: int) -> None:
+            if admit(client):
+                then(client)
 
-        return give
-
-    def _limiting(self, arrive: Then) -> Then:
-        """Returns an arrival by whose staleness the limit of jobs changes."""
-        world = self._world
-
-        def limit(client: int) -> None:
-            assert world.limit is not None
-            assert world.staleness_of is not None
-            world.in_flight = world.limit(world.staleness_of(client))
-            arrive(client)
-
-        return limit
-
-    def start(self) -> None:
-        """Starts all clients, or as many as may be in flight."""
-        if self._pool is None:
-            self._world.prefetch_everyone()
-            for client in range(self._world.num_clients):
-                self.begin(client)
-        elif self._world.starts is not None:
-            self._expect()
-        else:
-            self._fill()
-
-    def again(self, client: int) -> None:
-        """Lets a client whose job is done begin the next, or another in its place."""
-        if self._pool is None:
-            self.begin(client)
-            return
-        self._pool.give_back(client)
-        if self._world.starts is not None:
-            self._in_flight -= 1
-        elif self._world.refill > 1 or self._world.limit is not None:
-            self._leave_open()
-        else:
-            self._pool.ready(self._succeed, client)
-
-    def _succeed(self, client: int) -> None:
-        """Lets the next client begin in the place of one whose job is done."""
-        assert self._pool is not None
-        successor = self._pool.take(self._env._now)
-        if successor is None:
-            self._in_flight -= 1
-            self._wait_for_anybody()
-        else:
-            self.begin(successor)
-
-    def resume(self, client: int) -> None:
-        """Lets a client ask again that was not admitted."""
-        if self._plain:
-            self._snapshot(client)
-        else:
-            self._appear(client, self._env.now)
+        return ask
 
     def stop(self, client: int, *, again: bool = True) -> bool:
         """Stops the job that a client has under way; the client then begins again.
@@ -163,267 +87,46 @@ class Cycle:
         Returns:
             Whether there was a job: not where it idles, is away or has arrived.
         """
-        if not self._under_way[client]:
-            return False
-        self._world.note(self._env.now, client, Incident.STOPPED)
-        self._end(client)
-        self._lost(client, Outcome.STOPPED)
-        if again:
-            self._restart(client)
-        return True
+        return self._way.stop(client, again=again)
 
-    def _plain_snapshot(self, compute: Then) -> Then:
-        read = self._read
+    def alive(self, client: int, then: Then) -> Then:
+        """Returns a continuation of the client's job that is void once it has ended."""
+        return self._way.alive(client, then)
+
+
+class Way:
+    """The way of a client through its cycle: each stage that takes time is an event.
+
+    Between its read and its arrival it computes, and nothing else.
+
+    Args:
+        cycle: The cycle, and what is to be told.
+
+    Attributes:
+        begin: Lets a client begin: it idles, then asks for work.
+        resume: Lets a client ask again that was not admitted.
+    """
+
+    begin: Then
+    resume: Then
+
+    def __init__(self, cycle: Cycle) -> None:
+        world, read = cycle.world, cycle.read
+        # A message is sent when it arrives.
+        arrive = world.budget.counted(cycle.arrive)
+        compute = world.stage(Purpose.COMPUTE, arrive)
 
         def snapshot(client: int) -> None:
             read(client)
             compute(client)
 
-        return snapshot
+        self.resume = cycle.admitted(snapshot)
+        self.begin = world.stage(Purpose.IDLE, world.stage(Purpose.READ, self.resume))
 
-    def _begin(self, client: int) -> None:
-        self._appear(client, self._env.now + self._world.draw(Purpose.IDLE, client))
-
-    def _appear(self, client: int, earliest: float) -> None:
-        """Lets a client ask for work as soon as it is there."""
-        time = self._world.present_since(client, earliest)
-        if time == inf:
-            self._world.note(max(earliest, self._env.now), client, Incident.LEFT)
-            self._left(client)
-            if self._pool is not None:
-                self._leave_open()
-        elif time <= self._env.now:
-            self._ask(client)
-        else:
-            self._world.call_at(time, self._ask, client)
-
-    def _answered(self, client: int) -> None:
-        """Takes the snapshot, unless the client has left while it was asking."""
-        now = self._env.now
-        if self._world.has_left(client, now):
-            self._appear(client, now)
-        else:
-            self._snapshot(client)
-
-    def _work(self, client: int) -> None:
-        """Takes the snapshot, and works out what becomes of the job."""
-        world = self._world
-        self._read(client)
-        if self._guards:
-            self._guard(client)
-        if world.hand_out is not None:
-            arrived = self.alive(client, self._finish)
-            world.hand_out(client, arrived, self.alive(client, self._crash))
-            return
-        link = world.download_link
-        if link is None:
-            self._compute(client)
-        else:
-            size, then = (
-                world.workload.download_bytes,
-                self.alive(client, self._compute),
-            )
-            send = self.alive(client, lambda c: link.send(c, size, then))
-            self._after(world.transit(Purpose.DOWNLOAD, client), send, client)
-
-    def _compute(self, client: int) -> None:
-        world, now = self._world, self._env.now
-        job = 0
-        if self._jobs is not None:
-            job = self._jobs[client]
-            self._jobs[client] = job + 1
-        started = now
-        if world.download_link is None:
-            started += world.transit(Purpose.DOWNLOAD, client)
-        drawn = world.draw(Purpose.COMPUTE, client)
-        computed = started + world.computing(client, job, started, drawn)
-        computed += world.workload.overhead_s
-        sending = world.sending(client, job)
-        end = computed + (sending.wait if sending else 0)
-        lost = sending is not None and sending.lost
-        if not lost:
-            end += world.transit(Purpose.UPLOAD, client, end)
-        gone = inf if self._guards else world.present_until(client, now)
-        sends = sending.sends if sending else 1
-        if world.message_budget is not None:
-            self._count(client, computed, gone)
-        if gone <= end:
-            if sending and gone >= computed:
-                sends = min(sends, 1 + int((gone - computed) / sending.timeout))
-            world.timing[client] = (started, computed, computed, inf, sends)
-            world.call_at(gone, self._crash, client)
-            return
-        world.timing[client] = (started, computed, computed, end, sends)
-        if sending and not lost:
-            self._repeats[client] = sending.sends - sending.twice - 1, sending.twice
-            if not self._guards:
-                self._note_repeats(client, end)
-        then = self._give_up if lost else self._arrive
-        if self._guards and not lost:
-            then = self._finish if world.upload_link is None else self._share
-        if self._guards:
-            then = self.alive(client, then)
-        world.call_at(end, then, client)
-
-    def _count(self, client: int, computed: float, gone: float) -> None:
-        """Counts the message of a job when it is sent, if that comes about."""
-        budget = self._world.message_budget
-        assert budget is not None
-        budget.begin(client)
-        if gone >= computed:
-            send = self.alive(client, budget.send) if self._guards else budget.send
-            self._world.call_first(computed, send, client)
-
-    def _share(self, client: int) -> None:
-        world = self._world
-        assert world.upload_link is not None
-        then = self.alive(client, self._finish)
-        world.upload_link.send(client, world.workload.upload_bytes, then)
-
-    def _finish(self, client: int) -> None:
-        *before, _, sends = self._world.timing[client]
-        self._world.timing[client] = (*before, self._env.now, sends)
-        self._note_repeats(client, self._env.now)
-        self._end(client)
-        self._arrive(client)
-
-    def _guard(self, client: int) -> None:
-        """Watches over a job whose end is not known when it begins."""
-        self._under_way[client] = 1
-        self._world.timing[client] = (inf, inf, inf, inf, 0)
-        gone = self._world.present_until(client, self._env.now)
-        if gone < inf and gone != self._guarded.get(client):
-            self._guarded[client] = gone
-            self._world.call_at(gone, self._crash_if_under_way, client)
-
-    def _crash_if_under_way(self, client: int) -> None:
-        if self._under_way[client]:
-            self._crash(client)
+    def stop(self, client: int, *, again: bool) -> bool:
+        """Stops a job, as `Cycle.stop`; only where that was said before."""
+        raise NotImplementedError
 
     def alive(self, client: int, then: Then) -> Then:
-        """Returns a continuation of the client's job that is void once it has ended."""
-        serial = self._serial[client]
-
-        def go_on(client: int) -> None:
-            if self._serial[client] == serial:
-                then(client)
-
-        return go_on
-
-    def _end(self, client: int) -> None:
-        if self._guards:
-            self._under_way[client] = 0
-            self._serial[client] += 1
-
-    def _note_repeats(self, client: int, arrived: float) -> None:
-        """Notes the repeats of a message that arrives: others have come to nothing."""
-        repeats, twice = self._repeats.pop(client, (0, False))
-        if repeats:
-            self._world.note(arrived, client, Incident.RESENT, repeats)
-        if twice:
-            self._world.note(arrived, client, Incident.DUPLICATE, 1)
-
-    def _crash(self, client: int) -> None:
-        world, now = self._world, self._env.now
-        world.note(now, client, Incident.CRASHED)
-        self._end(client)
-        self._lost(client, Outcome.CRASHED)
-        back = world.present_since(client, now)
-        if back < inf:
-            world.note(back, client, Incident.REJOINED)
-        self._replace(client)
-
-    def _give_up(self, client: int) -> None:
-        sends = self._world.timing[client][4]
-        self._world.note(self._env.now, client, Incident.GAVE_UP, sends)
-        self._end(client)
-        self._lost(client, Outcome.LOST)
-        self._replace(client)
-
-    def _replace(self, client: int) -> None:
-        now = self._env.now
-        if self._pool is None or self._world.present_since(client, now) == inf:
-            self._appear(client, now)
-        else:
-            self.again(client)
-
-    def _leave_open(self) -> None:
-        """Frees a place, and fills all free ones if they are enough."""
-        self._in_flight -= 1
-        if self._world.in_flight - self._in_flight >= self._world.refill:
-            self._fill()
-
-    def _fill(self) -> None:
-        """Gives out jobs until as many are in flight as may be; none if it is open."""
-        assert self._pool is not None
-        if self._world.starts is None:
-            self._pool.ready(self._give_out, 0)
-
-    def _give_out(self, _: int) -> None:
-        pool, world, now = self._pool, self._world, self._env._now
-        assert pool is not None
-        while self._in_flight < world.in_flight:
-            client = pool.take(now)
-            if client is None:
-                self._wait_for_anybody()
-                return
-            self._in_flight += 1
-            self.begin(client)
-
-    def _expect(self) -> None:
-        """Waits for the next start of an open system."""
-        assert self._world.starts is not None
-        self._world.call(self._world.starts.gap(), self._offer, 0)
-
-    def _offer(self, _: int) -> None:
-        """Begins a job as soon as it is known who can make it."""
-        assert self._pool is not None
-        self._pool.ready(self._open, 0)
-
-    def _open(self, _: int) -> None:
-        """Begins a job, or misses it where no place or no client is free."""
-        world, client = self._world, None
-        if self._in_flight < world.in_flight and self._pool is not None:
-            client = self._pool.take(self._env._now)
-        if client is None:
-            world.note(self._env.now, NO_WORKER, Incident.MISSED)
-            if self._is_stuck():
-                return  # starts would be missed for ever
-        else:
-            self._in_flight += 1
-            self.begin(client)
-        self._expect()
-
-    def _is_stuck(self) -> bool:
-        """Returns whether no job under way can end, and no free client returns."""
-        world = self._world
-        if not world.is_over:
-            return False
-        return self._in_flight >= world.in_flight or world.next_present() is None
-
-    def _wait_for_anybody(self) -> None:
-        if self._asked or self._pool is None:
-            return
-        back = self._world.next_present()
-        if back is not None:
-            self._asked = True
-
-            def try_again(_: int) -> None:
-                self._asked = False
-                self._fill()
-
-            self._world.call_at(back, try_again, 0)
-
-    def _after(self, delay: float, then: Then, client: int) -> None:
-        if delay > 0:
-            self._world.call(delay, then, client)
-        else:
-            then(client)
-
-
-def _gated(then: Then, admit: Callable[[int], bool]) -> Then:
-    def ask(client: int) -> None:
-        if admit(client):
-            then(client)
-
-    return ask
+        """Returns a continuation of a job that is void once it has ended."""
+        return then

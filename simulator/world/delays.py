@@ -1,15 +1,21 @@
-"""Successive durations of one stage of the clients' cycle."""
+"""Successive durations of the stages of the clients' cycle, as laws draw them."""
 
 from array import array
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from fractions import Fraction
 from operator import length_hint
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..laws.base import Draws, DurationSampler
 from ..streams import Purpose, Streams
 
+if TYPE_CHECKING:
+    from .world import World
+
+Draw = Callable[[int], int | float]
+"""Returns a client's next duration, in the clock's unit."""
 LARGE = 256
 """Draws in a block. It changes no draw, only how many are made at once."""
 
@@ -80,3 +86,59 @@ class StageDelays:
         position[who] += 1
         drawn = self._law.draw(Draws(uniform, who, at), self._tick)
         ahead.update(zip(new, drawn.tolist(), strict=True))
+
+
+class Delays:
+    """Durations of all stages, as their laws draw them.
+
+    Args:
+        world: World of the clients.
+        shared: Laws of stages that are not those of groups.
+
+    Attributes:
+        draws: Returns a client's next duration of a stage, in the clock's unit.
+        shared: As given.
+    """
+
+    def __init__(self, world: "World", shared: dict[Purpose, DurationSampler]) -> None:
+        self.draws: dict[Purpose, Draw] = {}
+        self.shared = shared
+        self._groups, self._size = world.groups, world.num_clients
+        self._stages: list[dict[int, StageDelays]] = []
+        for purpose in Purpose:
+            each = [group.stage(purpose, world.tick) for group in world.groups]
+            stages = {n: stage for n, stage in enumerate(each) if stage is not None}
+            if stages:
+                self.draws[purpose] = self._together(stages)
+                if purpose != Purpose.REFRESH:
+                    self._stages.append(stages)
+        for purpose, law in shared.items():
+            size = world.num_clients
+            stage = StageDelays(law, purpose, world.streams, size, world.tick)
+            self.draws[purpose] = stage.next
+
+    def prefetch(self, clients: np.ndarray) -> None:
+        """Draws what many clients are about to need, all at once."""
+        for stages in self._stages:
+            for number, stage in stages.items():
+                mine = clients
+                if len(self._groups) > 1:
+                    mine = clients[self._groups.of[clients] == number]
+                if mine.size:
+                    stage.prefetch(mine)
+
+    def prefetch_everyone(self) -> None:
+        """Draws the first durations of all clients, where there are many."""
+        if block_size(self._size) < LARGE:
+            self.prefetch(np.arange(self._size))
+
+    def _together(self, stages: dict[int, StageDelays]) -> Draw:
+        if len(self._groups) == 1:
+            return stages[0].next
+        group_of = self._groups.of.tolist()
+
+        def draw(client: int) -> int | float:
+            stage = stages.get(group_of[client])
+            return stage.next(client) if stage else 0
+
+        return draw

@@ -1,13 +1,17 @@
 """Messages that are lost or arrive twice."""
 
-from math import log
-from typing import Any, NamedTuple
+from math import inf, log
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
+from typing_extensions import override
 
 from ..streams import Purpose, Streams
-from .clients import Loss
+from .feature import Feature, Lossless, Sending
+
+if TYPE_CHECKING:
+    from .world import World
 
 BLOCK = 256
 
@@ -36,25 +40,6 @@ class Keyed:
         return self._block[position - first]
 
 
-class Sending(NamedTuple):
-    """How a message fares.
-
-    Attributes:
-        sends: Messages sent, lost ones included.
-        wait: Seconds after the first sending at which the last one is sent, or after
-            which the client gives up.
-        lost: Whether none arrived.
-        twice: Whether a copy follows.
-        timeout: Seconds between two sendings.
-    """
-
-    sends: int
-    wait: float
-    lost: bool
-    twice: bool
-    timeout: float
-
-
 class Sendings(NamedTuple):
     """How uploads of successive jobs of some clients fare, as in `Sending`."""
 
@@ -64,19 +49,44 @@ class Sendings(NamedTuple):
     twice: Bool[np.ndarray, "C n"]
 
 
-class Lossy:
-    """Losses and repeats of the uploads of a group of clients.
+class Losses(Lossless, Feature):
+    """Uploads of a world in which some messages are lost, or arrive twice.
 
     Args:
-        config: Chances of losses and repeats, as the scenario has them.
-        streams: Random streams of the run.
+        world: World of the clients.
+
+    Attributes:
+        timeouts: Seconds between two sendings of each client's messages; 0 where none
+            is lost.
     """
 
-    def __init__(self, config: Loss, streams: Streams) -> None:
-        self._config, self._streams = config, streams
+    def __init__(self, world: "World") -> None:
+        self._streams = world.streams
         self._blocks: dict[int, tuple[int, list[list[Any]]]] = {}
-        self.timeout = config.timeout
-        """Seconds between two sendings."""
+        # Where the logarithm of the chance is infinite, nothing is ever lost.
+        options = [(-inf, 0.0, 0.0, 0.0)] * len(world.groups)
+        for number, group in enumerate(world.groups):
+            if (loss := group.config.loss) is not None:
+                chance = log(loss.chance) if loss.chance else -inf
+                options[number] = chance, loss.retries, loss.duplicates, loss.timeout
+        of_each = np.array(options).T[:, world.groups.of]
+        self._logs, retries, self._duplicates, self.timeouts = of_each
+        self._retries = retries.astype(np.int64)
+
+    @override
+    def send(self, client: int, job: int) -> Sending:
+        first = job - job % BLOCK
+        known, block = self._blocks.get(client, (-1, []))
+        if first != known:
+            several = self.sendings(np.array([client]), np.array([first]), BLOCK)
+            block = [column[0].tolist() for column in several]
+            self._blocks[client] = first, block
+        return Sending(*(column[job - first] for column in block))
+
+    @override
+    def sends(self, client: int, sends: int, seconds: float) -> int:
+        timeout = self.timeouts[client]
+        return min(sends, 1 + int(seconds / timeout)) if timeout else sends
 
     def sendings(
         self, clients: Int[np.ndarray, " C"], first: Int[np.ndarray, " C"], n: int
@@ -90,24 +100,12 @@ class Lossy:
             first: Number of the first job of each.
             n: How many jobs.
         """
-        config, uniforms = self._config, self._streams.rectangle
-        losses = np.zeros((clients.size, n), np.int64)
-        if config.chance:
-            drawn = np.log(uniforms(Purpose.LOSS, clients, first, n))
-            losses = (drawn / log(config.chance)).astype(np.int64)
-        lost = losses > config.retries
-        sends = np.minimum(losses, config.retries) + 1
-        wait = np.where(lost, sends, sends - 1) * config.timeout
-        copied = uniforms(Purpose.DUPLICATE, clients, first, n) < config.duplicates
-        return Sendings(sends + (~lost & copied), wait, lost, ~lost & copied)
-
-    def send(self, client: int, job: int) -> Sending:
-        """Returns the fate of one job's upload."""
-        first = job - job % BLOCK
-        known, block = self._blocks.get(client, (-1, []))
-        if first != known:
-            several = self.sendings(np.array([client]), np.array([first]), BLOCK)
-            block = [column[0].tolist() for column in several]
-            self._blocks[client] = first, block
-        values = (column[job - first] for column in block)
-        return Sending(*values, timeout=self.timeout)
+        drawn = np.log(self._streams.rectangle(Purpose.LOSS, clients, first, n))
+        losses = (drawn / self._logs[clients, None]).astype(np.int64)
+        retries = self._retries[clients, None]
+        lost = losses > retries
+        sends = np.minimum(losses, retries) + 1
+        wait = np.where(lost, sends, sends - 1) * self.timeouts[clients, None]
+        copied = self._streams.rectangle(Purpose.DUPLICATE, clients, first, n)
+        twice = ~lost & (copied < self._duplicates[clients, None])
+        return Sendings(sends + twice, wait, lost, twice)

@@ -1,23 +1,20 @@
-"""One group of clients: its stages, links, presence and faults."""
+"""Groups of clients: the laws of their stages."""
 
 from fractions import Fraction
 
 import numpy as np
 
-from ..laws.base import AnyLaw, DurationSampler, Population
-from ..laws.parameters import ClientValues
+from ..laws.base import AnyLaw, Draws, DurationSampler, Population
 from ..laws.scaled import SummedSampler
 from ..streams import Purpose
-from . import faults
-from .clients import Behaviour
+from .clients import Behaviour, Clients
 from .delays import StageDelays
-from .power import Powers
-from .presence import Lasting, Membership, Presence, Renewal, Turns
+from .presence import Renewal, Turns
 from .workload import Workload
 
 
 class ClientGroup:
-    """One group of clients: its stages, links, presence and faults.
+    """One group of clients: the laws of its stages, and how much a job has to do.
 
     Args:
         config: Entries of the group in the scenario.
@@ -50,25 +47,6 @@ class ClientGroup:
         self.amounts = self._add_up(workload or Workload())
         """Steps, samples or operations of each client's job; 1 where a draw of
         `compute` is a whole job's."""
-        self.bandwidth = {
-            way: ClientValues.given(link.bandwidth, population, f"{way.name}.bandwidth")
-            for way, link in (
-                (Purpose.UPLOAD, config.upload),
-                (Purpose.DOWNLOAD, config.download),
-            )
-            if link is not None and link.bandwidth is not None
-        }
-        self.presences: list[Presence] = []
-        """Presences that a client needs to start a job."""
-        self.lasting: list[Lasting] = []
-        """Presences that a client needs until its job has ended."""
-        self.membership: Membership | None = None
-        """From when until when clients belong to the world; None for always."""
-        self._add_presences()
-        self.powers = Powers(config.power, population) if config.power else None
-        """Computing power of the group's clients, where it changes over time."""
-        loss, streams = config.loss, population.streams
-        self.lossy = faults.Lossy(loss, streams) if loss is not None else None
 
     def stage(self, purpose: Purpose, tick: Fraction | None) -> StageDelays | None:
         """Returns the stage of a purpose, if it takes time."""
@@ -103,18 +81,16 @@ class ClientGroup:
         draw_on, draw_off = (stage.next for stage in stages)
         return Renewal(draw_on, draw_off, self.population.size, first)
 
-    def _add_presences(self) -> None:
-        config, population = self.config, self.population
-        if (availability := config.availability) is not None:
-            turns = availability.turns
-            made = self.renewal(turns) if turns else availability.make(population)
-            self.presences.append(made)
-        if config.leave is not None or config.join != 0:
-            self.membership = Membership(config.join, config.leave, population)
-            self.lasting.append(self.membership)
-        if config.crashes is not None:
-            self.lasting.append(self.renewal(config.crashes.turns))
-        self.presences += self.lasting
+    def medians(self) -> list[float]:
+        """Returns each client's median computing time by its law, slowdowns apart.
+
+        Where a job's time is a sum of draws, it is the sum of their medians.
+        """
+        size = self.population.size
+        half = Draws(np.full(size, 0.5), np.arange(size), np.zeros(size, int))
+        law = self.laws.get(Purpose.REFRESH)
+        times = np.zeros(size) if law is None else law.draw(half, None)
+        return (times * np.array(self.amounts)).tolist()
 
     def law(self, law: AnyLaw, purpose: Purpose) -> DurationSampler:
         """Returns a sampler of a law's durations for the group's clients."""
@@ -128,3 +104,32 @@ class ClientGroup:
         adds = purpose == Purpose.COMPUTE and self._sums
         each = int(max(self.amounts)) if adds else 1
         return StageDelays(law, purpose, streams, size, tick, first, each)
+
+
+class Groups(list[ClientGroup]):
+    """All groups of clients, one after the other.
+
+    Args:
+        clients: Clients of the scenario; None for a world without.
+        everyone: All clients.
+        workload: Work of their jobs.
+        summed: As of each group.
+
+    Attributes:
+        of: Group of each client.
+    """
+
+    def __init__(
+        self,
+        clients: Clients | None,
+        everyone: Population,
+        workload: Workload,
+        *,
+        summed: bool,
+    ) -> None:
+        super().__init__()
+        self.of = np.zeros(everyone.size, np.int32)
+        for first, size, config in clients.behaviours(everyone.size) if clients else ():
+            self.of[first : first + size] = len(self)
+            own = everyone._replace(size=size, first=first)
+            self.append(ClientGroup(config, own, workload, summed=summed))

@@ -1,14 +1,22 @@
-"""Resources that clients share: a bottleneck link, and a server with a queue."""
+"""Links, of one client or shared by all, and a server with a queue."""
 
 import heapq
-from collections.abc import Callable
+from typing import TYPE_CHECKING, ClassVar
 
+import numpy as np
 import simpy
+from typing_extensions import override
 
-Then = Callable[[int], None]
+from ..laws.parameters import ClientValues
+from ..streams import Purpose
+from .clients import Server
+from .feature import Course, Duration, Feature, Then
+
+if TYPE_CHECKING:
+    from .world import World
 
 
-class SharedLink:
+class Bottleneck:
     """A link whose bandwidth the messages under way share in equal parts.
 
     Processor sharing in virtual work: every message under way gets the same share, so
@@ -63,36 +71,93 @@ class SharedLink:
         then(client)
 
 
-class Queue:
+class OwnLinks(Feature):
+    """Links of the clients' own: a message's bytes take time on them.
+
+    Args:
+        world: World of the clients.
+
+    Attributes:
+        in_ticks: Whether no link takes time by bytes.
+        seconds: Of each way on which some do, what it takes each client's message.
+    """
+
+    def __init__(self, world: "World") -> None:
+        self.seconds: dict[Purpose, list[float]] = {}
+        for way in (Purpose.UPLOAD, Purpose.DOWNLOAD):
+            size = world.workload.message_bytes(way)
+            seconds, limited = np.zeros(world.num_clients), False
+            for number, group in enumerate(world.groups):
+                link = getattr(group.config, way.name.lower())
+                if link is not None and link.bandwidth is not None:
+                    name, limited = f"{way.name}.bandwidth", True
+                    rate = ClientValues.given(link.bandwidth, group.population, name)
+                    seconds[world.groups.of == number] = size / rate.values
+            if limited:
+                self.seconds[way] = seconds.tolist()
+        self.in_ticks = not self.seconds
+
+    @override
+    def duration(self, purpose: Purpose, takes: Duration) -> Duration:
+        seconds = self.seconds.get(purpose)
+        if seconds is None:
+            return takes
+        return lambda client, job, time: takes(client, job, time) + seconds[client]
+
+
+class SharedLink(Feature):
+    """A link whose bandwidth the messages of one way share.
+
+    Args:
+        world: World of the clients.
+        way: `UPLOAD` or `DOWNLOAD`.
+        bandwidth: Bytes per virtual second.
+    """
+
+    course: ClassVar[Course] = Course.WATCHED
+
+    def __init__(self, world: "World", way: Purpose, bandwidth: float) -> None:
+        self._way, self._link = way, Bottleneck(world.env, bandwidth)
+        self._size = world.workload.message_bytes(way)
+
+    @override
+    def stage(self, purpose: Purpose, then: Then) -> Then:
+        if purpose is not self._way:
+            return then
+        return lambda client: self._link.send(client, self._size, then)
+
+
+class Queue(Feature):
     """One server that serves arrivals in their order.
 
     Args:
-        env: The clock.
-        service: Draws the service time of a client's arrival.
-        then: Called with the client when it has been served.
-        busy: Returns how long the server has to do before it serves the next one, by
-            how many it has served.
+        world: World of the clients.
+        config: Options of the server.
     """
 
-    def __init__(
-        self,
-        env: simpy.Environment,
-        service: Callable[[int], float],
-        then: Then,
-        busy: Callable[[int], float],
-    ) -> None:
-        self._env, self._service, self._then = env, service, then
-        self._free, self._busy, self._number = env.now, busy, 0
+    in_ticks = True
 
-    def arrive(self, client: int) -> None:
-        """Queues an arrival."""
-        now = self._env.now
-        start = max(now, self._free)
-        served = start + self._service(client)
-        self._number += 1
-        self._free = served + self._busy(self._number)
-        event = simpy.Timeout(self._env, served - now, client)
-        event.callbacks.append(self._served)  # pyright: ignore[reportOptionalMemberAccess]
+    def __init__(self, world: "World", config: Server) -> None:
+        self._world, self._evaluation = world, config.evaluation
 
-    def _served(self, event: simpy.Event) -> None:
-        self._then(event._value)
+    @override
+    def stage(self, purpose: Purpose, then: Then) -> Then:
+        if purpose is not Purpose.SERVICE:
+            return then
+        world, env = self._world, self._world.env
+        free, number = env.now, 0
+
+        def arrive(client: int) -> None:
+            nonlocal free, number
+            served = max(env.now, free) + world.draw(Purpose.SERVICE, client)
+            number += 1
+            free = served + self._busy(number)
+            world.call(served - env.now, then, client)
+
+        return arrive
+
+    def _busy(self, served: int) -> int | float:
+        """Returns how long the server evaluates before it serves the next one."""
+        if self._evaluation is None or served % self._evaluation.every:
+            return 0
+        return self._world.draw(Purpose.EVALUATION, 0)

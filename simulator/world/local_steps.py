@@ -8,12 +8,15 @@ from math import sqrt
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from pydantic import Field, model_validator
+from typing_extensions import override
 
 from ..config.base import LocatedError
 from ..config.errors import ScenarioError
 from ..config.expressions import up
+from ..streams import Purpose
 from ..timeline import JobSteps
 from .answers import Asking
+from .feature import Course, Duration, Feature, Then
 
 if TYPE_CHECKING:
     from .world import World
@@ -148,3 +151,52 @@ class _Falling:
     def _objective(self) -> float:
         assert self._world.answers is not None
         return self._world.answers.metrics[self._config.metric]
+
+
+class GivenSteps(Feature):
+    """Jobs whose local steps are given to them when they read.
+
+    Args:
+        world: World of the clients.
+        steps: Local steps of each job.
+
+    Attributes:
+        steps: As given.
+    """
+
+    course: ClassVar[Course] = Course.PLAIN
+    in_ticks = True
+
+    def __init__(self, world: "World", steps: JobSteps) -> None:
+        self._world, self.steps = world, steps
+
+    @override
+    def duration(self, purpose: Purpose, takes: Duration) -> Duration:
+        world, steps = self._world, self.steps
+        if purpose is not Purpose.COMPUTE:
+            return takes
+        configs = [world.groups[number].config for number in world.groups.of]
+        amounts = [amount for group in world.groups for amount in group.amounts]
+
+        def compute(client: int, job: int, time: float) -> float:
+            config = configs[client]
+            if config.compute_per == "job":
+                return takes(client, job, time)
+            number = world.recorder.current_job(client)
+            amount = amounts[client] * (steps.of_job(client, number) / steps.most)
+            if config.adds_draws:
+                return sum(takes(client, job, time) for _ in range(round(amount)))
+            return takes(client, job, time) * amount
+
+        return compute
+
+    @override
+    def stage(self, purpose: Purpose, then: Then) -> Then:
+        if purpose is not Purpose.READ:
+            return then
+
+        def read(client: int) -> None:
+            then(client)
+            self.steps.give(client, self._world.recorder.current_job(client))
+
+        return read

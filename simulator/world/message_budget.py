@@ -1,7 +1,10 @@
 """How many messages clients may send before the run ends."""
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
+
+from typing_extensions import override
+
+from .feature import Then, Unlimited
 
 UNLIMITED = 2**62
 
@@ -29,7 +32,7 @@ class BudgetExhausted(Exception):  # noqa: N818
     """A client is about to send a message more than it may."""
 
 
-class MessageBudget:
+class MessageBudget(Unlimited):
     """Counts the messages that clients send; ends the run where one may send no more.
 
     Args:
@@ -40,37 +43,29 @@ class MessageBudget:
         self._left, self._in_all = list(quota.each), quota.in_all
         self._has_sent = bytearray(len(quota.each))
 
-    def begin(self, client: int) -> None:
-        """Notes that a client is at a job whose message is not sent yet."""
+    @override
+    def expect(self, client: int) -> Then:
         self._has_sent[client] = 0
+        return self.send
 
+    @override
     def has_sent(self, client: int) -> bool:
-        """Says whether the client has sent the message of its job."""
         return bool(self._has_sent[client])
 
+    @override
     def send(self, client: int) -> None:
-        """Counts the message of a job that is about to be sent.
-
-        Raises:
-            BudgetExhausted: the client may send no more.
-        """
         self.count(client)
         self._has_sent[client] = 1
 
+    @override
     def count(self, client: int) -> None:
-        """Counts a message that is about to be sent, of a job or besides.
-
-        Raises:
-            BudgetExhausted: the client may send no more.
-        """
         if not (self._left[client] and self._in_all):
             raise BudgetExhausted
         self._left[client] -= 1
         self._in_all -= 1
 
-    def counted(self, then: Callable[[int], None]) -> Callable[[int], None]:
-        """Returns a function that counts a client's message before `then`."""
-
+    @override
+    def counted(self, then: Then) -> Then:
         def sent(client: int) -> None:
             self.send(client)
             then(client)

@@ -155,16 +155,16 @@ RECORDED = {
 """What recorded worlds are, with origin and licence."""
 
 
-def with_named(data: Any) -> Any:
+def with_named(data: dict[str, Any]) -> dict[str, Any]:
     """Returns clients with the entries of the world that they name.
 
     Args:
-        data: The entry `clients` of a scenario.
+        data: The entry `clients` of a scenario, with the key `world`.
 
     Raises:
         ValueError: It says otherwise itself.
     """
-    if not isinstance(data, dict) or data.get("world") not in NAMED_WORLDS:
+    if data["world"] not in NAMED_WORLDS:
         return data
     named = NAMED_WORLDS[data["world"]]
     for key, value in named.items():

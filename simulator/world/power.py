@@ -1,17 +1,25 @@
 """Computing power that changes over time: the universal computation model."""
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import inf
 
 import numpy as np
+from typing_extensions import override
 
 from ..config.errors import DataError
 from ..config.expressions import SLACK, up
 from ..laws.base import Population
 from ..laws.parameters import ClientValues
 from ..storage import arrow, files
+from ..streams import Purpose
 from .clients import Power, table_mistake
+from .feature import Duration, Feature
+from .groups import Groups
+
+Work = Callable[[float, float], float]
+"""How long some work takes: of the moment at which it begins, virtual seconds, and the
+seconds that it would take at a power of 1."""
 
 
 class PowerTable:
@@ -60,36 +68,54 @@ class PowerTable:
             time = self._times[at]
 
 
-class Powers:
-    """The powers of a group of clients.
+def powers(config: Power, population: Population) -> list[Work]:
+    """Returns how long some work of each client takes, by when it begins.
 
     Args:
         config: Table of the scenario.
-        population: Clients of the group.
+        population: The clients.
 
     Raises:
         DataError: A file that is not there or damaged, or whose table is none.
     """
+    phase = ClientValues.given(config.phase, population, "power.phase")
+    if config.path is None:
+        one = PowerTable(config.times, config.values, config.period)
+        tables = [one] * population.size
+    else:
+        tables = _read(config, config.path, population)
 
-    def __init__(self, config: Power, population: Population) -> None:
-        self._first = population.first
-        self._phase = ClientValues.given(config.phase, population, "power.phase")
-        if config.path is None:
-            one = PowerTable(config.times, config.values, config.period)
-            self._tables = [one] * population.size
-        else:
-            self._tables = _read(config, config.path, population)
+    def of(own: int) -> Work:
+        earlier, duration = float(phase.of(own)), tables[own].duration
+        return lambda start, work: duration(start + earlier, work)
 
-    def duration(self, client: int, start: float, work: float) -> float:
-        """Returns how long some work of a client takes.
+    return [of(own) for own in range(population.size)]
 
-        Args:
-            client: Number of the client, from 0.
-            start: Virtual second at which it begins.
-            work: Seconds that it would take at a power of 1.
-        """
-        own = client - self._first
-        return self._tables[own].duration(start + float(self._phase.of(own)), work)
+
+class ComputingPower(Feature):
+    """Power that changes over time, where clients have such.
+
+    Args:
+        groups: Groups of clients.
+    """
+
+    def __init__(self, groups: Groups) -> None:
+        self._powers: list[Work | None] = []
+        for group in groups:
+            config, population = group.config.power, group.population
+            always = [None] * population.size
+            self._powers += powers(config, population) if config else always
+
+    @override
+    def duration(self, purpose: Purpose, takes: Duration) -> Duration:
+        if purpose is not Purpose.COMPUTE:
+            return takes
+
+        def compute(client: int, job: int, time: float) -> float:
+            work, power = takes(client, job, time), self._powers[client]
+            return work if power is None else power(time, work)
+
+        return compute
 
 
 def _read(config: Power, where: str, population: Population) -> list[PowerTable]:

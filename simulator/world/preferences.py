@@ -3,7 +3,7 @@
 from abc import abstractmethod
 from collections.abc import Callable
 from math import log
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -11,8 +11,10 @@ from pydantic import Field
 
 from ..config.expressions import SLACK, down
 from ..streams import Purpose
-from ..timeline import JobSteps
 from .answers import Answers, Asking
+from .clients import Selection
+from .feature import Then
+from .local_steps import GivenSteps
 from .selection import Pool
 
 if TYPE_CHECKING:
@@ -44,49 +46,49 @@ class PreferringPool(Pool):
     """The clients who wait to be selected; a preference chooses among them.
 
     Args:
-        world: World of the clients; it knows the answers of the numerics.
         prefer: The preference.
-        facts: As `Pool` takes them.
+        config: Number of clients in flight, and how others are chosen.
+        world: World of the clients; it knows the answers of the numerics.
     """
 
-    def __init__(self, world: "World", prefer: Preference, *facts: Any) -> None:
-        super().__init__(*facts)
-        self._world, self._position = world, 0
+    def __init__(self, prefer: Preference, config: Selection, world: "World") -> None:
+        super().__init__(config, world)
+        self._position = 0
         self._choose = prefer.make(self)
 
     @property
     def answers(self) -> Answers:
         """What is known of the clients, if the preference asks."""
-        answers = self._world.answers
+        answers = self.world.answers
         assert answers is not None
         return answers
 
     @property
     def samples(self) -> Float[np.ndarray, " K"]:
         """Samples of a job of each client."""
-        samples = np.asarray(self._world.workload.samples_per_job, float)
-        return np.broadcast_to(samples, self._world.num_clients)
+        samples = np.asarray(self.world.workload.samples_per_job, float)
+        return np.broadcast_to(samples, self.world.num_clients)
 
     @property
     def most_steps(self) -> int:
         """Local steps of a job, by the algorithm."""
-        return self._job_steps.most
+        return self._given.steps.most
 
     def give_steps(self, steps: dict[int, int]) -> None:
         """Gives the next jobs of some clients local steps, 1 to `most_steps`."""
         for client, own in steps.items():
-            self._job_steps.next[client] = own
+            self._given.steps.next[client] = own
 
     @property
-    def _job_steps(self) -> JobSteps:
-        found = self._world.job_steps
-        assert found is not None
-        return found
+    def _given(self) -> GivenSteps:
+        given = self.world.feature(GivenSteps)
+        assert given is not None
+        return given
 
     def uniforms(self, number: int) -> Float[np.ndarray, " N"]:
         """Returns the next numbers in (0, 1) of the run's selection."""
         first, self._position = self._position, self._position + -(-number // 4) * 4
-        return self._streams.uniforms(Purpose.SELECT, 1, first, number)
+        return self.world.streams.uniforms(Purpose.SELECT, 1, first, number)
 
     def draw(self, number: int, now: float) -> list[int]:
         """Returns different free clients, drawn by the scenario's chances.
@@ -109,12 +111,12 @@ class PreferringPool(Pool):
     def take(self, now: float) -> int | None:
         return next(iter(self.choose(1, now)), None)
 
-    def ready(self, then: Callable[[int], None], argument: int) -> None:
+    def ready(self, then: Then, argument: int) -> None:
         """Calls a function as soon as what the preference asks for is known."""
-        if self._world.answers is None:
+        if self.world.answers is None:
             then(argument)
         else:
-            self._world.ask(then, argument)
+            self.world.ask(then, argument)
 
 
 class PowerOfChoice(Preference):

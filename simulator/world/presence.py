@@ -5,14 +5,21 @@ that a client who is away costs no event.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import inf
+from typing import TYPE_CHECKING
+
+from typing_extensions import override
 
 from ..config.errors import ScenarioError
 from ..laws.base import AnyLaw, Population
 from ..laws.distributions import Parameter
 from ..laws.parameters import ClientValues
 from ..streams import Purpose
+from .feature import AlwaysThere, Feature
+
+if TYPE_CHECKING:
+    from .groups import Groups
 
 Turns = tuple[tuple[Purpose, AnyLaw], tuple[Purpose, AnyLaw]]
 """Laws of two states of a client that take turns, with the purposes of their draws."""
@@ -129,3 +136,64 @@ class Membership(Lasting):
         if self._leave is None:
             return inf
         return float(self._leave.of(client - self._first))
+
+
+def since_all(presences: Sequence[Presence], client: int, time: float) -> float:
+    """Returns the earliest moment from `time` on at which a client is there by all."""
+    for _ in range(MOST_TURNS):
+        latest = time
+        for presence in presences:
+            latest = presence.since(client, latest)
+            if latest == inf:
+                return inf
+        if latest == time:
+            return time
+        time = latest
+    raise restless(client, time, time)
+
+
+class Presences(AlwaysThere, Feature):
+    """Presence of clients who come and go.
+
+    Args:
+        groups: Groups of clients.
+    """
+
+    is_always = False
+
+    def __init__(self, groups: "Groups") -> None:
+        self._lasting: list[Sequence[Lasting]] = []
+        self._all: list[Sequence[Presence]] = []
+        self._membership: list[Membership | None] = []
+        for group in groups:
+            config, population = group.config, group.population
+            presences: list[Presence] = []
+            lasting: list[Lasting] = []
+            membership = None
+            if (availability := config.availability) is not None:
+                turns = availability.turns
+                made = group.renewal(turns) if turns else availability.make(population)
+                presences.append(made)
+            if config.leave is not None or config.join != 0:
+                membership = Membership(config.join, config.leave, population)
+                lasting.append(membership)
+            if config.crashes is not None:
+                lasting.append(group.renewal(config.crashes.turns))
+            self._membership.append(membership)
+            self._lasting.append(lasting)
+            self._all.append([*presences, *lasting])
+        self._group_of = groups.of.tolist()
+
+    @override
+    def since(self, client: int, time: float) -> float:
+        return since_all(self._all[self._group_of[client]], client, time)
+
+    @override
+    def until(self, client: int, time: float) -> float:
+        lasting = self._lasting[self._group_of[client]]
+        return min((presence.until(client, time) for presence in lasting), default=inf)
+
+    @override
+    def has_left(self, client: int, time: float) -> bool:
+        membership = self._membership[self._group_of[client]]
+        return membership is not None and membership.until(client, time) <= time

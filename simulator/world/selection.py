@@ -1,16 +1,22 @@
-"""The next client, where fewer are in flight than there are; starts of open systems."""
+"""Who begins a job: everyone, whoever is selected, or starts of an open system."""
 
-from collections.abc import Callable
+from math import inf
+from typing import TYPE_CHECKING
 
 import numpy as np
-import simpy
+from typing_extensions import override
 
 from ..config.errors import ScenarioError
 from ..config.expressions import per_client
 from ..laws.base import Population
-from ..streams import Purpose, Streams
+from ..streams import Purpose
+from ..timeline import NO_WORKER, Incident
 from .clients import OpenArrivals, Selection
-from .power import Powers
+from .feature import Then
+from .power import powers
+
+if TYPE_CHECKING:
+    from .world import World
 
 BLOCK = 4096
 """Candidates that are drawn at once."""
@@ -23,35 +29,39 @@ class Pool:
 
     Args:
         config: Number of clients in flight, and how they are chosen.
-        num_clients: Number of clients.
-        streams: Random streams of the run.
-        prefetch: Told which clients will probably be chosen next.
-        since: Function of a client and a time that returns when the client is there
-            next; None where all clients are always there.
+        world: World of the clients.
+
+    Attributes:
+        config: As given.
+        in_flight: Jobs that may be under way.
+        refill: Free places with which new jobs are given out.
     """
 
-    def __init__(
-        self,
-        config: Selection,
-        num_clients: int,
-        streams: Streams,
-        prefetch: Callable[[np.ndarray], None],
-        since: Callable[[int, float], float] | None,
-    ) -> None:
-        self._by, self._num_clients, self._streams = config.by, num_clients, streams
-        self._prefetch, self._since = prefetch, since
-        self._busy = bytearray(num_clients)
+    def __init__(self, config: Selection, world: "World") -> None:
+        n = self._num_clients = world.num_clients
+        self.config, self.world = config, world
+        self.in_flight = min(config.in_flight, n)
+        self.refill = min(config.refill, self.in_flight)
+        # Where none is ever away, nobody is asked.
+        self._since = None if world.presence.is_always else world.present_since
+        self._busy = bytearray(n)
         self._candidates: list[int] = []
         self._drawn = 0
         self._edges: np.ndarray | None = None
         if config.by == "weighted":
-            exact = per_client(config.weights, num_clients, "clients.selection.weights")
+            exact = per_client(config.weights, n, "clients.selection.weights")
             weights = np.array([float(weight) for weight in exact])
             if not (weights >= 0).all() or not weights.any():
                 raise ScenarioError(
                     "clients.selection.weights must be >= 0 and not all 0; change them"
                 )
             self._edges = np.cumsum(weights) / weights.sum()
+
+    @property
+    def is_rated(self) -> bool:
+        """Whether the rate of starts changes over time, so that gaps are no ticks."""
+        opened = self.config.arrivals
+        return opened is not None and opened.rate is not None
 
     def take(self, now: float) -> int | None:
         """Chooses a client who is not under way and is there; None if none is."""
@@ -79,7 +89,7 @@ class Pool:
             found.append(client)
         return found
 
-    def ready(self, then: Callable[[int], None], argument: int) -> None:
+    def ready(self, then: Then, argument: int) -> None:
         """Calls a function as soon as the next clients can be chosen: at once."""
         then(argument)
 
@@ -96,6 +106,12 @@ class Pool:
         since = self._since
         return [c for c in self.waiting() if since is None or since(c, now) <= now]
 
+    def next_present(self) -> float | None:
+        """Returns when the first of them is there; None if none ever is."""
+        now, since = self.world.env.now, self.world.present_since
+        back = min((since(c, now) for c in self.waiting()), default=inf)
+        return None if back == inf else back
+
     def hold(self, client: int) -> None:
         """Notes that a client is under way."""
         self._busy[client] = 1
@@ -103,46 +119,161 @@ class Pool:
     def _draw(self) -> None:
         n, first = self._num_clients, self._drawn
         self._drawn += BLOCK
-        if self._by == "cyclic":
+        if self.config.by == "cyclic":
             drawn = np.arange(first, first + BLOCK) % n
         else:
-            uniform = self._streams.uniforms(Purpose.SELECT, 0, first, BLOCK)
+            uniform = self.world.streams.uniforms(Purpose.SELECT, 0, first, BLOCK)
             if self._edges is None:
                 drawn = (uniform * n).astype(np.int64)
             else:
                 drawn = np.searchsorted(self._edges, uniform, side="right")
                 drawn = np.minimum(drawn, n - 1)
-        self._prefetch(drawn)
+        self.world.delays.prefetch(drawn)
         self._candidates = drawn[::-1].tolist()
 
 
-class Starts:
-    """The virtual times between the starts of jobs, of all clients together.
+def pool(world: "World", config: Selection | None) -> Pool | None:
+    """Returns the clients who wait to be selected, where a scenario selects some."""
+    if config is None:
+        return None
+    if config.prefer is None:
+        return Pool(config, world)
+    from .preferences import PreferringPool
+
+    return PreferringPool(config.prefer, config, world)
+
+
+class Everyone:
+    """Every client begins its next job when it is done with the one before.
 
     Args:
-        config: Options of a selection.
-        draw: Returns the next draw of the law of gaps, in the clock's unit.
-        population: All clients.
-        env: The clock.
+        world: World of the clients.
+        begin: Lets a client begin a cycle.
+
+    Attributes:
+        again: Lets a client whose job is done begin the next, or another in its place.
     """
 
-    def __init__(
-        self,
-        config: OpenArrivals,
-        draw: Callable[[int], int | float],
-        population: Population,
-        env: simpy.Environment,
-    ) -> None:
-        self._draw, self._env = draw, env
-        self._rate = Powers(config.rate, population) if config.rate else None
+    def __init__(self, world: "World", begin: Then) -> None:
+        self._world, self._begin, self.again = world, begin, begin
 
-    def gap(self) -> int | float:
+    def start(self) -> None:
+        """Starts all clients, or as many as may be in flight."""
+        self._world.delays.prefetch_everyone()
+        for client in range(self._world.num_clients):
+            self._begin(client)
+
+    def replace(self, client: int, appear: Then) -> None:
+        """Continues where a job has come to nothing.
+
+        Args:
+            client: Number of its client, from 0.
+            appear: Lets the client ask for work as soon as it is there.
+        """
+        appear(client)
+
+    def leave(self) -> None:
+        """Frees the place of a client that will never work again."""
+
+
+class Selected(Everyone):
+    """Whoever the pool chooses begins where another's job has ended."""
+
+    def __init__(self, pool: Pool, begin: Then) -> None:
+        super().__init__(pool.world, begin)
+        self._pool, self._env = pool, pool.world.env
+        self._in_flight, self._is_waiting = 0, False
+        one_by_one = pool.refill == 1 and pool.config.in_flight_by is None
+        self._free = self._pass_on if one_by_one else self.leave
+        self.again = self._give_back
+
+    @override
+    def start(self) -> None:
+        self._pool.ready(self._fill, 0)
+
+    @override
+    def replace(self, client: int, appear: Then) -> None:
+        if self._world.present_since(client, self._env.now) == inf:
+            appear(client)
+        else:
+            self.again(client)
+
+    @override
+    def leave(self) -> None:
+        self._in_flight -= 1
+        if self._pool.in_flight - self._in_flight >= self._pool.refill:
+            self.start()
+
+    def _give_back(self, client: int) -> None:
+        self._pool.give_back(client)
+        self._free()
+
+    def _pass_on(self) -> None:
+        self._pool.ready(self._succeed, 0)
+
+    def _succeed(self, _: int) -> None:
+        """Lets the next client begin in the place of one whose job is done."""
+        successor = self._pool.take(self._env._now)
+        if successor is None:
+            self._in_flight -= 1
+            self._wait_for_anybody()
+        else:
+            self._begin(successor)
+
+    def _fill(self, _: int) -> None:
+        """Gives out jobs until as many are in flight as may be."""
+        now = self._env._now
+        while self._in_flight < self._pool.in_flight:
+            client = self._pool.take(now)
+            if client is None:
+                self._wait_for_anybody()
+                return
+            self._in_flight += 1
+            self._begin(client)
+
+    def _wait_for_anybody(self) -> None:
+        back = None if self._is_waiting else self._pool.next_present()
+        if back is None:
+            return
+        self._is_waiting = True
+
+        def try_again(_: int) -> None:
+            self._is_waiting = False
+            self.start()
+
+        self._world.call_at(back, try_again, 0)
+
+
+class OpenSystem(Selected):
+    """Jobs start at times of their own, of all clients together, however long they are.
+
+    Args:
+        pool: The clients who wait.
+        begin: Lets a client begin a cycle.
+        config: Times of the starts.
+    """
+
+    def __init__(self, pool: Pool, begin: Then, config: OpenArrivals) -> None:
+        super().__init__(pool, begin)
+        everyone = Population(pool.world.num_clients, pool.world.streams)
+        self._rate = powers(config.rate, everyone)[0] if config.rate else None
+        self._free = self.leave
+
+    @override
+    def start(self) -> None:
+        self._world.call(self._gap(), self._offer, 0)
+
+    @override
+    def leave(self) -> None:
+        self._in_flight -= 1
+
+    def _gap(self) -> int | float:
         """Returns the time from now to the next start, in the clock's unit.
 
         Raises:
             ScenarioError: The law has drawn no time at all.
         """
-        drawn = self._draw(0)
+        drawn = self._world.draw(Purpose.ARRIVAL, 0)
         if drawn <= 0:
             raise ScenarioError(
                 "clients.selection.arrivals.gap must be > 0 in each draw, got 0; take "
@@ -150,4 +281,40 @@ class Starts:
             )
         if self._rate is None:
             return drawn
-        return self._rate.duration(0, self._env.now, drawn)
+        return self._rate(self._env.now, drawn)
+
+    def _offer(self, _: int) -> None:
+        """Begins a job as soon as it is known who can make it."""
+        self._pool.ready(self._open, 0)
+
+    def _open(self, _: int) -> None:
+        """Begins a job, or misses it where no place or no client is free."""
+        client = None
+        if self._in_flight < self._pool.in_flight:
+            client = self._pool.take(self._env._now)
+        if client is None:
+            self._world.note(self._env.now, NO_WORKER, Incident.MISSED)
+            if self._is_stuck():
+                return  # starts would be missed for ever
+        else:
+            self._in_flight += 1
+            self._begin(client)
+        self.start()
+
+    def _is_stuck(self) -> bool:
+        """Returns whether no job under way can end, and no free client returns."""
+        if not self._world.is_over:
+            return False
+        if self._in_flight >= self._pool.in_flight:
+            return True
+        return self._pool.next_present() is None
+
+
+def crew(world: "World", begin: Then) -> Everyone:
+    """Returns who begins jobs, as the scenario's selection says."""
+    pool = world.pool
+    if pool is None:
+        return Everyone(world, begin)
+    if pool.config.arrivals is not None:
+        return OpenSystem(pool, begin, pool.config.arrivals)
+    return Selected(pool, begin)

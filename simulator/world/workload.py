@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
+from ..streams import Purpose
+
 Unit = Literal["job", "step", "sample"]
 
 
@@ -41,6 +43,10 @@ class Workload:
     def parts(self) -> dict[str, Any]:
         """Numbers that a timeline's hash depends on."""
         return dict(vars(self))
+
+    def message_bytes(self, way: Purpose) -> int:
+        """Returns the bytes of a message, by its way: `UPLOAD` or `DOWNLOAD`."""
+        return self.upload_bytes if way is Purpose.UPLOAD else self.download_bytes
 
     def amount(self, unit: Unit, client: int) -> float:
         """Returns how many units of computing time a job of a client has.

@@ -1,47 +1,29 @@
-"""The clients' world: a clock, the groups of clients, and what all of them share.
+"""The clients' world: a clock, the groups of clients, and what all of them share."""
 
-A stage that is waited for is one bare SimPy event with a callback, not a process:
-nothing else costs less per client.
-"""
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from collections.abc import Callable
-from fractions import Fraction
-from functools import partial
-from heapq import heappush
-from math import inf, nextafter
-from typing import Any
-
-import numpy as np
 import simpy
-from simpy.events import NORMAL, URGENT, EventPriority
 
-from ..laws.base import AnyLaw, Draws, DurationSampler, Population, common_tick
+from ..laws.base import AnyLaw, Population, common_tick
 from ..streams import Purpose, Streams
-from ..timeline import Incident, Incidents, JobSteps
-from . import faults
-from .answers import Answers
-from .clients import (
-    Behaviour,
-    Clients,
-    Server,
-)
-from .delays import LARGE, StageDelays, block_size
-from .groups import ClientGroup
-from .links import Queue, SharedLink
-from .message_budget import MessageBudget
-from .preferences import PreferringPool
-from .presence import MOST_TURNS, restless
-from .selection import Pool, Starts
-from .slowdowns import Factor
+from ..timeline import Incident, JobSteps
+from .clients import Clients, Server
+from .clock import Clock, schedule
+from .delays import Delays
+from .feature import AlwaysThere, Course, Duration, Lossless, Then, Unlimited
+from .features import Options, features
+from .groups import Groups
+from .selection import Pool, pool
 from .workload import DrawnWork, Workload
 
-AFTER_ARRIVALS = EventPriority(NORMAL + 1)
-"""Priority of the end of a window: what arrives at that instant is still in it."""
-Then = Callable[[int], None]
-"""Called with a client when something has happened to it."""
+if TYPE_CHECKING:
+    from .answers import Answers
+    from .cycle import Cycle, Way
+
+AnyFeature = TypeVar("AnyFeature")
 
 
-class World:
+class World(Clock):
     """A clock, its clients, and the resources that they share.
 
     Args:
@@ -56,6 +38,19 @@ class World:
             nothing.
         job_steps: Local steps of each job, where they change; None where all have those
             of the workload.
+
+    Attributes:
+        groups: Groups of clients, one after the other.
+        features: What it has besides laws of its stages; those that act first are the
+            first.
+        pool: Clients who wait to be selected; None where everyone works.
+        timing: Times at which each client's job started, was computed, sent and
+            arrived, and its uploads; None where nothing comes between its read and its
+            arrival.
+        recorder: Writes down what happens; it comes before a protocol starts, as the
+            next two do.
+        budget: Messages that clients may send before the run ends.
+        answers: What the numerics have answered, where the world asks.
 
     Raises:
         ScenarioError: a law that gives impossible durations, or parts that do not fit.
@@ -75,148 +70,62 @@ class World:
         work: DrawnWork | None = None,
         job_steps: JobSteps | None = None,
     ) -> None:
-        self.env = self._clock()
-        self.num_clients = num_clients
-        self.streams = Streams(seed)
+        super().__init__()
+        self.num_clients, self.streams = num_clients, Streams(seed)
         self.workload = workload or Workload()
-        self._server = server or Server()
-        self.work, self.job_steps = work, job_steps
-        self.num_timers = 0
-        """Events planned of rules that come again and again, whatever else happens."""
-        self.job_of: Callable[[int], int] | None = None
-        """Number of the job that a client is at, where its samples tell how long it is;
-        set before a protocol starts."""
-        self.staleness_of: Callable[[int], int] | None = None
-        """Commits since the job that a client is at has read, set likewise."""
-        self._incidents: list[tuple[float, int, Incident, int]] = []
         self.timing: list[Any] = [None] * num_clients
-        """Times at which each client's job started, was computed, sent and arrived, and
-        its uploads; None where nothing comes between its read and its arrival."""
-        self.hand_out: Callable[[int, Then, Then], None] | None = None
-        """Has a client's job done elsewhere, whatever its laws say, as soon as it has
-        read: called with the client, and with what to call when its contribution has
-        arrived and when it is gone. None for nothing; set before a protocol starts, in
-        a world that is not plain."""
-        self.message_budget: MessageBudget | None = None
-        """Messages that clients may send before the run ends; set before a protocol
-        starts."""
+        self.recorder: Any = None
+        self.budget: Unlimited = Unlimited()
         self.answers: Answers | None = None
-        """What the numerics have answered, where the world asks; set before a protocol
-        starts."""
-        population = Population(num_clients, self.streams)
-        behaviours = clients.behaviours(num_clients) if clients else []
-        self.groups = [
-            ClientGroup(
-                config,
-                population._replace(size=size, first=first),
-                self.workload,
-                summed=job_steps is None,
-            )
-            for first, size, config in behaviours
-        ]
-        """Groups of clients, one after the other."""
-        self.group_of = np.zeros(num_clients, np.int32)
-        """Group of each client."""
-        for number, (first, size, _) in enumerate(behaviours):
-            self.group_of[first : first + size] = number
-        selection = clients.selection if clients is not None else None
-        opened = selection.arrivals if selection is not None else None
-        pauses = self._server.evaluation
-        shared: dict[Purpose, AnyLaw | None] = {
-            Purpose.STEP: step,
-            Purpose.SERVICE: self._server.service,
-            Purpose.EVALUATION: pauses and pauses.takes,
-            Purpose.ARRIVAL: opened and opened.gap,
+        everyone, summed = Population(num_clients, self.streams), job_steps is None
+        self.groups = Groups(clients, everyone, self.workload, summed=summed)
+        options = Options(clients, server or Server(), work, job_steps)
+        self.features = list(features(self, options))
+        self.presence = self.feature(AlwaysThere) or AlwaysThere()
+        self.losses = self.feature(Lossless) or Lossless()
+        self.pool: Pool | None = pool(self, clients and clients.selection)
+        shared = {
+            at: law.make(everyone._replace(stage=at.name.lower()))
+            for at, law in options.shared_laws(step).items()
         }
-        self.shared_laws = {
-            at: law.make(population._replace(stage=at.name.lower()))
-            for at, law in shared.items()
-            if law is not None
-        }
-        """Laws of stages that are not those of groups."""
-        self.slowdowns = self._build_slowdowns(clients)
-        """Factors of each slowdown, in their order."""
-        stages = (Purpose.COMPUTE, Purpose.UPLOAD, Purpose.DOWNLOAD)
-        given = clients.slowdowns if clients else ()
-        pairs = list(zip(given, self.slowdowns, strict=True))
-        self._slow = {at: [by for one, by in pairs if at in one.slows] for at in stages}
-        # Stages draw in ticks or in seconds, so the tick is known before any is built.
-        ticks = lattice and not (opened and opened.rate)
-        self.tick = self._tick(self.shared_laws) if ticks else None
-        self._stages = self._build_stages(self.shared_laws)
-        # Known once for all jobs: a million of them ask at every step.
-        self.is_plain = self._is_plain()
-        self._powered = any(group.powers for group in self.groups)
-        self._loses = any(group.lossy for group in self.groups)
-        self._vanish = any(group.lasting for group in self.groups)
-        sizes = {
-            Purpose.UPLOAD: self.workload.upload_bytes,
-            Purpose.DOWNLOAD: self.workload.download_bytes,
-        }
-        self._seconds_of = {way: self._transfers(way, sizes[way]) for way in sizes}
-        self.counts_jobs = bool(self.slowdowns) or any(g.lossy for g in self.groups)
-        self.service = self._server.queues
-        self.upload_link = self._link(self._server.upload_bandwidth)
-        self.download_link = self._link(self._server.download_bandwidth)
-        self.pool, self.in_flight, self.refill = None, num_clients, 1
-        self.limit = None
-        """What changes the number of jobs that may be under way; None for nothing."""
-        self.starts = None
-        """When jobs start, where that is not when others end."""
-        if opened is not None:
-            draw = self._stages[Purpose.ARRIVAL]
-            self.starts = Starts(opened, draw, population, self.env)
-        if selection is not None:
-            self.in_flight = min(selection.in_flight, num_clients)
-            self.refill = min(selection.refill, self.in_flight)
-            by = selection.in_flight_by
-            self.limit = by and by.make(self.in_flight)
-            # Where none is ever away, the pool need not ask.
-            always = not any(group.presences for group in self.groups)
-            facts = (
-                selection,
-                num_clients,
-                self.streams,
-                self.prefetch,
-                None if always else self.present_since,
-            )
-            prefer = selection.prefer
-            self.pool = PreferringPool(self, prefer, *facts) if prefer else Pool(*facts)
+        ticks = lattice and not (self.pool and self.pool.is_rated)
+        if ticks and all(feature.in_ticks for feature in self.features):
+            laws = [law for group in self.groups for law in group.laws.values()]
+            self.tick = common_tick([*laws, *shared.values()])
+        self.delays = Delays(self, shared)
+        ways = (Purpose.COMPUTE, Purpose.UPLOAD, Purpose.DOWNLOAD)
+        self._durations = {purpose: self._duration(purpose) for purpose in ways}
 
-    def _clock(self) -> simpy.Environment:
-        """Returns the clock, at time 0."""
-        return simpy.Environment(initial_time=0)
+    def feature(self, kind: type[AnyFeature]) -> AnyFeature | None:
+        """Returns the feature of a kind; None where the world has none."""
+        return next((found for found in self.features if isinstance(found, kind)), None)
 
-    def seconds(self, times: list[int] | list[float] | np.ndarray) -> np.ndarray:
-        """Converts the clock's times to virtual seconds, float64."""
-        if self.tick is None:
-            return np.asarray(times, np.float64)
-        ticks = np.asarray(times, np.int64)
-        return ticks * self.tick.numerator / self.tick.denominator
+    @property
+    def is_plain(self) -> bool:
+        """Whether nothing can come between a client's read and its arrival."""
+        return not self.features or self._course is Course.PLAIN
 
-    def clock(self, seconds: float) -> int | float:
-        """Converts virtual seconds to the clock's last time that is no later."""
-        if self.tick is None:
-            return seconds
-        return int(Fraction(repr(seconds)) / self.tick)
+    @property
+    def _course(self) -> Course:
+        return max((each.course for each in self.features), default=Course.PLAIN)
 
-    def after(self, seconds: float) -> int | float:
-        """Converts virtual seconds to the clock's first time that is later."""
-        if self.tick is None:
-            return nextafter(seconds, inf)
-        return self.clock(seconds) + 1
+    def way(self, cycle: "Cycle", *, stops: bool) -> "Way":
+        """Returns how clients pass through a cycle, as the features need it."""
+        from .cycle import Way
 
-    def draw(self, purpose: Purpose, client: int) -> int | float:
-        """Returns the client's next duration of a stage, in the clock's unit; or 0."""
-        stage = self._stages.get(purpose)
-        return stage(client) if stage else 0
+        course = Course.WATCHED if stops else self._course
+        if course is Course.PLAIN:
+            return Way(cycle)
+        from .planned import PlannedWay, WatchedWay
+
+        return (PlannedWay if course is Course.PLANNED else WatchedWay)(cycle)
 
     def stage(self, purpose: Purpose, then: Then) -> Then:
         """Returns a function that lets a client pass a stage, and then calls `then`.
 
         A stage that takes no time is `then` itself.
         """
-        draw = self._stages.get(purpose)
+        draw = self.delays.draws.get(purpose)
         if draw is None:
             return then
         env = self.env
@@ -225,364 +134,63 @@ class World:
             then(event._value)  # the property costs as much as the call
 
         def wait(client: int) -> None:
-            _schedule(env, env._now + draw(client), ended, client)
+            schedule(env, env._now + draw(client), ended, client)
 
         return wait
 
-    def call(self, delay: float, then: Then, argument: int) -> None:
-        """Calls a function after a delay in the clock's unit."""
-        self.call_at(self.env._now + delay, then, argument)
+    def at(self, purpose: Purpose, then: Then) -> Then:
+        """Returns what a stage leads to, `then` and whatever features add."""
+        for feature in self.features:
+            then = feature.stage(purpose, then)
+        return then
 
-    def call_at(self, time: float, then: Then, argument: int) -> None:
-        """Calls a function at a time of the clock, or now if that is past."""
-        env = self.env
-        _schedule(env, max(time, env._now), _happen, (then, argument))
+    def draw(self, purpose: Purpose, client: int) -> int | float:
+        """Returns the client's next duration of a stage, in the clock's unit; or 0."""
+        draw = self.delays.draws.get(purpose)
+        return draw(client) if draw else 0
 
-    def call_first(self, time: float, then: Then, argument: int) -> None:
-        """Calls a function at a time of the clock, before what happens then."""
-        env = self.env
-        _schedule(env, max(time, env._now), _happen, (then, argument), URGENT)
-
-    def call_last(self, delay: float, then: Then, argument: int) -> None:
-        """Calls a function after a delay, when all arrivals of that instant are in."""
-        env = self.env
-        _schedule(env, env._now + delay, _happen, (then, argument), AFTER_ARRIVALS)
-
-    @property
-    def is_over(self) -> bool:
-        """Whether nothing is planned but what comes again and again."""
-        return len(self.env._queue) <= self.num_timers
-
-    def ask(self, then: Then, argument: int) -> None:
-        """Calls a function when the answers are those of all rows so far.
-
-        That is at this instant, before anything else happens; to be called last.
-        """
-        env = self.env
-        _schedule(env, env._now, _ask, (then, argument), URGENT)
-
-    def counted(self, then: Then) -> Then:
-        """Returns a function that counts a client's message, if that limits the run."""
-        budget = self.message_budget
-        return then if budget is None else budget.counted(then)
-
-    def sends_so_far(self, client: int) -> int:
-        """Returns how often a client has sent the message of the job that it is at."""
-        timing, now = self.timing[client], self.env.now
-        if timing is None or timing[2] > now:
-            return 0
-        _, _, sent, _, sends = timing
-        if self.message_budget is not None and not self.message_budget.has_sent(client):
-            return 0
-        lossy = self.groups[self.group_of[client]].lossy if self._loses else None
-        return min(sends, 1 + int((now - sent) / lossy.timeout)) if lossy else sends
-
-    def next_present(self) -> float | None:
-        """Returns when the first of those who wait to be selected is there; or None."""
-        now = self.env.now
-        waiting = self.pool.waiting() if self.pool else []
-        back = min((self.present_since(c, now) for c in waiting), default=inf)
-        return None if back == inf else back
-
-    def prefetch(self, clients: np.ndarray) -> None:
-        """Draws what many clients are about to need, all at once."""
-        for stages in self._stage_objects:
-            for number, stage in stages.items():
-                mine = clients
-                if len(self.groups) > 1:
-                    mine = clients[self.group_of[clients] == number]
-                if mine.size:
-                    stage.prefetch(mine)
-
-    def prefetch_everyone(self) -> None:
-        """Draws the first durations of all clients, where there are many."""
-        if block_size(self.num_clients) < LARGE:
-            self.prefetch(np.arange(self.num_clients))
-
-    def queue(self, then: Then) -> Then:
-        """Returns a function that lets an arrival queue at the server."""
-        evaluation = self._server.evaluation
-
-        def busy(served: int) -> int | float:
-            if evaluation is None or served % evaluation.every:
-                return 0
-            return self.draw(Purpose.EVALUATION, 0)
-
-        service = partial(self.draw, Purpose.SERVICE)
-        return Queue(self.env, service, then, busy).arrive
-
-    def transit(self, way: Purpose, client: int, time: float | None = None) -> float:
+    def transit(
+        self, way: Purpose, client: int, time: float | None = None, job: int = 0
+    ) -> float:
         """Returns the time that a message takes on the client's own link.
 
         Args:
             way: `UPLOAD` or `DOWNLOAD`.
             client: Number of the client, from 0.
             time: Time of the clock at which it is sent; None for now.
+            job: Number of its job.
         """
-        seconds, drawn = self._seconds_of[way], self.draw(way, client)
-        if seconds is not None:
-            drawn += seconds[client]
-        if not self._slow[way]:
-            return drawn
-        factor = 1.0
-        for slower in self._slow[way]:
-            factor *= slower(client, 0, self.env.now if time is None else time)
-        return drawn * factor
+        return self._durations[way](client, job, self.env.now if time is None else time)
 
-    def median_compute(self) -> list[float]:
-        """Returns each client's median computing time by its law, slowdowns apart.
-
-        Where a job's time is a sum of draws, it is the sum of their medians.
-        """
-        found: list[float] = []
-        for group in self.groups:
-            size = group.population.size
-            half = Draws(np.full(size, 0.5), np.arange(size), np.zeros(size, int))
-            law = group.laws.get(Purpose.REFRESH)
-            times = np.zeros(size) if law is None else law.draw(half, None)
-            found += (times * np.array(group.amounts)).tolist()
-        return found
-
-    def slowness(self, client: int, job: int, time: float) -> float:
-        """Returns by what a draw of computing time is multiplied."""
-        factor = self.units[client]
-        for slower in self._slow[Purpose.COMPUTE]:
-            factor *= slower(client, job, time)
-        if self.work is not None and self.job_of is not None:
-            factor *= self.work.of(client, self.job_of(client))
-        return factor
-
-    def computing(self, client: int, job: int, start: float, drawn: float) -> float:
-        """Returns how long a job computes whose computing time was drawn.
+    def computing(self, client: int, job: int, start: float) -> float:
+        """Returns how long a client's next job computes.
 
         Args:
             client: Number of the client, from 0.
             job: Number of its job.
             start: Time at which it begins to compute.
-            drawn: Computing time by the law, in the clock's unit.
         """
-        work = drawn * self.slowness(client, job, start)
-        if not self._powered:
-            return work
-        powers = self.groups[self.group_of[client]].powers
-        return powers.duration(client, start, work) if powers else work
+        return self._durations[Purpose.COMPUTE](client, job, start)
 
-    def sending(self, client: int, job: int) -> faults.Sending | None:
-        """Returns how the upload of a job fares, where it may be lost."""
-        if not self._loses:
-            return None
-        lossy = self.groups[self.group_of[client]].lossy
-        return lossy.send(client, job) if lossy else None
+    def _duration(self, purpose: Purpose) -> Duration:
+        draw = self.delays.draws.get(purpose, lambda client: 0)
+        takes: Duration = lambda client, job, time: draw(client)  # noqa: E731
+        for feature in self.features:
+            takes = feature.duration(purpose, takes)
+        return takes
 
     def present_since(self, client: int, time: float) -> float:
         """Returns the earliest moment from `time` on at which a client can begin."""
-        presences = self.groups[self.group_of[client]].presences
-        for _ in range(MOST_TURNS):
-            latest = time
-            for presence in presences:
-                latest = presence.since(client, latest)
-                if latest == inf:
-                    return inf
-            if latest == time:
-                return time
-            time = latest
-        raise restless(client, time, time)
-
-    def has_left(self, client: int, time: float) -> bool:
-        """Returns whether a client has left for ever; asks nothing of later times."""
-        membership = self.groups[self.group_of[client]].membership
-        return membership is not None and membership.until(client, time) <= time
+        return self.presence.since(client, time)
 
     def present_until(self, client: int, time: float) -> float:
         """Returns when a present client loses the job that it has started."""
-        if not self._vanish:
-            return inf
-        lasting = self.groups[self.group_of[client]].lasting
-        return min((p.until(client, time) for p in lasting), default=inf)
+        return self.presence.until(client, time)
+
+    def has_left(self, client: int, time: float) -> bool:
+        """Returns whether a client has left for ever; asks nothing of later times."""
+        return self.presence.has_left(client, time)
 
     def note(self, time: float, client: int, what: Incident, count: int = 1) -> None:
         """Writes down an incident, at a time in the clock's unit."""
-        seconds = time if self.tick is None else self.seconds([time])[0]
-        self._incidents.append((float(seconds), client, what, count))
-
-    def gone(self) -> int:
-        """Counts the clients that never come again, or are known to leave later."""
-        later = {c for _, c, what, _ in self._incidents if what is Incident.LEFT}
-        now = self.env.now
-        return sum(
-            client in later or self.present_since(client, now) == inf
-            for client in range(self.num_clients)
-        )
-
-    def incidents(self, until: float, *, final: bool = True) -> Incidents:
-        """Hands over the incidents up to a time in virtual seconds, in order.
-
-        Args:
-            until: Virtual seconds.
-            final: Whether nothing more can happen at that instant; else what has
-                happened then is kept back, since more may come before it in order.
-        """
-        last = until if final else nextafter(until, -inf)
-        done = sorted(entry for entry in self._incidents if entry[0] <= last)
-        self._incidents = [entry for entry in self._incidents if entry[0] > last]
-        time, client, what, count = zip(*done, strict=True) if done else ((),) * 4
-        whole = (np.array(column, np.int32) for column in (client, what, count))
-        return Incidents(np.array(time, np.float64), *whole)
-
-    def transfer_seconds(self, way: Purpose) -> np.ndarray | None:
-        """Returns how long each client's message is on the way, if that takes time."""
-        seconds = self._seconds_of[way]
-        return None if seconds is None else np.array(seconds)
-
-    def _transfers(self, way: Purpose, size: int) -> list[float] | None:
-        """Returns how long each client's message is on the way, if that takes time."""
-        if not any(way in group.bandwidth for group in self.groups):
-            return None
-        seconds: list[float] = []
-        for group in self.groups:
-            rate = group.bandwidth.get(way)
-            number = group.population.size
-            values = np.zeros(number) if rate is None else size / rate.values
-            seconds += np.broadcast_to(values, number).tolist()
-        return seconds
-
-    def _link(self, bandwidth: float | None) -> SharedLink | None:
-        return None if bandwidth is None else SharedLink(self.env, bandwidth)
-
-    def _build_slowdowns(self, clients: Clients | None) -> list[Factor]:
-        factors: list[Factor] = []
-        everyone = Population(self.num_clients, self.streams)
-        for number, config in enumerate(clients.slowdowns if clients else ()):
-            own = everyone._replace(stage=f"clients.slowdowns.{number}")
-            if (found := config.over_time(own)) is not None:
-                factors.append(found)
-                continue
-            normal = None
-            if config.turns is not None:
-                normal = ClientGroup(Behaviour(), everyone).renewal(config.turns)
-            factors.append(config.make(self.num_clients, self.streams, normal))
-        return factors
-
-    def _tick(self, shared: dict[Purpose, DurationSampler]) -> Fraction | None:
-        """Returns the tick of a world in which there are nothing but lattice laws."""
-        server = self._server
-        rough = bool(self.slowdowns or server.upload_bandwidth or self.work)
-        rough = rough or bool(server.download_bandwidth or self.workload.overhead_s)
-        for group in self.groups:
-            rough = rough or bool(group.presences or group.bandwidth)
-            rough = rough or bool(group.lossy or group.powers)
-            rough = rough or group.config.compute_per != "job"
-        if rough:
-            return None
-        laws = [law for group in self.groups for law in group.laws.values()]
-        return common_tick([*laws, *shared.values()])
-
-    def _build_stages(
-        self, shared: dict[Purpose, DurationSampler]
-    ) -> dict[Purpose, Callable[[int], int | float]]:
-        found: dict[Purpose, Callable[[int], int | float]] = {}
-        self._stage_objects: list[dict[int, StageDelays]] = []
-        self.units = [
-            1 if group.config.adds_draws else amount
-            for group in self.groups
-            for amount in group.amounts
-        ]
-        """By what a draw of each client's computing time is multiplied."""
-        for purpose in Purpose:
-            stages = [group.stage(purpose, self.tick) for group in self.groups]
-            known = {n: s for n, s in enumerate(stages) if s is not None}
-            if not known:
-                continue
-            found[purpose] = self._together(known)
-            if purpose != Purpose.REFRESH:
-                self._stage_objects.append(known)
-        if self.job_steps is not None and Purpose.COMPUTE in found:
-            found[Purpose.COMPUTE] = self._by_steps(found[Purpose.COMPUTE])
-        for purpose, law in shared.items():
-            stage = StageDelays(law, purpose, self.streams, self.num_clients, self.tick)
-            found[purpose] = stage.next
-        return found
-
-    def _by_steps(
-        self, draw: Callable[[int], int | float]
-    ) -> Callable[[int], int | float]:
-        """Lets a job take the time of its own local steps."""
-        given = self.job_steps
-        assert given is not None
-        configs = [self.groups[number].config for number in self.group_of]
-        amounts = [amount for group in self.groups for amount in group.amounts]
-        self.units = [1] * self.num_clients
-
-        def compute(client: int) -> int | float:
-            config = configs[client]
-            if config.compute_per == "job":
-                return draw(client)
-            assert self.job_of is not None
-            share = given.of_job(client, self.job_of(client)) / given.most
-            if config.adds_draws:
-                return sum(draw(client) for _ in range(round(amounts[client] * share)))
-            return draw(client) * (amounts[client] * share)
-
-        return compute
-
-    def _together(self, stages: dict[int, StageDelays]) -> Callable[[int], int | float]:
-        if len(self.groups) == 1:
-            return stages[0].next
-        group_of = self.group_of.tolist()
-
-        def draw(client: int) -> int | float:
-            stage = stages.get(group_of[client])
-            return stage.next(client) if stage else 0
-
-        return draw
-
-    def _is_plain(self) -> bool:
-        """Says whether nothing can come between a client's read and its arrival."""
-        links = Purpose.UPLOAD in self._stages or Purpose.DOWNLOAD in self._stages
-        server = self._server != Server()
-        rough = any(
-            group.presences
-            or group.bandwidth
-            or group.lossy
-            or group.powers
-            or group.config.compute_per != "job"
-            for group in self.groups
-        )
-        rough = rough or self.workload.overhead_s > 0 or self.work is not None
-        return not (links or server or rough or self.slowdowns)
-
-
-class Question(Exception):  # noqa: N818
-    """A world asks what its rows came to, before it continues."""
-
-    def __init__(self, then: Then, argument: int) -> None:
-        self._then, self._argument = then, argument
-
-    def resume(self, world: World) -> None:
-        """Continues with what the answers are for."""
-        world.call_first(world.env._now, self._then, self._argument)
-
-
-def _ask(event: simpy.Event) -> None:
-    raise Question(*event._value)
-
-
-def _happen(event: simpy.Event) -> None:
-    then, argument = event._value
-    then(argument)
-
-
-def _schedule(
-    env: simpy.Environment,
-    time: float,
-    callback: Callable[[simpy.Event], None],
-    value: Any,
-    priority: EventPriority = NORMAL,
-) -> None:
-    """Does what simpy.Timeout does, for a time and not a delay, and checks nothing.
-
-    No time here is before now or not finite: laws give no such durations.
-    """
-    event = simpy.Event(env)
-    event._ok, event._value, event.callbacks = True, value, [callback]
-    heappush(env._queue, (time, priority, next(env._eid), event))
+        self.recorder.note(time, client, what, count)

@@ -21,7 +21,7 @@ from stalesim.simulator.laws.distributions import Scipy
 from stalesim.simulator.protocols import Asynchronous, Synchronous
 from stalesim.simulator.timeline import Jobs, Outcome
 from stalesim.simulator.world.clients import Clients, Group, Link, Server
-from stalesim.simulator.world.links import SharedLink
+from stalesim.simulator.world.links import Bottleneck
 from stalesim.simulator.world.slowdowns import (
     NamedSlowdown,
     RandomSlowdown,
@@ -220,7 +220,7 @@ def share(
 ) -> Callable[[], np.ndarray]:
     """Sends messages over a shared link; returns how long each was under way."""
     env = simpy.Environment()
-    link = SharedLink(env, bandwidth)
+    link = Bottleneck(env, bandwidth)
     ends = np.full(arrivals.size, np.nan)
 
     def end(message: int) -> None:

@@ -26,7 +26,9 @@ class _RealPeers(Peers):
     @override
     def _begin(self, worker: int) -> None:
         delay = self._world.draw(Purpose.IDLE, worker)
-        self._after(delay, lambda w: self._when_there(w, self._snapshot), worker)
+        self._world.call_after(
+            delay, lambda w: self._when_there(w, self._snapshot), worker
+        )
 
     @override
     def _snapshot(self, worker: int) -> None:

@@ -198,11 +198,7 @@ class RealTimeline(SimulatedTimeline):
         try:
             world = RealWorld(self, lines, processes, learner, options.time_scale)
             world.clock_of_testbed.interrupted = lambda: bench.interrupted
-            recorder: Any = self.protocol.records(
-                world, self.width, self._batch, self.num_samples
-            )
-            world.job_of = recorder.current_job
-            world.staleness_of = recorder.staleness
+            recorder: Any = self._new_recorder(world)
             self._confirm_inputs()
             joining = {**lines.joining, "secret": secret.hex(), "most": learner.most}
             processes.begin(joining, self.num_clients)
@@ -237,9 +233,9 @@ class RealTimeline(SimulatedTimeline):
             np.save(bench.path(MODEL, self.run, "npy"), model)
             bench.measured[self.run.number] = learner.measured()
         assert isinstance(reason, StopReason)
-        rows, jobs = recorder.take(world.seconds, final=True)
+        rows, jobs = recorder.take(final=True)
         check(rows, self.num_registers)
-        return Chunk(rows, jobs, reason, world.incidents(float(world.env.now)))
+        return Chunk(rows, jobs, reason, recorder.incidents(float(world.env.now)))
 
     def _lines(self, secret: bytes, most: int, processes: ClientProcesses) -> Channels:
         """Returns the conversations with the clients."""

@@ -17,7 +17,12 @@ from ...config.errors import ScenarioError, UserError
 from ...recorders.recorder import Recorder
 from ...streams import Purpose
 from ...timelines.simulated import SimulatedTimeline
-from ...world.world import Then, World
+from ...world.cycle import Cycle, Way
+from ...world.faults import Losses
+from ...world.feature import Then
+from ...world.links import SharedLink
+from ...world.planned import HandedOutWay
+from ...world.world import World
 from .fleet import Channels, ClientProcesses, Received
 from .learner import Learner
 from .wire import Envelope, WireError
@@ -189,14 +194,13 @@ class RealWorld(World):
             lattice=False,
             work=played.work,
         )
-        if self.upload_link or self.download_link or self._loses:
-            what = "clients.loss" if self._loses else "a shared link of server"
+        loses = self.feature(Losses) is not None
+        if loses or self.feature(SharedLink) is not None:
+            what = "clients.loss" if loses else "a shared link of server"
             raise ScenarioError(
                 f"{what} must not be set on a testbed, whose messages take this "
                 f"machine's own way; remove it"
             )
-        self.is_plain = False
-        self.hand_out = self.give
         self._there: set[int] = set()  # joined and ready
         self._back: dict[int, float] = {}  # killed: when they are started again
         self._asked: dict[int, tuple[int, Then]] = {}
@@ -208,6 +212,15 @@ class RealWorld(World):
     @override
     def _clock(self) -> RealTime:
         return RealTime(self._lines, self._scale)
+
+    @property
+    @override
+    def is_plain(self) -> bool:
+        return False
+
+    @override
+    def way(self, cycle: Cycle, *, stops: bool) -> Way:
+        return HandedOutWay(cycle, self.give)
 
     @property
     def clock_of_testbed(self) -> RealTime:
@@ -279,11 +292,9 @@ class RealWorld(World):
             crashed: Called with it when it is gone.
             links: Whether its messages take the time of its links.
         """
-        assert self.job_of is not None
-        now, job = self.env.now, self.job_of(client)
+        now, job = self.env.now, self.recorder.current_job(client)
         download = self.transit(Purpose.DOWNLOAD, client) if links else 0
-        drawn = self.draw(Purpose.COMPUTE, client)
-        compute = self.computing(client, job, now + download, drawn)
+        compute = self.computing(client, job, now + download)
         compute += self.workload.overhead_s
         sent = now + download + compute
         upload = self.transit(Purpose.UPLOAD, client, sent) if links else 0

@@ -196,7 +196,7 @@ class Collect(LimitsGathering, GatheringRounds):
         n = world.num_clients
         asked = list(range(n))
         if self.fastest is not None:
-            medians = world.median_compute()
+            medians = [each for group in world.groups for each in group.medians()]
             asked = sorted(sorted(asked, key=lambda c: (medians[c], c))[: self.fastest])
         allotted = None
         if self.allotted is not None:

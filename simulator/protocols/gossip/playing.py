@@ -7,15 +7,13 @@ from typing import TYPE_CHECKING, NamedTuple
 from ...capabilities import Draw
 from ...streams import Purpose
 from ...world.faults import Keyed
+from ...world.feature import Then
 from ...world.world import World
 from ..graphs.base import find_senders, neighbours, no_sides
 from .recorder import GossipRecorder
 
 if TYPE_CHECKING:
     from .gossip import Gossip
-
-
-Then = Callable[[int], None]
 
 
 class Pair(NamedTuple):
@@ -101,7 +99,7 @@ class Peers(ABC):
 
     def start(self) -> None:
         """Begins what every worker does."""
-        self._world.prefetch_everyone()
+        self._world.delays.prefetch_everyone()
         for worker in range(self._num_workers):
             self._begin(worker)
 
@@ -109,13 +107,12 @@ class Peers(ABC):
         world = self._world
         delay = world.draw(Purpose.IDLE, worker)
         delay += world.draw(Purpose.READ, worker)
-        self._after(delay, self._snapshot, worker)
+        self._world.call_after(delay, self._snapshot, worker)
 
     def _snapshot(self, worker: int) -> None:
         world, now = self._world, self._env.now
         job = self._recorder.read(worker)
-        drawn = world.draw(Purpose.COMPUTE, worker)
-        duration = world.computing(worker, job, now, drawn)
+        duration = world.computing(worker, job, now)
         duration += world.workload.overhead_s
         self._compute(duration, worker)
 
@@ -134,18 +131,11 @@ class Peers(ABC):
         """Continues where a worker has its gradient."""
 
     def _step(self, worker: int) -> None:
-        if self._world.message_budget is not None:
-            self._world.message_budget.send(worker)
+        self._world.budget.send(worker)
         timing = self._world.timing
         timing[worker] = (*timing[worker][:4], self._sent[worker])
         self._sent[worker] = 0
         self._recorder.commit((worker,), self._round)
-
-    def _after(self, delay: float, then: Then, argument: int) -> None:
-        if delay > 0:
-            self._world.call(delay, then, argument)
-        else:
-            then(argument)
 
 
 class AllAtOnce(Peers):
@@ -180,7 +170,7 @@ class AllAtOnce(Peers):
                 sum(transit(Purpose.UPLOAD, sender) for _ in range(uploads))
                 for sender, uploads in enumerate(self._uploads)
             )
-            self._after(slowest, self._average, worker)
+            self._world.call_after(slowest, self._average, worker)
 
     def _average(self, last: int) -> None:
         uploads = 0 if self._config.average == "all" else sum(self._uploads)
@@ -272,7 +262,7 @@ class Pairwise(Peers):
         for worker in (pair.initiator, pair.partner):
             self._sent[worker] += 1
         delay = self._world.transit(Purpose.UPLOAD, pair.initiator)
-        self._after(delay, lambda _: self._pairs.end(pair), pair.initiator)
+        self._world.call_after(delay, lambda _: self._pairs.end(pair), pair.initiator)
 
     def _average(self, pair: Pair) -> None:
         self._recorder.average(pair.initiator, pair.partner)

@@ -170,8 +170,7 @@ class _Pushing(Peers):
         self._pushes[sender] = number + 1
         receiver = around[int(self._partners[sender].at(number) * len(around))]
         self._sent[sender] += 1
-        fate = world.sending(sender, number)
-        lost = fate is not None and fate.lost
+        lost = world.losses.send(sender, number).lost
         slot = self._recorder.send(receiver, sender, lost=lost)
         delay, version = world.transit(Purpose.UPLOAD, sender), self._recorder.version
         if lost:
@@ -187,7 +186,7 @@ class _Pushing(Peers):
         world.call(delay, arrive, receiver)  # an event, or reactions would nest
 
     def _compute(self, duration: float, worker: int) -> None:
-        self._after(duration, self._end_gradient, worker)
+        self._world.call_after(duration, self._end_gradient, worker)
 
     def _computed(self, worker: int) -> None:
         self._step(worker)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ...laws.base import AnyLaw, Population
 from ...recorders.recorder import Recorder
@@ -29,11 +29,12 @@ class HierarchyRecorder(Recorder):
     one that does not wait for them gives each a copy, which stays as it is as well.
 
     Args:
-        world_and_shape: As in `Recorder`.
+        world: World of the clients.
+        width: Most workers of a row.
     """
 
-    def __init__(self, *world_and_shape: Any) -> None:
-        super().__init__(*world_and_shape)
+    def __init__(self, world: World, width: int) -> None:
+        super().__init__(world, width)
         self._readers.append(ALWAYS)
 
     def begin(self, client: int, version: int) -> None:

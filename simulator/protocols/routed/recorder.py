@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...recorders.arrays import NEVER
-from ...recorders.recorder import Batch, Reading, Recorder
+from ...recorders.recorder import Reading, Recorder
+from ...timeline import Outcome
 from ...world.world import World
 
 
@@ -15,14 +16,10 @@ class QueueRecorder(Recorder):
     Args:
         world: World whose clients are the workers.
         width: Most workers of a row.
-        batch: The keyed sampler.
-        num_samples: Number of samples that the batch is chosen from.
     """
 
-    def __init__(
-        self, world: World, width: int, batch: Batch | None = None, num_samples: int = 0
-    ) -> None:
-        super().__init__(world, width, batch, num_samples)
+    def __init__(self, world: World, width: int) -> None:
+        super().__init__(world, width)
         self._waiting = [deque[Reading]() for _ in range(world.num_clients)]
         self._started: list[Any] = [None] * world.num_clients
 
@@ -55,9 +52,10 @@ class QueueRecorder(Recorder):
             return self._started[worker], NEVER, NEVER, NEVER, 0
         return super()._so_far(worker)
 
-    def _asleep(self) -> list[tuple[int, int, Any, int]]:
-        return [
-            (client, task.job, task.read_time, task.read_version)
-            for client, tasks in enumerate(self._waiting)
-            for task in tasks
-        ]
+    def _add_unfinished(self) -> None:
+        super()._add_unfinished()
+        for client, tasks in enumerate(self._waiting):
+            for task in tasks:
+                job = client, task.job, task.read_version
+                times = (task.read_time, *(NEVER,) * 5)
+                self._add_job(*job, times, Outcome.IN_FLIGHT, 0)

@@ -101,7 +101,7 @@ class Spreading(ABC):
 
     def start(self) -> None:
         """Lets the pivot have the first model."""
-        self._world.prefetch_everyone()
+        self._world.delays.prefetch_everyone()
         self._receive(self._pivot, 0)
         self._settle()
 
@@ -140,14 +140,11 @@ class Spreading(ABC):
             if node.serial == serial:
                 self._end(node)
 
-        drawn = world.draw(Purpose.COMPUTE, client)
-        duration = world.computing(client, job, now, drawn)
+        duration = world.computing(client, job, now)
         world.call(duration + world.workload.overhead_s, end, client)
 
     def _end(self, node: Node) -> None:
-        budget = self._world.message_budget
-        if budget is not None:
-            budget.send(node.client)
+        self._world.budget.send(node.client)
         done = self._recorder.finish(node.client)
         node.busy = False
         if done.read.read_version == node.version and not node.frozen:

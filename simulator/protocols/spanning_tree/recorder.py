@@ -1,14 +1,13 @@
 """The timeline of contributions that are on their way after their job is done."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf
 from typing import Any
 
-import numpy as np
-
 from ...recorders.recorder import NEVER, Reading, Recorder
-from ...timeline import NO_COMMIT, NO_SLOT, Jobs, Outcome, Rows
+from ...timeline import NO_SLOT, Outcome
+from ...world.world import World
 
 
 @dataclass
@@ -37,8 +36,8 @@ class TreeRecorder(Recorder):
     needs a register: what reads an older one names none.
     """
 
-    def __init__(self, *world_and_shape: Any) -> None:
-        super().__init__(*world_and_shape)
+    def __init__(self, world: World, width: int) -> None:
+        super().__init__(world, width)
         self._done: dict[tuple[int, int], DoneJob] = {}
 
     def begin(self, client: int, version: int) -> int:
@@ -124,13 +123,11 @@ class TreeRecorder(Recorder):
         else:
             super()._leave(worker)
 
-    def take(
-        self, seconds: Callable[[Any], np.ndarray], *, final: bool = False
-    ) -> tuple[Rows, Jobs]:
-        for done in self._done.values() if final else ():
+    def _add_unfinished(self) -> None:
+        for done in self._done.values():
             read = done.read
             moments = (read.read_time, read.read_time, done.computed, done.sent)
-            self._job_times += (*moments, NEVER, NEVER)
-            entry = (done.client, read.job, 0, read.read_version)
-            self._jobs += (*entry, NO_COMMIT, Outcome.IN_FLIGHT, done.uploads)
-        return super().take(seconds, final=final)
+            job = done.client, read.job, read.read_version
+            times = (*moments, NEVER, NEVER)
+            self._add_job(*job, times, Outcome.IN_FLIGHT, done.uploads)
+        super()._add_unfinished()

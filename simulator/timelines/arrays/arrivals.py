@@ -46,9 +46,8 @@ class ArrivalsPlayer:
     """
 
     def __init__(self, timeline: RunTimeline, world: World, rule: Arrivals) -> None:
-        assert timeline.clients is not None
         self._world, self._rule = world, rule
-        self._paths = Paths(world, timeline.clients)
+        self._paths = Paths(world)
         self._limits = Limits(timeline, world)
         self._registers = Registers(timeline.num_registers)
         # Where each version is read by the client alone that has made it, it has that
@@ -59,8 +58,6 @@ class ArrivalsPlayer:
         self._since: Any = -1  # time up to which everything has happened
         self._window = inf  # end of the window that is open
         self._buffer: JobArrays | None = None
-        losses = [group.config.loss for group in world.groups]
-        self._timeouts = np.array([loss.timeout if loss else inf for loss in losses])
 
     def blocks(self) -> Iterator[Block]:
         """Yields the timeline, piece by piece.
@@ -159,7 +156,7 @@ class ArrivalsPlayer:
             incidents = self._incidents(work, own, accepted, now)
         if reason is not None:
             left = work.at(seen & ~over)
-            parts = [jobs, ends.under_way(self._world, left, now, self._timeouts)]
+            parts = [jobs, ends.under_way(self._world, left, now)]
             if self._buffer is not None:
                 parts.append(self._unapplied(self._buffer))
             jobs = Jobs(*map(np.concatenate, zip(*parts, strict=True)))

@@ -20,8 +20,8 @@ class StageDraws:
         self._world, self._purpose = world, purpose
         self._laws = [group.laws.get(purpose) for group in world.groups]
         self._firsts = [group.population.first for group in world.groups]
-        if purpose in world.shared_laws:
-            self._laws, self._firsts = [world.shared_laws[purpose]], [0]
+        if purpose in world.delays.shared:
+            self._laws, self._firsts = [world.delays.shared[purpose]], [0]
         self._tick = world.tick
         self._position = np.zeros(world.num_clients, np.int64)
         self.exists = any(self._laws)
@@ -41,7 +41,7 @@ class StageDraws:
         if len(self._laws) == 1:
             return self._draw(0, clients, counts).astype(dtype, copy=False)
         each = np.broadcast_to(counts, clients.shape)
-        group_of = world.group_of[clients]
+        group_of = world.groups.of[clients]
         found = np.zeros(int(each.sum()), dtype)
         owner = np.repeat(group_of, each)
         for group, law in enumerate(self._laws):

@@ -7,6 +7,7 @@ import numpy as np
 from jaxtyping import Bool, Int, Shaped
 
 from ...timeline import NO_COMMIT, Incident, Incidents, Jobs, Outcome
+from ...world.faults import Losses
 from ...world.world import World
 from .job_arrays import JobArrays
 
@@ -45,7 +46,6 @@ def under_way(
     world: World,
     work: JobArrays,
     now: Any,
-    timeouts: np.ndarray | None = None,
     arrived: Bool[np.ndarray, " J"] | None = None,
 ) -> Jobs:
     """Returns jobs that had read when the run ended, and had not ended.
@@ -54,8 +54,6 @@ def under_way(
         world: Their world.
         work: The jobs.
         now: Time of the end, in the clock's unit.
-        timeouts: Seconds between two sendings of each group's messages, where any may
-            be lost; infinite where none is.
         arrived: Whether each has arrived, and waits for others; None where none waits.
     """
     nan = np.full(work.client.size, np.nan)
@@ -75,9 +73,10 @@ def under_way(
         for moment, is_over in zip(moments, seen, strict=True)
     )
     sends = computes.astype(np.int64)
-    if work.sends is not None and timeouts is not None:
-        timeout = timeouts[world.group_of[work.client]]
-        again = np.flatnonzero(computes & np.isfinite(timeout))
+    losses = world.feature(Losses)
+    if work.sends is not None and losses is not None:
+        timeout = losses.timeouts[work.client]
+        again = np.flatnonzero(computes & (timeout > 0))
         repeats = ((now - work.computed[again]) / timeout[again]).astype(np.int64)
         sends[again] = np.minimum(work.sends[again], 1 + repeats)
     return _jobs(work, (read, *times, nan), commit, int(Outcome.IN_FLIGHT), sends)

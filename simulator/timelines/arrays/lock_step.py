@@ -25,9 +25,8 @@ class LockStepPlayer:
     """
 
     def __init__(self, timeline: RunTimeline, world: World, rule: LockStep) -> None:
-        assert timeline.clients is not None
         self._world = world
-        self._paths = Paths(world, timeline.clients)
+        self._paths = Paths(world)
         self._limits = Limits(timeline, world)
 
     def blocks(self) -> Iterator[Block]:

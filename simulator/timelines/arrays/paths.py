@@ -4,13 +4,13 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Bool, Float, Int, Shaped
+from jaxtyping import Bool, Int, Shaped
 
 from ...streams import Purpose
 from ...timeline import Outcome
-from ...world.clients import Clients
-from ...world.faults import Sendings
-from ...world.shared_slowdown import SharedFactors
+from ...world.faults import Losses, Sendings
+from ...world.links import OwnLinks
+from ...world.pace import Pace
 from ...world.world import World
 from .draws import StageDraws
 from .job_arrays import NOT_READ, JobArrays
@@ -43,30 +43,25 @@ class Paths:
 
     Args:
         world: World of the clients, without feedback.
-        clients: Its configuration.
     """
 
-    def __init__(self, world: World, clients: Clients) -> None:
+    def __init__(self, world: World) -> None:
         self._world, self._plain = world, world.is_plain
         stages = (Purpose.IDLE, Purpose.READ, Purpose.COMPUTE)
         ways = (Purpose.DOWNLOAD, Purpose.UPLOAD)
         self._idle, self._read, self._compute, self._down, self._up = (
             StageDraws(world, purpose) for purpose in (*stages, *ways)
         )
-        self._seconds = {way: world.transfer_seconds(way) for way in ways}
-        self.loses = any(group.config.loss for group in world.groups)
-        """Whether messages may be lost."""
-        self._in_turn = any(isinstance(made, SharedFactors) for made in world.slowdowns)
+        links = world.feature(OwnLinks)
+        self._seconds = {} if links is None else links.seconds
+        self._losses, self._pace = world.feature(Losses), world.feature(Pace)
+        self._in_turn = self._pace is not None and self._pace.in_turn
         """Whether durations depend on when they begin."""
         self.restarts_at_once = not (
-            self.loses or self._idle.exists or self._read.exists
+            self._losses or self._idle.exists or self._read.exists
         )
         """Whether each job reads when the one before it has arrived."""
         self._was_lost = np.zeros(world.num_clients, bool)
-        self._units = np.array(world.units, np.float64)
-        self._slowdowns = clients.slowdowns
-        self._slows = bool(clients.slowdowns) or bool((self._units != 1).any())
-        self._slows = self._slows or world.work is not None
         dtype = np.float64 if world.tick is None else np.int64
         self.last = np.zeros(world.num_clients, dtype)
         """Time at which each client's last job ended that is known."""
@@ -113,7 +108,8 @@ class Paths:
             n: How many of each, >= 1.
         """
         first_job = self.jobs[clients]
-        fate = self._sendings(clients, first_job, n) if self.loses else None
+        losses = self._losses
+        fate = losses.sendings(clients, first_job, n) if losses is not None else None
         stages: list[tuple[Purpose | None, np.ndarray | float]] = []
         if self._idle.exists:
             needed = None
@@ -132,9 +128,9 @@ class Paths:
         started = len(stages)
         if self._compute.exists:
             drawn = self._durations(self._compute, clients, n)
-            if self._slows and not self._in_turn:
+            if self._pace is not None and not self._in_turn:
                 job = first_job[:, None] + np.arange(n)
-                drawn = drawn * self._factor(Purpose.COMPUTE, clients, job)
+                drawn = drawn * self._pace.of_jobs(Purpose.COMPUTE, clients, job)
             stages.append((Purpose.COMPUTE, drawn))
         if self._world.workload.overhead_s and not self._plain:
             stages.append((None, self._world.workload.overhead_s))
@@ -198,27 +194,14 @@ class Paths:
             drawn: The durations.
             clients: Whose they are.
         """
+        assert self._pace is not None
         for at in range(1, sums.shape[1]):
             number, place = divmod(at - 1, len(drawn.stages))
             stage, since = drawn.stages[place][0], sums[:, at - 1]
             if stage is not None:
                 job = (drawn.first_job + number)[:, None]
-                sums[:, at] *= self._factor(stage, clients, job, since)[:, 0]
+                sums[:, at] *= self._pace.of_jobs(stage, clients, job, since)[:, 0]
             sums[:, at] += since
-
-    def _sendings(
-        self, clients: Int[np.ndarray, " C"], job: Int[np.ndarray, " C"], n: int
-    ) -> Sendings:
-        shape = clients.size, n
-        found = Sendings(np.ones(shape, np.int64), *np.zeros((3, *shape)))
-        found = found._replace(lost=found.lost > 0, twice=found.twice > 0)
-        for number, group in enumerate(self._world.groups):
-            mine = np.flatnonzero(self._world.group_of[clients] == number)
-            if group.lossy is not None and mine.size:
-                own = group.lossy.sendings(clients[mine], job[mine], n)
-                for column, values in zip(found, own, strict=True):
-                    column[mine] = values
-        return found
 
     def _durations(
         self,
@@ -243,51 +226,14 @@ class Paths:
         needed: Bool[np.ndarray, "C n"] | None = None,
     ) -> list[tuple[Purpose | None, np.ndarray | float]]:
         """Returns how long messages take on the clients' own links, if they do."""
-        seconds = self._seconds[way]
+        seconds = self._seconds.get(way)
         if seconds is None and not stage.exists:
             return []
         found = np.zeros((clients.size, n), self.last.dtype)
         if stage.exists:
             found = self._durations(stage, clients, n, needed)
         if seconds is not None:
-            found = found + seconds[clients][:, None]
+            found = found + np.array(seconds)[clients][:, None]
             if needed is not None:
                 found[~needed] = 0
         return [(way, found)]
-
-    def _factor(
-        self,
-        stage: Purpose,
-        clients: Int[np.ndarray, " C"],
-        job: Int[np.ndarray, "C n"],
-        since: Float[np.ndarray, " C"] | None = None,
-    ) -> Float[np.ndarray, "C n"]:
-        """Returns by what draws of a stage are multiplied.
-
-        Args:
-            stage: Purpose of the draws.
-            clients: Their clients.
-            job: Numbers of the clients' jobs.
-            since: Virtual seconds at which each begins; None where it does not matter.
-        """
-        factor = np.ones(job.shape)
-        if stage is Purpose.COMPUTE:
-            factor = np.repeat(self._units[clients][:, None], job.shape[1], axis=1)
-        for slowdown, moments in zip(
-            self._slowdowns, self._world.slowdowns, strict=True
-        ):
-            if stage not in slowdown.slows:
-                continue
-            if isinstance(moments, SharedFactors):
-                assert since is not None
-                factor = factor * moments.of_each(clients, since)[:, None]
-                continue
-            slow = slowdown.slow_jobs(
-                clients, job, self._world.num_clients, self._world.streams
-            )
-            factor = np.where(slow, factor * slowdown.factor, factor)
-        if stage is Purpose.COMPUTE and self._world.work is not None:
-            of = self._world.work.of
-            rows = zip(clients.tolist(), job.tolist(), strict=True)
-            factor = factor * np.array([[of(c, j) for j in mine] for c, mine in rows])
-        return factor

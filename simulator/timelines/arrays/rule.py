@@ -3,7 +3,7 @@
 from ...config.parts import tag
 from ...protocols.base import Protocol
 from ...protocols.free import LockStep, Rule
-from ...world.clients import Behaviour, Clients, Server
+from ...world.clients import Clients, Server
 
 MANY = 32
 """Clients from which on arrays are faster, where all make one job at a time."""
@@ -66,7 +66,7 @@ def feedback(
     behaviours = [each for _, _, each in clients.behaviours(num_clients)]
     if any(behaviour.power is not None for behaviour in behaviours):
         return "computing power that changes over time"
-    if any(map(_comes_and_goes, behaviours)):
+    if any(behaviour.comes_and_goes for behaviour in behaviours):
         return "clients that come and go"
     slow = any(slow.of_moments for slow in clients.slowdowns)
     if isinstance(free_rule(protocol), LockStep):
@@ -75,12 +75,3 @@ def feedback(
     elif slow and num_clients < MANY:
         return f"fewer than {MANY} clients that are slow at times"
     return ""
-
-
-def _comes_and_goes(behaviour: Behaviour) -> bool:
-    return (
-        behaviour.availability is not None
-        or behaviour.join != 0
-        or behaviour.leave is not None
-        or behaviour.crashes is not None
-    )

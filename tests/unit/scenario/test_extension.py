@@ -257,7 +257,7 @@ def test_a_row_wider_than_the_protocol_says_is_refused() -> None:
         recorder.read(client)
     recorder.commit((0, 1))
     with pytest.raises(UserError, match="must have at most 1 clients in a row, got 2"):
-        recorder.take(world.seconds, final=True)
+        recorder.take(final=True)
 
 
 def test_an_algorithm_that_reveals_nothing_is_not_probed(

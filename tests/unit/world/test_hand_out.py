@@ -8,8 +8,11 @@ from stalesim.simulator.protocols import Asynchronous
 from stalesim.simulator.timeline import Incident, Outcome
 from stalesim.simulator.timelines.simulated import SimulatedTimeline
 from stalesim.simulator.world.clients import Clients
+from stalesim.simulator.world.cycle import Cycle, Way
+from stalesim.simulator.world.feature import Then
+from stalesim.simulator.world.planned import HandedOutWay
 from stalesim.simulator.world.workload import Workload
-from stalesim.simulator.world.world import Then, World
+from stalesim.simulator.world.world import World
 
 
 class Elsewhere(World):
@@ -17,8 +20,14 @@ class Elsewhere(World):
 
     def __init__(self, played: SimulatedTimeline) -> None:
         super().__init__(played.clients, played.num_clients, played.seed, lattice=False)
-        self.is_plain, self.hand_out = False, self.give
         self.given = [0] * played.num_clients
+
+    @property
+    def is_plain(self) -> bool:
+        return False
+
+    def way(self, cycle: Cycle, *, stops: bool) -> Way:
+        return HandedOutWay(cycle, self.give)
 
     def give(self, client: int, arrived: Then, gone: Then) -> None:
         self.given[client] += 1

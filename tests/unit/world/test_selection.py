@@ -6,18 +6,28 @@ from typing import Any
 import numpy as np
 import pytest
 
+from stalesim.simulator.laws.constant import Constant
+from stalesim.simulator.protocols import Asynchronous
 from stalesim.simulator.streams import Streams
-from stalesim.simulator.world.clients import Selection
+from stalesim.simulator.world.clients import Selection, Server
 from stalesim.simulator.world.preferences import Flad
 from stalesim.simulator.world.selection import Pool
+from tests.support import everything, played
+from tests.unit.protocols.replay import staleness
 
 N = 100_000
 """So many that a given client is among the first candidates with a chance of 1 %."""
 
 
-def pool(by: str, since=None) -> Pool:
-    config = Selection(in_flight=N, by=by, weights="m")
-    return Pool(config, N, Streams(1), lambda _: None, since)
+def pool(by: str, since=None, n: int = N) -> Pool:
+    world: Any = SimpleNamespace(
+        num_clients=n,
+        streams=Streams(1),
+        delays=SimpleNamespace(prefetch=lambda _: None),
+        presence=SimpleNamespace(is_always=since is None),
+        present_since=since,
+    )
+    return Pool(Selection(in_flight=n, by=by, weights="m"), world)
 
 
 @pytest.mark.parametrize("by", ["uniform", "weighted", "cyclic"])
@@ -44,8 +54,7 @@ def test_the_only_one_who_is_not_under_way_is_found() -> None:
 
 def test_everybody_is_selected_as_often_as_the_weights_say() -> None:
     n, times = 4, 40_000
-    config = Selection(in_flight=1, by="weighted", weights="m")
-    found = Pool(config, n, Streams(2), lambda _: None, None)
+    found = pool("weighted", n=n)
     counts = np.zeros(n)
     for _ in range(times):
         client = found.take(0.0)
@@ -84,3 +93,16 @@ def test_flad_gives_a_stand_in_the_least_steps(
     )
     assert sorted(Flad(least_steps=2).make(pool)(9, 0.0)) == sorted(steps)
     assert given == steps
+
+
+def test_a_queue_at_the_server_does_not_keep_the_limit_of_jobs() -> None:
+    """With two jobs under way each contribution is one commit stale, not seven."""
+    by = {"kind": "staleness", "target": 1.0, "every": 20}
+    clients = {
+        "compute": {"law": "expon"},
+        "selection": {"in_flight": 8, "in_flight_by": by},
+    }
+    server = Server(service=Constant(value=1e-6))
+    plan = played(Asynchronous(), clients, 8, server=server, commits=2000)
+    late = staleness(everything(plan)[0])[1000:]
+    assert np.mean(late) < 1.5

@@ -1,0 +1,97 @@
+"""The features of a world, by the entries of its scenario."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+from ..laws.base import AnyLaw
+from ..streams import Purpose
+from ..timeline import JobSteps
+from .clients import Clients, Server
+from .feature import Feature
+from .workload import DrawnWork
+
+if TYPE_CHECKING:
+    from .world import World
+
+
+class Options(NamedTuple):
+    """What a world may have besides laws of its stages.
+
+    Attributes:
+        clients: Clients of the scenario; None for a world without.
+        server: Resources that all clients share.
+        work: What multiplies the computing time of a job, by its samples.
+        job_steps: Local steps of each job, where they change.
+    """
+
+    clients: Clients | None
+    server: Server
+    work: DrawnWork | None
+    job_steps: JobSteps | None
+
+    def shared_laws(self, step: AnyLaw | None) -> dict[Purpose, AnyLaw]:
+        """Returns laws of stages that are not those of groups.
+
+        Args:
+            step: Law of a step without clients.
+        """
+        pauses, selection = self.server.evaluation, None
+        if self.clients is not None:
+            selection = self.clients.selection
+        opened = selection and selection.arrivals
+        found = {
+            Purpose.STEP: step,
+            Purpose.SERVICE: self.server.service,
+            Purpose.EVALUATION: pauses and pauses.takes,
+            Purpose.ARRIVAL: opened and opened.gap,
+        }
+        return {purpose: law for purpose, law in found.items() if law is not None}
+
+
+def features(world: "World", options: Options) -> Iterator[Feature]:
+    """Yields the features of a world, those that act first before the others."""
+    clients, server, work, job_steps = options
+    configs = [group.config for group in world.groups]
+    slowdowns = clients.slowdowns if clients else ()
+    selection = clients.selection if clients else None
+    if job_steps is not None:
+        from .local_steps import GivenSteps
+
+        yield GivenSteps(world, job_steps)
+    if any(config.upload or config.download for config in configs):
+        from .links import OwnLinks
+
+        yield OwnLinks(world)
+    by_job = all(config.compute_per == "job" for config in configs)
+    if slowdowns or work is not None or world.workload.overhead_s or not by_job:
+        from .pace import Pace
+
+        yield Pace(world, options)
+    if any(config.power for config in configs):
+        from .power import ComputingPower
+
+        yield ComputingPower(world.groups)
+    if any(config.comes_and_goes for config in configs):
+        from .presence import Presences
+
+        yield Presences(world.groups)
+    if any(config.loss for config in configs):
+        from .faults import Losses
+
+        yield Losses(world)
+    if selection is not None and selection.in_flight_by is not None:
+        from .concurrency import Limited
+
+        yield Limited(world, selection.in_flight_by)
+    if server.queues:
+        from .links import Queue
+
+        yield Queue(world, server)
+    for way, bandwidth in (
+        (Purpose.UPLOAD, server.upload_bandwidth),
+        (Purpose.DOWNLOAD, server.download_bandwidth),
+    ):
+        if bandwidth is not None:
+            from .links import SharedLink
+
+            yield SharedLink(world, way, bandwidth)
