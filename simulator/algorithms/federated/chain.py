@@ -7,12 +7,20 @@ their own; `kind: chain` has them written out. What a method is to the simulator
 (batches, messages, noise, checks) follows from its stages, a plug-in's among them.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
 from math import floor
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    ClassVar,
+    Literal,
+    NamedTuple,
+    Self,
+)
 
 import numpy as np
 from jaxtyping import Int
@@ -23,62 +31,65 @@ from ...config.catalogue import AnyPart
 from ...config.errors import ScenarioError
 from ...config.expressions import per_client
 from ...config.parts import Part, tag
+from ...lazy import Late
+from ...learning.constants import Constants
 from ...learning.sampler import Sampler
 from ...learning.uneven import UnevenSampler
 from ...models.parts import ModelCounts
 from ...privacy.releases import Calibrated, Guarantee
 from ...world.answers import QUESTIONS
 from ..part import FLOAT_BYTES, Algorithm, Message, ProblemShape, StepSize
+from .abilities import (
+    AddsNoise,
+    Biased,
+    ByArrays,
+    ChecksModel,
+    ChecksProtocol,
+    ExchangesMore,
+    ForProtocols,
+    GivesRoles,
+    HasBudget,
+)
+
+if TYPE_CHECKING:
+    from ...setup import RunSetup
+    from . import kernel, programs
+else:
+    kernel, programs = Late(".kernel", __package__), Late(".programs", __package__)
 
 
 class StagePart(Part):
-    """Common base of the stages of a chain.
+    """Common base of the stages of a chain: options, and what is computed by them.
 
     A stage inherits from the base of its place, below, which says what it is called
     with. It is called with its state last, and returns the state after the row; a state
-    is any tree of arrays, by default None. `make(setup, constants)` may return another
-    object to be called so, where facts of the run matter; by default the stage itself
-    is called, its `numbers` being arrays.
+    is any tree of arrays, by default None. Programs are called with what `make`
+    returns. What only few stages have to say stands in `abilities`.
     """
 
-    made_by: ClassVar[str] = "stalesim.simulator.algorithms.federated.stages:own_stage"
     place: ClassVar[str]
     """Place in the chain, a key of `PLACES`."""
     draws: ClassVar[bool] = False
     """Whether it needs the key of the run."""
     takes_sums: ClassVar[bool] = False
-    """Whether it needs of a row's messages their weighted sum alone."""
-    entry: ClassVar[tuple[str, ...]] = ()
-    """Entry of a named method that has the stage's options, for messages."""
-    protocols: ClassVar[tuple[str, ...]] = ()
-    """Names of the protocols that it runs on; by default all of the method."""
+    """Whether it needs of a row's messages their weighted sum alone.
 
-    @property
-    def by_arrays(self) -> bool:
-        """Whether what it sends depends on the shapes of the model's arrays."""
-        return False
+    Then `Contributions` may come without single messages, and what each counts is not
+    to be changed any more.
+    """
+    _arrays: tuple[str, ...] = ()
 
     @property
     def numbers(self) -> dict[str, float]:
-        """Options in which runs of one program may differ: by default the fractions."""
+        """Options in which runs of one program may differ: by default the fractions.
+
+        They are arrays when the stage is called.
+        """
         return {key: value for key, value in self if isinstance(value, float)}
 
     def structure(self) -> dict[str, Any]:
         """Returns its options, without what runs of one program may differ in."""
         return self.model_dump(mode="json") | dict.fromkeys(self.numbers, "number")
-
-    def start(self, problem: Any, weights: Any) -> Any:
-        """Returns the state before the first row: by default none.
-
-        That of a client's stage is the state of one client; the chain keeps a table.
-        """
-
-    def check(self, method: "Chained", protocol: Any) -> None:
-        """Refuses a protocol that the stage does not fit.
-
-        Raises:
-            LocatedError: By `method.refusal`.
-        """
 
     def fits(self, method: "Chained") -> None:
         """Refuses other stages and options of a method that the stage does not fit.
@@ -87,27 +98,6 @@ class StagePart(Part):
             LocatedError: By `method.refusal`.
         """
 
-    def check_model(self, method: "Chained", counts: ModelCounts) -> None:
-        """Refuses models of which only their arrays tell what they keep.
-
-        Raises:
-            ScenarioError: One line with the rule and the remedy.
-        """
-
-    def biases(self, protocol: Any, num_clients: int) -> Iterator[str]:
-        """Yields lines on clients that count more than others; by default none."""
-        yield from ()
-
-    def roles(self, method: "Chained", num_clients: int, seed: int) -> tuple[str, ...]:
-        """Returns what it makes of each client, or "" of one; by default nothing.
-
-        Args:
-            method: The method that it is a stage of.
-            num_clients: K.
-            seed: Seed of the run.
-        """
-        return ()
-
     def sent_bytes(self, given: int, shape: ProblemShape) -> int:
         """Returns the bytes of a message after the stage, of those before it.
 
@@ -115,31 +105,33 @@ class StagePart(Part):
         """
         return given
 
-    def answer_bytes(self, shape: ProblemShape) -> int:
-        """Returns the bytes that a client gets in a job besides the model."""
-        return 0
+    def make(self, setup: "RunSetup", constants: Constants) -> Any:
+        """Returns the stage as a program is called with it.
 
-    def overhead_s(self, shape: ProblemShape) -> float:
-        """Returns virtual seconds of a job on top of its client's laws."""
-        return 0.0
+        By default that is `in_program` without facts of the run; where these matter,
+        they are given to it, or another object is returned that is called so.
+        """
+        return self.in_program()
 
-    @property
-    def noise_law(self) -> str | None:
-        """Law of the noise that it adds, if any."""
-        return None
-
-    def calibrated(self, name: str) -> Calibrated | None:
-        """Returns the budget that its noise is calculated for.
+    def in_program(self, options: Iterable[str] | None = None, **facts: Any) -> Self:
+        """Returns the same stage, its `numbers` being arrays, with facts of a run.
 
         Args:
-            name: Dotted key of the stage.
+            options: Those that it computes with; by default all.
+            facts: Values of its private attributes. Those without arrays are static:
+                runs that differ in them have programs of their own.
+        """
+        return programs.in_program(self, options, facts)
+
+    def start(self, problem: Any, weights: Any) -> Any:
+        """Returns the state before the first row: by default none.
+
+        That of a client's stage is the state of one client; the chain keeps a table.
         """
 
-    def guarantees(
-        self, method: "Chained", num_samples: Sequence[int], batch: int
-    ) -> tuple[Guarantee, ...]:
-        """Returns what one message of each client releases; nothing without noise."""
-        return ()
+    def __call__(self, *given: Any, **named: Any) -> Any:
+        """Returns what the chain hands on, as the table of `stages` says."""
+        raise NotImplementedError
 
 
 class Passes(NamedTuple):
@@ -209,6 +201,15 @@ class ReceivePart(StagePart):
     """Whether a client's contribution stays within the bound that it was clipped to."""
 
 
+class WeightPart(StagePart):
+    """What contributions count: of a `ServerRow` and `[W, ...]`, the models read.
+
+    It returns their factors and their shares in a mean, `[W]`, and its state.
+    """
+
+    place: ClassVar[str] = "weight"
+
+
 class AggregatePart(StagePart):
     """Makes of a `ServerRow` and `Contributions` an `Aggregate`.
 
@@ -230,8 +231,9 @@ class AdjustPart(StagePart):
 class ServerPart(StagePart):
     """Makes the next model: the last stage.
 
-    One without an aggregation is called with a `ServerRow` and `Contributions`, and
-    returns the model, its state, and diagnostics by name.
+    One that `aggregates` is called with a `ServerRow` and the `Step`, else with a
+    `ServerRow` and `Contributions`; it returns the model, its state, and diagnostics by
+    name.
     """
 
     place: ClassVar[str] = "server"
@@ -267,7 +269,6 @@ class Chained(Algorithm):
     keeps_statistics: ClassVar[bool] = True
     divided: ClassVar[bool] = True
     asks: ClassVar[tuple[str, ...]] = QUESTIONS
-    made_by: ClassVar[str] = "stalesim.simulator.algorithms.federated.building:build"
     protocols: ClassVar[tuple[str, ...]] = (
         *("asynchronous", "t_synchronous", "synchronous", "cyclic", "centralised"),
         *("buffered", "collect", "routed"),
@@ -304,7 +305,11 @@ class Chained(Algorithm):
 
     def keys_of(self, stage: StagePart) -> tuple[str | int, ...]:
         """Returns the keys, within the algorithm, of a stage's options."""
-        return stage.entry
+        return ()
+
+    def key_of(self, stage: StagePart, *options: str) -> str:
+        """Returns the dotted key of a stage in a scenario, or of an option of it."""
+        return ".".join(map(str, ("algorithm", *self.keys_of(stage), *options)))
 
     def refusal(self, stage: StagePart, key: str, text: str) -> LocatedError:
         """Returns the error that an option of a stage is refused by.
@@ -336,7 +341,7 @@ class Chained(Algorithm):
 
     @property
     def by_arrays(self) -> bool:
-        return any(stage.by_arrays for stage in self.stages)
+        return any(isinstance(s, ByArrays) and s.by_arrays for s in self.stages)
 
     @property
     def clips_samples(self) -> bool:
@@ -380,7 +385,7 @@ class Chained(Algorithm):
         """Returns the local steps of each client, by its speed."""
         assert passes.speeds is not None
         keys = ("algorithm", *self.keys_of(self.work), "speeds")
-        name = ".".join(map(str, keys))
+        name = self.key_of(self.work, "speeds")
         found = per_client(passes.speeds, num_clients, name)
         if not min(found) > 0:
             raise LocatedError(
@@ -390,28 +395,30 @@ class Chained(Algorithm):
         return np.array([max(1, floor(passes.steps * each)) for each in share])
 
     @property
-    def _noise(self) -> StagePart | None:
-        return next((stage for stage in self.stages if stage.noise_law), None)
+    def noise(self) -> AddsNoise | None:
+        """The stage that adds noise, if any does."""
+        noisy = (stage for stage in self.stages if isinstance(stage, AddsNoise))
+        return next((stage for stage in noisy if stage.noise_law), None)
 
     @property
     def noise_law(self) -> str | None:
-        return None if self._noise is None else self._noise.noise_law
+        return None if self.noise is None else self.noise.noise_law
 
     @property
     def noise_by_commit(self) -> bool:
-        return self._noise is not None and self._noise.place == "aggregation"
+        return isinstance(self.noise, AggregatePart)
 
     @property
     def calibrated(self) -> Calibrated | None:
-        noise = self._noise
-        if noise is None:
+        noise = self.noise
+        if not (isinstance(noise, HasBudget) and isinstance(noise, StagePart)):
             return None
-        return noise.calibrated(".".join(map(str, ("algorithm", *self.keys_of(noise)))))
+        return noise.calibrated(self.key_of(noise))
 
     def guarantees(
         self, num_samples: Sequence[int], batch: int, num_weights: int
     ) -> tuple[Guarantee, ...]:
-        noise = self._noise
+        noise = self.noise
         return () if noise is None else noise.guarantees(self, num_samples, batch)
 
     def biases(self, protocol: Any, num_clients: int) -> Iterator[str]:
@@ -423,31 +430,39 @@ class Chained(Algorithm):
                 "over clients"
             )
         for stage in self.stages:
-            yield from stage.biases(protocol, num_clients)
+            if isinstance(stage, Biased):
+                yield from stage.biases(protocol, num_clients)
 
     def check(self, problem: Any, protocol: Any) -> None:
         """Refuses what a stage does not fit."""
         super().check(problem, protocol)
         for stage in self.stages:
             try:
-                if stage.protocols and not protocol.names & {*stage.protocols}:
-                    known = " or ".join(stage.protocols)
-                    raise self.refusal(
-                        stage,
-                        "kind",
-                        f"must be another stage than {tag(type(stage))!r}, which runs "
-                        f"on {known}, got the protocol {protocol.kind!r}; change one "
-                        f"of them",
-                    )
-                stage.check(self, protocol)
+                if isinstance(stage, ForProtocols):
+                    self._refuse_others(stage, stage.protocols, protocol)
+                if isinstance(stage, ChecksProtocol):
+                    stage.check(self, protocol)
             except LocatedError as error:
                 raise LocatedError(
                     f"algorithm.{error}", ("algorithm", *error.keys)
                 ) from None
 
+    def _refuse_others(
+        self, stage: StagePart, protocols: tuple[str, ...], protocol: Any
+    ) -> None:
+        if protocols and not protocol.names & {*protocols}:
+            raise self.refusal(
+                stage,
+                "kind",
+                f"must be another stage than {tag(type(stage))!r}, which runs on "
+                f"{' or '.join(protocols)}, got the protocol {protocol.kind!r}; change "
+                f"one of them",
+            )
+
     def roles(self, num_clients: int, seed: int) -> tuple[str, ...]:
         """Returns what the stages make of each client, each word once."""
-        of_stages = (stage.roles(self, num_clients, seed) for stage in self.stages)
+        giving = (stage for stage in self.stages if isinstance(stage, GivesRoles))
+        of_stages = (stage.roles(self, num_clients, seed) for stage in giving)
         found = [roles for roles in of_stages if roles]
         return tuple(
             ", ".join(dict.fromkeys(filter(None, own)))
@@ -456,7 +471,8 @@ class Chained(Algorithm):
 
     def check_model(self, counts: ModelCounts) -> None:
         for stage in self.stages:
-            stage.check_model(self, counts)
+            if isinstance(stage, ChecksModel):
+                stage.check_model(self, counts)
 
     def refuse_statistics(
         self, stage: StagePart, counts: ModelCounts, how: str
@@ -472,11 +488,10 @@ class Chained(Algorithm):
             ScenarioError: The model keeps statistics of batches.
         """
         if counts.num_statistics:
-            name = ".".join(map(str, ("algorithm", *self.keys_of(stage))))
             raise ScenarioError(
-                f"{name} must be left out for a model that keeps statistics of "
-                f"batches, got {counts.num_statistics} numbers, which would be {how}; "
-                f"normalise layers or groups"
+                f"{self.key_of(stage)} must be left out for a model that keeps "
+                f"statistics of batches, got {counts.num_statistics} numbers, which "
+                f"would be {how}; normalise layers or groups"
             )
 
     def structure(self) -> dict[str, Any]:
@@ -494,11 +509,19 @@ class Chained(Algorithm):
                 model = stage.sent_bytes(model, shape)
             else:
                 sent = stage.sent_bytes(sent, shape)
-        model += sum(stage.answer_bytes(shape) for stage in self.stages)
+        model += sum(stage.answer_bytes(shape) for stage in self._exchanging)
         return (Message("gradient", "up", sent), Message("model", "down", model))
 
     def overhead_s(self, shape: ProblemShape) -> float:
-        return sum(stage.overhead_s(shape) for stage in self.stages)
+        return sum((stage.overhead_s(shape) for stage in self._exchanging), 0.0)
+
+    @property
+    def _exchanging(self) -> list[ExchangesMore]:
+        return [stage for stage in self.stages if isinstance(stage, ExchangesMore)]
+
+    def make(self, setup: "RunSetup", constants: Constants) -> "kernel.Chain":
+        """Returns the kernel."""
+        return kernel.build(self, setup, constants)
 
     @model_validator(mode="after")
     def _stages_fit(self) -> "Chained":
@@ -575,6 +598,19 @@ def refuse_disorder(stages: Sequence[StagePart]) -> None:
                 f"step",
                 ("chain", i),
             )
+
+
+def refuse_two_rates(
+    method: Chained, stage: StagePart, key: str, step_size: StepSize
+) -> None:
+    """Refuses a step size besides the learning rate of one of optax's optimisers."""
+    if step_size != 1:
+        raise method.refusal(
+            stage,
+            key,
+            f"must be with the step size 1, whose place its learning rate takes, got "
+            f"{step_size!r}; write step_size: 1",
+        )
 
 
 def _written(part: Part) -> dict[str, Any]:
