@@ -75,4 +75,6 @@ class Late:
         self._name, self._package = name, package
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(import_module(self._name, self._package), name)
+        found = getattr(import_module(self._name, self._package), name)
+        setattr(self, name, found)
+        return found

@@ -102,6 +102,18 @@ class GivesRoles(Protocol):
 
 
 @runtime_checkable
+class Resizes(Protocol):
+    """Makes messages of another size."""
+
+    def sent_bytes(self, given: int, shape: ProblemShape) -> int:
+        """Returns the bytes of a message after the stage, of those before it.
+
+        Of a stage of what is read the message is the model's, else what a client sends.
+        """
+        ...
+
+
+@runtime_checkable
 class ByArrays(Protocol):
     """Sends what may depend on the shapes of the model's arrays."""
 

@@ -16,7 +16,8 @@ from ...privacy.releases import Calibrated, Guarantee, Sampling
 from ...timeline import NO_WORKER
 from ..optimizers.part import LocalOptax
 from .abilities import AddsNoise
-from .chain import Chained, Passes, SendPart, WorkPart, refuse_two_rates
+from .chain import Chained, refuse_two_rates
+from .stage import Passes, SendPart, WorkPart
 from .stages import ClientJob
 
 if TYPE_CHECKING:
@@ -127,9 +128,10 @@ class LocalWork(LocalOptions, WorkPart):
 
     def make(self, setup: RunSetup, constants: Constants, **facts: Any) -> Any:
         chosen = self.local_optimizer
-        key = setup.scenario.algorithm.key_of(self, "local_optimizer")
-        keeps = chosen is not None and chosen.state == "kept"
-        rule = optimizing.rule_of(chosen, key)
+        rule, keeps = None, False
+        if chosen is not None:
+            key = setup.scenario.algorithm.key_of(self, "local_optimizer")
+            rule, keeps = optimizing.rule_of(chosen, key), chosen.state == "kept"
         return self.in_program(("proximal",), _rule=rule, _keeps=keeps, **facts)
 
     def start(self, problem: HorizontalProblem, weights: Array) -> Any:

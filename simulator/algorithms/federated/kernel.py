@@ -25,11 +25,12 @@ from ..optimizers import rule as optimizing
 from ..step_rules import Schedule, Steps, resolve
 from . import joint
 from .abilities import LeadsStep
-from .chain import (
+from .chain import Chained
+from .stage import (
+    PLACES,
     AdjustPart,
     AggregatePart,
     AttackPart,
-    Chained,
     ReadPart,
     ReceivePart,
     SendPart,
@@ -427,29 +428,26 @@ def _measured(event: Event, arrived: Contributions, sent: Sent) -> Info:
 
 def build(config: Chained, setup: RunSetup, constants: Constants) -> Chain:
     """Returns the kernel of a method that is a chain of stages."""
-
-    def made(place: type[StagePart]) -> tuple[Any, ...]:
-        of_place = (s for s in config.stages if s.place == place.place)
-        return tuple(stage.make(setup, constants) for stage in of_place)
-
-    def schedule(rule: Any) -> Schedule | Steps:
-        of_client, _ = resolve(rule, constants)
-        return on_device(of_client)
-
-    (work,), (weighing,), (server,) = map(made, (WorkPart, WeightPart, ServerPart))
+    stages: dict[str, list[Any]] = {place: [] for place in PLACES}
+    made = [(stage.place, stage.make(setup, constants)) for stage in config.stages]
+    for place, stage in made:
+        stages[place].append(stage)
+    rules = config.server_rule, config.local_rule
+    schedules = [resolve(rule, constants)[0] for rule in rules]
+    server, local = map(on_device, schedules)
     log = setup.timeline.answer_log
     return Chain(
-        step_size=schedule(config.server_rule),
-        local_step_size=schedule(config.local_rule),
-        reads=made(ReadPart),
-        work=work,
-        sent=made(SendPart),
-        attacks=made(AttackPart),
-        received=made(ReceivePart),
-        weighing=weighing,
-        aggregation=next(iter(made(AggregatePart)), None),
-        adjusted=made(AdjustPart),
-        server=server,
+        step_size=server,
+        local_step_size=local,
+        reads=tuple(stages["read"]),
+        work=stages["work"][0],
+        sent=tuple(stages["sent"]),
+        attacks=tuple(stages["attack"]),
+        received=tuple(stages["received"]),
+        weighing=stages["weight"][0],
+        aggregation=next(iter(stages["aggregation"]), None),
+        adjusted=tuple(stages["adjusted"]),
+        server=stages["server"][0],
         local_steps=setup.sampler.steps,
         num_registers=setup.timeline.num_registers,
         uneven=setup.sampler.own_steps is not None,

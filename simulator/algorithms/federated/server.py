@@ -15,16 +15,15 @@ from ...learning.constants import Constants
 from ...timeline import Kind
 from ..optimizers.part import Optax, ServerOptimizer
 from ..part import StepSize
-from .chain import (
+from .chain import Chained, refuse_two_rates
+from .clients import Positive
+from .stage import (
     AdjustPart,
     AggregatePart,
-    Chained,
     ReceivePart,
     ServerPart,
     WeightPart,
-    refuse_two_rates,
 )
-from .clients import Positive
 from .stages import (
     Aggregate,
     Contributions,
