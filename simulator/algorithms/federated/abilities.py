@@ -1,12 +1,11 @@
 """What few stages have to say of themselves, by methods of these names. No JAX here.
 
-A stage has what it needs of them, and whoever asks looks with `isinstance`.
+A stage that has the members of a class here is one of it, without inheriting from it.
 """
 
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
-from ...models.parts import ModelCounts
 from ...privacy.releases import Calibrated, Guarantee
 from ..part import ProblemShape
 
@@ -65,16 +64,11 @@ class ChecksProtocol(Protocol):
 
 
 @runtime_checkable
-class ChecksModel(Protocol):
-    """Refuses models of which only their arrays tell what they keep."""
+class RefusesStatistics(Protocol):
+    """Has no place for the statistics of batches that some models keep."""
 
-    def check_model(self, method: "Chained", counts: ModelCounts) -> None:
-        """Refuses a model.
-
-        Raises:
-            ScenarioError: One line with the rule and the remedy.
-        """
-        ...
+    statistics_would_be: ClassVar[str]
+    """What it would make of them, for messages."""
 
 
 @runtime_checkable

@@ -41,12 +41,12 @@ from .abilities import (
     AddsNoise,
     Biased,
     ByArrays,
-    ChecksModel,
     ChecksProtocol,
     ExchangesMore,
     ForProtocols,
     GivesRoles,
     HasBudget,
+    RefusesStatistics,
     Resizes,
 )
 from .stage import (
@@ -288,28 +288,13 @@ class Chained(Algorithm):
 
     def check_model(self, counts: ModelCounts) -> None:
         for stage in self.stages:
-            if isinstance(stage, ChecksModel):
-                stage.check_model(self, counts)
-
-    def refuse_statistics(
-        self, stage: StagePart, counts: ModelCounts, how: str
-    ) -> None:
-        """Refuses a stage for a model whose statistics it would leave as they are.
-
-        Args:
-            stage: StagePart.
-            counts: The counts of the problem's model.
-            how: How they would be sent.
-
-        Raises:
-            ScenarioError: The model keeps statistics of batches.
-        """
-        if counts.num_statistics:
-            raise ScenarioError(
-                f"{self.key_of(stage)} must be left out for a model that keeps "
-                f"statistics of batches, got {counts.num_statistics} numbers, which "
-                f"would be {how}; normalise layers or groups"
-            )
+            if counts.num_statistics and isinstance(stage, RefusesStatistics):
+                raise ScenarioError(
+                    f"{self.key_of(stage)} must be left out for a model that keeps "
+                    f"statistics of batches, got {counts.num_statistics} numbers, "
+                    f"which would be {stage.statistics_would_be}; normalise layers or "
+                    f"groups"
+                )
 
     def structure(self) -> dict[str, Any]:
         own = {key: getattr(self, key) for key in ("batch", "sampling", "samples")}

@@ -11,7 +11,6 @@ from pydantic import Field, model_validator
 from ...config.base import Config, LocatedError, Quantity
 from ...lazy import Late
 from ...learning.constants import Constants
-from ...models.parts import ModelCounts
 from ...privacy.releases import Calibrated, Guarantee, Sampling
 from ...timeline import NO_WORKER
 from ..optimizers.part import LocalOptax
@@ -269,6 +268,7 @@ class NoiseOptions(Config):
 
     @property
     def noise_law(self) -> str:
+        """Law of the noise, of a stage that has these options."""
         return self.law
 
     def calibrated(self, name: str) -> Calibrated | None:
@@ -290,6 +290,7 @@ class SentNoise(NoiseOptions, SendPart):
     """
 
     kind: Literal["noise"] = "noise"
+    statistics_would_be: ClassVar[str] = "sent without noise"
     draws: ClassVar[bool] = True
     _scale: Array
 
@@ -333,12 +334,10 @@ class SentNoise(NoiseOptions, SendPart):
                 f"{method.sampling!r}; give a multiplier",
             )
 
-    def check_model(self, method: Chained, counts: ModelCounts) -> None:
-        method.refuse_statistics(self, counts, "sent without noise")
-
     def guarantees(
         self, method: Chained, num_samples: Sequence[int], batch: int
     ) -> tuple[Guarantee, ...]:
+        """Returns what one message of each client releases."""
         from ...privacy.guarantees import Drawing, of_clipped  # SciPy
 
         clip = "sample" if method.clips_samples else "contribution"

@@ -26,7 +26,6 @@ from ...config.errors import ScenarioError
 from ...lazy import Late
 from ...learning.constants import Constants
 from ...learning.shape import ProblemShape
-from ...models.parts import ModelCounts
 from ...privacy.releases import Gaussian, Guarantee
 from ...timeline import NO_COMMIT
 from .secure_aggregation import SecureAggregation
@@ -65,6 +64,7 @@ class NoisyMean(NoiseOptions, Averaging):
     """
 
     kind: Literal["noisy_mean"] = "noisy_mean"
+    statistics_would_be: ClassVar[str] = "averaged without noise"
     draws: ClassVar[bool] = True
     takes_sums: ClassVar[bool] = False
     protocols: ClassVar[tuple[str, ...]] = (
@@ -146,25 +146,24 @@ class NoisyMean(NoiseOptions, Averaging):
                 f"or take {ROUNDS}",
             )
 
-    def check_model(self, method: Chained, counts: ModelCounts) -> None:
-        method.refuse_statistics(self, counts, "averaged without noise")
-
     def sent_bytes(self, given: int, shape: ProblemShape) -> int:
-        return (
-            given
-            if self.secure is None
-            else self.secure.upload_bytes(shape.num_weights)
-        )
+        """Returns the bytes of a message, masked or as it is."""
+        if self.secure is None:
+            return given
+        return self.secure.upload_bytes(shape.num_weights)
 
     def answer_bytes(self, shape: ProblemShape) -> int:
+        """Returns the bytes of the masks that a client gets."""
         return 0 if self.secure is None else self.secure.download_bytes
 
     def overhead_s(self, shape: ProblemShape) -> float:
+        """Returns the seconds that masking adds to a job."""
         return 0.0 if self.secure is None else self.secure.seconds(shape.num_weights)
 
     def guarantees(
         self, method: Chained, num_samples: Sequence[int], batch: int
     ) -> tuple[Guarantee, ...]:
+        """Returns what one message of each client releases: all of a commit's do."""
         from ...privacy.guarantees import Drawing, lacking  # SciPy
 
         lacks = lacking(Drawing.of(method))

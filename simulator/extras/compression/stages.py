@@ -21,7 +21,7 @@ from ...config.parts import Part
 from ...lazy import Late
 from ...learning.constants import Constants
 from ...learning.shape import ProblemShape
-from ...models.parts import ModelCounts, Shapes
+from ...models.parts import Shapes
 
 if TYPE_CHECKING:
     import jax
@@ -102,6 +102,7 @@ class Remembered(NamedTuple):
 class Compression(StagePart):
     """What both directions share."""
 
+    statistics_would_be: ClassVar[str] = "sent as they are"
     draws: ClassVar[bool] = True  # some compressors do
     compressor: AnyCompressor
     """What makes a message smaller."""
@@ -111,6 +112,7 @@ class Compression(StagePart):
 
     @property
     def by_arrays(self) -> bool:
+        """Whether the compressor needs the shapes of the model's arrays."""
         return self.compressor.by_arrays
 
     def sent_bytes(self, given: int, shape: ProblemShape) -> int:
@@ -127,9 +129,6 @@ class Compression(StagePart):
                 f"lower its numbers, or take another one or a larger model"
             )
         return made
-
-    def check_model(self, method: Chained, counts: ModelCounts) -> None:
-        method.refuse_statistics(self, counts, "sent as they are")
 
     @abstractmethod
     def feedback_of(self, variance: float | None) -> Feedback:

@@ -1,7 +1,7 @@
 """Robust aggregations: median, trimmed mean, Krum, geometric median, clipping."""
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple
 
 from jaxtyping import Bool, Float, Int
 from pydantic import Field
@@ -19,7 +19,6 @@ from ...config.errors import ScenarioError
 from ...config.parts import tag
 from ...lazy import Late
 from ...learning.constants import Constants
-from ...models.parts import ModelCounts
 from ...timeline import Kind
 
 if TYPE_CHECKING:
@@ -62,6 +61,7 @@ class RobustPart(AggregatePart):
     it their sum alone goes with `mean`.
     """
 
+    statistics_would_be: ClassVar[str] = "lost"
     buckets: Count | None = None
     """B: contributions of client m are averaged in bucket m mod B, and the means of the
     buckets are aggregated as soon as none is empty, then emptied; until then commits
@@ -86,9 +86,6 @@ class RobustPart(AggregatePart):
                 "must be equal for a robust aggregation, for the number of samples is "
                 f"a client's own word, got {weigh.weighting!r}; remove it",
             )
-
-    def check_model(self, method: Chained, counts: ModelCounts) -> None:
-        method.refuse_statistics(self, counts, "lost")
 
     def make(self, setup: RunSetup, constants: Constants) -> Any:
         """Returns a robust aggregation, with a place for all that a commit applies.

@@ -115,6 +115,7 @@ class EnemyOptions(StagePart):
         return round((self.share or 0) * num_clients)
 
     def roles(self, method: Chained, num_clients: int, seed: int) -> tuple[str, ...]:
+        """Returns the kind of the attack for its enemies, "" for others."""
         enemies = self.among(method, num_clients, seed)
         return tuple(tag(type(self)) if enemy else "" for enemy in enemies)
 

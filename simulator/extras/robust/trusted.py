@@ -1,7 +1,7 @@
 """Filters of a server with data of its own: a message against its own gradient."""
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple
 
 from jaxtyping import Bool, Float, Int
 from pydantic import Field
@@ -13,7 +13,6 @@ from ...config.errors import ScenarioError
 from ...config.parts import tag
 from ...lazy import Late
 from ...learning.constants import Constants
-from ...models.parts import ModelCounts
 from ...streams import Purpose, Streams
 
 if TYPE_CHECKING:
@@ -54,6 +53,7 @@ class TrustedPart(ReceivePart):
     message that it refuses makes a commit of weight 0, without a step.
     """
 
+    statistics_would_be: ClassVar[str] = "lost"
     samples: Count
     """Rows of the server."""
     _rows: Int[Array, " S"]
@@ -68,9 +68,6 @@ class TrustedPart(ReceivePart):
                 "must be with one local step without local_optimizer, for it compares "
                 "gradients, got another work; change one of them",
             )
-
-    def check_model(self, method: Chained, counts: ModelCounts) -> None:
-        method.refuse_statistics(self, counts, "lost")
 
     def make(self, setup: RunSetup, constants: Constants) -> Any:
         """Returns a filter, with the rows that the server has drawn.
