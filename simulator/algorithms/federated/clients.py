@@ -292,7 +292,9 @@ class SentNoise(NoiseOptions, SendPart):
     kind: Literal["noise"] = "noise"
     statistics_would_be: ClassVar[str] = "sent without noise"
     draws: ClassVar[bool] = True
-    _scale: Array
+    _bound: Array
+    _multiplier: Array
+    _samples: int
 
     def structure(self) -> dict[str, Any]:
         return {"kind": self.kind, "law": self.law}
@@ -349,17 +351,20 @@ class SentNoise(NoiseOptions, SendPart):
         )
 
     def make(self, setup: RunSetup, constants: Constants) -> Any:
-        """Returns noise of the scale that the stage before, and a budget, give it."""
+        """Returns noise in proportion to what the stage before, and a budget, say."""
         method, batch = setup.scenario.algorithm, setup.shape.batch
         by_sample = method.clips_samples
         ratio = batch / min(setup.shares.num_samples) if by_sample else 1.0
-        bound = jnp.asarray(self.clip_before(method).clip_bound, float)
-        multiplier = jnp.asarray(self.multiplier_at(ratio), float)
-        scale = multiplier * 2 * bound / (batch if by_sample else 1)
-        return self.in_program(("law",), _scale=scale)
+        return self.in_program(
+            ("law",),
+            _bound=jnp.asarray(self.clip_before(method).clip_bound, float),
+            _multiplier=jnp.asarray(self.multiplier_at(ratio), float),
+            _samples=batch if by_sample else 1,
+        )
 
     def __call__(self, job: ClientJob, work: Work, state: Any) -> tuple[Work, Any]:
         """Returns the contribution with noise, drawn by client and job."""
         assert job.key is not None
         key = jax.random.fold_in(jax.random.fold_in(job.key, job.worker), job.number)
-        return client_work.noised(work, self.law, key, self._scale), state
+        scale = self._multiplier * 2 * self._bound / self._samples
+        return client_work.noised(work, self.law, key, scale), state
