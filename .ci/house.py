@@ -20,8 +20,7 @@ PRODUCT = ("simulator", "analysis", "benchmarks", "docs", "evidence")
 KINDS = ("simulator/protocols/", "simulator/algorithms/", "simulator/extras/")
 """Packages that may ask which protocol or which algorithm it is."""
 ASKS = re.compile(
-    r"isinstance\([^()]*\b(?:algorithm|protocol)\s*,"
-    r"|\b(?:algorithm|protocol)\.kind\s*(?:==|!=|in\b|not in\b)"
+    r"\b(?:algorithm|protocol)\.kind\s*(?:==|!=|in\b|not in\b)"
     r"|getattr\([^(),]*\b(?:algorithm|protocol)\s*,"
 )
 TABLES = ("columns", "flat", "jobs", "mine", "rows")
@@ -183,12 +182,18 @@ def circle() -> list[str]:
 
 
 def _imports(path: Path, known: dict[str, Path]) -> Iterator[str]:
-    """Yields the modules that one imports, also late, but not those for types alone."""
+    """Yields the modules that one imports, also late.
+
+    Not those for types alone, and not those of what a part makes, which know its
+    options.
+    """
     waiting: list[ast.AST] = [ast.parse(path.read_text())]
     while waiting:
         node = waiting.pop()
         match node:
             case ast.If(test=ast.Name(id="TYPE_CHECKING")):
+                continue
+            case ast.FunctionDef(name="make"):
                 continue
             case ast.ImportFrom(module=module, level=level):
                 package = ".".join(("stalesim", *path.relative_to(ROOT).parent.parts))
@@ -236,8 +241,20 @@ def part_names() -> set[str]:
 
 
 def part_classes() -> dict[str, str]:
-    """Returns the modules of our parts, by their classes or records."""
-    return {row[2].split(":")[1]: row[2].split(":")[0] for row in _listed()}
+    """Returns the modules of our parts, by their classes or records.
+
+    Bases of a family of protocols or algorithms, next to these, are parts as well: what
+    others may ask for is a capability (`simulator/capabilities.py`).
+    """
+    found = {}
+    for kind, _, place, *_ in _listed():
+        module, name = place.split(":")
+        if kind in ("protocols", "algorithms"):
+            path = ROOT.joinpath(*module.split(".")[1:]).with_suffix(".py")
+            of_family = re.findall(r"^class (\w+)", path.read_text(), re.MULTILINE)
+            found |= dict.fromkeys(of_family, module)
+        found[name] = module
+    return found
 
 
 def _listed() -> list[list[str]]:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float, Num
 
-from .statistics import LEVEL, Interval, confidence, median_interval
+from .statistics import LEVEL, UNKNOWN, Interval, confidence, median_interval
 
 
 class Sample(NamedTuple):
@@ -71,7 +71,7 @@ def interval(sample: Sample) -> Interval:
     it may be, or that of these which is finite.
     """
     if not sample.low.size:
-        return Interval(*[float("nan")] * 3)
+        return UNKNOWN
     with np.errstate(invalid="ignore"):
         ends = np.array([np.median(sample.low), np.median(sample.high)])
     ends = ends[np.isfinite(ends)]

@@ -77,12 +77,8 @@ def _next_to(
 ) -> str:
     """Returns what the trial on one side of the best came to, and what is lost.
 
-    Args:
-        choice: What was tried.
-        best: Trial of the best point.
-        points: Points on this side, of which the first that is valid was tried.
-        key: Entry in which they differ.
-        sign: 1 where less is better, -1 where more is.
+    Of the points there, which differ in `key`, the first that is valid was tried;
+    `sign` is 1 where less is better, -1 where more is.
     """
     trial = next(filter(None, (comparing.tried(choice, at) for at in points)), None)
     if trial is None:
@@ -90,9 +86,9 @@ def _next_to(
     shown = f"{_number(trial.point[key])}: {_shown(trial)}"
     if best is None or best.value is None or trial.value is None:
         return shown
-    more = sign * (trial.value - best.value)
     if best.missed != trial.missed:  # means of other replicates
         return shown
+    more = sign * (trial.value - best.value)
     lost = f"{abs(more):.2g} {'better' if more < 0 else 'worse'}" if more else "equal"
     return f"{shown} ({lost})"
 

@@ -38,7 +38,8 @@ def by_client(study: Study, metric: str = METRIC) -> pd.DataFrame:
         )
     ordered = table.sort_values(["run", "client", "time"])
     keys = ["run", "group", "replicate", "client"]
-    found = ordered.groupby(keys, sort=False)[metric].apply(_last).reset_index()
+    found = ordered.groupby(keys, sort=False)[metric]
+    found = found.apply(lambda values: final(values.to_numpy(np.float64))).reset_index()
     who = study.table("clients").reindex(
         columns=pd.Index(["run", "client", GROUP, "num_samples"])
     )
@@ -73,10 +74,6 @@ def spread(study: Study, metric: str = METRIC) -> pd.DataFrame:
     return found.sort_values(
         "group", key=lambda column: column.map(order), kind="stable", ignore_index=True
     )
-
-
-def _last(values: pd.Series) -> float:
-    return final(values.to_numpy(np.float64))
 
 
 def _measured(values: pd.Series) -> tuple[int, float, float, float, float]:

@@ -335,18 +335,19 @@ def tidy(study: Study) -> pd.DataFrame:
     return table[[column for column in first if column in table] + metrics]
 
 
+def accounts(study: Study) -> dict[int, dict[str, Any]]:
+    """Returns the entries `privacy` of runs that account for it, by run."""
+    entries = {run["run"]: run.get("privacy") or {} for run in study.manifest["runs"]}
+    return {k: each for k, each in entries.items() if each.get("delta") is not None}
+
+
 def spent(study: Study) -> pd.DataFrame:
     """Returns the largest epsilon of a client by each evaluation of a run.
 
     Columns run, time, epsilon, by the first accountant of each run; without rows where
     privacy is not accounted for.
     """
-    told = {run["run"]: (run.get("privacy") or {}) for run in study.manifest["runs"]}
-    first = {
-        run: entry["accountants"][0]
-        for run, entry in told.items()
-        if entry.get("delta") is not None
-    }
+    first = {run: each["accountants"][0] for run, each in accounts(study).items()}
     if not first:
         types = {"run": "int32", "time": "float64", "epsilon": "float64"}
         return pd.DataFrame({name: pd.Series(dtype=t) for name, t in types.items()})

@@ -10,7 +10,7 @@ import pandas as pd
 from ..simulator.trace import StudyError, StudyWarning
 from .frames import Study, groups, metric_of, runs
 from .phases import evaluations_by
-from .statistics import Interval, t_interval
+from .statistics import UNKNOWN, t_interval
 from .targets import for_means, lost, or_worse
 
 FROZEN = "stalled"
@@ -150,11 +150,8 @@ def means_at(
     for group in groups(study):
         mine = table.loc[table["group"] == group]
         values = mine["value"].dropna().to_numpy(np.float64)
-        interval = t_interval(values)
-        if np.isinf(mine[["low", "high"]]).any(
-            axis=None
-        ):  # a mean of bounds is no mean
-            interval = Interval(*[float("nan")] * 3)
+        bounded = np.isinf(mine[["low", "high"]]).any(axis=None)
+        interval = UNKNOWN if bounded else t_interval(values)  # bounds have no mean
         rows.append((group, *interval, values.size, len(mine)))
     columns = pd.Index(["group", "mean", "low", "high", "known", "replicates"])
     return pd.DataFrame(rows, columns=columns)

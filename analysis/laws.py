@@ -112,11 +112,10 @@ class Laws(NamedTuple):
         columns = np.broadcast_arrays(
             self.loc, self.scale, self.shift, *self.shapes.values()
         )
-        if columns[0].size == 1:
-            rows, counts = np.stack(columns, axis=1), [self.number]
-        else:
-            stacked = np.stack(columns, axis=1)
-            rows, counts = np.unique(stacked, axis=0, return_counts=True)
+        stacked = np.stack(columns, axis=1)
+        rows, counts = np.unique(stacked, axis=0, return_counts=True)
+        if len(stacked) == 1:  # of all clients
+            counts = counts * self.number
         return [
             (self._frozen(*map(float, row)), int(count))
             for row, count in zip(rows, counts, strict=True)

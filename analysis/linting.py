@@ -9,6 +9,7 @@ it needs results, of `CHECKS_OF_RESULTS`. It yields what is wrong and what to do
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain, permutations
 from typing import NamedTuple
 
 import numpy as np
@@ -38,23 +39,37 @@ DISCARDED = (Outcome.REJECTED, Outcome.STOPPED)
 NUMBER = re.compile(r"\d+(?:\.\d+)?(?:e-?\d+)?")
 
 
+class Side(NamedTuple):
+    """One of two groups that are compared.
+
+    Attributes:
+        label: Name of the group.
+        name: Its variant.
+        scenario: Scenario of a run.
+        tried: Options of the algorithm that the variant is swept over.
+    """
+
+    label: str
+    name: str
+    scenario: Scenario
+    tried: list[str]
+
+
 class Compared(NamedTuple):
     """Two groups that a claim compares or, without claims, two variants.
 
     Attributes:
         keys: Entry of the scenario that compares them.
         claim: The claim; None without claims.
-        one: A run of the first group.
-        other: A run of the second one.
-        tried: Options of the algorithm that the variant of each is swept over.
+        one: The first group.
+        other: The second one.
         said: What names of variants, claim, question and source say, in lower case.
     """
 
     keys: Keys
     claim: Claim | None
-    one: Run
-    other: Run
-    tried: tuple[list[str], list[str]]
+    one: Side
+    other: Side
     said: str
 
     @property
@@ -65,7 +80,7 @@ class Compared(NamedTuple):
     @property
     def names(self) -> tuple[str, str]:
         """Variants of both."""
-        return self.one.variant, self.other.variant
+        return self.one.name, self.other.name
 
     @property
     def counted(self) -> str | None:
@@ -101,17 +116,14 @@ def findings(scenario: BaseScenario, study: Study | None = None) -> list[LintFin
         scenario: Valid scenario, with or without numerics.
         study: Its results, if there are any.
     """
-    found = dict(_of_worlds(expand(scenario.model_copy(update={"replicates": 1}))))
+    lines = dict(_of_worlds(expand(scenario.model_copy(update={"replicates": 1}))))
     for compared in comparisons(scenario) if isinstance(scenario, Scenario) else ():
-        for check in CHECKS:
-            for line in check(compared):
-                found.setdefault(line, compared.keys)
-        if study is None:
-            continue
-        for check_results in CHECKS_OF_RESULTS:
-            for line in check_results(compared, study):
-                found.setdefault(line, compared.keys)
-    return [LintFinding(keys, line) for line, keys in found.items()]
+        wrong = [check(compared) for check in CHECKS]
+        if study is not None:
+            wrong += [check(compared, study) for check in CHECKS_OF_RESULTS]
+        for line in chain(*wrong):
+            lines.setdefault(line, compared.keys)
+    return [LintFinding(keys, line) for line, keys in lines.items()]
 
 
 def _of_worlds(runs: Sequence[Run]) -> Iterator[tuple[str, Keys]]:
@@ -171,28 +183,22 @@ def _pair(
     sides: Sequence[Run],
     runs: dict[str, Run],
 ) -> Compared:
-    """Returns two groups with what is tried of each, and the words on both.
-
-    Args:
-        scenario: Scenario of the study.
-        keys: Entry that compares them.
-        claim: The claim, if there is one.
-        sides: A run of each.
-        runs: A run of each group.
-    """
-    tried: list[list[str]] = []
-    one, other = sides
+    """Returns two groups, a run of each, with what is tried and said of them."""
+    fixed = {} if claim is None else claim.at
+    groups = []
     for side in sides:
         mine = [run.parameters for run in runs.values() if run.variant == side.variant]
-        kept = [key for key in side.parameters if claim is None or key not in claim.at]
-        options = [key for key in kept if key.startswith("algorithm.")]
-        tried.append(
-            [key for key in options if len({repr(each[key]) for each in mine}) > 1]
-        )
-    words = [one.variant, other.variant, "" if claim is None else claim.says]
+        tried = [
+            key
+            for key in side.parameters
+            if key.startswith("algorithm.") and key not in fixed
+            if len({repr(each[key]) for each in mine}) > 1
+        ]
+        groups.append(Side(side.label, side.variant, side.scenario, tried))
+    one, other = groups
+    words = [one.name, other.name, "" if claim is None else claim.says]
     words += [scenario.question or "", scenario.source or ""]
-    said = " ".join(words).lower()
-    return Compared(keys, claim, one, other, (tried[0], tried[1]), said)
+    return Compared(keys, claim, one, other, " ".join(words).lower())
 
 
 def batches(compared: Compared) -> Iterator[str]:
@@ -250,21 +256,14 @@ def evaluations(compared: Compared) -> Iterator[str]:
 
 def tuned(compared: Compared) -> Iterator[str]:
     """Yields a line where several values of an option are tried of one side alone."""
-    for mine, others, name, side, other in zip(
-        compared.tried,
-        compared.tried[::-1],
-        compared.names,
-        compared.names[::-1],
-        compared.sides[::-1],
-        strict=True,
-    ):
-        known = other.algorithm.model_dump()
-        for key in mine if not others else ():
+    for one, other in permutations((compared.one, compared.other)):
+        options = other.scenario.algorithm.model_dump()
+        for key in () if other.tried else one.tried:
             option = key.split(".")[1]
-            if option in known and not compared.is_named(option):
+            if option in options and not compared.is_named(option):
                 yield (
-                    f"{name} alone is swept over {key}, of which {side} has one "
-                    f"value: sweep both, or tune both by compare"
+                    f"{one.name} alone is swept over {key}, of which {other.name} has "
+                    f"one value: sweep both, or tune both by compare"
                 )
 
 

@@ -212,15 +212,12 @@ def _row(group: str, what: str, both: pd.DataFrame, replicates: int) -> Differen
     )
     sample = bounds.contrast(bounds.Sample(low, high), np.array([1.0, -1.0]))
     known = np.isfinite(low).all(axis=1) & np.isfinite(high).all(axis=1)
-    least, most = t_interval(sample.low), t_interval(sample.high)
     mean = t_interval(values @ [1.0, -1.0]).mean if known.all() else float("nan")
-    low_end = -np.inf if np.isneginf(sample.low).any() else least.low
-    high_end = np.inf if np.isposinf(sample.high).any() else most.high
-    if np.isinf([low_end, high_end]).all():
-        low_end = high_end = float("nan")
-    one, other = values[known].mean(axis=0) if known.any() else np.full(2, np.nan)
+    least = -np.inf if np.isneginf(sample.low).any() else t_interval(sample.low).low
+    most = np.inf if np.isposinf(sample.high).any() else t_interval(sample.high).high
+    if np.isinf([least, most]).all():
+        least = most = float("nan")
+    sides = values[known].mean(axis=0) if known.any() else np.full(2, np.nan)
     pairs = int(known.sum())
-    return Difference(
-        *(group, what, mean, low_end, high_end),
-        *(pairs, replicates, float(one), float(other)),
-    )
+    one, other = sides.tolist()
+    return Difference(group, what, mean, least, most, pairs, replicates, one, other)

@@ -1,11 +1,11 @@
 """What clients spend of their privacy, what that protects, and whether it was swept."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from .frames import Study, follow, joined, runs, swept_columns
+from .frames import Study, accounts, follow, joined, runs, swept_columns
 from .targets import final_quantities
 
 
@@ -28,8 +28,8 @@ class Spent(NamedTuple):
 def spending(study: Study) -> dict[str, Spent]:
     """Returns what each group's clients have spent, where that is accounted for."""
     found: dict[str, Spent] = {}
-    told = {run["run"]: run.get("privacy") or {} for run in study.manifest["runs"]}
-    if not any(entry.get("delta") is not None for entry in told.values()):
+    told: Any = accounts(study)
+    if not told:
         return found
     table = joined(study, "privacy").dropna(subset="epsilon")
     first = table["run"].map(lambda run: told[run]["accountants"][0])
@@ -63,10 +63,10 @@ def protected(study: Study, counted: str = "epsilon") -> str:
     if counted != "epsilon":
         return ""
     by_words: dict[str, list[str]] = {}
+    told = accounts(study)
     for run in study.manifest["runs"]:
-        told = run.get("privacy") or {}
-        if told.get("delta") is not None and told.get("protects"):
-            by_words.setdefault(told["protects"], []).append(run["variant"])
+        if words := told.get(run["run"], {}).get("protects"):
+            by_words.setdefault(words, []).append(run["variant"])
     if len(by_words) < 2:
         return f"epsilon protects {next(iter(by_words))}" if by_words else ""
     each = (

@@ -123,11 +123,12 @@ def by_client_group(study: Study, quantity: str | None = None) -> pd.DataFrame:
             continue
         table = stale.loc[stale["group"] == group]
         what = quantity or default_quantity(table)
-        for part in (None, *sizes):
-            own = mine if part is None else mine.loc[mine[GROUP] == part]
-            ages = table if part is None else table.loc[table[GROUP] == part]
+        parts = {"all": (mine, table)}
+        for part, size in sizes.items():
+            own = mine.loc[mine[GROUP] == part], table.loc[table[GROUP] == part]
+            parts[f"{part} ({size})"] = own
+        for name, (own, ages) in parts.items():
             frame = _summed(ages, what)
-            name = "all" if part is None else f"{part} ({sizes[part]})"
             places = [quantile(frame, each) for each in QUANTILES]
             count = int(own[WEIGHTS[what]].sum())
             average, largest = exact(own, what)

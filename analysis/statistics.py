@@ -57,6 +57,9 @@ class Interval(NamedTuple):
         return mean, low, high
 
 
+UNKNOWN = Interval(math.nan, math.nan, math.nan)
+
+
 def rounded(value: float, half: float) -> str:
     """Returns a number with the decimals that two digits of a half-width need."""
     if not 0 < half < MOST or half < 1 / MOST or abs(value) >= MOST:
@@ -81,10 +84,10 @@ def t_interval(values: Float[np.ndarray, " n"]) -> Interval:
     """
     values = np.asarray(values, np.float64)
     if not values.size:
-        return Interval(float("nan"), float("nan"), float("nan"))
+        return UNKNOWN
     mean = float(values.mean())
     if values.size < 2 or not np.isfinite(values).all():
-        return Interval(mean, float("nan"), float("nan"))
+        return UNKNOWN._replace(mean=mean)
     from scipy.special import stdtrit  # a tenth of a second, also to read a scenario
 
     with np.errstate(over="ignore"):
@@ -247,7 +250,7 @@ def median_time(
         high: Time at which it was seen to have arrived; infinite if it was not.
     """
     if not high.size:
-        return Interval(*[float("nan")] * 3)
+        return UNKNOWN
     before, after = np.sort(high)[[(high.size - 1) // 2, high.size // 2]]
     middle = float(before) if np.isfinite(after) else np.inf
     return Interval(middle, *median_interval(low, high))

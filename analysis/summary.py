@@ -74,29 +74,28 @@ def summary(study: Study) -> pd.DataFrame:
     rows, of_groups = [], costs(study)
     for group in groups(study):
         mine = ended[ended["group"] == group]
-        time, mean, largest = times[group], *stale[group].values()
+        time, ages = times[group], stale[group]
         final = finals.loc[finals["group"] == group, "value"].to_numpy(np.float64)
         took: Any = of_groups.loc[group].to_dict()
         made = _two(took.pop("commits"), took.pop("MB"))
-        applied = took.pop("contributions", None)
         median = _number(time["median"])
         if np.isinf(time["median"]):
             median = not_reached(time["after"])
         reached = f"({int(time['reached'])}/{int(time['replicates'])})"
-        rows.append(
-            {
-                "group": group,
-                _heading(target, share): f"{median}\n{reached}",
-                "final": _plus_minus(study, metric, final),
-                "stale\n(max)": _two(mean, largest) if np.isfinite(mean) else "",
-                "commits\n(MB)": made,
-                **({} if applied is None else {"contributions": _number(applied)}),
-                **({"epsilon": _epsilon(spent.get(group))} if spent else {}),
-                **{name: _number(amount) for name, amount in took.items()},
-                "commits/real s": float((mine["commits"] / mine["elapsed_s"]).mean()),
-                "stop": _stop(mine, escaped),
-            }
-        )
+        row: dict[str, Any] = {"group": group}
+        row[_heading(target, share)] = f"{median}\n{reached}"
+        row["final"] = _plus_minus(study, metric, final)
+        is_stale = np.isfinite(ages["mean"])
+        row["stale\n(max)"] = _two(ages["mean"], ages["max"]) if is_stale else ""
+        row["commits\n(MB)"] = made
+        if "contributions" in took:
+            row["contributions"] = _number(took.pop("contributions"))
+        if spent:
+            row["epsilon"] = _epsilon(spent.get(group))
+        row |= {name: _number(amount) for name, amount in took.items()}
+        row["commits/real s"] = float((mine["commits"] / mine["elapsed_s"]).mean())
+        row["stop"] = _stop(mine, escaped)
+        rows.append(row)
     return pd.DataFrame(rows)
 
 
@@ -233,10 +232,11 @@ def words_on_data(named: Iterable[tuple[str | None, str | None]]) -> list[str]:
     """
     lines = []
     for name, scaling in dict.fromkeys(named):
-        said = [f"data: {name}"] + [f"scale {scaling}"] * bool(scaling)
+        facts = [f"scale {scaling}"] if scaling else []
         if name and name.startswith(BUNDLED):
-            said.append("5,000 of MNIST's images (all: stalesim data get mnist)")
-        lines += ["; ".join(said)] * bool(name and said[1:])
+            facts.append("5,000 of MNIST's images (all: stalesim data get mnist)")
+        if name and facts:
+            lines.append("; ".join([f"data: {name}", *facts]))
     return lines
 
 
@@ -294,12 +294,10 @@ def _two(first: float, second: float) -> str:
 
 
 def _number(value: float, width: int = WIDTH, digits: int = 4) -> str:
-    """Returns a number to some digits, or to as many fewer as its width allows.
+    """Returns a number >= 0 to some digits, or to as many fewer as its width allows.
 
-    Args:
-        value: >= 0; from 1000 on without decimals if there is room.
-        width: Number of characters; one digit takes more where it must.
-        digits: Most digits.
+    From 1000 on it is without decimals if there is room; one digit is wider than
+    `width` where it must be.
     """
     if value >= 1000 and len(text := f"{value:.0f}") <= width:
         return text

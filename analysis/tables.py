@@ -252,15 +252,15 @@ def _stopped_early(study: Study) -> str:
 
 def _privacy(study: Study, known: list[str]) -> dict[str, list[str]]:
     spent = spending(study)
-    told = {
-        group: f"{each.epsilon:.{DIGITS}g} ({each.proof})"
-        for group, each in spent.items()
-    }
     columns = {
-        "ε": [told.get(group, "") for group in known],
-        "protects": [spent[g].protects if g in spent else "" for g in known],
+        "ε": {g: f"{s.epsilon:.{DIGITS}g} ({s.proof})" for g, s in spent.items()},
+        "protects": {g: s.protects for g, s in spent.items()},
     }
-    return {name: cells for name, cells in columns.items() if any(cells)}
+    return {
+        name: [cells.get(group, "") for group in known]
+        for name, cells in columns.items()
+        if any(cells.values())
+    }
 
 
 def _of_privacy(study: Study) -> str:
@@ -272,12 +272,7 @@ def _of_privacy(study: Study) -> str:
 
 
 def _cell(row: pd.Series) -> Cell:
-    """Returns a median, or a mean with its t-interval, and how many runs it is of.
-
-    Args:
-        row: Estimate, low, high, two numbers of replicates; of a median what it is not
-            before.
-    """
+    """Returns a row of `instants.means_at` or `targets.time_to_target` as a cell."""
     estimate, low, high, known, replicates, *after = map(float, row)
     symmetric = not after
     return Cell(estimate, low, high, int(known), int(replicates), symmetric, *after)

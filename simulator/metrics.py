@@ -131,25 +131,29 @@ LIKELIHOOD = Need(
     "remove it",
 )
 _WITHOUT_WORKERS = (
-    attrgetter("worker_metrics"),
-    "for the algorithm {kind!r}, whose workers have no models of their own; remove it",
+    "for the algorithm {kind!r}, whose workers have no models of their own; remove it"
 )
 _OF_WORK = (
     "the clients' work; remove it, or put a stage of work that has one in the chain"
 )
-OF_ALGORITHMS: dict[Models, tuple[Callable[[Any], Any], str]] = {
+BESIDES: dict[Models, str] = {
     Models.EACH_WORKER: _WITHOUT_WORKERS,
     Models.ALL_WORKERS: _WITHOUT_WORKERS,
     Models.PERTURBED: (
-        attrgetter("embedding_noise"),
-        (
-            "without noise in the parties' networks; remove it, or set "
-            "algorithm.perturbation"
-        ),
+        "without noise in the parties' networks; remove it, or set "
+        "algorithm.perturbation"
     ),
 }
-"""Models that not every algorithm has: the property of one that has them, and what is
-said of one that has not."""
+"""Models that not every algorithm has, and why a metric of them is refused then."""
+
+
+class HasModels:
+    """An algorithm with models besides the one that is read out, for metrics."""
+
+    @property
+    def models(self) -> frozenset[Models]:
+        """Which of `BESIDES` it has."""
+        raise NotImplementedError
 
 
 @dataclass(frozen=True)
@@ -291,11 +295,14 @@ class Metric(NamedPart):
         Raises:
             LocatedError: The algorithm lacks them; the message says what to do.
         """
-        has, why = OF_ALGORITHMS.get(self.models, (None, ""))
+        kind = algorithm.kind
+        own = algorithm.models if isinstance(algorithm, HasModels) else ()
+        lacks, why = self.models not in own, BESIDES.get(self.models, "")
         if self.models is Models.WITH_WORK:
-            has, why = self._in_work, f"without a {self.of_work} in {_OF_WORK}"
-        if has is not None and not has(algorithm):
-            why = why.format(kind=algorithm.kind)
+            lacks = not self._in_work(algorithm)
+            why = f"without a {self.of_work} in {_OF_WORK}"
+        if why and lacks:
+            why = why.format(kind=kind)
             raise LocatedError(
                 f"evaluate.metrics must not have {self.name} {why}",
             )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from jaxtyping import Float
 
+from .capabilities import AveragesModels, MixesModels, NoisyMessages, StoresEmbeddings
 from .learning.learning import Learning
 from .learning.sampler import Sampler
 from .learning.shape import ProblemShape
@@ -57,13 +58,15 @@ class RunSetup:
     def coordinated(self) -> bool:
         """Whether one common batch is embedded freshly by all parties in each row."""
         vertical = self.scenario.algorithm.family == "vertical"
-        meets = self.scenario.protocol.common_batch
+        meets = self.scenario.protocol.traits.common_batch
         return vertical and meets and self.sampler.common
 
     @property
     def upload_ratio(self) -> float:
         """Samples of an upload over all samples."""
-        if self.scenario.algorithm.uploads_all and not self.coordinated:
+        algorithm = self.scenario.algorithm
+        stored = isinstance(algorithm, StoresEmbeddings)
+        if stored and not algorithm.uploads_batch and not self.coordinated:
             return 1.0
         return self.shape.batch / self.shape.num_samples
 
@@ -74,7 +77,10 @@ class RunSetup:
         Raises:
             UserError: A budget of the noise cannot be reached.
         """
-        found = self.scenario.algorithm.guarantees(
+        algorithm = self.scenario.algorithm
+        if not isinstance(algorithm, NoisyMessages):
+            return ()
+        found = algorithm.guarantees(
             self.shares.num_samples, self.shape.batch, self.shape.num_weights
         )
         if not (reported := self.timeline.reported):
@@ -97,9 +103,12 @@ class RunSetup:
     @cached_property
     def mixing(self) -> Float[np.ndarray, "Q K K"] | None:
         """Matrices by which gossip averages all models, in turn; None in pairs."""
+        algorithm, protocol = self.scenario.algorithm, self.scenario.protocol
+        if not isinstance(protocol, MixesModels):
+            return None
         streams = Streams(self.run.seed)
-        return self.scenario.protocol.mixing(
+        return protocol.mixing(
             self.scenario.num_clients,
             lambda number: streams.at(Purpose.GRAPH, 0, number),
-            pushes=self.scenario.algorithm.pushes,
+            pushes=isinstance(algorithm, AveragesModels) and algorithm.pushes,
         )

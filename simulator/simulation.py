@@ -19,6 +19,7 @@ from .algorithms.base import Kernel, Probeable
 from .algorithms.optimizers import known
 from .algorithms.optimizers.part import chosen
 from .algorithms.step_rules import resolve
+from .capabilities import DividesRows, HasStages, NoisyMessages, SumsOutputs
 from .config.errors import ScenarioError
 from .config.functions import UserFunction
 from .engine import compiler
@@ -40,6 +41,7 @@ from .setup import RunSetup
 from .timelines import cached
 from .timelines.of_run import set_up
 from .trace import Writer
+from .world.answers import OF_CLIENTS
 
 SAMPLE_BYTES = 64 * 2**20
 """Most memory for the samples of one buffer of rows."""
@@ -119,9 +121,8 @@ def _with_numerics(setup: RunSetup) -> Prepared:
     algorithm, metrics = scenario.algorithm, scenario.evaluate.metrics
     constants, compute_dtype = _constants(setup), scenario.engine.compute_dtype
     numerics.check_functions(metrics, compute_dtype)
-    problem = numerics.problem(
-        metrics, bias=algorithm.has_bias, compute_dtype=compute_dtype
-    )
+    bias = not isinstance(algorithm, SumsOutputs)
+    problem = numerics.problem(metrics, bias=bias, compute_dtype=compute_dtype)
     _refuse_uneven_statistics(setup, problem)
     _refuse_coupled_rows(setup)
     _refuse_waves(scenario)
@@ -172,7 +173,8 @@ def _refuse_uneven_statistics(setup: RunSetup, problem: Any) -> None:
 
 def _refuse_waves(scenario: Scenario) -> None:
     """Refuses waves of an algorithm whose rows are not divided."""
-    if scenario.engine.mode == "waves" and not scenario.algorithm.divided:
+    divides = isinstance(scenario.algorithm, DividesRows)
+    if scenario.engine.mode == "waves" and not divides:
         raise ScenarioError(
             "engine.mode must be auto, compiled or stepwise for the algorithm "
             f"{scenario.algorithm.kind!r}, whose rows are executed whole, got 'waves'; "
@@ -185,9 +187,10 @@ def _refuse_feedback(setup: RunSetup) -> None:
     log, scenario = setup.timeline.answer_log, setup.scenario
     if log is None:
         return
-    if missing := [each for each in log.asks if each not in scenario.algorithm.asks]:
+    of_clients = [each for each in log.asks if each in OF_CLIENTS]
+    if of_clients and not isinstance(scenario.algorithm, HasStages):
         raise ScenarioError(
-            f"{log.why} asks for {missing[0]}, which the algorithm "
+            f"{log.why} asks for {of_clients[0]}, which the algorithm "
             f"{scenario.algorithm.kind!r} does not tell; take sgd, fed_avg, fed_async, "
             f"fed_buff or a chain"
         )
@@ -211,14 +214,14 @@ def _refuse_coupled_rows(setup: RunSetup) -> None:
     Raises:
         ScenarioError: The loss would count the padding of batches, or be of one row.
     """
-    scenario = setup.scenario
+    algorithm = setup.scenario.algorithm
     if setup.sampler.own_steps is not None:
         where = (
             "batches are filled up (local_epochs, speeds, or clients with fewer "
             "samples than a batch)"
         )
         remedy = "give all local_steps and a smaller batch"
-    elif scenario.algorithm.clips_samples:
+    elif isinstance(algorithm, NoisyMessages) and algorithm.clips_samples:
         where, remedy = "each sample's gradient is clipped", "clip what is sent"
     else:
         return
@@ -232,7 +235,7 @@ def _refuse_coupled_rows(setup: RunSetup) -> None:
 
 def _constants(setup: RunSetup) -> Constants:
     return setup.learning.numerics.constants(
-        bias=setup.scenario.algorithm.has_bias,
+        bias=not isinstance(setup.scenario.algorithm, SumsOutputs),
         commits_per_epoch=setup.timeline.commits_per_epoch,
         seed=setup.run.seed,
     )

@@ -67,10 +67,8 @@ class Critical(OfPair):
             why += f"; {lost} replicates in which all swept values diverged"
         if (np.isinf(sample.low) & np.isinf(sample.high)).all():
             why = "both sides have critical values beyond the sweep; widen it"
-        found = [
-            _said(name, side_) for name, side_ in zip((one, other), sides, strict=True)
-        ]
-        words = f"critical {over}: {' and '.join(found)}; ratio"
+        spans = " and ".join(map(_span, (one, other), sides))
+        words = f"critical {over}: {spans}; ratio"
         evidence = side(sample, float(np.log(self.by_at_least)))
         return judged(to, words, sample, evidence, why, logs=True)
 
@@ -108,7 +106,6 @@ class Critical(OfPair):
         )
 
 
-def _said(name: str, numbers: Numbers) -> str:
-    """Returns between which swept values critical ones lie."""
+def _span(name: str, numbers: Numbers) -> str:
     low, high = numbers.low.min(), numbers.high.max()
     return f"{name} {low:g} to {high:g}" if np.isfinite(high) else f"{name} >= {low:g}"

@@ -44,10 +44,8 @@ def difference_of(
         names: Names of the groups.
         called: What a run without a number lacks, in words.
     """
-    said = (
-        remarks(side, name, called) for side, name in zip(sides, names, strict=True)
-    )
-    return bounds.contrast(together(*sides), DIFFERENCE), "".join(said)
+    one, other = (remarks(*side, called) for side in zip(sides, names, strict=True))
+    return bounds.contrast(together(*sides), DIFFERENCE), one + other
 
 
 def of_group(measured: "Measured", metric: str, group: str) -> tuple[Sample, str]:

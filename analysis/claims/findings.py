@@ -1,6 +1,7 @@
 """A row per claim of a study, at each point of its sweep that it is about."""
 
 import json
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -41,14 +42,14 @@ class Finding(NamedTuple):
     says: str
     origin: str
     verdict: str
-    measured: str
-    estimate: float
-    low: float
-    high: float
-    replicates: int
-    p: float
-    corrected: float
-    why: str
+    measured: str = ""
+    estimate: float = math.nan
+    low: float = math.nan
+    high: float = math.nan
+    replicates: int = 0
+    p: float = math.nan
+    corrected: float = math.nan
+    why: str = ""
 
 
 class ReplicatePlan(NamedTuple):
@@ -236,26 +237,25 @@ def weighed(measured: Measured, claim: Claim, planned: int) -> Iterator[Finding]
         planned: Replicates of the study.
     """
     named = _named(claim)
-    about = {"says": claim.says, "origin": claim.origin}
     for names in points(measured, claim) or [()]:
         text = claim.words.join(named if claim.along_sweep else names or named)
+        nothing = Finding(text, claim.says, claim.origin, OPEN)
         if not names:
             why = f"the study has no finished runs of {_missing(measured, *named)}"
-            yield _open(text, why, about)
+            yield nothing._replace(why=why)
             continue
         try:
             judged: Judged = claim.judge(measured, *names)
         except StudyError as error:  # the metric was not evaluated
-            yield _open(text, str(error), about)
+            yield nothing._replace(why=str(error))
             continue
         replicates, why, evidence = judged.replicates, judged.why, judged.evidence
         mean, low, high = judged.interval
         if replicates < planned:
             used = "compared" if claim.compares else "measured"
             why += f"; {replicates} of {planned} replicates can be {used}"
-        yield Finding(
+        yield nothing._replace(
             claim=text + judged.to,
-            **about,
             verdict=HOLDS if evidence.for_it < evidence.against else FAILS,
             measured=judged.measured,
             estimate=mean,
@@ -263,27 +263,8 @@ def weighed(measured: Measured, claim: Claim, planned: int) -> Iterator[Finding]
             high=high,
             replicates=replicates,
             p=evidence.p,
-            corrected=float("nan"),
             why=why,
         )
-
-
-def _open(text: str, why: str, about: dict[str, str]) -> Finding:
-    """Returns the finding where nothing could be measured."""
-    nan = float("nan")
-    return Finding(
-        claim=text,
-        **about,
-        verdict=OPEN,
-        measured="",
-        estimate=nan,
-        low=nan,
-        high=nan,
-        replicates=0,
-        p=nan,
-        corrected=nan,
-        why=why,
-    )
 
 
 def _named(claim: Claim) -> tuple[str, ...]:

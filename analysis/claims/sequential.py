@@ -67,12 +67,7 @@ def _weight(replicates: int, looks: tuple[int, ...]) -> float:
 
 @cache
 def _crossed(heavy: float, looks: tuple[int, ...]) -> float:
-    """Returns the chance that a p-value over its weight is at most so much, at a look.
-
-    Args:
-        heavy: Two-sided p-value of a sign test over its weight.
-        looks: Replicates at each look.
-    """
+    """Returns the chance that some look has a p-value over its weight up to `heavy`."""
     from scipy.special import bdtrc  # half a second, also to read a scenario
     from scipy.stats import binom
 

@@ -159,12 +159,10 @@ def _over_horizons(measured: "Measured", names: tuple[str, ...], metric: str) ->
 
 
 def _decade_slope(metric: str) -> str:
-    """Returns the name of a metric's slope over the last decade of commits."""
     return f"slope of {metric}"
 
 
 def _run_mean(metric: str) -> str:
-    """Returns the name of a metric's mean over a run."""
     return f"mean {metric}"
 
 

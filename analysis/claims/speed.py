@@ -112,10 +112,8 @@ class Faster(OfPair):
                 missing = NOT_EVERYWHERE[counted].format(name)
                 raise StudyError(f"{missing} to be counted")
         words = f"times {LESS.get(counted, f'fewer {counted}')}"
-        to = f" to {metric} {value:g}"
-        return ratio_to_target(
-            one, other, sides, to, words, self.by_at_least, counted=counted
-        )
+        to, least = f" to {metric} {value:g}", self.by_at_least
+        return ratio_to_target(one, other, sides, to, words, least, counted=counted)
 
     def _to_target(self) -> str:
         """Returns the name of what it took to reach the target."""
@@ -153,10 +151,8 @@ class Fewer(OfPair):
         The median of the ratios counts, against `by_at_least`, as that of `faster`.
         """
         sides = [measured.of(TO_STOP, group) for group in (one, other)]
-        words = "times fewer commits"
-        return ratio_to_target(
-            one, other, sides, " to the target", words, self.by_at_least
-        )
+        to, words = " to the target", "times fewer commits"
+        return ratio_to_target(one, other, sides, to, words, self.by_at_least)
 
 
 LEAST_PART = 100.0

@@ -12,9 +12,10 @@ from ...simulator.config.errors import StudyError
 from .. import bounds
 from ..bounds import Sample, contrast
 from ..facts import short
+from ..statistics import UNKNOWN
 from .final_values import remarks
 from .numbers import Numbers, final, together
-from .verdict import NONE, NOTHING, Evidence, Judged, judged, near, side
+from .verdict import NONE, Evidence, Judged, judged, near, side
 
 if TYPE_CHECKING:
     from .measured import Measured
@@ -127,7 +128,7 @@ class Monotone(Claim):
         names, sample, said = along(measured, self, groups)
         to = f": {metric} {verb} with {over}" + (f", to {within:g}" if within else "")
         if len(names) < 2:
-            return Judged(to, NONE, "", NOTHING, 0, f"{over} has fewer than two values")
+            return Judged(to, NONE, "", UNKNOWN, 0, f"{over} has fewer than two values")
         steps = [
             bounds.contrast(sample, sign * step)
             for step in np.diff(np.eye(len(names)), 1, 0)
@@ -173,7 +174,7 @@ class Steady(Claim):
         names, sample, said = along(measured, self, groups)
         to = f": {metric} the same for all {over}, to {within:g}"
         if len(names) < 2:
-            return Judged(to, NONE, "", NOTHING, 0, f"{over} has fewer than two values")
+            return Judged(to, NONE, "", UNKNOWN, 0, f"{over} has fewer than two values")
         unit = np.eye(len(names))
         pairs = [bounds.contrast(sample, b - a) for a, b in combinations(unit, 2)]
         found = [near(pair, -within, within) for pair in pairs]

@@ -5,13 +5,12 @@ from typing import NamedTuple
 import numpy as np
 
 from ..bounds import Sample, above, below, in_words, interval, side_of_median
-from ..statistics import ROUNDING, Interval
+from ..statistics import ROUNDING, UNKNOWN, Interval
 
 HOLDS, FAILS, OPEN = "holds", "does not hold", "undecided"
 UNDECIDABLE = "not decidable"
 """Verdict where the replicates are too few for their family of claims."""
 UNDECIDED = (OPEN, UNDECIDABLE)
-NOTHING = Interval(float("nan"), float("nan"), float("nan"))
 
 
 class Evidence(NamedTuple):
@@ -96,7 +95,7 @@ def judged(
     """
     n = sample.low.size
     if not n:
-        return Judged(to, NONE, "", NOTHING, 0, why)
+        return Judged(to, NONE, "", UNKNOWN, 0, why)
     found = interval(sample)
     if logs:
         found = Interval(*(float(end) for end in np.exp(found)))

@@ -92,10 +92,14 @@ def facets(study: Study) -> Facets | None:
         Facet(title, list(rows.sort_values(columns[key])["group"]))
         for title, rows in split(study, table, others).items()
     ]
-    numbers = dict(zip(table["group"], table[columns[key]], strict=True))
     colors = sequential(ordered(table[columns[key]]))
-    looks = {name: _look(numbers[name], colors) for name in known}
-    words = {n: "" if pd.isna(v) else worded(v) for n, v in numbers.items()}
+    # A group that is not swept over the key is black.
+    looks = dict.fromkeys(known, style.Look(style.ink(), style.DASHED))
+    words = dict.fromkeys(known, "")
+    swept = table.set_index("group")[columns[key]].dropna()
+    for group, number in swept.items():
+        looks[str(group)] = style.Look(colors[number], style.SOLID)
+        words[str(group)] = worded(number)
     return Facets(spread(panels, MOST_PANELS), len(panels), key, words, looks)
 
 
@@ -116,13 +120,6 @@ def spread(items: Sequence[Item], most: int) -> list[Item]:
     """Returns `count` items of a list, evenly from its first to its last."""
     places = np.rint(np.linspace(0, len(items) - 1, min(len(items), most)))
     return [items[place] for place in places.astype(int)]
-
-
-def _look(number: Any, colors: dict[Any, str]) -> style.Look:
-    """Returns the look of a group; one that is not swept over the key is black."""
-    if pd.isna(number):
-        return style.Look(style.ink(), style.DASHED)
-    return style.Look(colors[number], style.SOLID)
 
 
 def _telling(table: pd.DataFrame, keys: list[tuple[str, str]]) -> str | None:

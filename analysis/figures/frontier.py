@@ -11,16 +11,16 @@ from ...simulator.trace import StudyError
 from ..expenses import taken_by_end
 from ..frames import Study, described, first_metric, groups
 from ..spending import protected
-from ..statistics import Interval, t_interval
+from ..statistics import t_interval
 from ..targets import final_quantities, final_values
 from . import layout, style
+from .sweeps import FINAL
 
 CAPTIONS = {
     f"-against-({'|'.join(SPENDABLE)})$": "Final values (of the last tenth of "
     "evaluations) against what clients took, with 95 % intervals; the line joins what "
     "nothing beats in both"
 }
-"""Captions of the standard figures, by a pattern of their names."""
 
 
 def standard(study: Study) -> Iterator[tuple[str, Figure]]:
@@ -78,23 +78,18 @@ def pareto(
         axes.plot(*best[:, np.argsort(best[0])], color=style.ink(), lw=0.8, zorder=1)
         handles = [
             axes.errorbar(
-                cost.mean, good.mean, _arms(good), _arms(cost), marker="o", ms=4,
-                capsize=2, linestyle="none", color=looks[group].color,
+                cost.mean, good.mean, layout.arms(*good), layout.arms(*cost),
+                marker="o", ms=4, capsize=2, ls="none", color=looks[group].color,
             )
             for group, (cost, good) in points.items()
         ]  # fmt: skip
         axes.set(xlabel=axis.label, ylabel=style.final_label(metric, study))
         layout.add_legend(figure, handles, labels)  # pyright: ignore
         words = (
-            "Final: mean of the last tenth of a run's evaluations",
+            FINAL,
             f"points: means over {layout.replicates(counts)}; bars: 95 % t-intervals",
             "line: what no other group beats in both",
             protected(study, against),
         )
         layout.add_note(figure, words)
     return figure
-
-
-def _arms(of: Interval) -> list[list[float]]:
-    """Returns how far an interval reaches below and above its mean; 0 where none."""
-    return np.nan_to_num([[of.mean - of.low], [of.high - of.mean]]).tolist()

@@ -18,6 +18,7 @@ from matplotlib.patches import Patch
 
 from ..clients import are_named, names
 from . import layout, style
+from .facets import spread
 from .staleness import draw_histogram
 
 MOST_CLIENTS = 30
@@ -86,8 +87,7 @@ def lines(jobs: pd.DataFrame, num_clients: int) -> list[int]:
     first = jobs.groupby("client")["read_time"].min().sort_values(kind="stable")
     until = first.iloc[: MOST_CLIENTS + 1].max()
     at_once = np.sort(first.index[first <= until].to_numpy(np.int64))
-    spread = np.linspace(0, at_once.size - 1, min(at_once.size, MOST_CLIENTS))
-    return at_once[np.rint(spread).astype(int)].tolist()
+    return spread(at_once.tolist(), MOST_CLIENTS)
 
 
 def first_seconds(jobs: pd.DataFrame, num_clients: int, num_jobs: int = JOBS) -> float:
@@ -139,9 +139,7 @@ def gantt(panels: Sequence[Panel], seconds: float, name: str = "") -> Figure:
         handles: list = [Patch(color=BARS[part], label=part) for part in used]
         tick: dict[str, Any] = {"color": style.INK, "marker": "|", "ls": ""}
         handles.append(Line2D([], [], label="commit", **tick))
-        for mark in marks:
-            label = mark.lower().replace("_", " ")
-            handles.append(_marker(mark, label))
+        handles += [_marker(mark, mark.lower().replace("_", " ")) for mark in marks]
         figure.legend(handles=handles, loc="outside lower center", ncols=5)
     return figure
 

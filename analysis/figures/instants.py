@@ -18,7 +18,6 @@ from .lines import swept_key
 from .sweeps import final_over
 
 CAPTIONS = {"-after-": "Metric after a given time: its last evaluation up to then"}
-"""Captions of the standard figures, by a pattern of their names."""
 
 
 def standard(study: Study) -> Iterator[tuple[str, Figure]]:
@@ -74,15 +73,13 @@ def values_after(
         raise too_late(study, when)
     with style.context():
         figure, axes = layout.rows(study, list(table["group"]))
+        ends = table["low"].to_numpy(), table["high"].to_numpy()
+        lows, highs, cut = layout.within(study, metric, *ends)
         rows: Any = table.itertuples()
-        cuts = [""]
         for number, row in enumerate(rows):
             color = looks[row.group].color
-            low, high = np.array([row.low]), np.array([row.high])
-            low, high, cut = layout.within(study, metric, low, high)
-            cuts.append(cut)
             axes.plot([row.mean], [number], "o", ms=4.5, color=color)
-            axes.plot([low[0], high[0]], [number, number], color=color)
+            axes.plot([lows[number], highs[number]], [number, number], color=color)
             missing = row.replicates - row.known
             words = f"{row.known} of {row.replicates} lasted so long" if missing else ""
             if not np.isfinite(row.mean) and not missing:
@@ -93,9 +90,12 @@ def values_after(
                 axes.text(0.99, number - 0.1, words, transform=blended, **here)
         axes.set_xlabel(f"{style.metric_label(metric, study)} after {when}")
         several = layout.replicates(table["replicates"])
-        lines = f"lines: 95 % t-intervals{max(cuts, key=len)}"
         many = int(table["known"].max()) > 1
-        words = [f"Points: means over {several}", lines if many else ""]
-        words.append(seen_at(study, metric, when))
-        layout.add_note(figure, (*words, protected(study, against)))
+        note = (
+            f"Points: means over {several}",
+            f"lines: 95 % t-intervals{cut}" if many else "",
+            seen_at(study, metric, when),
+            protected(study, against),
+        )
+        layout.add_note(figure, note)
     return figure

@@ -14,7 +14,7 @@ from matplotlib.legend import Legend
 
 from ...simulator.scenario.study import BASE
 from ...simulator.trace import metric_of_study
-from ..frames import Study, data_sets, described, runs
+from ..frames import Study, accounts, data_sets, described, runs
 from . import style
 
 LINES_OF_LEGEND = 20
@@ -147,17 +147,18 @@ def within(
     return np.clip(low, least, most), np.clip(high, least, most), cut
 
 
+def arms(middle: Any, low: Any, high: Any) -> np.ndarray:
+    """Returns how far intervals reach below and above their middles; 0 where none."""
+    return np.nan_to_num(np.reshape([middle - low, high - middle], (2, -1)))
+
+
 def axis(study: Study, counted: str) -> style.Axis:
     """Returns label and scale of a counted quantity; privacy names its accounting."""
     found = style.axis(counted)
     if counted != "epsilon":
         return found
-    told = [run.get("privacy") or {} for run in study.manifest["runs"]]
-    known = {
-        (entry["accountants"][0], entry["delta"])
-        for entry in told
-        if entry.get("delta") is not None
-    }
+    told = accounts(study).values()
+    known = {(entry["accountants"][0], entry["delta"]) for entry in told}
     if len(known) != 1:
         return found
     ((accountant, delta),) = known

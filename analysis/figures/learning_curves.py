@@ -16,14 +16,11 @@ from ..curves import mean_curves
 from ..frames import Study, evaluations, first_metric, groups, metric_of, runs
 from ..phases import evaluations_by
 from ..spending import protected
-from ..targets import (
-    final_values,
-)
+from ..targets import final_values
 from . import facets, layout, style
 from .sweeps import is_wide
 
 CAPTIONS = {"^convergence-": "Mean over replicates with its 95 % interval"}
-"""Captions of the standard figures, by a pattern of their names."""
 
 MOST_ENTRIES = 12
 """Values of a swept number that a legend names; colours tell those in between."""
@@ -98,9 +95,9 @@ class _Curves:
         """Draws a group's curve on its band; a pale one is behind all others."""
         look = self.looks[group]
         if group in self.references:  # its time is not that of any clients
-            final = _final_mean(self.study, group, self.metric)
+            finals = final_values(self.study, self.metric).groupby("group")["value"]
             look = look._replace(linestyle=style.DASHED)
-            return axes.axhline(final, zorder=2, **look._asdict())
+            return axes.axhline(finals.mean()[group], zorder=2, **look._asdict())
         curve = self.curves[group]
         x = self.axis.scale * curve["x"].to_numpy()
         if pale:
@@ -129,8 +126,12 @@ class _Curves:
     def words(self) -> list[str]:
         """Returns what is drawn, for the note."""
         counts = {int(curve["replicates"].iloc[0]) for curve in self.curves.values()}
+        cut, lines = max(self.cuts, key=len), "Lines: one replicate of each"
+        if max(counts) > 1:
+            lines = f"Lines: means over {layout.replicates(counts)}; "
+            lines += f"bands: 95 % t-intervals{cut}"
         return [
-            _bands(counts, max(self.cuts, key=len)),
+            lines,
             "dashed: mean final value" if self.references else "",
             _content(self.study, self.known) if self.against == "commits" else "",
             protected(self.study, self.against),
@@ -170,10 +171,9 @@ def _of_panels(drawn: _Curves, divided: facets.Facets) -> Figure:
     every = layout.panels(figure, len(panels), columns)
     handles: dict[str, Artist] = {}
     for axes, panel in zip(every, panels, strict=True):
-        if not divided.key:
-            for group in drawn.known:
-                if group not in panel.groups and group not in drawn.references:
-                    drawn.draw(axes, group, pale=True)
+        for group in () if divided.key else drawn.curves:
+            if group not in panel.groups:
+                drawn.draw(axes, group, pale=True)
         for group in panel.groups:
             line = drawn.draw(axes, group, 0.3 / max(2, len(panel.groups)) + 0.05)
             line.set_linewidth(mpl.rcParams["lines.linewidth"] * 0.75)
@@ -193,13 +193,6 @@ def _of_panels(drawn: _Curves, divided: facets.Facets) -> Figure:
             title += f" ({len(labels)} of {len(known)} are named)"
         layout.add_legend(figure, entries, labels, title, below=True)
     return figure
-
-
-def _bands(counts: set[int], cut: str) -> str:
-    if max(counts) < 2:
-        return "Lines: one replicate of each"
-    several = layout.replicates(counts)
-    return f"Lines: means over {several}; bands: 95 % t-intervals{cut}"
 
 
 def _content(study: Study, known: list[str]) -> str:
@@ -233,8 +226,3 @@ def _references(study: Study, against: str) -> set[str]:
     if not counted:
         raise StudyError(f"no run of the study has {against} to be counted")
     return found | (set(table["group"]) - counted)
-
-
-def _final_mean(study: Study, group: str, metric: str) -> float:
-    values = final_values(study, metric)
-    return float(values.loc[values["group"] == group, "value"].mean())

@@ -79,16 +79,7 @@ def lines_over(study: Study, key: str, at: Mapping[str, Any] | None = None) -> L
             there are more lines than can be told apart.
     """
     columns, fixed = swept_columns(study), fixed_values(at)
-    for name in (key, *fixed):
-        if name not in columns:
-            keys = ", ".join(columns) or "none"
-            raise StudyError(f"{name} is not swept; known are {keys}")
-    table = runs(study).drop_duplicates("group")
-    kept = np.ones(len(table), bool)
-    for name, value in fixed.items():
-        mine = table[columns[name]]
-        kept &= (mine.isna() | is_at(mine, value)).to_numpy()
-    table = table.loc[kept]
+    table = groups_at(study, [key], at)
     known = table[columns[key]].dropna()
     if known.empty:
         raise StudyError(f"at must name values that are swept, got {pinned(at)}")
@@ -114,6 +105,35 @@ def lines_over(study: Study, key: str, at: Mapping[str, Any] | None = None) -> L
         )
     along = [name for name in others if _changes(table, found, columns[name])]
     return Lines(found, along)
+
+
+def groups_at(
+    study: Study, keys: Sequence[str], at: Mapping[str, Any] | None
+) -> pd.DataFrame:
+    """Returns the groups that have some values, or are not swept over their keys.
+
+    Args:
+        study: Study, finished or not.
+        keys: Further keys that must be swept.
+        at: Values of swept keys.
+
+    Returns:
+        A row per group, as `frames.runs` has it.
+
+    Raises:
+        StudyError: A key is not swept, or no group has a value of it.
+    """
+    columns, fixed = swept_columns(study), fixed_values(at)
+    for key in (*keys, *fixed):
+        if key not in columns:
+            swept = ", ".join(columns) or "none"
+            raise StudyError(f"{key} is not swept; known are {swept}")
+    table = runs(study).drop_duplicates("group")
+    kept = np.ones(len(table), bool)
+    for key, value in fixed.items():
+        column = table[columns[key]]
+        kept &= (column.isna() | is_at(column, value)).to_numpy()
+    return table.loc[kept]
 
 
 def is_at(column: pd.Series, value: Any) -> pd.Series:

@@ -6,7 +6,7 @@ Replicates that never arrived are drawn as such, where they were last looked at.
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -20,7 +20,7 @@ from ..statistics import MEDIANS, interval_name, median_time
 from ..targets import commits_to_stop, default_target, resolution, times_to_target
 from . import layout, style
 from .files import plain
-from .lines import Line, Lines, lines_over, pinned, swept_key
+from .lines import Line, lines_over, pinned, swept_key
 from .speed_ups import axis_label, target_words
 from .sweeps import draw_line, figure_of_lines, is_wide, words_along
 
@@ -36,7 +36,6 @@ CAPTIONS = {
     "^time-to-target-over-": "Virtual time until the target over what is swept, with "
     f"95 % intervals of medians; {MEDIANS}",
 }
-"""Captions of the standard figures, by a pattern of their names."""
 
 
 def standard(study: Study) -> Iterator[tuple[str, Figure]]:
@@ -110,27 +109,6 @@ def commits_over(
     return figure
 
 
-class Taken(NamedTuple):
-    """What it took the replicates of a group.
-
-    Attributes:
-        amounts: Amount until each arrived, or was last looked at.
-        reached: Whether each arrived.
-        low: Amount up to which each had not arrived; infinite if it never will.
-        high: Amount at which it was seen to have arrived; infinite if it was not.
-    """
-
-    amounts: np.ndarray
-    reached: np.ndarray
-    low: np.ndarray
-    high: np.ndarray
-
-    @property
-    def share(self) -> str:
-        """How many replicates arrived, of all."""
-        return f"{int(self.reached.sum())} of {self.reached.size}"
-
-
 def _medians_over(
     study: Study,
     key: str,
@@ -138,31 +116,21 @@ def _medians_over(
     words: str,
     at: Mapping[str, Any] | None,
 ) -> tuple[Figure, Axes]:
-    """Draws medians against a swept number; the vertical axis has no label yet.
-
-    Args:
-        study: Study with the lines.
-        key: Swept key.
-        times: What it took each run, as `times_to_target` has it.
-        words: Further words for the note.
-        at: Values to which the figure is confined.
-    """
-    columns = ["time", "reached", "low", "high"]
-    taken = {
-        str(group): Taken(*(rows[name].to_numpy() for name in columns))
-        for group, rows in times.groupby("group")
-    }
+    """Draws medians of `times_to_target`; the vertical axis has no label yet."""
     drawn = lines_over(study, key, at)
     groups = [group for line in drawn.lines for group in line.groups]
-    amounts = np.concatenate([taken[group].amounts for group in groups])
-    ceiling = ROOM * float(amounts.max())
+    times = times.loc[times["group"].isin(groups)]
+    counts: Any = times.groupby("group")["reached"].agg(arrived="sum", of="size")
+    shares = {row[0]: f"{row[1]} of {row[2]}" for row in counts.itertuples()}
+    ceiling = ROOM * float(times["time"].max())
     longest = max(len(line.groups) for line in drawn.lines)
     few = len(drawn.lines) <= len(style.palette()) and longest <= MOST_LABELLED
     open_ends: list[bool] = []
 
     def draw(axes: Axes, line: Line, x: np.ndarray, look: dict) -> Artist:
-        mine = [taken[group] for group in line.groups]
-        found = np.array([median_time(each.low, each.high) for each in mine])
+        mine = [times.loc[times["group"] == group] for group in line.groups]
+        ends = (rows[["low", "high"]].to_numpy(np.float64).T for rows in mine)
+        found = np.array([median_time(*pair) for pair in ends])
         found[~np.isfinite(found[:, 0])] = math.nan
         median, low, high = found.T
         goes_on = high > ceiling
@@ -174,74 +142,66 @@ def _medians_over(
         if goes_on.any() and not line.is_level:  # a level's band ends with the axes
             arrows: dict[str, Any] = {"ls": "none", "marker": CARETUP, "ms": 5}
             axes.plot(x[goes_on], high[goes_on], color=look["color"], **arrows)
-        place = {"transform": axes.get_yaxis_transform()} if line.is_level else {}
-        across = np.ones(1) if line.is_level else x
-        marks: Any = _draw_missed(axes, across, mine, look, place, told=few)
+        said = [shares[group] if few else "" for group in line.groups]
+        marks: Any = _draw_missed(axes, line, x, mine, said, look["color"])
         return marks if handle is None else handle
 
     with style.context():
         figure, axes = figure_of_lines(study, key, drawn, draw, pinned(at))
-        if is_wide(amounts):
+        if is_wide(times["time"]):
             axes.set_yscale("log")
         else:
             axes.set_ylim(bottom=0)
-        missed = [group for group in groups if not taken[group].reached.all()]
-        shown = [taken[group] for group in groups]
-        note = _words(drawn, shown, words, goes_on=any(open_ends), told=few)
-        layout.add_note(figure, note)
+        note = _words(counts, goes_on=any(open_ends), told=few)
+        layout.add_note(figure, (*note, words, words_along(drawn)))
+        missed = counts.index[counts["arrived"] < counts["of"]]
         if 0 < len(missed) <= MOST_LABELLED:
-            shares = (f"{layout.name(study, g)} {taken[g].share}" for g in missed)
-            layout.say(figure, f"arrived: {', '.join(shares)}, of the others all")
+            said = (
+                f"{layout.name(study, group)} {shares[group]}"
+                for group in groups
+                if group in missed
+            )
+            layout.say(figure, f"arrived: {', '.join(said)}, of the others all")
     return figure, axes
 
 
 def _draw_missed(
     axes: Axes,
+    line: Line,
     x: np.ndarray,
-    mine: Sequence[Taken],
-    look: dict,
-    place: dict,
-    *,
-    told: bool,
+    mine: Sequence[pd.DataFrame],
+    shares: Sequence[str],
+    color: str,
 ) -> Artist | None:
-    """Draws replicates that did not arrive, and how many did where there is room."""
-    late = [~each.reached for each in mine]
-    across = [np.full(each.sum(), at) for at, each in zip(x, late, strict=True)]
-    up = [each.amounts[rows] for each, rows in zip(mine, late, strict=True)]
-    if not sum(map(len, up)):  # an empty line would take room at the corner
+    """Draws replicates that did not arrive, and words on how many did."""
+    late = [rows.loc[~rows["reached"], "time"].to_numpy() for rows in mine]
+    if not sum(map(len, late)):  # an empty line would take room at the corner
         return None
+    place: dict[str, Any] = {}
+    if line.is_level:
+        x, place = np.ones(1), {"transform": axes.get_yaxis_transform()}
     (marks,) = axes.plot(
-        np.concatenate(across), np.concatenate(up),
-        ls="none", marker="^", ms=5, mfc="none", color=look["color"], clip_on=False,
-        **place,
+        np.repeat(x, [ends.size for ends in late]), np.concatenate(late),
+        ls="none", marker="^", ms=5, mfc="none", color=color, clip_on=False, **place,
     )  # fmt: skip
-    for number, each in enumerate(mine):
-        if told and late[number].any():
+    for across, ends, share in zip(x, late, shares, strict=True):
+        if share and ends.size:
             axes.annotate(
-                each.share,
-                (x[number], up[number].max()),
-                xycoords=place.get("transform", "data"),
-                xytext=(5, 0),
-                textcoords="offset points",
-                va="center",
-                color=look["color"],
-                fontsize=layout.small(),
-            )
+                share, (across, ends.max()), (5, 0),
+                xycoords=place.get("transform", "data"), textcoords="offset points",
+                va="center", color=color, fontsize=layout.small(),
+            )  # fmt: skip
     return marks
 
 
-def _words(
-    drawn: Lines, shown: Sequence[Taken], words: str, *, goes_on: bool, told: bool
-) -> Iterator[str]:
-    counts = {each.reached.size for each in shown}
-    yield f"Points: medians over {layout.replicates(counts)}"
-    if max(counts) > 1:
+def _words(counts: pd.DataFrame, *, goes_on: bool, told: bool) -> Iterator[str]:
+    reached, replicates = counts["arrived"], counts["of"]
+    yield f"Points: medians over {layout.replicates(replicates)}"
+    if replicates.max() > 1:
         unbounded = ", an arrow where it is unbounded" if goes_on else ""
-        yield f"bars: {interval_name(min(counts))}{unbounded}"
-    if any(not each.reached.all() for each in shown):
+        yield f"bars: {interval_name(int(replicates.min()))}{unbounded}"
+    if (reached < replicates).any():
         share = " (k of n did)" if told else ""
         yield f"△: one that did not arrive, at its end{share}"
-    if any(2 * each.reached.sum() <= each.reached.size for each in shown):
+    if (2 * reached <= replicates).any():
         yield "no median where half or more did not"
-    yield words
-    yield words_along(drawn)

@@ -1,6 +1,7 @@
 """The cost of privacy: final values against the spent epsilon."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -8,13 +9,13 @@ from matplotlib.artist import Artist
 from matplotlib.figure import Figure
 
 from ...simulator.trace import StudyError
-from ..frames import Study, first_metric, runs, swept_columns
+from ..frames import Study, accounts, first_metric, runs, swept_columns
 from ..spending import protected, swept
 from ..statistics import t_interval
 from ..targets import final_quantities, final_values
 from . import layout, style
 from .lines import split, worded
-from .sweeps import is_wide
+from .sweeps import FINAL, is_wide
 
 
 def utility(study: Study, metric: str = "test_accuracy") -> pd.DataFrame:
@@ -34,17 +35,15 @@ def utility(study: Study, metric: str = "test_accuracy") -> pd.DataFrame:
         StudyError: The metric was not evaluated, or no run accounts for privacy.
     """
     finals, spent = final_values(study, metric), final_quantities(study, "epsilon")
+    variants = runs(study).drop_duplicates("group").set_index("group")["variant"]
     rows = []
-    for group, first in (
-        runs(study).drop_duplicates("group").set_index("group").iterrows()
-    ):
+    for group, variant in variants.items():
         values, epsilons = (
             table.loc[table["group"] == group, "value"].dropna().to_numpy(np.float64)
             for table in (finals, spent)
         )
         epsilon = float(epsilons.mean()) if epsilons.size else float("nan")
-        interval = t_interval(values)
-        rows.append((first["variant"], group, epsilon, *interval, values.size))
+        rows.append((variant, group, epsilon, *t_interval(values), values.size))
     names = ["variant", "group", "epsilon", "mean", "low", "high", "replicates"]
     return pd.DataFrame(rows, columns=pd.Index(names))
 
@@ -53,7 +52,6 @@ CAPTIONS = {
     "-against-privacy$": "Final values (of the last tenth of evaluations) against what "
     "clients spent of their privacy"
 }
-"""Captions of the standard figures, by a pattern of their names."""
 
 
 def standard(study: Study) -> Iterator[tuple[str, Figure]]:
@@ -61,8 +59,7 @@ def standard(study: Study) -> Iterator[tuple[str, Figure]]:
 
     The notes of the closing table say why, where it does not.
     """
-    told = (run.get("privacy") or {} for run in study.manifest["runs"])
-    if any(entry.get("delta") is not None for entry in told) and swept(study).key:
+    if accounts(study) and swept(study).key:
         metric = first_metric(study.manifest)
         yield f"{metric}-against-privacy", privacy_utility(study, metric)
 
@@ -92,9 +89,10 @@ def privacy_utility(study: Study, metric: str = "test_accuracy") -> Figure:
             f"add noise to its messages"
         )
     spent = table.loc[finite]
-    over = swept(study)
+    over, columns = swept(study), swept_columns(study)
     others, joined = over.others, not over.why
-    lines = split(study, _with_keys(study, spent), others)
+    keys = runs(study).drop_duplicates("group")[["group", *columns.values()]]
+    lines = split(study, spent.merge(keys, on="group"), others)
     free = table.loc[~finite]
     of_line = {
         label: label if others else str(mine["variant"].iloc[0])
@@ -112,22 +110,19 @@ def privacy_utility(study: Study, metric: str = "test_accuracy") -> Figure:
             mean, low, high = mine[["mean", "low", "high"]].to_numpy(np.float64).T
             low, high, cut = layout.within(study, metric, low, high)
             cuts.append(cut)
-            errors = np.nan_to_num(np.array([mean - low, high - mean]))
             look = looks[of_line[name]]
             look = look if joined else look._replace(linestyle="none")
-            bars = axes.errorbar(
-                mine["epsilon"], mean, errors,
+            bars: Any = axes.errorbar(
+                mine["epsilon"], mean, layout.arms(mean, low, high),
                 marker="o", ms=3.5, capsize=2, **look._asdict(),
             )  # fmt: skip
-            handles.append(bars)  # pyright: ignore[reportArgumentType]
+            handles.append(bars)
             for _, point in mine.iterrows() if joined else ():
                 axes.annotate(
-                    style.text(worded(point[swept_columns(study)[over.key]])),
-                    (point["epsilon"], point["mean"]),
-                    (3, 3),
-                    textcoords="offset points",
-                    fontsize=layout.small(),
-                )
+                    style.text(worded(point[columns[over.key]])),
+                    (point["epsilon"], point["mean"]), (3, 3),
+                    textcoords="offset points", fontsize=layout.small(),
+                )  # fmt: skip
         # A group without noise has no finite epsilon: a level for all of the axis.
         for _, row in free.iterrows():
             look = looks[row["variant"]]._replace(linestyle=style.DASHED)
@@ -137,20 +132,12 @@ def privacy_utility(study: Study, metric: str = "test_accuracy") -> Figure:
         axis = layout.axis(study, "epsilon")
         axes.set(xlabel=axis.label, ylabel=style.final_label(metric, study))
         layout.add_legend(figure, handles, labels)
-        several = layout.replicates(table["replicates"])
-        layout.add_note(
-            figure,
-            (
-                "Final: mean of the last tenth of a run's evaluations",
-                f"points: means over {several}",
-                f"bars: 95 % t-intervals{max(cuts, key=len)}",
-                f"not joined, as {over.why}" if over.why else f"swept: {over.key}",
-                protected(study),
-            ),
+        note = (
+            FINAL,
+            f"points: means over {layout.replicates(table['replicates'])}",
+            f"bars: 95 % t-intervals{max(cuts, key=len)}",
+            f"not joined, as {over.why}" if over.why else f"swept: {over.key}",
+            protected(study),
         )
+        layout.add_note(figure, note)
     return figure
-
-
-def _with_keys(study: Study, table: pd.DataFrame) -> pd.DataFrame:
-    known = runs(study).drop_duplicates("group")
-    return table.merge(known[["group", *swept_columns(study).values()]], on="group")

@@ -19,8 +19,7 @@ OnDrawn = Callable[[int, int], None]
 """Called with how many kinds of figures are drawn, and how many there are."""
 
 
-def _unheard(done: int, of: int) -> None:
-    """Ignores the progress of the figures."""
+def _unheard(done: int, of: int) -> None: ...
 
 
 def save(

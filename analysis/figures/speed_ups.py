@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -28,7 +27,6 @@ RATIO = "median over pairs of replicates"
 
 
 CAPTIONS = {"^time-to-target$": f"Virtual time until the target: medians; {MEDIANS}"}
-"""Captions of the standard figures, by a pattern of their names."""
 
 
 def standard(study: Study) -> Iterator[tuple[str, Figure]]:
@@ -62,12 +60,15 @@ def speed_up_bars(study: Study, metric: str, value: float) -> Figure:
     ratios = times_as_fast(study, slowest, metric, value).set_index("group")
     with style.context():
         figure, axes = layout.rows(study, list(table.index))
+        where = {"xytext": (8, 0), "textcoords": "offset points", "va": "center"}
         for row, group in enumerate(table.index):
             one, tip, color = table.loc[group], ends[row], looks[group].color
             share = f"({int(one['reached'])} of {int(one['replicates'])})"
             if reached[row]:
                 axes.barh(row, tip, height=0.6, color=color, alpha=0.6)
-                label = _ratio(ratios.loc[group]) if tip > 0 else "at once"
+                label, fast = "at once" if tip <= 0 else "", ratios.loc[group]
+                if tip > 0 and not math.isnan(fast["ratio"]):
+                    label = f"{fast['bound']} {fast['ratio']:.3g}×"
                 open_until = max(tip, horizons[group])
                 tip = _draw_interval(axes, row, one, open_until)
             else:
@@ -75,7 +76,6 @@ def speed_up_bars(study: Study, metric: str, value: float) -> Figure:
                 bar[0].set_hatch("////")
                 known = not_reached(one["after"], " s")
                 label = known if one["reached"] else "not reached"
-            where = {"xytext": (8, 0), "textcoords": "offset points", "va": "center"}
             said = f"{label} {share}".lstrip()
             axes.annotate(said, (tip, row), fontsize=layout.small(), **where)
         axes.set_xlim(left=0)
@@ -106,13 +106,7 @@ def target_words(study: Study, metric: str, value: float) -> str:
 
 
 def _bar_words(reached: np.ndarray, highs: np.ndarray, few: int) -> list[str]:
-    """Returns words on bars, lines and labels of times to a target.
-
-    Args:
-        reached: Whether half of each group's replicates reached it.
-        highs: Upper ends of the intervals of those that did.
-        few: Fewest replicates of a group.
-    """
+    """Returns words on bars, lines and labels; `few` replicates are in some group."""
     arrow = ", an arrow where it is unbounded" if np.isinf(highs).any() else ""
     known = not np.isnan(highs).all()
     return [
@@ -124,25 +118,8 @@ def _bar_words(reached: np.ndarray, highs: np.ndarray, few: int) -> list[str]:
     ]
 
 
-def _ratio(row: Any) -> str:
-    """Returns how many times as fast a group is; "" where nothing is known."""
-    if math.isnan(row["ratio"]):
-        return ""
-    return f"{row['bound']} {row['ratio']:.3g}×".lstrip()
-
-
 def _draw_interval(axes: Axes, row: int, one: pd.Series, open_until: float) -> float:
-    """Draws a median's interval, with an arrow where it is unbounded.
-
-    Args:
-        axes: Axes to draw on.
-        row: Row of the group.
-        one: Median and interval of the group.
-        open_until: End of an open interval in the figure.
-
-    Returns:
-        The end of the interval.
-    """
+    """Draws a median's interval, an arrow where it is unbounded; returns its end."""
     low, high = float(one["low"]), float(one["high"])
     if math.isnan(low) or math.isnan(high):
         return float(one["median"])

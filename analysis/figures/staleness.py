@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterator
+from typing import Any
 
 import matplotlib as mpl
 import numpy as np
@@ -26,7 +27,6 @@ SHOWN = 0.995
 CAPTIONS = {
     "^staleness-": "How stale what each client's work used was; line: mean or law"
 }
-"""Captions of the standard figures, by a pattern of their names."""
 
 
 def standard(study: Study) -> Iterator[tuple[str, Figure]]:
@@ -42,10 +42,9 @@ def standard(study: Study) -> Iterator[tuple[str, Figure]]:
         law = staleness.staleness_law(study, group)
         figure = staleness_histogram(study, group, law)
         if len(shown) < len(stale):
-            said = (
-                f"{figure.get_suptitle()}\n{len(shown)} of {len(stale)} variants drawn"
-            )
-            figure.suptitle(said, x=0.01, ha="left")
+            title = figure.get_suptitle()
+            title += f"\n{len(shown)} of {len(stale)} variants drawn"
+            figure.suptitle(title, x=0.01, ha="left")
         yield f"staleness-{names[group]}", figure
 
 
@@ -69,17 +68,15 @@ def staleness_histogram(
     table = staleness.binned(study, group)
     if table.empty:
         raise ValueError(f"the study has no staleness of a group {group!r}")
-    embeddings = (table["quantity"] == "embedding").any()
-    quantity = "embedding" if embeddings else "contribution"
+    quantity = staleness.default_quantity(table)
     everyone = np.unique(table.loc[table["quantity"] == quantity, "client"])
     shown = facets.spread(everyone.tolist(), MAX_PANELS)
     known = clients.of_run(study, int(table["run"].iloc[0]))
     names = clients.titles(known, shown)
     rows, columns = layout.grid(len(shown))
     title = style.text(layout.name(study, group), 60)
-    table = runs(study)
-    (variant,) = table.loc[table["group"] == group, "variant"].unique()
-    points = table.loc[table["variant"] == variant, "group"].nunique()
+    variants = runs(study).drop_duplicates("group").set_index("group")["variant"]
+    points = (variants == variants[group]).sum()
     if points > 1:
         title += f"; 1 of {points} swept points"
     if len(shown) < len(everyone):
@@ -89,21 +86,20 @@ def staleness_histogram(
         size = layout.for_print(max(4.2, 0.4 + 2.1 * columns), 1.1 + 1.7 * rows)
         figure = layout.titled(study, size, title)
         every = layout.panels(figure, len(shown), columns, shared=False)
+        small, middle = mpl.rcParams["xtick.labelsize"], mpl.rcParams["axes.labelsize"]
+        theory: dict[str, Any] = {"color": style.ink(), "lw": 1.2}
+        steady = law is not None
         for axes, client, name in zip(every, shown, names, strict=True):
-            steady = law is not None
             frame = staleness.histogram(study, group, client, quantity, steady=steady)
-            said = draw_histogram(axes, frame, color)
+            mean = draw_histogram(axes, frame, color)
             if law is not None:
-                axes.plot(*law(client), color=style.ink(), lw=1.2, zorder=4)
-            small = mpl.rcParams["xtick.labelsize"]
-            axes.set_title(f"{style.text(name, 26)}\n{said}", fontsize=small)
-        middle = mpl.rcParams["axes.labelsize"]
-        after = ", after the start" if law is not None else ""
+                axes.plot(*law(client), zorder=4, **theory)
+            axes.set_title(f"{style.text(name, 26)}\n{mean}", fontsize=small)
+        after = ", after the start" if steady else ""
         figure.supxlabel(style.STALENESS[quantity] + after, fontsize=middle)
         figure.supylabel("Density (per commit)", fontsize=middle)
         handles = [Line2D([], [], color=style.ink(), ls=":", label="mean")]
-        if law is not None:
-            handles.append(Line2D([], [], color=style.ink(), lw=1.2, label="theory"))
+        handles += [Line2D([], [], label="theory", **theory)] if steady else []
         figure.legend(handles=handles, loc="outside upper right", ncols=2)
     return figure
 
@@ -124,10 +120,10 @@ def draw_histogram(axes: Axes, frame: pd.DataFrame, color: str) -> str:
     right = edges[shown]
     axes.set_xlim(min(-0.5, edges[0] - 0.5), right - 0.5)
     axes.xaxis.set_major_locator(MaxNLocator(5, integer=True, min_n_ticks=1))
+    if right == edges[-1]:
+        return f"mean {middle:.3g}"
     beyond = 100 * float(np.sum((densities * np.diff(edges))[shown:]))
-    return f"mean {middle:.3g}" + (
-        f"; {beyond:.1g} % > {right - 1:g}" if right < edges[-1] else ""
-    )
+    return f"mean {middle:.3g}; {beyond:.1g} % > {right - 1:g}"
 
 
 def _bars(frame: pd.DataFrame) -> tuple[np.ndarray, np.ndarray, int]:
@@ -156,12 +152,12 @@ def _bars(frame: pd.DataFrame) -> tuple[np.ndarray, np.ndarray, int]:
 
 def _file_names(known: list[str]) -> dict[str, str]:
     """Returns a different name for each group that any file system takes."""
-    found: dict[str, str] = {}
+    names: dict[str, str] = {}
     for group in known:
         first = plain(group).lower() or "group"
         name, number = first, 1
-        while name in found.values():
+        while name in names.values():
             number += 1
             name = f"{first}-{number}"
-        found[group] = name
-    return found
+        names[group] = name
+    return names

@@ -138,25 +138,17 @@ def looks(groups: Iterable[str]) -> dict[str, Look]:
     Args:
         groups: All groups of a study, in order.
     """
-    groups = list(groups)
+    groups, colors = list(groups), palette()
     public = {_words(group): group for group in groups if "private" not in group}
-    twins = {
-        group: public[_words(group)]
-        for group in groups
-        if "private" in group and _words(group) in public
-    }
-    alone = [group for group in groups if group not in twins]
+    # A private group is drawn like its twin, if there is one.
+    like = {g: public.get(_words(g), g) if "private" in g else g for g in groups}
+    alone = [group for group in groups if like[group] == group]
     found = {}
-    colors = palette()
-    for number, group in enumerate(alone):
-        turn, color = divmod(number, len(colors))
-        dashes = LINE_STYLES[turn % len(LINE_STYLES)]
-        dashes = DASHED if "private" in group else dashes
+    for group in groups:
+        turn, color = divmod(alone.index(like[group]), len(colors))
+        dashes = DASHED if "private" in group else LINE_STYLES[turn % len(LINE_STYLES)]
         found[group] = Look(colors[color], dashes)
-    found |= {
-        group: Look(found[public_].color, DASHED) for group, public_ in twins.items()
-    }
-    return {group: found[group] for group in groups}
+    return found
 
 
 def _words(group: str) -> tuple[str, ...]:

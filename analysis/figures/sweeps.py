@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -37,7 +38,6 @@ CAPTIONS = {
     "^(?!(?:commits|time-to-target)-over-).*-over-(?!.*-and-)": "Final values (of the "
     "last tenth of evaluations) over what is swept, with 95 % intervals"
 }
-"""Captions of the standard figures, by a pattern of their names."""
 
 
 def standard(study: Study) -> Iterator[tuple[str, Figure]]:
@@ -78,15 +78,20 @@ def final_over(
             metric was not evaluated, or no run lasted so long.
     """
     drawn = lines_over(study, key, at)
-    when = None if after is None else Instant(against, after)
-    samples = _samples(study, metric, when)
-    label, told = style.final_label(metric, study), FINAL
-    if (runs(study)["stop"] == "target").any():
-        told += "; where a run reached stop.target, it ended there"
-    if when is not None:
+    if after is None:
+        values, privacy = final_values(study, metric), ""
+        label, about = style.final_label(metric, study), FINAL
+        if (runs(study)["stop"] == "target").any():
+            about += "; where a run reached stop.target, it ended there"
+    else:
+        when = Instant(against, after)
+        values, privacy = _values_at(study, metric, when), protected(study, against)
         label = f"{style.metric_label(metric, study)} after {when}"
-        told = seen_at(study, metric, when)
-    privacy = "" if when is None else protected(study, against)
+        about = seen_at(study, metric, when)
+    samples = {
+        str(group): each.dropna().to_numpy(np.float64)
+        for group, each in values.groupby("group")["value"]
+    }
     counts = {samples[group].size for line in drawn.lines for group in line.groups}
     cuts = [""]
 
@@ -100,18 +105,11 @@ def final_over(
     with style.context():
         figure, axes = figure_of_lines(study, key, drawn, draw, pinned(at))
         axes.set_ylabel(label)
-        several = max(counts, default=0) > 1
-        ends = f"bars: 95 % t-intervals{max(cuts, key=len)}" if several else ""
-        layout.add_note(
-            figure,
-            (
-                told,
-                f"points: means over {layout.replicates(counts)}" if several else "",
-                ends,
-                words_along(drawn),
-                privacy,
-            ),
-        )
+        note = [about]
+        if max(counts, default=0) > 1:
+            note.append(f"points: means over {layout.replicates(counts)}")
+            note.append(f"bars: 95 % t-intervals{max(cuts, key=len)}")
+        layout.add_note(figure, (*note, words_along(drawn), privacy))
     return figure
 
 
@@ -130,31 +128,20 @@ def draw_line(axes: Axes, line: Line, x: np.ndarray, ends: Ends, look: dict) -> 
         if low[0] < high[0]:
             axes.axhspan(low[0], high[0], color=look["color"], alpha=0.15, lw=0)
         return axes.axhline(middle[0], zorder=2, **look)
-    errors = np.nan_to_num(np.array([middle - low, high - middle]))
-    bars: Any = axes.errorbar(x, middle, errors, marker="o", ms=3, capsize=2, **look)
+    arms = layout.arms(middle, low, high)
+    bars: Any = axes.errorbar(x, middle, arms, marker="o", ms=3, capsize=2, **look)
     return bars
 
 
-def _samples(study: Study, metric: str, when: Instant | None) -> dict[str, np.ndarray]:
-    """Returns the values of each group's replicates; none where any is only bounded.
-
-    Raises:
-        StudyError: No run lasted so long.
-    """
-    if when is None:
-        found = final_values(study, metric)
-    else:
-        found = values_at(study, metric, when.value, when.counted)
-        found = for_means(study, metric, found)
-        if found["value"].isna().all():
-            raise too_late(study, when)
-        endless = found["low"].eq(-np.inf) | found["high"].eq(np.inf)
-        bounded = found.loc[endless, "group"]
-        found["value"] = found["value"].mask(found["group"].isin(bounded))
-    return {
-        str(group): values.dropna().to_numpy(np.float64)
-        for group, values in found.groupby("group")["value"]
-    }
+def _values_at(study: Study, metric: str, when: Instant) -> pd.DataFrame:
+    """Returns the values of runs at an instant; none of a group with a mere bound."""
+    values = values_at(study, metric, when.value, when.counted)
+    values = for_means(study, metric, values)
+    if values["value"].isna().all():
+        raise too_late(study, when)
+    endless = values["low"].eq(-np.inf) | values["high"].eq(np.inf)
+    bounded = values["group"].isin(values.loc[endless, "group"])
+    return values.assign(value=values["value"].mask(bounded))
 
 
 def words_along(drawn: Lines) -> str:

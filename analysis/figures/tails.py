@@ -22,7 +22,6 @@ EVERYONE = "all clients"
 CAPTIONS = {
     "^staleness$": "How much of all work was at least so stale, by groups of clients"
 }
-"""Captions of the standard figures, by a pattern of their names."""
 
 
 def standard(study: Study) -> Iterator[tuple[str, Figure]]:
@@ -56,19 +55,16 @@ def staleness_tails(study: Study) -> Figure:
     tiers = _tiers(study, shown)
     with style.context():
         if any(tiers.values()):
-            figure, remark = _by_tier(study, shown, tiers)
+            figure, remark = _by_tier(study, tiers)
         else:
             figure, remark = _pooled(study, shown)
-        layout.add_note(
-            figure,
-            (
-                "Part of all work that used a state at least so stale",
-                "replicates together",
-                f"never stale: {', '.join(fresh)}" if fresh else "",
-                remark,
-            ),
-            legend_below=True,
+        note = (
+            "Part of all work that used a state at least so stale",
+            "replicates together",
+            f"never stale: {', '.join(fresh)}" if fresh else "",
+            remark,
         )
+        layout.add_note(figure, note, legend_below=True)
     return figure
 
 
@@ -86,31 +82,26 @@ def tail(frame: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _by_tier(
-    study: Study,
-    shown: list[str],
-    tiers: dict[str, dict[str, list[int]]],
+    study: Study, tiers: dict[str, dict[str, list[int]]]
 ) -> tuple[Figure, str]:
     """Draws a panel per group of runs, a line per group of clients."""
-    names = dict.fromkeys(name for group in shown for name in tiers[group])
+    names = dict.fromkeys(name for parts in tiers.values() for name in parts)
     looks = {EVERYONE: style.Look(style.ink(), style.DASHED), **style.looks(names)}
     panels: dict[bytes, tuple[list[str], Lines]] = {}
-    for group in shown:
-        parts = {EVERYONE: None, **tiers[group]}
-        frames = {name: histogram(study, group, own) for name, own in parts.items()}
+    for group, parts in tiers.items():
+        own = {EVERYONE: None, **parts}
+        frames = {name: histogram(study, group, each) for name, each in own.items()}
         lines = [(name, looks[name], frame) for name, frame in frames.items()]
         # What is swept may not change who acts when: the same picture is drawn once.
         same = b"".join(frame.to_numpy().tobytes() for frame in frames.values())
         panels.setdefault(same, ([], lines))[0].append(group)
-    every = [(_title(study, found), lines) for found, lines in panels.values()]
+    every = []
+    for (first, *alike), lines in panels.values():
+        more = f" and {len(alike)} alike" if alike else ""
+        every.append((layout.name(study, first) + more, lines))
     few = facets.spread(every, facets.MOST_PANELS)
-    said = f"{len(few)} of {len(every)} panels are drawn"
-    return _draw(study, few), said if len(few) < len(every) else ""
-
-
-def _title(study: Study, alike: list[str]) -> str:
-    """Returns the title of a panel of groups of runs that are equally stale."""
-    more = f" and {len(alike) - 1} alike" if alike[1:] else ""
-    return layout.name(study, alike[0]) + more
+    remark = f"{len(few)} of {len(every)} panels are drawn"
+    return _draw(study, few), remark if len(few) < len(every) else ""
 
 
 def _pooled(study: Study, shown: list[str]) -> tuple[Figure, str]:
@@ -120,32 +111,21 @@ def _pooled(study: Study, shown: list[str]) -> tuple[Figure, str]:
         divided = facets.Facets([facets.Facet("", shown)], 1, "", {}, looks)
     panels = []
     for title, mine in divided.panels:
-        lines = [
-            (
-                divided.words.get(group, "" if title else layout.name(study, group)),
-                looks[group],
-                histogram(study, group),
-            )
-            for group in mine
-            if group in shown
-        ]
-        panels += [(title, lines)] if lines else []
+        lines = []
+        for group in (each for each in mine if each in shown):
+            name = "" if title else layout.name(study, group)
+            name = divided.words.get(group, name)
+            lines.append((name, looks[group], histogram(study, group)))
+        if lines:
+            panels.append((title, lines))
     figure = _draw(study, panels, style.key_label(divided.key, study))
     return figure, divided.left_out()
 
 
 def _draw(
-    study: Study,
-    panels: Sequence[tuple[str, Lines]],
-    legend: str = "",
+    study: Study, panels: Sequence[tuple[str, Lines]], legend: str = ""
 ) -> Figure:
-    """Draws panels on shared axes.
-
-    Args:
-        study: Study of the panels.
-        panels: Title, and lines: name, look and histogram.
-        legend: Title of the legend.
-    """
+    """Draws panels with their titles on shared axes, and a legend with its own."""
     number = len(panels)
     rows, columns = layout.grid(number)
     if number == 1:
@@ -180,13 +160,11 @@ def _draw(
 def _tiers(study: Study, shown: list[str]) -> dict[str, dict[str, list[int]]]:
     """Returns the clients of each group of clients, by group of runs and by name."""
     who = joined(study, "clients")
-    found: dict[str, dict[str, list[int]]] = {group: {} for group in shown}
-    if GROUP not in who:
-        return found
-    for group in shown:
+    tiers: dict[str, dict[str, list[int]]] = {group: {} for group in shown}
+    for group in shown if GROUP in who else ():
         mine = who.loc[who["group"] == group]
         first = mine.loc[mine["run"] == mine["run"].iloc[0]]
         for name, size in groups(first).items():
             own = first.loc[first[GROUP] == name, "client"]
-            found[group][f"{name} ({size})"] = own.tolist()
-    return found
+            tiers[group][f"{name} ({size})"] = own.tolist()
+    return tiers

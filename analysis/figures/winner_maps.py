@@ -23,8 +23,8 @@ from ..paired import PairedRatio, ratio
 from ..targets import default_target, final_bounds, resolution, times_to_target
 from . import layout, style
 from .files import plain
-from .heat_maps import CELL, draw_cells, label_cells, points
 from .lines import pinned, words_on_followers
+from .maps import CELL, cells, draw_cells, label_cells, points
 from .speed_ups import target_words
 
 COLORMAP = "PuOr"
@@ -39,7 +39,6 @@ CAPTIONS = {
     "medians over pairs of replicates; hatched where the 95 % interval of a cell by "
     "itself does not decide, for which there must be six pairs"
 }
-"""Captions of the figures, by a pattern of their names."""
 
 
 def winner_map(
@@ -78,45 +77,49 @@ def winner_map(
     """
     table = winners(study, variants, metric, keys, target, against, at)
     x, y = map(str, table.columns[:2])
-    steps = [ordered(table[key]) for key in (x, y)]
-    shape = len(steps[1]), len(steps[0])
-    numbers, best = np.full(shape, np.nan), np.full(shape, -1)
-    words, decided = np.full(shape, "", object), np.zeros(shape, bool)
-    for row in table.itertuples(index=False):
-        place = steps[1].index(row[1]), steps[0].index(row[0])
-        decided[place], words[place] = row.decided, _word(row)
-        if row.winner or _is_tie(row):
-            numbers[place] = row.ratio
-        best[place] = variants.index(row.winner) if row.winner else -1
+    steps = ordered(table[x]), ordered(table[y])
+    rows = list(table.itertuples(index=False))
+    has_ratio = np.array([bool(row.winner) or _is_tie(row) for row in rows], bool)
+    table = table.assign(
+        word=[_word(row) for row in rows],
+        best=[variants.index(row.winner) if row.winner else -1 for row in rows],
+        ratio=table["ratio"].where(has_ratio),
+    )
+    blanks = {"ratio": np.nan, "best": -1, "decided": False, "word": ""}
+    ratios, best, decided, words = (
+        cells(table, steps, column, blank) for column, blank in blanks.items()
+    )
     size = layout.for_print(
-        1.9 + CELL[0] * max(shape[1], 4), 1.4 + CELL[1] * max(shape[0], 3)
+        1.9 + CELL[0] * max(len(steps[0]), 4), 1.4 + CELL[1] * max(len(steps[1]), 3)
     )
     with style.context():
         figure = layout.titled(study, size, pinned(at))
         axes = figure.add_subplot()
-        compared = _compared(study, variants, metric, target, against)
         if len(variants) == 2:
-            image = draw_ratios(axes, numbers, decided, words)
+            image = draw_ratios(axes, ratios, decided, words)
             bar = figure.colorbar(image, ax=axes)
             label_ratios(bar, image)
             bar.set_label("Ratio")  # the note has what it is of: a bar is low
         else:
-            _draw_winners(axes, best, decided, words, len(variants))
-            handles = [Patch(facecolor=color) for color in style.palette()]
-            labels = [style.text(name) for name in variants]
-            layout.add_legend(figure, handles[: len(labels)], labels)
+            colors = style.palette()[: len(variants)]
+            look = ListedColormap(colors), Normalize(0, len(variants) - 1)
+            sides = np.where(best < 0, np.nan, best)
+            draw_cells(axes, sides, words, ~decided, *look)
+            handles = [Patch(facecolor=color) for color in colors]
+            layout.add_legend(figure, handles, [style.text(name) for name in variants])
         draw_borders(axes, best)
         label_cells(axes, steps)
-        labels = [style.key_label(key, study) for key in (x, y)]
-        axes.set(xlabel=labels[0], ylabel=labels[1])
+        right, up = (style.key_label(key, study) for key in (x, y))
+        axes.set(xlabel=right, ylabel=up)
+        compared = _compared(study, variants, metric, target, against)
         several = layout.replicates(table["pairs"])
         notes = [f"{compared}: medians of {several}; hatched: undecided"]
         if target is not None:
             times = times_to_target(study, metric, target, against)
             notes.append(resolution(times, Instant(against, 0).unit))
             notes.append(target_words(study, metric, target))
-        for key, label in zip((x, y), labels, strict=True):
-            notes.append(words_on_followers(study, key, label))
+        notes.append(words_on_followers(study, x, right))
+        notes.append(words_on_followers(study, y, up))
         layout.add_note(figure, notes)
     return figure
 
@@ -156,7 +159,8 @@ def winners(
 
     Raises:
         StudyError: Not two keys are swept, or more than these two; there is no such
-            variant, or fewer than two are named; the metric was not evaluated.
+            variant, or fewer than two are named, or they have no point in common; the
+            metric was not evaluated.
     """
     swept = points(study, keys, at)
     known = list(dict.fromkeys(swept["variant"]))
@@ -183,6 +187,11 @@ def winners(
         if set(group) != set(variants):
             continue
         rows.append((*point, *_cell(variants, group, numbers, falls=falls)))
+    if not rows:
+        raise StudyError(
+            f"a map must be of variants with a point in common, got "
+            f"{', '.join(variants)} without; sweep the same values in each"
+        )
     columns = [x, y, "winner", *PairedRatio._fields, "decided"]
     return pd.DataFrame(rows, columns=pd.Index(columns))
 
@@ -194,13 +203,9 @@ def _cell(
     *,
     falls: bool,
 ) -> tuple[Any, ...]:
-    """Returns the winner at a point, its ratio, and whether that is decided.
+    """Returns the winner of the variants' groups, its ratio, and whether it is decided.
 
-    Args:
-        variants: Variants that are compared.
-        group: Group of each at the point.
-        numbers: Ends of each replicate's number.
-        falls: Whether larger numbers are better.
+    `falls` says whether larger numbers are better.
     """
 
     def better(name: str, than: str) -> PairedRatio:
@@ -225,7 +230,6 @@ def _cell(
 
 
 def _word(row: Any) -> str:
-    """Returns the words in a cell of the map, of a row of `winners`."""
     if _is_tie(row):
         return "tie"
     if row.winner:
@@ -236,7 +240,6 @@ def _word(row: Any) -> str:
 
 
 def _is_tie(row: Any) -> bool:
-    """Says whether a row of `winners` has two best variants."""
     return not (row.winner or row.bound) and abs(row.ratio - 1) <= SAME
 
 
@@ -276,27 +279,17 @@ def draw_borders(axes: Axes, sides: Num[np.ndarray, "rows columns"]) -> None:
         axes: Axes with the cells.
         sides: Number of the side of each cell; below 0 where there is no cell.
     """
-    lines = []
-    rows, columns = sides.shape
-    for row in range(rows):
-        for column in range(columns):
-            x, y = column + 0.5, row + 0.5
-            here = sides[row, column]
-            right = sides[row, column + 1] if column + 1 < columns else -1
-            above = sides[row + 1, column] if row + 1 < rows else -1
-            if here >= 0 <= right != here:
-                lines.append([(x, row - 0.5), (x, y)])
-            if here >= 0 <= above != here:
-                lines.append([(column - 0.5, y), (x, y)])
+
+    def borders(one: np.ndarray, other: np.ndarray) -> np.ndarray:
+        return np.argwhere((one >= 0) & (other >= 0) & (one != other)) + 0.5
+
+    upright, level = (
+        borders(sides[:, :-1], sides[:, 1:]),
+        borders(sides[:-1], sides[1:]),
+    )
+    lines = [[(x, y - 1), (x, y)] for y, x in upright]
+    lines += [[(x - 1, y), (x, y)] for y, x in level]
     axes.add_collection(LineCollection(lines, colors=style.ink(), linewidths=1.8))
-
-
-def _draw_winners(
-    axes: Axes, best: np.ndarray, decided: np.ndarray, words: np.ndarray, several: int
-) -> None:
-    colors = ListedColormap(style.palette()[:several])
-    shown = np.where(best < 0, np.nan, best)
-    draw_cells(axes, shown, words, ~decided, colors, Normalize(0, several - 1))
 
 
 def _compared(

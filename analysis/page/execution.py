@@ -9,6 +9,7 @@ from ...simulator.scenario.grid import REPLICATES, ZIPPED
 from ...simulator.trace import MACHINE
 from .. import facts
 from . import world
+from .repeating import sessions
 from .runs import ended
 from .words import UNITS, Item, duration, entries, listed, span
 
@@ -110,8 +111,7 @@ def access(manifest: dict[str, Any]) -> Item:
     """Returns what is needed to have the same program."""
     version = (manifest.get("environment") or {}).get("stalesim", "of unknown version")
     text = [f"Simulated by stalesim {version}. The scenario and commands stand below."]
-    sessions = (manifest, *manifest.get("continued", ()))
-    states = dict.fromkeys(map(_state, sessions))
+    states = dict.fromkeys(map(_state, sessions(manifest)))
     text.append(f"The program's git commit: {', then '.join(states)}.")
     return Item("6.1", "Computer model sharing statement", text)
 

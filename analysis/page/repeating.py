@@ -53,14 +53,14 @@ def commands(manifest: dict[str, Any], name: str) -> Iterator[str]:
 
 def started(manifest: dict[str, Any]) -> Iterator[str]:
     """Yields the commands that began the study and continued it."""
-    for session in _times(manifest):
+    for session in sessions(manifest):
         if session.get("command"):
             yield shlex.join(map(str, session["command"]))
 
 
 def cautions(manifest: dict[str, Any]) -> Iterator[str]:
     """Yields cautions for those who are about to call the commands."""
-    if any(session.get("dirty") for session in _times(manifest)):
+    if any(session.get("dirty") for session in sessions(manifest)):
         yield DIRTY
     if _imports(manifest, "run") or _of(manifest, "modules"):
         yield CODE
@@ -75,7 +75,7 @@ def needed(manifest: dict[str, Any]) -> Rows:
     return rows
 
 
-def _times(manifest: dict[str, Any]) -> list[Mapping[str, Any]]:
+def sessions(manifest: dict[str, Any]) -> list[Mapping[str, Any]]:
     """Returns the records of all sessions of the study: its start, continuations."""
     return [manifest, *manifest.get("continued", ())]
 

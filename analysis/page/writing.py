@@ -28,6 +28,7 @@ EVERY_S = 5.0
 """Real seconds from one look at the study to the next, and from reload to reload."""
 RELOAD = f'<meta http-equiv="refresh" content="{EVERY_S:g}">\n'
 NUMBERS = re.compile(r"(?:[-+±\d.,e%/>()\[\]\s]|never|none|nan|inf)*")
+"""A cell with a number, also with its interval and count."""
 
 
 class TextTable(NamedTuple):
@@ -115,37 +116,41 @@ def html(study: Study, *, so_far: bool = False) -> str:
     runs.check(manifest, str(study.folder / "manifest.json"))
     is_alone = is_world(manifest)
     drawn = worlds.report_of(study.manifest) if is_alone else study_report
-    tables = [] if nothing else list((_world_tables if is_alone else _tables)(study))
+    tables = [] if nothing else list(_tables(study))
     found = None if is_alone or nothing else claims.evaluate(study)
     sentence, complete = runs.status(manifest)
     troubled, under_way = runs.troubled(manifest), runs.under_way(study)
     scenario = yaml_of(manifest["scenario"])
     name = f"{manifest['name']}.yaml"
-    return _template().render(
-        manifest=manifest,
-        title=titled(manifest),
-        status=sentence,
-        complete=complete,
-        tables=tables,
-        claims=None if found is None else found.to_dict("records"),
-        verdicts=None if found is None else _verdicts(found),
-        figures=[
-            pictures.picture(name, figure, drawn.caption(name))
-            for name, figure in (() if nothing else drawn.standard(study))
-        ],
-        reasons=_table("", runs.reasons(manifest)),
-        troubled=_table("", troubled) if len(troubled) else None,
-        under_way=_table("", under_way) if len(under_way) else None,
-        sections=[] if nothing else method.checklist(manifest),
-        scenario=scenario,
-        scenario_name=name,
-        scenario_uri=pictures.data_uri("application/yaml", scenario.encode()),
-        started="\n".join(repeating.started(manifest)),
-        commands=list(repeating.commands(manifest, name)),
-        cautions=list(repeating.cautions(manifest)),
-        needed=repeating.needed(manifest),
-        quoted=repeating.QUOTED,
-        imported=imported(manifest["scenario"]),
+    return (
+        environment()
+        .get_template("page.html.j2")
+        .render(
+            manifest=manifest,
+            title=titled(manifest),
+            status=sentence,
+            complete=complete,
+            tables=tables,
+            claims=None if found is None else found.to_dict("records"),
+            verdicts=None if found is None else _verdicts(found),
+            figures=[
+                pictures.picture(name, figure, drawn.caption(name))
+                for name, figure in (() if nothing else drawn.standard(study))
+            ],
+            reasons=_table("", runs.reasons(manifest)),
+            troubled=_table("", troubled) if len(troubled) else None,
+            under_way=_table("", under_way) if len(under_way) else None,
+            sections=[] if nothing else method.checklist(manifest),
+            scenario=scenario,
+            scenario_name=name,
+            scenario_uri=pictures.data_uri("application/yaml", scenario.encode()),
+            started="\n".join(repeating.started(manifest)),
+            commands=list(repeating.commands(manifest, name)),
+            cautions=list(repeating.cautions(manifest)),
+            needed=repeating.needed(manifest),
+            quoted=repeating.QUOTED,
+            imported=imported(manifest["scenario"]),
+        )
     )
 
 
@@ -160,6 +165,10 @@ def yaml_of(scenario: Mapping[str, Any]) -> str:
 
 
 def _tables(study: Study) -> Iterator[TextTable]:
+    if is_world(study.manifest):
+        for title, frame in worlds.report_of(study.manifest).tables(study):
+            yield _table(title, frame)
+        return
     metric = first_metric(study.manifest)
     title = f"{titled(study.manifest)}: final values are of {metric}."
     yield _table(title, summary.summary(study), summary.notes(study))
@@ -172,24 +181,15 @@ def _tables(study: Study) -> Iterator[TextTable]:
         yield _table("Staleness (commits), by groups of clients.", divided)
 
 
-def _world_tables(study: Study) -> Iterator[TextTable]:
-    for title, frame in worlds.report_of(study.manifest).tables(study):
-        yield _table(title, frame)
-
-
 def _table(title: str, frame: pd.DataFrame, notes: Sequence[str] = ()) -> TextTable:
     """Returns a frame with its cells as text, numbers with four digits."""
     rows = [
         [f"{cell:.4g}" if isinstance(cell, float) else str(cell) for cell in row]
         for row in frame.itertuples(index=False)
     ]
-    numeric = [_are_numbers(cells) for cells in zip(*rows, strict=True)]
+    columns = zip(*rows, strict=True)
+    numeric = [all(map(NUMBERS.fullmatch, cells)) for cells in columns]
     return TextTable(title, list(map(str, frame.columns)), rows, numeric, list(notes))
-
-
-def _are_numbers(cells: tuple[str, ...]) -> bool:
-    """Says whether cells are numbers, also with intervals and counts."""
-    return all(NUMBERS.fullmatch(cell) for cell in cells)
 
 
 def _verdicts(found: pd.DataFrame) -> str:
@@ -201,10 +201,6 @@ def _verdicts(found: pd.DataFrame) -> str:
 def _visible(value: Any) -> Any:
     """Returns a user's text with its control characters as escapes."""
     return printable(value) if type(value) is str else value
-
-
-def _template() -> jinja2.Template:
-    return environment().get_template("page.html.j2")
 
 
 def environment() -> jinja2.Environment:

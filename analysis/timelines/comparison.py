@@ -34,10 +34,11 @@ def comparison(measured: pd.DataFrame, name: str) -> Figure:
         figure = Figure(figsize=(7.2, height))
         axes = figure.subplots(1, len(PANELS), sharey=not swept)
         for axis, (column, label) in zip(axes, PANELS.items(), strict=True):
-            (_lines if swept else _bars)(axis, measured, column)
             if swept:
+                _lines(axis, measured, column)
                 axis.set_title(label)
             else:
+                _bars(axis, measured, column)
                 axis.set_xlabel(label)
         if swept:
             axes[1].set_xlabel(style.key_label(measured["parameter"].iloc[0]))
@@ -46,12 +47,10 @@ def comparison(measured: pd.DataFrame, name: str) -> Figure:
             figure.legend(handles, labels, loc="outside lower center", ncols=4)
         figure.suptitle(style.text(name, 60), x=0.01, ha="left")
         counts = measured.groupby("group").size()
-        words = f"means over {layout.replicates(counts)}"
-        parts = ("Points", "bands") if swept else ("Bars", "lines")
-        ends = f"{parts[1]}: 95 % t-intervals" if counts.max() > 1 else ""
-        layout.add_note(
-            figure, (f"{parts[0]}: {words}", ends), legend_below=bool(handles)
-        )
+        points, ends = ("Points", "bands") if swept else ("Bars", "lines")
+        note = [f"{points}: means over {layout.replicates(counts)}"]
+        note += [f"{ends}: 95 % t-intervals"] if counts.max() > 1 else []
+        layout.add_note(figure, note, legend_below=bool(handles))
     return figure
 
 
@@ -96,12 +95,8 @@ def _bars(axis: Axes, measured: pd.DataFrame, column: str) -> None:
 
 
 def _intervals(samples: list[Any]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    found = []
-    for sample in samples:
-        values = np.asarray(sample, np.float64)
-        interval = t_interval(values[np.isfinite(values)])
-        low = interval.low if np.isfinite(interval.low) else interval.mean
-        high = interval.high if np.isfinite(interval.high) else interval.mean
-        found.append((low, interval.mean, high))
-    low, mean, high = np.array(found).T
+    known = (np.asarray(sample, np.float64) for sample in samples)
+    found = [t_interval(values[np.isfinite(values)]) for values in known]
+    mean, low, high = np.array(found).T
+    low, high = (np.where(np.isfinite(end), end, mean) for end in (low, high))
     return low, mean, high

@@ -82,7 +82,7 @@ def tally(
         group_of: Names of the clients' groups by their numbers, for each group of runs;
             groups of runs without an entry are not divided.
     """
-    places, noted = _places(jobs), dict(iter(incidents.groupby("run")))
+    places, noted = jobs.groupby("run").indices, dict(iter(incidents.groupby("run")))
     columns = _columns(jobs)
     counts, ages, clients = [], [], []
     each: Any = runs.itertuples()
@@ -242,12 +242,14 @@ def by_client_group(
     """
     rows, ages = [], dict(iter(counted.ages.groupby("run")))
     for run, group in zip(counted.runs["run"], counted.runs["group"], strict=True):
+        if group not in group_of:
+            continue
         mine = ages.get(run, counted.ages.iloc[:0])
-        sizes = group_of.get(group, pd.Series(dtype=object)).value_counts(sort=False)
-        for part, size in {"all": 0, **sizes}.items() if len(sizes) else ():
-            own = mine.loc[mine[GROUP] == part] if size else mine
+        parts = {"all": mine}
+        for part, size in group_of[group].value_counts(sort=False).items():
+            parts[f"{part} ({size})"] = mine.loc[mine[GROUP] == part]
+        for name, own in parts.items():
             staleness, later = _staleness(own)
-            name = f"{part} ({size})" if size else part
             row = {"run": run, "group": group, "clients": name}
             rows.append(row | {"contributions": later} | staleness)
     found = pd.DataFrame(rows)
@@ -356,17 +358,13 @@ def with_starts(jobs: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
     most = runs["num_clients"]
     if "in_flight" in runs:
         most = runs["in_flight"].fillna(most)
-    found, places = [], _places(jobs)
+    ends: list[float] = []
+    places: Any = jobs.groupby("run").indices
     for run, number in zip(runs["run"], most.astype(int), strict=True):
-        mine = places.get(run, [])
-        found.append(
-            end_of_start(jobs if len(mine) == len(jobs) else jobs.take(mine), number)
-        )
-    return runs.assign(start_s=found)
-
-
-def _places(jobs: pd.DataFrame) -> Any:
-    return jobs.groupby("run").indices
+        rows = places.get(run, NO_ROWS)
+        mine = jobs if len(rows) == len(jobs) else jobs.take(rows)
+        ends.append(end_of_start(mine, number))
+    return runs.assign(start_s=ends)
 
 
 def _columns(jobs: pd.DataFrame) -> dict[str, np.ndarray]:
@@ -394,10 +392,7 @@ def _ages_of(
 ) -> pd.DataFrame:
     """Returns how often contributions of a run were so stale, in its start and after.
 
-    Args:
-        applied: Contributions of the run.
-        early: Which of them were in its start.
-        names: Name of each client's group, by its number.
+    `names` are those of the clients' groups, by the clients' numbers.
     """
     table = pd.DataFrame(
         {"start": early, "staleness": applied["staleness"].astype(np.int64)}
@@ -416,40 +411,32 @@ def _clients_of(
     happened: pd.DataFrame,
     run: Any,
 ) -> pd.DataFrame:
-    """Returns the rows of a run's clients in `RunCounts.clients`.
+    """Returns `RunCounts.clients` of a run: of its jobs, contributions and incidents.
 
-    Args:
-        jobs: Jobs of the run.
-        applied: Its contributions.
-        later: Those of them after the start.
-        happened: Its incidents.
-        run: Row of the run.
+    `later` are the contributions after the start.
     """
     number = int(run.num_clients)
 
     def sums(clients: Any, values: Any = None) -> Float[np.ndarray, " K"]:
         return np.bincount(clients - 1, values, number)
 
+    def mean(name: str) -> Float[np.ndarray, " K"]:
+        with np.errstate(invalid="ignore"):
+            return sums(later["client"], later[name]) / sums(later["client"])
+
     largest = np.full(number, np.nan)
     np.fmax.at(largest, applied["client"] - 1, applied["staleness"])
-    who = happened["client"].dropna().to_numpy(np.int64)
-    count = sums(later["client"])
-    with np.errstate(invalid="ignore"):
-        means = {
-            f"{name}_mean": sums(later["client"], later[name]) / count
-            for name in ("staleness", "waiting", "queued")
-        }
     return pd.DataFrame(
         {
             "run": run.run,
             "client": np.arange(1, number + 1),
-            "staleness_mean": means["staleness_mean"],
+            "staleness_mean": mean("staleness"),
             "staleness_max": largest,
             "utilisation": _utilisation(_some(jobs, jobs["work"]), run, sums),
-            "waiting_mean": means["waiting_mean"],
-            "queued_mean": means["queued_mean"],
+            "waiting_mean": mean("waiting"),
+            "queued_mean": mean("queued"),
             "uploads": sums(jobs["client"], jobs["upload_messages"]),
-            "incidents": sums(who),
+            "incidents": sums(happened["client"].dropna().to_numpy(np.int64)),
         }
     )
 

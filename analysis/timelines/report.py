@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from ...simulator.trace import StudyError
 from .. import clients, facts, speeds
-from ..files import replaced
+from ..files import write_text
 from ..frames import Study
 from . import measures
 from .view import View, view
@@ -109,19 +108,18 @@ def tables(study: Study | View) -> Iterator[tuple[str, pd.DataFrame]]:
         frame = _cells(parted, {group: {} for group in forms}, columns)
         frame.insert(1, "clients", parted["clients"])
         frame.insert(2, "contributions", parted["contributions"].map(_text))
-        yield (
-            f"{name}: staleness (commits) by groups of clients, after the start",
-            frame,
-        )
+        title = f"{name}: staleness (commits) by groups of clients, after the start"
+        yield title, frame
     if len(forms) > MOST_GROUPS:  # a terminal would lose the tables above
         return
     measured = seen.by_client
     for group, form in forms.items():
         mine = measured.loc[measured["group"] == group].reset_index(drop=True)
-        who = seen.who(group)
+        who, columns = seen.who(group), CLIENTS
+        if not facts.of(seen.entry(group), "queues_jobs"):
+            mine = mine.drop(columns="queued_mean", errors="ignore")
+            columns = {c: t for c, t in CLIENTS.items() if t != QUEUED}
         if len(mine) > MOST_CLIENTS:
-            if not facts.of(seen.entry(group), "queues_jobs"):
-                mine = mine.drop(columns="queued_mean", errors="ignore")
             frame = measures.by_part(mine, who[clients.GROUP])
             frame["measure"] = frame["measure"].map(CLIENTS)
             numbers = frame.pop("number").astype(str)
@@ -129,9 +127,7 @@ def tables(study: Study | View) -> Iterator[tuple[str, pd.DataFrame]]:
             yield f"{group}: {len(mine)} clients", frame.map(_short)
             continue
         frame = pd.DataFrame({"client": clients.names(who, mine["client"])})
-        for column, title in CLIENTS.items():
-            if title == QUEUED and not facts.of(seen.entry(group), "queues_jobs"):
-                continue
+        for column, title in columns.items():
             theory = form.of_clients.get(column)
             if column in mine:
                 values: Any = mine[column]
@@ -190,15 +186,8 @@ def export(study: Study | View, file: str | Path) -> None:
     from . import drawing  # imports Matplotlib
 
     events = drawing.events(view(study))
-    try:
-        text = json.dumps({"traceEvents": events, "displayTimeUnit": "ms"})
-        with replaced(Path(file)) as new:
-            new.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise StudyError(
-            f"{file}: the trace must be written, but {error.strerror or error}; choose "
-            f"another file by --chrome"
-        ) from error
+    text = json.dumps({"traceEvents": events, "displayTimeUnit": "ms"})
+    write_text(Path(file), text, "the trace", "choose another file by --chrome")
 
 
 CAPTIONS = {

@@ -6,7 +6,7 @@ They hold for the steady state: `measures` takes it after the start of a run.
 """
 
 import copy
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -112,17 +112,14 @@ def _available(world: ScenarioWorld, of_run: dict, of_clients: dict) -> None:
         of_clients["available"] = np.concatenate(chances)
 
 
-def _transits(world: ScenarioWorld) -> Iterator[Callable[[], object]]:
-    yield from (partial(world.transit, way) for way in LINKS)
-
-
 def _in_flight(world: ScenarioWorld, of_run: dict, of_clients: dict) -> None:
     """Places are filled as soon as some are free, so that others are under way."""
     if world.has("idle", "read") or not world.keeps_all:
         return
     if world.selection.get("arrivals") or world.selection.get("in_flight_by"):
         return
-    for seconds in (partial(world.means, "compute"), *_transits(world)):
+    transits = (partial(world.transit, way) for way in LINKS)
+    for seconds in (partial(world.means, "compute"), *transits):
         try:
             seconds()
         except InfiniteMeanError:

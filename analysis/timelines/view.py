@@ -18,6 +18,9 @@ OF_ROWS = ("time", "kind", "node", "peer")
 class View:
     """A recorded timeline with the frames of its tables and figures.
 
+    Jobs, rows and incidents raise StudyError where statistics alone were kept, and what
+    is counted of runs where none has ended.
+
     Args:
         study: Timeline without numerics.
 
@@ -36,11 +39,7 @@ class View:
 
     @cached_property
     def jobs(self) -> pd.DataFrame:
-        """All jobs with their staleness.
-
-        Raises:
-            StudyError: Statistics alone were kept.
-        """
+        """All jobs with their staleness."""
         return frames.jobs(self.study)
 
     @property
@@ -60,11 +59,7 @@ class View:
 
     @cached_property
     def tally(self) -> measures.RunCounts:
-        """What is counted of the runs that have ended.
-
-        Raises:
-            StudyError: No run has ended.
-        """
+        """What is counted of the runs that have ended."""
         if not self.is_whole:
             return measures.tally_of_summary(self.study)
         runs = measures.with_starts(self.jobs, frames.runs(self.study))
@@ -97,29 +92,19 @@ class View:
 
     @cached_property
     def rows(self) -> pd.DataFrame:
-        """Rows of the timeline, one for each of their workers: when, and of what kind.
-
-        Raises:
-            StudyError: Statistics alone were kept.
-        """
+        """Rows of the timeline, one for each worker: when, and of what kind."""
         return self.study.table("rows", ["run", "row", "place", *OF_ROWS])
 
     @cached_property
     def incidents(self) -> pd.DataFrame:
-        """All incidents.
-
-        Raises:
-            StudyError: Statistics alone were kept.
-        """
+        """All incidents."""
         return self.study.table("incidents")
 
     @cached_property
     def forms(self) -> dict[str, ClosedForms]:
         """The closed forms of each group."""
-        found = {}
-        for group in dict.fromkeys(self.runs["group"]):
-            found[group] = closed_forms(self.entry(group))
-        return found
+        groups = dict.fromkeys(self.runs["group"])
+        return {group: closed_forms(self.entry(group)) for group in groups}
 
     def entry(self, group: str) -> dict[str, Any]:
         """Returns the manifest's entry of the first run of a group.

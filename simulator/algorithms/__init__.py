@@ -8,6 +8,7 @@
   them, `kernel` what takes rows through them.
 - `tables`, `elastic`, `hierarchical`, `pipelined`: servers with more than one model, or
   with something of every client.
-- `decentralised`: parallel SGD, A(DP)2SGD and stochastic gradient push.
+- `decentralised`: parallel SGD, A(DP)2SGD and stochastic gradient push: `kernel` has
+  what they share, `merging` a class for each way in which two models become one.
 - `optimizers`, `step_rules`: directions, and step sizes, of servers and clients.
 """

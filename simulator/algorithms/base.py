@@ -2,7 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import equinox as eqx
 import jax
@@ -59,6 +59,9 @@ ANSWER = "answer/"
 class Kernel(eqx.Module):
     """An update rule whose array fields are its hyper-parameters."""
 
+    per_worker_models: ClassVar[bool] = False
+    """Whether each worker has a model of its own, in a register of its own."""
+
     @abstractmethod
     def init(self, problem: Any, key: Key[Array, ""]) -> Any:
         """Returns the state before the first row."""
@@ -93,11 +96,6 @@ class Kernel(eqx.Module):
         It holds for rows whose workers have read the same version; by default None,
         where messages are needed one by one.
         """
-
-    @property
-    def per_worker_models(self) -> bool:
-        """Whether each worker has a model of its own, in a register of its own."""
-        return False
 
 
 class Divided(Kernel):

@@ -199,82 +199,45 @@ def local_steps(
         local: Optimiser of the local steps; None for plain SGD.
         taken: Steps that are made, from `steps_of`; by default all.
     """
-    steps = samples.shape[0]
-
-    def gradient(
-        weights: Array, q: Int[Array, ""]
-    ) -> tuple[Float[Array, ""], Float[Array, "..."]]:
-        own = None if key is None else jax.random.fold_in(key, q)
-        loss, found = gradient_of(problem, weights, samples[q], own)
-        if proximal is not None:
-            found = found + proximal * (weights - start)
-        return loss, found
-
-    if problem.model.num_statistics:
-        return _measured_steps(problem, start, samples, step_size, proximal, key, local)
-    if local is not None:
-        made = steps if taken is None else taken
-        return _optimised_steps(problem, start, made, step_size, gradient, local)
-    if steps == 1:  # at the start, where the proximal term has no gradient
+    steps, count = samples.shape[0], problem.model.num_statistics
+    if steps == 1 and local is None and not count:
+        # At the start, where the proximal term has no gradient.
         own = None if key is None else jax.random.fold_in(key, 0)
         loss, total = gradient_of(problem, start, samples[0], own)
         return Work(loss, total, total, {})
-    start = problem.narrowed(start)
-
-    def once(q: Int[Array, ""], carried: tuple) -> tuple:
-        weights, total, loss = carried
-        own, found = gradient(weights, q)
-        return weights - step_size * found, total + found, loss + own
-
-    initial = (start, jnp.zeros_like(start), jnp.zeros((), start.dtype))
-    if taken is None:
-        _, total, loss = jax.lax.fori_loop(0, steps, once, initial)
-        return Work(loss / steps, total, total, {})
-    # Of clients side by side, those who are done keep what they have.
-    _, total, loss = jax.lax.fori_loop(0, taken, once, initial)
-    return Work(loss / jnp.maximum(taken, 1), total, total, {})
-
-
-def _measured_steps(
-    problem: HorizontalProblem,
-    start: Float[Array, "..."],
-    samples: Int[Array, "Q S"],
-    step_size: Float[Array, ""],
-    proximal: Float[Array, ""] | None,
-    key: Key[Array, ""] | None,
-    local: LocalRule | None,
-) -> Work:
-    """Makes local steps of a model that normalises batches; as `local_steps`.
-
-    Each step normalises by its own batch, and continues with the running statistics of
-    the step before. The sum that is contributed has zeros in their places.
-    """
-    learned = start.size - problem.model.num_statistics
-    arrays = arrays_of_rows(problem)
+    start, arrays = problem.narrowed(start), arrays_of_rows(problem)
     state = None if local is None else local.state
     if local is not None and state is None:
         state = local.rule.init(start, arrays)
-    graded = jax.value_and_grad(problem.training_loss, has_aux=True)
+
+    def gradient(weights: Array, samples: Array, key: Array | None) -> tuple:
+        if not count:
+            return *gradient_of(problem, weights, samples, key), None
+        work = at_once(problem, weights, samples, key=key)
+        return work.loss, work.gradient, work.statistics
 
     def once(q: Int[Array, ""], carried: tuple) -> tuple:
         weights, total, loss, state = carried
         own = None if key is None else jax.random.fold_in(key, q)
-        batch = gathered(problem, samples[q])
-        (found, measured), way = graded(weights, *batch, own)
-        way = way + problem.penalised(weights)
+        found, way, measured = gradient(weights, samples[q], own)
         if proximal is not None:
             way = way + proximal * (weights - start)
         if local is not None:
             way, state = local.rule.update(way, state, weights, local.made + q, arrays)
-        way = way.at[learned:].set(0)
-        kept = running(weights[learned:], measured)
-        moved = (weights - step_size * way).at[learned:].set(kept)
+        if measured is None:
+            return weights - step_size * way, total + way, loss + found, state
+        # Running statistics follow those of the batch; the sum has zeros for them.
+        way = way.at[-count:].set(0)
+        kept = running(weights[-count:], measured)
+        moved = (weights - step_size * way).at[-count:].set(kept)
         return moved, total + way, loss + found, state
 
-    steps, zero = samples.shape[0], jnp.zeros((), start.dtype)
-    initial = (start, jnp.zeros_like(start), zero, state)
-    end, total, loss, state = jax.lax.fori_loop(0, steps, once, initial)
-    return Work(loss / steps, total, total, {}, end[learned:], state)
+    initial = (start, jnp.zeros_like(start), jnp.zeros((), start.dtype), state)
+    # Of clients side by side, those who are done keep what they have.
+    made = steps if taken is None else taken
+    end, total, loss, state = jax.lax.fori_loop(0, made, once, initial)
+    loss = loss / (steps if taken is None else jnp.maximum(taken, 1))
+    return Work(loss, total, total, {}, end[-count:] if count else None, state)
 
 
 def running(
@@ -282,33 +245,6 @@ def running(
 ) -> Float[Array, " Q"]:
     """Returns running statistics after a batch, whose own a step takes a part of."""
     return STATISTICS_KEPT * before + (1 - STATISTICS_KEPT) * measured
-
-
-def _optimised_steps(
-    problem: HorizontalProblem,
-    start: Float[Array, "..."],
-    steps: int | Int[Array, ""],
-    step_size: Float[Array, ""],
-    gradient: Callable[[Array, Array], tuple[Array, Array]],
-    local: LocalRule,
-) -> Work:
-    """Makes local steps in an optimiser's directions; contributes their sum."""
-    start, (rule, state, made) = problem.narrowed(start), local
-    arrays = arrays_of_rows(problem)
-    if state is None:
-        state = rule.init(start, arrays)
-
-    def once(q: Int[Array, ""], carried: tuple) -> tuple:
-        weights, total, loss, state = carried
-        own, found = gradient(weights, q)
-        direction, state = rule.update(found, state, weights, made + q, arrays)
-        return weights - step_size * direction, total + direction, loss + own, state
-
-    zero = jnp.zeros((), start.dtype)
-    initial = (start, jnp.zeros_like(start), zero, state)
-    _, total, loss, state = jax.lax.fori_loop(0, steps, once, initial)
-    count = steps if isinstance(steps, int) else jnp.maximum(steps, 1)
-    return Work(loss / count, total, total, {}, optimizer=state)
 
 
 def clipped_per_sample(

@@ -1,14 +1,13 @@
 """Learning algorithms' configurations, and what their messages weigh. No JAX here."""
 
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
-from functools import cached_property
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from jaxtyping import Int
 from pydantic import BeforeValidator, Field, model_validator
 
+from ..capabilities import AddsTime, KeepsStatistics
 from ..config.base import LocatedError, Rule
 from ..config.errors import ScenarioError
 from ..config.parts import Part, tag
@@ -16,7 +15,6 @@ from ..learning.sampler import Sampler
 from ..learning.shape import ProblemShape
 from ..learning.uneven import UnevenSampler
 from ..models.parts import ModelCounts
-from ..privacy.releases import Calibrated, Guarantee
 from ..world.workload import Workload
 from .optimizers.part import programs, with_steps
 from .step_rules import StepSize
@@ -77,30 +75,12 @@ class Algorithm(Part):
     batch: Batch
     """Samples of a step: a whole number, 1 being a single one, or below 1 a fraction of
     those of the smallest client; 1.0 is refused, since it may be meant for either."""
-    has_bias: ClassVar[bool] = True
-    """Whether the model that is learned has a bias besides the clients' weights."""
-    stores_embeddings: ClassVar[bool] = False
-    """Whether the server keeps embeddings, which a protocol may refresh."""
-    transfers: ClassVar[bool] = False
-    """Whether the objective may be that of transfer learning."""
-    pushes: ClassVar[bool] = False
-    """Whether models are shared out as in push-sum, which directed graphs need."""
-    remembers_reads: ClassVar[bool] = False
-    """Whether it remembers what each client has got, also of jobs that fail."""
-    divided: ClassVar[bool] = False
-    """Whether its kernel is `base.Divided`, so that rows may be executed in waves."""
-    asks: ClassVar[tuple[str, ...]] = ("metrics",)
-    """What a world may ask of it, of `world.answers.QUESTIONS`."""
     family: ClassVar[str]
     """How the data must be divided: `horizontal` (by rows) or `vertical`."""
     protocols: ClassVar[tuple[str, ...]]
     """Names of the protocols that it runs on."""
     numbers: ClassVar[tuple[str, ...]] = ()
     """Options, besides step sizes, in which runs of one program may differ."""
-    worker_metrics: ClassVar[bool] = False
-    """Whether workers have models of their own that metrics can speak of."""
-    keeps_statistics: ClassVar[bool] = False
-    """Whether workers keep the running statistics of layers that normalise batches."""
     sampling: Literal["distinct", "replacement", "shuffled"] = "distinct"
     """A batch's samples: all different (V-31), or drawn one by one with replacement, or
     the next ones of a shuffled pass over the client's own samples."""
@@ -117,129 +97,8 @@ class Algorithm(Part):
 
     @property
     def steps_per_job(self) -> int:
-        """Local steps of a job."""
-        return 1
-
-    @property
-    def batches_per_job(self) -> int:
-        """Batches of a job: one a local step, unless they share one."""
-        return self.steps_per_job
-
-    @property
-    def shortens(self) -> bool:
-        """Whether the batch of a client that has fewer samples is all that it has."""
-        return False
-
-    @property
-    def step_sizes(self) -> tuple[StepSize | None, ...]:
-        """All step sizes, in an order that stays."""
-        return (self.step_size, None, None)
-
-    @property
-    def clips_samples(self) -> bool:
-        """Whether the gradient of each sample is clipped by itself."""
-        return False
-
-    @property
-    def by_arrays(self) -> bool:
-        """Whether messages depend on the shapes of the model's arrays."""
-        return False
-
-    @cached_property
-    def stages(self) -> tuple[Any, ...]:
-        """Stages of the chain that it is; none where it is another kernel."""
-        return ()
-
-    @property
-    def can_shorten_jobs(self) -> bool:
-        """Whether a job may have fewer local steps than others of its client."""
-        return False
-
-    @property
-    def beyond_gradients(self) -> tuple[str | int, ...]:
-        """Keys of what clients do more than to add up gradients; none if nothing.
-
-        Then a function of the user's cannot make these in their place.
-        """
-        return ("clip",) if self.clips_samples else ()
-
-    @property
-    def uploads_batch(self) -> bool:
-        """Whether an upload carries its batch's samples alone, which a server keeps."""
-        return False
-
-    @property
-    def uploads_all(self) -> bool:
-        """Whether an upload carries all samples."""
-        return False
-
-    @property
-    def embedding_noise(self) -> Any:
-        """Noise on the embeddings that are uploaded."""
-        return None
-
-    @property
-    def noises_first_layer_only(self) -> bool:
-        """Whether the gradients of all layers but the first are sent without noise."""
-        return False
-
-    @property
-    def noise_law(self) -> str | None:
-        """Law of the noise on the gradients or models that are sent, if any."""
-        return None
-
-    @property
-    def noise_by_commit(self) -> bool:
-        """Whether the noise is on the sum of a commit, and not on each message."""
-        return False
-
-    def biases(self, protocol: Any, num_clients: int) -> Iterator[str]:
-        """Yields lines on clients that count more than others by what they are asked.
-
-        Args:
-            protocol: The protocol of the scenario.
-            num_clients: K.
-        """
-        yield from ()
-
-    def described(self) -> dict[str, Any]:
-        """Returns what it says of itself to analysis, as plain values for manifests.
-
-        Returns:
-            `activities`: what a job does besides its stages; `refreshes_all`: whether
-            each upload refreshes its client's embeddings of all samples before they are
-            used, so that their age follows from who commits.
-        """
-        return {"activities": [], "refreshes_all": False}
-
-    def roles(self, num_clients: int, seed: int) -> tuple[str, ...]:
-        """Returns what each client is besides one of many; nothing where all are alike.
-
-        Args:
-            num_clients: K.
-            seed: Seed of the run.
-        """
-        return ()
-
-    @property
-    def calibrated(self) -> Calibrated | None:
-        """Budget that the noise is calculated for, which ends runs; None without."""
-        return None
-
-    def guarantees(
-        self, num_samples: Sequence[int], batch: int, num_weights: int
-    ) -> tuple[Guarantee, ...]:
-        """Returns what one message of each client releases; nothing without noise.
-
-        Args:
-            num_samples: n of each client.
-            batch: b, samples of a local step.
-            num_weights: numbers of a message.
-
-        Raises:
-            UserError: a budget of the noise cannot be reached.
-        """
-        return ()
+        """Local steps of a job: its option `local_steps`, if it has one."""
+        return getattr(self, "local_steps", 1)
 
     def check(self, problem: Any, protocol: Any) -> None:
         """Refuses problems and protocols that the algorithm cannot have.
@@ -251,40 +110,18 @@ class Algorithm(Part):
         Raises:
             LocatedError: saying where, what and what to do.
         """
-        if problem.model.normalises_batches and not self.keeps_statistics:
+        keeps = isinstance(self, KeepsStatistics)
+        if problem.model.normalises_batches and not keeps:
             raise LocatedError(
                 f"problem.model.norm must be group for the algorithm "
                 f"{tag(type(self))!r}, which has no place for a batch's statistics, "
                 f"got 'batch'; change it",
             )
 
-    def check_model(self, counts: ModelCounts) -> None:
-        """Refuses models of which only their arrays tell what they keep.
-
-        Args:
-            counts: The counts of the problem's model.
-
-        Raises:
-            ScenarioError: It keeps statistics of batches, for which there is no place.
-        """
-        if counts.num_statistics and not self.keeps_statistics:
-            raise ScenarioError(
-                f"problem.model must keep no statistics of batches for the algorithm "
-                f"{tag(type(self))!r}, which has no place for them, got "
-                f"{counts.num_statistics} numbers; normalise layers or groups, or take "
-                f"sgd, fed_async, fed_buff or psgd"
-            )
-
-    def batch_size(self, num_samples: int) -> int:
-        """Returns the number of samples in a batch of a client with `num_samples`."""
-        if isinstance(self.batch, int):
-            return self.batch
-        return max(1, round(self.batch * num_samples))
-
     def sampler(
         self, seed: int, pools: list[Int[np.ndarray, " _"]], protocol: Any
     ) -> Sampler:
-        """Returns the minibatches of a run.
+        """Returns the minibatches of a run: `minibatches` of as many as local steps.
 
         Args:
             seed: Seed of the run.
@@ -294,55 +131,7 @@ class Algorithm(Part):
         Raises:
             ScenarioError: A batch is larger than a client's samples.
         """
-        common = protocol.common_batch and self.family == "vertical"
-        if self.samples is not None:
-            common = self.samples == "common"
-        smallest = min(pool.size for pool in pools)
-        size, steps = self.batch_size(smallest), self.batches_per_job
-        if self.shortens and size > smallest and not common:
-            return UnevenSampler(seed, pools, size, sampling=self.sampling, steps=steps)
-        return Sampler(
-            seed,
-            pools,
-            size,
-            sampling=self.sampling,
-            steps=steps,
-            common=common,
-            by_round=protocol.batch_per_round,
-        )
-
-    def workload(
-        self, shape: ProblemShape, sampler: Sampler, protocol: Any
-    ) -> Workload:
-        """Returns what a job computes and sends.
-
-        Args:
-            shape: The problem's counts.
-            sampler: The minibatches of the run.
-            protocol: The protocol of the scenario; where it pools all data, nothing
-                is sent.
-        """
-        messages = self.messages(shape, common=sampler.common)
-        sent = {"up": 0, "down": 0}
-        for message in () if protocol.pooled else messages:
-            sent[message.direction] += message.bytes
-        num_samples, parties = shape.num_samples, 1
-        if self.family == "vertical":  # each party contributes for the same samples
-            num_samples, parties = sampler.num_samples, shape.num_clients
-        per_job = shape.batch * self.batches_per_job
-        own_steps, own_samples = sampler.own_steps, sampler.own_samples
-        if own_samples is not None:
-            per_job = float(own_samples.mean())
-        return Workload(
-            upload_bytes=sent["up"],
-            download_bytes=sent["down"],
-            contributions_per_epoch=parties * num_samples / per_job,
-            steps=sampler.steps if own_steps is not None else self.steps_per_job,
-            samples=shape.batch * self.steps_per_job,
-            overhead_s=0 if protocol.pooled else self.overhead_s(shape),
-            own_steps=() if own_steps is None else tuple(own_steps.tolist()),
-            own_samples=() if own_samples is None else tuple(own_samples.tolist()),
-        )
+        return minibatches(self, seed, pools, protocol, steps=self.steps_per_job)
 
     def structure(self) -> dict[str, Any]:
         """Returns all but the numbers that runs of one program may differ in."""
@@ -359,10 +148,108 @@ class Algorithm(Part):
             common: Whether the workers of a row share one batch.
         """
 
-    def overhead_s(self, shape: ProblemShape) -> float:
-        """Returns virtual seconds of a job on top of its client's laws.
 
-        Args:
-            shape: the problem's counts.
-        """
-        return 0
+def check_statistics(algorithm: Algorithm, counts: ModelCounts) -> None:
+    """Refuses models that keep statistics of batches for which there is no place.
+
+    Args:
+        algorithm: The algorithm of the scenario.
+        counts: The counts of the problem's model.
+
+    Raises:
+        ScenarioError: One line with the rule and the remedy.
+    """
+    if isinstance(algorithm, KeepsStatistics):
+        algorithm.check_model(counts)
+    elif counts.num_statistics:
+        raise ScenarioError(
+            f"problem.model must keep no statistics of batches for the algorithm "
+            f"{tag(type(algorithm))!r}, which has no place for them, got "
+            f"{counts.num_statistics} numbers; normalise layers or groups, or take "
+            f"sgd, fed_async, fed_buff or psgd"
+        )
+
+
+def batch_size(batch: int | float, num_samples: int) -> int:
+    """Returns the number of samples in a batch of a client with `num_samples`."""
+    return batch if isinstance(batch, int) else max(1, round(batch * num_samples))
+
+
+def minibatches(
+    algorithm: Algorithm,
+    seed: int,
+    pools: list[Int[np.ndarray, " _"]],
+    protocol: Any,
+    *,
+    steps: int,
+    shortens: bool = False,
+) -> Sampler:
+    """Returns the minibatches of a run.
+
+    Args:
+        algorithm: Says how large they are, how they are drawn, and whether they are
+            common.
+        seed: Seed of the run.
+        pools: Sample ids of each client, or one pool that all clients draw from.
+        protocol: The protocol of the scenario.
+        steps: Batches of a job.
+        shortens: Whether the batch of a client that has fewer samples is all that it
+            has.
+
+    Raises:
+        ScenarioError: A batch is larger than a client's samples.
+    """
+    common = protocol.traits.common_batch and algorithm.family == "vertical"
+    if algorithm.samples is not None:
+        common = algorithm.samples == "common"
+    smallest = min(pool.size for pool in pools)
+    size, sampling = batch_size(algorithm.batch, smallest), algorithm.sampling
+    if shortens and size > smallest and not common:
+        return UnevenSampler(seed, pools, size, sampling=sampling, steps=steps)
+    return Sampler(
+        seed,
+        pools,
+        size,
+        sampling=sampling,
+        steps=steps,
+        common=common,
+        by_round=protocol.traits.batch_per_round,
+    )
+
+
+def workload_of(
+    algorithm: Algorithm, shape: ProblemShape, sampler: Sampler, *, pooled: bool
+) -> Workload:
+    """Returns what a job computes and sends.
+
+    Args:
+        algorithm: The algorithm of the scenario.
+        shape: The problem's counts.
+        sampler: The minibatches of the run.
+        pooled: Whether all data are in one place: then nothing is sent.
+    """
+    sent = {"up": 0, "down": 0}
+    overhead_s: float = 0  # a whole number, as timelines are known by its text
+    if not pooled:
+        for message in algorithm.messages(shape, common=sampler.common):
+            sent[message.direction] += message.bytes
+        if isinstance(algorithm, AddsTime):
+            overhead_s = algorithm.overhead_s(shape)
+    num_samples, parties = shape.num_samples, 1
+    if algorithm.family == "vertical":  # each party contributes for the same samples
+        num_samples, parties = sampler.num_samples, shape.num_clients
+    per_job = shape.batch * sampler.steps
+    own_steps, own_samples = sampler.own_steps, sampler.own_samples
+    if own_samples is not None:
+        per_job = float(own_samples.mean())
+    steps = algorithm.steps_per_job
+    return Workload(
+        upload_bytes=sent["up"],
+        download_bytes=sent["down"],
+        contributions_per_epoch=parties * num_samples / per_job,
+        steps=sampler.steps if own_steps is not None else steps,
+        samples=shape.batch * steps,
+        overhead_s=overhead_s,
+        own_steps=() if own_steps is None else tuple(own_steps.tolist()),
+        own_samples=() if own_samples is None else tuple(own_samples.tolist()),
+    )

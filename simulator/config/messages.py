@@ -374,6 +374,8 @@ def _hint(path: Path, entries: _Entries) -> str:
     if words := entries.words(path):
         return f": one of {', '.join(map(str, words))}"
     models = entries.models(path).possible
+    if any(_tag(model) == "law" for model in models):
+        return ": a law, for example {law: expon, scale: 1}"
     if kinds := [_name(model) for model in models if _tag(model)]:
         return f": a mapping whose kind is one of {', '.join(kinds)}"
     fields = dict.fromkeys(

@@ -59,7 +59,6 @@ class Quadratic(Data):
             raise LocatedError(
                 f"scale must be raw for the data set quadratic, whose objectives "
                 f"another one would change, got {self.scale!r}; leave it out",
-                ("scale",),
             )
         values = self.clients * self.samples * self.dimension
         if values > MOST_NUMBERS:
@@ -72,13 +71,11 @@ class Quadratic(Data):
             raise LocatedError(
                 "samples must be at least 2 with noise, which differs from row to row, "
                 "got 1; take 64",
-                ("samples",),
             )
         if self.heterogeneity and self.clients == 1:
             raise LocatedError(
                 "heterogeneity must be 0 with one client, got "
                 f"{self.heterogeneity:g}; remove it or add clients",
-                ("heterogeneity",),
             )
         return self
 

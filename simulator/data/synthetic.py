@@ -61,7 +61,6 @@ class Synthetic(Data, ABC):
             raise LocatedError(
                 f"num_samples x values of a row must be at most {MOST_NUMBERS:,}, got "
                 f"{self.num_samples:,} x {self.num_values:,}; lower one of them",
-                ("num_samples",),
             )
         return self
 
@@ -171,7 +170,6 @@ class SyntheticSeries(Synthetic):
             raise LocatedError(
                 "classes must not be set where frames have classes of their own, got "
                 f"{self.classes}; leave it out",
-                ("classes",),
             )
         return self
 

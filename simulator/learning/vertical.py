@@ -6,7 +6,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int, Key, Num
+from jaxtyping import Array, Bool, Float, Int, Key, Num
 
 from ..data.base import Dataset
 from ..models.base import Embedding
@@ -92,6 +92,19 @@ class VerticalProblem(eqx.Module):
             return added(server, h)
         assert server is not None
         return self.server.apply(server, h)
+
+    def batch_loss(
+        self, outputs: Any, y: Num[Array, " S *L"], present: Bool[Array, " S"]
+    ) -> Float[Array, ""]:
+        """Returns the loss of a batch's outputs, without the regulariser.
+
+        Args:
+            outputs: As `head` returns them.
+            y: Targets.
+            present: Whether a sample is no padding.
+        """
+        each = losses.per_sample(self.loss, outputs, y)
+        return losses.reduce(self.reduction, each, present)
 
     def first(self, count: int) -> "VerticalProblem":
         """Returns the problem of the first training rows alone."""

@@ -197,7 +197,6 @@ class Views(Part):
             raise LocatedError(
                 f"groups must have an entry for each of the {self.parties} parties, "
                 f"got {len(self.groups)}; change one of them",
-                ("groups",),
             )
         return self
 

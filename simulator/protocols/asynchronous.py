@@ -11,7 +11,7 @@ from ..timeline import Outcome
 from ..world.clients import Clients, Server
 from ..world.cycle import Cycle
 from ..world.world import World
-from .base import Protocol, refuse_selection
+from .base import Protocol, Traits, refuse_selection
 from .free import Arrivals
 
 
@@ -26,8 +26,7 @@ class Asynchronous(Protocol):
     """
 
     kind: Literal["asynchronous"] = "asynchronous"
-    adapts: ClassVar[bool] = True
-    lone_jobs: ClassVar[bool] = True
+    traits: ClassVar[Traits] = Traits(adapts=True, lone_jobs=True)
     staleness_bound: Annotated[int, Field(ge=0)] | None = None
     """Largest staleness of a contribution, in commits (inclusive)."""
     beyond: Literal["reject", "stop", "wait"] = "reject"
@@ -44,7 +43,6 @@ class Asynchronous(Protocol):
             other = "warm_up" if self.warm_up else "staleness_bound"
             raise LocatedError(
                 f"restarts must be false with {other}, got true; remove one of them",
-                ("restarts",),
             )
         return self
 
@@ -54,7 +52,6 @@ class Asynchronous(Protocol):
             raise LocatedError(
                 "warm_up must be false with a staleness_bound, which what waits for "
                 "the last client would miss; remove one of them",
-                ("warm_up",),
             )
         return self
 

@@ -1,23 +1,16 @@
 """The interface of all coordination protocols."""
 
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any, ClassVar, NamedTuple
 
-import numpy as np
-from jaxtyping import Float, Int
-
+from ..capabilities import OwnSteps
 from ..config.base import LocatedError
-from ..recorders.recorder import Batch, Recorder
+from ..recorders.recorder import Recorder
 from ..world.answers import Asking
 from ..world.clients import Clients, Server
 from ..world.world import World
 from .free import Rule
-
-Draw = Callable[[int], np.random.Generator]
-"""Random numbers of a run, by the number of an attempt."""
-
 
 STAGES = ("idle", "read", "download", "compute", "upload")
 """Stages of a client's cycle, entries of `clients`."""
@@ -56,6 +49,36 @@ class Cadence(NamedTuple):
     is_steady: bool = True
 
 
+class Traits(NamedTuple):
+    """What a protocol is, whatever its options are.
+
+    Attributes:
+        pooled: Whether all data are in one place, without clients and messages.
+        has_server: Whether the scenario's `server` takes part, by its service and
+            shared links.
+        averages: Whether workers average models of their own.
+        lone_jobs: Whether all that clients do is to read, to compute and to send, each
+            by itself: then jobs may have different local steps, or be done elsewhere.
+        adapts: Whether its jobs under way may be fewer or more during a run: a place is
+            free as soon as its contribution has arrived, and nothing waits for a number
+            of them.
+        own_registers: Whether a timeline has as many registers as it needs, each its
+            own number: then runs of different timelines are not executed together.
+        common_batch: Whether the parties of a vertical problem meet over one batch in
+            each row.
+        batch_per_round: Whether that batch is the same in all rows of a round.
+    """
+
+    pooled: bool = False
+    has_server: bool = True
+    averages: bool = False
+    lone_jobs: bool = False
+    adapts: bool = False
+    own_registers: bool = False
+    common_batch: bool = False
+    batch_per_round: bool = False
+
+
 class Protocol(Asking):
     """The order in which clients and server exchange messages, for any algorithm.
 
@@ -69,41 +92,10 @@ class Protocol(Asking):
     this one."""
     timed: ClassVar[tuple[str, ...]] = ()
     """Options in virtual seconds, which lie on no law's lattice."""
-    pooled: ClassVar[bool] = False
-    """Whether all data are in one place, without clients and messages."""
-    played_by: ClassVar[str] = (
-        "stalesim.simulator.timelines.simulated:SimulatedTimeline"
-    )
-    """The kind of timeline that it makes of a world, as `"module:class"`."""
-    own_registers: ClassVar[bool] = False
-    """Whether a timeline has as many registers as it needs, each its own number: then
-    runs of different timelines are not executed together."""
+    traits: ClassVar[Traits] = Traits()
+    """What it is whatever its options are."""
     records: ClassVar[type[Recorder]] = Recorder
     """The recorder that notes what becomes of its clients' jobs."""
-    lone_jobs: ClassVar[bool] = False
-    """Whether all that clients do is to read, to compute and to send, each by itself:
-    then jobs may have different local steps, or be done elsewhere."""
-    adapts: ClassVar[bool] = False
-    """Whether its jobs under way may be fewer or more during a run: a place is free as
-    soon as its contribution has arrived, and nothing waits for a number of them."""
-    has_server: ClassVar[bool] = True
-    """Whether the scenario's `server` takes part, by its service and shared links."""
-    averages: ClassVar[bool] = False
-    """Whether workers average models of their own."""
-    common_batch: ClassVar[bool] = False
-    """Whether the parties of a vertical problem meet over one batch in each row."""
-    batch_per_round: ClassVar[bool] = False
-    """Whether that batch is the same in all rows of a round."""
-
-    @property
-    def listeners(self) -> dict[str, Asking | None]:
-        """Parts of its options that may ask the numerics, by their keys."""
-        return {}
-
-    @property
-    def is_timed(self) -> bool:
-        """Whether one of those options is set."""
-        return any(getattr(self, name) for name in self.timed)
 
     @property
     def names(self) -> set[str]:
@@ -114,17 +106,6 @@ class Protocol(Asking):
     def gathers(self) -> bool:
         """Whether contributions gather at the server before a commit applies them."""
         return False
-
-    def most_gathered(self, num_clients: int) -> int | None:
-        """Returns the most contributions that gather; None where nothing limits them.
-
-        Args:
-            num_clients: K.
-        """
-
-    def fewest_gathered(self, num_clients: int) -> int | None:
-        """Returns the fewest contributions that make a commit: by default the most."""
-        return self.most_gathered(num_clients)
 
     def least_clients(self, num_clients: int, *, selected: bool) -> int:
         """Returns how many clients there must be for a further commit.
@@ -139,16 +120,6 @@ class Protocol(Asking):
     def stops_jobs(self) -> bool:
         """Whether it stops jobs that are under way."""
         return False
-
-    @property
-    def step_law(self) -> Any:
-        """Law of the duration of a step, where clients' laws play no part; or None."""
-        return None
-
-    @property
-    def refresh_bound(self) -> int:
-        """Age in commits beyond which stored embeddings are refreshed; 0 for none."""
-        return 0
 
     @property
     def in_rounds(self) -> bool:
@@ -182,14 +153,14 @@ class Protocol(Asking):
             scenario that says how long each takes, or none; `queues`: where jobs or
             contributions wait, besides the server's service; `queues_jobs`: whether
             jobs wait for their client after they have read; `pooled`, `in_rounds`,
-            `averages`: as here; `is_reference`: whether its time is no client's, so
-            that others are compared with what it comes to; `closed_forms`: those of
-            `analysis.timelines.theory` whose assumptions on the protocol hold, with
-            their parameters; `symbols` and `scheduling`: sentences on the letters of
-            its expressions and on the order of its events, where these are its own.
+            `averages`: as here and in `Traits`; `is_reference`: whether its time is no
+            client's, so that others are compared with what it comes to; `closed_forms`:
+            those of `analysis.timelines.theory` whose assumptions on the protocol hold,
+            with their parameters; `symbols` and `scheduling`: sentences on the letters
+            of its expressions and on the order of its events, where these are its own.
         """
-        server = {"one server": "server.service"} if self.has_server else {}
-        service = {"service": "server.service"} if self.has_server else {}
+        server = {"one server": "server.service"} if self.traits.has_server else {}
+        service = {"service": "server.service"} if self.traits.has_server else {}
         return {
             "entities": f"{num_clients} clients (parties, workers); jobs, one after "
             f"the other for each of them",
@@ -197,58 +168,12 @@ class Protocol(Asking):
             "resources": server,
             "queues": [],
             "queues_jobs": False,
-            "pooled": self.pooled,
+            "pooled": self.traits.pooled,
             "in_rounds": self.in_rounds,
-            "averages": self.averages,
-            "is_reference": self.pooled and self.step_law is not None,
+            "averages": self.traits.averages,
+            "is_reference": self.traits.pooled and isinstance(self, OwnSteps),
             "closed_forms": {},
         }
-
-    def chances(self, num_clients: int) -> Sequence[float] | None:
-        """Returns the chance of each client to be sent a task; None if none is drawn.
-
-        Args:
-            num_clients: K.
-        """
-
-    def num_workers(self, num_clients: int) -> int:
-        """Returns how many workers its rows tell of: one where data are pooled.
-
-        Args:
-            num_clients: Clients of the scenario.
-        """
-        return 1 if self.pooled else num_clients
-
-    def messages_per_job(self, num_clients: int) -> Int[np.ndarray, "K 2"]:
-        """Returns how many messages a job of each client sends, and how many it gets.
-
-        Args:
-            num_clients: K.
-        """
-        return np.ones((num_clients, 2), np.int64)
-
-    def uploads_per_mixing(self, num_workers: int, draw: Draw) -> int:
-        """Returns how many messages an averaging of all workers takes.
-
-        Args:
-            num_workers: K.
-            draw: Random numbers, for random graphs.
-        """
-        return 0
-
-    def mixing(
-        self, num_workers: int, draw: Draw, *, pushes: bool
-    ) -> Float[np.ndarray, "Q K K"] | None:
-        """Returns the matrices by which models are averaged, in turn.
-
-        Args:
-            num_workers: K.
-            draw: Random numbers, for random graphs.
-            pushes: Whether models are shared out as in push-sum.
-
-        Returns:
-            None where no more than two models are averaged at a time.
-        """
 
     def check_setting(self, clients: Clients | None, server: Server, n: int) -> None:
         """Refuses clients and servers that do not fit.
@@ -261,26 +186,6 @@ class Protocol(Asking):
         Raises:
             LocatedError: saying where, what and what to do.
         """
-
-    def check_algorithm(self, algorithm: Any) -> None:
-        """Refuses algorithms that lack what the protocol asks of them.
-
-        Raises:
-            LocatedError: saying where, what and what to do.
-        """
-
-    def recorder(
-        self, world: World, width: int, batch: Batch | None, num_samples: int
-    ) -> Recorder:
-        """Returns the recorder of the timeline.
-
-        Args:
-            world: World that is simulated.
-            width: Most workers of a row.
-            batch: Sample ids of a client's job, for protocols that look at samples.
-            num_samples: Number of samples that `batch` chooses from.
-        """
-        return self.records(world, width, batch, num_samples)
 
     @abstractmethod
     def play(self, world: World, recorder: Any) -> None:
@@ -354,5 +259,4 @@ def refuse_more_than(n: int, name: str, wanted: int | None) -> None:
         raise LocatedError(
             f"protocol.{name} must be at most the number of clients ({n}), got "
             f"{wanted}; lower it or add clients",
-            ("protocol", name),
         )

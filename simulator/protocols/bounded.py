@@ -8,7 +8,7 @@ import numpy as np
 from pydantic import Field
 from simpy import Event
 
-from ..config.base import LocatedError
+from ..capabilities import RefreshesEmbeddings
 from ..recorders.recorder import Recorder
 from ..streams import Purpose
 from ..world.cycle import Cycle
@@ -16,7 +16,7 @@ from ..world.world import World
 from .base import Cadence, Protocol
 
 
-class Bounded(Protocol):
+class Bounded(RefreshesEmbeddings, Protocol):
     """Asynchronous, with stored embeddings older than a bound refreshed before use.
 
     Source: VAFL, section 4 (bounded delay); decisions V-10.
@@ -36,15 +36,6 @@ class Bounded(Protocol):
 
     def cadence(self, num_clients: int, in_flight: int) -> Cadence:
         return Cadence(width=num_clients, num_registers=in_flight + 1)
-
-    def check_algorithm(self, algorithm: Any) -> None:
-        if not algorithm.stores_embeddings:
-            raise LocatedError(
-                f"protocol.kind must not be 'bounded' for the algorithm "
-                f"{algorithm.kind!r}, whose server stores no embeddings; take "
-                f"the algorithm vafl or another protocol",
-                ("protocol", "kind"),
-            )
 
     def play(self, world: World, recorder: Recorder) -> None:
         """Starts every client; the server serves one arrival at a time.

@@ -4,20 +4,20 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
+from ..capabilities import LimitsGathering
 from ..config.base import LocatedError
 from ..config.catalogue import AnyPart
 from ..config.expressions import up
 from ..recorders.recorder import Recorder
-from ..world.answers import Asking
 from ..world.cycle import Cycle
 from ..world.world import World
-from .base import Cadence, Protocol
+from .base import Cadence, Protocol, Traits
 from .free import Arrivals
 from .schedules import CountSchedule, Scheduled, fewest, most, now
 from .sizes import BufferSize
 
 
-class Buffered(Protocol):
+class Buffered(LimitsGathering, Protocol):
     """Contributions gather in the server's buffer, and are applied together.
 
     Clients do not wait: each restarts as soon as its contribution is in the buffer; but
@@ -29,8 +29,7 @@ class Buffered(Protocol):
     """
 
     kind: Literal["buffered"] = "buffered"
-    lone_jobs: ClassVar[bool] = True
-    adapts: ClassVar[bool] = True
+    traits: ClassVar[Traits] = Traits(lone_jobs=True, adapts=True)
     timed: ClassVar[tuple[str, ...]] = ("window", "grace")
     size: Scheduled | None = None
     """Contributions with which the buffer is applied."""
@@ -54,23 +53,13 @@ class Buffered(Protocol):
             raise LocatedError(
                 "size_by must be with a number of contributions to begin with; write "
                 "for example size: 10",
-                ("size_by",),
             )
         if rule is not None and not rule.least <= self.size <= rule.most:
             raise LocatedError(
                 f"size must be within the bounds of size_by, {rule.least} to "
                 f"{rule.most}, got {self.size}; change one of them",
-                ("size",),
             )
         return self
-
-    @property
-    def listeners(self) -> dict[str, Asking | None]:
-        return {"size_by": self.size_by}
-
-    def check_algorithm(self, algorithm: Any) -> None:
-        if self.size_by is not None:
-            self.size_by.check_algorithm(algorithm)
 
     @property
     def _most(self) -> int | None:

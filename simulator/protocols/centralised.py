@@ -2,31 +2,26 @@
 
 from typing import Any, ClassVar, Literal
 
+from ..capabilities import OwnSteps
 from ..laws.base import AnyLaw
 from ..laws.constant import Constant
 from ..recorders.recorder import Recorder
 from ..streams import Purpose
 from ..world.world import World
-from .base import Protocol
+from .base import Protocol, Traits
 from .free import Turns
 
 POOL = 0
 """The worker that stands for the pooled data."""
 
 
-class Centralised(Protocol):
+class Centralised(OwnSteps, Protocol):
     """Steps on pooled data, without clients."""
 
     kind: Literal["centralised"] = "centralised"
-    pooled: ClassVar[bool] = True
-    has_server: ClassVar[bool] = False
-    common_batch: ClassVar[bool] = True
+    traits: ClassVar[Traits] = Traits(pooled=True, has_server=False, common_batch=True)
     step: AnyLaw = Constant(value=1)
     """Law of the duration of one step, virtual seconds."""
-
-    @property
-    def step_law(self) -> Any:
-        return self.step
 
     @property
     def free_rule(self) -> Turns:

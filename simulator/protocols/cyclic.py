@@ -2,17 +2,18 @@
 
 from typing import Any, ClassVar, Literal
 
+from ..capabilities import OwnSteps
 from ..laws.base import AnyLaw
 from ..laws.constant import Constant
 from ..recorders.recorder import Recorder
 from ..streams import Purpose
 from ..world.clients import Clients, Server
 from ..world.world import World
-from .base import Protocol, refuse_selection
+from .base import Protocol, Traits, refuse_selection
 from .free import Turns
 
 
-class Cyclic(Protocol):
+class Cyclic(OwnSteps, Protocol):
     """Clients commit one after the other, always in the same order.
 
     Each applies what it computed on the model of its previous turn. The steps alone
@@ -22,7 +23,7 @@ class Cyclic(Protocol):
     """
 
     kind: Literal["cyclic"] = "cyclic"
-    has_server: ClassVar[bool] = False
+    traits: ClassVar[Traits] = Traits(has_server=False)
     step: AnyLaw = Constant(value=1)
     """Law of the duration of one step, virtual seconds."""
     lag: Literal["K-1", "K"] = "K-1"
@@ -31,10 +32,6 @@ class Cyclic(Protocol):
 
     def check_setting(self, clients: Clients | None, server: Server, n: int) -> None:
         refuse_selection(self.kind, clients)
-
-    @property
-    def step_law(self) -> Any:
-        return self.step
 
     @property
     def free_rule(self) -> Turns:

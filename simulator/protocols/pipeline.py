@@ -4,17 +4,18 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
+from ..capabilities import OwnSteps
 from ..laws.base import AnyLaw
 from ..laws.constant import Constant
 from ..recorders.recorder import Recorder
 from ..streams import Purpose
 from ..world.world import World
-from .base import Cadence, Protocol
+from .base import Cadence, Protocol, Traits
 from .centralised import POOL
 from .routed.recorder import QueueRecorder
 
 
-class Pipeline(Protocol):
+class Pipeline(OwnSteps, Protocol):
     """A model in stages that work on successive minibatches; one step a minibatch.
 
     Each stage computes at its own part of the model as it was when the minibatch came
@@ -29,8 +30,7 @@ class Pipeline(Protocol):
 
     kind: Literal["pipeline"] = "pipeline"
     records: ClassVar[type[Recorder]] = QueueRecorder
-    pooled: ClassVar[bool] = True
-    has_server: ClassVar[bool] = False
+    traits: ClassVar[Traits] = Traits(pooled=True, has_server=False)
     stages: Annotated[int, Field(ge=1, le=1024)]
     """P, parts of the model, one after the other."""
     schedule: Literal["1f1b", "2bw"] = "1f1b"
@@ -45,10 +45,6 @@ class Pipeline(Protocol):
         if self.schedule == "2bw":
             return (1,) * self.stages
         return tuple(range(self.stages - 1, -1, -1))
-
-    @property
-    def step_law(self) -> Any:
-        return self.step
 
     def described(self, num_clients: int) -> dict[str, Any]:
         under_way = max(self.delays) + 1

@@ -6,16 +6,17 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from jaxtyping import Int
 
+from ..capabilities import CountsMessages
 from ..recorders.recorder import Recorder
 from ..streams import Purpose
 from ..world.clients import Clients, Server
 from ..world.cycle import Cycle
 from ..world.world import World
-from .base import Cadence, Protocol, refuse_selection
+from .base import Cadence, Protocol, Traits, refuse_selection
 from .free import LockStep
 
 
-class Rounds(Protocol):
+class Rounds(CountsMessages, Protocol):
     """An exchange between all parties, then local steps, round after round.
 
     How many local steps there are is the algorithm's matter; `clients.compute_per:
@@ -26,8 +27,7 @@ class Rounds(Protocol):
     """
 
     kind: Literal["rounds"] = "rounds"
-    common_batch: ClassVar[bool] = True
-    batch_per_round: ClassVar[bool] = True
+    traits: ClassVar[Traits] = Traits(common_batch=True, batch_per_round=True)
     order: Literal["parallel", "sequential"] = "parallel"
     """All parties at once, or one after the other, each with what those before it left
     (FedBCD-p, FedBCD-s)."""

@@ -37,7 +37,6 @@ class CountSchedule(Config):
             raise LocatedError(
                 f"{name} must be one fewer than the {len(self.values)} values, got "
                 f"{len(self._bounds)}; the first value holds from the start",
-                (name,),
             )
         if any(late <= early for early, late in pairwise(self._bounds)):
             raise LocatedError(

@@ -7,6 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
+from ..capabilities import DividesRows
 from ..config.base import LocatedError
 from ..config.expressions import up
 from ..world.answers import Answers, Asking
@@ -51,13 +52,6 @@ class BufferSize(Asking):
     @abstractmethod
     def make(self) -> Sizing:
         """Returns the size during one run."""
-
-    def check_algorithm(self, algorithm: Any) -> None:
-        """Refuses algorithms that lack what it asks for.
-
-        Raises:
-            LocatedError: saying where, what and what to do.
-        """
 
     def bounded(self, wanted: float, size: int) -> int:
         """Returns the size that is wanted, rounded up, within its bounds."""
@@ -142,13 +136,14 @@ class NormTest(BufferSize):
         return _Testing(self.theta)
 
     def check_algorithm(self, algorithm: Any) -> None:
-        if algorithm.steps_per_job > 1 or algorithm.beyond_gradients:
-            what = ".".join(map(str, algorithm.beyond_gradients))
-            what = what or f"{algorithm.steps_per_job} local steps"
+        steps, beyond = algorithm.steps_per_job, ()
+        if isinstance(algorithm, DividesRows):
+            beyond = algorithm.beyond_gradients
+        if steps > 1 or beyond:
+            what = ".".join(map(str, beyond)) or f"{steps} local steps"
             raise LocatedError(
                 f"protocol.size_by must not be norm_test where a contribution is more "
                 f"than one gradient, got {what}; take staleness, or local_steps: 1",
-                ("protocol", "size_by"),
             )
 
 

@@ -13,7 +13,7 @@ from ..timeline import Incident, Outcome
 from ..world.clients import Clients, Server
 from ..world.cycle import Cycle
 from ..world.world import World
-from .base import Cadence, Protocol, refuse_more_than
+from .base import Cadence, Protocol, Traits, refuse_more_than
 from .free import LockStep
 from .schedules import Scheduled, fewest, most, now
 
@@ -28,9 +28,8 @@ class Synchronous(Protocol):
     """
 
     kind: Literal["synchronous"] = "synchronous"
-    lone_jobs: ClassVar[bool] = True
+    traits: ClassVar[Traits] = Traits(lone_jobs=True, common_batch=True)
     timed: ClassVar[tuple[str, ...]] = ("deadline", "deadline_by", "timeout")
-    common_batch: ClassVar[bool] = True
     deadline: Annotated[float, Field(gt=0)] | None = None
     """Virtual seconds after which a round ends with those who have arrived. It never
     ends an empty round, which then lasts until the first arrival; all that arrive at
@@ -54,13 +53,11 @@ class Synchronous(Protocol):
             raise LocatedError(
                 "deadline_by must be left out with deadline, whose place it takes; "
                 "remove one of them",
-                ("deadline_by",),
             )
         if self.late is not None and not self._ends_early:
             raise LocatedError(
                 f"late must be with wait_for or deadline, without which none is, got "
                 f"{self.late!r}; add one of them or remove late",
-                ("late",),
             )
         return self
 
@@ -114,7 +111,6 @@ class Synchronous(Protocol):
             raise LocatedError(
                 f"clients.selection.{name} must be left out with the protocol "
                 f"'synchronous', whose rounds ask for their clients; remove it",
-                ("clients", "selection", name),
             )
         refuse_more_than(n, "wait_for", self.wait_for and most(self.wait_for))
 

@@ -7,7 +7,7 @@ from ..recorders.recorder import Recorder
 from ..world.clients import Clients, Server
 from ..world.cycle import Cycle
 from ..world.world import World
-from .base import Cadence, Protocol, refuse_more_than
+from .base import Cadence, Protocol, Traits, refuse_more_than
 from .schedules import Scheduled, fewest, most, now
 
 
@@ -18,7 +18,7 @@ class TSynchronous(Protocol):
     """
 
     kind: Literal["t_synchronous"] = "t_synchronous"
-    lone_jobs: ClassVar[bool] = True
+    traits: ClassVar[Traits] = Traits(lone_jobs=True)
     t: Scheduled
     """Arrivals with which the server commits."""
 
@@ -52,7 +52,6 @@ class TSynchronous(Protocol):
             raise LocatedError(
                 f"protocol.t must be at most the {least} jobs always under way "
                 f"(in_flight - refill + 1), got {most(self.t)}; lower it, or refill",
-                ("protocol", "t"),
             )
 
     def play(self, world: World, recorder: Recorder) -> None:

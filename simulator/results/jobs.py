@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ..capabilities import CountsMessages
 from ..config.stop import Stop
 from ..timeline import Chunk, Incidents, Jobs
 from ..timelines.base import RunTimeline
@@ -43,7 +44,9 @@ class JobTables:
         self._apply = apply
         self.started = np.zeros(played.num_clients, np.int64)
         self.sent = np.zeros(played.num_clients, np.int64)
-        self._per_job = played.protocol.messages_per_job(played.num_clients)
+        self._per_job = np.ones((played.num_clients, 2), np.int64)
+        if isinstance(played.protocol, CountsMessages):
+            self._per_job = played.protocol.messages_per_job(played.num_clients)
         self._jobs = self._incidents = 0  # written so far
 
     def state(self) -> dict[str, Any]:
@@ -87,7 +90,7 @@ class JobTables:
             return
         workload = self._played.workload
         sizes = workload.upload_bytes, workload.download_bytes
-        by_round = self._played.protocol.batch_per_round
+        by_round = self._played.protocol.traits.batch_per_round
         counts = traffic(jobs, self._per_job, *sizes, by_round=by_round)
         given = self._played.job_steps
         self._writer.append("jobs", job_columns(self._run, jobs, counts, *sizes, given))

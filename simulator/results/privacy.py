@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from ..algorithms.vafl.part import Perturbation
+from ..capabilities import StoresEmbeddings, noise_of
 from ..engine.records import Record
 from ..privacy import gdp
 from ..privacy.guarantees import described
@@ -31,12 +31,12 @@ class PrivacyTables:
     def __init__(self, setup: RunSetup, writer: Writer) -> None:
         self._run, self._writer = setup.run.number, writer
         self._num_clients = setup.timeline.num_clients
-        self._perturbation: Perturbation | None
-        self._perturbation = setup.scenario.algorithm.embedding_noise
+        algorithm, privacy = setup.scenario.algorithm, setup.scenario.privacy
+        stores = isinstance(algorithm, StoresEmbeddings)
+        self._perturbation = algorithm.embedding_noise if stores else None
         self._guarantees, self._ledger = setup.guarantees, setup.ledger()
         self.releases = np.zeros(self._num_clients, np.int64)
-        privacy, known = setup.scenario.privacy, setup.scenario.algorithm.calibrated
-        stated = privacy.budget if privacy else None
+        known, stated = noise_of(algorithm).calibrated, privacy and privacy.budget
         self._budget = stated or (known and known.epsilon)
         self._squares: np.ndarray | None = None  # mu^2 of each client
         if self._perturbation and self._perturbation.input_diameter:

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from ..capabilities import HasStages
 from ..config.stop import Stop
 from ..engine.records import Metrics, Record
 from ..engine.row_stream import EvaluationPoint
@@ -43,7 +44,8 @@ class Results:
         self._num_samples = setup.shares.num_samples
         self._labels, self._paired = setup.shares.labels, setup.shares.paired
         shape = played.num_clients, setup.run.seed
-        self._roles = scenario.algorithm.roles(*shape)
+        chained = isinstance(scenario.algorithm, HasStages)
+        self._roles = scenario.algorithm.roles(*shape) if chained else ()
         self.fraction, self.commits = 0.0, 0
         self.stop: StopReason | None = None
         self.diverged_at: int | None = None

@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
+from ..capabilities import StoresEmbeddings, noise_of
 from ..config.base import Config, LocatedError, Rule
 from ..config.catalogue import AnyName
 from ..config.named import NamedPart
@@ -54,9 +55,10 @@ class Privacy(Config):
         """Returns the accountants of an algorithm's noise."""
         if self.accountants != "auto":
             return self.accountants
-        known: Calibrated | None = algorithm.calibrated
+        noise = noise_of(algorithm)
+        known = noise.calibrated
         first = (known.accountant,) if known and known.accountant else ()
-        usual = AUTO[algorithm.noise_law == "gaussian"]
+        usual = AUTO[noise.noise_law == "gaussian"]
         return tuple(dict.fromkeys((*first, *usual)))
 
 
@@ -74,8 +76,9 @@ def check_privacy(
     Raises:
         LocatedError: Something does not fit; the message says where and what to do.
     """
-    law, known = algorithm.noise_law, algorithm.calibrated
-    if algorithm.noise_by_commit and asks:
+    noise = noise_of(algorithm)
+    law, known = noise.noise_law, noise.calibrated
+    if noise.noise_by_commit and asks:
         raise LocatedError(
             f"algorithm must have no noise of the server where the world asks for "
             f"{' and '.join(asks)}, which clients then tell without noise; let clients "
@@ -86,13 +89,15 @@ def check_privacy(
     if privacy is None:
         return
     if law is None:
-        other = "perturbation" if algorithm.stores_embeddings else "mechanism"
+        kind = algorithm.kind
+        stores = isinstance(algorithm, StoresEmbeddings)
+        other = "perturbation" if stores else "mechanism"
         remedy = f"take audp or mapa, or give algorithm.{other}"
-        if algorithm.embedding_noise is not None:
+        if stores and algorithm.embedding_noise is not None:
             remedy = "its budget is algorithm.perturbation.releases"
         raise LocatedError(
             f"privacy must be left out where clients send no noisy gradients, got it "
-            f"with the algorithm {algorithm.kind!r}; {remedy}",
+            f"with the algorithm {kind!r}; {remedy}",
         )
     chosen = [accountant(name) for name in privacy.names(algorithm)]
     for part in chosen:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from ..capabilities import OwnSteps
 from ..world.speeds import median_seconds
 from .scenario import Scenario
 from .study import BASE, Run, expand
@@ -70,8 +71,8 @@ def _by_number(scenario: Scenario) -> Iterator[str]:
     clients, n = scenario.clients, scenario.num_clients
     if scenario.algorithm.family != "horizontal" or not partition.by_number:
         return
-    untimed = protocol.pooled or protocol.step_law or scenario.replays
-    if clients is None or untimed or partition.pairing is not None:
+    untimed = protocol.traits.pooled or isinstance(protocol, OwnSteps)
+    if clients is None or untimed or scenario.replays or partition.pairing is not None:
         return
     seconds, other = (median_seconds(clients, n, seed) for seed in (0, 1))
     if (seconds != seconds[0]).any() and (seconds == other).all():

@@ -7,14 +7,17 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import Annotated, Any, Literal
 
-from pydantic import (
-    AfterValidator,
-    BeforeValidator,
-    Field,
-    model_validator,
-)
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from .. import metrics
+from ..capabilities import (
+    AddsTime,
+    DividesRows,
+    HasStages,
+    OwnSteps,
+    StoresEmbeddings,
+    SumsOutputs,
+)
 from ..claims import AnyClaim
 from ..config.base import Config, LocatedError
 from ..config.catalogue import AnyName, AnyPart, parts
@@ -242,7 +245,8 @@ class Scenario(BaseScenario):
                 f"{self.problem.partition.kind!r}; change one of them",
             )
         self._check_model()
-        self.protocol.check_algorithm(self.algorithm)
+        for part in self.listeners.values():
+            part.check_algorithm(self.algorithm)
         if not self.protocol.names & {*self.algorithm.protocols}:
             known = ", ".join(self.algorithm.protocols)
             raise LocatedError(
@@ -275,7 +279,7 @@ class Scenario(BaseScenario):
         column = self.clients.compute_by if self.clients else None
         if column is None:
             return
-        own_times = self.protocol.step_law is not None
+        own_times = isinstance(self.protocol, OwnSteps)
         if own_times or self.algorithm.family != "horizontal":
             why = "the steps of this protocol" if own_times else "parties with columns"
             raise LocatedError(
@@ -292,17 +296,14 @@ class Scenario(BaseScenario):
 
     def _check_pairing(self) -> None:
         """Refuses pairings of clients whose computing times are not known or alike."""
-        partition, (clients, n) = (
-            self.problem.partition,
-            (self.clients, self.num_clients),
-        )
+        partition, clients = self.problem.partition, self.clients
         if partition.family != "horizontal" or partition.pairing is None:
             return
-        parts = clients.behaviours(n) if clients else ()
-        units = {part.compute_per for *_, part in parts}
+        groups = clients.behaviours(self.num_clients) if clients else ()
+        units = {part.compute_per for *_, part in groups}
         for wrong, why in (
             (self.replays, "where a timeline is replayed, whose clients are recorded"),
-            (self.protocol.step_law is not None, "for the steps of this protocol"),
+            (isinstance(self.protocol, OwnSteps), "for the steps of this protocol"),
             (clients is None, "without clients"),
             (len(units) > 1, "where groups have different compute_per"),
         ):
@@ -322,7 +323,7 @@ class Scenario(BaseScenario):
             )
         if problem.work is None:
             return
-        if not algorithm.divided:
+        if not isinstance(algorithm, DividesRows):
             raise LocatedError(
                 f"problem.work must be left out for the algorithm {algorithm.kind!r}, "
                 f"whose clients' work is not apart from the rest; remove it, or take "
@@ -412,47 +413,47 @@ class Scenario(BaseScenario):
 
     def _check_transfer(self) -> None:
         """Refuses what transfer learning does not know."""
-        problem, algorithm = self.problem, self.algorithm
-        refused = {
-            ("problem", "partition"): (
-                problem.partition.family == "vertical"
-                and problem.partition.num_clients == 2,
-                "must be vertical, of two parties",
-            ),
-            ("problem", "model", "kind"): (
+        problem, partition = self.problem, self.problem.partition
+        parties = partition.num_clients if partition.family == "vertical" else 0
+        know = [tag(p) for p in parts("algorithms") if SumsOutputs in p.__mro__]
+        for key, fits, rule in (
+            ("problem.partition", parties == 2, "must be vertical, of two parties"),
+            (
+                "problem.model.kind",
                 problem.model.transfers,
                 "must be mlp, whose hidden units are aligned",
             ),
-            ("problem", "loss"): (
+            (
+                "problem.loss",
                 problem.loss in ("auto", "taylor"),
                 "must be taylor, or left out",
             ),
-            ("algorithm", "kind"): (
-                algorithm.transfers,
-                f"must be one of {', '.join(_that_transfer())}",
+            (
+                "algorithm.kind",
+                isinstance(self.algorithm, SumsOutputs),
+                f"must be one of {', '.join(know)}",
             ),
-            ("protocol", "kind"): (self.protocol.batch_per_round, "must be rounds"),
-        }
-        for keys, (fits, rule) in refused.items():
+            ("protocol.kind", self.protocol.traits.batch_per_round, "must be rounds"),
+        ):
             if not fits:
                 raise LocatedError(
-                    f"{'.'.join(keys)} {rule}, with problem.transfer; change it or "
-                    f"remove problem.transfer",
-                    keys,
+                    f"{key} {rule}, with problem.transfer; change it or remove "
+                    f"problem.transfer",
                 )
 
     def biases(self) -> Iterator[str]:
         """Yields a line on clients that count more than others."""
-        return self.algorithm.biases(self.protocol, self.num_clients)
+        if isinstance(self.algorithm, HasStages):
+            yield from self.algorithm.biases(self.protocol, self.num_clients)
 
     def described(self) -> dict[str, Any]:
-        return super().described() | self.algorithm.described()
+        """Returns the same, and `activities` and `refreshes_all` of the algorithm."""
+        own = self.algorithm
+        return super().described() | {
+            "activities": own.activities if isinstance(own, AddsTime) else [],
+            "refreshes_all": isinstance(own, StoresEmbeddings) and own.refreshes_all,
+        }
 
     @property
     def num_clients(self) -> int:
         return self.problem.partition.num_clients
-
-
-def _that_transfer() -> list[str]:
-    """Returns the names of the algorithms that know federated transfer learning."""
-    return [tag(part) for part in parts("algorithms") if part.transfers]

@@ -4,25 +4,17 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Annotated, Any, Literal
 
-from pydantic import (
-    Field,
-    FieldSerializationInfo,
-    field_serializer,
-    model_validator,
-)
+from pydantic import Field, FieldSerializationInfo, field_serializer, model_validator
 
-from ..config.base import (
-    MOST_CLIENTS,
-    Config,
-    LocatedError,
-    RecordingPath,
-)
+from ..capabilities import OwnSteps, OwnTimeline
+from ..config.base import MOST_CLIENTS, Config, LocatedError, RecordingPath
 from ..config.catalogue import AnyPart
 from ..config.parts import tag
 from ..config.stop import Stop
 from ..config.study_names import StudyName
 from ..laws.base import check_cycle
 from ..laws.parameters import check_parameter
+from ..world.answers import Asking
 from ..world.clients import Behaviour, Clients, Link, Server
 from ..world.rates import check_rates
 from .grid import Swept
@@ -132,14 +124,16 @@ class BaseScenario(Varied):
     @property
     def num_workers(self) -> int:
         """Number of workers that rows tell of."""
-        return self.protocol.num_workers(self.num_clients)
+        if isinstance(self.protocol, OwnTimeline):
+            return self.protocol.num_workers
+        return 1 if self.protocol.traits.pooled else self.num_clients
 
     def described(self) -> dict[str, Any]:
         """Returns what its parts say of themselves, for a run's entry in a manifest.
 
-        As in `Protocol.described`, and of `Algorithm.described` where there is one. Of
-        a protocol that has a `play` of its own but inherits what it says, closed forms
-        and queues are those of another one, and left out.
+        As in `Protocol.described`. Of a protocol that has a `play` of its own but
+        inherits what it says, closed forms and queues are those of another one, and
+        left out.
         """
         facts = self.protocol.described(self.num_clients)
         for kind in type(self.protocol).__mro__:
@@ -168,13 +162,14 @@ class BaseScenario(Varied):
     def listeners(self) -> dict[str, Any]:
         """Those parts, by their keys."""
         protocol, clients = self.protocol, self.clients
+        of_clients = clients.listeners.items() if clients else ()
         found = {f"the protocol {tag(type(protocol))}": protocol}
-        for name, parent in (("protocol", protocol), ("clients", clients)):
-            own = parent.listeners if parent else {}
-            found |= {f"{name}.{key}": part for key, part in own.items()}
+        found |= {f"protocol.{key}": part for key, part in protocol}
+        found |= {f"clients.{key}": part for key, part in of_clients}
         if self.replays:
             return {}
-        return {who: part for who, part in found.items() if part and part.asks}
+        asking = (each for each in found.items() if isinstance(each[1], Asking))
+        return {who: part for who, part in asking if part.asks}
 
     @property
     def asks(self) -> tuple[str, ...]:
@@ -209,23 +204,22 @@ class BaseScenario(Varied):
                 f"clients must be at most {MOST_CLIENTS:,} in all, got {n:,}; take "
                 f"fewer",
             )
-        timed = protocol.pooled or protocol.step_law is not None
-        unmade = self.clients is None and not timed
-        if unmade and not self.replays:
+        timed = protocol.traits.pooled or isinstance(self.protocol, OwnSteps)
+        if self.clients is None and not timed and not self.replays:
             raise LocatedError(
                 "clients is missing; add it, unless the protocol is centralised",
             )
         if self.clients is not None and not protocol.stops_jobs:
             _refuse_restarts(self.clients, protocol)
         protocol.check_setting(self.clients, self.server, n)
-        if self.clients and self.clients.vary_steps and not protocol.lone_jobs:
+        if self.clients and self.clients.vary_steps and not protocol.traits.lone_jobs:
             raise LocatedError(
                 f"protocol.kind must be one whose clients read, compute and send by "
                 f"themselves where local steps change, got {protocol.kind!r}; take "
                 f"asynchronous, buffered, synchronous or another",
             )
         selection = self.clients.selection if self.clients else None
-        if selection and selection.in_flight_by and not protocol.adapts:
+        if selection and selection.in_flight_by and not protocol.traits.adapts:
             raise LocatedError(
                 f"clients.selection.in_flight_by must be left out for the protocol "
                 f"{protocol.kind!r}, whose commits wait for a number of jobs; take "
@@ -244,14 +238,14 @@ class BaseScenario(Varied):
                 f"learned, for their moment is found before the run; take time or "
                 f"commits",
             )
-        if protocol.step_law is not None:
-            check_cycle({"protocol.step": protocol.step_law}, n)
+        if isinstance(self.protocol, OwnSteps):
+            check_cycle({"protocol.step": self.protocol.step}, n)
         if self.clients is not None:
             _check_clients(self.clients, n)
         if self.server.service is not None:
             self.server.service.check(n, "server.service")
         if self.server.evaluation is not None:
-            if not protocol.has_server:
+            if not protocol.traits.has_server:
                 raise LocatedError(
                     f"server.evaluation must be left out for the protocol "
                     f"{protocol.kind!r}, in which no server takes in contributions; "
@@ -288,7 +282,7 @@ class WorldScenario(BaseScenario):
     @model_validator(mode="after")
     def _fits(self) -> "WorldScenario":
         uncounted = self.clients is None or self.clients.total is None
-        if uncounted and (self.clients is not None or not self.protocol.pooled):
+        if uncounted and (self.clients is not None or not self.protocol.traits.pooled):
             raise LocatedError(
                 "clients.number is missing; say how many there are", ("clients",)
             )
@@ -310,7 +304,6 @@ class WorldScenario(BaseScenario):
                 raise LocatedError(
                     f"stop.{unit} must not be set in a world without a problem, where "
                     f"there are no data; take time, commits or contributions",
-                    ("stop", unit),
                 )
         return self
 

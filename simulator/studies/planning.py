@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from .. import inputs
+from ..algorithms.part import Algorithm
+from ..capabilities import HasStages, RefreshesEmbeddings, noise_of
 from ..engine import device
 from ..inputs import Inputs
 from ..learning.sampler import Sampler
@@ -51,14 +53,15 @@ class Task(NamedTuple):
 def structure(scenario: Scenario) -> str:
     """Identifies the program that a run needs; runs that agree in it can be batched."""
     selection = scenario.clients.selection if scenario.clients else None
+    algorithm: Algorithm = scenario.algorithm
+    stages = algorithm.stages if isinstance(algorithm, HasStages) else ()
+    options = [option for part in (algorithm, *stages) for _, option in part]
     parts = {
         "problem": scenario.problem.model_dump(mode="json"),
         "protocol": scenario.protocol.model_dump(mode="json"),
         "in_flight": selection.in_flight if selection else None,
-        "algorithm": scenario.algorithm.structure(),
-        "step_sizes": [
-            getattr(size, "num_values", 0) for size in scenario.algorithm.step_sizes
-        ],
+        "algorithm": algorithm.structure(),
+        "step_sizes": [getattr(option, "num_values", 0) for option in options],
         "evaluate": scenario.evaluate.model_dump(mode="json"),
         "target": scenario.stop.target,
         "windowed": scenario.stop.model_dump(mode="json")["windowed"],
@@ -82,7 +85,7 @@ def timeline(run: Run) -> str:
         parts.append(recorded_run(scenario.timeline, run))
     privacy, algorithm = scenario.privacy, scenario.algorithm
     stated = privacy is not None and privacy.budget is not None
-    if stated or algorithm.calibrated is not None:
+    if stated or noise_of(algorithm).calibrated is not None:
         # A budget ends the timeline, by what a message costs.
         parts += [privacy and privacy.model_dump(), algorithm.model_dump()]
     return json.dumps(parts, sort_keys=True)
@@ -122,8 +125,8 @@ def plan(runs: list[Run], *, backend: str) -> list[Task]:
                 alone += same
         together = mode == "batched" or (mode == "auto" and backend != "cpu")
         protocol = scenario.protocol
-        unlike = protocol.refresh_bound or protocol.own_registers
-        unlike = unlike or scenario.plays_alone
+        unlike = scenario.plays_alone or protocol.traits.own_registers
+        unlike = unlike or isinstance(protocol, RefreshesEmbeddings)
         if together and len(alone) > 1 and not unlike:
             tasks += _batches("batched", alone)
         else:

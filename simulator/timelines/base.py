@@ -11,20 +11,13 @@ from typing import Any
 
 import numpy as np
 
+from ..capabilities import MixesModels
 from ..config.expressions import up
 from ..config.stop import Stop
 from ..laws.base import Population
 from ..protocols.base import Cadence, Protocol
 from ..streams import Purpose, Streams
-from ..timeline import (
-    SINCE,
-    TIMED,
-    Chunk,
-    Incident,
-    JobSteps,
-    StopReason,
-    effects,
-)
+from ..timeline import SINCE, TIMED, Chunk, Incident, JobSteps, StopReason, effects
 from ..trace import Categorical
 from ..world.answers import AnswerLog
 from ..world.clients import Clients
@@ -155,6 +148,8 @@ class RunTimeline(ABC):
     @cached_property
     def uploads_per_mixing(self) -> int:
         """Messages of an averaging of all workers with their neighbours."""
+        if not isinstance(self.protocol, MixesModels):
+            return 0
         streams = Streams(self.seed)
         return self.protocol.uploads_per_mixing(
             self.num_clients, lambda number: streams.at(Purpose.GRAPH, 0, number)

@@ -10,11 +10,12 @@ import hashlib
 import json
 from dataclasses import replace
 from math import nan
-from typing import Any
 
 from .. import inputs
+from ..algorithms.part import Algorithm, check_statistics, workload_of
+from ..capabilities import HasStages, NoisyMessages, OwnTimeline, StoresEmbeddings
 from ..config.errors import ScenarioError
-from ..config.named import function_at
+from ..config.parts import tag
 from ..learning.column_work import column_work
 from ..learning.learning import learning
 from ..learning.sampler import Sampler
@@ -50,7 +51,7 @@ def timeline(run: Run) -> RunTimeline:
     if not isinstance(scenario, WorldScenario):
         return set_up(run).timeline
     job = scenario.job
-    pooled = scenario.protocol.pooled
+    pooled = scenario.protocol.traits.pooled
     num_clients = scenario.num_workers
     return _kind(scenario.protocol)(
         clients=None if pooled else scenario.clients,
@@ -79,7 +80,9 @@ def set_up(run: Run) -> RunSetup:
         DataError: A data file is missing or damaged.
     """
     scenario: Scenario = run.scenario
-    algorithm, protocol = scenario.algorithm, scenario.protocol
+    algorithm: Algorithm = scenario.algorithm
+    protocol = scenario.protocol
+    chain = algorithm if isinstance(algorithm, HasStages) else None
     clients = scenario.num_workers
     learned = learning(scenario.problem, scenario.engine.precision)
     learned.check_metrics(scenario.evaluate.metrics)
@@ -89,10 +92,10 @@ def set_up(run: Run) -> RunSetup:
         learned,
         run.seed,
         clients=clients,
-        pooled=protocol.pooled,
+        pooled=protocol.traits.pooled,
         seconds=median_seconds(*pairs, run.seed) if pairs else None,
     )
-    algorithm.check_model(counts)
+    check_statistics(algorithm, counts)
     if scenario.engine.compute_dtype and counts.num_statistics:
         raise ScenarioError(
             f"engine.compute_dtype must be left out for a model that keeps statistics "
@@ -116,19 +119,19 @@ def set_up(run: Run) -> RunSetup:
         num_weights=counts.num_weights,
         batch=sampler.size,
         num_exchanged=exchanged,
-        arrays=learned.numerics.arrays if algorithm.by_arrays else None,
+        arrays=learned.numerics.arrays if chain and chain.by_arrays else None,
     )
-    workload = algorithm.workload(shape, sampler, protocol)
-    batch = sampler.batch if algorithm.uploads_batch else None
-    notes_reads = algorithm.remembers_reads
+    workload = workload_of(algorithm, shape, sampler, pooled=protocol.traits.pooled)
+    stores = isinstance(algorithm, StoresEmbeddings)
+    notes_reads = chain is not None and chain.remembers_reads
     simulated = _kind(protocol)(
-        clients=None if protocol.pooled else scenario.clients,
+        clients=None if protocol.traits.pooled else scenario.clients,
         protocol=protocol,
         num_clients=clients,
         seed=run.seed,
         stop=scenario.stop,
         workload=workload,
-        batch=batch,
+        batch=sampler.batch if stores and algorithm.uploads_batch else None,
         num_samples=shape.num_samples,
         batch_size=shape.batch,
         server=scenario.server,
@@ -160,17 +163,15 @@ def sampler(run: Run) -> Sampler:
         learned,
         run.seed,
         clients=scenario.num_workers,
-        pooled=protocol.pooled,
+        pooled=protocol.traits.pooled,
         seconds=median_seconds(*pairs, run.seed) if pairs else None,
     )
     return scenario.algorithm.sampler(run.seed, shared.pools, protocol)
 
 
 def _kind(protocol: Protocol) -> type[SimulatedTimeline]:
-    """Imports and returns the class of a protocol's timelines."""
-    own = protocol.played_by.startswith("stalesim.")
-    kind: Any = function_at(protocol.played_by, "protocol.played_by", own=own)
-    return kind
+    own = isinstance(protocol, OwnTimeline)
+    return protocol.timeline() if own else SimulatedTimeline
 
 
 def _answer_log(scenario: Scenario) -> AnswerLog | None:
@@ -196,10 +197,12 @@ def _of_own_steps(
     Raises:
         ScenarioError: The algorithm's jobs cannot have steps of their own.
     """
-    algorithm, every = scenario.algorithm, scenario.evaluate.every
+    algorithm: Algorithm = scenario.algorithm
+    every = scenario.evaluate.every
+    can_shorten = isinstance(algorithm, HasStages) and algorithm.can_shorten_jobs
     refused = {
-        f"the algorithm {algorithm.kind!r} as it is; take fed_avg or another chain, "
-        f"with local_steps of plain SGD": not algorithm.can_shorten_jobs,
+        f"the algorithm {tag(type(algorithm))!r} as it is; take fed_avg or another "
+        f"chain, with local_steps of plain SGD": not can_shorten,
         "a model that keeps statistics of batches; normalise layers or groups": (
             counts.num_statistics > 0
         ),
@@ -207,7 +210,7 @@ def _of_own_steps(
             algorithm.sampling == "shuffled"
         ),
         "noise, which is for full batches; remove one of them": bool(
-            algorithm.noise_law
+            isinstance(algorithm, NoisyMessages) and algorithm.noise_law
         ),
         "epochs in stop and evaluate.every, for how many samples a job has is not "
         "known before; take commits or time": bool(
@@ -239,12 +242,13 @@ def _quota(scenario: Scenario, shape: ProblemShape, shared: Shares) -> Quota | N
     A stated budget takes the place of that by which a client's noise was calculated.
     """
     privacy, algorithm = scenario.privacy, scenario.algorithm
-    known: Calibrated | None = algorithm.calibrated
+    noise = algorithm if isinstance(algorithm, NoisyMessages) else None
+    known = None if noise is None else noise.calibrated
     stated = None if privacy is None else privacy.budget
-    if known is None and stated is None:
+    if noise is None or (known is None and stated is None):
         return None
     counts = shared.num_samples, shape.batch, shape.num_weights
-    guarantees, by_commit = algorithm.guarantees(*counts), algorithm.noise_by_commit
+    guarantees, by_commit = noise.guarantees(*counts), noise.noise_by_commit
     if privacy is not None and stated is not None:
         known = Calibrated(
             "privacy.budget",

@@ -14,6 +14,8 @@ from simpy.core import EmptySchedule
 from simpy.events import NORMAL, EventPriority
 
 from .. import inputs
+from ..capabilities import OwnSteps, RefreshesEmbeddings
+from ..protocols.base import Protocol
 from ..recorders.recorder import Batch, Recorder
 from ..timeline import NO_SLOT, Chunk, StopReason, check
 from ..world.answers import Answers
@@ -92,7 +94,8 @@ class SimulatedTimeline(RunTimeline):
     @property
     def _batch(self) -> Batch | None:
         """Sample ids of a job, if the protocol looks at them."""
-        return self.batch if self.protocol.refresh_bound > 0 else None
+        refreshes = isinstance(self.protocol, RefreshesEmbeddings)
+        return self.batch if refreshes else None
 
     @property
     def _world(self) -> dict[str, Any]:
@@ -166,10 +169,10 @@ class SimulatedTimeline(RunTimeline):
             self.clients,
             self.num_clients,
             self.seed,
-            protocol.step_law,
+            protocol.step if isinstance(protocol, OwnSteps) else None,
             self.server,
             self.workload,
-            lattice=not protocol.is_timed,
+            lattice=not _is_timed(protocol),
             work=self.work,
             job_steps=self.job_steps,
         )
@@ -181,7 +184,7 @@ class SimulatedTimeline(RunTimeline):
 
     @property
     def num_registers(self) -> int:
-        own = self.protocol.own_registers
+        own = self.protocol.traits.own_registers
         return self._own_registers if own else self.cadence.num_registers
 
     @cached_property
@@ -202,7 +205,7 @@ class SimulatedTimeline(RunTimeline):
             registers: Registers that it may have; by default `num_registers`.
         """
         protocol, world = self.protocol, self._new_world()
-        recorder = protocol.recorder(world, self.width, self._batch, self.num_samples)
+        recorder = protocol.records(world, self.width, self._batch, self.num_samples)
         recorder.notes_reads = self.notes_reads
         world.job_of = recorder.current_job
         world.staleness_of = recorder.staleness
@@ -310,6 +313,12 @@ class SimulatedTimeline(RunTimeline):
         event.callbacks.append(_end_time)  # pyright: ignore[reportOptionalMemberAccess]
         event._ok, event._value = True, None
         world.env.schedule(event, priority=AFTER_ALL, delay=limit)
+
+
+def _is_timed(part: Protocol) -> bool:
+    """Says whether an option in seconds is set, here or in a protocol within."""
+    options = (getattr(part, name) for name in part.timed)
+    return any(_is_timed(o) if isinstance(o, Protocol) else o for o in options)
 
 
 class _TimeIsOver(Exception):  # noqa: N818

@@ -4,13 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from ..timeline import (
-    KINDS,
-    NO_WORKER,
-    Chunk,
-    JobSteps,
-    Rows,
-)
+from ..timeline import KINDS, NO_WORKER, Chunk, JobSteps, Rows
 from ..trace import Categorical, Writer
 from ..trace.jobs import attempts, incident_columns, job_columns
 from .summary import Summary

@@ -32,6 +32,9 @@ class Asking(Part):
         """Metrics that it needs of the evaluations."""
         return ()
 
+    def check_algorithm(self, algorithm: Any) -> None:
+        """Refuses algorithms that lack what it asks for, by a `LocatedError`."""
+
 
 class Answers:
     """What a world knows of its clients at a question.

@@ -103,8 +103,9 @@ def check_rates(
     Raises:
         LocatedError: Something does not fit; the message says where and what to do.
     """
-    parts = clients.behaviours(num_clients) if clients and not protocol.pooled else ()
-    by_job = protocol.has_server and not protocol.batch_per_round
+    traits = protocol.traits
+    parts = clients.behaviours(num_clients) if clients and not traits.pooled else ()
+    by_job = traits.has_server and not traits.batch_per_round
     for _, size, part in parts:
         for place, rates in (("watts", part.watts), ("prices", part.prices)):
             for name, rate in rates.given.items() if rates else ():

@@ -54,12 +54,12 @@ def check_pairs(plan: Prepared) -> None:
     consensus = np.full(rows.time.size, np.nan)
     consensus[commits] = expected.consensus
     models, ages = expected.models[-1].copy(), expected.ages[-1].copy()
-    by_age = found.state.ages is not None
+    by_age = found.state.memory is not None
     for row in range(int(commits[-1]) + 1, rows.time.size):  # of the same instant
         twin.merge(models, ages, rows.worker[row].tolist(), by_age)
     assert_agree(found, models, consensus)
     if by_age:
-        assert found.state.ages.tolist() == ages.tolist()
+        assert found.state.memory.tolist() == ages.tolist()
     if "clipped_fraction" in found.infos:
         assert 0.2 < found.infos["clipped_fraction"][commits].mean() < 0.8
 

@@ -7,8 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from stalesim.simulator.algorithms.decentralised.methods import augmented
 from stalesim.simulator.config.errors import UserError
-from stalesim.simulator.learning.augmenting import augmented
 from stalesim.simulator.simulation import key_of
 from stalesim.simulator.timeline import Kind
 from tests.reference import gossip_twin as twin

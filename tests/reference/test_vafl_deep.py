@@ -195,7 +195,7 @@ def twin_of(plan: Prepared) -> twin.Trace:
     """Plays the same rows, samples and noise."""
     options = PLAIN._replace(
         upload=plan.run.scenario.algorithm.upload,
-        coordinated=plan.kernel.coordinated,
+        coordinated=plan.coordinated,
         step_size=lambda _: 0.2,
         server_step_size=lambda _: 0.05,
     )

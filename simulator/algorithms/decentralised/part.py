@@ -9,32 +9,37 @@ Lian, Zhang, Zhang and Liu, AD-PSGD (2018).
 """
 
 from collections.abc import Sequence
-from typing import Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
+from ...capabilities import AveragesModels, KeepsStatistics, NoisyMessages
 from ...config.base import Config, LocatedError
 from ...config.errors import ScenarioError
 from ...config.parts import tag
-from ...metrics import Metric, Models
+from ...metrics import HasModels, Metric, Models
 from ...models.parts import ModelCounts
 from ...privacy.gossip_noise import Noise
 from ...privacy.releases import SAMPLE, Calibrated, Guarantee
 from ..optimizers.part import Optimizer
 from ..part import FLOAT_BYTES, Algorithm, Message, ProblemShape
 
+if TYPE_CHECKING:
+    from .merging import Merging
 
-class Decentralised(Algorithm):
+
+class Decentralised(AveragesModels, KeepsStatistics, HasModels, Algorithm):
     """Common base: the gradient at a worker's snapshot steps its own model.
 
     The average of all workers' models is what is evaluated (A-14).
     """
 
-    made_by: ClassVar[str] = "stalesim.simulator.algorithms.decentralised.kernel:build"
     family: ClassVar[str] = "horizontal"
-    keeps_statistics: ClassVar[bool] = True
     protocols: ClassVar[tuple[str, ...]] = ("gossip",)
-    worker_metrics: ClassVar[bool] = True
+
+    @property
+    def models(self) -> frozenset[Models]:
+        return frozenset({Models.EACH_WORKER, Models.ALL_WORKERS})
 
     def check(self, problem: Any, protocol: Any) -> None:
         """Refuses graphs and averagings that the algorithm does not know."""
@@ -45,7 +50,6 @@ class Decentralised(Algorithm):
                     f"protocol must have average: neighbours and order: "
                     f"step_then_average for the algorithm {tag(type(self))!r}, got "
                     f"{protocol.average} and {protocol.order}; add them",
-                    ("protocol",),
                 )
         elif protocol.is_directed:
             raise LocatedError(
@@ -79,7 +83,6 @@ class Augmentation(Config):
         if not (self.crop or self.flip):
             raise LocatedError(
                 "crop must be >= 1 without flip, got 0; leave augmentation out",
-                ("crop",),
             )
         return self
 
@@ -102,6 +105,12 @@ class _Merging(Decentralised):
     augmentation: Augmentation | None = None
     """Random changes of the images of a batch."""
 
+    def merging(self) -> "Merging":
+        """Returns how two workers' models become one; a variant has its own."""
+        from .merging import WAYS  # JAX
+
+        return WAYS[self.merge]()
+
     def check(self, problem: Any, protocol: Any) -> None:
         """Refuses merging by age where all average at once, and changes of no image."""
         super().check(problem, protocol)
@@ -109,19 +118,16 @@ class _Merging(Decentralised):
             raise LocatedError(
                 f"algorithm.augmentation must be with a network for images, got the "
                 f"model {tag(type(problem.model))!r}; leave it out",
-                ("algorithm", "augmentation"),
             )
         if self.merge == "age" and protocol.in_rounds:
             raise LocatedError(
                 f"algorithm.merge must be mean where all average at once, got 'age' "
                 f"with average: {protocol.average}; leave it out",
-                ("algorithm", "merge"),
             )
         if self.merge in ("replace", "cached") and protocol.average != "push":
             raise LocatedError(
                 f"algorithm.merge must be mean or age where two models become one, got "
                 f"{self.merge!r}; take the protocol push_gossip",
-                ("algorithm", "merge"),
             )
 
 
@@ -133,8 +139,13 @@ class Psgd(_Merging):
 
     kind: Literal["psgd"] = "psgd"
 
+    def make(self, setup: Any, constants: Any) -> Any:
+        from .methods import psgd
 
-class Adp2sgd(_Merging):
+        return psgd(self, setup, constants)
+
+
+class Adp2sgd(NoisyMessages, _Merging):
     """A(DP)2SGD: parallel SGD with normal noise on every gradient.
 
     Source: A(DP)2SGD, Algorithm 1; in rounds with everyone it is its private SYNC.
@@ -144,12 +155,16 @@ class Adp2sgd(_Merging):
     noise: Noise
     """Noise on what is sent."""
 
+    def make(self, setup: Any, constants: Any) -> Any:
+        from .methods import adp2sgd
+
+        return adp2sgd(self, setup, constants)
+
     def check(self, problem: Any, protocol: Any) -> None:
         if problem.model.normalises_batches and self.clips_samples:
             raise LocatedError(
                 "algorithm.noise.clip must be none where samples are normalised "
                 "together, got 'sample'; change it, or problem.model.norm to group",
-                ("algorithm", "noise", "clip"),
             )
         super().check(problem, protocol)
 
@@ -214,10 +229,15 @@ class Sgp(Decentralised):
     kind: Literal["sgp"] = "sgp"
     pushes: ClassVar[bool] = True
 
+    def make(self, setup: Any, constants: Any) -> Any:
+        from .methods import sgp
+
+        return sgp(self, setup, constants)
+
 
 CONSENSUS_DISTANCE = Metric(
     "consensus_distance",
-    "stalesim.simulator.algorithms.decentralised.kernel:consensus_distance",
+    "stalesim.simulator.algorithms.decentralised.merging:consensus_distance",
     meaning="mean squared distance of workers' models from the average model",
     models=Models.ALL_WORKERS,
 )

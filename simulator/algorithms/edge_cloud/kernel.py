@@ -16,17 +16,10 @@ from ...learning.constants import Constants, measured
 from ...learning.horizontal import HorizontalProblem
 from ...setup import RunSetup
 from .. import client_work
-from ..base import (
-    Divided,
-    Event,
-    Info,
-    Probeable,
-    norm,
-    on_device,
-)
+from ..base import Divided, Event, Info, Probeable, norm, on_device
 from ..client_work import Work
 from ..step_rules import Schedule, Steps, resolve
-from .part import Audp, EdgeCloud, Mapa
+from .part import EdgeCloud, NoisyEdgeCloud
 from .stages import MOST_STAGES, stages
 
 
@@ -215,10 +208,10 @@ def build(config: EdgeCloud, setup: RunSetup, constants: Constants) -> DelayedSg
             taken from the data.
     """
     config = _with_numbers(config, constants)
-    private = isinstance(config, Audp | Mapa)
+    noisy = isinstance(config, NoisyEdgeCloud)
     clients = setup.shape.num_clients
-    epsilon = config.epsilons(clients) if private else (1.0,) * clients
-    first_layer = config.noises_first_layer_only
+    epsilon = config.epsilons(clients) if noisy else (1.0,) * clients
+    first_layer = noisy and config.noised == "first_convolution"
     size = setup.shape.num_weights
     if first_layer:
         size = measured(constants.num_first_layer)
@@ -235,8 +228,8 @@ def build(config: EdgeCloud, setup: RunSetup, constants: Constants) -> DelayedSg
         epsilon=jnp.asarray(epsilon, float),
         override=override,
         batch=jnp.asarray(setup.shape.batch, float),
-        noise=config.noise if private else "",
-        per_sample=private and config.clip == "sample",
+        noise=config.noise if noisy else "",
+        per_sample=noisy and config.clip == "sample",
         first_layer=first_layer,
         averaged=config.averaged,
         num_registers=setup.timeline.num_registers,

@@ -10,6 +10,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
+from ...capabilities import DividesRows, NoisyMessages
 from ...config.base import LocatedError
 from ...config.errors import ScenarioError
 from ...privacy.releases import SAMPLE, Guarantee, Pure
@@ -27,7 +28,7 @@ from ..step_rules import OrData, Positive
 Part = Annotated[float, Field(gt=0, lt=1)]
 
 
-class EdgeCloud(Algorithm):
+class EdgeCloud(DividesRows, Algorithm):
     """Common base of the four algorithms: Table II's constants and its step sizes.
 
     Batches are drawn with replacement (Assumption 2; M-22).
@@ -49,13 +50,10 @@ class EdgeCloud(Algorithm):
     """Whether the average of all iterates is evaluated, of which Theorem 2 speaks, in
     place of the last one."""
 
-    made_by: ClassVar[str] = "stalesim.simulator.algorithms.edge_cloud.kernel:build"
     family: ClassVar[str] = "horizontal"
-    divided: ClassVar[bool] = True
     protocols: ClassVar[tuple[str, ...]] = ("asynchronous", "cyclic")
 
     def structure(self) -> dict[str, Any]:
-        """Returns all but the numbers that runs of one program may differ in."""
         shaping = ("kind", "batch", "sampling", "samples", "averaged")
         shaping += ("noise", "clip", "noised")
         found = self.model_dump(mode="json")
@@ -64,6 +62,11 @@ class EdgeCloud(Algorithm):
 
     def messages(self, shape: ProblemShape, *, common: bool) -> tuple[Message, ...]:
         return model_and_gradient(shape)
+
+    def make(self, setup: Any, constants: Any) -> Any:
+        from .kernel import build
+
+        return build(self, setup, constants)
 
 
 class Csgd(EdgeCloud):
@@ -95,7 +98,7 @@ class Asgd(_Asynchronous):
     """R, a bound on the distance to the minimum (M-11)."""
 
 
-class _Private(_Asynchronous):
+class NoisyEdgeCloud(NoisyMessages, _Asynchronous):
     """Clipping and noise of every contribution.
 
     Each client's gradient is clipped to b * sensitivity / 2 and gets noise of scale
@@ -125,12 +128,12 @@ class _Private(_Asynchronous):
     """Failure probability of eq. 12, a heuristic one (M-15)."""
 
     @property
-    def noises_first_layer_only(self) -> bool:
-        return self.noised == "first_convolution"
-
-    @property
     def clips_samples(self) -> bool:
         return self.clip == "sample"
+
+    @property
+    def beyond_gradients(self) -> tuple[str | int, ...]:
+        return ("clip",) if self.clips_samples else ()
 
     @property
     def noise_law(self) -> str:
@@ -201,7 +204,7 @@ class _Private(_Asynchronous):
         return Guarantee(Pure(spent), True, why, mechanism, SAMPLE)
 
 
-class Audp(_Private):
+class Audp(NoisyEdgeCloud):
     """Asynchronous learning with noise: 1/step = L (tau_max + 1) + sqrt((D_b + 1) t).
 
     Source: MAPA, section 3, eq. 6 and 10, and Table II.
@@ -218,12 +221,11 @@ class Audp(_Private):
         if self.rate != "equation_10" and self.step_size is not None:
             raise LocatedError(
                 f"rate must be left out with step_size, got {self.rate!r}; remove one",
-                ("rate",),
             )
         return self
 
 
-class Mapa(_Private):
+class Mapa(NoisyEdgeCloud):
     """Multi-stage adaptation of step size and sensitivity.
 
     With decisions M-05 (stages last at least one iteration, rounded up), M-06 (the

@@ -5,12 +5,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field
 
 from ...config.base import LocatedError
-from ..part import (
-    Algorithm,
-    Message,
-    ProblemShape,
-    model_and_gradient,
-)
+from ..part import Algorithm, Message, ProblemShape, model_and_gradient
 
 
 class Easgd(Algorithm):
@@ -25,7 +20,6 @@ class Easgd(Algorithm):
     """
 
     kind: Literal["easgd"] = "easgd"
-    made_by: ClassVar[str] = "stalesim.simulator.algorithms.elastic.kernel:build"
     family: ClassVar[str] = "horizontal"
     numbers: ClassVar[tuple[str, ...]] = ("moving_rate",)
     protocols: ClassVar[tuple[str, ...]] = ("asynchronous", "synchronous")
@@ -35,12 +29,7 @@ class Easgd(Algorithm):
     """Part a of the distance by which client and centre move to each other; by default
     0.9 over the number of clients, as in the paper's experiments."""
 
-    @property
-    def steps_per_job(self) -> int:
-        return self.local_steps
-
     def check(self, problem: Any, protocol: Any) -> None:
-        """Refuses arrivals that wait: each one moves the centre at once."""
         super().check(problem, protocol)
         if protocol.gathers or getattr(protocol, "warm_up", False):
             raise LocatedError(
@@ -50,3 +39,8 @@ class Easgd(Algorithm):
 
     def messages(self, shape: ProblemShape, *, common: bool) -> tuple[Message, ...]:
         return model_and_gradient(shape)
+
+    def make(self, setup: Any, constants: Any) -> Any:
+        from .kernel import build
+
+        return build(self, setup, constants)

@@ -7,11 +7,7 @@ import jax
 from jaxtyping import Array, Float, Int
 
 from ...learning.vertical import VerticalProblem
-from ..optimizers.arrays import (
-    ModelArrays,
-    arrays_of_party,
-    arrays_of_server,
-)
+from ..optimizers.arrays import ModelArrays, arrays_of_party, arrays_of_server
 from ..optimizers.base import UpdateRule
 
 
@@ -25,7 +21,7 @@ class PartyBlock(NamedTuple):
     """
 
     weights: Float[Array, "..."]
-    server: Float[Array, "*W P0"] | None
+    server: Float[Array, "*W P0"] | None = None
 
 
 def start(rule: UpdateRule | None, problem: VerticalProblem, block: PartyBlock) -> Any:
@@ -56,15 +52,14 @@ def directed(
         moments: States, of the weights and of the copies of the network.
         made: Local steps that each party has made.
     """
-    found, after = [], []
-    for (numbers, arrays), slope, state in zip(
-        _numbers(problem, block), jax.tree.leaves(slopes), moments, strict=True
-    ):
-        update = partial(rule.update, arrays=arrays)
-        direction, new = jax.vmap(update)(slope, state, numbers, made)
-        found.append(direction)
-        after.append(new)
-    return PartyBlock(found[0], found[1] if len(found) > 1 else None), tuple(after)
+    found = [
+        jax.vmap(partial(rule.update, arrays=arrays))(slope, state, numbers, made)
+        for (numbers, arrays), slope, state in zip(
+            _numbers(problem, block), jax.tree.leaves(slopes), moments, strict=True
+        )
+    ]
+    directions, after = zip(*found, strict=True)
+    return PartyBlock(*directions), after
 
 
 def _numbers(

@@ -5,6 +5,7 @@ Collaborative Learning Framework for Distributed Features*; decisions (F-) are i
 evidence/pages/decisions.md.
 """
 
+from functools import partial
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -12,7 +13,6 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Key, Num
 
-from ...learning import losses
 from ...learning.constants import Constants, measured
 from ...learning.convex import largest_step
 from ...learning.vertical import Model, VerticalProblem
@@ -23,7 +23,8 @@ from ..optimizers import rule as optimizing
 from ..optimizers.base import UpdateRule
 from ..optimizers.rule import rule_of
 from ..step_rules import Schedule, Steps, resolve
-from ..vafl.stores import TableStore, Upload, age_info, rows
+from ..vafl.noise import Draw
+from ..vafl.stores import Parties, TableStore, age_info, rows
 from . import blocks
 from .blocks import PartyBlock
 from .part import BlockDescent
@@ -97,7 +98,7 @@ class BlockDescentKernel(Kernel):
         weights = problem.start(key)
         store = None
         if self.stored:
-            store = TableStore.fill(problem, weights, None, key, per_sample=True)
+            store = TableStore.fill(_parties(problem), weights)
         server = None if problem.server is None else problem.start_server(key)
         everyone = PartyBlock(weights, _copies(server, problem.num_parties))
         moments = blocks.start(self.optimizer, problem, everyone)
@@ -187,21 +188,12 @@ class BlockDescentKernel(Kernel):
     ) -> tuple[TableStore, Float[Array, "W S F"], Float[Array, "W M C S"], Info]:
         """Uploads outputs for the parties' own batches; returns all that is stored."""
         assert state.store is not None
-        samples = _samples(event)
-        upload = Upload(
-            worker=event.worker,
-            job=event.job,
-            samples=samples,
-            weights=initial,
-            std=jnp.zeros(event.worker.size, initial.dtype),
-            version=event.version,
-        )
-        # There is no noise, and so no key of it.
-        key = jax.random.key(0)
-        store = state.store.write(problem, key, None, upload)
-        h = store.read(problem, key, None, samples)
+        samples, parties = _samples(event), _parties(problem)
+        of = Draw(event.worker, event.job, samples, parties.std(initial))
+        store = state.store.write(parties, initial, of, event.version)
+        h = store.read(parties, samples)
         ages = age_info(store.ages(samples, event.version), event.worker, samples)
-        return store, rows(problem, event.worker, samples), h, ages
+        return store, rows(problem, of), h, ages
 
     def _descend(
         self,
@@ -268,6 +260,11 @@ class BlockDescentKernel(Kernel):
         return moved, first, moments
 
 
+def _parties(problem: VerticalProblem) -> Parties:
+    """Returns the parties, whose uploads have no noise, and so no key of it."""
+    return Parties(problem, jax.random.key(0), None)
+
+
 def _samples(event: Event) -> Int[Array, "W S"]:
     """Returns the samples of each worker, also where all have the same."""
     return jnp.broadcast_to(event.samples, (event.worker.size, event.samples.shape[1]))
@@ -292,15 +289,13 @@ def _received(
     present = samples != NO_SAMPLE
     labelled = worker == M - 1
     if server is not None:
-        loss, errors = jax.vmap(
-            lambda *batch: _loss_and_errors(problem, *batch), in_axes=(0, None, 0, 0)
-        )(h, server, y, present)
-        error = jnp.where(own[:, :, None, None], errors[0], 0).sum(axis=1)
+        of_network = jax.value_and_grad(partial(_loss_at, problem))
+        loss, errors = jax.vmap(of_network, (0, None, 0, 0))(h, server, y, present)
+        error = jnp.where(own[:, :, None, None], errors, 0).sum(axis=1)
         return loss, Received(x, y, present, h, error, labelled, worker)
     others = jnp.where(own[:, :, None, None], 0, h).sum(axis=1)
-    loss, error = jax.vmap(lambda *batch: _loss_and_error(problem, *batch))(
-        h.sum(axis=1), y, present
-    )
+    of_sum = jax.vmap(jax.value_and_grad(problem.batch_loss))
+    loss, error = of_sum(h.sum(axis=1), y, present)
     return loss, Received(x, y, present, others, error, labelled, worker)
 
 
@@ -317,28 +312,23 @@ def _errors(
     """
     y, present = received.y, received.present
     if server is None:
-        _, error = _loss_and_error(problem, own + received.others, y, present)
-        return error, None
+        return jax.grad(problem.batch_loss)(own + received.others, y, present), None
     h = received.others.at[received.party].set(own, mode="drop")
-    _, (errors, to_server) = _loss_and_errors(problem, h, server, y, present)
+    of_network = jax.grad(partial(_loss_at, problem), argnums=(0, 1))
+    errors, to_server = of_network(h, server, y, present)
     error = errors.at[received.party].get(mode="fill", fill_value=0)
     return error, jnp.where(received.labelled, to_server, 0)
 
 
-def _loss_and_errors(
+def _loss_at(
     problem: VerticalProblem,
     h: Float[Array, "M D S"],
     server: Float[Array, " P0"],
     y: Num[Array, " S *T"],
     present: Bool[Array, " S"],
-) -> tuple[Float[Array, ""], tuple[Float[Array, "M D S"], Float[Array, " P0"]]]:
-    """Returns a batch's loss and its derivatives by all outputs and by the network."""
-
-    def loss(h: Array, server: Array) -> Float[Array, ""]:
-        each = losses.per_sample(problem.loss, problem.head(server, h), y)
-        return losses.reduce(problem.reduction, each, present)
-
-    return jax.value_and_grad(loss, argnums=(0, 1))(h, server)
+) -> Float[Array, ""]:
+    """Returns a batch's loss at all outputs and a network over them."""
+    return problem.batch_loss(problem.head(server, h), y, present)
 
 
 def _copies(
@@ -357,21 +347,6 @@ def _where(
     if server is None:
         return ()
     return (jnp.where(mine, server if start is None else server - start, 0),)
-
-
-def _loss_and_error(
-    problem: VerticalProblem,
-    logits: Float[Array, "C S"],
-    y: Num[Array, " S *T"],
-    present: Bool[Array, " S"],
-) -> tuple[Float[Array, ""], Float[Array, "C S"]]:
-    """Returns a batch's loss and its derivative by the summed outputs."""
-
-    def loss(logits: Array) -> Float[Array, ""]:
-        each = losses.per_sample(problem.loss, logits, y)
-        return losses.reduce(problem.reduction, each, present)
-
-    return jax.value_and_grad(loss)(logits)
 
 
 def build(

@@ -2,15 +2,19 @@
 
 from typing import Annotated, Any, ClassVar, Literal
 
+import numpy as np
+from jaxtyping import Int
 from pydantic import Field
 
+from ...capabilities import AddsTime, SumsOutputs
 from ...config.base import LocatedError
+from ...learning.sampler import Sampler
 from ...privacy.encryption import Encryption
 from ..optimizers.part import Optimizer, programs
-from ..part import FLOAT_BYTES, Algorithm, Message, ProblemShape
+from ..part import FLOAT_BYTES, Algorithm, Message, ProblemShape, minibatches
 
 
-class BlockDescent(Algorithm):
+class BlockDescent(SumsOutputs, AddsTime, Algorithm):
     """Common base of FedSGD and FedBCD: the parties' models meet in a sum of outputs.
 
     In rounds, all parties have one batch: they exchange what their models make of it,
@@ -33,39 +37,34 @@ class BlockDescent(Algorithm):
     Collaborative Learning Framework for Distributed Features.
     """
 
-    made_by: ClassVar[str] = "stalesim.simulator.algorithms.fedbcd.kernel:build"
     family: ClassVar[str] = "vertical"
     protocols: ClassVar[tuple[str, ...]] = ("rounds", "asynchronous", "t_synchronous")
-    has_bias: ClassVar[bool] = False
-    transfers: ClassVar[bool] = True
     encryption: Encryption | None = None
     """Cost of encrypting the exchange, which changes no number of the model."""
     optimizer: Optimizer | None = None
     """Each party's own optimiser of its local steps, whose state is kept. By default
     plain SGD."""
 
-    @property
-    def batches_per_job(self) -> int:
-        return 1
+    def sampler(
+        self, seed: int, pools: list[Int[np.ndarray, " _"]], protocol: Any
+    ) -> Sampler:
+        """Returns the minibatches of a run, of which all steps of a job share one."""
+        return minibatches(self, seed, pools, protocol, steps=1)
 
     def check(self, problem: Any, protocol: Any) -> None:
-        """Refuses batches that parties do not share in rounds."""
         super().check(problem, protocol)
-        if protocol.batch_per_round and self.samples == "own":
+        if protocol.traits.batch_per_round and self.samples == "own":
             raise LocatedError(
                 "algorithm.samples must be common in rounds, whose parties exchange "
                 "what they make of one batch (F-25), got 'own'; leave it out",
-                ("algorithm", "samples"),
             )
         if problem.transfer is not None and self.optimizer is not None:
             raise LocatedError(
                 f"algorithm.optimizer must be left out with problem.transfer, got "
                 f"{self.optimizer.kind!r}; remove it",
-                ("algorithm", "optimizer"),
             )
 
     def structure(self) -> dict[str, Any]:
-        """Returns all but the numbers that runs of one program may differ in."""
         found = self.model_dump(mode="json", exclude={"step_size", "encryption"})
         found["proximal"] = bool(found.get("proximal"))
         return found | programs(self)
@@ -85,17 +84,21 @@ class BlockDescent(Algorithm):
             Message("reply", "down", size),
         )
 
-    def described(self) -> dict[str, Any]:
-        if self.encryption is None:
-            return super().described()
+    @property
+    def activities(self) -> list[str]:
         adds = "encryption adds its own time to computing"
-        return super().described() | {"activities": [adds]}
+        return [] if self.encryption is None else [adds]
 
     def overhead_s(self, shape: ProblemShape) -> float:
         if self.encryption is None:
             return 0
         num_scalars = shape.batch * shape.num_exchanged
         return self.encryption.exchange_s(num_scalars, shape.num_clients)
+
+    def make(self, setup: Any, constants: Any) -> Any:
+        from .kernel import build
+
+        return build(self, setup, constants)
 
 
 class FedSgd(BlockDescent):
@@ -119,19 +122,13 @@ class _LocalSteps(BlockDescent):
     security needs it. A label-free party can recompute by itself with the loss
     `taylor`."""
 
-    @property
-    def steps_per_job(self) -> int:
-        return self.local_steps
-
     def check(self, problem: Any, protocol: Any) -> None:
-        """Refuses derivatives that transfer learning does not exchange."""
         super().check(problem, protocol)
         if problem.transfer is not None and self.local_gradient != "recompute":
             raise LocatedError(
                 "algorithm.local_gradient must be recompute, since all that it needs "
                 "is exchanged, with problem.transfer; change it or remove "
                 "problem.transfer",
-                ("algorithm", "local_gradient"),
             )
 
 

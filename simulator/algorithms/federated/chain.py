@@ -24,6 +24,7 @@ import numpy as np
 from jaxtyping import Int
 from pydantic import model_validator
 
+from ...capabilities import HasStages
 from ...config.base import LocatedError
 from ...config.catalogue import AnyPart
 from ...config.errors import ScenarioError
@@ -35,8 +36,15 @@ from ...learning.sampler import Sampler
 from ...learning.uneven import UnevenSampler
 from ...models.parts import ModelCounts
 from ...privacy.releases import Calibrated, Guarantee
-from ...world.answers import QUESTIONS
-from ..part import FLOAT_BYTES, Algorithm, Message, ProblemShape, StepSize
+from ..part import (
+    FLOAT_BYTES,
+    Algorithm,
+    Message,
+    ProblemShape,
+    StepSize,
+    batch_size,
+    minibatches,
+)
 from .abilities import (
     AddsNoise,
     Biased,
@@ -79,13 +87,10 @@ else:
     kernel = Late(".kernel", __package__)
 
 
-class Chained(Algorithm):
+class Chained(HasStages, Algorithm):
     """Common base of the methods that are chains of stages."""
 
     family: ClassVar[str] = "horizontal"
-    keeps_statistics: ClassVar[bool] = True
-    divided: ClassVar[bool] = True
-    asks: ClassVar[tuple[str, ...]] = QUESTIONS
     protocols: ClassVar[tuple[str, ...]] = (
         *("asynchronous", "t_synchronous", "synchronous", "cyclic", "centralised"),
         *("buffered", "collect", "routed"),
@@ -96,7 +101,7 @@ class Chained(Algorithm):
         raise NotImplementedError
 
     @property
-    def remembers_reads(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
+    def remembers_reads(self) -> bool:
         return any(isinstance(stage, ReadPart) for stage in self.stages)
 
     @property
@@ -110,10 +115,6 @@ class Chained(Algorithm):
         last = self.stages[-1]
         rule = last.rule if isinstance(last, ServerPart) else None
         return self.local_rule if rule is None else rule
-
-    @property
-    def step_sizes(self) -> tuple[StepSize | None, ...]:
-        return (self.local_rule, None, self.server_rule)
 
     @property
     def work(self) -> WorkPart:
@@ -166,7 +167,6 @@ class Chained(Algorithm):
 
     @property
     def beyond_gradients(self) -> tuple[str | int, ...]:
-        """Keys of what clients do more than to add up gradients; none if nothing."""
         reads = (stage for stage in self.stages if isinstance(stage, ReadPart))
         stage = next(reads, self.work)
         whole = tag(type(stage))
@@ -180,19 +180,18 @@ class Chained(Algorithm):
     def can_shorten_jobs(self) -> bool:
         passes, rule = self.work.passes, getattr(self.work, "local_optimizer", None)
         plain = passes.epochs is None and passes.speeds is None and rule is None
-        return plain and self.shortens and self.samples != "common"
-
-    @property
-    def shortens(self) -> bool:
-        return not self.clips_samples
+        return plain and not self.clips_samples and self.samples != "common"
 
     def sampler(
         self, seed: int, pools: list[Int[np.ndarray, " _"]], protocol: Any
     ) -> Sampler:
         passes = self.work.passes
         if passes.speeds is None and passes.epochs is None:
-            return super().sampler(seed, pools, protocol)
-        size = self.batch_size(min(pool.size for pool in pools))
+            shortens, steps = not self.clips_samples, self.steps_per_job
+            return minibatches(
+                self, seed, pools, protocol, steps=steps, shortens=shortens
+            )
+        size = batch_size(self.batch, min(pool.size for pool in pools))
         if passes.speeds is not None:
             own = self._own_steps(passes, len(pools))
             return UnevenSampler(seed, pools, size, sampling=self.sampling, own=own)

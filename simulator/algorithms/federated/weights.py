@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple
 
 from pydantic import Field
 
+from ...capabilities import DrawsClients
 from ...config.base import Quantity
 from ...config.catalogue import AnyPart
 from ...config.errors import ScenarioError
@@ -212,8 +213,9 @@ class InverseShareWeight(StalenessWeight):
         return self.kind + (", counted" if self.shares is None else "")
 
     def biases(self, protocol: Any, num_clients: int) -> Iterator[str]:
-        chances = protocol.chances(num_clients)
-        if self.shares is None or chances is None:
+        if self.shares is None or not isinstance(protocol, DrawsClients):
+            return
+        if (chances := protocol.chances(num_clients)) is None:
             return
         shares = self._given(num_clients)
         total = sum(shares)

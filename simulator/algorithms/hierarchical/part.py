@@ -1,15 +1,10 @@
 """Hierarchical averaging. No JAX in here."""
 
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
-from ..part import (
-    Algorithm,
-    Message,
-    ProblemShape,
-    model_and_gradient,
-)
+from ..part import Algorithm, Message, ProblemShape, model_and_gradient
 
 
 class Hierarchical(Algorithm):
@@ -26,7 +21,6 @@ class Hierarchical(Algorithm):
     """
 
     kind: Literal["hierarchical"] = "hierarchical"
-    made_by: ClassVar[str] = "stalesim.simulator.algorithms.hierarchical.kernel:build"
     family: ClassVar[str] = "horizontal"
     numbers: ClassVar[tuple[str, ...]] = ("mixing",)
     protocols: ClassVar[tuple[str, ...]] = ("hierarchy",)
@@ -36,9 +30,10 @@ class Hierarchical(Algorithm):
     """Part of an edge's model in that of a cloud that does not wait, and of a client's
     in that of an edge that does not."""
 
-    @property
-    def steps_per_job(self) -> int:
-        return self.local_steps
-
     def messages(self, shape: ProblemShape, *, common: bool) -> tuple[Message, ...]:
         return model_and_gradient(shape)
+
+    def make(self, setup: Any, constants: Any) -> Any:
+        from .kernel import build
+
+        return build(self, setup, constants)

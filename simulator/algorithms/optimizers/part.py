@@ -268,14 +268,12 @@ def with_steps(data: Any, **step_of: str) -> Any:
                     f"{key}.kind must be {', '.join(known)} without "
                     f"learning_rate, got {shown(kind)}; add learning_rate for one "
                     f"of optax's",
-                    (key, "kind"),
                 )
             continue
         if data.get(step, 1) not in (None, 1):
             raise LocatedError(
                 f"{step} must be left out with {key}.learning_rate, which takes its "
                 f"place, got {data[step]!r}; remove one of them",
-                (step,),
             )
         data = {**data, step: 1.0}
     return data

@@ -12,18 +12,9 @@ from ...learning.horizontal import HorizontalProblem
 from ...models.flat import split
 from ...models.parts import size
 from . import known
-from .arrays import (
-    NO_HIDDEN,
-    ModelArrays,
-    arrays_of_rows,
-)
+from .arrays import NO_HIDDEN, ModelArrays, arrays_of_rows
 from .base import UpdateRule
-from .part import (
-    DelayedNesterov,
-    Direction,
-    Optax,
-    RateSchedule,
-)
+from .part import DelayedNesterov, Direction, Optax, RateSchedule
 
 Options = tuple[tuple[str, bool | int | float], ...]
 

@@ -1,6 +1,6 @@
 """Pipelined SGD and its remedies. No JAX in here."""
 
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
@@ -24,7 +24,6 @@ class Pipelined(Algorithm):
     """
 
     kind: Literal["pipelined"] = "pipelined"
-    made_by: ClassVar[str] = "stalesim.simulator.algorithms.pipelined.kernel:build"
     family: ClassVar[str] = "horizontal"
     numbers: ClassVar[tuple[str, ...]] = ("delay_power", "look_ahead")
     protocols: ClassVar[tuple[str, ...]] = ("pipeline",)
@@ -37,3 +36,8 @@ class Pipelined(Algorithm):
 
     def messages(self, shape: ProblemShape, *, common: bool) -> tuple[Message, ...]:
         return ()
+
+    def make(self, setup: Any, constants: Any) -> Any:
+        from .kernel import build
+
+        return build(self, setup, constants)

@@ -1,7 +1,7 @@
 """What methods with a table share: the model, what clients read, and their work."""
 
 from abc import abstractmethod
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -122,6 +122,23 @@ class TableKernel(Probeable):
         }
         return TableState(weights, registers, memory, state.key), info
 
+    @classmethod
+    def of(
+        cls, config: TableMethod, setup: RunSetup, constants: Constants, **own: Any
+    ) -> Self:
+        """Returns the kernel of a scenario's method, with fields of its own."""
+        step_size, _ = resolve(config.step_size, constants)
+        local, rule = step_size, config.local_step_size
+        if rule is not None:
+            local, _ = resolve(rule, constants)
+        return cls(
+            step_size=on_device(step_size),
+            local_step_size=on_device(local),
+            local_steps=config.local_steps,
+            num_registers=setup.timeline.num_registers,
+            **own,
+        )
+
     def read_out(self, state: TableState) -> Float[Array, "..."]:
         return state.weights
 
@@ -151,17 +168,3 @@ class TableKernel(Probeable):
         drawn = client_work.training_key(problem, key, event.worker[0], event.job[0])
         local = self.local_step_size.at(event.version)
         return client_work.local_steps(problem, start, samples, local, key=drawn)
-
-
-def facts(config: TableMethod, setup: RunSetup, constants: Constants) -> dict[str, Any]:
-    """Returns the fields that all methods' kernels have."""
-    step_size, _ = resolve(config.step_size, constants)
-    local = step_size
-    if config.local_step_size is not None:
-        local, _ = resolve(config.local_step_size, constants)
-    return {
-        "step_size": on_device(step_size),
-        "local_step_size": on_device(local),
-        "local_steps": config.local_steps,
-        "num_registers": setup.timeline.num_registers,
-    }

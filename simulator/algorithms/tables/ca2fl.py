@@ -5,10 +5,7 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from ...learning.constants import Constants
-from ...setup import RunSetup
-from .base import Contribution, TableKernel, facts
-from .part import Ca2fl
+from .base import Contribution, TableKernel
 from .table import ClientTable
 
 
@@ -52,8 +49,3 @@ class Ca2flKernel(TableKernel):
             jnp.where(commits, 0, buffer).astype(buffer.dtype),
             jnp.where(commits, 0, buffered).astype(jnp.int32),
         ), direction
-
-
-def build(config: Ca2fl, setup: RunSetup, constants: Constants) -> Ca2flKernel:
-    """Builds the algorithm of a scenario."""
-    return Ca2flKernel(**facts(config, setup, constants))

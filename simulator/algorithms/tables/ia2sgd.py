@@ -6,10 +6,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from ...learning.constants import Constants
-from ...setup import RunSetup
-from .base import Contribution, TableKernel, facts
-from .part import Ia2sgd
+from .base import Contribution, TableKernel
 from .table import ClientTable
 
 
@@ -51,8 +48,3 @@ class Ia2sgdKernel(TableKernel):
         entries = table.written()
         total = jnp.tensordot(counts.astype(entries.dtype), entries, 1)
         return Newest(table, read), total / jnp.maximum(counts.sum(), 1)
-
-
-def build(config: Ia2sgd, setup: RunSetup, constants: Constants) -> Ia2sgdKernel:
-    """Builds the algorithm of a scenario."""
-    return Ia2sgdKernel(max_age=config.max_age, **facts(config, setup, constants))

@@ -3,10 +3,7 @@
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from ...learning.constants import Constants
-from ...setup import RunSetup
-from .base import Contribution, TableKernel, facts
-from .part import Malenia
+from .base import Contribution, TableKernel
 from .table import ClientTable
 
 
@@ -27,8 +24,3 @@ class MaleniaKernel(TableKernel):
         there = (table.counts > 0).sum()
         direction = table.sum / jnp.maximum(there, 1)
         return table.cleared(arrival.commits), direction
-
-
-def build(config: Malenia, setup: RunSetup, constants: Constants) -> MaleniaKernel:
-    """Builds the algorithm of a scenario."""
-    return MaleniaKernel(**facts(config, setup, constants))

@@ -9,13 +9,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field
 
 from ...config.base import LocatedError
-from ..part import (
-    Algorithm,
-    Message,
-    ProblemShape,
-    StepSize,
-    model_and_gradient,
-)
+from ..part import Algorithm, Message, ProblemShape, StepSize, model_and_gradient
 
 Count = Annotated[int, Field(ge=1)]
 
@@ -31,14 +25,6 @@ class TableMethod(Algorithm):
 
     family: ClassVar[str] = "horizontal"
     numbers: ClassVar[tuple[str, ...]] = ("local_step_size",)
-
-    @property
-    def steps_per_job(self) -> int:
-        return self.local_steps
-
-    @property
-    def step_sizes(self) -> tuple[StepSize | None, ...]:
-        return (self.step_size, self.local_step_size, None)
 
     def messages(self, shape: ProblemShape, *, common: bool) -> tuple[Message, ...]:
         return model_and_gradient(shape)
@@ -56,7 +42,6 @@ class Ia2sgd(TableMethod):
     """
 
     kind: Literal["ia2sgd"] = "ia2sgd"
-    made_by: ClassVar[str] = "stalesim.simulator.algorithms.tables.ia2sgd:build"
     max_age: Annotated[int, Field(ge=0)] | None = None
     """Commits since the read of a contribution up to which it counts."""
     protocols: ClassVar[tuple[str, ...]] = ("asynchronous",)
@@ -70,6 +55,11 @@ class Ia2sgd(TableMethod):
                 "set it",
             )
 
+    def make(self, setup: Any, constants: Any) -> Any:
+        from .ia2sgd import Ia2sgdKernel
+
+        return Ia2sgdKernel.of(self, setup, constants, max_age=self.max_age)
+
 
 class Malenia(TableMethod):
     """Steps by the mean over clients of each one's mean contribution.
@@ -82,11 +72,9 @@ class Malenia(TableMethod):
     """
 
     kind: Literal["malenia"] = "malenia"
-    made_by: ClassVar[str] = "stalesim.simulator.algorithms.tables.malenia:build"
     protocols: ClassVar[tuple[str, ...]] = ("collect",)
 
     def check(self, problem: Any, protocol: Any) -> None:
-        """Refuses rounds that may end without a contribution of some client."""
         super().check(problem, protocol)
         if protocol.harmonic_mean is None:
             raise LocatedError(
@@ -94,6 +82,11 @@ class Malenia(TableMethod):
                 "means over all clients, got a rule that may end a round without some; "
                 "write harmonic_mean: 1",
             )
+
+    def make(self, setup: Any, constants: Any) -> Any:
+        from .malenia import MaleniaKernel
+
+        return MaleniaKernel.of(self, setup, constants)
 
 
 class Ringleader(TableMethod):
@@ -107,8 +100,12 @@ class Ringleader(TableMethod):
     """
 
     kind: Literal["ringleader"] = "ringleader"
-    made_by: ClassVar[str] = "stalesim.simulator.algorithms.tables.ringleader:build"
     protocols: ClassVar[tuple[str, ...]] = ("phases",)
+
+    def make(self, setup: Any, constants: Any) -> Any:
+        from .ringleader import RingleaderKernel
+
+        return RingleaderKernel.of(self, setup, constants)
 
 
 class Ca2fl(TableMethod):
@@ -123,5 +120,9 @@ class Ca2fl(TableMethod):
     """
 
     kind: Literal["ca2fl"] = "ca2fl"
-    made_by: ClassVar[str] = "stalesim.simulator.algorithms.tables.ca2fl:build"
     protocols: ClassVar[tuple[str, ...]] = ("buffered",)
+
+    def make(self, setup: Any, constants: Any) -> Any:
+        from .ca2fl import Ca2flKernel
+
+        return Ca2flKernel.of(self, setup, constants)

@@ -6,11 +6,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from ...learning.constants import Constants
-from ...setup import RunSetup
 from ...timeline import NO_WORKER
-from .base import Contribution, TableKernel, facts
-from .part import Ringleader
+from .base import Contribution, TableKernel
 from .table import ClientTable
 
 
@@ -51,10 +48,3 @@ class RingleaderKernel(TableKernel):
             over, lambda: (following, current), lambda: (current, following)
         )
         return TwoRounds(current, following.cleared(over), served & ~over), direction
-
-
-def build(
-    config: Ringleader, setup: RunSetup, constants: Constants
-) -> RingleaderKernel:
-    """Builds the algorithm of a scenario."""
-    return RingleaderKernel(**facts(config, setup, constants))

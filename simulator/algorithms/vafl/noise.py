@@ -10,6 +10,7 @@ from jaxtyping import Array, Float, Int, Key
 
 from ...models.flat_network import BLOCK
 from ...models.party import embedded, hidden_shapes
+from ...privacy import gdp
 from ...privacy.noise import (
     Words,
     normals,
@@ -19,6 +20,7 @@ from ...privacy.noise import (
 )
 from ...timeline import NO_SAMPLE
 from ..base import norms_of
+from .part import Perturbation
 
 AT_START = -1
 """Job of the uploads that fill the store before the first row, at age 1 (V-09)."""
@@ -53,6 +55,33 @@ class EmbeddingNoise(NamedTuple):
     def std(self, weights: Float[Array, "W ..."]) -> Float[Array, " W"]:
         """Returns the standard deviation of uploads with these weights."""
         return self.fixed + self.relative * norms_of(weights)
+
+
+def noise_of(
+    config: Perturbation | None, ratio: float, num_hidden: int
+) -> EmbeddingNoise | None:
+    """Returns the noise of uploads that carry a share `ratio` of all samples."""
+    # Without noise the plain program runs: adding zeros lets XLA sum in another order,
+    # and the two would differ in the last bits.
+    if config is None or (config.std == 0 and config.hidden is None):
+        return None
+    hidden = None
+    if config.hidden is not None:
+        scales = jnp.asarray(config.hidden.of_layers(num_hidden), float)
+        hidden = Hidden(**{config.hidden.law: scales})
+    if config.std is not None:
+        return EmbeddingNoise(
+            jnp.asarray(config.std, float),
+            jnp.asarray(0.0, float),
+            hidden,
+        )
+    assert config.mu is not None
+    assert config.releases is not None
+    assert config.input_diameter is not None
+    z = gdp.noise_multiplier(config.mu, config.releases, ratio, config.accountant)
+    return EmbeddingNoise(
+        jnp.asarray(0.0, float), jnp.asarray(z * config.input_diameter, float)
+    )
 
 
 class Draw(NamedTuple):

@@ -4,8 +4,9 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
+from ...capabilities import NoisyMessages, RefreshesEmbeddings, StoresEmbeddings
 from ...config.base import Config, LocatedError, Rule
-from ...metrics import Metric, Models
+from ...metrics import HasModels, Metric, Models
 from ...privacy.releases import Calibrated
 from ..optimizers.part import Optimizer, programs
 from ..part import FLOAT_BYTES, Algorithm, Message, ProblemShape, StepSize
@@ -91,14 +92,13 @@ class Perturbation(Config):
         return self
 
 
-class Vafl(Algorithm):
+class Vafl(StoresEmbeddings, HasModels, NoisyMessages, Algorithm):
     """Vertical asynchronous federated learning.
 
     Source: Chen, Jin, Sun and Yin, VAFL, Algorithms 1 and 2.
     """
 
     kind: Literal["vafl"] = "vafl"
-    made_by: ClassVar[str] = "stalesim.simulator.algorithms.vafl.building:build"
     server_step_size: StepSize | None = None
     """The server's own step size; by default the clients' (V-25)."""
     upload: Literal["batch", "all", "current"]
@@ -120,23 +120,18 @@ class Vafl(Algorithm):
     protocols: ClassVar[tuple[str, ...]] = (
         *("asynchronous", "bounded", "t_synchronous", "synchronous", "centralised"),
     )
-    stores_embeddings: ClassVar[bool] = True
-
-    @property
-    def step_sizes(self) -> tuple[StepSize | None, ...]:
-        return (self.step_size, None, self.server_step_size)
-
-    def described(self) -> dict[str, Any]:
-        refreshes = self.upload == "all" and self.client_order == "upload_first"
-        return super().described() | {"refreshes_all": refreshes}
 
     @property
     def uploads_batch(self) -> bool:
         return self.upload == "batch"
 
     @property
-    def uploads_all(self) -> bool:
-        return self.upload != "batch"
+    def refreshes_all(self) -> bool:
+        return self.upload == "all" and self.client_order == "upload_first"
+
+    @property
+    def models(self) -> frozenset[Models]:
+        return frozenset({Models.PERTURBED} if self.perturbation else ())
 
     @property
     def calibrated(self) -> Calibrated | None:
@@ -151,9 +146,9 @@ class Vafl(Algorithm):
         return self.perturbation
 
     def check(self, problem: Any, protocol: Any) -> None:
-        """Refuses orders and accounts that are not defined."""
         super().check(problem, protocol)
-        if protocol.refresh_bound and self.client_order != "upload_first":
+        refreshes = isinstance(protocol, RefreshesEmbeddings)
+        if refreshes and self.client_order != "upload_first":
             raise LocatedError(
                 f"algorithm.client_order must be 'upload_first' with a bounded "
                 f"delay, got {self.client_order!r}; with two batches in use, V-10 does "
@@ -200,7 +195,6 @@ class Vafl(Algorithm):
             )
 
     def structure(self) -> dict[str, Any]:
-        """Returns all but the numbers that runs of one program may differ in."""
         numbers = {"step_size", "server_step_size", "perturbation"}
         rest = self.model_dump(mode="json", exclude=numbers)
         noisy = self.perturbation is not None and self.perturbation.std != 0
@@ -216,6 +210,11 @@ class Vafl(Algorithm):
                 "gradient", "down", FLOAT_BYTES * shape.batch * shape.num_exchanged
             ),
         )
+
+    def make(self, setup: Any, constants: Any) -> Any:
+        from .kernel import build
+
+        return build(self, setup, constants)
 
 
 SMOOTHED_GRADIENT_NORM_SQUARED = Metric(

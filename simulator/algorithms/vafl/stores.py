@@ -1,6 +1,5 @@
-"""The store of the parties' uploads at VAFL's server."""
+"""What VAFL's parties upload, and the store of that at the server."""
 
-from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -13,110 +12,101 @@ from ..base import Info
 from .noise import AT_START, Draw, EmbeddingNoise, perturbed
 
 
-class Upload(NamedTuple):
-    """One upload of each of some parties.
+class Parties(NamedTuple):
+    """The parties of a run, as far as their uploads follow from it.
 
     Attributes:
-        worker: the parties, padded.
-        job: keys the noise.
-        samples: Samples whose embeddings are uploaded, padded with `NO_SAMPLE`.
-        weights: Weights of the parties at the upload.
-        std: Standard deviation of the noise; zero without any.
-        version: Version of the server, which stamps the entries.
+        problem: Vertically divided.
+        key: Key of all noise.
+        noise: Noise of every upload; None without.
     """
 
-    worker: Int[Array, " W"]
-    job: Int[Array, " W"]
-    samples: Int[Array, "W S"]
-    weights: Float[Array, "W ..."]
-    std: Float[Array, " W"]
-    version: Int[Array, ""]
+    problem: VerticalProblem
+    key: Key[Array, ""]
+    noise: EmbeddingNoise | None
+
+    def std(self, weights: Float[Array, "W ..."]) -> Float[Array, " W"]:
+        """Returns the standard deviation of uploads with these weights; 0 without."""
+        if self.noise is None:
+            return jnp.zeros(weights.shape[0], weights.dtype)
+        return self.noise.std(weights)
+
+    def embed(self, weights: Float[Array, "W ..."], of: Draw) -> Float[Array, "W C S"]:
+        """Returns the embeddings that uploads carry, perturbed."""
+        return jax.vmap(self._apply)(weights, rows(self.problem, of), of)
+
+    def pull(
+        self, weights: Float[Array, "W ..."], of: Draw, to_h: Float[Array, "W D S"]
+    ) -> Float[Array, "W ..."]:
+        """Returns gradients of weights from those of embeddings, regularised."""
+
+        def back(weights: Array, x: Array, of: Draw, to_h: Array) -> Array:
+            _, pulled = jax.vjp(lambda w: self._apply(w, x, of), weights)
+            return pulled(to_h)[0]
+
+        found = jax.vmap(back)(weights, rows(self.problem, of), of, to_h)
+        return found + self.problem.l2 * weights
+
+    def everything(self, weights: Float[Array, "M ..."]) -> Draw:
+        """Returns the upload of all samples by all parties at the start."""
+        M, N = self.problem.num_parties, self.problem.num_samples
+        start = jnp.full(M, AT_START, jnp.int32)
+        samples = jnp.broadcast_to(jnp.arange(N), (M, N))
+        return Draw(jnp.arange(M), start, samples, self.std(weights))
+
+    def _apply(
+        self, weights: Float[Array, "*P"], x: Float[Array, "S P"], of: Draw
+    ) -> Float[Array, "C S"]:
+        """Returns a party's embeddings of some rows."""
+        if self.noise is None:
+            return self.problem.embedding.apply(weights, x)
+        return perturbed(self.problem.embedding, self.key, self.noise, weights, x, of)
 
 
-def embed(
-    problem: VerticalProblem,
-    key: Key[Array, ""],
-    noise: EmbeddingNoise | None,
-    upload: Upload,
-) -> Float[Array, "W C S"]:
-    """Returns the embeddings that an upload carries, perturbed."""
-    x = rows(problem, upload.worker, upload.samples)
-    if noise is None:
-        return jax.vmap(problem.embedding.apply)(upload.weights, x)
-    return jax.vmap(partial(perturbed, problem.embedding, key, noise))(
-        upload.weights, x, Draw(upload.worker, upload.job, upload.samples, upload.std)
-    )
-
-
-def rows(
-    problem: VerticalProblem, worker: Int[Array, " W"], samples: Int[Array, "W S"]
-) -> Float[Array, "W S P"]:
+def rows(problem: VerticalProblem, of: Draw) -> Float[Array, "W S P"]:
     """Returns each party's own features of its samples; anything for padding.
 
     Losses, errors and uploads of padding do not count, and filling it with zeros costs
     as much as half of the gather.
     """
-    return problem.x.at[worker[:, None], samples].get(mode="clip")
+    return problem.x.at[of.worker[:, None], of.samples].get(mode="clip")
 
 
 class TableStore(NamedTuple):
     """Every embedding as it was uploaded.
 
     Attributes:
-        table: the embeddings.
-        stamp: version at which each was uploaded, of a sample or of all.
+        table: The embeddings.
+        stamp: Version at which each was uploaded.
     """
 
     table: Float[Array, "M N C"]
-    stamp: Int[Array, "M N"] | Int[Array, " M"]
+    stamp: Int[Array, "M N"]
 
     @classmethod
-    def fill(
-        cls,
-        problem: VerticalProblem,
-        weights: Float[Array, "M ..."],
-        noise: EmbeddingNoise | None,
-        key: Key[Array, ""],
-        *,
-        per_sample: bool,
-    ) -> "TableStore":
+    def fill(cls, parties: Parties, weights: Float[Array, "M ..."]) -> "TableStore":
         """Returns the store after every party uploaded everything at the start."""
-        M, N = problem.num_parties, problem.num_samples
-        shape = (M, N) if per_sample else (M,)
-        table = jnp.zeros((M, N, problem.embedding.num_outputs), weights.dtype)
-        empty = cls(table, jnp.full(shape, AT_START, jnp.int32))
-        everything = _everything(problem, weights, noise)
-        h = embed(problem, key, noise, everything)
-        return empty._replace(table=h.swapaxes(1, 2))
+        everything = parties.everything(weights)
+        table = parties.embed(weights, everything).swapaxes(1, 2)
+        return cls(table, jnp.full(everything.samples.shape, AT_START, jnp.int32))
 
     def write(
         self,
-        problem: VerticalProblem,
-        key: Key[Array, ""],
-        noise: EmbeddingNoise | None,
-        upload: Upload,
+        parties: Parties,
+        weights: Float[Array, "W ..."],
+        of: Draw,
+        version: Int[Array, ""],
     ) -> "TableStore":
-        """Stores an upload of the batch, or of all samples if ages are per party."""
-        worker = upload.worker[:, None]
-        if self.stamp.ndim == 1:
-            N = problem.num_samples
-            every = jnp.broadcast_to(jnp.arange(N), (worker.shape[0], N))
-            upload = upload._replace(samples=every)
-            stamp = self.stamp.at[upload.worker].set(upload.version, mode="drop")
-        else:
-            stamp = self.stamp.at[worker, upload.samples].set(
-                upload.version, mode="drop"
-            )
-        h = embed(problem, key, noise, upload).swapaxes(1, 2)
-        table = self.table.at[worker, upload.samples].set(h, mode="drop")
-        return TableStore(table, stamp)
+        """Stores uploads of batches, stamped with a version of the server."""
+        at = of.worker[:, None], of.samples
+        h = parties.embed(weights, of).swapaxes(1, 2)
+        return TableStore(
+            table=self.table.at[at].set(h, mode="drop"),
+            stamp=self.stamp.at[at].set(version, mode="drop"),
+        )
 
     def read(
-        self,
-        problem: VerticalProblem,
-        key: Key[Array, ""],
-        noise: EmbeddingNoise | None,
-        samples: Int[Array, "W S"],
+        self, parties: Parties, samples: Int[Array, "W S"]
     ) -> Float[Array, "W M C S"]:
         """Returns all parties' stored embeddings of some samples."""
         h = self.table.at[:, samples].get(mode="fill", fill_value=0)
@@ -126,7 +116,8 @@ class TableStore(NamedTuple):
         self, samples: Int[Array, "W S"], version: Int[Array, ""]
     ) -> Int[Array, "M W S"]:
         """Returns commits since each embedding's upload (equation 3)."""
-        return _ages(self.stamp, samples, version)
+        stamped = self.stamp.at[:, samples].get(mode="fill", fill_value=NO_SAMPLE)
+        return version - stamped
 
 
 class SnapshotStore(NamedTuple):
@@ -138,7 +129,7 @@ class SnapshotStore(NamedTuple):
         weights: Weights of each party at its last upload.
         job: Job of that upload, which keys its noise.
         std: Standard deviation of its noise.
-        stamp: version at which it was made.
+        stamp: Version at which it was made.
     """
 
     weights: Float[Array, "M ..."]
@@ -147,64 +138,42 @@ class SnapshotStore(NamedTuple):
     stamp: Int[Array, " M"]
 
     @classmethod
-    def fill(
-        cls,
-        problem: VerticalProblem,
-        weights: Float[Array, "M ..."],
-        noise: EmbeddingNoise | None,
-        key: Key[Array, ""],
-        *,
-        per_sample: bool,
-    ) -> "SnapshotStore":
+    def fill(cls, parties: Parties, weights: Float[Array, "M ..."]) -> "SnapshotStore":
         """Returns the store after every party uploaded everything at the start."""
-        assert not per_sample
-        start = jnp.full(problem.num_parties, AT_START, jnp.int32)
-        upload = _everything(problem, weights, noise)
-        return cls(weights * 1, start, upload.std, start * 1)
+        start = parties.everything(weights)
+        return cls(weights * 1, start.job, start.std, start.job * 1)
 
     def write(
         self,
-        problem: VerticalProblem,
-        key: Key[Array, ""],
-        noise: EmbeddingNoise | None,
-        upload: Upload,
+        parties: Parties,
+        weights: Float[Array, "W ..."],
+        of: Draw,
+        version: Int[Array, ""],
     ) -> "SnapshotStore":
-        """Stores an upload of all samples."""
+        """Stores uploads of all samples, stamped with a version of the server."""
 
         def put(kept: Array, new: Array) -> Array:
-            return kept.at[upload.worker].set(new, mode="drop")
+            return kept.at[of.worker].set(new, mode="drop")
 
-        stamp = put(self.stamp, jnp.broadcast_to(upload.version, upload.worker.shape))
         return SnapshotStore(
-            put(self.weights, upload.weights),
-            put(self.job, upload.job),
-            put(self.std, upload.std),
-            stamp,
+            put(self.weights, weights),
+            put(self.job, of.job),
+            put(self.std, of.std),
+            put(self.stamp, jnp.broadcast_to(version, of.worker.shape)),
         )
 
     def read(
-        self,
-        problem: VerticalProblem,
-        key: Key[Array, ""],
-        noise: EmbeddingNoise | None,
-        samples: Int[Array, "W S"],
+        self, parties: Parties, samples: Int[Array, "W S"]
     ) -> Float[Array, "W M C S"]:
         """Returns all parties' embeddings of some samples, as they were uploaded."""
-        M, W = self.job.shape[0], samples.shape[0]
-        parties = jnp.arange(M)
+        M = self.job.shape[0]
 
         def of_worker(ids: Int[Array, " S"]) -> Float[Array, "M C S"]:
-            upload = Upload(
-                worker=parties,
-                job=self.job,
-                samples=jnp.broadcast_to(ids, (M, ids.shape[0])),
-                weights=self.weights,
-                std=self.std,
-                version=jnp.int32(0),
-            )
-            return embed(problem, key, noise, upload)
+            same = jnp.broadcast_to(ids, (M, ids.shape[0]))
+            of = Draw(jnp.arange(M), self.job, same, self.std)
+            return parties.embed(self.weights, of)
 
-        if W == 1:
+        if samples.shape[0] == 1:
             return of_worker(samples[0])[None]
         return jax.vmap(of_worker)(samples)
 
@@ -212,36 +181,8 @@ class SnapshotStore(NamedTuple):
         self, samples: Int[Array, "W S"], version: Int[Array, ""]
     ) -> Int[Array, "M W S"]:
         """Returns commits since each embedding's upload (equation 3)."""
-        return _ages(self.stamp, samples, version)
-
-
-def _everything(
-    problem: VerticalProblem,
-    weights: Float[Array, "M ..."],
-    noise: EmbeddingNoise | None,
-) -> Upload:
-    """Returns the upload of all samples by all parties at the start."""
-    M, N = problem.num_parties, problem.num_samples
-    std = jnp.zeros(M, weights.dtype) if noise is None else noise.std(weights)
-    return Upload(
-        worker=jnp.arange(M),
-        job=jnp.full(M, AT_START, jnp.int32),
-        samples=jnp.broadcast_to(jnp.arange(N), (M, N)),
-        weights=weights,
-        std=std,
-        version=jnp.int32(AT_START),
-    )
-
-
-def _ages(
-    stamp: Array, samples: Int[Array, "W S"], version: Int[Array, ""]
-) -> Int[Array, "M W S"]:
-    if stamp.ndim == 1:
-        return jnp.broadcast_to(
-            version - stamp[:, None, None], (stamp.size, *samples.shape)
-        )
-    stamped = stamp.at[:, samples].get(mode="fill", fill_value=NO_SAMPLE)
-    return version - stamped
+        of_party = version - self.stamp[:, None, None]
+        return jnp.broadcast_to(of_party, (self.stamp.size, *samples.shape))
 
 
 UNUSED = NO_SAMPLE

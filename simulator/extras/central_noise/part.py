@@ -22,6 +22,7 @@ from ...algorithms.federated.stages import (
     ServerRow,
     divisor,
 )
+from ...capabilities import LimitsGathering
 from ...config.errors import ScenarioError
 from ...lazy import Late
 from ...learning.constants import Constants
@@ -236,7 +237,8 @@ def _most_applied(setup: RunSetup) -> int:
     protocol = setup.scenario.protocol
     if not protocol.gathers:
         return setup.timeline.width
-    known = protocol.most_gathered(setup.shape.num_clients)
+    limits = isinstance(protocol, LimitsGathering)
+    known = protocol.most_gathered(setup.shape.num_clients) if limits else None
     if known is not None and not setup.scenario.replays:
         return known
     commits = [chunk.jobs.commit for chunk in setup.timeline.chunks(CHUNK)]

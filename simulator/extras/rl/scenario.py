@@ -8,8 +8,9 @@ from typing import Any, ClassVar, Literal, NoReturn
 from pydantic import model_validator
 from typing_extensions import override
 
+from ...capabilities import OwnTimeline
 from ...config.base import LocatedError
-from ...protocols.base import Cadence, Protocol
+from ...protocols.base import Cadence, Protocol, Traits
 from ...scenario.setting import Varied
 from ...world.clients import Clients, Server
 from .world.options import (
@@ -35,7 +36,7 @@ class RolloutScenario(Varied, RolloutOptions):
         return self
 
 
-class GenerateAndTrain(RolloutEntries, Protocol):
+class GenerateAndTrain(RolloutEntries, OwnTimeline, Protocol):
     """Asynchronous reinforcement learning: a commit is a step of the trainer.
 
     Its four entries are those of a world of samples (docs/extras/rl.md). A slot is a
@@ -47,10 +48,7 @@ class GenerateAndTrain(RolloutEntries, Protocol):
     """
 
     kind: Literal["rollouts"] = "rollouts"
-    played_by: ClassVar[str] = "stalesim.simulator.extras.rl.timeline:RolloutTimeline"
-    pooled: ClassVar[bool] = True
-    own_registers: ClassVar[bool] = True
-    has_server: ClassVar[bool] = False
+    traits: ClassVar[Traits] = Traits(pooled=True, own_registers=True, has_server=False)
 
     def world(self, stop: RolloutStop) -> RolloutOptions:
         """Returns the world of samples that ends so."""
@@ -62,9 +60,16 @@ class GenerateAndTrain(RolloutEntries, Protocol):
             stop=stop,
         )
 
+    @property
     @override
-    def num_workers(self, num_clients: int) -> int:
+    def num_workers(self) -> int:
         return self.generation.num_slots
+
+    @override
+    def timeline(self) -> type[Any]:
+        from .timeline import RolloutTimeline
+
+        return RolloutTimeline
 
     @override
     def described(self, num_clients: int) -> dict[str, Any]:
@@ -110,4 +115,4 @@ class GenerateAndTrain(RolloutEntries, Protocol):
     @override
     def play(self, world: Any, recorder: Any) -> NoReturn:
         # Its own timeline plays samples, not the cycles of clients.
-        raise NotImplementedError(self.played_by)
+        raise NotImplementedError(self.kind)

@@ -15,6 +15,7 @@ from ...algorithms.federated.stages import (
     ServerRow,
     mean_of,
 )
+from ...capabilities import LimitsGathering
 from ...config.errors import ScenarioError
 from ...config.parts import tag
 from ...lazy import Late
@@ -97,8 +98,11 @@ class RobustPart(AggregatePart):
         name = f"algorithm.chain's {tag(type(self))!r}"
         gathers = protocol.gathers
         most = fewest = setup.timeline.width
-        if gathers:
+        limits = isinstance(protocol, LimitsGathering)
+        if limits:
             most, fewest = protocol.most_gathered(K), protocol.fewest_gathered(K)
+        elif gathers:
+            most = fewest = None
         if self.buckets is not None:
             most = fewest = self.buckets
             if most > K:

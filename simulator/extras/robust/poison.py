@@ -95,7 +95,6 @@ class PoisonPart(EnemyOptions, LocalWork):
             raise LocatedError(
                 f"samples must be left out with {tag(type(self))}, for enemies have "
                 f"samples of their own, got 'common'; remove it",
-                ("samples",),
             )
 
     @abstractmethod

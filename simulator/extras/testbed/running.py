@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from ...algorithms.federated.abilities import Resizes
 from ...algorithms.federated.stage import AttackPart, ReadPart, StagePart
+from ...capabilities import DividesRows, HasStages
 from ...config.errors import ScenarioError, UserError
 from ...config.parts import tag
 from ...config.text import shown, suggestion
@@ -168,7 +169,7 @@ def _refuse(played: SimulatedTimeline) -> None:
             "clients must be without local_steps_by and least_steps on a testbed, "
             "whose jobs have all local steps; remove them, or simulate it"
         )
-    if not protocol.lone_jobs and not isinstance(protocol, Bounded | Gossip):
+    if not protocol.traits.lone_jobs and not isinstance(protocol, Bounded | Gossip):
         raise ScenarioError(
             f"protocol.kind must be one that a testbed acts out, got "
             f"{protocol.kind!r}; simulate it (stalesim timeline), or take another"
@@ -187,13 +188,14 @@ def _refuse_undivided(scenario: Any) -> None:
             f"compute the model's own, got {scenario.problem.work!r}; take --compute "
             f"sleep"
         )
-    if not scenario.algorithm.divided:
+    algorithm = scenario.algorithm
+    if not isinstance(algorithm, DividesRows):
         raise ScenarioError(
             f"algorithm.kind must be one whose clients compute by themselves with "
             f"--compute gradients, got {scenario.algorithm.kind!r}; remove the option, "
             f"or take another"
         )
-    for stage in scenario.algorithm.stages:
+    for stage in algorithm.stages if isinstance(algorithm, HasStages) else ():
         if (why := _not_on_the_wire(stage)) is not None:
             keys = "algorithm", *scenario.algorithm.keys_of(stage)
             raise ScenarioError(

@@ -198,7 +198,7 @@ class RealTimeline(SimulatedTimeline):
         try:
             world = RealWorld(self, lines, processes, learner, options.time_scale)
             world.clock_of_testbed.interrupted = lambda: bench.interrupted
-            recorder: Any = self.protocol.recorder(
+            recorder: Any = self.protocol.records(
                 world, self.width, self._batch, self.num_samples
             )
             world.job_of = recorder.current_job

@@ -7,12 +7,11 @@ from typing import NamedTuple
 import jax
 from jaxtyping import Array, Float, Key
 
-from ...data.images import image_shape
 from ..convolution import convolve, pool
 from ..flat import by_inputs, drawn, split
 from ..flat_network import FlatNetwork
 from ..parts import Shapes
-from .part import Cnn, shapes, sizes
+from .part import shapes, sizes
 
 
 class Parts(NamedTuple):
@@ -120,14 +119,3 @@ class CnnNetwork(FlatNetwork):
             sums = sums + noise
         shift = bias[:, None, None, None]
         return jax.nn.relu(pool(sums) + shift)
-
-
-def cnn(config: Cnn, num_outputs: int, num_features: int, family: str) -> CnnNetwork:
-    """Builds the network of a scenario, of clients or parties with whole images.
-
-    Raises:
-        ScenarioError: The features are no images, or too small ones.
-    """
-    height, width, depth = image_shape(num_features, config.image)
-    channels, kernel = config.channels, config.kernel
-    return CnnNetwork(height, width, depth, channels, kernel, num_outputs)

@@ -1,6 +1,6 @@
 """Two convolutions with pools, and a fully connected layer."""
 
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
@@ -19,7 +19,6 @@ class Cnn(Model):
     """
 
     kind: Literal["cnn"] = "cnn"
-    made_by: ClassVar[str] = "stalesim.simulator.models.cnn.network:cnn"
     families: ClassVar[tuple[str, ...]] = ("horizontal",)
     channels: tuple[Annotated[int, Field(ge=1)], Annotated[int, Field(ge=1)]] = (10, 10)
     """Channels of each convolution."""
@@ -36,6 +35,13 @@ class Cnn(Model):
     def num_weights(self, num_features: int, num_outputs: int) -> int:
         image = image_shape(num_features, self.image)
         return size(shapes(image, self.channels, self.kernel, num_outputs))
+
+    def make(self, num_outputs: int, num_features: int, family: str) -> Any:
+        from .network import CnnNetwork
+
+        height, width, depth = image_shape(num_features, self.image)
+        channels, kernel = self.channels, self.kernel
+        return CnnNetwork(height, width, depth, channels, kernel, num_outputs)
 
 
 def shapes(

@@ -7,7 +7,6 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Key
 
-from ...data.images import image_shape
 from ..convolution import convolve, pool
 from ..flat import drawn, glorot
 from ..flat_network import FlatNetwork
@@ -70,16 +69,3 @@ class DeepCnnNetwork(FlatNetwork):
             hidden = jax.nn.relu(sums + bias[:, None, None, None])
         matrix, bias = parts[-2:]
         return matrix @ hidden.reshape(matrix.shape[1], -1) + bias[:, None]
-
-
-def deep_cnn(
-    config: DeepCnn, num_outputs: int, num_features: int, family: str
-) -> DeepCnnNetwork:
-    """Builds the network of a scenario, of clients or parties with whole images.
-
-    Raises:
-        ScenarioError: The features are no images, or too small ones.
-    """
-    image = image_shape(num_features, config.image)
-    _ = config.shapes(image, num_outputs)  # refuses images that are too small
-    return DeepCnnNetwork(config, image, num_outputs)

@@ -1,6 +1,6 @@
 """Any number of convolutions in pairs, and a fully connected layer."""
 
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
@@ -25,7 +25,6 @@ class DeepCnn(Model):
     """
 
     kind: Literal["deep_cnn"] = "deep_cnn"
-    made_by: ClassVar[str] = "stalesim.simulator.models.deep_cnn.network:deep_cnn"
     families: ClassVar[tuple[str, ...]] = ("horizontal",)
     channels: Annotated[
         tuple[Annotated[int, Field(ge=1)], ...], Field(min_length=1, max_length=100)
@@ -43,7 +42,6 @@ class DeepCnn(Model):
             raise LocatedError(
                 f"kernel must be odd, so that images keep their size, got "
                 f"{self.kernel}; take {self.kernel + 1}",
-                ("kernel",),
             )
         return self
 
@@ -95,3 +93,10 @@ class DeepCnn(Model):
 
     def num_weights(self, num_features: int, num_outputs: int) -> int:
         return size(self.shapes(image_shape(num_features, self.image), num_outputs))
+
+    def make(self, num_outputs: int, num_features: int, family: str) -> Any:
+        from .network import DeepCnnNetwork
+
+        image = image_shape(num_features, self.image)
+        _ = self.shapes(image, num_outputs)  # refuses images that are too small
+        return DeepCnnNetwork(self, image, num_outputs)

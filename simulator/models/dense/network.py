@@ -9,7 +9,7 @@ from ..flat import by_inputs, drawn
 from ..flat_network import FlatNetwork
 from ..parts import Shapes
 from ..party import ACTIVATIONS
-from .part import Dense, shapes
+from .part import shapes
 
 
 @dataclass(frozen=True)
@@ -57,10 +57,3 @@ class DenseNetwork(FlatNetwork):
             hidden = ACTIVATIONS[self.activation](sums)
         matrix, bias = layers[-1]
         return matrix @ hidden + bias[:, None]
-
-
-def dense(
-    config: Dense, num_outputs: int, num_features: int, family: str
-) -> DenseNetwork:
-    """Builds the network of a scenario, of clients or of a party."""
-    return DenseNetwork((num_features, *config.hidden, num_outputs), config.activation)

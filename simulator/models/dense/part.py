@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
@@ -13,7 +13,6 @@ class Dense(Model):
     """Fully connected layers."""
 
     kind: Literal["dense"] = "dense"
-    made_by: ClassVar[str] = "stalesim.simulator.models.dense.network:dense"
     families: ClassVar[tuple[str, ...]] = ("horizontal",)
     hidden: Annotated[tuple[Annotated[int, Field(ge=1)], ...], Field(min_length=1)] = (
         128,
@@ -33,6 +32,12 @@ class Dense(Model):
 
     def num_weights(self, num_features: int, num_outputs: int) -> int:
         return size(shapes((num_features, *self.hidden, num_outputs)))
+
+    def make(self, num_outputs: int, num_features: int, family: str) -> Any:
+        from .network import DenseNetwork
+
+        widths = (num_features, *self.hidden, num_outputs)
+        return DenseNetwork(widths, self.activation)
 
 
 def shapes(sizes: Sequence[int]) -> Shapes:

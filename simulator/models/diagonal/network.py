@@ -7,7 +7,6 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Key
 
 from ..base import Plain
-from .part import Diagonal
 
 
 @dataclass(frozen=True)
@@ -37,10 +36,3 @@ class DiagonalNetwork(Plain):
         self, weights: Float[Array, " P"], x: Float[Array, "S P"]
     ) -> Float[Array, "P S"]:
         return (weights[None, :] * x).T
-
-
-def diagonal(
-    config: Diagonal, num_outputs: int, num_features: int, family: str
-) -> DiagonalNetwork:
-    """Builds the network of a scenario."""
-    return DiagonalNetwork(config.num_weights(num_features, num_outputs))

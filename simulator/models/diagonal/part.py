@@ -1,6 +1,6 @@
 """One weight a column."""
 
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 from ...config.errors import ScenarioError
 from ..parts import Model
@@ -14,7 +14,6 @@ class Diagonal(Model):
     """
 
     kind: Literal["diagonal"] = "diagonal"
-    made_by: ClassVar[str] = "stalesim.simulator.models.diagonal.network:diagonal"
     families: ClassVar[tuple[str, ...]] = ("horizontal",)
     is_diagonal: ClassVar[bool] = True
 
@@ -26,3 +25,8 @@ class Diagonal(Model):
                 f"output for each column; take linear, or the data set quadratic"
             )
         return num_features
+
+    def make(self, num_outputs: int, num_features: int, family: str) -> Any:
+        from .network import DiagonalNetwork
+
+        return DiagonalNetwork(self.num_weights(num_features, num_outputs))

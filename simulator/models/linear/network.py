@@ -10,7 +10,6 @@ from jaxtyping import Array, Bool, Float, Key
 
 from ..base import Plain
 from ..flat import drawn
-from .part import Linear
 
 ALIGNED = 16
 """Numbers of float32 in 64 bytes: a cache line, and the longest vector."""
@@ -92,11 +91,3 @@ class LinearClassifier(Plain):
     def regularised(self) -> Bool[np.ndarray, " P"]:
         """Says of each column whether its weights are regularised."""
         return np.arange(self.num_features + 1) < self.num_features
-
-
-def linear(
-    config: Linear, num_outputs: int, num_features: int, family: str
-) -> LinearEmbedding | LinearClassifier:
-    """Builds the linear model of a party (`family` vertical) or of all clients."""
-    kind = LinearEmbedding if family == "vertical" else LinearClassifier
-    return kind(num_outputs, num_features)

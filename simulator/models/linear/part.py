@@ -1,6 +1,6 @@
 """Linear model."""
 
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 from ..parts import Model
 
@@ -10,7 +10,6 @@ class Linear(Model):
 
     kind: Literal["linear"] = "linear"
     is_linear: ClassVar[bool] = True
-    made_by: ClassVar[str] = "stalesim.simulator.models.linear.network:linear"
     families: ClassVar[tuple[str, ...]] = ("horizontal", "vertical")
 
     @property
@@ -19,3 +18,9 @@ class Linear(Model):
 
     def num_weights(self, num_features: int, num_outputs: int) -> int:
         return (num_features + 1) * num_outputs
+
+    def make(self, num_outputs: int, num_features: int, family: str) -> Any:
+        from .network import LinearClassifier, LinearEmbedding
+
+        kind = LinearEmbedding if family == "vertical" else LinearClassifier
+        return kind(num_outputs, num_features)

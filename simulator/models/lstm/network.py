@@ -143,18 +143,3 @@ class PartyLstm(LayeredNetwork):
             if noise:
                 hidden = hidden + noise[layer].swapaxes(1, 2)
         return last_of(hidden, *parts[-OF_LAYER:]).T
-
-
-def lstm(
-    config: Lstm, num_outputs: int, num_features: int, family: str
-) -> LstmNetwork | PartyLstm:
-    """Builds the network of a scenario, whose rows are frames one after the other.
-
-    Raises:
-        ScenarioError: The columns do not divide into the frames.
-    """
-    if family == "vertical":
-        config.shapes_of_party(num_features, num_outputs)
-        return PartyLstm(config, num_outputs, num_features)
-    config.shapes(num_features, num_outputs)
-    return LstmNetwork(config, num_outputs, num_features)

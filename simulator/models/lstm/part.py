@@ -1,6 +1,6 @@
 """Bidirectional LSTM layers, of rows that are sequences of frames."""
 
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
@@ -21,7 +21,6 @@ class Lstm(Model):
     """
 
     kind: Literal["lstm"] = "lstm"
-    made_by: ClassVar[str] = "stalesim.simulator.models.lstm.network:lstm"
     families: ClassVar[tuple[str, ...]] = ("horizontal",)
     sequential: ClassVar[bool] = True
     """True: the data of clients must have a class for every frame."""
@@ -107,3 +106,12 @@ class Lstm(Model):
 
     def num_weights(self, num_features: int, num_outputs: int) -> int:
         return size(self.shapes(num_features, num_outputs))
+
+    def make(self, num_outputs: int, num_features: int, family: str) -> Any:
+        from .network import LstmNetwork, PartyLstm
+
+        if family == "vertical":
+            self.shapes_of_party(num_features, num_outputs)
+            return PartyLstm(self, num_outputs, num_features)
+        self.shapes(num_features, num_outputs)
+        return LstmNetwork(self, num_outputs, num_features)

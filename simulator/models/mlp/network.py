@@ -15,7 +15,7 @@ from jaxtyping import Array, Float, Key
 from ..flat import drawn, split
 from ..parts import Shapes
 from ..party import ACTIVATIONS
-from .part import Mlp, shapes
+from .part import shapes
 
 
 class MlpNetwork(NamedTuple):
@@ -77,10 +77,3 @@ class MlpNetwork(NamedTuple):
         sums = parts[0] @ x.T + parts[1][:, None]
         units = act(sums + noise[0] if noise else sums)
         return parts[2] @ units if self.linear else units
-
-
-def mlp(config: Mlp, num_outputs: int, num_features: int, family: str) -> MlpNetwork:
-    """Builds the network of a party; of transfer learning, its hidden layer alone."""
-    linear = family != "transfer"
-    outputs = num_outputs if linear else config.hidden
-    return MlpNetwork(outputs, num_features, config.hidden, config.activation, linear)

@@ -1,6 +1,6 @@
 """One hidden layer, as a party's model."""
 
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
@@ -15,7 +15,6 @@ class Mlp(Model):
 
     kind: Literal["mlp"] = "mlp"
     transfers: ClassVar[bool] = True
-    made_by: ClassVar[str] = "stalesim.simulator.models.mlp.network:mlp"
     families: ClassVar[tuple[str, ...]] = ("vertical",)
     hidden: Annotated[int, Field(ge=1)] = 64
     """Number of hidden units."""
@@ -28,6 +27,14 @@ class Mlp(Model):
 
     def num_weights(self, num_features: int, num_outputs: int) -> int:
         return size(shapes(num_features, self.hidden, num_outputs))
+
+    def make(self, num_outputs: int, num_features: int, family: str) -> Any:
+        """Returns a party's network; of transfer learning, its hidden layer alone."""
+        from .network import MlpNetwork
+
+        linear = family != "transfer"
+        outputs = num_outputs if linear else self.hidden
+        return MlpNetwork(outputs, num_features, self.hidden, self.activation, linear)
 
 
 def shapes(num_features: int, hidden: int, num_outputs: int) -> Shapes:

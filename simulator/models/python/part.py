@@ -18,7 +18,6 @@ class Python(Model):
     """
 
     kind: Literal["python"] = "python"
-    made_by: ClassVar[str] = "stalesim.simulator.models.python.network:python_network"
     families: ClassVar[tuple[str, ...]] = ("horizontal", "vertical")
     shaped: ClassVar[bool] = True
     build: FunctionName
@@ -42,11 +41,15 @@ class Python(Model):
         )
 
     def of_rows(self, data: Dataset, form: OutputForm) -> Any:
-        return self.maker()(self._named, form, data.inputs)
+        from .network import python_network
+
+        return python_network(self._named, form, data.inputs)
 
     def make(self, num_outputs: int, num_features: int, family: str) -> Any:
+        from .network import python_network
+
         row = Field("", (num_features,))
-        network = self.maker()(self._named, OutputForm("", num_outputs), (row,))
+        network = python_network(self._named, OutputForm("", num_outputs), (row,))
         if network.num_statistics or network.takes_key:
             what = "statistics of batches" if network.num_statistics else "dropout"
             raise ScenarioError(

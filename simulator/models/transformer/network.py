@@ -134,10 +134,3 @@ def normalised(
     centred = x - x.mean(axis=-1, keepdims=True)
     variance = jnp.mean(centred**2, axis=-1, keepdims=True)
     return centred * jax.lax.rsqrt(variance + SMALL) * gain[None, None]
-
-
-def transformer(
-    config: Transformer, num_outputs: int, num_features: int, family: str
-) -> TransformerNetwork:
-    """Builds the network of a scenario, whose rows are tokens."""
-    return TransformerNetwork(config, num_outputs, num_features)

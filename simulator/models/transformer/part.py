@@ -25,7 +25,6 @@ class Transformer(Model):
     """
 
     kind: Literal["transformer"] = "transformer"
-    made_by: ClassVar[str] = "stalesim.simulator.models.transformer.network:transformer"
     families: ClassVar[tuple[str, ...]] = ("horizontal",)
     sequential: ClassVar[bool] = True
     """True: every token of a row must have a label, the next one, or the last alone."""
@@ -49,7 +48,6 @@ class Transformer(Model):
             raise LocatedError(
                 f"heads must divide the width of {self.width}, got {self.heads}; "
                 "change one of them",
-                ("heads",),
             )
         return self
 
@@ -93,3 +91,8 @@ class Transformer(Model):
 
     def num_weights(self, num_features: int, num_outputs: int) -> int:
         return size(self.shapes(num_features, num_outputs))
+
+    def make(self, num_outputs: int, num_features: int, family: str) -> Any:
+        from .network import TransformerNetwork
+
+        return TransformerNetwork(self, num_outputs, num_features)

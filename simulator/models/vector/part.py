@@ -15,7 +15,6 @@ class Vector(Model):
     """
 
     kind: Literal["vector"] = "vector"
-    made_by: ClassVar[str] = "stalesim.simulator.models.vector.network:vector"
     families: ClassVar[tuple[str, ...]] = ("horizontal",)
     shaped: ClassVar[bool] = True
     weights: FunctionName
@@ -37,4 +36,6 @@ class Vector(Model):
 
     @property
     def _network(self) -> Any:
-        return self.maker()(UserFunction(self.weights, "problem.model.weights"))
+        from .network import vector
+
+        return vector(UserFunction(self.weights, "problem.model.weights"))

@@ -4,28 +4,17 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
+from ...capabilities import LimitsGathering
 from ...config.base import Config, LocatedError, Quantity
 from ...config.expressions import per_client
 from ...recorders.recorder import Recorder
 from ...world.clients import Clients, Server
 from ...world.world import World
-from ..base import (
-    Cadence,
-    GatheringRounds,
-    refuse_more_than,
-    refuse_selection,
-)
+from ..base import Cadence, GatheringRounds, Traits, refuse_more_than, refuse_selection
 from ..schedules import Scheduled, fewest, most, now
 from .chances import expected_trials_in_time
 from .playing import Gathering
-from .rules import (
-    AfterSeconds,
-    AllottedJobs,
-    Count,
-    Enough,
-    HarmonicMean,
-    Quotas,
-)
+from .rules import AfterSeconds, AllottedJobs, Count, Enough, HarmonicMean, Quotas
 
 RULES = ("count", "harmonic_mean", "quota", "seconds", "allotment")
 
@@ -45,7 +34,7 @@ class Allotment(Config):
     less 4 e alpha (sqrt(l / n) + l / n), l = ln(2 k^2), or 0 if that is less."""
 
 
-class Collect(GatheringRounds):
+class Collect(LimitsGathering, GatheringRounds):
     """Contributions taken at one model gather until a rule says enough.
 
     A round asks for contributions at the model that the round before has left, and is
@@ -63,7 +52,7 @@ class Collect(GatheringRounds):
     """
 
     kind: Literal["collect"] = "collect"
-    lone_jobs: ClassVar[bool] = True
+    traits: ClassVar[Traits] = Traits(lone_jobs=True)
     timed: ClassVar[tuple[str, ...]] = ("seconds", "allotted")
     count: Scheduled | None = None
     """Contributions that end a round, as it holds when the round begins."""
@@ -108,13 +97,11 @@ class Collect(GatheringRounds):
             raise LocatedError(
                 "allotted must be with quota, the trials that it gives a time to; "
                 "add it or remove allotted",
-                ("allotted",),
             )
         if not self.repeats and given[0] in ("harmonic_mean", "quota", "allotment"):
             raise LocatedError(
                 f"repeats must be true with {given[0]}, which counts the jobs of each "
                 f"client, got false; remove it",
-                ("repeats",),
             )
         return self
 
@@ -131,7 +118,6 @@ class Collect(GatheringRounds):
             raise LocatedError(
                 f"staleness_bound must be 0 with {wrong}, got {self.staleness_bound}; "
                 f"remove one of them",
-                ("staleness_bound",),
             )
         return self
 
@@ -190,14 +176,12 @@ class Collect(GatheringRounds):
                 raise LocatedError(
                     "protocol.quota must be whole numbers >= 0 that are not all 0, got "
                     f"{least}; change it",
-                    ("protocol", "quota"),
                 )
         if self.allotted is not None:
             shortest = min(map(float, per_client(self.allotted, n, "allotted")))
             if not shortest > 0:
                 raise LocatedError(
                     f"protocol.allotted must be > 0, got {shortest}; change it",
-                    ("protocol", "allotted"),
                 )
 
     def play(self, world: World, recorder: Recorder) -> None:
@@ -235,7 +219,6 @@ class Collect(GatheringRounds):
             raise LocatedError(
                 "algorithm.divisor must be left out where no trial is given up, got "
                 "'expected'; add protocol.quota and protocol.allotted",
-                ("algorithm", "divisor"),
             )
         allotted = [
             float(s) for s in per_client(self.allotted, num_clients, "allotted")
@@ -264,6 +247,5 @@ class Collect(GatheringRounds):
             raise LocatedError(
                 f"protocol.quota must be whole numbers, got {float(found[0]):g}; round "
                 f"it, for example by floor(...)",
-                ("protocol", "quota"),
             )
         return [int(value) for value in found]

@@ -6,17 +6,12 @@ import numpy as np
 from jaxtyping import Float
 from pydantic import model_validator
 
+from ...capabilities import Draw, MixesModels
 from ...config.base import LocatedError
 from ...recorders.recorder import Recorder
 from ...world.clients import Behaviour, Clients, Server
 from ...world.world import World
-from ..base import (
-    Cadence,
-    Draw,
-    Protocol,
-    refuse_selection,
-    refuse_server,
-)
+from ..base import Cadence, Protocol, Traits, refuse_selection, refuse_server
 from ..graphs import AnyGraph, Bipartite
 from .recorder import GossipRecorder
 
@@ -26,7 +21,7 @@ MOST_MIXED = 2_000
 """Workers that average all at once, by a matrix of all with all: 32 MB."""
 
 
-class Gossip(Protocol):
+class Gossip(MixesModels, Protocol):
     """Workers without a server: each steps by itself and averages with a neighbour.
 
     An averaging takes the time of its initiator's upload link; its workers continue
@@ -37,8 +32,7 @@ class Gossip(Protocol):
 
     kind: Literal["gossip"] = "gossip"
     records: ClassVar[type[Recorder]] = GossipRecorder
-    has_server: ClassVar[bool] = False
-    averages: ClassVar[bool] = True
+    traits: ClassVar[Traits] = Traits(has_server=False, averages=True)
     graph: AnyGraph = Bipartite()
     """Pairs of workers that may average; by default senders with receivers (A-08)."""
     average: Literal["pairwise", "all", "neighbours"] = "pairwise"
@@ -65,13 +59,11 @@ class Gossip(Protocol):
             if self.average not in averages and getattr(self, name) != default:
                 raise LocatedError(
                     f"{name} must not stand next to average: {self.average}; remove it",
-                    (name,),
                 )
         if self.average == "neighbours" and self.order == "during":
             raise LocatedError(
                 "order must be average_then_step or step_then_average where all "
                 "neighbours average at once, got 'during'; change it",
-                ("order",),
             )
         if self.average == "pairwise" and self.is_directed:
             raise LocatedError(
@@ -173,7 +165,6 @@ def check_size(num_workers: int, kind: str, *, mixed: bool = False) -> None:
         raise LocatedError(
             f"protocol {kind} must have at most {most:,} workers that {how}, got "
             f"{num_workers:,}; take fewer clients",
-            ("protocol",),
         )
 
 
@@ -183,5 +174,4 @@ def _refuse_absence(behaviour: Behaviour) -> None:
             raise LocatedError(
                 f"clients.{name} must not be set for the protocol 'gossip', whose "
                 f"workers are always there and have no link but upload; remove it",
-                ("clients", name),
             )

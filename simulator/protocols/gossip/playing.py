@@ -4,10 +4,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
+from ...capabilities import Draw
 from ...streams import Purpose
 from ...world.faults import Keyed
 from ...world.world import World
-from ..graphs.base import Draw, find_senders, neighbours, no_sides
+from ..graphs.base import find_senders, neighbours, no_sides
 from .recorder import GossipRecorder
 
 if TYPE_CHECKING:

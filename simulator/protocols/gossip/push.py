@@ -10,7 +10,7 @@ from ...timeline import NO_SLOT, Incident, Kind
 from ...world.clients import Behaviour, Clients, Loss, Server
 from ...world.faults import Keyed
 from ...world.world import World
-from ..base import Cadence, Protocol, refuse_selection, refuse_server
+from ..base import Cadence, Protocol, Traits, refuse_selection, refuse_server
 from ..graphs import AnyGraph, Complete
 from .accounts import AnyAccount
 from .gossip import check_size
@@ -69,9 +69,9 @@ class PushGossip(Protocol):
 
     kind: Literal["push_gossip"] = "push_gossip"
     records: ClassVar[type[Recorder]] = PushRecorder
-    has_server: ClassVar[bool] = False
-    averages: ClassVar[bool] = True
-    own_registers: ClassVar[bool] = True
+    traits: ClassVar[Traits] = Traits(
+        has_server=False, averages=True, own_registers=True
+    )
     average: ClassVar[str] = "push"
     order: ClassVar[str] = "merge_then_step"
     is_directed: ClassVar[bool] = False
@@ -109,13 +109,11 @@ def _check_behaviour(part: Behaviour) -> None:
             raise LocatedError(
                 f"clients.{name} must not be set for the protocol 'push_gossip', whose "
                 f"workers are always there and have no link but upload; remove it",
-                ("clients", name),
             )
     if part.idle is None:
         raise LocatedError(
             "clients.idle must be the law of seconds between a worker's wake-ups for "
             "the protocol 'push_gossip'; add it",
-            ("clients", "idle"),
         )
     loss: Loss | None = part.loss
     if loss is not None and (loss.retries or loss.duplicates):
@@ -123,7 +121,6 @@ def _check_behaviour(part: Behaviour) -> None:
             f"clients.loss must have retries: 0 and no duplicates for the protocol "
             f"'push_gossip', whose messages are not confirmed, got retries: "
             f"{loss.retries} and duplicates: {loss.duplicates:g}; change them",
-            ("clients", "loss"),
         )
 
 

@@ -3,7 +3,7 @@
 `base` says what every graph is; `fixed`, `random` and `directed` hold them.
 """
 
-from .base import AnyGraph, Directed, Draw, Edge, Graph, Phase, Undirected
+from .base import AnyGraph, Directed, Edge, Graph, Phase, Undirected
 from .directed import Arcs, Exponential
 from .fixed import Bipartite, Complete, Edges, Ring, Torus
 from .random import ErdosRenyi, RandomRegular
@@ -14,7 +14,6 @@ __all__ = [
     "Bipartite",
     "Complete",
     "Directed",
-    "Draw",
     "Edge",
     "Edges",
     "ErdosRenyi",

@@ -6,13 +6,14 @@ undirected graph the rows do, too (Metropolis weights), so that the mean model s
 
 from abc import abstractmethod
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import numpy as np
 from jaxtyping import Float
 from pydantic import Field
 
+from ...capabilities import Draw
 from ...config.base import LocatedError
 from ...config.catalogue import AnyPart
 from ...config.parts import Part, tag
@@ -29,8 +30,6 @@ MOST_PAIRS = 1_000_000
 
 Count = Annotated[int, Field(ge=1)]
 Edge = tuple[int, int]
-Draw = Callable[[int], np.random.Generator]
-"""The random numbers of the n-th try."""
 Phase = list[list[int]]
 """Receivers of each worker."""
 
@@ -78,7 +77,6 @@ class Graph(Part):
                 f"protocol.graph must be made of at most {MOST_PAIRS:,} pairs of "
                 f"workers, got {tag(type(self))!r} of {n:,} workers with {number:,}; "
                 f"take a sparser graph, or fewer clients",
-                ("protocol", "graph"),
             )
 
     def mixing(
@@ -192,7 +190,6 @@ def no_sides() -> LocatedError:
     return LocatedError(
         "protocol.initiator must be 'every' for a graph with a cycle of odd length, "
         "which has no senders and receivers; change it, or take another graph",
-        ("protocol", "initiator"),
     )
 
 

@@ -5,8 +5,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from ...capabilities import Draw
 from ...config.base import LocatedError
-from .base import Count, Directed, Draw, Phase, all_reached
+from .base import Count, Directed, Phase, all_reached
 
 
 class Exponential(Directed):

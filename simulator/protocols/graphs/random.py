@@ -34,7 +34,6 @@ class RandomRegular(Undirected):
             raise LocatedError(
                 f"protocol.graph.degree must be from 2 to {n - 1}, and even where the "
                 f"number of workers ({n}) is odd, got {degree}; change it",
-                ("protocol", "graph", "degree"),
             )
 
     def make(

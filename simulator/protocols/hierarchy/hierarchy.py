@@ -12,12 +12,7 @@ from ...laws.base import AnyLaw
 from ...recorders.recorder import Recorder
 from ...world.clients import Clients, Server
 from ...world.world import World
-from ..base import (
-    Cadence,
-    GatheringRounds,
-    refuse_selection,
-    refuse_server,
-)
+from ..base import Cadence, GatheringRounds, Traits, refuse_selection, refuse_server
 from .tree import EdgeTree, HierarchyRecorder
 
 
@@ -36,8 +31,8 @@ class Hierarchy(GatheringRounds):
 
     kind: Literal["hierarchy"] = "hierarchy"
     records: ClassVar[type[Recorder]] = HierarchyRecorder
-    has_server: ClassVar[bool] = False
-    timed: ClassVar[tuple[str, ...]] = ("upload", "download")
+    traits: ClassVar[Traits] = Traits(has_server=False)
+    timed: ClassVar[tuple[str, ...]] = ("upload", "download", "within")
     edges: Annotated[int, Field(ge=1)]
     """Number of edges; of a hierarchy within an edge, in each of these."""
     rounds: Annotated[int, Field(ge=1)] = 1
@@ -62,13 +57,8 @@ class Hierarchy(GatheringRounds):
                 f"edge must be left out where edges have edges within them, got "
                 f"{self.edge!r}; write within: {{cloud: {self.edge}}}, or edge in the "
                 f"lowest within",
-                ("edge",),
             )
         return self
-
-    @property
-    def is_timed(self) -> bool:
-        return super().is_timed or (self.within is not None and self.within.is_timed)
 
     @property
     def levels(self) -> "list[Hierarchy]":
@@ -143,7 +133,7 @@ class Hierarchy(GatheringRounds):
                     f"({n}) in all, got {number}; lower it or add clients",
                     (*place, "edges"),
                 )
-            for name in self.timed:
+            for name in ("upload", "download"):
                 law = getattr(level, name)
                 if law is not None:
                     law.check(number, ".".join((*place, name)))

@@ -7,6 +7,7 @@ import numpy as np
 from jaxtyping import Float
 from pydantic import Field
 
+from ...capabilities import DrawsClients
 from ...config.base import LocatedError, Quantity
 from ...config.expressions import per_client
 from ...recorders.recorder import Recorder
@@ -22,7 +23,7 @@ BLOCK = 256
 """Routes that are drawn at a time."""
 
 
-class Routed(Protocol):
+class Routed(DrawsClients, Protocol):
     """A fixed number of tasks is in flight; each waits in the queue of its client.
 
     A client does its tasks in the order of their coming, one at a time. When a task is
@@ -80,7 +81,6 @@ class Routed(Protocol):
             raise LocatedError(
                 f"protocol.weights must be >= 0 and not all 0, got {found.min():g}; "
                 "change them",
-                ("protocol", "weights"),
             )
         return found / found.sum()
 

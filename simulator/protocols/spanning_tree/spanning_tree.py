@@ -9,12 +9,7 @@ from ...recorders.recorder import Recorder
 from ...streams import Purpose
 from ...world.clients import Behaviour, Clients, Server
 from ...world.world import World
-from ..base import (
-    Cadence,
-    GatheringRounds,
-    refuse_selection,
-    refuse_server,
-)
+from ..base import Cadence, GatheringRounds, Traits, refuse_selection, refuse_server
 from ..graphs import AnyGraph
 from .nodes import tree_of
 from .recorder import TreeRecorder
@@ -45,7 +40,7 @@ class SpanningTree(GatheringRounds):
 
     kind: Literal["spanning_tree"] = "spanning_tree"
     records: ClassVar[type[Recorder]] = TreeRecorder
-    has_server: ClassVar[bool] = False
+    traits: ClassVar[Traits] = Traits(has_server=False)
     like: ClassVar[str] = "collect"
     graph: AnyGraph
     """Pairs of clients that have a link."""
@@ -123,14 +118,12 @@ class SpanningTree(GatheringRounds):
             raise LocatedError(
                 f"protocol spanning_tree must have at least 2 clients, got {n}; add "
                 f"clients",
-                ("protocol",),
             )
         self.graph.check(n, must_have_sides=False)
         if self.pivot > n:
             raise LocatedError(
                 f"protocol.pivot must be at most the number of clients ({n}), got "
                 f"{self.pivot}; change it",
-                ("protocol", "pivot"),
             )
 
     def play(self, world: World, recorder: TreeRecorder) -> None:
@@ -157,5 +150,4 @@ def _refuse_others(behaviour: Behaviour) -> None:
                 f"clients.{name} must not be set for the protocol 'spanning_tree', "
                 f"whose clients are always there, compute, and pass on what comes; "
                 f"remove it",
-                ("clients", name),
             )

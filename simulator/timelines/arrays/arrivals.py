@@ -28,14 +28,7 @@ from ...timeline import (
 from ...world.world import World
 from ..base import RunTimeline
 from . import ends
-from .blocks import (
-    BLOCK,
-    FIRST,
-    STUCK,
-    Block,
-    Limits,
-    standstill,
-)
+from .blocks import BLOCK, FIRST, STUCK, Block, Limits, standstill
 from .events import END, EventOrder, Events
 from .job_arrays import NOT_READ, JobArrays, together
 from .paths import Paths

@@ -13,14 +13,7 @@ from ...timeline import NO_INCIDENTS, Jobs, StopReason
 from ...world.world import World
 from ..base import RunTimeline
 from . import ends
-from .blocks import (
-    BLOCK,
-    FIRST,
-    STUCK,
-    Block,
-    Limits,
-    standstill,
-)
+from .blocks import BLOCK, FIRST, STUCK, Block, Limits, standstill
 from .draws import StageDraws
 from .job_arrays import JobArrays
 

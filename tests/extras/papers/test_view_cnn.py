@@ -9,7 +9,6 @@ import pytest
 from jax import lax
 
 from stalesim.simulator.config.errors import ScenarioError
-from stalesim.simulator.extras.papers.view_cnn.network import view_cnn
 from stalesim.simulator.extras.papers.view_cnn.part import ViewCnn
 from stalesim.simulator.studies import planned
 from stalesim.simulator.timelines.of_run import set_up
@@ -27,7 +26,7 @@ def _double():
 
 @pytest.mark.parametrize("outputs", [1, 10])
 def test_the_plain_count_is_the_number_of_weights(outputs: int) -> None:
-    network = view_cnn(CNN, outputs, 96, "vertical")
+    network = CNN.make(outputs, 96, "vertical")
     weights = jax.eval_shape(lambda: network.init(jax.random.key(0), 96))
     assert weights.shape == (CNN.num_weights(96, outputs),)
     rows = jax.ShapeDtypeStruct((9, 96), "float64")
@@ -43,7 +42,7 @@ def test_numbers_of_the_papers_network() -> None:
 
 
 def test_layers_of_a_cnn_start_within_their_own_limits() -> None:
-    network = view_cnn(CNN, 2, 96, "vertical")
+    network = CNN.make(2, 96, "vertical")
     weights = begun(network, 0, 96)
     parts = parts_of(weights, network.shapes)
     for part, inputs in zip(parts[:-1], (18, 18, 27, 27, 16, 16), strict=True):
@@ -55,7 +54,7 @@ def test_layers_of_a_cnn_start_within_their_own_limits() -> None:
 
 
 def test_a_cnn_is_xlas_convolutions() -> None:
-    network = view_cnn(CNN, 4, 96, "vertical")
+    network = CNN.make(4, 96, "vertical")
     weights, x = some(CNN.num_weights(96, 4)), some(5, 96, seed=1)
     *convolutions, dense, bias, out = parts_of(weights, network.shapes)
     one, bias_1, two, bias_2 = map(jnp.asarray, convolutions)
@@ -89,7 +88,7 @@ def test_a_cnn_is_xlas_convolutions() -> None:
 )
 def test_images_of_a_wrong_size(config: ViewCnn, columns: int, says: str) -> None:
     for look in (
-        lambda: view_cnn(config, 1, columns, "vertical"),
+        lambda: config.make(1, columns, "vertical"),
         lambda: config.num_weights(columns, 1),
     ):
         with pytest.raises(ScenarioError, match=says) as caught:

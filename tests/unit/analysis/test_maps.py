@@ -11,8 +11,8 @@ import pytest
 from matplotlib.axes import Axes
 
 from stalesim.analysis import style
-from stalesim.analysis.figures import heat_maps
-from stalesim.analysis.figures.heat_maps import cells, heat_map
+from stalesim.analysis.figures import heat_maps, maps
+from stalesim.analysis.figures.heat_maps import heat_map
 from stalesim.analysis.figures.winner_maps import of_target, winner_map, winners
 from stalesim.analysis.targets import default_target
 from stalesim.simulator.trace import StudyError
@@ -64,8 +64,6 @@ def test_final_values() -> None:
 
 
 def test_cells_whose_target_was_not_reached() -> None:
-    table = cells(_study(), target=0.66)
-    assert table["reached"].tolist() == [0, 0, 0, 2, 3, 3, 3, 3, 3]
     first, second, bar = heat_map(_study(), target=0.66).axes
     np.testing.assert_array_equal(_numbers(first), [[np.nan] * 2, [np.nan, 1]])
     assert _texts(first) == {"never\n0/3", "1\n2/3"}
@@ -87,8 +85,8 @@ def test_cells_that_diverged_or_were_not_run() -> None:
 
 
 def test_cells_at_an_instant() -> None:
-    table = cells(_study(), after=0.5)
-    assert (set(table["value"]), set(table["reached"])) == ({0.0}, {3})
+    first, *_ = heat_map(_study(), after=0.5).axes
+    assert (set(_numbers(first).flat), _texts(first)) == ({0.0}, {"0"})
     figure = heat_map(_study(), after=1)
     np.testing.assert_allclose(_numbers(figure.axes[0]), [[0.52, 0.57], [0.62, 0.67]])
     assert figure.axes[-1].get_ylabel() == "Test accuracy after 1 s"
@@ -103,6 +101,13 @@ THREE = Grid(
     ]
 )
 APART = Grid([("a", {"x": 1}, [1]), ("a", {"x": 2}, [1]), ("b", {"y": 1}, [1])])
+ELSEWHERE = Grid(
+    [
+        (name, {"x": x, "y": y}, [1])
+        for name, x in {"a": 1, "b": 2}.items()
+        for y in "pq"
+    ]
+)
 REFUSED: list[tuple[str, Callable[[], Any]]] = [
     ("needs two swept keys, got x, y, z; name two", lambda: heat_map(THREE)),
     ("needs two swept keys, got none", lambda: heat_map(Curves({"a": [arrives(1)]}))),
@@ -110,11 +115,12 @@ REFUSED: list[tuple[str, Callable[[], Any]]] = [
     ("must be two swept keys, got 'x'", lambda: heat_map(THREE, keys="x")),  # pyright: ignore
     ("w is not swept; known are x, y, z", lambda: heat_map(THREE, keys=("x", "w"))),
     ("no variant is swept over both", lambda: heat_map(APART, keys=("x", "y"))),
-    ("lasted for 5 s", lambda: cells(_study(), after=5)),
-    ("either target or after", lambda: cells(_study(), after=1, target=0.5)),
+    ("lasted for 5 s", lambda: heat_map(_study(), after=5)),
+    ("either target or after", lambda: heat_map(_study(), after=1, target=0.5)),
     (r"at must be values .* after=40", lambda: heat_map(THREE, at=40)),  # pyright: ignore
     ("be of variants, got 'aa'; did you", lambda: winners(_raced(), ["aa", "b"])),
     ("or more variants, got a; known are a, b", lambda: winners(_raced(), ["a"])),
+    ("with a point in common, got a, b", lambda: winner_map(ELSEWHERE, ["a", "b"])),
 ]
 
 
@@ -132,7 +138,7 @@ def test_a_third_key_can_be_fixed() -> None:
 def test_colours() -> None:
     for place, ink in ((0.0, "white"), (1.0, "black")):
         color = mpl.colormaps[style.COLORMAP](place)
-        assert heat_maps._readable_on(color) == ink
+        assert maps.readable_on(color) == ink
     commits = _study().table("evaluations")["commits"] + 1
     norm = heat_maps._norm(commits, logarithmic=True)
     assert (norm.vmin, norm.vmax) == (1, 21)

@@ -19,6 +19,7 @@ from jax.extend.core import Primitive
 from jax.interpreters import mlir
 from jax.sharding import Mesh
 
+from stalesim.simulator.capabilities import DividesRows
 from stalesim.simulator.config.catalogue import own
 from stalesim.simulator.config.errors import ScenarioError
 from stalesim.simulator.config.parts import tag
@@ -142,7 +143,7 @@ def test_rows_of_an_algorithm_lower_for_gpus_and_tpus(kind: str) -> None:
     config = Scenario.model_validate(CASES[ALGORITHMS[kind]])
     plan = prepare(Run(0, "base", {}, 0, 1, config))
     assert calls_of_rows(plan) == set()
-    if config.algorithm.divided:
+    if isinstance(config.algorithm, DividesRows):
         assert calls_of_waves(plan) == set()
 
 

@@ -10,7 +10,6 @@ import pytest
 
 from stalesim.simulator.models.flat import drawn, split
 from stalesim.simulator.models.flat_network import BLOCK, in_blocks
-from stalesim.simulator.models.mlp.network import mlp
 from stalesim.simulator.models.mlp.part import Mlp
 
 MLP = Mlp(hidden=5)
@@ -45,7 +44,7 @@ def begun(network: Any, seed: int, held: int) -> Any:
 def test_the_plain_count_is_the_number_of_weights(
     config: Any, columns: int, outputs: int
 ) -> None:
-    network = mlp(config, outputs, columns, "vertical")
+    network = config.make(outputs, columns, "vertical")
     weights = jax.eval_shape(lambda: network.init(jax.random.key(0), columns))
     assert weights.shape == (config.num_weights(columns, outputs),)
     rows = jax.ShapeDtypeStruct((9, columns), "float64")
@@ -53,8 +52,8 @@ def test_the_plain_count_is_the_number_of_weights(
 
 
 def test_in_transfer_learning_outputs_are_the_hidden_units() -> None:
-    whole = mlp(MLP, 1, 6, "vertical")
-    alone = mlp(MLP, 1, 6, "transfer")
+    whole = MLP.make(1, 6, "vertical")
+    alone = MLP.make(1, 6, "transfer")
     weights = some(MLP.num_weights(6, 1))
     hidden = applied(alone, weights[:-5], some(9, 6))
     assert (alone.num_outputs, hidden.shape) == (5, (5, 9))
@@ -64,7 +63,7 @@ def test_in_transfer_learning_outputs_are_the_hidden_units() -> None:
 
 @pytest.mark.parametrize("config", [MLP, RELU])
 def test_an_mlp_is_two_matrix_products(config: Mlp) -> None:
-    network, H = mlp(config, 3, 6, "vertical"), config.hidden
+    network, H = config.make(3, 6, "vertical"), config.hidden
     weights, x = some(config.num_weights(6, 3)), some(9, 6, seed=1)
     first, bias, last = np.split(weights, [6 * H, 7 * H])
     units = first.reshape(H, 6) @ x.T + bias[:, None]
@@ -74,7 +73,7 @@ def test_an_mlp_is_two_matrix_products(config: Mlp) -> None:
 
 
 def test_padded_columns_start_at_zero_and_stay_there() -> None:
-    network = mlp(RELU, 2, 6, "vertical")
+    network = RELU.make(2, 6, "vertical")
     start, x = begun(network, 3, 4).astype(np.float64), some(9, 6)
     # Outputs start at zero, and so would all other gradients be.
     start[-8:], x[:, 4:] = some(8), 0
@@ -89,7 +88,7 @@ def test_padded_columns_start_at_zero_and_stay_there() -> None:
 
 @pytest.mark.parametrize("held", [4, 100])
 def test_weights_start_within_the_limits_of_the_columns_held(held: int) -> None:
-    network = mlp(Mlp(hidden=64), 2, 100, "vertical")
+    network = Mlp(hidden=64).make(2, 100, "vertical")
     first, bias, last = parts_of(begun(network, 0, held), network.shapes)
     for part in (first, bias):
         assert 0.9 < np.abs(part).max() * np.sqrt(held) <= 1

@@ -110,7 +110,7 @@ def world(seed: int) -> SimulatedTimeline:
         ]
     )
     stop = _stop(r, in_rounds=protocol.in_rounds)
-    pooled = protocol.pooled
+    pooled = protocol.traits.pooled
     workload = Workload(
         r.choice([0, 40]),
         40,

@@ -150,7 +150,7 @@ def test_rectangles_of_random_numbers(n: int) -> None:
 @pytest.mark.parametrize("protocol", [Asynchronous(), Synchronous(), Centralised()])
 def test_chunks_are_equal_parts(protocol: Any) -> None:
     timeline = _timeline(protocol=protocol)
-    if protocol.pooled:
+    if protocol.traits.pooled:
         timeline = replace(timeline, clients=None, num_clients=1)
     assert [c.rows.time.size for c in timeline.chunks(16)] == [13, 13, 13, 11]
     assert [c.rows.time.size for c in timeline.chunks(25)] == [25, 25]

@@ -8,6 +8,7 @@ import pandas as pd
 from .....analysis.figures.files import save_figure
 from .....analysis.files import ROOM, written
 from .....analysis.frames import Study, joined
+from ....algorithms.edge_cloud.part import NoisyEdgeCloud
 from ....data.images import image_shape
 from ....scenario.scenario import Scenario
 from ....trace import StudyError
@@ -95,6 +96,8 @@ def _victim(
     if problem.model.is_linear:
         return data.x_train, shape, report.linear_attack(outputs, problem.l2)
     model = problem.model.make(outputs, data.x_train.shape[1], "horizontal")
-    first = not scenario.algorithm.noises_first_layer_only
+    algorithm = scenario.algorithm
+    noisy = isinstance(algorithm, NoisyEdgeCloud)
+    first = not noisy or algorithm.noised == "all"
     method = report.matching_attack(model, use_first=first, l2=problem.l2)
     return data.x_train, shape, method

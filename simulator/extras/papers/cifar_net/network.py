@@ -10,14 +10,12 @@ from jax import lax
 from jaxtyping import Array, Bool, Float, Key
 from typing_extensions import override
 
-from ....data.images import image_shape
 from ....models.flat import drawn, split
 from ....models.flat_network import in_blocks
 from . import layers
 from .counter import Parameter, Tally
 from .net import Net, Norm, num_groups
 from .networks import Name, apply, tally
-from .part import CifarNet
 
 Arrays = Sequence[Float[Array, "..."]]
 
@@ -257,18 +255,3 @@ class CifarNetwork(NamedTuple):
         if left := net.rest():
             raise AssertionError(f"{self.name} left {left} arrays untouched")
         return logits[:, 0, 0], net.measured
-
-
-def cifar_net(
-    config: CifarNet, num_outputs: int, num_features: int, family: str
-) -> CifarNetwork:
-    """Builds the network of a scenario, whose clients hold whole images.
-
-    Raises:
-        ScenarioError: The features are no images, or too small ones.
-    """
-    image = image_shape(num_features, config.image)
-    norm, groups, width = config.norm, config.groups, config.width
-    model = CifarNetwork(config.name, image, num_outputs, norm, groups, width)
-    _ = model.tally  # refuses images that are too small
-    return model

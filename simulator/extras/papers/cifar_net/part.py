@@ -1,6 +1,6 @@
 """Networks for CIFAR-10."""
 
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
@@ -25,7 +25,6 @@ class CifarNet(Model):
     """
 
     kind: Literal["cifar_net"] = "cifar_net"
-    made_by: ClassVar[str] = f"{__package__}.network:cifar_net"
     families: ClassVar[tuple[str, ...]] = ("horizontal",)
     name: Name = "resnet18"
     """Name of the network."""
@@ -56,3 +55,12 @@ class CifarNet(Model):
     def _tally(self, num_features: int, num_outputs: int) -> Tally:
         shape = image_shape(num_features, self.image)
         return tally(self.name, shape, num_outputs, self.width, self.norm)
+
+    def make(self, num_outputs: int, num_features: int, family: str) -> Any:
+        from .network import CifarNetwork
+
+        image = image_shape(num_features, self.image)
+        norm, groups, width = self.norm, self.groups, self.width
+        model = CifarNetwork(self.name, image, num_outputs, norm, groups, width)
+        _ = model.tally  # refuses images that are too small
+        return model

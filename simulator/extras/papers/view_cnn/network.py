@@ -9,7 +9,6 @@ from dataclasses import dataclass
 import jax
 from jaxtyping import Array, Float, Key
 
-from ....data.images import image_shape
 from ....models.convolution import convolve
 from ....models.flat import by_inputs, drawn
 from ....models.flat_network import LayeredNetwork
@@ -73,17 +72,3 @@ class ViewCnnNetwork(LayeredNetwork):
         hidden = act(convolve(hidden, two) + bias_2[:, None, None, None], 1)
         flat = hidden.reshape(dense.shape[1], x.shape[0])
         return out @ act(dense @ flat + bias[:, None], 2)
-
-
-def view_cnn(
-    config: ViewCnn, num_outputs: int, num_features: int, family: str
-) -> ViewCnnNetwork:
-    """Builds the network of a party that holds a part of every image.
-
-    Raises:
-        ScenarioError: The features are no images, or too small ones.
-    """
-    image = image_shape(num_features, config.image)
-    model = ViewCnnNetwork(config, image, num_outputs)
-    _ = model.shapes  # refuses images that are too small
-    return model

@@ -1,6 +1,6 @@
 """Two convolutions and a dense layer, as the model of a party with part of an image."""
 
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
@@ -19,7 +19,6 @@ class ViewCnn(Model):
     """
 
     kind: Literal["view_cnn"] = "view_cnn"
-    made_by: ClassVar[str] = f"{__package__}.network:view_cnn"
     families: ClassVar[tuple[str, ...]] = ("vertical",)
     channels: tuple[Annotated[int, Field(ge=1)], Annotated[int, Field(ge=1)]] = (64, 64)
     """Channels of each convolution."""
@@ -69,3 +68,10 @@ class ViewCnn(Model):
 
     def num_weights(self, num_features: int, num_outputs: int) -> int:
         return size(self.shapes(image_shape(num_features, self.image), num_outputs))
+
+    def make(self, num_outputs: int, num_features: int, family: str) -> Any:
+        from .network import ViewCnnNetwork
+
+        model = ViewCnnNetwork(self, image_shape(num_features, self.image), num_outputs)
+        _ = model.shapes  # refuses images that are too small
+        return model

@@ -55,7 +55,6 @@ class PolicyGradient(Algorithm):
     """
 
     kind: Literal["policy_gradient"] = "policy_gradient"
-    made_by: ClassVar[str] = "stalesim.simulator.extras.rl.policy_gradient.kernel:build"
     family: ClassVar[str] = "horizontal"
     numbers: ClassVar[tuple[str, ...]] = ("cap", "epsilon")
     protocols: ClassVar[tuple[str, ...]] = ("rollouts",)
@@ -92,7 +91,6 @@ class PolicyGradient(Algorithm):
                     f"{name} must be left out with the correction "
                     f"{self.correction!r}, got {getattr(self, name):g}; remove it, or "
                     f"take {of}",
-                    (name,),
                 )
         return self
 
@@ -132,6 +130,12 @@ class PolicyGradient(Algorithm):
     @override
     def messages(self, shape: ProblemShape, *, common: bool) -> tuple[Message, ...]:
         return ()  # transfers of weights are the world's
+
+    @override
+    def make(self, setup: Any, constants: Any) -> Any:
+        from .kernel import build
+
+        return build(self, setup, constants)
 
 
 class PromptSampler(Sampler):

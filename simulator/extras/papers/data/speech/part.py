@@ -63,7 +63,6 @@ class Speech(FileData):
             raise LocatedError(
                 "classes must not be set for speech, whose frames are never without "
                 "their neighbours; leave it out",
-                ("classes",),
             )
         return self
 

@@ -75,7 +75,6 @@ class SpokenDigits(FileData):
             raise LocatedError(
                 "classes must not be set for spoken_digits, whose frames have classes "
                 "of their own; leave it out",
-                ("classes",),
             )
         return self
 
