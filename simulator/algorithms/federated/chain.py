@@ -57,27 +57,19 @@ from .abilities import (
     RefusesStatistics,
     Resizes,
 )
-from .stage import (
+from .stage import (  # noqa: F401 - plug-ins import all bases from here
     ONE,
     PLACES,
+    AdjustPart,
     AggregatePart,
+    AttackPart,
     Passes,
     ReadPart,
+    ReceivePart,
+    SendPart,
     ServerPart,
     StagePart,
     WorkPart,
-)
-from .stage import (
-    AdjustPart as AdjustPart,
-)
-from .stage import (
-    AttackPart as AttackPart,
-)
-from .stage import (
-    ReceivePart as ReceivePart,
-)
-from .stage import (
-    SendPart as SendPart,
 )
 
 if TYPE_CHECKING:

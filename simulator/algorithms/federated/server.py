@@ -269,7 +269,7 @@ class Gathered(NamedTuple):
     weight: Float[Array, ""]
 
 
-class Averaging(AggregatePart):
+class WeightedMean(AggregatePart):
     """Common base of weighted means: of a row, or of what has gathered for a commit."""
 
     takes_sums: ClassVar[bool] = True
@@ -315,7 +315,7 @@ class Averaging(AggregatePart):
         return found, after, info | {"buffered": now.number}
 
 
-class Mean(Averaging):
+class Mean(WeightedMean):
     """The weighted mean of a commit's contributions.
 
     It is over a row's, or over what has gathered where the protocol gathers them.

@@ -15,7 +15,7 @@ from ...algorithms.federated.chain import (
     SendPart,
 )
 from ...algorithms.federated.clients import Clip, NoiseOptions
-from ...algorithms.federated.server import Averaging, Weigh
+from ...algorithms.federated.server import Weigh, WeightedMean
 from ...algorithms.federated.stages import (
     Aggregate,
     Contributions,
@@ -52,7 +52,7 @@ CHUNK = 65_536
 """Rows of a chunk of a timeline that is played for the size of its commits."""
 
 
-class NoisyMean(NoiseOptions, Averaging):
+class NoisyMean(NoiseOptions, WeightedMean):
     """The weighted mean of a commit's contributions, with the server's noise.
 
     Clients clip what they send to C, and the sum of a commit gets normal noise of
