@@ -1,4 +1,4 @@
-"""Public names of a package that are imported when they are used.
+"""Public names of a package, and modules, that are imported when they are used.
 
 A package lists them once, as imports under `if TYPE_CHECKING:`, where type checkers
 find them, too.
@@ -58,3 +58,23 @@ def listed(source: str, package: str) -> dict[str, str]:
             for alias in line.names:
                 found[f"*{module}" if alias.name == "*" else alias.name] = module
     return found
+
+
+class Late:
+    """A module that is imported when something of it is first used.
+
+    For modules whose classes compute, but are read without computing: a scenario is
+    checked without JAX. Type checkers follow an import under `if TYPE_CHECKING:`.
+
+    Args:
+        name: Its name, which begins with dots if it is relative.
+        package: Package that a relative name is of.
+    """
+
+    def __init__(self, name: str, package: str | None = None) -> None:
+        self._name, self._package = name, package
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(import_module(self._name, self._package), name)
+        setattr(self, name, found)
+        return found

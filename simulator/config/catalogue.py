@@ -42,7 +42,7 @@ BASES = {
     "graphs": "stalesim.simulator.protocols.graphs.base:Graph",
     "accounts": "stalesim.simulator.protocols.gossip.accounts:Account",
     "algorithms": "stalesim.simulator.algorithms.part:Algorithm",
-    "stages": "stalesim.simulator.algorithms.federated.chain:StagePart",
+    "stages": "stalesim.simulator.algorithms.federated.stage:StagePart",
     "weights": "stalesim.simulator.algorithms.federated.weights:StalenessWeight",
     "step_sizes": "stalesim.simulator.algorithms.step_rules:StepRule",
     "data": "stalesim.simulator.data.parts:Data",

@@ -12,18 +12,26 @@ from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
 from math import floor
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    ClassVar,
+    Literal,
+)
 
 import numpy as np
 from jaxtyping import Int
 from pydantic import model_validator
 
 from ...capabilities import HasStages
-from ...config.base import LocatedError, Quantity
+from ...config.base import LocatedError
 from ...config.catalogue import AnyPart
 from ...config.errors import ScenarioError
 from ...config.expressions import per_client
 from ...config.parts import Part, tag
+from ...lazy import Late
+from ...learning.constants import Constants
 from ...learning.sampler import Sampler
 from ...learning.uneven import UnevenSampler
 from ...models.parts import ModelCounts
@@ -37,242 +45,44 @@ from ..part import (
     batch_size,
     minibatches,
 )
-
-
-class StagePart(Part):
-    """Common base of the stages of a chain.
-
-    A stage inherits from the base of its place, below, which says what it is called
-    with. It is called with its state last, and returns the state after the row; a state
-    is any tree of arrays, by default None. `make(setup, constants)` may return another
-    object to be called so, where facts of the run matter; by default the stage itself
-    is called, its `numbers` being arrays.
-    """
-
-    made_by: ClassVar[str] = "stalesim.simulator.algorithms.federated.stages:own_stage"
-    place: ClassVar[str]
-    """Place in the chain, a key of `PLACES`."""
-    draws: ClassVar[bool] = False
-    """Whether it needs the key of the run."""
-    takes_sums: ClassVar[bool] = False
-    """Whether it needs of a row's messages their weighted sum alone."""
-    entry: ClassVar[tuple[str, ...]] = ()
-    """Entry of a named method that has the stage's options, for messages."""
-    protocols: ClassVar[tuple[str, ...]] = ()
-    """Names of the protocols that it runs on; by default all of the method."""
-
-    @property
-    def by_arrays(self) -> bool:
-        """Whether what it sends depends on the shapes of the model's arrays."""
-        return False
-
-    @property
-    def numbers(self) -> dict[str, float]:
-        """Options in which runs of one program may differ: by default the fractions."""
-        return {key: value for key, value in self if isinstance(value, float)}
-
-    def structure(self) -> dict[str, Any]:
-        """Returns its options, without what runs of one program may differ in."""
-        return self.model_dump(mode="json") | dict.fromkeys(self.numbers, "number")
-
-    def start(self, problem: Any, weights: Any) -> Any:
-        """Returns the state before the first row: by default none.
-
-        That of a client's stage is the state of one client; the chain keeps a table.
-        """
-
-    def check(self, method: "Chained", protocol: Any) -> None:
-        """Refuses a protocol that the stage does not fit.
-
-        Raises:
-            LocatedError: By `method.refusal`.
-        """
-
-    def fits(self, method: "Chained") -> None:
-        """Refuses other stages and options of a method that the stage does not fit.
-
-        Raises:
-            LocatedError: By `method.refusal`.
-        """
-
-    def check_model(self, method: "Chained", counts: ModelCounts) -> None:
-        """Refuses models of which only their arrays tell what they keep.
-
-        Raises:
-            ScenarioError: One line with the rule and the remedy.
-        """
-
-    def biases(self, protocol: Any, num_clients: int) -> Iterator[str]:
-        """Yields lines on clients that count more than others; by default none."""
-        yield from ()
-
-    def roles(self, method: "Chained", num_clients: int, seed: int) -> tuple[str, ...]:
-        """Returns what it makes of each client, or "" of one; by default nothing.
-
-        Args:
-            method: The method that it is a stage of.
-            num_clients: K.
-            seed: Seed of the run.
-        """
-        return ()
-
-    def sent_bytes(self, given: int, shape: ProblemShape) -> int:
-        """Returns the bytes of a message after the stage, of those before it.
-
-        Of a stage of what is read the message is the model's, else what a client sends.
-        """
-        return given
-
-    def answer_bytes(self, shape: ProblemShape) -> int:
-        """Returns the bytes that a client gets in a job besides the model."""
-        return 0
-
-    def overhead_s(self, shape: ProblemShape) -> float:
-        """Returns virtual seconds of a job on top of its client's laws."""
-        return 0.0
-
-    @property
-    def noise_law(self) -> str | None:
-        """Law of the noise that it adds, if any."""
-        return None
-
-    def calibrated(self, name: str) -> Calibrated | None:
-        """Returns the budget that its noise is calculated for.
-
-        Args:
-            name: Dotted key of the stage.
-        """
-
-    def guarantees(
-        self, method: "Chained", num_samples: Sequence[int], batch: int
-    ) -> tuple[Guarantee, ...]:
-        """Returns what one message of each client releases; nothing without noise."""
-        return ()
-
-
-class Passes(NamedTuple):
-    """What a client goes through in a job.
-
-    Attributes:
-        steps: Q, local steps, each on a batch.
-        epochs: E, in place of them: passes over its own samples.
-        speeds: Speeds of the clients, by which they make fewer steps; None for alike.
-    """
-
-    steps: int = 1
-    epochs: int | None = None
-    speeds: Quantity | None = None
-
-
-class ReadPart(StagePart):
-    """What a client gets of the model: of a `ClientJob`, returns a `ClientJob`.
-
-    It has a state for each client. One that makes messages smaller has `sent_bytes`.
-    """
-
-    place: ClassVar[str] = "read"
-
-
-class WorkPart(StagePart):
-    """A client's work: of a `ClientJob`, returns a `Work`, its contribution."""
-
-    place: ClassVar[str] = "work"
-    clips_samples: ClassVar[bool] = False
-    """Whether the gradient of each sample is clipped by itself."""
-
-    @property
-    def passes(self) -> Passes:
-        """What a job goes through: by default one batch."""
-        return Passes()
-
-    @property
-    def beyond_gradients(self) -> str:
-        """Option by which it does more than to add up gradients; "" if none does.
-
-        By default it does, and the option is the stage itself.
-        """
-        return tag(type(self))
-
-
-class SendPart(StagePart):
-    """What is sent of a contribution: of a `ClientJob` and a `Work`, returns a `Work`.
-
-    It has a state for each client. One that makes messages smaller has `sent_bytes`.
-    """
-
-    place: ClassVar[str] = "sent"
-
-
-class AttackPart(StagePart):
-    """Changes what some clients send: of a `ServerRow` and `Contributions`."""
-
-    place: ClassVar[str] = "attack"
-
-
-class ReceivePart(StagePart):
-    """Changes contributions as they arrive: of a `ServerRow` and `Contributions`."""
-
-    place: ClassVar[str] = "received"
-    keeps_bound: ClassVar[bool] = False
-    """Whether a client's contribution stays within the bound that it was clipped to."""
-
-
-class AggregatePart(StagePart):
-    """Makes of a `ServerRow` and `Contributions` an `Aggregate`.
-
-    It returns the aggregate, its state, and diagnostics by name.
-    """
-
-    place: ClassVar[str] = "aggregation"
-
-
-class AdjustPart(StagePart):
-    """Changes the server's `Step` before it is made: of a `ServerRow` and a `Step`.
-
-    In a NULL row its state must stay as it is.
-    """
-
-    place: ClassVar[str] = "adjusted"
-
-
-class ServerPart(StagePart):
-    """Makes the next model: the last stage.
-
-    One without an aggregation is called with a `ServerRow` and `Contributions`, and
-    returns the model, its state, and diagnostics by name.
-    """
-
-    place: ClassVar[str] = "server"
-    aggregates: ClassVar[bool] = False
-    """Whether an aggregation stands before it."""
-
-    @property
-    def rule(self) -> StepSize | None:
-        """The server's step size; by default that of local steps."""
-        return None
-
-
-PLACES = {
-    "read": "what is read",
-    "work": "the client's work",
-    "sent": "what is sent",
-    "attack": "what enemies send",
-    "received": "what is received",
-    "weight": "the weight",
-    "aggregation": "the aggregation",
-    "adjusted": "adjustments of the step",
-    "server": "the server's step",
-}
-"""Places of a chain in their order, and what stands there."""
-ONE = {"work": "local_work", "weight": "weigh", "aggregation": "mean", "server": "step"}
-"""Places of exactly one stage, with an example."""
+from .abilities import (
+    AddsNoise,
+    Biased,
+    ByArrays,
+    ChecksProtocol,
+    ExchangesMore,
+    ForProtocols,
+    GivesRoles,
+    HasBudget,
+    RefusesStatistics,
+    Resizes,
+)
+from .stage import (  # noqa: F401 - plug-ins import all bases from here
+    ONE,
+    PLACES,
+    AdjustPart,
+    AggregatePart,
+    AttackPart,
+    Passes,
+    ReadPart,
+    ReceivePart,
+    SendPart,
+    ServerPart,
+    StagePart,
+    WorkPart,
+)
+
+if TYPE_CHECKING:
+    from ...setup import RunSetup
+    from . import kernel
+else:
+    kernel = Late(".kernel", __package__)
 
 
 class Chained(HasStages, Algorithm):
     """Common base of the methods that are chains of stages."""
 
     family: ClassVar[str] = "horizontal"
-    made_by: ClassVar[str] = "stalesim.simulator.algorithms.federated.building:build"
     protocols: ClassVar[tuple[str, ...]] = (
         *("asynchronous", "t_synchronous", "synchronous", "cyclic", "centralised"),
         *("buffered", "collect", "routed"),
@@ -305,7 +115,11 @@ class Chained(HasStages, Algorithm):
 
     def keys_of(self, stage: StagePart) -> tuple[str | int, ...]:
         """Returns the keys, within the algorithm, of a stage's options."""
-        return stage.entry
+        return ()
+
+    def key_of(self, stage: StagePart, *options: str) -> str:
+        """Returns the dotted key of a stage in a scenario, or of an option of it."""
+        return ".".join(map(str, ("algorithm", *self.keys_of(stage), *options)))
 
     def refusal(self, stage: StagePart, key: str, text: str) -> LocatedError:
         """Returns the error that an option of a stage is refused by.
@@ -337,7 +151,7 @@ class Chained(HasStages, Algorithm):
 
     @property
     def by_arrays(self) -> bool:
-        return any(stage.by_arrays for stage in self.stages)
+        return any(isinstance(s, ByArrays) and s.by_arrays for s in self.stages)
 
     @property
     def clips_samples(self) -> bool:
@@ -379,7 +193,7 @@ class Chained(HasStages, Algorithm):
         """Returns the local steps of each client, by its speed."""
         assert passes.speeds is not None
         keys = ("algorithm", *self.keys_of(self.work), "speeds")
-        name = ".".join(map(str, keys))
+        name = self.key_of(self.work, "speeds")
         found = per_client(passes.speeds, num_clients, name)
         if not min(found) > 0:
             raise LocatedError(
@@ -389,28 +203,30 @@ class Chained(HasStages, Algorithm):
         return np.array([max(1, floor(passes.steps * each)) for each in share])
 
     @property
-    def _noise(self) -> StagePart | None:
-        return next((stage for stage in self.stages if stage.noise_law), None)
+    def noise(self) -> AddsNoise | None:
+        """The stage that adds noise, if any does."""
+        noisy = (stage for stage in self.stages if isinstance(stage, AddsNoise))
+        return next((stage for stage in noisy if stage.noise_law), None)
 
     @property
     def noise_law(self) -> str | None:
-        return None if self._noise is None else self._noise.noise_law
+        return None if self.noise is None else self.noise.noise_law
 
     @property
     def noise_by_commit(self) -> bool:
-        return self._noise is not None and self._noise.place == "aggregation"
+        return isinstance(self.noise, AggregatePart)
 
     @property
     def calibrated(self) -> Calibrated | None:
-        noise = self._noise
-        if noise is None:
+        noise = self.noise
+        if not (isinstance(noise, HasBudget) and isinstance(noise, StagePart)):
             return None
-        return noise.calibrated(".".join(map(str, ("algorithm", *self.keys_of(noise)))))
+        return noise.calibrated(self.key_of(noise))
 
     def guarantees(
         self, num_samples: Sequence[int], batch: int, num_weights: int
     ) -> tuple[Guarantee, ...]:
-        noise = self._noise
+        noise = self.noise
         return () if noise is None else noise.guarantees(self, num_samples, batch)
 
     def biases(self, protocol: Any, num_clients: int) -> Iterator[str]:
@@ -422,31 +238,39 @@ class Chained(HasStages, Algorithm):
                 "over clients"
             )
         for stage in self.stages:
-            yield from stage.biases(protocol, num_clients)
+            if isinstance(stage, Biased):
+                yield from stage.biases(protocol, num_clients)
 
     def check(self, problem: Any, protocol: Any) -> None:
         """Refuses what a stage does not fit."""
         super().check(problem, protocol)
         for stage in self.stages:
             try:
-                if stage.protocols and not protocol.names & {*stage.protocols}:
-                    known = " or ".join(stage.protocols)
-                    raise self.refusal(
-                        stage,
-                        "kind",
-                        f"must be another stage than {tag(type(stage))!r}, which runs "
-                        f"on {known}, got the protocol {protocol.kind!r}; change one "
-                        f"of them",
-                    )
-                stage.check(self, protocol)
+                if isinstance(stage, ForProtocols):
+                    self._refuse_others(stage, stage.protocols, protocol)
+                if isinstance(stage, ChecksProtocol):
+                    stage.check(self, protocol)
             except LocatedError as error:
                 raise LocatedError(
                     f"algorithm.{error}", ("algorithm", *error.keys)
                 ) from None
 
+    def _refuse_others(
+        self, stage: StagePart, protocols: tuple[str, ...], protocol: Any
+    ) -> None:
+        if protocols and not protocol.names & {*protocols}:
+            raise self.refusal(
+                stage,
+                "kind",
+                f"must be another stage than {tag(type(stage))!r}, which runs on "
+                f"{' or '.join(protocols)}, got the protocol {protocol.kind!r}; change "
+                f"one of them",
+            )
+
     def roles(self, num_clients: int, seed: int) -> tuple[str, ...]:
         """Returns what the stages make of each client, each word once."""
-        of_stages = (stage.roles(self, num_clients, seed) for stage in self.stages)
+        giving = (stage for stage in self.stages if isinstance(stage, GivesRoles))
+        of_stages = (stage.roles(self, num_clients, seed) for stage in giving)
         found = [roles for roles in of_stages if roles]
         return tuple(
             ", ".join(dict.fromkeys(filter(None, own)))
@@ -455,28 +279,13 @@ class Chained(HasStages, Algorithm):
 
     def check_model(self, counts: ModelCounts) -> None:
         for stage in self.stages:
-            stage.check_model(self, counts)
-
-    def refuse_statistics(
-        self, stage: StagePart, counts: ModelCounts, how: str
-    ) -> None:
-        """Refuses a stage for a model whose statistics it would leave as they are.
-
-        Args:
-            stage: StagePart.
-            counts: The counts of the problem's model.
-            how: How they would be sent.
-
-        Raises:
-            ScenarioError: The model keeps statistics of batches.
-        """
-        if counts.num_statistics:
-            name = ".".join(map(str, ("algorithm", *self.keys_of(stage))))
-            raise ScenarioError(
-                f"{name} must be left out for a model that keeps statistics of "
-                f"batches, got {counts.num_statistics} numbers, which would be {how}; "
-                f"normalise layers or groups"
-            )
+            if counts.num_statistics and isinstance(stage, RefusesStatistics):
+                raise ScenarioError(
+                    f"{self.key_of(stage)} must be left out for a model that keeps "
+                    f"statistics of batches, got {counts.num_statistics} numbers, "
+                    f"which would be {stage.statistics_would_be}; normalise layers or "
+                    f"groups"
+                )
 
     def structure(self) -> dict[str, Any]:
         own = {key: getattr(self, key) for key in ("batch", "sampling", "samples")}
@@ -488,16 +297,24 @@ class Chained(HasStages, Algorithm):
         Stages may make either smaller.
         """
         model = sent = FLOAT_BYTES * shape.num_weights
-        for stage in self.stages:
+        for stage in (stage for stage in self.stages if isinstance(stage, Resizes)):
             if isinstance(stage, ReadPart):
                 model = stage.sent_bytes(model, shape)
             else:
                 sent = stage.sent_bytes(sent, shape)
-        model += sum(stage.answer_bytes(shape) for stage in self.stages)
+        model += sum(stage.answer_bytes(shape) for stage in self._exchanging)
         return (Message("gradient", "up", sent), Message("model", "down", model))
 
     def overhead_s(self, shape: ProblemShape) -> float:
-        return sum(stage.overhead_s(shape) for stage in self.stages)
+        return sum((stage.overhead_s(shape) for stage in self._exchanging), 0.0)
+
+    @property
+    def _exchanging(self) -> list[ExchangesMore]:
+        return [stage for stage in self.stages if isinstance(stage, ExchangesMore)]
+
+    def make(self, setup: "RunSetup", constants: Constants) -> "kernel.Chain":
+        """Returns the kernel."""
+        return kernel.build(self, setup, constants)
 
     @model_validator(mode="after")
     def _stages_fit(self) -> "Chained":
@@ -574,6 +391,19 @@ def refuse_disorder(stages: Sequence[StagePart]) -> None:
                 f"step",
                 ("chain", i),
             )
+
+
+def refuse_two_rates(
+    method: Chained, stage: StagePart, key: str, step_size: StepSize
+) -> None:
+    """Refuses a step size besides the learning rate of one of optax's optimisers."""
+    if step_size != 1:
+        raise method.refusal(
+            stage,
+            key,
+            f"must be with the step size 1, whose place its learning rate takes, got "
+            f"{step_size!r}; write step_size: 1",
+        )
 
 
 def _written(part: Part) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from jaxtyping import Array, Float, Int
 from ...learning.horizontal import HorizontalProblem
 from ...timeline import NO_SAMPLE
 from ..client_work import gathered
-from .modules import LocalSteps
+from .clients import LocalWork
 
 BLOCK = 64
 """Samples of a product, at most, unless one worker has more. Of more of them what is
@@ -29,11 +29,11 @@ def possible(chain: Any, problem: HorizontalProblem) -> bool:
         chain: Chain of a run.
         problem: Its problem, whose rows of a batch do not look at each other.
     """
-    work, others = chain.work, (*chain.attacks, *chain.received, chain.server)
+    work, last = chain.work, chain.aggregation or chain.server
+    others = (*chain.attacks, *chain.received, last)
     alone = chain.reads or chain.sent
-    one_gradient = (
-        isinstance(work, LocalSteps) and work.steps == 1 and work.optimizer is None
-    )
+    plain = isinstance(work, LocalWork) and type(work).__call__ is LocalWork.__call__
+    one_gradient = plain and chain.local_steps == 1 and work.is_plain
     by_batch = problem.takes_key or problem.model.num_statistics > 0
     sums = all(stage.takes_sums for stage in others)
     return one_gradient and not alone and sums and not by_batch

@@ -1,7 +1,7 @@
 """A chain of stages: SGD, FedAvg, FedAsync, FedBuff, and others of their stages.
 
-Plain asynchronous SGD is `Chain.step` with one local step (`modules.LocalSteps`),
-contributions applied one by one (`aggregation.AtOnce`) and nothing optional.
+Plain asynchronous SGD is `Chain.step` with one local step (`clients.LocalWork`),
+contributions applied one by one (`server.Mean`) and nothing optional.
 """
 
 from dataclasses import replace
@@ -13,24 +13,40 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Key
 
+from ...learning.constants import Constants
 from ...learning.horizontal import HorizontalProblem
 from ...metrics import Models, metric
+from ...setup import RunSetup
 from ...timeline import NO_WORKER, Kind
 from .. import client_work
-from ..base import ANSWER, Divided, Event, Info, Probeable, norm
+from ..base import ANSWER, Divided, Event, Info, Probeable, norm, on_device
 from ..client_work import Work
 from ..optimizers import rule as optimizing
-from ..step_rules import Schedule, Steps
+from ..step_rules import Schedule, Steps, resolve
 from . import joint
-from .modules import Weighing
+from .abilities import LeadsStep
+from .chain import Chained
+from .stage import (
+    PLACES,
+    AdjustPart,
+    AggregatePart,
+    AttackPart,
+    ReadPart,
+    ReceivePart,
+    SendPart,
+    ServerPart,
+    StagePart,
+    WeightPart,
+    WorkPart,
+)
 from .stages import (
     BROADCAST_ERROR,
-    ChainStage,
     ClientJob,
     Contributions,
     ServerRow,
-    StepStage,
+    Step,
     mean_of,
+    placed,
 )
 
 
@@ -45,8 +61,8 @@ class ChainState(NamedTuple):
             or None.
         attacks: State of each attack.
         received: State of each stage of receiving.
-        weighing: Contributions of every client, where weights count them.
-        server: State of the server's step.
+        weighing: State of the weights.
+        stepping: States of the aggregation, of each adjustment, and of the step.
     """
 
     weights: Float[Array, "..."]
@@ -56,7 +72,7 @@ class ChainState(NamedTuple):
     attacks: tuple[Any, ...]
     received: tuple[Any, ...]
     weighing: Any
-    server: Any
+    stepping: tuple[Any, ...]
 
 
 class Given(NamedTuple):
@@ -102,9 +118,13 @@ class Chain(Divided, Probeable):
         attacks: What enemies send in place of their contributions.
         received: What becomes of contributions as they arrive.
         weighing: What each counts.
+        aggregation: What becomes of a row's contributions together; none where the
+            server takes them as they are.
+        adjusted: What becomes of a step before it is made, in this order.
         server: What becomes of the model.
         local_steps: Q, the most of a client where they are uneven.
         num_registers: Registers of the timeline.
+        uneven: Whether clients' jobs have steps, or samples, of their own.
         is_joint: Whether the workers of a row, who have read the same version, make one
             gradient together.
         reads: What becomes of the model on its way to a client, in this order.
@@ -113,22 +133,31 @@ class Chain(Divided, Probeable):
 
     step_size: Schedule | Steps
     local_step_size: Schedule | Steps
-    work: ChainStage
-    sent: tuple[ChainStage, ...]
-    attacks: tuple[ChainStage, ...]
-    received: tuple[ChainStage, ...]
-    weighing: Weighing
-    server: StepStage
+    work: WorkPart
+    sent: tuple[SendPart, ...]
+    attacks: tuple[AttackPart, ...]
+    received: tuple[ReceivePart, ...]
+    weighing: WeightPart
+    aggregation: AggregatePart | None
+    adjusted: tuple[AdjustPart, ...]
+    server: ServerPart
     local_steps: int = eqx.field(static=True)
     num_registers: int = eqx.field(static=True)
+    uneven: bool = eqx.field(static=True, default=False)
     is_joint: bool = eqx.field(static=True, default=False)
-    reads: tuple[ChainStage, ...] = ()
+    reads: tuple[ReadPart, ...] = ()
     asks: tuple[str, ...] = eqx.field(static=True, default=())
 
     @property
-    def of_clients(self) -> tuple[ChainStage, ...]:
+    def of_clients(self) -> tuple[StagePart, ...]:
         """The stages of which each client has a state of its own."""
         return (*self.reads, self.work, *self.sent)
+
+    @property
+    def stepping(self) -> tuple[StagePart, ...]:
+        """The stages that make a step of contributions."""
+        first = () if self.aggregation is None else (self.aggregation,)
+        return (*first, *self.adjusted, self.server)
 
     def joined(self, problem: HorizontalProblem) -> "Chain | None":
         return replace(self, is_joint=True) if joint.possible(self, problem) else None
@@ -136,7 +165,7 @@ class Chain(Divided, Probeable):
     def init(self, problem: HorizontalProblem, key: Key[Array, ""]) -> ChainState:
         """Starts at the model's start; version 0 stands in register 0."""
         weights = problem.start(key)
-        stages = (*self.of_clients, *self.attacks, *self.received, self.server)
+        stages = (*self.of_clients, *self.attacks, *self.received, *self.stepping)
         draws = problem.takes_key or any(stage.draws for stage in stages)
         return ChainState(
             weights=weights,
@@ -149,7 +178,7 @@ class Chain(Divided, Probeable):
             attacks=tuple(stage.start(problem, weights) for stage in self.attacks),
             received=tuple(stage.start(problem, weights) for stage in self.received),
             weighing=self.weighing.start(problem, weights),
-            server=self.server.start(problem, weights),
+            stepping=tuple(stage.start(problem, weights) for stage in self.stepping),
         )
 
     def kept(self, state: ChainState) -> Any:
@@ -159,8 +188,10 @@ class Chain(Divided, Probeable):
         self, problem: HorizontalProblem, state: ChainState, event: Event
     ) -> ChainState:
         """Returns the state with what clients read of the model before a row."""
-        step_size = self.step_size.at(event.version)
-        offered = self.server.ahead(state.weights, state.server, step_size)
+        step_size, offered = self.step_size.at(event.version), state.weights
+        for stage, own in zip(self.adjusted, state.stepping[1:-1], strict=True):
+            if isinstance(stage, LeadsStep):
+                offered = stage.ahead(offered, own, step_size)
         registers = client_work.keep(state.registers, offered, event)
         return state._replace(registers=registers)
 
@@ -223,15 +254,15 @@ class Chain(Divided, Probeable):
         arrived, attacks = _through(self.attacks, row, arrived, state.attacks)
         message = arrived.message  # as the server gets it
         arrived, received = _through(self.received, row, arrived, state.received)
-        weights, server, made = self.server(row, arrived, state.server)
+        weights, stepping, made = self._stepped(row, arrived, state.stepping)
         first, worked, fails = len(self.reads), event.worker, event.kind == Kind.READ
         if self.reads:  # of a job of which nothing comes the client has got the model
             worked = jnp.where(fails, NO_WORKER, worked)
-            before = state.attacks, state.received, state.weighing, state.server
-            weights, (attacks, received, counts, server) = jax.tree.map(
+            before = state.attacks, state.received, state.weighing, state.stepping
+            weights, (attacks, received, counts, stepping) = jax.tree.map(
                 partial(jnp.where, fails),
                 (state.weights, before),
-                (weights, (attacks, received, counts, server)),
+                (weights, (attacks, received, counts, stepping)),
             )
         clients = (
             *optimizing.written(
@@ -239,7 +270,7 @@ class Chain(Divided, Probeable):
             ),
             *optimizing.written(state.clients[first:], worked, sent.clients[first:]),
         )
-        after = clients, attacks, received, counts, server
+        after = clients, attacks, received, counts, stepping
         info = _measured(event, arrived, sent) | arrived.info | made
         if "losses" in self.asks:
             info[f"{ANSWER}losses"] = sent.loss
@@ -250,6 +281,28 @@ class Chain(Divided, Probeable):
             nothing = {k: jnp.where(fails, jnp.nan, v) for k, v in info.items()}
             info = nothing | got
         return ChainState(weights, state.registers, state.key, *after), info
+
+    def _stepped(
+        self, row: ServerRow, arrived: Contributions, states: tuple[Any, ...]
+    ) -> tuple[Float[Array, "..."], tuple[Any, ...], Info]:
+        """Returns the model after a row, the states of the stages, and diagnostics."""
+        if self.aggregation is None:
+            weights, after, info = self.server(row, arrived, states[-1])
+            return weights, (after,), info
+        found, first, info = self.aggregation(row, arrived, states[0])
+        direction, statistics, count = found.direction, None, row.num_statistics
+        if count:  # statistics are means, not steps
+            statistics = direction[-count:]
+            direction = direction.at[-count:].set(0)
+        step = Step(direction, row.step_size, row.rate, found.applies, found.weight)
+        after = [first]
+        for stage, own in zip(self.adjusted, states[1:-1], strict=True):
+            step, own = stage(row, step, own)
+            after.append(own)
+        moved, last, made = self.server(row, step, states[-1])
+        moved = placed(moved, statistics, jnp.int32(1))
+        weights = jnp.where(step.applies, moved, row.weights)
+        return weights, (*after, last), info | made
 
     def evaluate(
         self, problem: HorizontalProblem, state: ChainState, metrics: tuple[str, ...]
@@ -281,13 +334,16 @@ class Chain(Divided, Probeable):
     def _row(
         self, problem: HorizontalProblem, state: ChainState, event: Event
     ) -> ServerRow:
-        step_size = self.step_size.at(event.version)
+        step_size = rate = self.step_size.at(event.version)
+        for stage in self.adjusted:
+            if isinstance(stage, LeadsStep):
+                rate = stage.scaled(rate, event.version)
         return ServerRow(
             problem=problem,
             event=event,
             weights=state.weights,
             step_size=step_size,
-            rate=self.server.scaled(step_size, event.version),
+            rate=rate,
             local_step_size=self.local_step_size.at(event.version),
             key=state.key,
         )
@@ -326,7 +382,9 @@ class Chain(Divided, Probeable):
             own: Any,
             made: Work | None,
         ) -> tuple[Work, tuple[Any, ...], Array | None]:
-            job = ClientJob(problem, read, samples, step_size, worker, number, key)
+            taken = client_work.steps_of(samples) if self.uneven else None
+            facts = problem, read, samples, step_size, worker, number, key
+            job = ClientJob(*facts, taken=taken)
             states = []
             for stage, before in zip(self.reads, own[:first], strict=True):
                 job, after = stage(job, before)
@@ -349,7 +407,7 @@ class Chain(Divided, Probeable):
 
 
 def _through(
-    stages: tuple[ChainStage, ...],
+    stages: tuple[StagePart, ...],
     row: ServerRow,
     arrived: Contributions,
     states: tuple[Any, ...],
@@ -366,3 +424,32 @@ def _measured(event: Event, arrived: Contributions, sent: Sent) -> Info:
     """Returns the diagnostics of a row's contributions: means over its workers."""
     info = {"loss": sent.loss, "weight": arrived.factor} | sent.info
     return {name: mean_of(event.present(), value) for name, value in info.items()}
+
+
+def build(config: Chained, setup: RunSetup, constants: Constants) -> Chain:
+    """Returns the kernel of a method that is a chain of stages."""
+    stages: dict[str, list[Any]] = {place: [] for place in PLACES}
+    made = [(stage.place, stage.make(setup, constants)) for stage in config.stages]
+    for place, stage in made:
+        stages[place].append(stage)
+    rules = config.server_rule, config.local_rule
+    schedules = [resolve(rule, constants)[0] for rule in rules]
+    server, local = map(on_device, schedules)
+    log = setup.timeline.answer_log
+    return Chain(
+        step_size=server,
+        local_step_size=local,
+        reads=tuple(stages["read"]),
+        work=stages["work"][0],
+        sent=tuple(stages["sent"]),
+        attacks=tuple(stages["attack"]),
+        received=tuple(stages["received"]),
+        weighing=stages["weight"][0],
+        aggregation=next(iter(stages["aggregation"]), None),
+        adjusted=tuple(stages["adjusted"]),
+        server=stages["server"][0],
+        local_steps=setup.sampler.steps,
+        num_registers=setup.timeline.num_registers,
+        uneven=setup.sampler.own_steps is not None,
+        asks=() if log is None else log.asks,
+    )

@@ -1,35 +1,40 @@
-"""What runs of the stages of a chain: what each is given, and what it hands on.
+"""What the stages of a chain are given and hand on. No JAX until a run needs it.
 
-A stage of a run is what a `chain.StagePart` makes: a small `equinox.Module`, whose
-array fields are numbers in which runs of one program may differ. It has a state of its
-own, which `start` makes, and is a pure function of that state, given last, and of what
-comes in; the state after it is returned second. A state is any tree of arrays, None
-without any.
+A stage is a pure function of its state, given last, and of what comes in; the state
+after it is returned second. A state is any tree of arrays, None without any.
 
-    place          runs        is given                        returns
-    `read`         client      `ClientJob`                     `ClientJob`
-    `work`         client      `ClientJob`                     `Work`
-    `sent`         client      `ClientJob`, `Work`             `Work`
-    `attack`       server      `ServerRow`, `Contributions`    `Contributions`
-    `received`     server      `ServerRow`, `Contributions`    `Contributions`
-    `weight`       server      `ServerRow`, what was read      factors and shares
-    `aggregation`  `Stepping`  `ServerRow`, `Contributions`    `Aggregate`, .., info
-    `adjusted`     `Stepping`  `ServerRow`, `Step`             `Step`
-    `server`       server      `ServerRow`, `Contributions`    the next model, .., info
+    place          is given                        returns
+    `read`         `ClientJob`                     `ClientJob`
+    `work`         `ClientJob`                     `Work`
+    `sent`         `ClientJob`, `Work`             `Work`
+    `attack`       `ServerRow`, `Contributions`    `Contributions`
+    `received`     `ServerRow`, `Contributions`    `Contributions`
+    `weight`       `ServerRow`, what was read      factors and shares
+    `aggregation`  `ServerRow`, `Contributions`    `Aggregate`, .., info
+    `adjusted`     `ServerRow`, `Step`             `Step`
+    `server`       `ServerRow`, `Step`             the next model, .., info
+
+A server's step without an aggregation before it is given `Contributions`.
 """
 
-from abc import abstractmethod
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import equinox as eqx
-import jax
-import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int, Key
+from jaxtyping import Bool, Float, Int, Key
 
-from ...learning.horizontal import HorizontalProblem
-from .. import client_work
-from ..base import Event, Info
-from .chain import StagePart
+from ...lazy import Late
+
+if TYPE_CHECKING:
+    import jax
+    import jax.numpy as jnp
+    from jaxtyping import Array
+
+    from ...learning.horizontal import HorizontalProblem
+    from .. import client_work
+    from ..base import Event, Info
+else:
+    jax, jnp = Late("jax"), Late("jax.numpy")
+    client_work = Late("..client_work", __package__)
+    Array = HorizontalProblem = Event = Info = Any
 
 BROADCAST_ERROR = "broadcast_error"
 """Diagnostic of what is read, which a job has of which nothing comes as well."""
@@ -47,6 +52,7 @@ class ClientJob(NamedTuple):
         number: Number of its job.
         key: Key of the run; None where nothing is drawn.
         info: Diagnostics of stages of what is read.
+        taken: Local steps of the job, the first ones of the samples; None for all.
     """
 
     problem: HorizontalProblem
@@ -57,6 +63,7 @@ class ClientJob(NamedTuple):
     number: Int[Array, ""]
     key: Key[Array, ""] | None
     info: Info = {}  # noqa: RUF012 - a default of a tuple, which nothing changes
+    taken: Int[Array, ""] | None = None
 
     @property
     def training_key(self) -> Key[Array, ""] | None:
@@ -170,86 +177,52 @@ class Step(NamedTuple):
     weight: Float[Array, ""]
 
 
-class ChainStage(eqx.Module):
-    """Common base of the stages."""
-
-    @property
-    def draws(self) -> bool:
-        """Whether it needs the key of the run."""
-        return False
-
-    @property
-    def takes_sums(self) -> bool:
-        """Whether it needs of a row's messages their weighted sum alone.
-
-        Then `Contributions` may come without single messages, and what each counts is
-        not to be changed any more.
-        """
-        return False
-
-    def start(self, problem: HorizontalProblem, weights: Float[Array, "..."]) -> Any:
-        """Returns the state before the first row: by default none.
-
-        That of a client's stage is the state of one client; the chain keeps a table.
-        """
-
-    @abstractmethod
-    def __call__(self, *given: Any, **named: Any) -> Any:
-        """Returns what the chain hands on, as the table above says."""
+def summed(
+    contributions: Contributions,
+) -> tuple[Float[Array, "..."], Float[Array, ""]]:
+    """Returns the weighted sum of a row's contributions, and what they count by."""
+    total, message = contributions.total, contributions.message
+    if message is not None:
+        weight = contributions.weight.astype(message.dtype)
+        total = jnp.tensordot(weight, message, 1)
+    assert total is not None
+    mass = contributions.share.sum(dtype=total.dtype)
+    return contributions.scaled(total), mass
 
 
-class StepStage(ChainStage):
-    """Common base of the stages that have a say in the server's step."""
+def statistics(
+    row: ServerRow, contributions: Contributions
+) -> Float[Array, " Q"] | None:
+    """Returns the sum, by shares, of what clients make of running statistics.
 
-    def scaled(self, step_size: Array, version: Int[Array, ""]) -> Array:
-        """Returns the step size with what the stage multiplies it by, for traces."""
-        return step_size
-
-    def ahead(
-        self, weights: Float[Array, "..."], state: Any, step_size: Array
-    ) -> Float[Array, "..."]:
-        """Returns what clients read: by default the model."""
-        return weights
-
-
-class OwnStage(StepStage):
-    """A stage whose part computes by its options alone, and is called itself.
-
-    Attributes:
-        numbers: Options in which runs of one program may differ.
-        part: Class of the part.
-        options: Its other options.
+    Each sends its own, of which the server takes the part that the contribution counts
+    by, all of it at most, and keeps the rest of its own: a mean of those is one of
+    statistics, however stale they are. None of a model without any.
     """
-
-    numbers: dict[str, Array]
-    part: type[StagePart] = eqx.field(static=True)
-    options: tuple[tuple[str, Any], ...] = eqx.field(static=True)
-
-    @property
-    def draws(self) -> bool:
-        return self.part.draws
-
-    @property
-    def takes_sums(self) -> bool:
-        return self.part.takes_sums
-
-    def start(self, problem: HorizontalProblem, weights: Float[Array, "..."]) -> Any:
-        return self._own().start(problem, weights)
-
-    def __call__(self, *given: Any, **named: Any) -> Any:
-        """Returns what the part makes of what it is given."""
-        return self._own()(*given, **named)
-
-    def _own(self) -> Any:
-        given: dict[str, Any] = dict(self.options) | self.numbers
-        return self.part.model_construct(**given)
+    if contributions.statistics is None:
+        return None
+    mine = row.weights[-row.num_statistics :][None]
+    counts = jnp.minimum(contributions.factor, 1).astype(mine.dtype)[:, None]
+    blended = mine + counts * (contributions.statistics - mine)
+    shares = contributions.share.astype(mine.dtype)[:, None]
+    return jnp.where(shares > 0, shares * blended, 0).sum(axis=0)
 
 
-def own_stage(part: StagePart, *facts: Any) -> OwnStage:
-    """Returns the stage that a part computes by itself."""
-    numbers = {name: jnp.asarray(value, float) for name, value in part.numbers.items()}
-    options = tuple((name, value) for name, value in part if name not in numbers)
-    return OwnStage(numbers, type(part), options)
+def divisor(count: Int[Array, ""] | Float[Array, ""]) -> Array:
+    """Returns what a sum is divided by for its mean; that of nothing is 0."""
+    return jnp.where(count > 0, count, 1)
+
+
+def placed(
+    vector: Float[Array, "..."],
+    statistics: Float[Array, " Q"] | None,
+    count: Int[Array, ""] | Float[Array, ""],
+) -> Float[Array, "..."]:
+    """Returns a vector that ends with the mean of the statistics, if any."""
+    if statistics is None:
+        return vector
+    mean = statistics / divisor(count).astype(statistics.dtype)
+    return vector.at[-statistics.size :].set(mean)
 
 
 def mean_of(present: Bool[Array, " W"], values: Array) -> Float[Array, ""]:

@@ -1,7 +1,7 @@
 """Noise of the server on the sum of a commit, for central differential privacy.
 
-`part` has the stage `noisy_mean`, `running` what runs of it, and `secure_aggregation`
-what it costs that the server sees the sum alone. For studies of private learning.
+`part` has the stage `noisy_mean`, and `secure_aggregation` what it costs that the
+server sees the sum alone. For studies of private learning.
 """
 
 from ...config.attached import Extra

@@ -1,28 +1,58 @@
-"""The mean of a commit of whose sum alone the server knows. No JAX in here."""
+"""The mean of a commit of whose sum alone the server knows.
+
+No JAX is imported until a run needs it.
+"""
 
 from collections.abc import Sequence
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+import numpy as np
 
 from ...algorithms.federated.chain import (
-    AggregatePart,
     AttackPart,
     Chained,
     ReceivePart,
     SendPart,
 )
-from ...algorithms.federated.parts import Clip, NoiseOptions, Weigh
+from ...algorithms.federated.clients import Clip, NoiseOptions
+from ...algorithms.federated.server import Weigh, WeightedMean
+from ...algorithms.federated.stages import (
+    Aggregate,
+    Contributions,
+    ServerRow,
+    divisor,
+)
+from ...capabilities import LimitsGathering
+from ...config.errors import ScenarioError
+from ...lazy import Late
+from ...learning.constants import Constants
 from ...learning.shape import ProblemShape
-from ...models.parts import ModelCounts
-from ...privacy.releases import Calibrated, Gaussian, Guarantee
+from ...privacy.releases import Gaussian, Guarantee
+from ...timeline import NO_COMMIT
 from .secure_aggregation import SecureAggregation
+
+if TYPE_CHECKING:
+    import jax
+    import jax.numpy as jnp
+    from jaxtyping import Array
+
+    from ...algorithms.base import Info
+    from ...privacy import mechanisms
+    from ...setup import RunSetup
+else:
+    jax, jnp = Late("jax"), Late("jax.numpy")
+    mechanisms = Late("...privacy.mechanisms", __package__)
+    Array = Info = RunSetup = Any
 
 ZEROED = "one client with all that it sends, zeroed"
 """What the guarantee protects."""
 ROUNDS = "synchronous"
 """Protocol whose members of a commit are known before they work."""
+CHUNK = 65_536
+"""Rows of a chunk of a timeline that is played for the size of its commits."""
 
 
-class NoisyMean(NoiseOptions, AggregatePart):
+class NoisyMean(NoiseOptions, WeightedMean):
     """The weighted mean of a commit's contributions, with the server's noise.
 
     Clients clip what they send to C, and the sum of a commit gets normal noise of
@@ -35,17 +65,17 @@ class NoisyMean(NoiseOptions, AggregatePart):
     """
 
     kind: Literal["noisy_mean"] = "noisy_mean"
-    made_by: ClassVar[str] = f"{__package__}.running:noisy_mean"
+    statistics_would_be: ClassVar[str] = "averaged without noise"
+    draws: ClassVar[bool] = True
+    takes_sums: ClassVar[bool] = False
     protocols: ClassVar[tuple[str, ...]] = (
         *("asynchronous", "t_synchronous", "synchronous", "cyclic"),
         *("buffered", "collect", "routed"),
     )
     secure: SecureAggregation | None = None
     """Cost of secure aggregation; by default the server sees all contributions."""
-
-    @property
-    def noise_law(self) -> str:
-        return self.law
+    _scale: Array
+    _least: Array
 
     def structure(self) -> dict[str, Any]:
         return {"kind": self.kind}
@@ -117,28 +147,24 @@ class NoisyMean(NoiseOptions, AggregatePart):
                 f"or take {ROUNDS}",
             )
 
-    def check_model(self, method: Chained, counts: ModelCounts) -> None:
-        method.refuse_statistics(self, counts, "averaged without noise")
-
     def sent_bytes(self, given: int, shape: ProblemShape) -> int:
-        return (
-            given
-            if self.secure is None
-            else self.secure.upload_bytes(shape.num_weights)
-        )
+        """Returns the bytes of a message, masked or as it is."""
+        if self.secure is None:
+            return given
+        return self.secure.upload_bytes(shape.num_weights)
 
     def answer_bytes(self, shape: ProblemShape) -> int:
+        """Returns the bytes of the masks that a client gets."""
         return 0 if self.secure is None else self.secure.download_bytes
 
     def overhead_s(self, shape: ProblemShape) -> float:
+        """Returns the seconds that masking adds to a job."""
         return 0.0 if self.secure is None else self.secure.seconds(shape.num_weights)
-
-    def calibrated(self, name: str) -> Calibrated | None:
-        return None if self.budget is None else self.budget.known(name)
 
     def guarantees(
         self, method: Chained, num_samples: Sequence[int], batch: int
     ) -> tuple[Guarantee, ...]:
+        """Returns what one message of each client releases: all of a commit's do."""
         from ...privacy.guarantees import Drawing, lacking  # SciPy
 
         lacks = lacking(Drawing.of(method))
@@ -149,3 +175,73 @@ class NoisyMean(NoiseOptions, AggregatePart):
         law = "Gaussian, of the server, clip: contribution"
         one = Guarantee(release, not lacks, why, law, ZEROED, by_commit=True)
         return (one,) * len(num_samples)
+
+    def make(self, setup: RunSetup, constants: Constants) -> Any:
+        """Returns it with the scale that its clipping, and a budget, give the noise.
+
+        Raises:
+            ScenarioError: Secure aggregation is for fewer members than commits have, or
+                no commit has as many as it needs.
+        """
+        method, secure = setup.scenario.algorithm, self.secure
+        if secure is not None:
+            key = method.key_of(self, "secure")
+            most, what = (
+                _most_applied(setup),
+                "the contributions that a commit may have",
+            )
+            if most > secure.group:
+                raise ScenarioError(
+                    f"{key}.group must be at least {most}, {what}, got {secure.group}; "
+                    f"raise it"
+                )
+            if most < secure.least:
+                raise ScenarioError(
+                    f"{key}.least must be at most {most}, {what}, or every commit is "
+                    f"lost, got {secure.least}; lower it"
+                )
+        scale = self.clip_of(method).clip_bound * self.multiplier_at(1.0)
+        return self.in_program(
+            (),
+            _gathers=setup.scenario.protocol.gathers,
+            _scale=jnp.asarray(scale, float),
+            _least=jnp.int32(1 if secure is None else secure.least),
+        )
+
+    def __call__(
+        self, row: ServerRow, contributions: Contributions, state: Any
+    ) -> tuple[Aggregate, Any, Info]:
+        """Returns the mean with noise, drawn by version, what gathers, and info."""
+        found, after, info = super().__call__(row, contributions, state)
+        count = row.event.present().sum(dtype=jnp.int32)
+        count += 0 if state is None else state.number
+        applies = found.applies & (count >= self._least)
+        zero = jnp.zeros(found.direction.size, found.direction.dtype)
+        noise = jax.lax.cond(
+            applies,
+            lambda: mechanisms.gaussian(row.server_key, zero, self._scale).value,
+            lambda: zero,
+        )
+        noise = contributions.scaled(noise / divisor(count).astype(zero.dtype))
+        direction = found.direction + noise.reshape(found.direction.shape)
+        found = found._replace(direction=direction, applies=applies)
+        return found, after, info | {"noise_norm": jnp.sqrt(jnp.sum(noise**2))}
+
+
+def _most_applied(setup: RunSetup) -> int:
+    """Returns the most contributions of a commit.
+
+    Where the protocol does not limit them, or a recording may be of other options, the
+    timeline is played to know, which depends on no numerics.
+    """
+    protocol = setup.scenario.protocol
+    if not protocol.gathers:
+        return setup.timeline.width
+    limits = isinstance(protocol, LimitsGathering)
+    known = protocol.most_gathered(setup.shape.num_clients) if limits else None
+    if known is not None and not setup.scenario.replays:
+        return known
+    commits = [chunk.jobs.commit for chunk in setup.timeline.chunks(CHUNK)]
+    commit = np.concatenate(commits)
+    counts = np.unique(commit[commit != NO_COMMIT], return_counts=True)[1]
+    return int(counts.max(initial=0))

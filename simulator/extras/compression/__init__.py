@@ -1,7 +1,7 @@
 """Messages that cost less, in either direction, for studies of slow links.
 
-`stages` has the two stages of a chain and the base of compressors, `compressors` these,
-and `running` what runs of the stages. A plug-in may add a compressor.
+`stages` has the two stages of a chain and the base of compressors, `compressors` these.
+A plug-in may add a compressor.
 """
 
 from ...config.attached import Extra, ExtraTable

@@ -1,15 +1,25 @@
 """Compressors: a few of the numbers, fewer levels of each, signs, and low rank."""
 
 from math import ceil, prod, sqrt
-from typing import Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
 from ...algorithms.part import FLOAT_BYTES
 from ...config.base import Rule
+from ...lazy import Late
 from ...learning.shape import ProblemShape
 from ...models.parts import Shapes
 from .stages import Compressor
+
+if TYPE_CHECKING:
+    import jax
+    import jax.numpy as jnp
+
+    from ...models import flat
+else:
+    jax, jnp = Late("jax"), Late("jax.numpy")
+    flat = Late("...models.flat", __package__)
 
 Keep = Annotated[
     Annotated[int, Field(ge=1)] | Annotated[float, Field(gt=0, lt=1)],
@@ -52,9 +62,6 @@ class TopK(Sparse):
         self, values: Any, state: Any, key: Any, arrays: Any
     ) -> tuple[Any, Any]:
         """Returns the largest numbers, and zeros."""
-        import jax  # only where a run needs it
-        import jax.numpy as jnp
-
         _, kept = jax.lax.top_k(jnp.abs(values), self.count(values.size))
         return jnp.zeros_like(values).at[kept].set(values[kept]), state
 
@@ -82,9 +89,6 @@ class RandomK(Sparse):
         self, values: Any, state: Any, key: Any, arrays: Any
     ) -> tuple[Any, Any]:
         """Returns the drawn numbers, multiplied, and zeros."""
-        import jax  # only where a run needs it
-        import jax.numpy as jnp
-
         count = self.count(values.size)
         places = jax.random.uniform(key, values.shape, values.dtype)
         _, kept = jax.lax.top_k(places, count)
@@ -125,9 +129,6 @@ class Qsgd(Compressor):
         self, values: Any, state: Any, key: Any, arrays: Any
     ) -> tuple[Any, Any]:
         """Returns the rounded numbers."""
-        import jax  # only where a run needs it
-        import jax.numpy as jnp
-
         bucket = self._bucket(values.size)
         rows = jnp.pad(values, (0, -values.size % bucket)).reshape(-1, bucket)
         norm = jnp.sqrt((rows**2).sum(axis=1, keepdims=True))
@@ -156,8 +157,6 @@ class Signs(Compressor):
         self, values: Any, state: Any, key: Any, arrays: Any
     ) -> tuple[Any, Any]:
         """Returns the signs times the scale."""
-        import jax.numpy as jnp  # only where a run needs it
-
         scale = jnp.abs(values).mean()
         return jnp.where(values < 0, -scale, scale), state
 
@@ -199,8 +198,6 @@ class LowRank(Compressor):
         return FLOAT_BYTES * sum(numbers)
 
     def start(self, values: Any, arrays: Any) -> Any:
-        import jax  # only where a run needs it
-
         found = [sides for sides in self._sides(arrays) if sides]
         keys = jax.random.split(jax.random.key(0), len(found))
         return tuple(
@@ -212,12 +209,8 @@ class LowRank(Compressor):
         self, values: Any, state: Any, key: Any, arrays: Any
     ) -> tuple[Any, Any]:
         """Returns all arrays, matrices as products, and Q of each matrix."""
-        import jax.numpy as jnp  # only where a run needs it
-
-        from ...models.flat import split
-
         made, after, factors = [], [], iter(state)
-        each = zip(split(values, arrays), self._sides(arrays), strict=True)
+        each = zip(flat.split(values, arrays), self._sides(arrays), strict=True)
         for array, sides in each:
             if sides is None:
                 made.append(array.reshape(-1))

@@ -1,4 +1,6 @@
-"""Compression of what is sent, in either direction: stages and the base. No JAX here.
+"""Compression of what is sent, in either direction: stages and the base.
+
+No JAX is imported until a run needs it.
 
 A compressor C is unbiased, E C(x) = x with E |C(x) - x|^2 <= omega |x|^2, or contracts:
 |C(x) - x|^2 <= (1 - alpha) |x|^2. What keeps a memory takes contractions, so that there
@@ -7,21 +9,42 @@ omega).
 """
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple
+
+from jaxtyping import Float
 
 from ...algorithms.federated.chain import Chained, ReadPart, SendPart, StagePart
+from ...algorithms.federated.stages import BROADCAST_ERROR, ClientJob
 from ...config.catalogue import AnyPart
 from ...config.errors import ScenarioError
 from ...config.parts import Part
+from ...lazy import Late
+from ...learning.constants import Constants
 from ...learning.shape import ProblemShape
-from ...models.parts import ModelCounts
+from ...models.parts import Shapes
 
 if TYPE_CHECKING:
+    import jax
+    import jax.numpy as jnp
+    from jaxtyping import Array
+
+    from ...algorithms import base, client_work
+    from ...algorithms.client_work import Work
+    from ...learning.horizontal import HorizontalProblem
+    from ...setup import RunSetup
+
     AnyCompressor = Any
 else:
+    jax, jnp = Late("jax"), Late("jax.numpy")
+    base = Late("...algorithms.base", __package__)
+    client_work = Late("...algorithms.client_work", __package__)
+    Array = Work = HorizontalProblem = RunSetup = Any
+
     AnyCompressor = Annotated[Any, AnyPart("compressors")]
 """Any compressor, chosen by its kind."""
 Feedback = Literal["none", "ef", "ef21"]
+OF_MESSAGES, OF_MODELS = 1, 2
+"""Directions, for the keys of what is drawn."""
 
 
 class Compressor(Part):
@@ -63,14 +86,33 @@ class Compressor(Part):
         """Returns the compressed vector, and the state."""
 
 
+class Remembered(NamedTuple):
+    """What is kept of one client.
+
+    Attributes:
+        memory: What it has not sent (`ef`), or what the other side has of it (`ef21`);
+            None without a memory.
+        own: The compressor's state.
+    """
+
+    memory: Float[Array, " P"] | None
+    own: Any
+
+
 class Compression(StagePart):
     """What both directions share."""
 
+    statistics_would_be: ClassVar[str] = "sent as they are"
+    draws: ClassVar[bool] = True  # some compressors do
     compressor: AnyCompressor
     """What makes a message smaller."""
+    _memory: Feedback
+    _scale: float
+    _shapes: Shapes | None
 
     @property
     def by_arrays(self) -> bool:
+        """Whether the compressor needs the shapes of the model's arrays."""
         return self.compressor.by_arrays
 
     def sent_bytes(self, given: int, shape: ProblemShape) -> int:
@@ -88,8 +130,51 @@ class Compression(StagePart):
             )
         return made
 
-    def check_model(self, method: Chained, counts: ModelCounts) -> None:
-        method.refuse_statistics(self, counts, "sent as they are")
+    @abstractmethod
+    def feedback_of(self, variance: float | None) -> Feedback:
+        """Returns what is remembered of errors with a compressor of a variance."""
+
+    def make(self, setup: RunSetup, constants: Constants) -> Any:
+        variance = self.compressor.variance(setup.shape.num_weights)
+        memory = self.feedback_of(variance)
+        scale = 1.0 if memory == "none" else 1 / (1 + (variance or 0.0))
+        facts = {"_memory": memory, "_scale": scale, "_shapes": setup.shape.arrays}
+        return self.in_program(("compressor",), **facts)
+
+    def start(self, problem: HorizontalProblem, weights: Array) -> Remembered:
+        nothing = jnp.zeros_like(weights).reshape(-1)
+        own = self.compressor.start(nothing, self._shapes)
+        return Remembered(None if self._memory == "none" else nothing, own)
+
+    def compressed(
+        self, given: Float[Array, "..."], state: Remembered, job: ClientJob, of: int
+    ) -> tuple[Float[Array, "..."], Remembered, Float[Array, ""]]:
+        """Returns what arrives of a message, the memory, and the relative error.
+
+        Args:
+            given: The message.
+            state: What is remembered of the client.
+            job: Its job, which keys what is drawn.
+            of: Direction of the message, for the keys of what is drawn.
+        """
+        key, values, memory = None, given.reshape(-1), state.memory
+        if self.compressor.draws:
+            assert job.key is not None
+            # No client has the number of a direction.
+            for number in (client_work.OF_SERVER - of, job.worker, job.number):
+                key = jax.random.fold_in(job.key if key is None else key, number)
+        if memory is not None:
+            values = values + memory if self._memory == "ef" else values - memory
+        made, own = self.compressor(values, state.own, key, self._shapes)
+        made = self._scale * made
+        arrived, left = made, values - made
+        if memory is not None and self._memory == "ef":
+            memory = left
+        elif memory is not None:
+            memory = arrived = memory + made
+        squared = base.summed(jnp.square, values)
+        error = base.summed(jnp.square, left) / jnp.where(squared > 0, squared, 1)
+        return arrived.reshape(given.shape), Remembered(memory, own), error
 
 
 class Compress(Compression, SendPart):
@@ -107,7 +192,6 @@ class Compress(Compression, SendPart):
     """
 
     kind: Literal["compress"] = "compress"
-    made_by: ClassVar[str] = f"{__package__}.running:sending"
     feedback: Feedback | None = None
     """Memory of errors; by default `ef` of biased compressors, `none` of unbiased."""
 
@@ -124,6 +208,17 @@ class Compress(Compression, SendPart):
                 "or remove one",
             )
 
+    def feedback_of(self, variance: float | None) -> Feedback:
+        return self.feedback or ("ef" if variance is None else "none")
+
+    def __call__(
+        self, job: ClientJob, work: Work, state: Remembered
+    ) -> tuple[Work, Remembered]:
+        """Returns the contribution as it arrives, and the client's memory."""
+        message, state, error = self.compressed(work.message, state, job, OF_MESSAGES)
+        info = work.info | {"compression_error": error}
+        return work._replace(message=message, info=info), state
+
 
 class Broadcast(Compression, ReadPart):
     """Compresses the server's model on its way to clients.
@@ -139,10 +234,24 @@ class Broadcast(Compression, ReadPart):
     """
 
     kind: Literal["broadcast"] = "broadcast"
-    made_by: ClassVar[str] = f"{__package__}.running:broadcasting"
 
     def fits(self, method: Chained) -> None:
         if sum(isinstance(stage, Broadcast) for stage in method.stages) > 1:
             raise method.refusal(
                 self, "", "must be the only broadcast, got two; remove one"
             )
+
+    def feedback_of(self, variance: float | None) -> Feedback:
+        return "ef21"
+
+    def start(self, problem: HorizontalProblem, weights: Array) -> Remembered:
+        return super().start(problem, weights)._replace(memory=weights.reshape(-1))
+
+    def __call__(
+        self, job: ClientJob, state: Remembered
+    ) -> tuple[ClientJob, Remembered]:
+        """Returns the job at the model that the client has got, and that model."""
+        given = job.problem.narrowed(job.read)
+        read, state, error = self.compressed(given, state, job, OF_MODELS)
+        info = job.info | {BROADCAST_ERROR: error}
+        return job._replace(read=read, info=info), state

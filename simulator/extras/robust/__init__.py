@@ -6,9 +6,6 @@ For studies of Byzantine robustness. They are stages of a chain in three places:
   `backdoor` (attacks on data; the metric `backdoor_accuracy`);
 - what is received: `trusted`, filters of a server with rows of its own;
 - the aggregation: `aggregation`, from the median to centred clipping.
-
-What runs of them imports JAX: `running`, `overhearing`, and `gathering` of
-aggregations.
 """
 
 from ...config.attached import Extra

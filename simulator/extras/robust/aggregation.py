@@ -1,13 +1,57 @@
 """Robust aggregations: median, trimmed mean, Krum, geometric median, clipping."""
 
 from abc import abstractmethod
-from typing import Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple
 
+from jaxtyping import Bool, Float, Int
 from pydantic import Field
 
 from ...algorithms.federated.chain import AggregatePart, Chained
-from ...algorithms.federated.parts import Count, Weigh
-from ...models.parts import ModelCounts
+from ...algorithms.federated.clients import Count
+from ...algorithms.federated.server import Weigh
+from ...algorithms.federated.stages import (
+    Aggregate,
+    Contributions,
+    ServerRow,
+    mean_of,
+)
+from ...capabilities import LimitsGathering
+from ...config.errors import ScenarioError
+from ...config.parts import tag
+from ...lazy import Late
+from ...learning.constants import Constants
+from ...timeline import Kind
+
+if TYPE_CHECKING:
+    import jax
+    import jax.numpy as jnp
+    from jaxtyping import Array
+
+    from ...algorithms import base
+    from ...algorithms.base import Info
+    from ...learning.horizontal import HorizontalProblem
+    from ...setup import RunSetup
+else:
+    jax, jnp = Late("jax"), Late("jax.numpy")
+    base = Late("...algorithms.base", __package__)
+    Array = HorizontalProblem = Info = RunSetup = Any
+
+
+class Kept(NamedTuple):
+    """What has gathered since the last commit, and the state of the aggregation.
+
+    Attributes:
+        totals: Sum of weighted contributions in each place, `[B, D]`; of an empty one
+            anything.
+        counts: Number of them.
+        weight: Sum of all their weights.
+        own: State of the aggregation.
+    """
+
+    totals: Float[Array, "B D"]
+    counts: Int[Array, " B"]
+    weight: Float[Array, ""]
+    own: Any
 
 
 class RobustPart(AggregatePart):
@@ -18,7 +62,7 @@ class RobustPart(AggregatePart):
     it their sum alone goes with `mean`.
     """
 
-    made_by: ClassVar[str] = f"{__package__}.gathering:robust"
+    statistics_would_be: ClassVar[str] = "lost"
     buckets: Count | None = None
     """B: contributions of client m are averaged in bucket m mod B, and the means of the
     buckets are aggregated as soon as none is empty, then emptied; until then commits
@@ -26,6 +70,8 @@ class RobustPart(AggregatePart):
     contributions are aggregated one by one.
     Source: Yang and Li, BASGD: Buffered Asynchronous SGD for Byzantine Learning (2021),
     Algorithm 2."""
+    _places: int
+    _gathers: bool
 
     @property
     def least(self) -> int:
@@ -42,20 +88,128 @@ class RobustPart(AggregatePart):
                 f"a client's own word, got {weigh.weighting!r}; remove it",
             )
 
-    def start(self, problem: Any, weights: Any) -> Any:
-        """Returns its state before the first commit, for weights as one vector."""
+    def make(self, setup: RunSetup, constants: Constants) -> Any:
+        """Returns a robust aggregation, with a place for all that a commit applies.
 
-    def check_model(self, method: Chained, counts: ModelCounts) -> None:
-        method.refuse_statistics(self, counts, "lost")
+        Raises:
+            ScenarioError: Their number is not known, or too small for any enemy.
+        """
+        protocol, K = setup.scenario.protocol, setup.shape.num_clients
+        name = f"algorithm.chain's {tag(type(self))!r}"
+        gathers = protocol.gathers
+        most = fewest = setup.timeline.width
+        limits = isinstance(protocol, LimitsGathering)
+        if limits:
+            most, fewest = protocol.most_gathered(K), protocol.fewest_gathered(K)
+        elif gathers:
+            most = fewest = None
+        if self.buckets is not None:
+            most = fewest = self.buckets
+            if most > K:
+                raise ScenarioError(
+                    f"{name} must have at most {K} buckets, one for each client, got "
+                    f"{most}, of which some would never fill; lower it"
+                )
+        places = most
+        if places is None:
+            raise ScenarioError(
+                f"{name} must know how many contributions make a commit, which the "
+                f"protocol {protocol.kind!r} does not limit; give their number in "
+                f"place of a time, or add buckets"
+            )
+        assert fewest is not None
+        if fewest < self.least:
+            raise ScenarioError(
+                f"{name} must get at least {self.least} contributions a commit, got "
+                f"{fewest}; wait for more, take a protocol that gathers, or change its "
+                f"options"
+            )
+        return self.in_program(_places=places, _gathers=gathers)
+
+    def start(self, problem: HorizontalProblem, weights: Array) -> Kept:
+        flat = weights.reshape(-1)
+        totals = jnp.zeros((self._places, flat.size), flat.dtype)
+        counts = jnp.zeros(self._places, jnp.int32)
+        return Kept(totals, counts, jnp.zeros((), flat.dtype), self.first(flat))
+
+    def __call__(
+        self, row: ServerRow, contributions: Contributions, state: Kept
+    ) -> tuple[Aggregate, Kept, Info]:
+        """Returns the aggregate, and the places, empty after a commit.
+
+        A commit of too few contributions makes no step: it has weight 0, and they are
+        lost.
+        """
+        message = contributions.message
+        assert message is not None
+        present = row.event.present() & (contributions.share > 0)
+        weight = contributions.weight.astype(message.dtype)[:, None]
+        rows = contributions.scaled(message).reshape(present.size, -1)
+        rows = jnp.where(present[:, None], weight * rows, 0)
+        before = state.counts.sum(dtype=jnp.int32)
+        number = before + present.sum(dtype=jnp.int32)
+        if self.buckets is not None:
+            place = row.event.worker % self._places
+        else:
+            place = before + jnp.cumsum(present) - 1
+        place = jnp.where(present, place, self._places)  # others have none
+        filled = state.counts.at[place].get(mode="fill", fill_value=0) > 0
+        fresh = jnp.where(filled, self._places, place)
+        emptied = state.totals.at[fresh].set(0, mode="drop")
+        now = Kept(
+            totals=emptied.at[place].add(rows, mode="drop"),
+            counts=state.counts.at[place].add(1, mode="drop"),
+            weight=state.weight + weight.sum(),
+            own=state.own,
+        )
+        there = now.counts > 0
+        ends = row.event.kind == Kind.COMMIT
+        ends = ends & there.all() if self.buckets is not None else ends
+        applies = ends & (there.sum() >= self.least)
+
+        def aggregated() -> tuple[Any, Any]:
+            size = jnp.maximum(now.counts, 1)[:, None].astype(rows.dtype)
+            means = jnp.where(there[:, None], now.totals / size, 0)
+            return self.aggregate(means, there, now.own)
+
+        direction, own = jax.lax.cond(
+            applies, aggregated, lambda: (jnp.zeros_like(rows[0]), now.own)
+        )
+        # More messages than places would be dropped without a word.
+        direction = jnp.where(number > now.counts.sum(), jnp.nan, direction)
+        moved = rows.sum(axis=0) if self._gathers else direction
+        counted = mean_of(row.event.present(), contributions.factor)
+        lost = ends & ~applies
+        info = {
+            "gradient_norm": base.norm(moved),
+            "weight": jnp.where(lost, jnp.zeros_like(counted), counted),
+        }
+        info |= {"buffered": number} if self._gathers else {}
+        aggregate = Aggregate(
+            direction=direction.reshape(message.shape[1:]),
+            applies=applies,
+            weight=now.weight / jnp.maximum(number, 1).astype(rows.dtype),
+        )
+        after = Kept(
+            totals=now.totals,
+            counts=jnp.where(ends, 0, now.counts),
+            weight=jnp.where(ends, 0, now.weight),
+            own=own,
+        )
+        return aggregate, after, info
+
+    def first(self, weights: Float[Array, " D"]) -> Any:
+        """Returns the state of `aggregate` before the first commit: by default none."""
 
     @abstractmethod
-    def __call__(self, vectors: Any, there: Any, state: Any) -> tuple[Any, Any]:
+    def aggregate(
+        self, vectors: Float[Array, "B D"], there: Bool[Array, " B"], state: Any
+    ) -> tuple[Float[Array, " D"], Any]:
         """Returns what takes the place of a mean, and the state after the commit.
 
         Args:
-            vectors: Contributions, or means of buckets, `[B, D]`; zeros where there is
-                none.
-            there: Flags of those that are there, `[B]`, at least `least` of them.
+            vectors: Contributions, or means of buckets; zeros where there is none.
+            there: Flags of those that are there, at least `least` of them.
             state: State before.
         """
 
@@ -75,10 +229,7 @@ class TrimmedMean(RobustPart):
     def least(self) -> int:
         return 2 * self.tolerated + 1
 
-    def __call__(self, vectors: Any, there: Any, state: Any) -> tuple[Any, Any]:
-        """Returns the trimmed mean of each coordinate."""
-        import jax.numpy as jnp  # only where a run needs it
-
+    def aggregate(self, vectors: Array, there: Array, state: Any) -> tuple[Array, Any]:
         ranked = jnp.sort(jnp.where(there[:, None], vectors, jnp.inf), axis=0)
         rank, number = jnp.arange(there.size), there.sum()
         inner = (rank >= self.tolerated) & (rank < number - self.tolerated)
@@ -94,15 +245,14 @@ class CoordinateMedian(RobustPart):
 
     kind: Literal["coordinate_median"] = "coordinate_median"
 
-    def __call__(self, vectors: Any, there: Any, state: Any) -> tuple[Any, Any]:
-        """Returns the median of each coordinate."""
+    def aggregate(self, vectors: Array, there: Array, state: Any) -> tuple[Array, Any]:
         return median_of(vectors, there), state
 
 
-def median_of(vectors: Any, there: Any) -> Any:
-    """Returns the median of each coordinate `[D]` of the vectors that are there."""
-    import jax.numpy as jnp  # only where a run needs it
-
+def median_of(
+    vectors: Float[Array, "B D"], there: Bool[Array, " B"]
+) -> Float[Array, " D"]:
+    """Returns the median of each coordinate of the vectors that are there."""
     ranked = jnp.sort(jnp.where(there[:, None], vectors, jnp.inf), axis=0)
     number = jnp.maximum(there.sum(), 1)
     return (ranked[(number - 1) // 2] + ranked[number // 2]) / 2
@@ -128,11 +278,7 @@ class Krum(RobustPart):
     def least(self) -> int:
         return max(2 * self.tolerated + 3, self.selected)
 
-    def __call__(self, vectors: Any, there: Any, state: Any) -> tuple[Any, Any]:
-        """Returns the mean of those with the smallest scores."""
-        import jax  # only where a run needs it
-        import jax.numpy as jnp
-
+    def aggregate(self, vectors: Array, there: Array, state: Any) -> tuple[Array, Any]:
         size = there.size
         apart = jax.lax.map(
             lambda one: ((vectors - one[None]) ** 2).sum(axis=1), vectors
@@ -161,12 +307,8 @@ class GeometricMedian(RobustPart):
     smoothing: Annotated[float, Field(gt=0)] = 1e-6
     """nu."""
 
-    def __call__(self, vectors: Any, there: Any, state: Any) -> tuple[Any, Any]:
-        """Returns the point after the iterations."""
-        import jax  # only where a run needs it
-        import jax.numpy as jnp
-
-        def better(_: Any, point: Any) -> Any:
+    def aggregate(self, vectors: Array, there: Array, state: Any) -> tuple[Array, Any]:
+        def better(_: Any, point: Array) -> Array:
             distance = jnp.linalg.norm(vectors - point[None], axis=1)
             weight = there / jnp.maximum(self.smoothing, distance)
             weight = (weight / jnp.maximum(weight.sum(), 1e-30)).astype(point.dtype)
@@ -199,15 +341,10 @@ class CentredClipping(RobustPart):
     def least(self) -> int:
         return 1
 
-    def start(self, problem: Any, weights: Any) -> Any:
-        import jax.numpy as jnp  # only where a run needs it
-
+    def first(self, weights: Array) -> Array:
         return jnp.zeros_like(weights)
 
-    def __call__(self, vectors: Any, there: Any, state: Any) -> tuple[Any, Any]:
-        """Returns v twice, after it has moved."""
-        import jax.numpy as jnp  # only where a run needs it
-
+    def aggregate(self, vectors: Array, there: Array, state: Any) -> tuple[Array, Any]:
         share = (there / jnp.maximum(there.sum(), 1)).astype(state.dtype)
         for _ in range(self.iterations):
             apart = vectors - state[None]

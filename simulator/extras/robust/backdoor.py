@@ -10,11 +10,11 @@ from jaxtyping import Float
 from pydantic import Field
 
 from ...algorithms.federated.chain import Chained, SendPart
-from ...algorithms.federated.parts import Count
+from ...algorithms.federated.clients import Count
 from ...config.errors import ScenarioError
 from ...metrics import CLASSES, Metric, Models
 from ...streams import Purpose, Streams
-from .poison import Poison, PoisonPart, Trigger
+from .poison import Poison, PoisonPart, Trigger, with_pattern
 
 
 class Backdoor(PoisonPart):
@@ -44,7 +44,7 @@ class Backdoor(PoisonPart):
     """gamma, length of what is sent over that of the work."""
 
     @property
-    def trigger(self) -> Trigger:
+    def pattern(self) -> Trigger:
         features = tuple(column - 1 for column in self.features)
         return Trigger(features, self.value, self.target - 1)
 
@@ -111,7 +111,6 @@ def success(problem: Any, model: Any, trigger: Trigger) -> Float[Any, ""]:
     import jax.numpy as jnp
 
     from ...learning import losses
-    from .running import with_pattern
 
     logits = problem.model.apply(model, with_pattern(problem.x_test, trigger))
     outputs = losses.rows_first(problem.loss, logits)

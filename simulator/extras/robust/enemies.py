@@ -7,17 +7,33 @@ likes, of the bytes that an honest message has. Its time is an honest job's;
 """
 
 from abc import abstractmethod
-from typing import Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
-from jaxtyping import Bool
+from jaxtyping import Bool, Float
 from pydantic import Field, model_validator
 
 from ...algorithms.federated.chain import AttackPart, Chained, StagePart
-from ...algorithms.federated.parts import Count
+from ...algorithms.federated.clients import Count
+from ...algorithms.federated.stages import Contributions, ServerRow
 from ...config.errors import ScenarioError
 from ...config.parts import tag
+from ...lazy import Late
+from ...learning.constants import Constants
 from ...streams import Purpose, Streams
+
+if TYPE_CHECKING:
+    import jax
+    import jax.numpy as jnp
+    from jaxtyping import Array
+
+    from ...algorithms import base
+    from ...learning.horizontal import HorizontalProblem
+    from ...setup import RunSetup
+else:
+    jax, jnp = Late("jax"), Late("jax.numpy")
+    base = Late("...algorithms.base", __package__)
+    Array = HorizontalProblem = RunSetup = Any
 
 
 class EnemyOptions(StagePart):
@@ -99,21 +115,59 @@ class EnemyOptions(StagePart):
         return round((self.share or 0) * num_clients)
 
     def roles(self, method: Chained, num_clients: int, seed: int) -> tuple[str, ...]:
+        """Returns the kind of the attack for its enemies, "" for others."""
         enemies = self.among(method, num_clients, seed)
         return tuple(tag(type(self)) if enemy else "" for enemy in enemies)
 
 
 class EnemyPart(EnemyOptions, AttackPart):
-    """Common base of the attacks on messages.
+    """Common base of the attacks on messages: they take the place of enemies' work."""
 
-    It is called with a `ServerRow`, `Contributions` and a state, and returns what
-    enemies send, `[W, ...]`; of rows without enemies it is not asked.
-    """
+    _enemies: Bool[Array, " K"]
+    _honest: Bool[Array, " K"]
 
-    made_by: ClassVar[str] = f"{__package__}.running:attack"
+    def make(self, setup: RunSetup, constants: Constants) -> Any:
+        """Returns an attack by the enemies of a run."""
+        method, K, seed = (
+            setup.scenario.algorithm,
+            setup.shape.num_clients,
+            setup.run.seed,
+        )
+        honest = np.array([not role for role in method.roles(K, seed)])
+        return self.in_program(
+            {*type(self).model_fields} - {*EnemyOptions.model_fields},
+            _enemies=jnp.asarray(self.among(method, K, seed)),
+            _honest=jnp.asarray(honest),
+        )
+
+    def __call__(
+        self, row: ServerRow, contributions: Contributions, state: Any
+    ) -> tuple[Contributions, Any]:
+        """Returns the contributions with the enemies' messages."""
+        workers = row.event.worker
+        flags, honest = (
+            each.at[workers].get(mode="fill", fill_value=False)
+            for each in (self._enemies, self._honest)
+        )
+        state = self.after(row, contributions, honest, state)
+        message: Any = contributions.message
+        attacked = jax.lax.cond(
+            flags.any(),
+            lambda: jnp.where(
+                base.broadcast_flags(flags, message),
+                self.attack(message, state),
+                message,
+            ),
+            lambda: message,
+        )
+        return contributions._replace(message=attacked), state
 
     def after(
-        self, row: Any, contributions: Any, honest: Bool[Any, " W"], state: Any
+        self,
+        row: ServerRow,
+        contributions: Contributions,
+        honest: Bool[Array, " W"],
+        state: Any,
     ) -> Any:
         """Returns the state after a row that enemies overhear: by default as before.
 
@@ -126,8 +180,17 @@ class EnemyPart(EnemyOptions, AttackPart):
         return state
 
     @abstractmethod
-    def __call__(self, row: Any, contributions: Any, state: Any) -> Any:
-        """Returns what takes the place of each message if an enemy sends it."""
+    def attack(
+        self, message: Float[Array, "W ..."], state: Any
+    ) -> Float[Array, "W ..."]:
+        """Returns what takes the place of each message if an enemy sends it.
+
+        Of rows without enemies it is not asked.
+
+        Args:
+            message: What clients have computed.
+            state: State after the row.
+        """
 
 
 class InformedPart(EnemyPart):
@@ -139,31 +202,35 @@ class InformedPart(EnemyPart):
     computed.
     """
 
-    def start(self, problem: Any, weights: Any) -> Any:
-        """Returns a table of no message."""
-        from .overhearing import last_messages  # JAX
-
-        return last_messages(problem, weights)
+    def start(self, problem: HorizontalProblem, weights: Array) -> Any:
+        """Returns a table of no message, and flags of the clients that have sent."""
+        K = problem.num_clients
+        return jnp.zeros((K, *weights.shape), weights.dtype), jnp.zeros(K, bool)
 
     def after(
-        self, row: Any, contributions: Any, honest: Bool[Any, " W"], state: Any
+        self,
+        row: ServerRow,
+        contributions: Contributions,
+        honest: Bool[Array, " W"],
+        state: Any,
     ) -> Any:
-        from .overhearing import overheard  # JAX
+        messages, known = state
+        workers = jnp.where(honest, row.event.worker, known.size)  # out of the table
+        messages = messages.at[workers].set(contributions.message, mode="drop")
+        return messages, known.at[workers].set(True, mode="drop")
 
-        return overheard(row, contributions, honest, state)
-
-    def __call__(self, row: Any, contributions: Any, state: Any) -> Any:
+    def attack(
+        self, message: Float[Array, "W ..."], state: Any
+    ) -> Float[Array, "W ..."]:
         """Returns the messages of the enemies, all the same."""
-        import jax.numpy as jnp  # only where a run needs it
-
-        from .overhearing import moments
-
-        mean, deviation, known = moments(state)
-        sent = self.chosen(mean, deviation)[None]
-        return jnp.where(known, sent, contributions.message)
+        messages, known = state
+        share = known.astype(messages.dtype) / jnp.maximum(known.sum(), 1)
+        mean = jnp.tensordot(share, messages, 1)
+        deviation = jnp.sqrt(jnp.tensordot(share, (messages - mean[None]) ** 2, 1))
+        return jnp.where(known.any(), self.chosen(mean, deviation)[None], message)
 
     @abstractmethod
-    def chosen(self, mean: Any, deviation: Any) -> Any:
+    def chosen(self, mean: Array, deviation: Array) -> Array:
         """Returns what enemies send, of mean and deviation of what they know."""
 
 
@@ -191,9 +258,10 @@ class SignFlip(EnemyPart):
     factor: Annotated[float, Field(gt=0)] = 1.0
     """Length of what is sent over that of the work."""
 
-    def __call__(self, row: Any, contributions: Any, state: Any) -> Any:
-        """Returns the messages of the enemies."""
-        return -self.factor * contributions.message
+    def attack(
+        self, message: Float[Array, "W ..."], state: Any
+    ) -> Float[Array, "W ..."]:
+        return -self.factor * message
 
 
 class Alie(InformedPart):
@@ -210,7 +278,7 @@ class Alie(InformedPart):
     deviations: float
     """z."""
 
-    def chosen(self, mean: Any, deviation: Any) -> Any:
+    def chosen(self, mean: Array, deviation: Array) -> Array:
         return mean - self.deviations * deviation
 
 
@@ -226,5 +294,5 @@ class InnerProduct(InformedPart):
     factor: Annotated[float, Field(gt=0)]
     """epsilon."""
 
-    def chosen(self, mean: Any, deviation: Any) -> Any:
+    def chosen(self, mean: Array, deviation: Array) -> Array:
         return -self.factor * mean

@@ -1,17 +1,34 @@
-"""Enemies that learn from rows that they have changed: the common base. No JAX here."""
+"""Enemies that learn from rows that they have changed: the common base."""
 
 from abc import abstractmethod
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
-from jaxtyping import Bool, Num
+from jaxtyping import Bool, Float, Num
 
 from ...algorithms.federated.chain import Chained
-from ...algorithms.federated.parts import LocalWork
+from ...algorithms.federated.clients import LocalWork
+from ...algorithms.federated.stages import ClientJob
 from ...config.base import LocatedError
 from ...config.errors import ScenarioError
 from ...config.parts import tag
+from ...lazy import Late
+from ...learning.constants import Constants
+from ...timeline import NO_SAMPLE
 from .enemies import EnemyOptions
+
+if TYPE_CHECKING:
+    import equinox as eqx
+    import jax.numpy as jnp
+    from jaxtyping import Array
+
+    from ...algorithms import client_work
+    from ...algorithms.client_work import Work
+    from ...setup import RunSetup
+else:
+    eqx, jnp = Late("equinox"), Late("jax.numpy")
+    client_work = Late("...algorithms.client_work", __package__)
+    Array = Work = RunSetup = Any
 
 
 class Trigger(NamedTuple):
@@ -47,16 +64,24 @@ class PoisonPart(EnemyOptions, LocalWork):
     """
 
     kind: str  # pyright: ignore
-    made_by: ClassVar[str] = f"{__package__}.running:poisoned"
+    _labels: Num[Array, " N *L"]
+    _marked: Bool[Array, " N"] | None
+    _trigger: Trigger | None = None
+    _scales: Float[Array, " K"] | None
 
     @property
     def beyond_gradients(self) -> str:
         return tag(type(self))
 
     @property
-    def trigger(self) -> Trigger | None:
+    def pattern(self) -> Trigger | None:
         """The pattern in the rows that it marks; by default none."""
         return None
+
+    @property
+    def trigger(self) -> Trigger | None:
+        """The pattern, in a run's program of arrays."""
+        return self._trigger or self.pattern
 
     @property
     def scale(self) -> float:
@@ -110,6 +135,57 @@ class PoisonPart(EnemyOptions, LocalWork):
                 f"another partition"
             )
         return held[1]
+
+    def make(self, setup: RunSetup, constants: Constants, **facts: Any) -> Any:
+        """Returns the local steps of a run with enemies."""
+        poison, trigger, scales = self.poison(setup), None, None
+        if self.pattern is not None:
+            method, K = setup.scenario.algorithm, setup.shape.num_clients
+            enemies = jnp.asarray(self.among(method, K, setup.run.seed))
+            scales = jnp.where(enemies, jnp.asarray(self.scale, float), 1)
+            trigger = Trigger(*map(jnp.asarray, self.pattern))
+        return super().make(
+            setup,
+            constants,
+            _labels=jnp.asarray(poison.labels),
+            _marked=None if poison.marked is None else jnp.asarray(poison.marked),
+            _trigger=trigger,
+            _scales=scales,
+            **facts,
+        )
+
+    def __call__(self, job: ClientJob, state: Any) -> tuple[Work, Any]:
+        """Returns the contribution, and the state of the client's optimiser."""
+        labels = self._labels.astype(job.problem.y.dtype)
+        problem = eqx.tree_at(lambda p: p.y, job.problem, labels)
+        job = self._triggered(job._replace(problem=problem))
+        work, state = super().__call__(job, state)
+        if self._scales is not None:
+            scale = self._scales.at[job.worker].get(mode="fill", fill_value=1)
+            message = scale.astype(work.message.dtype) * work.message
+            work = work._replace(message=message)
+        return work, state
+
+    def _triggered(self, job: ClientJob) -> ClientJob:
+        """Returns the job on a problem of its rows alone, with the pattern in some."""
+        if self._marked is None or self._trigger is None:
+            return job
+        samples = job.samples.reshape(-1)
+        x, y, present = client_work.gathered(job.problem, samples)
+        marked = self._marked.at[samples].get(mode="fill", fill_value=False)
+        x = jnp.where(marked[:, None], with_pattern(x, self._trigger), x)
+        problem = eqx.tree_at(lambda p: (p.x, p.y), job.problem, (x, y))
+        own = jnp.where(present, jnp.arange(samples.size), NO_SAMPLE)
+        samples = own.astype(samples.dtype).reshape(job.samples.shape)
+        return job._replace(problem=problem, samples=samples)
+
+
+def with_pattern(x: Float[Array, "S P"], trigger: Trigger) -> Float[Array, "S P"]:
+    """Returns rows of a model's inputs, each with the pattern of a trigger.
+
+    The columns of a data set are the first ones of all models' inputs.
+    """
+    return x.at[:, trigger.features].set(jnp.asarray(trigger.value, x.dtype))
 
 
 class LabelFlip(PoisonPart):

@@ -1,15 +1,48 @@
 """Filters of a server with data of its own: a message against its own gradient."""
 
 from abc import abstractmethod
-from typing import Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple
 
+from jaxtyping import Bool, Float, Int
 from pydantic import Field
 
 from ...algorithms.federated.chain import Chained, ReceivePart
-from ...algorithms.federated.parts import Count
-from ...models.parts import ModelCounts
+from ...algorithms.federated.clients import Count
+from ...algorithms.federated.stages import Contributions, ServerRow
+from ...config.errors import ScenarioError
+from ...config.parts import tag
+from ...lazy import Late
+from ...learning.constants import Constants
+from ...streams import Purpose, Streams
+
+if TYPE_CHECKING:
+    import jax
+    import jax.numpy as jnp
+    from jaxtyping import Array
+
+    from ...algorithms import client_work
+    from ...learning.horizontal import HorizontalProblem
+    from ...setup import RunSetup
+else:
+    jax, jnp = Late("jax"), Late("jax.numpy")
+    client_work = Late("...algorithms.client_work", __package__)
+    Array = HorizontalProblem = RunSetup = Any
 
 NonNegative = Annotated[float, Field(ge=0)]
+NO_VERSION = 2**31 - 1
+"""Version of a gradient before there is any."""
+
+
+class Own(NamedTuple):
+    """The server's gradient.
+
+    Attributes:
+        gradient: At the model of a version.
+        version: The version.
+    """
+
+    gradient: Float[Array, "..."]
+    version: Int[Array, ""]
 
 
 class TrustedPart(ReceivePart):
@@ -20,9 +53,10 @@ class TrustedPart(ReceivePart):
     message that it refuses makes a commit of weight 0, without a step.
     """
 
-    made_by: ClassVar[str] = f"{__package__}.running:filtering"
+    statistics_would_be: ClassVar[str] = "lost"
     samples: Count
     """Rows of the server."""
+    _rows: Int[Array, " S"]
 
     def fits(self, method: Chained) -> None:
         """Refuses moves, which the server's gradient is no measure of."""
@@ -35,16 +69,57 @@ class TrustedPart(ReceivePart):
                 "gradients, got another work; change one of them",
             )
 
-    def check_model(self, method: Chained, counts: ModelCounts) -> None:
-        method.refuse_statistics(self, counts, "lost")
+    def make(self, setup: RunSetup, constants: Constants) -> Any:
+        """Returns a filter, with the rows that the server has drawn.
+
+        Raises:
+            ScenarioError: There are fewer rows.
+        """
+        number = setup.shape.num_samples
+        if self.samples > number:
+            raise ScenarioError(
+                f"algorithm.chain's {tag(type(self))!r} must have at most {number} "
+                f"samples, the rows for training, got {self.samples}; lower it"
+            )
+        drawn = Streams(setup.run.seed).at(Purpose.TRUSTED, 0, 0)
+        rows = drawn.choice(number, self.samples, replace=False)
+        return self.in_program(_rows=jnp.asarray(rows, jnp.int32))
+
+    def start(self, problem: HorizontalProblem, weights: Array) -> Own:
+        return Own(jnp.zeros_like(weights), jnp.int32(NO_VERSION))
+
+    def __call__(
+        self, row: ServerRow, contributions: Contributions, state: Own
+    ) -> tuple[Contributions, Own]:
+        """Returns the contributions, of which some count nothing."""
+        message: Any = contributions.message
+        own = jax.lax.cond(
+            state.version == row.event.version,  # rows that gather change no model
+            lambda: state.gradient,
+            lambda: client_work.gradient_of(row.problem, row.weights, self._rows)[1],
+        )
+        state = Own(own, row.event.version)
+        flat = message.reshape(message.shape[0], -1)
+        taken, passes = self.passed(flat, own.reshape(-1), row.step_size)
+        factor, share = contributions.factor, contributions.share
+        return contributions._replace(
+            message=taken.reshape(message.shape),
+            factor=jnp.where(passes, factor, 0),
+            share=jnp.where(passes, share, jnp.zeros_like(share)),
+        ), state
 
     @abstractmethod
-    def __call__(self, messages: Any, own: Any, step_size: Any) -> tuple[Any, Any]:
+    def passed(
+        self,
+        messages: Float[Array, "W D"],
+        own: Float[Array, " D"],
+        step_size: Float[Array, ""],
+    ) -> tuple[Float[Array, "W D"], Bool[Array, " W"]]:
         """Returns the messages as they are applied, and which are.
 
         Args:
-            messages: Messages, `[W, D]`.
-            own: The server's gradient, `[D]`.
+            messages: Messages.
+            own: The server's gradient.
             step_size: The server's step size.
         """
 
@@ -64,10 +139,9 @@ class AflGuard(TrustedPart):
     tolerance: Annotated[float, Field(gt=0)]
     """lambda."""
 
-    def __call__(self, messages: Any, own: Any, step_size: Any) -> tuple[Any, Any]:
-        """Returns the messages, and which are applied."""
-        import jax.numpy as jnp  # only where a run needs it
-
+    def passed(
+        self, messages: Array, own: Array, step_size: Array
+    ) -> tuple[Array, Array]:
         apart = jnp.linalg.norm(messages - own[None], axis=1)
         return messages, apart <= self.tolerance * jnp.linalg.norm(own)
 
@@ -91,10 +165,9 @@ class ZenoPlusPlus(TrustedPart):
     epsilon: NonNegative = 0.0
     """epsilon, ascent that is tolerated."""
 
-    def __call__(self, messages: Any, own: Any, step_size: Any) -> tuple[Any, Any]:
-        """Returns the scaled messages, and which are applied."""
-        import jax.numpy as jnp  # only where a run needs it
-
+    def passed(
+        self, messages: Array, own: Array, step_size: Array
+    ) -> tuple[Array, Array]:
         length = jnp.maximum(jnp.linalg.norm(messages, axis=1, keepdims=True), 1e-30)
         scaled = messages * (jnp.linalg.norm(own) / length)
         score = step_size * scaled @ own - self.rho * (scaled**2).sum(axis=1)

@@ -8,7 +8,8 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ...algorithms.federated.chain import AttackPart, ReadPart, StagePart
+from ...algorithms.federated.abilities import Resizes
+from ...algorithms.federated.stage import AttackPart, ReadPart, StagePart
 from ...capabilities import DividesRows, HasStages
 from ...config.errors import ScenarioError, UserError
 from ...config.parts import tag
@@ -207,8 +208,7 @@ def _not_on_the_wire(stage: StagePart) -> str | None:
     """Returns why messages would not be those of a stage; None if they are."""
     if isinstance(stage, AttackPart):
         return "whose clients send what they have computed, and nothing in its place"
-    shortens = type(stage).sent_bytes is not StagePart.sent_bytes
-    if shortens or isinstance(stage, ReadPart):
+    if isinstance(stage, Resizes | ReadPart):
         return "whose messages are whole arrays"
     return None
 

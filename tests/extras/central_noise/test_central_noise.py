@@ -8,12 +8,8 @@ import scipy.stats
 from pydantic import ValidationError
 
 from stalesim.simulator.algorithms.federated.chain import AttackPart, WrittenChain
-from stalesim.simulator.algorithms.federated.parts import (
-    Clip,
-    LocalWork,
-    ServerStep,
-    Weigh,
-)
+from stalesim.simulator.algorithms.federated.clients import Clip, LocalWork
+from stalesim.simulator.algorithms.federated.server import ServerStep, Weigh
 from stalesim.simulator.config.base import LocatedError
 from stalesim.simulator.config.errors import ScenarioError, UserError
 from stalesim.simulator.extras.central_noise.part import ZEROED, NoisyMean

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 from stalesim.simulator.algorithms.base import ANSWER
-from stalesim.simulator.algorithms.federated.stages import own_stage
 from stalesim.simulator.config.errors import ScenarioError
 from stalesim.simulator.extras.robust.enemies import SignFlip
 from stalesim.simulator.scenario.study import merge
@@ -176,12 +175,12 @@ def stage(config: dict[str, Any]) -> Any:
     """Returns the function of vectors that a robust aggregation is."""
     tree = merge(BASE, {"protocol": ROUNDS, "algorithm": chain(by=config)})
     run = prepared(tree)
-    made: Any = own_stage(run.scenario.algorithm.stages[-2])
+    made = run.scenario.algorithm.stages[-2].in_program()
     there = jnp.ones(7, bool)
 
     def aggregate(vectors: np.ndarray) -> np.ndarray:
         sent = jnp.asarray(vectors)
-        return np.asarray(made(sent, there, made.start(run.problem, sent[0]))[0])
+        return np.asarray(made.aggregate(sent, there, made.first(sent[0]))[0])
 
     return aggregate
 

@@ -17,12 +17,8 @@ from stalesim.simulator.algorithms.federated.chain import (
     StagePart,
     WrittenChain,
 )
-from stalesim.simulator.algorithms.federated.parts import (
-    LocalWork,
-    Mean,
-    ServerStep,
-    Weigh,
-)
+from stalesim.simulator.algorithms.federated.clients import LocalWork
+from stalesim.simulator.algorithms.federated.server import Mean, ServerStep, Weigh
 from stalesim.simulator.config.errors import UserError
 from stalesim.simulator.extras.testbed import running
 from stalesim.simulator.extras.testbed.gradients import BodyLayout

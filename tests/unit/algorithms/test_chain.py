@@ -11,16 +11,15 @@ import numpy as np
 import pytest
 
 from stalesim.simulator.algorithms.base import Event
-from stalesim.simulator.algorithms.federated.aggregation import AtOnce
 from stalesim.simulator.algorithms.federated.chain import (
     AdjustPart,
     AggregatePart,
     SendPart,
     StagePart,
 )
-from stalesim.simulator.algorithms.federated.modules import LocalSteps, Stepping
+from stalesim.simulator.algorithms.federated.clients import LocalWork
 from stalesim.simulator.algorithms.federated.part import Sgd
-from stalesim.simulator.algorithms.federated.parts import Mean
+from stalesim.simulator.algorithms.federated.server import Mean, ServerStep
 from stalesim.simulator.algorithms.federated.stages import Aggregate
 from stalesim.simulator.algorithms.federated.weights import (
     HingeWeight,
@@ -126,17 +125,17 @@ def stepped(chain: Any, *rows: Event) -> tuple[Any, list[Any]]:
 
 def test_plain_sgd_is_a_chain_of_three_stages() -> None:
     chain: Any = plan().kernel
-    assert isinstance(chain.work, LocalSteps)
-    assert (chain.sent, chain.received, chain.server.adjusted) == ((), (), ())
-    assert isinstance(chain.server.aggregation, AtOnce)
+    stages = chain.work, chain.aggregation, chain.server
+    assert [type(stage) for stage in stages] == [LocalWork, Mean, ServerStep]
+    assert (chain.sent, chain.received, chain.adjusted) == ((), (), ())
     state = chain.init(plan().problem, jax.random.key(0))
-    states = state.key, state.clients, state.received, state.weighing, state.server
+    states = state.key, state.clients, state.received, state.weighing, state.stepping
     assert not jax.tree.leaves(states), "no stage keeps anything"
 
 
 def test_another_aggregation_is_one_class() -> None:
     here = plan()
-    chain: Any = dataclasses.replace(here.kernel, server=Stepping(made(Median())))
+    chain: Any = dataclasses.replace(here.kernel, aggregation=made(Median()))
     event = row(0, 1, 2, 3, NO_WORKER)
     start = np.asarray(chain.init(here.problem, jax.random.key(0)).weights)
     state, (sent,) = stepped(chain, event)
@@ -166,9 +165,7 @@ def test_another_way_to_send_has_a_state_for_each_client() -> None:
 
 def test_noise_of_the_server_is_one_class_and_no_row_changes_nothing() -> None:
     here = plan()
-    noisy = dataclasses.replace(
-        here.kernel, server=Stepping(AtOnce(), (made(CentralNoise(std=0.5)),))
-    )
+    noisy = dataclasses.replace(here.kernel, adjusted=(made(CentralNoise(std=0.5)),))
     one, two = (
         np.asarray(stepped(chain, row(1))[0].weights) for chain in (noisy, here.kernel)
     )

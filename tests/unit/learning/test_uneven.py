@@ -88,15 +88,14 @@ def test_runs_side_by_side_have_places_alike_and_the_same_samples() -> None:
     ],
 )
 def test_what_does_not_go_together(options: dict[str, Any], message: str) -> None:
-    from stalesim.simulator.algorithms.federated.averaging import FedAvg
+    from stalesim.simulator.algorithms.federated.part import FedAvg
 
     with pytest.raises(ValueError, match=message):
         FedAvg.model_validate({"step_size": 0.1, "batch": 10, **options})
 
 
 def test_a_written_algorithm_is_read_again() -> None:
-    from stalesim.simulator.algorithms.federated.averaging import FedAvg, FedBuff
-    from stalesim.simulator.algorithms.federated.part import Sgd
+    from stalesim.simulator.algorithms.federated.part import FedAvg, FedBuff, Sgd
 
     plain = {"step_size": 0.1, "batch": 10}
     for part, options in (
