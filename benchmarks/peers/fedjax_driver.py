@@ -56,7 +56,7 @@ def main() -> None:
 
     rounds(WARM_UP)
     number = -(-UPDATES // CLIENTS)
-    with reporting.Clock() as clock:
+    with reporting.Stopwatch() as clock:
         rounds(number)
     reporting.report(number * CLIENTS, clock, asynchronous=False, package="fedjax")
 

@@ -109,7 +109,7 @@ def main() -> None:
         with contextlib.redirect_stdout(io.StringIO()):
             server, arrivals = runner()
             run(server, arrivals, WARM_UP)
-            with reporting.Clock() as clock:
+            with reporting.Stopwatch() as clock:
                 updates = run(server, arrivals, UPDATES)
         os.chdir("/")
     reporting.report(updates, clock, asynchronous=True, package="flgo")

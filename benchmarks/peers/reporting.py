@@ -19,10 +19,10 @@ def arguments() -> tuple[str, int, int, int]:
     return data, clients, batch, updates
 
 
-class Clock:
+class Stopwatch:
     """Processor time of all threads of this process, before and within a block."""
 
-    def __enter__(self) -> "Clock":
+    def __enter__(self) -> "Stopwatch":
         self.before = time.process_time()
         return self
 
@@ -30,7 +30,7 @@ class Clock:
         self.within = time.process_time() - self.before
 
 
-def report(updates: int, clock: Clock, *, asynchronous: bool, package: str) -> None:
+def report(updates: int, clock: Stopwatch, *, asynchronous: bool, package: str) -> None:
     """Prints what the side-by-side runner reads."""
     found = {
         "package": package,

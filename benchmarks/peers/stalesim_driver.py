@@ -42,7 +42,7 @@ def scenario(updates: int) -> Scenario:
 def main() -> None:
     with tempfile.TemporaryDirectory(prefix="benchmark-") as folder:
         simulator.simulate(scenario(50), Path(folder) / "warm-up", jobs=1)
-        with reporting.Clock() as clock:
+        with reporting.Stopwatch() as clock:
             made = simulator.simulate(scenario(UPDATES), Path(folder) / "study", jobs=1)
         updates = sum(run["commits"] for run in made.manifest["runs"])
     reporting.report(updates, clock, asynchronous=True, package="stalesim")

@@ -9,7 +9,7 @@ from typing_extensions import override
 
 from ..config.parts import Part
 from ..streams import Purpose
-from .feature import Course, Feature, Then
+from .feature import Feature, JobCourse, Then
 
 if TYPE_CHECKING:
     from .world import World
@@ -39,7 +39,7 @@ class Limited(Feature):
         rule: Rule by which it changes.
     """
 
-    course: ClassVar[Course] = Course.PLAIN
+    course: ClassVar[JobCourse] = JobCourse.PLAIN
     in_ticks = True
 
     def __init__(self, world: "World", rule: Concurrency) -> None:

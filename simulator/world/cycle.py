@@ -62,7 +62,7 @@ class Cycle:
         self.start, self.again = self.crew.start, self.crew.again
 
     def admitted(self, then: Then) -> Then:
-        """Returns a function that goes on with those clients who are admitted."""
+        """Returns a function that calls `then` with admitted clients alone."""
         admit = self._admit
         if admit is None:
             return then
@@ -100,7 +100,7 @@ class Way:
     Between its read and its arrival it computes, and nothing else.
 
     Args:
-        cycle: The cycle, and what is to be told.
+        cycle: The cycle, whose callbacks it calls.
 
     Attributes:
         begin: Lets a client begin: it idles, then asks for work.
@@ -124,7 +124,7 @@ class Way:
         self.begin = world.stage(Purpose.IDLE, world.stage(Purpose.READ, self.resume))
 
     def stop(self, client: int, *, again: bool) -> bool:
-        """Stops a job, as `Cycle.stop`; only where that was said before."""
+        """Stops a job, as `Cycle.stop`, where the cycle `stops` jobs."""
         raise NotImplementedError
 
     def alive(self, client: int, then: Then) -> Then:

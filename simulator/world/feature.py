@@ -18,7 +18,7 @@ Duration = Callable[[int, int, float], float]
 """How long a stage takes: of a client, the number of its job, and when it begins."""
 
 
-class Course(IntEnum):
+class JobCourse(IntEnum):
     """How a job comes from its read to its arrival."""
 
     PLAIN = 0
@@ -32,7 +32,7 @@ class Course(IntEnum):
 class Feature:
     """An option of a world, which changes how long stages take or what they lead to."""
 
-    course: ClassVar[Course] = Course.PLANNED
+    course: ClassVar[JobCourse] = JobCourse.PLANNED
     """The simplest course that jobs may have with it."""
     in_ticks: bool = False
     """Whether times stay on the lattice of the laws."""
@@ -121,7 +121,7 @@ class Unlimited:
         """Counts the message of a job that is about to be sent."""
 
     def expect(self, client: int) -> Then | None:
-        """Returns what counts the message of a job that has begun; None for nothing."""
+        """Returns what counts the message of a started job; None for nothing."""
 
     def has_sent(self, client: int) -> bool:
         """Says whether the message of the client's job may have been sent."""

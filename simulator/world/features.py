@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from .world import World
 
 
-class Options(NamedTuple):
+class WorldOptions(NamedTuple):
     """What a world may have besides laws of its stages.
 
     Attributes:
@@ -48,7 +48,7 @@ class Options(NamedTuple):
         return {purpose: law for purpose, law in found.items() if law is not None}
 
 
-def features(world: "World", options: Options) -> Iterator[Feature]:
+def features(world: "World", options: WorldOptions) -> Iterator[Feature]:
     """Yields the features of a world, those that act first before the others."""
     clients, server, work, job_steps = options
     configs = [group.config for group in world.groups]
@@ -64,9 +64,9 @@ def features(world: "World", options: Options) -> Iterator[Feature]:
         yield OwnLinks(world)
     by_job = all(config.compute_per == "job" for config in configs)
     if slowdowns or work is not None or world.workload.overhead_s or not by_job:
-        from .pace import Pace
+        from .pace import ClientPace
 
-        yield Pace(world, options)
+        yield ClientPace(world, options)
     if any(config.power for config in configs):
         from .power import ComputingPower
 

@@ -113,7 +113,7 @@ class Groups(list[ClientGroup]):
         clients: Clients of the scenario; None for a world without.
         everyone: All clients.
         workload: Work of their jobs.
-        summed: As of each group.
+        summed: As `ClientGroup` has it.
 
     Attributes:
         of: Group of each client.

@@ -10,7 +10,7 @@ from typing_extensions import override
 from ..laws.parameters import ClientValues
 from ..streams import Purpose
 from .clients import Server
-from .feature import Course, Duration, Feature, Then
+from .feature import Duration, Feature, JobCourse, Then
 
 if TYPE_CHECKING:
     from .world import World
@@ -114,7 +114,7 @@ class SharedLink(Feature):
         bandwidth: Bytes per virtual second.
     """
 
-    course: ClassVar[Course] = Course.WATCHED
+    course: ClassVar[JobCourse] = JobCourse.WATCHED
 
     def __init__(self, world: "World", way: Purpose, bandwidth: float) -> None:
         self._way, self._link = way, Bottleneck(world.env, bandwidth)

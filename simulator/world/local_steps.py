@@ -16,7 +16,7 @@ from ..config.expressions import up
 from ..streams import Purpose
 from ..timeline import JobSteps
 from .answers import Asking
-from .feature import Course, Duration, Feature, Then
+from .feature import Duration, Feature, JobCourse, Then
 
 if TYPE_CHECKING:
     from .world import World
@@ -164,7 +164,7 @@ class GivenSteps(Feature):
         steps: As given.
     """
 
-    course: ClassVar[Course] = Course.PLAIN
+    course: ClassVar[JobCourse] = JobCourse.PLAIN
     in_ticks = True
 
     def __init__(self, world: "World", steps: JobSteps) -> None:

@@ -15,11 +15,11 @@ from .shared_slowdown import SharedFactors
 from .slowdowns import Factor, Slowdown
 
 if TYPE_CHECKING:
-    from .features import Options
+    from .features import WorldOptions
     from .world import World
 
 
-class Pace(Feature):
+class ClientPace(Feature):
     """Amounts of work, slowdowns, and the length of samples: all multiply draws.
 
     Args:
@@ -31,7 +31,7 @@ class Pace(Feature):
         in_turn: Whether durations depend on when they begin.
     """
 
-    def __init__(self, world: "World", options: "Options") -> None:
+    def __init__(self, world: "World", options: "WorldOptions") -> None:
         self._world, self._work = world, options.work
         self._amounts = [
             1 if group.config.adds_draws or options.job_steps is not None else amount

@@ -31,10 +31,12 @@ class PlannedWay(Way):
 
     @override
     def begin(self, client: int) -> None:
+        """Lets a client idle, then ask for work."""
         self._appear(client, self._env.now + self._world.draw(Purpose.IDLE, client))
 
     @override
     def resume(self, client: int) -> None:
+        """Lets a client ask again that was not admitted."""
         self._appear(client, self._env.now)
 
     def _appear(self, client: int, earliest: float) -> None:
@@ -148,7 +150,7 @@ class WatchedWay(PlannedWay):
         self._under_way = bytearray(world.num_clients)
         self._serial = [0] * world.num_clients
         self._leaves: dict[int, float] = {}
-        """When clients go, of those for whom that is planned."""
+        """Planned departures: when each client goes."""
         self._sendings: dict[int, Sending] = {}
         """How messages fare that are about to arrive."""
         self._restart = world.stage(Purpose.RESTART, self.resume)
@@ -247,7 +249,7 @@ class HandedOutWay(WatchedWay):
     """A way on which jobs are done elsewhere, whatever laws say of them.
 
     Args:
-        cycle: The cycle, and what is to be told.
+        cycle: The cycle, whose callbacks it calls.
         hand_out: Has a job done.
     """
 

@@ -1,4 +1,4 @@
-"""Who begins a job: everyone, whoever is selected, or starts of an open system."""
+"""Who begins a job: everyone, selected clients, or arrivals of an open system."""
 
 from math import inf
 from typing import TYPE_CHECKING
@@ -42,7 +42,7 @@ class Pool:
         self.config, self.world = config, world
         self.in_flight = min(config.in_flight, n)
         self.refill = min(config.refill, self.in_flight)
-        # Where none is ever away, nobody is asked.
+        # Where all are always there, presence need not be asked.
         self._since = None if world.presence.is_always else world.present_since
         self._busy = bytearray(n)
         self._candidates: list[int] = []
@@ -138,9 +138,7 @@ def pool(world: "World", config: Selection | None) -> Pool | None:
         return None
     if config.prefer is None:
         return Pool(config, world)
-    from .preferences import PreferringPool
-
-    return PreferringPool(config.prefer, config, world)
+    return config.prefer.pool(config, world)
 
 
 class Everyone:
@@ -177,7 +175,7 @@ class Everyone:
 
 
 class Selected(Everyone):
-    """Whoever the pool chooses begins where another's job has ended."""
+    """A client that the pool chooses begins where another's job has ended."""
 
     def __init__(self, pool: Pool, begin: Then) -> None:
         super().__init__(pool.world, begin)

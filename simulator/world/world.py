@@ -10,8 +10,8 @@ from ..timeline import Incident, JobSteps
 from .clients import Clients, Server
 from .clock import Clock, schedule
 from .delays import Delays
-from .feature import AlwaysThere, Course, Duration, Lossless, Then, Unlimited
-from .features import Options, features
+from .feature import AlwaysThere, Duration, JobCourse, Lossless, Then, Unlimited
+from .features import WorldOptions, features
 from .groups import Groups
 from .selection import Pool, pool
 from .workload import DrawnWork, Workload
@@ -79,7 +79,7 @@ class World(Clock):
         self.answers: Answers | None = None
         everyone, summed = Population(num_clients, self.streams), job_steps is None
         self.groups = Groups(clients, everyone, self.workload, summed=summed)
-        options = Options(clients, server or Server(), work, job_steps)
+        options = WorldOptions(clients, server or Server(), work, job_steps)
         self.features = list(features(self, options))
         self.presence = self.feature(AlwaysThere) or AlwaysThere()
         self.losses = self.feature(Lossless) or Lossless()
@@ -103,22 +103,22 @@ class World(Clock):
     @property
     def is_plain(self) -> bool:
         """Whether nothing can come between a client's read and its arrival."""
-        return not self.features or self._course is Course.PLAIN
+        return not self.features or self._course is JobCourse.PLAIN
 
     @property
-    def _course(self) -> Course:
-        return max((each.course for each in self.features), default=Course.PLAIN)
+    def _course(self) -> JobCourse:
+        return max((each.course for each in self.features), default=JobCourse.PLAIN)
 
     def way(self, cycle: "Cycle", *, stops: bool) -> "Way":
         """Returns how clients pass through a cycle, as the features need it."""
         from .cycle import Way
 
-        course = Course.WATCHED if stops else self._course
-        if course is Course.PLAIN:
+        course = JobCourse.WATCHED if stops else self._course
+        if course is JobCourse.PLAIN:
             return Way(cycle)
         from .planned import PlannedWay, WatchedWay
 
-        return (PlannedWay if course is Course.PLANNED else WatchedWay)(cycle)
+        return (PlannedWay if course is JobCourse.PLANNED else WatchedWay)(cycle)
 
     def stage(self, purpose: Purpose, then: Then) -> Then:
         """Returns a function that lets a client pass a stage, and then calls `then`.

@@ -10,7 +10,7 @@ from ...streams import Purpose
 from ...timeline import Outcome
 from ...world.faults import Losses, Sendings
 from ...world.links import OwnLinks
-from ...world.pace import Pace
+from ...world.pace import ClientPace
 from ...world.world import World
 from .draws import StageDraws
 from .job_arrays import NOT_READ, JobArrays
@@ -54,7 +54,7 @@ class Paths:
         )
         links = world.feature(OwnLinks)
         self._seconds = {} if links is None else links.seconds
-        self._losses, self._pace = world.feature(Losses), world.feature(Pace)
+        self._losses, self._pace = world.feature(Losses), world.feature(ClientPace)
         self._in_turn = self._pace is not None and self._pace.in_turn
         """Whether durations depend on when they begin."""
         self.restarts_at_once = not (
