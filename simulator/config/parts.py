@@ -1,11 +1,11 @@
 """A part that a scenario names: one class with its options and what it makes."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, ClassVar
 
 from .base import Config
-from .named import NamedPart, function_at
+from .named import NamedPart
 from .own_code import Content
 from .text import TAGS
 
@@ -16,28 +16,13 @@ OPEN = "scipy"
 class Part(Config):
     """A part that a scenario chooses by its name.
 
-    What it makes is made by `make`: in the class itself, or by a function elsewhere
-    that `made_by` names, where that imports what a scenario's reader should not wait
-    for, such as JAX.
+    `make` imports where it is called what a scenario's reader should not wait for, such
+    as JAX.
     """
-
-    made_by: ClassVar[str] = ""
-    """`"module:function"`, imported only when the part is used; the function gets the
-    part, and then what `make` gets."""
 
     computed: ClassVar[bool] = False
     """Whether what it makes comes from a function of the user's: then `made` tells by
     what that is known."""
-
-    @classmethod
-    def maker(cls) -> Callable[..., Any]:
-        """Imports and returns the function that `made_by` names.
-
-        Raises:
-            UserError: there is none.
-        """
-        own = cls.__module__.startswith("stalesim.")
-        return function_at(cls.made_by, f"{cls.__name__}.made_by", own=own)
 
     def make(self, *facts: Any, **named: Any) -> Any:
         """Returns what the part makes of some facts of a run.
@@ -46,7 +31,7 @@ class Part(Config):
             facts: as the kind of part has them.
             named: such facts, by name.
         """
-        return self.maker()(self, *facts, **named)
+        raise NotImplementedError
 
     def located_files(self) -> Iterable[str | Path] | None:
         """Returns the files that the part finds by itself; None if it looks for none.

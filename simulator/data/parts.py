@@ -94,7 +94,7 @@ class Data(Part):
             DataError: Files are missing or damaged.
             ScenarioError: The limit, the test fraction or the classes do not fit.
         """
-        return super().make()
+        raise NotImplementedError
 
     def located_files(self) -> Iterable[str | Path] | None:
         return None

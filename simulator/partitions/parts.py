@@ -48,7 +48,7 @@ class Horizontal(Part):
         Raises:
             ScenarioError: The rows cannot be divided so.
         """
-        return super().make(dataset, seed)
+        raise NotImplementedError
 
     def labels(self, dataset: Dataset) -> tuple[str, ...]:
         """Returns what clients are called, if the data say so; for tables.

@@ -30,7 +30,7 @@ LEADS = ("stalesim.simulator.simulation", "stalesim.simulator.timelines.of_run")
 ASKED = ("capabilities", "scenario", "metrics", "inputs", "keys", "setup")
 """Questions to records, checks of files and the facts themselves are no stay."""
 PASSED = "stalesim.simulator.config."
-"""`Part.make` passes a call on to what a part's `made_by` names."""
+"""What a call passes through on its way, and that is no stay."""
 
 BUDGET = {
     "problem": {"partition": {"kind": "iid", "clients": 5}},

@@ -15,7 +15,7 @@ from stalesim.simulator.algorithms.federated.part import Sgd
 from stalesim.simulator.config import catalogue, plugins
 from stalesim.simulator.config.errors import DataError, UserError
 from stalesim.simulator.config.own_code import Content
-from stalesim.simulator.config.parts import Part, tag
+from stalesim.simulator.config.parts import tag
 from stalesim.simulator.config.plugins import VARIABLE, Plugin
 from stalesim.simulator.laws.constant import Constant
 from stalesim.simulator.recorders.recorder import Recorder
@@ -223,25 +223,6 @@ def test_other_code_than_a_study_was_planned_with_is_refused(
         refused = pytest.raises(DataError, match="must stay as it is while the study")
         with nullcontext() if same else refused, inputs.held(read):
             pass
-
-
-@pytest.mark.parametrize(
-    ("made_by", "said"),
-    [
-        ("", "not enough values to unpack"),
-        ("no_such_module_here:make", "No module named 'no_such_module_here'"),
-        ("json:missing", "has no attribute 'missing'"),
-        ("json:__name__", "which is str"),
-    ],
-)
-def test_what_makes_a_part_must_exist(made_by: str, said: str) -> None:
-    class Stranger(Part):
-        law: str = "stranger"
-
-    Stranger.made_by = made_by
-    with pytest.raises(UserError, match=r"Stranger\.made_by must") as told:
-        Stranger().make()
-    assert said in str(told.value)
 
 
 def test_what_is_missing_is_said_in_a_scenario_as_before() -> None:
