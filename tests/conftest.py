@@ -28,7 +28,7 @@ os.environ["JAX_NUM_CPU_DEVICES"] = "2"
 ROOT = Path(__file__).parent
 TURN = ROOT.parent / ".ci" / "turn"
 """A number that `.ci/land` raises: whose turn it is."""
-SHARES = {"long": 40, "costly": 12}
+SHARES = {"long": 40, "costly": 20}
 """Turns until each test of a kind was run once, the dearer kind first."""
 COSTLY = (
     # They compile programs.
