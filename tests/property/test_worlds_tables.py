@@ -1,6 +1,6 @@
 """Tables of random worlds obey the laws of conservation, with numerics and without.
 
-A landing takes a twelfth of the seeds, `--slow` all of them.
+A landing takes a twentieth of the seeds, `--slow` all of them.
 """
 
 from pathlib import Path
