@@ -11,8 +11,7 @@ from ..timeline import Outcome
 from ..world.clients import Clients, Server
 from ..world.cycle import Cycle
 from ..world.world import World
-from .base import Protocol, Traits, refuse_selection
-from .free import Arrivals
+from .base import Arrivals, Protocol, Traits, refuse_selection
 
 
 class Asynchronous(Protocol):

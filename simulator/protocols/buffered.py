@@ -11,8 +11,7 @@ from ..config.expressions import up
 from ..recorders.recorder import Recorder
 from ..world.cycle import Cycle
 from ..world.world import World
-from .base import Cadence, Protocol, Traits
-from .free import Arrivals
+from .base import Arrivals, Cadence, Protocol, Traits
 from .schedules import CountSchedule, Scheduled, fewest, most, now
 from .sizes import BufferSize
 

@@ -8,8 +8,7 @@ from ..laws.constant import Constant
 from ..recorders.recorder import Recorder
 from ..streams import Purpose
 from ..world.world import World
-from .base import Protocol, Traits
-from .free import Turns
+from .base import Protocol, Traits, Turns
 
 POOL = 0
 """The worker that stands for the pooled data."""

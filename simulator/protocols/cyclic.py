@@ -9,8 +9,7 @@ from ..recorders.recorder import Recorder
 from ..streams import Purpose
 from ..world.clients import Clients, Server
 from ..world.world import World
-from .base import Protocol, Traits, refuse_selection
-from .free import Turns
+from .base import Protocol, Traits, Turns, refuse_selection
 
 
 class TurnsRecorder(Recorder):

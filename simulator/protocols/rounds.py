@@ -12,8 +12,7 @@ from ..streams import Purpose
 from ..world.clients import Clients, Server
 from ..world.cycle import Cycle
 from ..world.world import World
-from .base import Cadence, Protocol, Traits, refuse_selection
-from .free import LockStep
+from .base import Cadence, LockStep, Protocol, Traits, refuse_selection
 
 
 class Rounds(CountsMessages, Protocol):

@@ -13,8 +13,7 @@ from ..timeline import Incident, Outcome
 from ..world.clients import Clients, Server
 from ..world.cycle import Cycle
 from ..world.world import World
-from .base import Cadence, Protocol, Traits, refuse_more_than
-from .free import LockStep
+from .base import Cadence, LockStep, Protocol, Traits, refuse_more_than
 from .schedules import Scheduled, fewest, most, now
 
 

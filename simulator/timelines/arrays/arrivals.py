@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool, Int
 
-from ...protocols.free import Arrivals
+from ...protocols.base import Arrivals
 from ...recorders.arrays import server_rows
 from ...timeline import (
     NO_COMMIT,

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ...protocols.free import LockStep
+from ...protocols.base import LockStep
 from ...recorders.arrays import server_rows
 from ...timeline import NO_INCIDENTS, Jobs, StopReason
 from ...world.world import World

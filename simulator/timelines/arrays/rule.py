@@ -1,8 +1,7 @@
 """The rule that says whether a world is free of feedback on who acts when."""
 
 from ...config.parts import tag
-from ...protocols.base import Protocol
-from ...protocols.free import LockStep, Rule
+from ...protocols.base import LockStep, Protocol, Rule
 from ...world.clients import Clients, Server
 
 MANY = 32

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Int
 
-from ...protocols.free import Turns
+from ...protocols.base import Turns
 from ...recorders.arrays import server_rows
 from ...streams import Purpose
 from ...timeline import NO_INCIDENTS, Jobs, StopReason
