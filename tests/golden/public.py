@@ -89,6 +89,7 @@ def of_scenarios() -> Iterator[str]:
 
 def keys(config: type[Config], above: tuple[type, ...] = ()) -> Iterator[str]:
     """Yields the dotted keys of an entry; those of parts stand with the parts."""
+    config.model_rebuild()  # types that are named before they are there
     for field_name, field in config.model_fields.items():
         name = field.alias or field_name
         if name not in TAGS:

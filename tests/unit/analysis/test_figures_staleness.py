@@ -99,7 +99,8 @@ def _told(quantity: str = "embedding", **changes: Any) -> Fake:
     protocol = next(part for part in parts("protocols") if tag(part) == kind)
     facts = protocol.model_validate(tree["protocol"]).described(4)
     if tree["algorithm"]["kind"] == "vafl":
-        facts |= Vafl(**tree["algorithm"], step_size=0.1, batch=2).described()
+        vafl = Vafl(**tree["algorithm"], step_size=0.1, batch=2)
+        facts["refreshes_all"] = vafl.refreshes_all
     for run in study.manifest["runs"]:
         run |= {"scenario": tree, "facts": facts, "num_clients": 4}
     return study
