@@ -112,14 +112,9 @@ def configs(annotation: Any) -> Iterator[type[Config]]:
 
 def of_reference() -> list[str]:
     """Returns the public names of this version, each once, in order."""
-    found = {
-        *of_scenarios(),
-        *(
-            name
-            for page, part in PAGES.items()
-            for name in named(page, pages.GENERATED[part]())
-        ),
-    }
+    found = {*of_scenarios()}
+    for page, part in PAGES.items():
+        found |= {*named(page, pages.GENERATED[part]())}
     for package, module in PACKAGES.items():
         found |= {f"python: {package}: {name}" for name in module.__all__}
     return sorted(found)

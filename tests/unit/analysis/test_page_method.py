@@ -88,8 +88,7 @@ def test_encryption_is_told_where_it_takes_time() -> None:
     encrypts = {"kind": "paillier", "key_bits": 1024}
     tree = {"kind": "fed_bcd", "step_size": 0.1, "batch": 4, "local_steps": 2}
     for encryption in (None, encrypts):
-        method = FedBcd(**tree, encryption=encryption)
-        run["facts"]["activities"] = method.activities
+        run["facts"]["activities"] = FedBcd(**tree, encryption=encryption).activities
         told = dict(world.components([run]))["activities"]
         assert ("encryption adds" in told) == (encryption is not None)
 
