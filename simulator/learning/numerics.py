@@ -113,11 +113,7 @@ class Numerics:
 
     @cached_property
     def _few(self) -> Any:
-        return self.first_rows(self.precision)
-
-    def first_rows(self, precision: str) -> Any:
-        """Returns the problem of the first rows alone, on the device."""
-        return self._built(own_functions.first_rows(self.data), precision)
+        return self._built(own_functions.first_rows(self.data), self.precision)
 
     def _built(self, data: Dataset, precision: str) -> Any:
         """Builds the problem of some data, without the least value of its objective."""
