@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ..simulator.expenses import SPENDABLE, Expenses
+from ..simulator.expenses import Expenses
+from ..simulator.metrics import SPENDABLE
 from ..simulator.trace import Study, is_summary
 from ..simulator.trace.jobs import incidents_of, jobs_of
 

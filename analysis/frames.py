@@ -7,8 +7,7 @@ from typing import Any
 import pandas as pd
 
 from ..simulator.config.text import suggestion
-from ..simulator.expenses import SPENDABLE
-from ..simulator.metrics import Metric
+from ..simulator.metrics import SPENDABLE, Metric
 from ..simulator.timeline import NO_COMMIT, staleness
 from ..simulator.trace import COLUMNS, Study, StudyError, metric_of_study
 from .expenses import taken

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Float
 
-from ..simulator.expenses import SPENDABLE
+from ..simulator.metrics import SPENDABLE
 from ..simulator.trace import StudyError
 from .frames import Study, evaluations, joined, tidy
 

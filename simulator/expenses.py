@@ -34,8 +34,6 @@ ENDS = {
     Outcome.LOST: Incident.GAVE_UP,
 }
 """Incidents that end jobs which never arrive, by outcome."""
-SPENDABLE = ("joules", "price", "carbon_g")
-"""What can be spent."""
 HOUR, KWH = 3600.0, 3.6e6
 """Seconds of an hour, joules of a kilowatt-hour."""
 

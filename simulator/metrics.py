@@ -20,9 +20,10 @@ from .config.base import LocatedError
 from .config.errors import ScenarioError, UserError
 from .config.named import NamedPart, function_at
 from .config.text import suggestion
-from .expenses import SPENDABLE
 from .losses import in_nats
 
+SPENDABLE = ("joules", "price", "carbon_g")
+"""What clients can spend of a tariff."""
 QUANTITIES = (
     *("virtual_s", "commits", "contributions", "epochs", "rounds", "messages"),
     *("bytes", "upload_bytes", "download_bytes", "epsilon", *SPENDABLE),

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 from jaxtyping import Float
 
-from .capabilities import AveragesModels, MixesModels, NoisyMessages, StoresEmbeddings
+from .capabilities import AveragesModels, NoisyMessages, StoresEmbeddings
 from .learning.learning import Learning
 from .learning.sampler import Sampler
 from .learning.shape import ProblemShape
 from .learning.shares import Shares
 from .privacy.ledger import Ledger
 from .privacy.releases import Guarantee
+from .protocols.base import MixesModels
 from .streams import Purpose, Streams
 
 if TYPE_CHECKING:

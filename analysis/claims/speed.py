@@ -8,7 +8,7 @@ from pydantic import model_validator
 
 from ...simulator.claims.base import OfPair
 from ...simulator.config.errors import StudyError
-from ...simulator.expenses import SPENDABLE
+from ...simulator.metrics import SPENDABLE
 from .. import bounds
 from ..bounds import Sample
 from ..statistics import LEVEL

@@ -6,7 +6,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 from matplotlib.figure import Figure
 
-from ...simulator.expenses import SPENDABLE
+from ...simulator.metrics import SPENDABLE
 from ...simulator.trace import StudyError
 from ..expenses import taken_by_end
 from ..frames import Study, described, first_metric, groups

@@ -8,13 +8,12 @@ import numpy as np
 from pydantic import Field
 from simpy import Event
 
-from ..capabilities import RefreshesEmbeddings
 from ..recorders.recorder import Recorder
 from ..streams import Purpose
 from ..timeline import NO_COMMIT, NO_SLOT, Kind
 from ..world.cycle import Cycle
 from ..world.world import World
-from .base import Batch, Cadence, Protocol
+from .base import Batch, Cadence, Protocol, RefreshesEmbeddings
 
 
 class RefreshRecorder(Recorder):

@@ -4,14 +4,13 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from ..capabilities import LimitsGathering
 from ..config.base import LocatedError
 from ..config.catalogue import AnyPart
 from ..config.expressions import up
 from ..recorders.recorder import Recorder
 from ..world.cycle import Cycle
 from ..world.world import World
-from .base import Arrivals, Cadence, Protocol, Traits
+from .base import Arrivals, Cadence, LimitsGathering, Protocol, Traits
 from .schedules import CountSchedule, Scheduled, fewest, most, now
 from .sizes import BufferSize
 

@@ -2,13 +2,12 @@
 
 from typing import Any, ClassVar, Literal
 
-from ..capabilities import OwnSteps
 from ..laws.base import AnyLaw
 from ..laws.constant import Constant
 from ..recorders.recorder import Recorder
 from ..streams import Purpose
 from ..world.world import World
-from .base import Protocol, Traits, Turns
+from .base import OwnSteps, Protocol, Traits, Turns
 
 POOL = 0
 """The worker that stands for the pooled data."""

@@ -2,14 +2,13 @@
 
 from typing import Any, ClassVar, Literal
 
-from ..capabilities import OwnSteps
 from ..laws.base import AnyLaw
 from ..laws.constant import Constant
 from ..recorders.recorder import Recorder
 from ..streams import Purpose
 from ..world.clients import Clients, Server
 from ..world.world import World
-from .base import Protocol, Traits, Turns, refuse_selection
+from .base import OwnSteps, Protocol, Traits, Turns, refuse_selection
 
 
 class TurnsRecorder(Recorder):

@@ -4,13 +4,12 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
-from ..capabilities import OwnSteps
 from ..laws.base import AnyLaw
 from ..laws.constant import Constant
 from ..recorders.recorder import Recorder
 from ..streams import Purpose
 from ..world.world import World
-from .base import Cadence, Protocol, Traits
+from .base import Cadence, OwnSteps, Protocol, Traits
 from .centralised import POOL
 from .routed.recorder import QueueRecorder
 

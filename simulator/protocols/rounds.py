@@ -6,13 +6,12 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from jaxtyping import Int
 
-from ..capabilities import CountsMessages
 from ..recorders.recorder import Recorder
 from ..streams import Purpose
 from ..world.clients import Clients, Server
 from ..world.cycle import Cycle
 from ..world.world import World
-from .base import Cadence, LockStep, Protocol, Traits, refuse_selection
+from .base import Cadence, CountsMessages, LockStep, Protocol, Traits, refuse_selection
 
 
 class Rounds(CountsMessages, Protocol):

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from ..capabilities import CountsMessages
 from ..config.stop import Stop
+from ..protocols.base import CountsMessages
 from ..timeline import Chunk, Incidents, Jobs
 from ..timelines.base import RunTimeline
 from ..trace import Writer

@@ -14,7 +14,6 @@ from ..capabilities import (
     AddsTime,
     DividesRows,
     HasStages,
-    OwnSteps,
     StoresEmbeddings,
     SumsOutputs,
 )
@@ -28,6 +27,7 @@ from ..config.text import suggestion
 from ..losses import facts, in_nats
 from ..models.linear.part import Linear
 from ..models.server.part import ServerModel
+from ..protocols.base import OwnSteps
 from . import comparing, tuning
 from .privacy import Privacy, check_privacy
 from .setting import BaseScenario, Recording

@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
-from ..algorithms.federated.chain import WrittenChain
 from ..config.attached import imported, worlds
 from ..config.catalogue import parts
+from ..config.parts import tag
 from ..config.text import TAGS
 from .scenario import Scenario
 from .setting import WorldScenario
@@ -40,10 +40,11 @@ def schema() -> dict[str, Any]:
     }
     claims = {_address(part): part.named for part in parts("claims")}
     schema = _told_apart(tree, found, claims)
+    chained = next(part for part in parts("algorithms") if tag(part) == "chained")
     entries = schema["$defs"]["Study"]["properties"]
     entries["algorithm"] = {  # a chain needs no kind
         "if": {"required": ["chain"]},
-        "then": {"$ref": _address(WrittenChain)},
+        "then": {"$ref": _address(chained)},
         "else": entries["algorithm"],
     }
     return schema

@@ -6,7 +6,6 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, FieldSerializationInfo, field_serializer, model_validator
 
-from ..capabilities import OwnSteps, OwnTimeline
 from ..config.base import MOST_CLIENTS, Config, LocatedError, RecordingPath
 from ..config.catalogue import AnyPart
 from ..config.parts import tag
@@ -14,6 +13,7 @@ from ..config.stop import Stop
 from ..config.study_names import StudyName
 from ..laws.base import check_cycle
 from ..laws.parameters import check_parameter
+from ..protocols.base import OwnSteps, OwnTimeline
 from ..world.answers import Asking
 from ..world.clients import Behaviour, Clients, Link, Server
 from ..world.rates import check_rates

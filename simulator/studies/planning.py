@@ -7,10 +7,11 @@ from typing import NamedTuple
 
 from .. import inputs
 from ..algorithms.part import Algorithm
-from ..capabilities import HasStages, RefreshesEmbeddings, noise_of
+from ..capabilities import HasStages, noise_of
 from ..engine import device
 from ..inputs import Inputs
 from ..learning.sampler import Sampler
+from ..protocols.base import RefreshesEmbeddings
 from ..scenario.scenario import Scenario
 from ..scenario.study import Run, expand
 from ..scenario.tuning import refuse_untuned

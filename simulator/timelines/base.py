@@ -11,11 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from ..capabilities import MixesModels
 from ..config.expressions import up
 from ..config.stop import Stop
 from ..laws.base import Population
-from ..protocols.base import Cadence, Protocol
+from ..protocols.base import Cadence, MixesModels, Protocol
 from ..streams import Purpose, Streams
 from ..timeline import SINCE, TIMED, Chunk, Incident, JobSteps, StopReason, effects
 from ..trace import Categorical

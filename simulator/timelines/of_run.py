@@ -13,7 +13,7 @@ from math import nan
 
 from .. import inputs
 from ..algorithms.part import Algorithm, check_statistics, workload_of
-from ..capabilities import HasStages, NoisyMessages, OwnTimeline, StoresEmbeddings
+from ..capabilities import HasStages, NoisyMessages, StoresEmbeddings
 from ..config.errors import ScenarioError
 from ..config.parts import tag
 from ..learning.column_work import column_work
@@ -25,7 +25,7 @@ from ..learning.uneven import UnevenSampler
 from ..models.parts import ModelCounts
 from ..privacy import ledger
 from ..privacy.releases import Calibrated
-from ..protocols.base import Protocol
+from ..protocols.base import OwnTimeline, Protocol
 from ..scenario.scenario import Scenario
 from ..scenario.setting import WorldScenario
 from ..scenario.study import Run

@@ -14,8 +14,7 @@ from simpy.core import EmptySchedule
 from simpy.events import NORMAL, EventPriority
 
 from .. import inputs
-from ..capabilities import OwnSteps, RefreshesEmbeddings
-from ..protocols.base import Batch, Protocol
+from ..protocols.base import Batch, OwnSteps, Protocol, RefreshesEmbeddings
 from ..recorders.recorder import Recorder
 from ..timeline import NO_SLOT, Chunk, StopReason, check
 from ..world.answers import Answers

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple
 
 from pydantic import Field
 
-from ...capabilities import DrawsClients
 from ...config.base import Quantity
 from ...config.catalogue import AnyPart
 from ...config.errors import ScenarioError
 from ...config.expressions import per_client
 from ...config.parts import Part
 from ...learning.constants import Constants, measured
+from ...protocols.base import DrawsClients
 
 if TYPE_CHECKING:
     from ...setup import RunSetup

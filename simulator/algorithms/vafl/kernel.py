@@ -12,10 +12,10 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Key
 
-from ...capabilities import RefreshesEmbeddings
 from ...learning.constants import Constants
 from ...learning.vertical import Model, VerticalProblem
 from ...metrics import Models, metric
+from ...protocols.base import RefreshesEmbeddings
 from ...setup import RunSetup
 from ...timeline import NO_SAMPLE, Kind
 from ..base import Event, Info, Kernel, broadcast_flags, norm, norms_of, on_device

@@ -4,10 +4,11 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from ...capabilities import NoisyMessages, RefreshesEmbeddings, StoresEmbeddings
+from ...capabilities import NoisyMessages, StoresEmbeddings
 from ...config.base import Config, LocatedError, Rule
 from ...metrics import HasModels, Metric, Models
 from ...privacy.releases import Calibrated
+from ...protocols.base import RefreshesEmbeddings
 from ..optimizers.part import Optimizer, programs
 from ..part import FLOAT_BYTES, Algorithm, Message, ProblemShape, StepSize
 from ..step_rules import Positive

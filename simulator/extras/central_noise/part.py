@@ -22,12 +22,12 @@ from ...algorithms.federated.stages import (
     ServerRow,
     divisor,
 )
-from ...capabilities import LimitsGathering
 from ...config.errors import ScenarioError
 from ...lazy import Late
 from ...learning.constants import Constants
 from ...learning.shape import ProblemShape
 from ...privacy.releases import Gaussian, Guarantee
+from ...protocols.base import LimitsGathering
 from ...timeline import NO_COMMIT
 from .secure_aggregation import SecureAggregation
 

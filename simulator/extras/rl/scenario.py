@@ -8,9 +8,8 @@ from typing import Any, ClassVar, Literal, NoReturn
 from pydantic import model_validator
 from typing_extensions import override
 
-from ...capabilities import OwnTimeline
 from ...config.base import LocatedError
-from ...protocols.base import Cadence, Protocol, Traits
+from ...protocols.base import Cadence, OwnTimeline, Protocol, Traits
 from ...scenario.setting import Varied
 from ...world.clients import Clients, Server
 from .world.options import (

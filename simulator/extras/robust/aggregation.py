@@ -15,11 +15,11 @@ from ...algorithms.federated.stages import (
     ServerRow,
     mean_of,
 )
-from ...capabilities import LimitsGathering
 from ...config.errors import ScenarioError
 from ...config.parts import tag
 from ...lazy import Late
 from ...learning.constants import Constants
+from ...protocols.base import LimitsGathering
 from ...timeline import Kind
 
 if TYPE_CHECKING:

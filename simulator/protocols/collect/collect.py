@@ -4,13 +4,19 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from ...capabilities import LimitsGathering
 from ...config.base import Config, LocatedError, Quantity
 from ...config.expressions import per_client
 from ...recorders.recorder import Recorder
 from ...world.clients import Clients, Server
 from ...world.world import World
-from ..base import Cadence, GatheringRounds, Traits, refuse_more_than, refuse_selection
+from ..base import (
+    Cadence,
+    GatheringRounds,
+    LimitsGathering,
+    Traits,
+    refuse_more_than,
+    refuse_selection,
+)
 from ..schedules import Scheduled, fewest, most, now
 from .chances import expected_trials_in_time
 from .playing import Gathering

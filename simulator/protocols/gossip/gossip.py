@@ -6,12 +6,19 @@ import numpy as np
 from jaxtyping import Float
 from pydantic import model_validator
 
-from ...capabilities import Draw, MixesModels
 from ...config.base import LocatedError
 from ...recorders.recorder import Recorder
 from ...world.clients import Behaviour, Clients, Server
 from ...world.world import World
-from ..base import Cadence, Protocol, Traits, refuse_selection, refuse_server
+from ..base import (
+    Cadence,
+    Draw,
+    MixesModels,
+    Protocol,
+    Traits,
+    refuse_selection,
+    refuse_server,
+)
 from ..graphs import AnyGraph, Bipartite
 from .recorder import GossipRecorder
 

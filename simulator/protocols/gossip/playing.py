@@ -4,11 +4,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
-from ...capabilities import Draw
 from ...streams import Purpose
 from ...world.faults import Keyed
 from ...world.feature import Then
 from ...world.world import World
+from ..base import Draw
 from ..graphs.base import find_senders, neighbours, no_sides
 from .recorder import GossipRecorder
 

@@ -13,10 +13,10 @@ import numpy as np
 from jaxtyping import Float
 from pydantic import Field
 
-from ...capabilities import Draw
 from ...config.base import LocatedError
 from ...config.catalogue import AnyPart
 from ...config.parts import Part, tag
+from ..base import Draw
 
 if TYPE_CHECKING:
     AnyGraph = Any

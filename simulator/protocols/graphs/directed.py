@@ -5,8 +5,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from ...capabilities import Draw
 from ...config.base import LocatedError
+from ..base import Draw
 from .base import Count, Directed, Phase, all_reached
 
 

@@ -7,7 +7,6 @@ import numpy as np
 from jaxtyping import Float
 from pydantic import Field
 
-from ...capabilities import DrawsClients
 from ...config.base import LocatedError, Quantity
 from ...config.expressions import per_client
 from ...recorders.recorder import Recorder
@@ -16,7 +15,7 @@ from ...timeline import Outcome
 from ...world.clients import Clients, Server
 from ...world.cycle import Cycle
 from ...world.world import World
-from ..base import Cadence, Protocol, refuse_selection
+from ..base import Cadence, DrawsClients, Protocol, refuse_selection
 from .recorder import QueueRecorder
 
 BLOCK = 256
