@@ -17,7 +17,13 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 PRODUCT = ("simulator", "analysis", "benchmarks", "docs", "evidence")
-KINDS = ("simulator/protocols/", "simulator/algorithms/", "simulator/extras/")
+KINDS = (
+    "simulator/catalogue/protocols/",
+    "simulator/catalogue/algorithms/",
+    "simulator/engine/optimizers/",
+    "simulator/engine/algorithm.py",
+    "simulator/extras/",
+)
 """Packages that may ask which protocol or which algorithm it is."""
 ASKS = re.compile(
     r"\b(?:algorithm|protocol)\.kind\s*(?:==|!=|in\b|not in\b)"
@@ -27,7 +33,7 @@ TABLES = ("columns", "flat", "jobs", "mine", "rows")
 """Names of tables, whose column `kind` is of rows and jobs and no part's."""
 MANIFESTS = ("manifest", "packed.manifest")
 """Names of manifests, whose `kind` tells timelines from studies."""
-WRITERS = ("simulator/recorders/", "simulator/timelines/arrays/")
+WRITERS = ("simulator/world/recorders/", "simulator/timelines/arrays/")
 """Packages that write rows, as those of parts do, and may ask for their kinds."""
 COUNTED = ("rounds",)
 """Names of parts that are also what columns and limits count."""
@@ -244,7 +250,7 @@ def part_classes() -> dict[str, str]:
     """Returns the modules of our parts, by their classes or records.
 
     Bases of a family of protocols or algorithms, next to these, are parts as well: what
-    others may ask for is a capability (`simulator/capabilities.py`).
+    others may ask for is a capability (`simulator/problem/capabilities.py`).
     """
     found = {}
     for kind, _, place, *_ in _listed():
@@ -258,13 +264,13 @@ def part_classes() -> dict[str, str]:
 
 
 def _listed() -> list[list[str]]:
-    with (ROOT / "simulator/config/parts.csv").open(encoding="utf-8") as file:
+    with (ROOT / "simulator/parts/parts.csv").open(encoding="utf-8") as file:
         return list(csv.reader(file))
 
 
 def row_kinds() -> set[str]:
     """Returns the names of the kinds of rows."""
-    tree = ast.parse((ROOT / "simulator/timeline.py").read_text())
+    tree = ast.parse((ROOT / "simulator/files/timeline.py").read_text())
     (kinds,) = (
         node
         for node in tree.body

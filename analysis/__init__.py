@@ -8,7 +8,7 @@ when they are used, pandas and matplotlib with them.
 
 from typing import TYPE_CHECKING
 
-from ..simulator.lazy import attach
+from ..simulator.parts.lazy import attach
 
 if TYPE_CHECKING:
     # Each figure is listed there, and nowhere else; names that follow are as here.

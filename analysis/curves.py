@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pandas as pd
 
-from ..simulator.trace import StudyError
+from ..simulator.files.study import StudyError
 from .frames import Study, check_groups, described, evaluations, metric_of, runs
 from .phases import evaluations_by
 from .statistics import held, log_log_slope, t_interval

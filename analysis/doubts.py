@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from ..simulator.files.study import is_world
+from ..simulator.files.timeline import COMMITS, SINCE
 from ..simulator.scenario.study import Run, printed
-from ..simulator.timeline import COMMITS, SINCE
-from ..simulator.trace import is_world
 from .frames import Study
 from .laws import InfiniteMeanError, column, laws
 

@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from ..simulator.config.text import counted
-from ..simulator.trace import is_summary
+from ..simulator.files.study import is_summary
+from ..simulator.parts.text import counted
 from .frames import Study, described, evaluations, first_metric, runs
 
 FAR = {

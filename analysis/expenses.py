@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ..simulator.expenses import Expenses
-from ..simulator.metrics import SPENDABLE
-from ..simulator.trace import Study, is_summary
-from ..simulator.trace.jobs import incidents_of, jobs_of
+from ..simulator.files.study import Study, is_summary
+from ..simulator.files.study.jobs import incidents_of, jobs_of
+from ..simulator.parts.metrics import SPENDABLE
+from ..simulator.world.expenses import Expenses
 
 
 def taken(study: Study, evaluations: pd.DataFrame) -> dict[str, pd.Series]:

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ..simulator.trace import StudyError
+from ..simulator.files.study import StudyError
 from .clients import GROUP
 from .frames import Study, groups, joined
 from .targets import final

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from ..simulator.trace import StudyError
+from ..simulator.files.study import StudyError
 
 PARTIAL, WHOLE = ".stalesim-partial", ".stalesim-whole"
 """Names inside a folder: files being written; files to be moved up when whole."""

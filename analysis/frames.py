@@ -6,10 +6,10 @@ from typing import Any
 
 import pandas as pd
 
-from ..simulator.config.text import suggestion
-from ..simulator.metrics import SPENDABLE, Metric
-from ..simulator.timeline import NO_COMMIT, staleness
-from ..simulator.trace import COLUMNS, Study, StudyError, metric_of_study
+from ..simulator.files.study import COLUMNS, Study, StudyError, metric_of_study
+from ..simulator.files.timeline import NO_COMMIT, staleness
+from ..simulator.parts.metrics import SPENDABLE, Metric
+from ..simulator.parts.text import suggestion
 from .expenses import taken
 from .facts import short
 
@@ -48,7 +48,7 @@ def validated(frame: pd.DataFrame, table: str) -> pd.DataFrame:
 
     Args:
         frame: Frame to look at.
-        table: Key of `stalesim.simulator.trace.COLUMNS`.
+        table: Key of `stalesim.simulator.files.study.COLUMNS`.
 
     Raises:
         StudyError: A column is missing or of another type; the message names it.

@@ -2,8 +2,8 @@
 
 from typing import TYPE_CHECKING
 
-from ..simulator.config.extras import extra
-from ..simulator.trace import COLUMNS, metric_of_study
+from ..simulator.files.study import COLUMNS, metric_of_study
+from ..simulator.parts.extras import extra
 from .frames import Study, follow, swept_axes, swept_columns, tidy
 
 if TYPE_CHECKING:

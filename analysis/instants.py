@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from ..simulator.trace import StudyError, StudyWarning
+from ..simulator.files.study import StudyError, StudyWarning
 from .frames import Study, groups, metric_of, runs
 from .phases import evaluations_by
 from .statistics import UNKNOWN, t_interval

@@ -11,10 +11,10 @@ import numpy as np
 from jaxtyping import Float
 from pydantic import TypeAdapter
 
-from ..simulator.config.expressions import depends_on_client, evaluate, per_client
-from ..simulator.laws import AnyLaw, Law
-from ..simulator.laws.discrete import check_short
-from ..simulator.laws.distributions import is_discrete
+from ..simulator.parts.expressions import depends_on_client, evaluate, per_client
+from ..simulator.world.laws.base import AnyLaw, Law
+from ..simulator.world.laws.discrete import check_short
+from ..simulator.world.laws.distributions import is_discrete
 from .theory import Lattice
 
 LOSING = ("availability", "leave", "crashes", "loss", "join")

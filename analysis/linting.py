@@ -15,12 +15,12 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from ..simulator.claims import Claim
+from ..simulator.files.timeline import Outcome
+from ..simulator.scenario.claims import Claim
 from ..simulator.scenario.dialect import Keys
 from ..simulator.scenario.scenario import Scenario
 from ..simulator.scenario.setting import BaseScenario
 from ..simulator.scenario.study import Run, expand
-from ..simulator.timeline import Outcome
 from . import doubts
 from .claims.findings import points, without_numbers
 from .frames import Study

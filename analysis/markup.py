@@ -7,8 +7,8 @@ from typing import Any
 
 import pandas as pd
 
-from ..simulator.config.errors import UserError
-from ..simulator.config.text import printable
+from ..simulator.parts.errors import UserError
+from ..simulator.parts.text import printable
 
 MARKUP = re.compile(r"[\\`*<&|~$]|(?<![^\W_])_|_(?![^\W_])|\](?=[(\[])|\[(?=\^)")
 """Signs of Markdown: code, emphasis, tags, cells, mathematics, links."""

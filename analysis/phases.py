@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Float
 
-from ..simulator.metrics import SPENDABLE
-from ..simulator.trace import StudyError
+from ..simulator.files.study import StudyError
+from ..simulator.parts.metrics import SPENDABLE
 from .frames import Study, evaluations, joined, tidy
 
 PHASES = ("computation_s", "communication_s")

@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Float
 
+from ..simulator.files.study import StudyError
 from ..simulator.scenario import tuning
 from ..simulator.scenario.tuning import Objective, Tune
-from ..simulator.trace import StudyError
 from .frames import Study, described, evaluations, metric_of, runs
 from .statistics import Interval, first_reached, held, interval_within
 from .targets import final, lost, mean_interval

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ..simulator.timeline import NO_COMMIT
+from ..simulator.files.timeline import NO_COMMIT
 from . import facts
 from .clients import GROUP, groups
 from .frames import Study, check_groups, joined

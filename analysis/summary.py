@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ..simulator.config.text import ranges
+from ..simulator.parts.text import ranges
 from . import doubts, racing
 from .escapes import chance, escapes
 from .expenses import taken_by_end

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from ..simulator.files.study import StudyError
 from ..simulator.scenario.tuning import objective
-from ..simulator.trace import StudyError
 from .frames import (
     Study,
     described,
@@ -197,7 +197,7 @@ def final_quantities(
 
     Args:
         study: Study, finished or not.
-        quantity: Quantity, of `stalesim.simulator.metrics.QUANTITIES`.
+        quantity: Quantity, of `stalesim.simulator.parts.metrics.QUANTITIES`.
         diverged: Whether a run that diverged has what it had come to by then; else NaN.
 
     Raises:

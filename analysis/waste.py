@@ -3,9 +3,9 @@
 import numpy as np
 import pandas as pd
 
-from ..simulator.expenses import ends
-from ..simulator.timeline import Outcome
-from ..simulator.trace.jobs import incidents_of, jobs_of
+from ..simulator.files.study.jobs import incidents_of, jobs_of
+from ..simulator.files.timeline import Outcome
+from ..simulator.world.expenses import ends
 from .frames import Study, runs
 
 NOT_WASTED = (Outcome.APPLIED, Outcome.BUFFERED, Outcome.IN_FLIGHT)

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from types import ModuleType
 from typing import Any
 
-from ..simulator.config.attached import imported, worlds
-from ..simulator.trace import StudyError
+from ..simulator.files.study import StudyError
+from ..simulator.parts.attached import imported, worlds
 from .timelines import report as of_clients
 
 

@@ -27,11 +27,11 @@ import numpy as np
 import pandas as pd
 
 from stalesim.analysis import claims, racing
+from stalesim.simulator.files.study import Study, Writer, load, write_manifest
+from stalesim.simulator.files.study.manifest import NAME
 from stalesim.simulator.scenario.reading import validated
 from stalesim.simulator.scenario.study import expand
 from stalesim.simulator.studies import comparing, running
-from stalesim.simulator.trace import Study, Writer, load, write_manifest
-from stalesim.simulator.trace.manifest import NAME
 
 COMPARISONS, REPLICATES, TRIALS = 500, 12, 16
 TOP, CURVATURE = 0.9, 0.01

@@ -116,8 +116,7 @@ def measure(kind: str, precision: str) -> StepTimes:
     import jax
     import numpy as np
 
-    from stalesim.simulator import simulation
-    from stalesim.simulator.engine import compiler
+    from stalesim.simulator.engine import compiler, simulation
     from stalesim.simulator.engine.execute import Program, _run, null_events, put
     from stalesim.simulator.scenario.scenario import Scenario
     from stalesim.simulator.scenario.study import Run

@@ -18,7 +18,7 @@ device.before_import()
 sys.path.insert(0, str(Path(__file__).parent))
 from side_by_side import Nowhere, alternately
 
-from stalesim.simulator import simulation
+from stalesim.simulator.engine import simulation
 from stalesim.simulator.scenario.reading import validated
 from stalesim.simulator.scenario.study import Run
 

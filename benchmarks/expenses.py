@@ -14,9 +14,9 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parent))
 import side_by_side
 
+from stalesim.simulator.engine.of_run import timeline
 from stalesim.simulator.scenario.setting import WorldScenario
 from stalesim.simulator.scenario.study import Run
-from stalesim.simulator.timelines.of_run import timeline
 
 ROWS = {"fastest": 400_000, "simpy": 100_000}
 """Rows of a run, about, by what plays it."""

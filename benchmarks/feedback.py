@@ -20,11 +20,11 @@ device.before_import()
 sys.path.insert(0, str(Path(__file__).parent))
 from side_by_side import Nowhere, alternately, scenario
 
-from stalesim.simulator import simulation
-from stalesim.simulator.protocols import Protocol
+from stalesim.simulator.engine import simulation
 from stalesim.simulator.scenario.scenario import Scenario
 from stalesim.simulator.scenario.study import Run
 from stalesim.simulator.world.cycle import Cycle
+from stalesim.simulator.world.protocol import Protocol
 
 
 class Looking(Protocol):

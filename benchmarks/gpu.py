@@ -36,14 +36,13 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parent))
 import hand_written
 
-from stalesim.simulator import simulation
-from stalesim.simulator.algorithms import client_work
+from stalesim.simulator.engine import client_work, simulation
 from stalesim.simulator.engine.execute import Program, null_events, put
 from stalesim.simulator.engine.execute import _run as run_rows
+from stalesim.simulator.engine.simulation import Prepared
 from stalesim.simulator.engine.waves import Waves
 from stalesim.simulator.scenario.scenario import Scenario
 from stalesim.simulator.scenario.study import Run
-from stalesim.simulator.simulation import Prepared
 
 REPEATS = 3
 LINEAR: dict[str, Any] = {"kind": "linear"}

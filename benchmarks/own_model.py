@@ -18,8 +18,8 @@ sys.path.insert(0, str(Path(__file__).parent))
 sys.path.insert(0, str(Path(__file__).parents[1]))
 import side_by_side
 
+from stalesim.simulator.engine.simulation import Prepared
 from stalesim.simulator.scenario.study import merge
-from stalesim.simulator.simulation import Prepared
 from tests import own_models
 
 ROWS = {"linear": 20_000, "cnn": 400}

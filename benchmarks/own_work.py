@@ -20,9 +20,9 @@ sys.path.insert(0, str(Path(__file__).parent))
 sys.path.insert(0, str(Path(__file__).parents[1]))
 import side_by_side
 
-from stalesim.simulator import simulation
+from stalesim.simulator.engine import simulation
+from stalesim.simulator.engine.simulation import Prepared
 from stalesim.simulator.scenario.study import merge
-from stalesim.simulator.simulation import Prepared
 from tests import own_work
 
 MODELS: dict[str, dict[str, Any]] = {

@@ -26,8 +26,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parent))
 import side_by_side
 
-from stalesim.simulator import simulation
-from stalesim.simulator.engine import execute
+from stalesim.simulator.engine import execute, simulation
 from stalesim.simulator.scenario.scenario import Scenario
 
 LENGTH, TURNS, UPDATES = 4096, 3, 40_000

@@ -22,10 +22,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from stalesim.simulator import inputs, studies
+from stalesim.simulator import studies
+from stalesim.simulator.files import inputs
+from stalesim.simulator.files.study import disk, journal, manifest, parts
 from stalesim.simulator.scenario.reading import read
 from stalesim.simulator.studies import checkpoints, origins, study_folder, worker
-from stalesim.simulator.trace import disk, journal, manifest, parts
 
 RUNS = 64
 SCENARIO = Path(__file__).parents[1] / "scenarios" / "quickstart_vafl.yaml"

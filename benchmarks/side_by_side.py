@@ -30,16 +30,15 @@ import hand_written
 import hand_written_gossip
 import hand_written_mapa
 
-from stalesim.simulator import simulation
-from stalesim.simulator.config.stop import Stop
-from stalesim.simulator.engine import execute
-from stalesim.simulator.laws.distributions import Scipy
-from stalesim.simulator.protocols import Asynchronous
+from stalesim.simulator.catalogue.protocols.asynchronous import Asynchronous
+from stalesim.simulator.engine import execute, simulation
+from stalesim.simulator.engine.simulation import Prepared, prepare
+from stalesim.simulator.parts.stop import Stop
 from stalesim.simulator.scenario.scenario import Scenario
 from stalesim.simulator.scenario.study import Run
-from stalesim.simulator.simulation import Prepared, prepare
 from stalesim.simulator.timelines.simulated import SimulatedTimeline
 from stalesim.simulator.world.clients import Clients
+from stalesim.simulator.world.laws.distributions import Scipy
 from stalesim.simulator.world.workload import Workload
 
 UPDATES = 20_000

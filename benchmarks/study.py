@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from commands import Cost, best, measure
 
-from stalesim.simulator.learning.learning import dataset
+from stalesim.simulator.problem.learning import dataset
 from stalesim.simulator.scenario.scenario import Scenario
 
 CLIENTS, BATCH, STEP_SIZE = 10, 32, 0.05

@@ -23,9 +23,9 @@ from typing import Any
 
 from stalesim.simulator import studies
 from stalesim.simulator.extras.clusters import takers
+from stalesim.simulator.files.study import COLUMNS, load
 from stalesim.simulator.scenario.reading import validated
 from stalesim.simulator.studies.paths import claims_of
-from stalesim.simulator.trace import COLUMNS, load
 
 SCENARIO: dict[str, Any] = {
     "name": "takers",

@@ -56,10 +56,11 @@ STALESIM = [sys.executable, "-m", "stalesim"]
 def measure(name: str, way: str) -> None:
     import_module("scipy.stats")  # takes longer than some of these worlds
 
-    from stalesim.simulator.config.stop import Stop
-    from stalesim.simulator.protocols import Asynchronous, Synchronous
-    from stalesim.simulator.protocols.buffered import Buffered
-    from stalesim.simulator.timelines.saved import PAIRS
+    from stalesim.simulator.catalogue.protocols.asynchronous import Asynchronous
+    from stalesim.simulator.catalogue.protocols.buffered import Buffered
+    from stalesim.simulator.catalogue.protocols.synchronous import Synchronous
+    from stalesim.simulator.parts.stop import Stop
+    from stalesim.simulator.studies.saved import PAIRS
     from stalesim.simulator.timelines.simulated import SimulatedTimeline
     from stalesim.simulator.timelines.summary import Summary
     from stalesim.simulator.world.clients import Clients

@@ -23,7 +23,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from stalesim.simulator import simulation
+from stalesim.simulator.engine import simulation
 from stalesim.simulator.engine.execute import Program, null_events, put
 from stalesim.simulator.scenario.scenario import Scenario
 from stalesim.simulator.scenario.study import Run

@@ -25,7 +25,7 @@ device.use_cores(int(os.environ.get("CORES", len(os.sched_getaffinity(0)))))
 import jax
 import numpy as np
 
-from stalesim.simulator import simulation
+from stalesim.simulator.engine import simulation
 from stalesim.simulator.engine.execute import Program
 from stalesim.simulator.engine.waves import Waves
 from stalesim.simulator.scenario.scenario import Scenario

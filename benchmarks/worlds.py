@@ -14,8 +14,8 @@ import time
 
 import numpy as np
 
-from stalesim.simulator.config.stop import Stop
-from stalesim.simulator.protocols import Asynchronous
+from stalesim.simulator.catalogue.protocols.asynchronous import Asynchronous
+from stalesim.simulator.parts.stop import Stop
 from stalesim.simulator.timelines.simulated import SimulatedTimeline
 from stalesim.simulator.world.clients import Clients
 from stalesim.simulator.world.workload import Workload

@@ -18,7 +18,7 @@ from stalesim.analysis.figures.tails import tail
 from stalesim.analysis.frames import Study, groups, joined
 from stalesim.analysis.staleness import histogram, stale_groups
 from stalesim.analysis.targets import default_target, time_to_target
-from stalesim.simulator.trace import load
+from stalesim.simulator.files.study import load
 
 NAME = "first-screen"
 SIZE = (9.6, 4.8)

@@ -12,7 +12,7 @@ import io
 import sys
 from pathlib import Path
 
-from stalesim.simulator.config import catalogue
+from stalesim.simulator.parts import catalogue
 
 
 def listing(path: Path) -> str:

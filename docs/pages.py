@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "docs"))
 
 from pages_scenario import scenario_keys  # noqa: E402
-from stalesim.simulator import lazy  # noqa: E402
+from stalesim.simulator.parts import lazy  # noqa: E402
 
 MARK = re.compile(r"<!-- generated: (\w+) -->\n.*?<!-- end of \1 -->", re.DOTALL)
 LINK = re.compile(r"\[([^\]]*)\]\(([\w./-]+)(#[^)]*)?\)")
@@ -138,7 +138,7 @@ def _default(value: Any) -> str:
 
 def columns() -> str:
     """Returns the tables of a trace with their columns."""
-    from stalesim.simulator.trace import COLUMNS
+    from stalesim.simulator.files.study import COLUMNS
 
     parts = []
     for table, of_table in COLUMNS.items():
@@ -192,8 +192,8 @@ def theory() -> str:
 
 def fits() -> str:
     """Returns which algorithms run on which protocols."""
-    from stalesim.simulator.config.catalogue import parts
-    from stalesim.simulator.config.parts import tag
+    from stalesim.simulator.parts.catalogue import parts
+    from stalesim.simulator.parts.parts import tag
 
     protocols = {tag(part): {tag(part), part.like} for part in parts("protocols")}
     lines = [f"| algorithm | data | {' | '.join(protocols)} |"]
@@ -207,7 +207,7 @@ def fits() -> str:
 
 def words() -> str:
     """Returns what others call what has a name here."""
-    from stalesim.simulator.config.text import OTHERS
+    from stalesim.simulator.parts.text import OTHERS
 
     lines = ["| here | elsewhere |", "| --- | --- |"]
     return "\n".join(

@@ -53,8 +53,8 @@ TYPES = {
 @cache
 def scenario_keys() -> str:
     """Returns the reference of scenarios as Markdown."""
-    from stalesim.simulator.config.attached import extras, imported
-    from stalesim.simulator.config.catalogue import own
+    from stalesim.simulator.parts.attached import extras, imported
+    from stalesim.simulator.parts.catalogue import own
     from stalesim.simulator.scenario.grid import Range
     from stalesim.simulator.scenario.scenario import Scenario
     from stalesim.simulator.scenario.setting import WorldScenario
@@ -314,7 +314,7 @@ def _cell(text: str) -> str:
 
 def _classes(*roots: type) -> dict[str, type]:
     """Returns all configuration classes that exist, by name."""
-    from stalesim.simulator.config.base import Config
+    from stalesim.simulator.parts.base import Config
 
     found, left = {}, [Config]
     while left:

@@ -26,9 +26,9 @@ from stalesim.analysis.claims.measured import measure
 from stalesim.analysis.frames import Study
 from stalesim.analysis.markup import literal
 from stalesim.analysis.targets import final_values, time_to_target
-from stalesim.simulator.claims import ORIGINS
+from stalesim.simulator.files.study import is_world, load
+from stalesim.simulator.scenario.claims import ORIGINS
 from stalesim.simulator.studies.paths import TUNING
-from stalesim.simulator.trace import is_world, load
 
 from . import decisions, degrees, power
 from . import rows as experiments

@@ -30,7 +30,7 @@ from stalesim.analysis.claims.findings import (
     without_numbers,
 )
 from stalesim.analysis.claims.measured import Measured, read_csv
-from stalesim.simulator.claims import Claim
+from stalesim.simulator.scenario.claims import Claim
 from stalesim.simulator.scenario.reading import read
 
 from . import rows as experiments

@@ -15,7 +15,7 @@ import pandas as pd
 
 from stalesim.analysis import wasted
 from stalesim.analysis.expenses import spent_by_activity
-from stalesim.simulator.trace import Study
+from stalesim.simulator.files.study import Study
 
 TICK = 1e-9
 """Seconds by which two moments may differ that are computed in different ways."""

@@ -8,10 +8,10 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from stalesim.simulator.metrics import Metric, Takes
-from stalesim.simulator.models.cnn.part import shapes
-from stalesim.simulator.models.convolution import convolve, pool
-from stalesim.simulator.models.flat import drawn, glorot, split
+from stalesim.simulator.catalogue.models.cnn.part import shapes
+from stalesim.simulator.parts.metrics import Metric, Takes
+from stalesim.simulator.problem.models.convolution import convolve, pool
+from stalesim.simulator.problem.models.flat import drawn, glorot, split
 
 
 def linear(num_outputs: int, num_features: int) -> Any:

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from stalesim import simulator
-from stalesim.simulator import simulation
+from stalesim.simulator.engine import simulation
+from stalesim.simulator.engine.simulation import Prepared, prepare
+from stalesim.simulator.files.timeline import Rows
 from stalesim.simulator.scenario.reading import loads
 from stalesim.simulator.scenario.study import Run
-from stalesim.simulator.simulation import Prepared, prepare
-from stalesim.simulator.timeline import Rows
 from tests.support import Memory, everything, scenario
 
 TINY = """\

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import yaml
 
-from stalesim.simulator.config.stop import Stop
+from stalesim.simulator.files.study import Writer, write_manifest
+from stalesim.simulator.files.timeline import Jobs, Rows, StopReason
+from stalesim.simulator.parts.stop import Stop
 from stalesim.simulator.scenario.scenario import Scenario
 from stalesim.simulator.scenario.study import merge
-from stalesim.simulator.timeline import Jobs, Rows, StopReason
 from stalesim.simulator.timelines.simulated import SimulatedTimeline
-from stalesim.simulator.trace import Writer, write_manifest
 from stalesim.simulator.world.clients import Clients, Server
 from stalesim.simulator.world.workload import Workload
 

@@ -13,7 +13,7 @@ quantities that its claims need; they are all that is kept to judge them again.
 
 from typing import TYPE_CHECKING
 
-from ...simulator.lazy import attach
+from ...simulator.parts.lazy import attach
 
 if TYPE_CHECKING:
     from .final_values import difference, of_group

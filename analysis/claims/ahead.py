@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, get_args
 import numpy as np
 from pydantic import Field, model_validator
 
-from ...simulator.claims.base import OfPair
-from ...simulator.claims.entries import Metric
-from ...simulator.config.base import LocatedError, Rule
-from ...simulator.config.text import suggestion
+from ...simulator.parts.base import LocatedError, Rule
+from ...simulator.parts.text import suggestion
+from ...simulator.scenario.claims.base import OfPair
+from ...simulator.scenario.claims.entries import Metric
 from .final_values import difference_of
 from .numbers import Frame, Numbers
 from .speed import Counted

@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 import numpy as np
 from pydantic import Field
 
-from ...simulator.claims.base import OfPair
-from ...simulator.claims.entries import Metric, Within
-from ...simulator.config.errors import StudyError
+from ...simulator.parts.errors import StudyError
+from ...simulator.scenario.claims.base import OfPair
+from ...simulator.scenario.claims.entries import Metric, Within
 from .. import bounds
 from .final_values import DIFFERENCE
 from .numbers import Numbers, final, together

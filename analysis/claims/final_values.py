@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 import numpy as np
 from pydantic import Field, model_validator
 
-from ...simulator.claims.base import Claim, OfPair
-from ...simulator.claims.entries import Metric, Of, Within
-from ...simulator.config.base import LocatedError
-from ...simulator.metrics import QUANTITIES
+from ...simulator.parts.base import LocatedError
+from ...simulator.parts.metrics import QUANTITIES
+from ...simulator.scenario.claims.base import Claim, OfPair
+from ...simulator.scenario.claims.entries import Metric, Of, Within
 from .. import bounds
 from ..bounds import Sample
 from .numbers import Frame, Numbers, final, final_frame, together

@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from ...simulator.claims import Claim, is_at
+from ...simulator.files.study import StudyError
+from ...simulator.files.study.measured import metrics_of_manifest
+from ...simulator.scenario.claims import Claim, is_at
 from ...simulator.scenario.scenario import Scenario
 from ...simulator.scenario.study import expand
-from ...simulator.trace import StudyError
-from ...simulator.trace.measured import metrics_of_manifest
 from ..frames import Study
 from .measured import OF_RUN, Measured, as_written, measure
 from .sequential import ERROR, holm, least, overall
@@ -25,7 +25,7 @@ class Finding(NamedTuple):
     Attributes:
         claim: Claim in words.
         says: Place where the source claims it.
-        origin: Source of the claim, one of `stalesim.simulator.claims.ORIGINS`.
+        origin: Source of the claim, one of `scenario.claims.ORIGINS`.
         verdict: Verdict: holds, does not hold, undecided, or not decidable with so few
             replicates.
         measured: Numbers below in words; empty if nothing could be measured.

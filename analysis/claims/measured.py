@@ -14,10 +14,10 @@ import numpy as np
 import pandas as pd
 from pydantic import ValidationError
 
-from ...simulator.claims import Claim, read
-from ...simulator.metrics import Metric, find, metric
-from ...simulator.trace import DamageError, StudyError
-from ...simulator.trace.measured import metrics_of_manifest
+from ...simulator.files.study import DamageError, StudyError
+from ...simulator.files.study.measured import metrics_of_manifest
+from ...simulator.parts.metrics import Metric, find, metric
+from ...simulator.scenario.claims import Claim, read
 from ..frames import Study, runs
 from .numbers import Frame, Numbers, final, final_frame, horizon
 

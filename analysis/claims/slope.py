@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 import numpy as np
 from pydantic import Field, ValidationInfo, model_validator
 
-from ...simulator.claims.base import Claim
-from ...simulator.claims.entries import Metric, Within, known_to
-from ...simulator.config.base import LocatedError, Rule
+from ...simulator.parts.base import LocatedError, Rule
+from ...simulator.scenario.claims.base import Claim
+from ...simulator.scenario.claims.entries import Metric, Within, known_to
 from .. import bounds
 from ..bounds import Sample
 from ..statistics import ROUNDING, log_log_slope

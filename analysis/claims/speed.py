@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 import numpy as np
 from pydantic import model_validator
 
-from ...simulator.claims.base import OfPair
-from ...simulator.config.errors import StudyError
-from ...simulator.metrics import SPENDABLE
+from ...simulator.parts.errors import StudyError
+from ...simulator.parts.metrics import SPENDABLE
+from ...simulator.scenario.claims.base import OfPair
 from .. import bounds
 from ..bounds import Sample
 from ..statistics import LEVEL

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
-from ...simulator.claims.base import Claim, OfPair
-from ...simulator.claims.entries import Metric, Within
-from ...simulator.config.errors import StudyError
+from ...simulator.parts.errors import StudyError
+from ...simulator.scenario.claims.base import Claim, OfPair
+from ...simulator.scenario.claims.entries import Metric, Within
 from .. import bounds
 from ..bounds import Sample, contrast
 from ..facts import short

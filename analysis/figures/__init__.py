@@ -12,7 +12,7 @@ Names are imported when they are used.
 
 from typing import TYPE_CHECKING
 
-from ...simulator.lazy import attach
+from ...simulator.parts.lazy import attach
 
 if TYPE_CHECKING:
     # isort: off

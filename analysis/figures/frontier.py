@@ -6,8 +6,8 @@ import numpy as np
 from jaxtyping import Bool, Float
 from matplotlib.figure import Figure
 
-from ...simulator.metrics import SPENDABLE
-from ...simulator.trace import StudyError
+from ...simulator.files.study import StudyError
+from ...simulator.parts.metrics import SPENDABLE
 from ..expenses import taken_by_end
 from ..frames import Study, described, first_metric, groups
 from ..spending import protected
@@ -52,7 +52,7 @@ def pareto(
     Args:
         study: Study, finished or not.
         metric: Column of the table `evaluations`.
-        against: Quantity, of `stalesim.simulator.metrics.QUANTITIES`.
+        against: Quantity, of `stalesim.simulator.parts.metrics.QUANTITIES`.
 
     Raises:
         StudyError: There is no such column, or nothing is counted in any group.

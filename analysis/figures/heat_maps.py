@@ -10,7 +10,7 @@ import pandas as pd
 from matplotlib.colors import LogNorm, Normalize
 from matplotlib.figure import Figure
 
-from ...simulator.trace import StudyError
+from ...simulator.files.study import StudyError
 from ..frames import Study, first_metric, ordered, runs, swept_axes, swept_columns
 from ..instants import Instant, means_at, seen_at, too_late
 from ..spending import protected

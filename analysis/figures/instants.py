@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from ...simulator.trace import StudyError
+from ...simulator.files.study import StudyError
 from ..frames import Study, first_metric
 from ..instants import Instant, means_at, seen_at, stated, too_late
 from ..spending import protected

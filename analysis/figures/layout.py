@@ -12,8 +12,8 @@ from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
 from matplotlib.legend import Legend
 
+from ...simulator.files.study import metric_of_study
 from ...simulator.scenario.study import BASE
-from ...simulator.trace import metric_of_study
 from ..frames import Study, accounts, data_sets, described, runs
 from . import style
 

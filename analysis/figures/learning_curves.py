@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from ...simulator.trace import StudyError, metric_of_study
+from ...simulator.files.study import StudyError, metric_of_study
 from .. import facts
 from ..curves import mean_curves
 from ..frames import Study, evaluations, first_metric, groups, metric_of, runs

@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from ...simulator.config.text import is_meant, shown
+from ...simulator.files.study import StudyError
+from ...simulator.parts.text import is_meant, shown
 from ...simulator.scenario.study import short_names
-from ...simulator.trace import StudyError
 from ..frames import (
     Study,
     follow,

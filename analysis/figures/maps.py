@@ -12,7 +12,7 @@ from matplotlib.colors import Normalize, to_rgb
 from matplotlib.image import AxesImage
 from matplotlib.patches import Rectangle
 
-from ...simulator.trace import StudyError
+from ...simulator.files.study import StudyError
 from ..frames import Study, swept_axes, swept_columns
 from . import style
 from .lines import fixed_values, groups_at, worded

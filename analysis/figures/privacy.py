@@ -8,7 +8,7 @@ import pandas as pd
 from matplotlib.artist import Artist
 from matplotlib.figure import Figure
 
-from ...simulator.trace import StudyError
+from ...simulator.files.study import StudyError
 from ..frames import Study, accounts, first_metric, runs, swept_columns
 from ..spending import protected, swept
 from ..statistics import t_interval

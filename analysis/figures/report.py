@@ -8,9 +8,9 @@ from types import ModuleType
 
 from matplotlib.figure import Figure
 
-from ...simulator.config.catalogue import parts
-from ...simulator.config.errors import UserError
-from ...simulator.lazy import listed
+from ...simulator.parts.catalogue import parts
+from ...simulator.parts.errors import UserError
+from ...simulator.parts.lazy import listed
 from ..frames import Study
 from . import instants
 from .files import save_all

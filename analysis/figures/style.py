@@ -17,9 +17,9 @@ import matplotlib as mpl
 from matplotlib import font_manager
 from matplotlib import style as styles_of_matplotlib
 
-from ...simulator.config.errors import UserError
-from ...simulator.config.text import printable, shortened, suggestion
-from ...simulator.trace import metric_of_study
+from ...simulator.files.study import metric_of_study
+from ...simulator.parts.errors import UserError
+from ...simulator.parts.text import printable, shortened, suggestion
 from .venues import VENUES, Venue
 
 INK = "#000000"

@@ -8,7 +8,7 @@ from matplotlib.artist import Artist
 from matplotlib.figure import Figure
 from matplotlib.ticker import StrMethodFormatter
 
-from ...simulator.trace import StudyError
+from ...simulator.files.study import StudyError
 from ..clients import GROUP, groups
 from ..frames import Study, joined
 from ..frames import groups as groups_of_runs

@@ -15,8 +15,8 @@ from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 from matplotlib.patches import Patch
 
-from ...simulator.config.text import suggestion
-from ...simulator.trace import StudyError
+from ...simulator.files.study import StudyError
+from ...simulator.parts.text import suggestion
 from ..frames import Study, described, ordered
 from ..instants import Instant
 from ..paired import PairedRatio, ratio

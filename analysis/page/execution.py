@@ -4,9 +4,9 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from ...simulator.config.text import counted, ranges
+from ...simulator.files.study import MACHINE
+from ...simulator.parts.text import counted, ranges
 from ...simulator.scenario.grid import REPLICATES, ZIPPED
-from ...simulator.trace import MACHINE
 from .. import facts
 from . import world
 from .repeating import sessions

@@ -8,9 +8,9 @@ empirical simulation studies: introducing the STRESS guidelines, Journal of Simu
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ...simulator.config import attached
-from ...simulator.config.text import TAGS, counted
-from ...simulator.trace import is_world, metric_of_study
+from ...simulator.files.study import is_world, metric_of_study
+from ...simulator.parts import attached
+from ...simulator.parts.text import TAGS, counted
 from .. import facts, worlds
 from ..frames import data_sets
 from ..statistics import MEDIANS

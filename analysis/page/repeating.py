@@ -5,7 +5,7 @@ import shlex
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ...simulator.trace import is_world
+from ...simulator.files.study import is_world
 from .words import Rows
 from .world import imported
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import pandas as pd
 
-from ...simulator.config.text import ranges
-from ...simulator.trace import StudyError, is_world
+from ...simulator.files.study import StudyError, is_world
+from ...simulator.parts.text import ranges
 from ..frames import UNFINISHED, Study
 
 TROUBLED = (*UNFINISHED, "interrupted", "diverged")

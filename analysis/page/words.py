@@ -4,9 +4,9 @@ import inspect
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from ...simulator.config import catalogue
-from ...simulator.config.parts import tag
-from ...simulator.config.text import TAGS, printed
+from ...simulator.parts import catalogue
+from ...simulator.parts.parts import tag
+from ...simulator.parts.text import TAGS, printed
 
 MOST_LISTED = 12
 """Values of a list that are written out."""

@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 import jinja2
 import pandas as pd
 
-from ...simulator.config.text import counted, printable
+from ...simulator.files.study import Study, StudyError, is_world
+from ...simulator.files.study.study import look_until_complete
+from ...simulator.parts.text import counted, printable
 from ...simulator.scenario import dialect
 from ...simulator.scenario.reading import without_nothing
-from ...simulator.trace import Study, StudyError, is_world
-from ...simulator.trace.study import look_until_complete
 from .. import choices, claims, speeds, staleness, summary, worlds
 from ..figures import report as study_report
 from ..files import write_text

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Float, Int
 
-from ...simulator.config.expressions import SLACK
+from ...simulator.parts.expressions import SLACK
 
 Numbers = int | float | Sequence[int | float] | np.ndarray
 

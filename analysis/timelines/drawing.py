@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from ...simulator.timeline import COMMITS
+from ...simulator.files.timeline import COMMITS
 from .. import clients
 from ..figures import gantt, layout
 from ..frames import Study

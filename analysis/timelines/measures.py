@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Float, Int
 
-from ...simulator.timeline import PAIRS, Outcome
+from ...simulator.files.timeline import PAIRS, Outcome
 from .. import frames
 from ..clients import GROUP
 from ..frames import Study

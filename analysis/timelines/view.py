@@ -5,7 +5,7 @@ from typing import Any
 
 import pandas as pd
 
-from ...simulator.trace import is_summary
+from ...simulator.files.study import is_summary
 from .. import clients, frames
 from ..frames import Study
 from . import measures

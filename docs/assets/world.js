@@ -1,6 +1,6 @@
 /* The world of a scenario, in the browser: the same draws, the same order, the same versions.
 
-A twin of simulator/streams.py (Philox, keyed by seed, client and position), of the laws that need no
+A twin of simulator/world/streams.py (Philox, keyed by seed, client and position), of the laws that need no
 more than logarithms and powers, and of three protocols. tests/unit/docs/test_playground.py compares it
 with the program. Durations may differ in the last digit, by the logarithm and the power of the browser.
 */

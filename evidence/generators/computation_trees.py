@@ -10,14 +10,14 @@ from matplotlib.patches import FancyArrowPatch
 
 from stalesim.analysis.figures import style
 from stalesim.analysis.figures.files import save_figure
-from stalesim.simulator.config.stop import Stop
-from stalesim.simulator.protocols.asynchronous import Asynchronous
-from stalesim.simulator.protocols.base import Protocol
-from stalesim.simulator.protocols.collect.collect import Collect
-from stalesim.simulator.protocols.synchronous import Synchronous
-from stalesim.simulator.timeline import NO_WORKER, Kind
+from stalesim.simulator.catalogue.protocols.asynchronous import Asynchronous
+from stalesim.simulator.catalogue.protocols.collect.collect import Collect
+from stalesim.simulator.catalogue.protocols.synchronous import Synchronous
+from stalesim.simulator.files.timeline import NO_WORKER, Kind
+from stalesim.simulator.parts.stop import Stop
 from stalesim.simulator.timelines.simulated import SimulatedTimeline
 from stalesim.simulator.world.clients import Clients
+from stalesim.simulator.world.protocol import Protocol
 from stalesim.simulator.world.workload import Workload
 
 TIMES = [1, 1.3, 2.1, 4]

@@ -16,7 +16,7 @@ from stalesim.analysis.bounds import Sample
 from stalesim.analysis.claims.measured import Measured
 from stalesim.analysis.claims.numbers import final
 from stalesim.analysis.statistics import Interval
-from stalesim.simulator.trace import StudyError
+from stalesim.simulator.files.study import StudyError
 
 
 class Scaling(NamedTuple):

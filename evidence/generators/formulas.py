@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from stalesim.simulator.protocols import Rounds
+from stalesim.simulator.catalogue.protocols.rounds import Rounds
 
 from . import adp2sgd, mapa, vafl
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from stalesim.simulator.algorithms.edge_cloud.part import Mapa
-from stalesim.simulator.algorithms.edge_cloud.stages import stages
+from stalesim.simulator.catalogue.algorithms.edge_cloud.part import Mapa
+from stalesim.simulator.catalogue.algorithms.edge_cloud.stages import stages
 
 from ..theory import mapa, noise
 

@@ -11,9 +11,9 @@ from typing import Annotated, Any
 import pandas as pd
 from pydantic import Field, ValidationError, model_validator
 
-from stalesim.simulator.config.base import Config
-from stalesim.simulator.config.errors import ScenarioError
-from stalesim.simulator.config.messages import first_error
+from stalesim.simulator.parts.base import Config
+from stalesim.simulator.parts.errors import ScenarioError
+from stalesim.simulator.parts.messages import first_error
 from stalesim.simulator.scenario import dialect
 from stalesim.simulator.scenario.reading import read_any
 from stalesim.simulator.scenario.setting import BaseScenario

@@ -26,7 +26,7 @@ import numpy as np
 import optax
 from sklearn.metrics import roc_auc_score
 
-from stalesim.simulator import simulation
+from stalesim.simulator.engine import simulation
 from stalesim.simulator.engine.execute import Program
 from stalesim.simulator.engine.runner import Runner
 from stalesim.simulator.scenario.scenario import Scenario

@@ -39,7 +39,7 @@ from stalesim.simulator import simulate
 from stalesim.simulator import world as _world
 from stalesim.simulator.scenario.reading import loads_any
 from stalesim.simulator.scenario.shipped import file_of
-from stalesim.simulator.timelines import saved
+from stalesim.simulator.studies import saved
 
 RESULTS = Path(__file__).resolve().parents[1] / "results/dependent-delays"
 REPLICATES = 10

@@ -20,9 +20,9 @@ import stalesim
 from stalesim.analysis import frames, speeds, timelines
 from stalesim.analysis.statistics import t_interval
 from stalesim.simulator.cli.runs import recorder_of
+from stalesim.simulator.files.study import Study, is_world
 from stalesim.simulator.scenario.reading import read_any
 from stalesim.simulator.scenario.setting import BaseScenario
-from stalesim.simulator.trace import Study, is_world
 
 from ..generators import sheets
 

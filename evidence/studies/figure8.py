@@ -27,10 +27,10 @@ import jax
 import numpy as np
 import pandas as pd
 
-from stalesim.simulator import simulation
+from stalesim.simulator.engine import simulation
+from stalesim.simulator.files.study import load
 from stalesim.simulator.scenario.reading import validated
 from stalesim.simulator.scenario.study import expand
-from stalesim.simulator.trace import load
 
 ROOT = Path(__file__).parents[2]
 SCENARIO = ROOT / "scenarios/mapa/testbed_cnn.yaml"

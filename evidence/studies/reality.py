@@ -43,11 +43,11 @@ import yaml
 from stalesim.analysis import timelines
 from stalesim.simulator import studies
 from stalesim.simulator import world as _world
+from stalesim.simulator.catalogue.laws import fitting
 from stalesim.simulator.extras.testbed.running import act_out
 from stalesim.simulator.extras.testbed.timeline import Options
-from stalesim.simulator.laws import fitting
 from stalesim.simulator.scenario.reading import loads_any
-from stalesim.simulator.timelines import saved
+from stalesim.simulator.studies import saved
 
 RECORDS = Path(_world.__file__).parent / "recorded/pai"
 WORKERS = {1: 10, 2: 2, 3: 10, 4: 10}

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import special
 
-from stalesim.simulator.config.errors import UserError
+from stalesim.simulator.parts.errors import UserError
 from stalesim.simulator.privacy.accountants import Rdp
 from stalesim.simulator.privacy.adp2sgd.lemmas import (
     Conditions,

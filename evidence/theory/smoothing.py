@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 
 from scipy import special
 
-from stalesim.simulator.config.errors import UserError
+from stalesim.simulator.parts.errors import UserError
 
 Variant = Literal["printed", "tight"]
 

@@ -7,7 +7,7 @@ are imported when they are used: commands of extras import these modules.
 
 from typing import TYPE_CHECKING
 
-from ..lazy import attach
+from ..parts.lazy import attach
 
 if TYPE_CHECKING:
     from .commands import app, main

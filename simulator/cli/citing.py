@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from ..config.errors import UserError
+from ..parts.errors import UserError
 
 FILE = "CITATION.cff"
 ARXIV = re.compile(r"arxiv\.org/abs/([\d.]+)")
@@ -62,7 +62,7 @@ def scenarios_of(path: Path) -> list[Any]:
         UserError: It is neither.
     """
     if path.is_dir():
-        from .. import trace
+        from ..files import study as trace
 
         manifest: Any = trace.load(path).manifest
     else:

@@ -10,9 +10,9 @@ from typing import Annotated, Any
 
 import typer
 
-from ..config.attached import extras
-from ..config.errors import UserError
-from ..config.text import shown
+from ..parts.attached import extras
+from ..parts.errors import UserError
+from ..parts.text import shown
 from . import console, data, results, runs, tools, tuning
 from .console import err, out
 
@@ -137,8 +137,8 @@ def register(
 ) -> None:
     """Imports the modules with plug-ins, before anything is read."""
     if modules:
-        from ..config import catalogue
         from ..engine import device
+        from ..parts import catalogue
 
         device.before_import()
         catalogue.register(*modules)

@@ -14,8 +14,8 @@ from rich.console import Console
 from rich.style import Style
 from rich.text import Text
 
-from ..config.progress import Speed, StudyProgress
-from ..config.text import one_line, printable
+from ..parts.progress import Speed, StudyProgress
+from ..parts.text import one_line, printable
 
 
 class Terminal(Console):
@@ -98,7 +98,7 @@ def warn(
     line: str | None = None,
 ) -> None:
     """Shows a warning, one of ours as one line; to be Python's hook for them."""
-    from ..trace import StudyWarning
+    from ..files.study import StudyWarning
 
     if issubclass(category, StudyWarning):
         err.say(f"stalesim: warning: {message}", style="yellow")

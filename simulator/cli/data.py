@@ -5,16 +5,10 @@ from typing import Annotated, Any, NamedTuple
 
 import typer
 
-from ..config.errors import DataError
-from ..config.text import counted, suggestion
-from ..storage import files, limits
-from ..storage.published import (
-    SOURCE,
-    Published,
-    checksums,
-    is_published,
-    remedy,
-)
+from ..files.reading import files, limits
+from ..files.reading.published import SOURCE, Published, checksums, is_published, remedy
+from ..parts.errors import DataError
+from ..parts.text import counted, suggestion
 from . import console, downloads
 from .console import err, out
 
@@ -202,8 +196,8 @@ def path() -> None:
 
 def published_sets() -> dict[str, PublishedSet]:
     """Returns the published data sets by their names, plug-ins' sets as well."""
-    from ..config.catalogue import parts
-    from ..config.parts import described, tag
+    from ..parts.catalogue import parts
+    from ..parts.parts import described, tag
 
     return {
         tag(part): PublishedSet(tag(part), described(part), part, part.published)

@@ -4,7 +4,7 @@ import os
 import platform
 from importlib.metadata import PackageNotFoundError, version
 
-from ..config.errors import UserError
+from ..parts.errors import UserError
 from .console import out
 
 LIBRARIES = ("jax", "numpy", "scipy", "pandas", "simpy", "pydantic")
@@ -13,7 +13,7 @@ MISSING = "not installed"
 
 def show_machine() -> None:
     """Shows versions, devices, processors, memory and the cache folder."""
-    from ..storage.cache import cache_folder
+    from ..files.reading.cache import cache_folder
 
     rows = {
         "stalesim": version_of("stalesim"),

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from ..config.errors import DataError
-from ..storage import files, limits
-from ..storage.published import PublishedFile, checksums
+from ..files.reading import files, limits
+from ..files.reading.published import PublishedFile, checksums
+from ..parts.errors import DataError
 
 RETRIES = 2
 """Times that a download is repeated from a server before the next one is tried."""

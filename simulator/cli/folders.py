@@ -6,7 +6,7 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..config.errors import UserError
+from ..parts.errors import UserError
 
 if TYPE_CHECKING:
     from ..scenario.scenario import Scenario

@@ -4,8 +4,8 @@ import keyword
 import re
 from pathlib import Path
 
-from ..config.errors import UserError
-from ..config.text import shown, suggestion
+from ..parts.errors import UserError
+from ..parts.text import shown, suggestion
 
 TEMPLATES = Path(__file__).parent / "templates"
 NAME = "my_part"

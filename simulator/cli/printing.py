@@ -9,15 +9,7 @@ from rich import box
 from rich.table import Column, Table
 from rich.text import Text
 
-from ..config.text import (
-    LONGEST,
-    brief,
-    counted,
-    one_line,
-    printable,
-    ranges,
-    shortened,
-)
+from ..parts.text import LONGEST, brief, counted, one_line, printable, ranges, shortened
 from . import columns
 from .console import drawing, err, out
 
@@ -25,9 +17,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from ...analysis.timelines.view import View
+    from ..files.study import Study
     from ..studies.sizes import MemoryEstimate, ModelSize
     from ..studies.timing import TimeEstimate
-    from ..trace import Study
 
 
 SHOWN = 40
@@ -175,7 +167,7 @@ def prepare(forms: Sequence[str]) -> None:
 
 def show_failures(study: "Study") -> bool:
     """Shows the runs that failed, and why; returns whether any did."""
-    from ..config import plugins
+    from ..parts import plugins
 
     runs = study.manifest["runs"]
     failed = [run for run in runs if run["stop"] == "failed"]

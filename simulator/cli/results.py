@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from ..config.errors import UserError
+from ..parts.errors import UserError
 from . import console, printing
 from .console import out
 from .runs import Formats, formats
@@ -55,7 +55,7 @@ def plot(
     ] = None,
 ) -> None:
     """Draws the standard figures of a study into its folder."""
-    from .. import trace
+    from ..files import study as trace
 
     forms = formats(form, plots=True)
     study = trace.load(folder)
@@ -91,7 +91,7 @@ def tables(
     ] = None,
 ) -> None:
     """Shows results with their intervals, and the verdicts on claims."""
-    from .. import trace
+    from ..files import study as trace
     from . import tabulating
 
     study = trace.load(folder)
@@ -122,7 +122,7 @@ def report(
 ) -> None:
     """Writes a study as one HTML page: results, method, scenario, how to repeat it."""
     from ...analysis import page
-    from .. import trace
+    from ..files import study as trace
 
     study = trace.load(folder)
     if not watch:
@@ -139,7 +139,7 @@ def check(
     """Tests the claims of studies and shows the verdicts."""
     from ...analysis import claims, escapes
     from ...analysis.frames import titled
-    from .. import trace
+    from ..files import study as trace
 
     for folder in folders:
         study = trace.load(folder)
@@ -177,7 +177,7 @@ def lint(
     Exits with 1 if anything was found.
     """
     from ...analysis import linting
-    from .. import trace
+    from ..files import study as trace
     from ..scenario.reading import place, read_any
     from ..scenario.setting import BaseScenario
     from ..studies.running import scenario_of, where_started

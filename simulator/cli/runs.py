@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..config.errors import UserError
-from ..config.text import counted, shown
+from ..parts.errors import UserError
+from ..parts.text import counted, shown
 from . import console, folders, printing
 from .console import err, out
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from ..files.study import Study
     from ..scenario.scenario import Scenario
     from ..scenario.setting import Varied
-    from ..trace import Study
 
 app = typer.Typer()
 
@@ -260,9 +260,9 @@ def resume(
 
     A study that was started by --until-decided continues the looks of its plan.
     """
+    from ..files.study import load
     from ..studies import staged
     from ..studies.running import scenario_of, where_started
-    from ..trace import load
 
     forms = formats(form, plots=plots)
     with where_started(folder):
@@ -304,7 +304,7 @@ def _simulate(
 ) -> None:
     from ...analysis import racing
     from .. import studies
-    from ..config import plugins
+    from ..parts import plugins
 
     remedy = f"; continue with {plugins.command('resume', folder)}"
     simulate = partial(studies.simulate, until_decided=until_decided, most=most)
@@ -336,7 +336,7 @@ def search(
 ) -> None:
     """Starts or continues a search; shows its table and its best point."""
     from ...analysis import racing
-    from ..config import plugins
+    from ..parts import plugins
     from ..studies import tuning
 
     remedy = f"; continue with {plugins.command('resume', folder)}"
@@ -444,8 +444,8 @@ def check_pictures(gantt: float | None, chrome: Path | None) -> None:
 
 def recorder_of(world: "Varied") -> "Callable[..., Study]":
     """Returns what plays a world alone, and writes it into a folder."""
-    from ..config.attached import imported, worlds
-    from ..timelines.saved import record
+    from ..parts.attached import imported, worlds
+    from ..studies.saved import record
 
     for kind in worlds():
         if isinstance(world, imported(kind.scenario)):
@@ -471,7 +471,7 @@ def playing(
     except UserError:
         raise
     except Exception as error:
-        from ..config import functions
+        from ..parts import functions
 
         if not functions.users_line(error):  # a defect of this program
             raise

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..config.errors import UserError
+from ..parts.errors import UserError
 from . import printing
 from .console import out
 

@@ -10,8 +10,8 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from ..config.errors import UserError
-from ..config.text import nearest, shown, suggestion
+from ..parts.errors import UserError
+from ..parts.text import nearest, shown, suggestion
 from .console import err, out
 
 app = typer.Typer()
@@ -37,8 +37,8 @@ def list_(
     if kind == "worlds":
         _list_worlds()
         return
-    from ..config.catalogue import listing
-    from ..config.parts import OPEN
+    from ..parts.catalogue import listing
+    from ..parts.parts import OPEN
 
     rows, wanted = listing(), kind
     if wanted is not None:
@@ -67,9 +67,9 @@ def list_(
 
 def _print_chain(name: str) -> None:
     """Prints the stages of a method with usual options, if it is a chain."""
-    from ..algorithms.federated.chain import Chained, WrittenChain
-    from ..config.catalogue import parts
-    from ..config.parts import tag
+    from ..catalogue.algorithms.federated.chain import Chained, WrittenChain
+    from ..parts.catalogue import parts
+    from ..parts.parts import tag
     from ..scenario.dialect import dump
 
     (part,) = (part for part in parts("algorithms") if tag(part) == name)

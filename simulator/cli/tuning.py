@@ -6,8 +6,8 @@ from typing import Annotated, Any
 
 import typer
 
-from ..config.errors import UserError
-from ..config.text import shown
+from ..parts.errors import UserError
+from ..parts.text import shown
 from . import folders
 from .console import out
 from .runs import (

@@ -5,4 +5,8 @@
 - `row_stream`: cuts of a timeline at evaluations, with the samples of each row.
 - `execute`: the programs for the device; `host`: those with gradients of the user's.
 - `runner`: one or several runs from start to end, given back as `records`.
+- `algorithm`, `kernel`: what every algorithm is, and what computes its rows;
+  `client_work`, `optimizers`, `step_rules`: pieces of many.
+- `setup`, `of_run`, `simulation`: the facts of a run, from its scenario to its end;
+  `results`: its tables.
 """

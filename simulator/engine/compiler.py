@@ -17,8 +17,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from ..config.errors import UserError
-from ..trace import StudyWarning
+from ..files.study import StudyWarning
+from ..parts.errors import UserError
 from .device import STORES_APART, SUMS_OF_XLA
 
 

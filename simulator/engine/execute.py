@@ -11,8 +11,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Int, Key
 
-from ..algorithms.base import Event, Info, Kernel, Probeable
-from ..timeline import NO_SAMPLE, NO_SLOT, NO_WORKER, Kind
+from ..files.timeline import NO_SAMPLE, NO_SLOT, NO_WORKER, Kind
+from .kernel import Event, Info, Kernel, Probeable
 from .row_stream import Segment
 
 BLOCK = 16

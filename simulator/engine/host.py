@@ -1,7 +1,7 @@
 """Executes rows whose clients' work a function of the user's does, on the host.
 
 The rest of a row, registers, clipping, noise, weights, buffers and the server's step,
-is the algorithm's own on the device (`algorithms.base.Divided`), with the gradients
+is the algorithm's own on the device (`kernel.Divided`), with the gradients
 that were made.
 """
 
@@ -13,12 +13,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from ..algorithms.base import Divided, Event, Info
-from ..algorithms.client_work import Work
-from ..config.errors import ScenarioError
-from ..learning.own_work import OwnWork
-from ..timeline import NO_WORKER
+from ..files.timeline import NO_WORKER
+from ..parts.errors import ScenarioError
+from ..problem.own_work import OwnWork
+from .client_work import Work
 from .execute import Carry, Program, checked, row_of, settled
+from .kernel import Divided, Event, Info
 
 
 class Host(Program):

@@ -4,8 +4,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..metrics import metric
-from ..timeline import Chunk, Rows, StopReason
+from ..files.timeline import Chunk, Rows, StopReason
+from ..parts.metrics import metric
 from .row_stream import EvaluationPoint
 
 Metrics = dict[str, Any]

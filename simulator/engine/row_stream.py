@@ -8,10 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Int
 
-from ..config.expressions import up
-from ..scenario.amounts import check_evaluations
-from ..setup import RunSetup
-from ..timeline import (
+from ..files.timeline import (
     NO_SLOT,
     NO_WORKER,
     TIMED,
@@ -22,6 +19,9 @@ from ..timeline import (
     effects,
     further_uploads,
 )
+from ..parts.expressions import up
+from ..scenario.amounts import check_evaluations
+from .setup import RunSetup
 
 
 class EvaluationPoint(NamedTuple):

@@ -10,17 +10,17 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..algorithms.base import ANSWER, Event, Info
-from ..config.errors import ScenarioError
-from ..config.stop import Windowed
-from ..keys import key_of
-from ..learning.metrics.fairness import label_mix
-from ..metrics import metric
-from ..setup import RunSetup
-from ..timeline import NO_WORKER, Rows, StopReason, effects
+from ..files.timeline import NO_WORKER, Rows, StopReason, effects
+from ..parts.errors import ScenarioError
+from ..parts.metrics import metric
+from ..parts.stop import Windowed
+from ..problem.keys import key_of
+from ..problem.metrics.fairness import label_mix
 from .execute import FEW, Carry, Program, device, host, null_events, put
+from .kernel import ANSWER, Event, Info
 from .records import Metrics, Probed, Record, Target
 from .row_stream import EvaluationPoint, RowStream, Segment, nothing
+from .setup import RunSetup
 
 Passed = Callable[[int, EvaluationPoint], None]
 """Called with the number of a run and an evaluation that it has passed."""

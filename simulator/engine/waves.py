@@ -18,9 +18,9 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jaxtyping import Array, Int
 
-from .. import waves
-from ..algorithms.base import Divided, Event, Info
+from . import row_waves
 from .execute import Carry, Program, checked, row_of, settled
+from .kernel import Divided, Event, Info
 
 AXIS = "device"
 """Axis of the devices that share the work of a wave."""
@@ -58,7 +58,7 @@ class Waves(Program):
 
     def loaded(self, events: Event) -> Any:
         columns: Any = events.worker, events.read_slot, events.keep_slot
-        ends = waves.ends(*columns, keeps_clients=self._keeps_clients)
+        ends = row_waves.ends(*columns, keeps_clients=self._keeps_clients)
         return self._copied((events, ends))
 
     def infos(self, carry: Carry, events: Event) -> Info:

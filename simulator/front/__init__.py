@@ -7,12 +7,12 @@ which reads studies and runs nothing. Names are imported when they are used.
 from typing import TYPE_CHECKING
 
 from stalesim.simulator.engine.device import before_import
-from stalesim.simulator.lazy import attach
+from stalesim.simulator.parts.lazy import attach
 
 if TYPE_CHECKING:
     from stalesim.analysis import *  # noqa: F403
     from stalesim.simulator import *  # noqa: F403
-    from stalesim.simulator.version import __version__
+    from stalesim.simulator.parts.version import __version__
 
 # A model of a user's own may compute before a study does, and JAX reads its flags once.
 before_import()

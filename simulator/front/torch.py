@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-from stalesim.simulator.config.extras import extra
-from stalesim.simulator.learning.own_work import JobRows, RowBatch
+from stalesim.simulator.parts.extras import extra
+from stalesim.simulator.problem.own_work import JobRows, RowBatch
 
 torch = extra("torch", "torch", "stalesim.torch")
 vectors = extra("torch.nn.utils", "torch", "stalesim.torch")

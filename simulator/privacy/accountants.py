@@ -30,7 +30,7 @@ import math
 from functools import lru_cache
 from typing import ClassVar, final
 
-from ..config.errors import UserError
+from ..parts.errors import UserError
 from . import composition, gdp, numerical
 from .adp2sgd import lemmas
 from .releases import Release

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable
 
-from ..config.errors import UserError
+from ..parts.errors import UserError
 from .accountants import Accountant, check_delta
 from .releases import Gaussian, Release
 

@@ -4,8 +4,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
-from ..config.errors import UserError
-from ..config.extras import ExtraError
+from ..parts.errors import UserError
+from ..parts.extras import ExtraError
 from .budgets import calibrate
 from .parts import known, make
 from .releases import (

@@ -27,7 +27,7 @@ import numpy as np
 import scipy  # its parts are imported when they are used
 from jaxtyping import Float
 
-from ..config.errors import UserError
+from ..parts.errors import UserError
 
 Form = Literal["gdp_uniform", "gdp_poisson", "gdp_linear"]
 Numbers = int | float | Sequence[int | float] | np.ndarray

@@ -10,8 +10,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from ..config.base import Config
-from ..config.errors import ScenarioError
+from ..parts.base import Config
+from ..parts.errors import ScenarioError
 from .adp2sgd import theorem2
 from .adp2sgd.lemmas import GossipSetting, sensitivity
 from .releases import Gaussian

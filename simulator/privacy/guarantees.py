@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..config.base import Config
+from ..parts.base import Config
 from .budgets import calibrate
 from .parts import make
 from .releases import (

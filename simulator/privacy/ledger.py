@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 from jaxtyping import Float, Int
 
-from ..config.errors import ScenarioError, UserError
+from ..parts.errors import ScenarioError, UserError
 from .budgets import releases_within
 from .parts import accountant as accountant_of
 from .parts import make

@@ -2,17 +2,17 @@
 
 A record says what others ask of an accountant before any release: the noise that it can
 account for, and whose releases it counts. The class itself, which imports SciPy and
-dp-accounting, is named as text. `config/parts.csv` lists the records, and plug-ins
+dp-accounting, is named as text. `parts/parts.csv` lists the records, and plug-ins
 add theirs.
 """
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ..config import catalogue
-from ..config.errors import UserError
-from ..config.named import NamedPart, function_at
-from ..config.text import suggestion
+from ..parts import catalogue
+from ..parts.errors import UserError
+from ..parts.named import NamedPart, function_at
+from ..parts.text import suggestion
 
 if TYPE_CHECKING:
     from .accountants import Accountant

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from ..config.errors import UserError
-from ..config.extras import extra
+from ..parts.errors import UserError
+from ..parts.extras import extra
 
 Sampling = Literal["uniform", "poisson"]
 """Batches of a fixed size under replace-one adjacency, or every sample by chance under

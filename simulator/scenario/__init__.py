@@ -13,16 +13,11 @@ and SciPy only when a law needs it.
 
 from typing import TYPE_CHECKING
 
-from ..lazy import attach
+from ..parts.lazy import attach
 
 if TYPE_CHECKING:
-    from ..config.errors import (
-        DataError,
-        ScenarioError,
-        StudyError,
-        UserError,
-    )
-    from ..config.expressions import evaluate, per_client
+    from ..parts.errors import DataError, ScenarioError, StudyError, UserError
+    from ..parts.expressions import evaluate, per_client
     from .reading import loads, read, to_yaml
     from .scenario import Scenario
     from .schema import schema

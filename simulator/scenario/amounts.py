@@ -1,6 +1,6 @@
 """What a run would amount to, counted before memory and time are taken for it."""
 
-from ..config.errors import ScenarioError
+from ..parts.errors import ScenarioError
 from .scenario import Scenario
 
 MOST_EVALUATIONS = 1_000_000

@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from .. import metrics
-from ..claims import Claim
-from ..config.base import LocatedError
-from ..config.text import is_meant, printed, shown, suggestion
+from ..parts import metrics
+from ..parts.base import LocatedError
+from ..parts.text import is_meant, printed, shown, suggestion
+from .claims import Claim
 
 Swept = dict[str, dict[str, list[Any]]]
 """Values of each swept key, by the names that claims know variants by."""

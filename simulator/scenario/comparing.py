@@ -13,8 +13,8 @@ from typing import Annotated, Any
 import numpy as np
 from pydantic import BeforeValidator, Field, model_validator
 
-from ..config.base import Config, LocatedError
-from ..config.text import shown, suggestion
+from ..parts.base import Config, LocatedError
+from ..parts.text import shown, suggestion
 from .grid import MOST, ZIPPED, Range, short
 from .study import replace
 from .tuning import ObjectiveText, check_objective, objective

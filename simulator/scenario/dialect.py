@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import yaml
 
-from ..config.errors import ScenarioError
+from ..parts.errors import ScenarioError
 
 Keys = tuple[str | int, ...]
 """Place of an entry in a scenario: keys of mappings and positions in lists."""

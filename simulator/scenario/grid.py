@@ -10,10 +10,10 @@ from typing import Annotated, Any, Literal, NamedTuple
 import numpy as np
 from pydantic import Field, ValidationError, model_serializer, model_validator
 
-from ..config.base import Config, LocatedError
-from ..config.messages import first_error
-from ..config.text import shown
-from ..laws.distributions import Scipy, check_names, family
+from ..parts.base import Config, LocatedError
+from ..parts.messages import first_error
+from ..parts.text import shown
+from ..world.laws.distributions import Scipy, check_names, family
 from .dialect import Keys
 
 ZIPPED, RANDOM, NUM = "zipped", "random", "num"

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 
 from pydantic import BaseModel
 
-from ..config.base import LocatedError
-from ..config.messages import fields_at
-from ..config.text import TAGS, shown
+from ..parts.base import LocatedError
+from ..parts.messages import fields_at
+from ..parts.text import TAGS, shown
 from .dialect import Keys
 
 INHERIT = "inherit"

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from ..config.errors import ScenarioError
-from ..config.text import LONGEST, TAGS, shortened, shown
+from ..parts.errors import ScenarioError
+from ..parts.text import LONGEST, TAGS, shortened, shown
 from . import dialect
 from .dialect import Keys, Mark
 from .study import replace

@@ -5,12 +5,12 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from ..capabilities import StoresEmbeddings, noise_of
-from ..config.base import Config, LocatedError, Rule
-from ..config.catalogue import AnyName
-from ..config.named import NamedPart
+from ..parts.base import Config, LocatedError, Rule
+from ..parts.catalogue import AnyName
+from ..parts.named import NamedPart
 from ..privacy.parts import accountant
 from ..privacy.releases import Calibrated
+from ..problem.capabilities import StoresEmbeddings, noise_of
 
 Name = Annotated[str, AnyName("accountants")]
 

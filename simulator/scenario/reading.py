@@ -8,10 +8,10 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from ..config.attached import imported, worlds
-from ..config.errors import ScenarioError
-from ..config.messages import Mistake, mistakes
-from ..config.text import one_line
+from ..parts.attached import imported, worlds
+from ..parts.errors import ScenarioError
+from ..parts.messages import Mistake, mistakes
+from ..parts.text import one_line
 from . import dialect, overrides
 from .overrides import Place, Places
 from .scenario import Scenario

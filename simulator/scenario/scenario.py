@@ -9,26 +9,26 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
-from .. import metrics
-from ..capabilities import (
+from ..parts import metrics
+from ..parts.base import Config, LocatedError
+from ..parts.catalogue import AnyName, AnyPart, parts
+from ..parts.functions import FunctionName
+from ..parts.losses import facts, in_nats
+from ..parts.named import NamedPart
+from ..parts.parts import tag
+from ..parts.text import suggestion
+from ..problem.capabilities import (
     AddsTime,
     DividesRows,
     HasStages,
     StoresEmbeddings,
     SumsOutputs,
 )
-from ..claims import AnyClaim
-from ..config.base import Config, LocatedError
-from ..config.catalogue import AnyName, AnyPart, parts
-from ..config.functions import FunctionName
-from ..config.named import NamedPart
-from ..config.parts import tag
-from ..config.text import suggestion
-from ..losses import facts, in_nats
-from ..models.linear.part import Linear
-from ..models.server.part import ServerModel
-from ..protocols.base import OwnSteps
+from ..problem.models.linear.part import Linear
+from ..problem.models.server.part import ServerModel
+from ..world.protocol import OwnSteps
 from . import comparing, tuning
+from .claims import AnyClaim
 from .privacy import Privacy, check_privacy
 from .setting import BaseScenario, Recording
 

@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from typing import Any
 
-from ..config.attached import imported, worlds
-from ..config.catalogue import parts
-from ..config.parts import tag
-from ..config.text import TAGS
+from ..parts.attached import imported, worlds
+from ..parts.catalogue import parts
+from ..parts.parts import tag
+from ..parts.text import TAGS
 from .scenario import Scenario
 from .setting import WorldScenario
 

@@ -6,16 +6,16 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, FieldSerializationInfo, field_serializer, model_validator
 
-from ..config.base import MOST_CLIENTS, Config, LocatedError, RecordingPath
-from ..config.catalogue import AnyPart
-from ..config.parts import tag
-from ..config.stop import Stop
-from ..config.study_names import StudyName
-from ..laws.base import check_cycle
-from ..laws.parameters import check_parameter
-from ..protocols.base import OwnSteps, OwnTimeline
+from ..parts.base import MOST_CLIENTS, Config, LocatedError, RecordingPath
+from ..parts.catalogue import AnyPart
+from ..parts.parts import tag
+from ..parts.stop import Stop
+from ..parts.study_names import StudyName
 from ..world.answers import Asking
 from ..world.clients import Behaviour, Clients, Link, Server
+from ..world.laws.base import check_cycle
+from ..world.laws.parameters import check_parameter
+from ..world.protocol import OwnSteps, OwnTimeline
 from ..world.rates import check_rates
 from .grid import Swept
 from .inheriting import filled, inherits

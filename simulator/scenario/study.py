@@ -6,11 +6,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from pydantic import ValidationError
 
-from ..config.base import LocatedError
-from ..config.errors import ScenarioError
-from ..config.messages import first_error
-from ..config.text import LONGEST, TAGS, printed, shortened, shown, suggestion
-from ..data.parts import OF_REPLICATE
+from ..parts.base import LocatedError
+from ..parts.errors import ScenarioError
+from ..parts.messages import first_error
+from ..parts.text import LONGEST, TAGS, printed, shortened, shown, suggestion
+from ..problem.data.parts import OF_REPLICATE
 from . import claimed, grid
 from .dialect import Keys
 from .inheriting import Inherited, filled, of_another

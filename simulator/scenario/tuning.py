@@ -8,10 +8,10 @@ from typing import Annotated, Any, NamedTuple
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from .. import metrics
-from ..config.base import Config, LocatedError, Rule
-from ..config.errors import ScenarioError
-from ..config.text import shown, suggestion
+from ..parts import metrics
+from ..parts.base import Config, LocatedError, Rule
+from ..parts.errors import ScenarioError
+from ..parts.text import shown, suggestion
 from .grid import MOST, Span
 
 COUNTS = ("s", "commits", "contributions", "rounds", "epochs")

@@ -4,8 +4,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from ..config.errors import StudyError
-from ..trace import Disk, checkpoint, parts
+from ..files.study import Disk, checkpoint, parts
+from ..parts.errors import StudyError
 from .entries import content
 from .paths import checkpoint_of
 from .planning import Task

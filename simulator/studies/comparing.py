@@ -17,19 +17,19 @@ from typing import Any
 
 import numpy as np
 
-from .. import inputs
-from ..config.errors import StudyError
-from ..config.text import counted
 from ..engine import device
+from ..files import inputs
+from ..files.study import Study, load
+from ..files.study.disk import locked
+from ..files.study.manifest import NAME
+from ..parts.errors import StudyError
+from ..parts.text import counted
 from ..scenario import comparing, tuning
 from ..scenario.comparing import Choice, Point, Trial
 from ..scenario.reading import validated
 from ..scenario.scenario import Scenario
 from ..scenario.study import VariantError, expand
 from ..scenario.tuning import Objective
-from ..trace import Study, load
-from ..trace.disk import locked
-from ..trace.manifest import NAME
 from . import origins, planning, running
 from .entries import OPEN
 from .paths import TUNING

@@ -5,11 +5,11 @@ import json
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from .. import inputs
-from ..config.text import TAGS, brief
+from ..files import inputs
+from ..files.study import Files
+from ..parts.text import TAGS, brief
 from ..scenario.reading import without_nothing
 from ..scenario.study import Run
-from ..trace import Files
 from .planning import Task
 
 WORDS = (

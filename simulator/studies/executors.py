@@ -12,7 +12,7 @@ from typing import Protocol
 import numpy as np
 
 from ..engine import processes
-from ..trace import DISK, Disk
+from ..files.study import DISK, Disk
 from .entries import Done
 from .planning import Task
 from .progress import Progress, StudyProgress, TaskProgress, silent

@@ -2,17 +2,17 @@
 
 from pathlib import Path
 
-from .. import inputs
-from ..config.attached import extras
-from ..config.errors import StudyError
-from ..config.text import shown
+from ..files import inputs
+from ..files.study import COLUMNS, DISK, Disk
+from ..files.study.disk import LOCK, PARTIAL, explained, locked
+from ..files.study.manifest import NAME, read_manifest
+from ..files.study.study import journal_session
+from ..parts.attached import extras
+from ..parts.errors import StudyError
+from ..parts.text import shown
 from ..scenario.comparing import Compare, at_best
 from ..scenario.scenario import Scenario
 from ..scenario.study import expand
-from ..trace import COLUMNS, DISK, Disk
-from ..trace.disk import LOCK, PARTIAL, explained, locked
-from ..trace.manifest import NAME, read_manifest
-from ..trace.study import journal_session
 from .entries import content
 from .origins import check_modules, of_this_program
 from .paths import CHECKPOINTS, CLAIMS, DATA, LOCKS, TUNING

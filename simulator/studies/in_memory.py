@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from ..config import functions
-from ..config.errors import ScenarioError
-from ..data.arrays import by_name
+from ..catalogue.data.arrays import by_name
+from ..parts import functions
+from ..parts.errors import ScenarioError
 from ..scenario.reading import validated
 from ..scenario.scenario import Scenario
 from .paths import DATA

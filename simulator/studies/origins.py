@@ -12,12 +12,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from .. import inputs
-from ..config.errors import StudyError
 from ..engine.device import products
-from ..inputs import Inputs
-from ..storage import files
-from ..trace import program, provenance
+from ..files import inputs
+from ..files.inputs import Inputs
+from ..files.reading import files
+from ..files.study import program, provenance
+from ..parts.errors import StudyError
 
 LIBRARIES = (
     "jax",

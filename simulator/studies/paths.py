@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from ..trace.study import LOCKS, done_by
+from ..files.study.study import LOCKS, done_by
 
 DATA = "data.npz"
 """Arrays that were given in place of a data set."""

@@ -5,18 +5,18 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from .. import inputs
-from ..algorithms.part import Algorithm
-from ..capabilities import HasStages, noise_of
 from ..engine import device
-from ..inputs import Inputs
-from ..learning.sampler import Sampler
-from ..protocols.base import RefreshesEmbeddings
+from ..engine.algorithm import Algorithm
+from ..engine.of_run import sampler
+from ..files import inputs
+from ..files.inputs import Inputs
+from ..problem.capabilities import HasStages, noise_of
+from ..problem.sampler import Sampler
 from ..scenario.scenario import Scenario
 from ..scenario.study import Run, expand
 from ..scenario.tuning import refuse_untuned
-from ..timelines.of_run import sampler
 from ..timelines.replayed import recorded_run
+from ..world.protocol import RefreshesEmbeddings
 
 MOST_RUNS = 64
 """Runs of one batch."""
@@ -234,7 +234,7 @@ def check(runs: list[Run]) -> None:
         UserError: a run's parts do not fit each other or the data.
     """
     device.before_import()
-    from .. import simulation
+    from ..engine import simulation
 
     for run in runs:
         simulation.check(run)

@@ -6,8 +6,8 @@ Nothing here may compute with JAX: the threads that it starts are not copied.
 import pandas as pd
 import pyarrow.parquet as pq
 
-from .. import simulation
-from ..config import catalogue
+from ..engine import simulation
+from ..parts import catalogue
 from . import worker
 
 __all__ = ["PARTS", "pd", "pq", "simulation", "worker"]

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from ..config.progress import Speed, StudyProgress
+from ..parts.progress import Speed, StudyProgress
 
 __all__ = ["Progress", "Stages", "StudyProgress", "TaskProgress", "silent"]
 

@@ -14,18 +14,18 @@ from zipfile import BadZipFile
 
 import numpy as np
 
-from .. import inputs
-from ..config.errors import ScenarioError, StudyError
-from ..config.text import one_line
-from ..data.own_arrays import Npz
-from ..data.parts import Data
+from ..catalogue.data.own_arrays import Npz
+from ..files import inputs
+from ..files.reading import files, limits
+from ..files.study import DISK, Disk, Study, StudyWarning, is_world, load
+from ..files.study.disk import explained, locked, replace
+from ..parts.errors import ScenarioError, StudyError
+from ..parts.text import one_line
+from ..problem.data.parts import Data
 from ..scenario.reading import read, validated
 from ..scenario.scenario import Scenario
 from ..scenario.study import expand
 from ..scenario.tuning import refuse_untuned
-from ..storage import files, limits
-from ..trace import DISK, Disk, Study, StudyWarning, is_world, load
-from ..trace.disk import explained, locked, replace
 from . import executors, in_memory, origins, planning, staged
 from .entries import OPEN
 from .executors import Workers
@@ -84,7 +84,7 @@ def simulate(
             as `model`; its rows are what the parties send of a sample.
         work: Function that computes the clients' gradients in any framework, in place
             of the scenario's model. It takes `weights`, `client`, `job` and `rows`
-            (`learning.own_work.JobRows`), and returns a message (the sum of the
+            (`problem.own_work.JobRows`), and returns a message (the sum of the
             gradients of the job's batches) and a mapping with `loss`. Its attributes
             `weights` and `evaluate`, where it has them, as `stalesim.torch.worker`
             does, are the defaults of the next two.
@@ -107,7 +107,7 @@ def simulate(
             comes after.
 
     Returns:
-        The study, as `stalesim.simulator.trace.load` reads it.
+        The study, as `stalesim.simulator.files.study.load` reads it.
 
     Raises:
         UserError: something in the scenario, the data or the folder is wrong, or every

@@ -44,7 +44,8 @@ def memory(tasks: list[Task], jobs: int) -> MemoryEstimate:
         tasks: Tasks of a study whose runs were checked.
         jobs: Number of processes, or 0 for one a core.
     """
-    from .. import inputs, simulation
+    from ..engine import simulation
+    from ..files import inputs
 
     sizes: dict[tuple[str, int], int] = {}
     data = 0
@@ -96,8 +97,8 @@ def sizes(tasks: list[Task]) -> list[ModelSize]:
     Args:
         tasks: Tasks of a study whose runs were checked.
     """
-    from .. import inputs
-    from ..timelines.of_run import set_up
+    from ..engine.of_run import set_up
+    from ..files import inputs
 
     found: dict[str, ModelSize] = {}
     whose: dict[str, list[str]] = {}

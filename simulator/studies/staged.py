@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from ..config.errors import StudyError
+from ..files.study import Study, is_world, load
+from ..files.study.manifest import NAME
+from ..parts.errors import StudyError
 from ..scenario.grid import REPLICATES, ZIPPED
 from ..scenario.scenario import Scenario
-from ..trace import Study, is_world, load
-from ..trace.manifest import NAME
 
 FIRST, GROWTH = 10, 1.4
 """Replicates of the first look, and from one look to the next."""

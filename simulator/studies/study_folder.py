@@ -13,10 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from ..config.errors import StudyError
-from ..inputs import Inputs
-from ..scenario.study import Run
-from ..trace import (
+from ..files.inputs import Inputs
+from ..files.study import (
     DISK,
     Disk,
     Files,
@@ -29,9 +27,11 @@ from ..trace import (
     parts,
     write_manifest,
 )
-from ..trace.disk import LOCK, PARTIAL, explained
-from ..trace.manifest import NAME
-from ..trace.study import SHARED, journal_of, journal_session
+from ..files.study.disk import LOCK, PARTIAL, explained
+from ..files.study.manifest import NAME
+from ..files.study.study import SHARED, journal_of, journal_session
+from ..parts.errors import StudyError
+from ..scenario.study import Run
 from . import entries, origins
 from .entries import OPEN, UNFINISHED, WORDS, Done, difference
 from .paths import (

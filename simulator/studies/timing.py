@@ -4,9 +4,9 @@ import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..config.errors import ScenarioError, UserError
 from ..engine import device
-from ..trace import Writer
+from ..files.study import Writer
+from ..parts.errors import ScenarioError, UserError
 from .planning import Task, processes, structure
 
 STRETCH_S = 2.0
@@ -102,7 +102,8 @@ def _measured(task: Task) -> _Speed | None:
 
 
 def _stretch(task: Task, rows: int) -> _Speed | None:
-    from .. import inputs, simulation
+    from ..engine import simulation
+    from ..files import inputs
 
     moments: list[tuple[float, float]] = []
     opened = time.perf_counter()

@@ -21,17 +21,17 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from ..config.errors import StudyError
-from ..config.extras import extra
+from ..files.study import Study, load
+from ..files.study.disk import locked
+from ..files.study.manifest import NAME
+from ..parts.errors import StudyError
+from ..parts.extras import extra
 from ..scenario import tuning
 from ..scenario.grid import Span, short
 from ..scenario.reading import validated
 from ..scenario.scenario import Scenario
 from ..scenario.study import VariantError, expand
 from ..scenario.tuning import Objective, Tune
-from ..trace import Study, load
-from ..trace.disk import locked
-from ..trace.manifest import NAME
 from . import executors, planning, running
 from .entries import OPEN
 from .progress import Progress, Stages, silent

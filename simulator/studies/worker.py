@@ -7,15 +7,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from .. import inputs
-from ..config import functions
-from ..config.errors import StudyError, UserError
-from ..config.text import one_line
 from ..engine import device
-from ..trace import DISK, Disk, Writer, journal
-from ..trace.disk import explained, replace
-from ..trace.parts import remove_parts
-from ..trace.study import journal_of
+from ..files import inputs
+from ..files.study import DISK, Disk, Writer, journal
+from ..files.study.disk import explained, replace
+from ..files.study.parts import remove_parts
+from ..files.study.study import journal_of
+from ..parts import functions
+from ..parts.errors import StudyError, UserError
+from ..parts.text import one_line
 from . import origins
 from .checkpoints import TaskCheckpoint
 from .entries import Done, Ends
@@ -134,7 +134,7 @@ def _execute(
     saved: dict[str, Any] | None,
 ) -> Done:
     device.before_import()
-    from .. import simulation
+    from ..engine import simulation
 
     device.use_cache()
     device.release_programs()

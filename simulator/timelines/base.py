@@ -11,16 +11,24 @@ from typing import Any
 
 import numpy as np
 
-from ..config.expressions import up
-from ..config.stop import Stop
-from ..laws.base import Population
-from ..protocols.base import Cadence, MixesModels, Protocol
-from ..streams import Purpose, Streams
-from ..timeline import SINCE, TIMED, Chunk, Incident, JobSteps, StopReason, effects
-from ..trace import Categorical
+from ..files.study import Categorical
+from ..files.timeline import (
+    SINCE,
+    TIMED,
+    Chunk,
+    Incident,
+    JobSteps,
+    StopReason,
+    effects,
+)
+from ..parts.expressions import up
+from ..parts.stop import Stop
 from ..world.answers import AnswerLog
 from ..world.clients import Clients
+from ..world.laws.base import Population
+from ..world.protocol import Cadence, MixesModels, Protocol
 from ..world.rates import tariffs
+from ..world.streams import Purpose, Streams
 from ..world.workload import Workload
 
 FOREVER = 2**62

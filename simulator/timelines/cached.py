@@ -10,7 +10,7 @@ from zipfile import BadZipFile
 
 import numpy as np
 
-from ..timeline import Chunk, Incidents, Jobs, Rows, StopReason
+from ..files.timeline import Chunk, Incidents, Jobs, Rows, StopReason
 from .base import RunTimeline
 
 PARTS = {"rows": Rows, "jobs": Jobs, "incidents": Incidents}

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 from jaxtyping import Float64
 
-from ..config import json_text
-from ..config.errors import DataError
-from ..config.text import shown, suggestion
-from ..storage import limits, table
+from ..files.reading import limits, table
+from ..parts import json_text
+from ..parts.errors import DataError
+from ..parts.text import shown, suggestion
 
 if TYPE_CHECKING:
     import pandas as pd

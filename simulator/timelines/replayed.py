@@ -12,15 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from .. import inputs
-from ..config.errors import ScenarioError
-from ..config.parts import tag
-from ..config.stop import Stop
-from ..protocols.base import Cadence
-from ..scenario.setting import Recording
-from ..scenario.study import Run
-from ..storage import files
-from ..timeline import (
+from ..files import inputs
+from ..files.reading import files
+from ..files.study import Categorical, Study, load
+from ..files.study.jobs import arrays, incidents_of, job_steps_of, jobs_of, numbers
+from ..files.timeline import (
     FAILS,
     NO_COMMIT,
     NO_WORKER,
@@ -35,8 +31,12 @@ from ..timeline import (
     effects,
     further_uploads,
 )
-from ..trace import Categorical, Study, load
-from ..trace.jobs import arrays, incidents_of, job_steps_of, jobs_of, numbers
+from ..parts.errors import ScenarioError
+from ..parts.parts import tag
+from ..parts.stop import Stop
+from ..scenario.setting import Recording
+from ..scenario.study import Run
+from ..world.protocol import Cadence
 from .base import FOREVER, RunTimeline
 from .summary import UNDER_WAY
 

@@ -13,14 +13,14 @@ import simpy
 from simpy.core import EmptySchedule
 from simpy.events import NORMAL, EventPriority
 
-from .. import inputs
-from ..protocols.base import Batch, OwnSteps, Protocol, RefreshesEmbeddings
-from ..recorders.recorder import Recorder
-from ..timeline import NO_SLOT, Chunk, StopReason, check
+from ..files import inputs
+from ..files.timeline import NO_SLOT, Chunk, StopReason, check
 from ..world.answers import Answers
 from ..world.clients import Server
 from ..world.clock import Question
 from ..world.message_budget import BudgetExhausted, MessageBudget, Quota
+from ..world.protocol import Batch, OwnSteps, Protocol, RefreshesEmbeddings
+from ..world.recorders.recorder import Recorder
 from ..world.workload import DrawnWork
 from ..world.world import World
 from . import spending

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..config.errors import ScenarioError
-from ..expenses import Expenses
+from ..files.timeline import NO_COMMIT, Chunk, Incidents, Jobs, StopReason
+from ..parts.errors import ScenarioError
 from ..privacy.ledger import CommitCosts
-from ..timeline import NO_COMMIT, Chunk, Incidents, Jobs, StopReason
+from ..world.expenses import Expenses
 
 if TYPE_CHECKING:
     from .base import RunTimeline

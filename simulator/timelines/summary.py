@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from ..timeline import NO_WORKER, Chunk, Jobs, Outcome, staleness
-from ..trace import Categorical
+from ..files.study import Categorical
+from ..files.timeline import NO_WORKER, Chunk, Jobs, Outcome, staleness
 
 UNDER_WAY = (Outcome.IN_FLIGHT, Outcome.BUFFERED)
 """Outcomes of jobs that outlast their run."""

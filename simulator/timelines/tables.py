@@ -4,9 +4,9 @@ from typing import Any
 
 import numpy as np
 
-from ..timeline import KINDS, NO_WORKER, Chunk, JobSteps, Rows
-from ..trace import Categorical, Writer
-from ..trace.jobs import attempts, incident_columns, job_columns
+from ..files.study import Categorical, Writer
+from ..files.study.jobs import attempts, incident_columns, job_columns
+from ..files.timeline import KINDS, NO_WORKER, Chunk, JobSteps, Rows
 from .summary import Summary
 
 DID = ("run", "client", "num_jobs", "num_applied", "staleness_mean", "staleness_max")

@@ -7,13 +7,15 @@ The first floor, which knows no feature:
   of those laws, in seconds or integer ticks; `workload`: what a job has to do.
 - `cycle`: idle, read, download, compute and upload, one after the other; `selection`:
   who begins.
+- `protocol`: what every protocol is; `recorders`: its rows; `laws`: durations;
+  `streams`: keyed random numbers.
 - `feature`: the interface of options; `features`: which ones a scenario asks for.
 
 Features, one file each, and what they need:
 
 - `links`: clients' own and shared links, and the server's queue; `pace` (`slowdowns`,
   `shared_slowdown`) and `power`: how long computing takes; `local_steps`: how much.
-- `presence` (`availability`, `phone_traces`): joining, leaving, crashing; `faults`:
+- `presence` (`availability`): joining, leaving, crashing; `faults`:
   messages that are lost or arrive twice; `planned`: cycles in which that may happen.
 - `concurrency`, `preferences`, `message_budget`, `answers`: who may work, and on what
   that depends.

@@ -11,9 +11,9 @@ from typing import Any, ClassVar
 import numpy as np
 from jaxtyping import Float, Int
 
-from ..config.errors import ScenarioError
-from ..config.parts import Part
-from ..timeline import NO_COMMIT, Jobs
+from ..files.timeline import NO_COMMIT, Jobs
+from ..parts.errors import ScenarioError
+from ..parts.parts import Part
 
 OF_CLIENTS = ("losses", "norms")
 QUESTIONS = (*OF_CLIENTS, "metrics")

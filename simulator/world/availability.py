@@ -12,15 +12,15 @@ import numpy as np
 from jaxtyping import Float
 from pydantic import Field
 
-from ..config.base import FilePath
-from ..config.errors import DataError, ScenarioError
-from ..config.parts import Part
-from ..laws.base import AnyLaw, Population, check_cycle
-from ..laws.distributions import Parameter
-from ..laws.parameters import ClientValues
-from ..storage import arrow, files
-from ..streams import Purpose
+from ..files.reading import arrow, files
+from ..parts.base import FilePath
+from ..parts.errors import DataError, ScenarioError
+from ..parts.parts import Part
+from .laws.base import AnyLaw, Population, check_cycle
+from .laws.distributions import Parameter
+from .laws.parameters import ClientValues
 from .presence import Presence, Turns
+from .streams import Purpose
 
 
 class Availability(Part):

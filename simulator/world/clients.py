@@ -6,21 +6,14 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from ..config.base import (
-    Config,
-    FilePath,
-    LocatedError,
-    NumClients,
-    Quantity,
-    Rule,
-)
-from ..config.catalogue import AnyPart
-from ..laws.base import AnyLaw
-from ..laws.distributions import Parameter
-from ..streams import Purpose
+from ..parts.base import Config, FilePath, LocatedError, NumClients, Quantity, Rule
+from ..parts.catalogue import AnyPart
+from .laws.base import AnyLaw
+from .laws.distributions import Parameter
 from .named import WorldName, with_named
 from .presence import Turns
 from .rates import Carbon, Rates
+from .streams import Purpose
 
 Count = Annotated[int, Field(ge=1)]
 Chance = Annotated[float, Field(ge=0, lt=1)]

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 from pydantic import Field
 from typing_extensions import override
 
-from ..config.parts import Part
-from ..streams import Purpose
+from ..parts.parts import Part
 from .feature import Feature, JobCourse, Then
+from .streams import Purpose
 
 if TYPE_CHECKING:
     from .world import World

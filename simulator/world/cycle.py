@@ -7,10 +7,10 @@ stage that takes no time is no event at all.
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from ..streams import Purpose
-from ..timeline import Outcome
+from ..files.timeline import Outcome
 from .feature import Then
 from .selection import Everyone, crew
+from .streams import Purpose
 
 if TYPE_CHECKING:
     from .world import World

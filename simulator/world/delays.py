@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..laws.base import Draws, DurationSampler
-from ..streams import Purpose, Streams
+from .laws.base import Draws, DurationSampler
+from .streams import Purpose, Streams
 
 if TYPE_CHECKING:
     from .world import World

@@ -7,8 +7,8 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 from typing_extensions import override
 
-from ..streams import Purpose, Streams
 from .feature import Feature, Lossless, Sending
+from .streams import Purpose, Streams
 
 if TYPE_CHECKING:
     from .world import World

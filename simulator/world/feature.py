@@ -10,7 +10,7 @@ from enum import IntEnum
 from math import inf
 from typing import ClassVar, NamedTuple
 
-from ..streams import Purpose
+from .streams import Purpose
 
 Then = Callable[[int], object]
 """Called with a client when something has happened to it."""

@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
-from ..laws.base import AnyLaw
-from ..streams import Purpose
-from ..timeline import JobSteps
+from ..files.timeline import JobSteps
 from .clients import Clients, Server
 from .feature import Feature
+from .laws.base import AnyLaw
+from .streams import Purpose
 from .workload import DrawnWork
 
 if TYPE_CHECKING:

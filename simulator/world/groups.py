@@ -4,12 +4,12 @@ from fractions import Fraction
 
 import numpy as np
 
-from ..laws.base import AnyLaw, Draws, DurationSampler, Population
-from ..laws.scaled import SummedSampler
-from ..streams import Purpose
 from .clients import Behaviour, Clients
 from .delays import StageDelays
+from .laws.base import AnyLaw, Draws, DurationSampler, Population
+from .laws.scaled import SummedSampler
 from .presence import Renewal, Turns
+from .streams import Purpose
 from .workload import Workload
 
 

@@ -7,10 +7,10 @@ import numpy as np
 import simpy
 from typing_extensions import override
 
-from ..laws.parameters import ClientValues
-from ..streams import Purpose
 from .clients import Server
 from .feature import Duration, Feature, JobCourse, Then
+from .laws.parameters import ClientValues
+from .streams import Purpose
 
 if TYPE_CHECKING:
     from .world import World

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 from pydantic import Field, model_validator
 from typing_extensions import override
 
-from ..config.base import LocatedError
-from ..config.errors import ScenarioError
-from ..config.expressions import up
-from ..streams import Purpose
-from ..timeline import JobSteps
+from ..files.timeline import JobSteps
+from ..parts.base import LocatedError
+from ..parts.errors import ScenarioError
+from ..parts.expressions import up
 from .answers import Asking
 from .feature import Duration, Feature, JobCourse, Then
+from .streams import Purpose
 
 if TYPE_CHECKING:
     from .world import World

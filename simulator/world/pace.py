@@ -6,13 +6,13 @@ import numpy as np
 from jaxtyping import Float, Int
 from typing_extensions import override
 
-from ..laws.base import Population
-from ..streams import Purpose
 from .clients import Behaviour
 from .feature import Duration, Feature
 from .groups import ClientGroup
+from .laws.base import Population
 from .shared_slowdown import SharedFactors
 from .slowdowns import Factor, Slowdown
+from .streams import Purpose
 
 if TYPE_CHECKING:
     from .features import WorldOptions

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 from typing_extensions import override
 
-from ..streams import Purpose
-from ..timeline import Incident, Outcome
+from ..files.timeline import Incident, Outcome
 from .cycle import Way
 from .feature import Sending, Then
+from .streams import Purpose
 
 if TYPE_CHECKING:
     from .cycle import Cycle

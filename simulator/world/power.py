@@ -7,15 +7,15 @@ from math import inf
 import numpy as np
 from typing_extensions import override
 
-from ..config.errors import DataError
-from ..config.expressions import SLACK, up
-from ..laws.base import Population
-from ..laws.parameters import ClientValues
-from ..storage import arrow, files
-from ..streams import Purpose
+from ..files.reading import arrow, files
+from ..parts.errors import DataError
+from ..parts.expressions import SLACK, up
 from .clients import Power, table_mistake
 from .feature import Duration, Feature
 from .groups import Groups
+from .laws.base import Population
+from .laws.parameters import ClientValues
+from .streams import Purpose
 
 Work = Callable[[float, float], float]
 """How long some work takes: of the moment at which it begins, virtual seconds, and the

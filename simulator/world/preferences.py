@@ -9,13 +9,13 @@ import numpy as np
 from jaxtyping import Float, Int
 from pydantic import Field
 
-from ..config.expressions import SLACK, down
-from ..streams import Purpose
+from ..parts.expressions import SLACK, down
 from .answers import Answers, Asking
 from .clients import Selection
 from .feature import Then
 from .local_steps import GivenSteps
 from .selection import Pool
+from .streams import Purpose
 
 if TYPE_CHECKING:
     from .world import World

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 
 from typing_extensions import override
 
-from ..config.errors import ScenarioError
-from ..laws.base import AnyLaw, Population
-from ..laws.distributions import Parameter
-from ..laws.parameters import ClientValues
-from ..streams import Purpose
+from ..parts.errors import ScenarioError
 from .feature import AlwaysThere, Feature
+from .laws.base import AnyLaw, Population
+from .laws.distributions import Parameter
+from .laws.parameters import ClientValues
+from .streams import Purpose
 
 if TYPE_CHECKING:
     from .groups import Groups

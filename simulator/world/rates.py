@@ -4,9 +4,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field
 
-from ..config.base import Config, LocatedError, Quantity
-from ..laws.base import Population
-from ..laws.parameters import ClientValues, check_parameter
+from ..parts.base import Config, LocatedError, Quantity
+from .laws.base import Population
+from .laws.parameters import ClientValues, check_parameter
 
 if TYPE_CHECKING:
     from .clients import Clients

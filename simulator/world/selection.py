@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 from typing_extensions import override
 
-from ..config.errors import ScenarioError
-from ..config.expressions import per_client
-from ..laws.base import Population
-from ..streams import Purpose
-from ..timeline import NO_WORKER, Incident
+from ..files.timeline import NO_WORKER, Incident
+from ..parts.errors import ScenarioError
+from ..parts.expressions import per_client
 from .clients import OpenArrivals, Selection
 from .feature import Then
+from .laws.base import Population
 from .power import powers
+from .streams import Purpose
 
 if TYPE_CHECKING:
     from .world import World

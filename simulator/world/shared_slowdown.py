@@ -8,14 +8,14 @@ import numpy as np
 from jaxtyping import Float, Int
 from pydantic import Field
 
-from ..config.base import LocatedError, Quantity
-from ..config.errors import ScenarioError
-from ..laws.base import AnyLaw, Draws, Population
-from ..laws.parameters import check_parameter, distinct_values, keys
-from ..streams import Purpose, Streams
+from ..parts.base import LocatedError, Quantity
+from ..parts.errors import ScenarioError
 from .clients import Count
+from .laws.base import AnyLaw, Draws, Population
+from .laws.parameters import check_parameter, distinct_values, keys
 from .presence import Presence
 from .slowdowns import Factor, Slowdown
+from .streams import Purpose, Streams
 
 BLOCK = 32
 """Intervals of a client that are drawn at once; it changes no draw."""

@@ -12,13 +12,13 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 from pydantic import Field
 
-from ..config.base import LocatedError
-from ..config.parts import Part
-from ..laws.base import AnyLaw, Population, check_cycle
-from ..streams import Purpose, Streams
+from ..parts.base import LocatedError
+from ..parts.parts import Part
 from .clients import Count
 from .faults import Keyed
+from .laws.base import AnyLaw, Population, check_cycle
 from .presence import Presence, Turns
+from .streams import Purpose, Streams
 
 if TYPE_CHECKING:
     from .shared_slowdown import SharedFactors

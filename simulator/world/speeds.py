@@ -3,9 +3,9 @@
 import numpy as np
 from jaxtyping import Float
 
-from ..laws.base import Draws, Population
-from ..streams import Streams
 from .clients import Clients
+from .laws.base import Draws, Population
+from .streams import Streams
 
 TRIALS = 101
 """Draws of a client, at evenly spread numbers in (0, 1); of a recording its first."""

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
-from ..streams import Purpose
+from .streams import Purpose
 
 Unit = Literal["job", "step", "sample"]
 

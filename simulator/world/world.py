@@ -4,16 +4,16 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import simpy
 
-from ..laws.base import AnyLaw, Population, common_tick
-from ..streams import Purpose, Streams
-from ..timeline import Incident, JobSteps
+from ..files.timeline import Incident, JobSteps
 from .clients import Clients, Server
 from .clock import Clock, schedule
 from .delays import Delays
 from .feature import AlwaysThere, Duration, JobCourse, Lossless, Then, Unlimited
 from .features import WorldOptions, features
 from .groups import Groups
+from .laws.base import AnyLaw, Population, common_tick
 from .selection import Pool, pool
+from .streams import Purpose, Streams
 from .workload import DrawnWork, Workload
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from stalesim.simulator.files.study import COLUMNS, Study, load
 from stalesim.simulator.scenario.reading import read
-from stalesim.simulator.trace import COLUMNS, Study, load
 
 STOOD, REFUSED, WRONG, UGLY = "stood", "refused", "wrong", "ugly"
 """As if nothing had been; refused in one line that says what to do; numbers that are

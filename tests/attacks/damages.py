@@ -10,12 +10,12 @@ import numpy as np
 import pandas as pd
 
 from stalesim.simulator import studies
-from stalesim.simulator.config.errors import UserError
+from stalesim.simulator.files.study import Study, StudyWarning, load
+from stalesim.simulator.parts.errors import UserError
 from stalesim.simulator.scenario.reading import validated
 from stalesim.simulator.scenario.setting import WorldScenario
 from stalesim.simulator.studies import running
-from stalesim.simulator.timelines.saved import record
-from stalesim.simulator.trace import Study, StudyWarning, load
+from stalesim.simulator.studies.saved import record
 from tests.attacks.cases import REFUSED, STOOD, UGLY, WRONG, Case
 from tests.support import SGD, VAFL
 from tests.unit.studies import test_damage as damage

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from stalesim.simulator.trace import Study, load
+from stalesim.simulator.files.study import Study, load
 from tests.attacks.cases import (
     REFUSED,
     STOOD,

@@ -11,7 +11,7 @@ from typing import Any
 
 import yaml
 
-from stalesim.simulator.config.errors import UserError
+from stalesim.simulator.parts.errors import UserError
 from stalesim.simulator.scenario.reading import MOST, read_any
 from stalesim.simulator.scenario.scenario import Scenario
 from stalesim.simulator.scenario.study import expand

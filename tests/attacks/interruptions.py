@@ -8,8 +8,8 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from stalesim.simulator.config.errors import UserError
-from stalesim.simulator.trace import Study, load
+from stalesim.simulator.files.study import Study, load
+from stalesim.simulator.parts.errors import UserError
 from tests.attacks.cases import (
     STOOD,
     UGLY,

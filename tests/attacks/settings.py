@@ -4,7 +4,7 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-from stalesim.simulator.trace import load
+from stalesim.simulator.files.study import load
 from tests.attacks.cases import STOOD, UGLY, WRONG, Case, call, differs, scenario, ugly
 
 ALONE = ("-j", "1", "--no-plots")

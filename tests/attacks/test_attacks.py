@@ -24,7 +24,7 @@ FEW: dict[str, Callable[[Path], Iterator[Case]]] = {
 
 @pytest.mark.long
 @pytest.mark.skipif(os.name == "nt", reason="signals and mounts of Unix")
-@pytest.mark.filterwarnings("default::stalesim.simulator.trace.StudyWarning")
+@pytest.mark.filterwarnings("default::stalesim.simulator.files.study.StudyWarning")
 @pytest.mark.parametrize("area", FEW)
 def test_attacks_are_survived_or_refused_in_one_line(area: str, tmp_path: Path) -> None:
     cases = list(FEW[area](tmp_path))

@@ -8,7 +8,7 @@ from scipy import integrate, stats
 
 from evidence.theory import accounting, adp2sgd, utility
 from evidence.theory.accounting import PUBLISHED, own, poisson_rdp
-from stalesim.simulator.config.errors import UserError
+from stalesim.simulator.parts.errors import UserError
 from stalesim.simulator.privacy.accountants import Pld, Rdp
 from stalesim.simulator.privacy.adp2sgd import lemmas, theorem2
 from stalesim.simulator.privacy.adp2sgd.lemmas import GossipSetting

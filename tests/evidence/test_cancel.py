@@ -19,15 +19,16 @@ from evidence.studies.cancel import (
     PlayedCommit,
     Shift,
 )
-from stalesim.simulator.laws.autoregressive import Autoregressive
-from stalesim.simulator.laws.base import Draws, Population
-from stalesim.simulator.laws.constant import Constant
-from stalesim.simulator.laws.distributions import Scipy
-from stalesim.simulator.protocols import Asynchronous, Collect
-from stalesim.simulator.streams import Streams
-from stalesim.simulator.timeline import Kind, Rows
+from stalesim.simulator.catalogue.laws.autoregressive import Autoregressive
+from stalesim.simulator.catalogue.protocols.asynchronous import Asynchronous
+from stalesim.simulator.catalogue.protocols.collect.collect import Collect
+from stalesim.simulator.files.timeline import Kind, Rows
 from stalesim.simulator.world.clients import Clients
+from stalesim.simulator.world.laws.base import Draws, Population
+from stalesim.simulator.world.laws.constant import Constant
+from stalesim.simulator.world.laws.distributions import Scipy
 from stalesim.simulator.world.shared_slowdown import SharedSlowdown
+from stalesim.simulator.world.streams import Streams
 from tests.support import everything, played
 
 N, COMMITS = 6, 40

@@ -3,9 +3,9 @@
 import numpy as np
 
 from evidence.generators import computation_trees
-from stalesim.simulator.protocols.asynchronous import Asynchronous
-from stalesim.simulator.protocols.collect.collect import Collect
-from stalesim.simulator.protocols.synchronous import Synchronous
+from stalesim.simulator.catalogue.protocols.asynchronous import Asynchronous
+from stalesim.simulator.catalogue.protocols.collect.collect import Collect
+from stalesim.simulator.catalogue.protocols.synchronous import Synchronous
 
 
 def _back(found: list[computation_trees.Thread]) -> np.ndarray:

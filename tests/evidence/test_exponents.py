@@ -8,7 +8,7 @@ import pytest
 from evidence.generators.exponents import Scaling, best, largest_stable
 from stalesim.analysis.bounds import Sample
 from stalesim.analysis.claims.measured import Measured, measure
-from stalesim.simulator.trace import StudyError
+from stalesim.simulator.files.study import StudyError
 from tests.unit.analysis.studies import Grid
 
 RATE, CLIENTS = "algorithm.step_size", "problem.partition.clients"

@@ -13,7 +13,7 @@ from evidence.theory.smoothing import (
     theorem5,
     uniform_neuron,
 )
-from stalesim.simulator.config.errors import UserError
+from stalesim.simulator.parts.errors import UserError
 
 ONES = (1.0, 1.0, 1.0)
 

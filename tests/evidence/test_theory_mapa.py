@@ -10,8 +10,13 @@ from scipy import stats
 
 from evidence.theory import mapa, noise
 from evidence.theory.noise import LAWS, Law
-from stalesim.simulator.algorithms.edge_cloud.part import Asgd, Audp, Csgd, Mapa
-from stalesim.simulator.algorithms.edge_cloud.stages import (
+from stalesim.simulator.catalogue.algorithms.edge_cloud.part import (
+    Asgd,
+    Audp,
+    Csgd,
+    Mapa,
+)
+from stalesim.simulator.catalogue.algorithms.edge_cloud.stages import (
     Stage,
     initial_sensitivity,
     stages,

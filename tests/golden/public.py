@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
 from stalesim import analysis, simulator
-from stalesim.simulator.config.attached import extras, imported
-from stalesim.simulator.config.base import Config
-from stalesim.simulator.config.catalogue import BASES, own
-from stalesim.simulator.config.parts import Part, tag
+from stalesim.simulator.parts.attached import extras, imported
+from stalesim.simulator.parts.base import Config
+from stalesim.simulator.parts.catalogue import BASES, own
+from stalesim.simulator.parts.parts import Part, tag
+from stalesim.simulator.parts.version import __version__
 from stalesim.simulator.scenario.scenario import Scenario
 from stalesim.simulator.scenario.setting import WorldScenario
-from stalesim.simulator.version import __version__
 
 ROOT = Path(__file__).parents[2]
 sys.path.append(str(ROOT / "docs"))

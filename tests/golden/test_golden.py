@@ -14,9 +14,11 @@ import jax
 import numpy as np
 import pytest
 
-from stalesim.simulator.config.stop import Stop
-from stalesim.simulator.protocols import Asynchronous, Synchronous, TSynchronous
-from stalesim.simulator.timeline import NO_WORKER
+from stalesim.simulator.catalogue.protocols.asynchronous import Asynchronous
+from stalesim.simulator.catalogue.protocols.synchronous import Synchronous
+from stalesim.simulator.catalogue.protocols.t_synchronous import TSynchronous
+from stalesim.simulator.files.timeline import NO_WORKER
+from stalesim.simulator.parts.stop import Stop
 from stalesim.simulator.timelines.simulated import SimulatedTimeline
 from stalesim.simulator.world.clients import Clients, Server
 from stalesim.simulator.world.workload import Workload

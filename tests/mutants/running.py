@@ -24,9 +24,9 @@ JUDGEMENTS = HERE / "judgements.csv"
 MAPS = ROOT / ".mutants"
 """What tests call; ignored by git."""
 TARGETS = (
-    *("simulator/world", "simulator/laws", "simulator/protocols"),
-    *("simulator/recorders", "simulator/timelines", "simulator/results"),
-    *("simulator/trace", "analysis/claims"),
+    *("simulator/world", "simulator/catalogue/laws", "simulator/catalogue/protocols"),
+    *("simulator/world/recorders", "simulator/timelines", "simulator/engine/results"),
+    *("simulator/files/study", "analysis/claims"),
 )
 """Folders whose mutants are sampled from."""
 TESTS = (

@@ -8,27 +8,27 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from stalesim.simulator.learning import losses
-from stalesim.simulator.learning.transfer import TransferProblem
-from stalesim.simulator.learning.vertical import VerticalProblem, added
-from stalesim.simulator.models.cnn.network import CnnNetwork
-from stalesim.simulator.models.convolution import convolve, pool
-from stalesim.simulator.models.deep_cnn.network import DeepCnnNetwork
-from stalesim.simulator.models.deep_cnn.part import DeepCnn
-from stalesim.simulator.models.dense.network import DenseNetwork
-from stalesim.simulator.models.linear.network import (
+from stalesim.simulator.catalogue.models.cnn.network import CnnNetwork
+from stalesim.simulator.catalogue.models.deep_cnn.network import DeepCnnNetwork
+from stalesim.simulator.catalogue.models.deep_cnn.part import DeepCnn
+from stalesim.simulator.catalogue.models.lstm.layers import both_ways
+from stalesim.simulator.catalogue.models.lstm.network import LstmNetwork, PartyLstm
+from stalesim.simulator.catalogue.models.lstm.part import Lstm
+from stalesim.simulator.catalogue.models.mlp.network import MlpNetwork
+from stalesim.simulator.catalogue.models.transformer.network import TransformerNetwork
+from stalesim.simulator.catalogue.models.transformer.part import Transformer
+from stalesim.simulator.problem import losses
+from stalesim.simulator.problem.models.convolution import convolve, pool
+from stalesim.simulator.problem.models.dense.network import DenseNetwork
+from stalesim.simulator.problem.models.linear.network import (
     LinearClassifier,
     LinearEmbedding,
 )
-from stalesim.simulator.models.lstm.layers import both_ways
-from stalesim.simulator.models.lstm.network import LstmNetwork, PartyLstm
-from stalesim.simulator.models.lstm.part import Lstm
-from stalesim.simulator.models.mlp.network import MlpNetwork
-from stalesim.simulator.models.party import PartyNetwork
-from stalesim.simulator.models.server.network import ServerNetwork
-from stalesim.simulator.models.server.part import ServerModel
-from stalesim.simulator.models.transformer.network import TransformerNetwork
-from stalesim.simulator.models.transformer.part import Transformer
+from stalesim.simulator.problem.models.party import PartyNetwork
+from stalesim.simulator.problem.models.server.network import ServerNetwork
+from stalesim.simulator.problem.models.server.part import ServerModel
+from stalesim.simulator.problem.transfer import TransferProblem
+from stalesim.simulator.problem.vertical import VerticalProblem, added
 
 
 class Case(NamedTuple):

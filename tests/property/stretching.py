@@ -3,8 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-from stalesim.simulator.laws.scaled import Scaled
-from stalesim.simulator.protocols.schedules import CountSchedule
+from stalesim.simulator.catalogue.protocols.schedules import CountSchedule
 from stalesim.simulator.timelines.simulated import SimulatedTimeline
 from stalesim.simulator.world.availability import OnOff, Periodic
 from stalesim.simulator.world.clients import (
@@ -19,6 +18,7 @@ from stalesim.simulator.world.clients import (
     Selection,
     Server,
 )
+from stalesim.simulator.world.laws.scaled import Scaled
 from stalesim.simulator.world.rates import Rates
 from stalesim.simulator.world.slowdowns import RegimeSlowdown
 

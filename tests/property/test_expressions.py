@@ -7,8 +7,8 @@ import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
-from stalesim.simulator.config.errors import ScenarioError
-from stalesim.simulator.config.expressions import check_syntax, evaluate
+from stalesim.simulator.parts.errors import ScenarioError
+from stalesim.simulator.parts.expressions import check_syntax, evaluate
 from stalesim.simulator.scenario import dialect
 from stalesim.simulator.scenario.reading import loads, to_yaml
 from stalesim.simulator.scenario.scenario import Scenario

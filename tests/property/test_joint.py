@@ -10,9 +10,9 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from stalesim.simulator.algorithms import client_work
-from stalesim.simulator.algorithms.federated import joint
-from stalesim.simulator.timeline import NO_SAMPLE, NO_WORKER
+from stalesim.simulator.catalogue.algorithms.federated import joint
+from stalesim.simulator.engine import client_work
+from stalesim.simulator.files.timeline import NO_SAMPLE, NO_WORKER
 from tests.property.test_worlds import worlds
 from tests.runs import execute, prepared
 from tests.support import SGD, everything

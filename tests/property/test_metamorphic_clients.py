@@ -11,19 +11,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stalesim.simulator import studies
-from stalesim.simulator.laws.constant import Constant
-from stalesim.simulator.protocols import (
-    Asynchronous,
-    Bounded,
-    Buffered,
-    Gossip,
-    Rounds,
-    Synchronous,
-    TSynchronous,
+from stalesim.simulator.catalogue.protocols.asynchronous import Asynchronous
+from stalesim.simulator.catalogue.protocols.bounded import Bounded
+from stalesim.simulator.catalogue.protocols.buffered import Buffered
+from stalesim.simulator.catalogue.protocols.gossip import Gossip
+from stalesim.simulator.catalogue.protocols.rounds import Rounds
+from stalesim.simulator.catalogue.protocols.synchronous import Synchronous
+from stalesim.simulator.catalogue.protocols.t_synchronous import TSynchronous
+from stalesim.simulator.files.timeline import (
+    NO_WORKER,
+    Incidents,
+    Jobs,
+    Outcome,
+    StopReason,
 )
-from stalesim.simulator.timeline import NO_WORKER, Incidents, Jobs, Outcome, StopReason
 from stalesim.simulator.timelines.simulated import SimulatedTimeline
 from stalesim.simulator.world.clients import Clients, Server
+from stalesim.simulator.world.laws.constant import Constant
 from stalesim.simulator.world.workload import Workload
 from tests.drawn_worlds import Dice, behaviour
 from tests.property.whole import (

@@ -9,14 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stalesim.simulator import studies
-from stalesim.simulator.config.catalogue import parts
-from stalesim.simulator.config.parts import tag
+from stalesim.simulator.engine.of_run import timeline
+from stalesim.simulator.files.study import Study
+from stalesim.simulator.parts.catalogue import parts
+from stalesim.simulator.parts.parts import tag
 from stalesim.simulator.scenario.setting import Recording, WorldScenario
 from stalesim.simulator.scenario.study import expand
-from stalesim.simulator.timelines.of_run import timeline
+from stalesim.simulator.studies.saved import TimelineSource, record, write_all
 from stalesim.simulator.timelines.replayed import replayed
-from stalesim.simulator.timelines.saved import TimelineSource, record, write_all
-from stalesim.simulator.trace import Study
 from tests.drawn_worlds import PROTOCOLS, timeline_scenario
 from tests.property.whole import assert_alike, whole
 from tests.support import of_extras

@@ -6,11 +6,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stalesim.simulator.laws.constant import Constant
-from stalesim.simulator.laws.distributions import Scipy
-from stalesim.simulator.protocols import Bounded, Centralised, Cyclic
+from stalesim.simulator.catalogue.protocols.bounded import Bounded
+from stalesim.simulator.catalogue.protocols.centralised import Centralised
+from stalesim.simulator.catalogue.protocols.cyclic import Cyclic
 from stalesim.simulator.timelines.simulated import SimulatedTimeline
 from stalesim.simulator.world.clients import Clients
+from stalesim.simulator.world.laws.constant import Constant
+from stalesim.simulator.world.laws.distributions import Scipy
 from stalesim.simulator.world.workload import Workload
 from tests.property.stretching import stretched
 from tests.property.test_worlds import SERVED, worlds

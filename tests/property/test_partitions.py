@@ -6,14 +6,18 @@ import numpy as np
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from stalesim.simulator.data.base import Dataset
-from stalesim.simulator.data.groups import grouping
-from stalesim.simulator.learning.sampler import Sampler, Sampling
-from stalesim.simulator.partitions.classes import Dirichlet, DirichletClients, Labels
-from stalesim.simulator.partitions.column import ByColumn
-from stalesim.simulator.partitions.natural import Natural
-from stalesim.simulator.partitions.shares import Iid, Sizes
-from stalesim.simulator.timeline import NO_SAMPLE, NO_WORKER, Rows
+from stalesim.simulator.catalogue.partitions.classes import (
+    Dirichlet,
+    DirichletClients,
+    Labels,
+)
+from stalesim.simulator.catalogue.partitions.natural import Natural
+from stalesim.simulator.catalogue.partitions.shares import Iid, Sizes
+from stalesim.simulator.files.timeline import NO_SAMPLE, NO_WORKER, Rows
+from stalesim.simulator.problem.column import ByColumn
+from stalesim.simulator.problem.data.base import Dataset
+from stalesim.simulator.problem.data.groups import grouping
+from stalesim.simulator.problem.sampler import Sampler, Sampling
 
 SAMPLINGS: list[Sampling] = ["distinct", "replacement", "shuffled"]
 

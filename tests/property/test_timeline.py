@@ -6,13 +6,13 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stalesim.simulator.laws.constant import Constant
-from stalesim.simulator.laws.distributions import Scipy
-from stalesim.simulator.learning.sampler import Sampler
-from stalesim.simulator.protocols import Bounded
-from stalesim.simulator.timeline import NO_WORKER, Kind, Outcome
+from stalesim.simulator.catalogue.protocols.bounded import Bounded
+from stalesim.simulator.files.timeline import NO_WORKER, Kind, Outcome
+from stalesim.simulator.problem.sampler import Sampler
 from stalesim.simulator.timelines.simulated import SimulatedTimeline
 from stalesim.simulator.world.clients import Clients
+from stalesim.simulator.world.laws.constant import Constant
+from stalesim.simulator.world.laws.distributions import Scipy
 from tests.support import everything, played
 
 LAWS = st.sampled_from(

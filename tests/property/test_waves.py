@@ -4,12 +4,13 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stalesim.simulator import waves
-from stalesim.simulator.laws.distributions import Scipy
-from stalesim.simulator.protocols import Gossip, Hierarchy
-from stalesim.simulator.timeline import NO_WORKER, Jobs, Kind, Outcome, Rows
+from stalesim.simulator.catalogue.protocols.gossip import Gossip
+from stalesim.simulator.catalogue.protocols.hierarchy.hierarchy import Hierarchy
+from stalesim.simulator.engine import row_waves
+from stalesim.simulator.files.timeline import NO_WORKER, Jobs, Kind, Outcome, Rows
 from stalesim.simulator.timelines.simulated import SimulatedTimeline
 from stalesim.simulator.world.clients import Clients
+from stalesim.simulator.world.laws.distributions import Scipy
 from tests.drawn_worlds import PROTOCOLS
 from tests.property import test_timeline
 from tests.property.test_worlds import worlds
@@ -22,9 +23,9 @@ PATHS.remove("hierarchy")  # whose clients read the models of edges
 WORLDS = st.one_of(test_timeline.worlds(), worlds(*PATHS))
 
 
-def critical_path(plan: SimulatedTimeline, chunk: int) -> waves.CriticalPath:
+def critical_path(plan: SimulatedTimeline, chunk: int) -> row_waves.CriticalPath:
     """Returns what is counted chunk by chunk."""
-    found = waves.CriticalPath(plan.num_clients)
+    found = row_waves.CriticalPath(plan.num_clients)
     for part in plan.chunks(chunk):
         found.add(part)
     return found
@@ -101,7 +102,7 @@ def test_no_row_of_a_wave_reads_a_version_that_is_made_in_it(
 def ends_of(rows: Rows) -> np.ndarray:
     """Returns the ends of the waves that the engine makes of a run's rows."""
     keep = np.append(np.int32(0), rows.write_slot)[: rows.time.size]
-    return waves.ends(rows.worker, rows.read_slot, keep)
+    return row_waves.ends(rows.worker, rows.read_slot, keep)
 
 
 def test_the_path_is_not_known_where_clients_read_the_models_of_edges() -> None:
@@ -116,6 +117,6 @@ def test_rows_without_work_are_in_no_wave() -> None:
     nothing = Jobs(*(column[:0] for column in chunk.jobs))
     null = np.full(chunk.rows.kind.shape, Kind.NULL, np.int32)
     rows = chunk.rows._replace(kind=null)
-    found = waves.CriticalPath(2)
+    found = row_waves.CriticalPath(2)
     found.add(chunk._replace(rows=rows, jobs=nothing))
     assert (found.jobs, found.waves) == (0, 0)

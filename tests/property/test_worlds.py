@@ -6,10 +6,10 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stalesim.simulator.protocols.graphs.base import find_senders
+from stalesim.simulator.catalogue.protocols.graphs.base import find_senders
+from stalesim.simulator.engine.of_run import timeline
+from stalesim.simulator.files.timeline import NO_SLOT, Kind, StopReason
 from stalesim.simulator.scenario.study import expand
-from stalesim.simulator.timeline import NO_SLOT, Kind, StopReason
-from stalesim.simulator.timelines.of_run import timeline
 from stalesim.simulator.timelines.simulated import SimulatedTimeline
 from tests.drawn_worlds import PROTOCOLS, SHOWN, timeline_scenario
 from tests.property.whole import assert_alike, whole

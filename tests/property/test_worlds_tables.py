@@ -12,8 +12,8 @@ import pytest
 
 from stalesim.analysis.timelines.view import View, view
 from stalesim.simulator import simulate
-from stalesim.simulator.timelines.saved import record
-from stalesim.simulator.trace import Study
+from stalesim.simulator.files.study import Study
+from stalesim.simulator.studies.saved import record
 from tests.drawn_worlds import engine_scenario, timeline_scenario
 from tests.laws import contradictions
 
@@ -47,7 +47,7 @@ def test_a_timeline_obeys_the_laws(
     whole = record(scenario, tmp_path / "whole")
     assert contradictions(whole) == []
     chunk = (7, 64, 65_536)[seed % 3]
-    monkeypatch.setattr("stalesim.simulator.timelines.saved.PAIRS", chunk)
+    monkeypatch.setattr("stalesim.simulator.studies.saved.PAIRS", chunk)
     summed = record(scenario.replaced(record="summary"), tmp_path / "summary")
     assert_summary(summed, whole)
     assert_measured(view(summed), view(whole))

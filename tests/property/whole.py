@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from stalesim.simulator.timeline import (
+from stalesim.simulator.files.timeline import (
     NO_SLOT,
     NO_WORKER,
     Incidents,

@@ -8,10 +8,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from stalesim.simulator.engine.simulation import Prepared, _program, _runner, key_of
+from stalesim.simulator.files.timeline import Jobs, Kind, Rows
 from stalesim.simulator.privacy import mechanisms
 from stalesim.simulator.scenario.study import merge
-from stalesim.simulator.simulation import Prepared, _program, _runner, key_of
-from stalesim.simulator.timeline import Jobs, Kind, Rows
 from tests.reference import gossip_twin as twin
 from tests.runs import prepared
 from tests.support import SGD, everything

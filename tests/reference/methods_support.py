@@ -7,11 +7,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from stalesim.simulator.algorithms.client_work import NOISE
-from stalesim.simulator.scenario.study import merge
-from stalesim.simulator.simulation import Prepared, key_of
-from stalesim.simulator.streams import Purpose
-from stalesim.simulator.timeline import (
+from stalesim.simulator.engine.client_work import NOISE
+from stalesim.simulator.engine.simulation import Prepared, key_of
+from stalesim.simulator.files.timeline import (
     NO_COMMIT,
     NO_SAMPLE,
     NO_WORKER,
@@ -19,6 +17,8 @@ from stalesim.simulator.timeline import (
     Kind,
     Outcome,
 )
+from stalesim.simulator.scenario.study import merge
+from stalesim.simulator.world.streams import Purpose
 from stalesim.simulator.world.world import World as Draws
 from tests.reference import events_twin as events
 from tests.reference import server_twin as twin

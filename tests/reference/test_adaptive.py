@@ -8,9 +8,9 @@ import jax
 import numpy as np
 import pytest
 
-from stalesim.simulator.protocols import Asynchronous
-from stalesim.simulator.streams import Purpose, Streams
+from stalesim.simulator.catalogue.protocols.asynchronous import Asynchronous
 from stalesim.simulator.world.clients import Clients
+from stalesim.simulator.world.streams import Purpose, Streams
 from tests.reference import adaptive_twin as twin
 from tests.reference.methods_support import problem_of
 from tests.runs import execute, prepared

@@ -8,12 +8,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from stalesim.simulator.algorithms.vafl.noise import draw
+from stalesim.simulator.catalogue.algorithms.vafl.noise import draw
 from stalesim.simulator.engine.execute import Program
 from stalesim.simulator.engine.runner import Runner
+from stalesim.simulator.engine.simulation import Prepared, _row_stream, key_of
+from stalesim.simulator.files.timeline import NO_WORKER, Kind
 from stalesim.simulator.privacy import gdp
-from stalesim.simulator.simulation import Prepared, _row_stream, key_of
-from stalesim.simulator.timeline import NO_WORKER, Kind
 from tests.reference import vafl_twin
 from tests.runs import prepared, rows_of
 

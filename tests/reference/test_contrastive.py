@@ -13,11 +13,11 @@ import pytest
 import yaml
 from jax import Array
 
-from stalesim.simulator.config.errors import ScenarioError
-from stalesim.simulator.keys import key_of
+from stalesim.simulator.files.timeline import Kind
+from stalesim.simulator.parts.errors import ScenarioError
+from stalesim.simulator.problem.keys import key_of
 from stalesim.simulator.scenario.scenario import Scenario
 from stalesim.simulator.studies import planned
-from stalesim.simulator.timeline import Kind
 from tests.runs import execute, prepared, rows_of
 from tests.support import blocks, merge
 from tests.unit.scenario.test_own_page import MODELS

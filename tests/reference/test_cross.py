@@ -15,10 +15,10 @@ import jax
 import numpy as np
 import pytest
 
+from stalesim.simulator.engine.simulation import prepare
 from stalesim.simulator.scenario.reading import read_any
 from stalesim.simulator.scenario.scenario import Scenario
 from stalesim.simulator.scenario.study import expand, merge
-from stalesim.simulator.simulation import prepare
 from tests.runs import execute
 
 FOLDER = Path(__file__).parents[2] / "scenarios" / "cross"

@@ -7,9 +7,9 @@ import jax
 import numpy as np
 import pytest
 
+from stalesim.simulator.engine.simulation import Prepared
+from stalesim.simulator.files.timeline import Kind, Rows
 from stalesim.simulator.scenario.study import merge
-from stalesim.simulator.simulation import Prepared
-from stalesim.simulator.timeline import Kind, Rows
 from tests.reference import gossip_twin as twin
 from tests.reference.gossip_support import (
     ARCS,

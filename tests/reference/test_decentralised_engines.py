@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from evidence.theory import pairings as theory
-from stalesim.simulator.simulation import Prepared
-from stalesim.simulator.timeline import Kind
+from stalesim.simulator.engine.simulation import Prepared
+from stalesim.simulator.files.timeline import Kind
 from tests.reference.gossip_support import (
     ARCS,
     BATCH,

@@ -7,10 +7,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from stalesim.simulator.algorithms.decentralised.methods import augmented
-from stalesim.simulator.config.errors import UserError
-from stalesim.simulator.simulation import key_of
-from stalesim.simulator.timeline import Kind
+from stalesim.simulator.catalogue.algorithms.decentralised.methods import augmented
+from stalesim.simulator.engine.simulation import key_of
+from stalesim.simulator.files.timeline import Kind
+from stalesim.simulator.parts.errors import UserError
 from tests.reference import gossip_twin as twin
 from tests.reference.gossip_support import (
     MOMENTUM,

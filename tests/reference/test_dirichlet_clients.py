@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from stalesim.simulator.config.errors import ScenarioError
-from stalesim.simulator.data.base import Dataset
-from stalesim.simulator.partitions.classes import DirichletClients
-from stalesim.simulator.partitions.parts import ORDER, PROPORTIONS, draws
+from stalesim.simulator.catalogue.partitions.classes import DirichletClients
+from stalesim.simulator.parts.errors import ScenarioError
+from stalesim.simulator.problem.data.base import Dataset
+from stalesim.simulator.problem.partition import ORDER, PROPORTIONS, draws
 
 
 def dataset(y: np.ndarray, num_classes: int) -> Dataset:

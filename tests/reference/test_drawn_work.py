@@ -5,12 +5,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from stalesim.simulator.config.errors import ScenarioError
+from stalesim.simulator.engine.of_run import set_up, timeline
+from stalesim.simulator.files.timeline import Jobs
+from stalesim.simulator.parts.errors import ScenarioError
 from stalesim.simulator.scenario.study import Run, merge
-from stalesim.simulator.streams import Purpose
-from stalesim.simulator.timeline import Jobs
-from stalesim.simulator.timelines.of_run import set_up, timeline
 from stalesim.simulator.timelines.simulated import SimulatedTimeline
+from stalesim.simulator.world.streams import Purpose
 from stalesim.simulator.world.world import World
 from tests.support import everything, scenario
 

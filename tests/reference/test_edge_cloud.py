@@ -7,9 +7,9 @@ import jax
 import numpy as np
 import pytest
 
-from stalesim.simulator.algorithms.edge_cloud.part import Audp, Mapa
-from stalesim.simulator.algorithms.edge_cloud.stages import stages
-from stalesim.simulator.config.errors import ScenarioError
+from stalesim.simulator.catalogue.algorithms.edge_cloud.part import Audp, Mapa
+from stalesim.simulator.catalogue.algorithms.edge_cloud.stages import stages
+from stalesim.simulator.parts.errors import ScenarioError
 from stalesim.simulator.scenario.study import merge
 from tests.reference import mapa_twin as twin
 from tests.reference import server_twin

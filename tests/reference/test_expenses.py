@@ -10,15 +10,15 @@ from stalesim import analysis
 from stalesim.analysis.figures.frontier import undominated
 from stalesim.analysis.tables import results
 from stalesim.simulator import simulate
-from stalesim.simulator.config.errors import StudyError
-from stalesim.simulator.expenses import Expenses, Flow
+from stalesim.simulator.engine.of_run import timeline
+from stalesim.simulator.files.study import load
+from stalesim.simulator.files.study.jobs import incidents_of, jobs_of
+from stalesim.simulator.files.timeline import Incidents, Jobs, StopReason
+from stalesim.simulator.parts.errors import StudyError
 from stalesim.simulator.scenario.setting import WorldScenario
 from stalesim.simulator.scenario.study import expand
-from stalesim.simulator.timeline import Incidents, Jobs, StopReason
-from stalesim.simulator.timelines.of_run import timeline
-from stalesim.simulator.timelines.saved import record
-from stalesim.simulator.trace import load
-from stalesim.simulator.trace.jobs import incidents_of, jobs_of
+from stalesim.simulator.studies.saved import record
+from stalesim.simulator.world.expenses import Expenses, Flow
 from tests.support import SGD
 
 EXPON = {"law": "expon"}

@@ -6,7 +6,7 @@ import jax
 import numpy as np
 import pytest
 
-from stalesim.simulator.simulation import Prepared, key_of
+from stalesim.simulator.engine.simulation import Prepared, key_of
 from tests.reference import fedbcd_twin as twin
 from tests.reference.gossip_support import NEAR, Ran, ran
 from tests.reference.layers_twin import Linear, mlp

@@ -7,8 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from stalesim.simulator.learning import losses
-from stalesim.simulator.simulation import Prepared, key_of
+from stalesim.simulator.engine.simulation import Prepared, key_of
+from stalesim.simulator.problem import losses
 from tests.reference.gossip_support import ran
 from tests.runs import prepared, rows_of
 from tests.support import SGD

@@ -7,9 +7,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from stalesim.simulator.learning.transfer import LABELLED, OTHER
+from stalesim.simulator.engine.simulation import Prepared, key_of
+from stalesim.simulator.problem.transfer import LABELLED, OTHER
 from stalesim.simulator.scenario.study import merge
-from stalesim.simulator.simulation import Prepared, key_of
 from tests.reference import ftl_twin as twin
 from tests.reference.gossip_support import NEAR, Ran, ran
 from tests.reference.layers_twin import Layer

@@ -7,16 +7,17 @@ import jax
 import numpy as np
 import pytest
 
-from stalesim.simulator.laws.base import Population
-from stalesim.simulator.laws.constant import Constant
-from stalesim.simulator.laws.distributions import Scipy
-from stalesim.simulator.protocols import Collect, Hierarchy
+from stalesim.simulator.catalogue.protocols.collect.collect import Collect
+from stalesim.simulator.catalogue.protocols.hierarchy.hierarchy import Hierarchy
+from stalesim.simulator.engine.simulation import Prepared
+from stalesim.simulator.files.timeline import Kind, Outcome
 from stalesim.simulator.scenario.study import merge
-from stalesim.simulator.simulation import Prepared
-from stalesim.simulator.streams import Purpose, Streams
-from stalesim.simulator.timeline import Kind, Outcome
 from stalesim.simulator.world.clients import Clients
 from stalesim.simulator.world.delays import StageDelays
+from stalesim.simulator.world.laws.base import Population
+from stalesim.simulator.world.laws.constant import Constant
+from stalesim.simulator.world.laws.distributions import Scipy
+from stalesim.simulator.world.streams import Purpose, Streams
 from stalesim.simulator.world.world import World
 from tests.reference import hierarchy_twin as twin
 from tests.reference.methods_support import BASE, SEED, STEP, K, d

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from stalesim.simulator.timeline import Kind
+from stalesim.simulator.files.timeline import Kind
 from tests.reference import server_twin as twin
 from tests.reference.methods_support import K, assert_like_twin, tree_of
 

@@ -11,12 +11,12 @@ import jax
 import numpy as np
 import pytest
 
-from stalesim.simulator.protocols.routed.routed import Routes
+from stalesim.simulator.catalogue.protocols.routed.routed import Routes
+from stalesim.simulator.engine.of_run import timeline
+from stalesim.simulator.files.timeline import NO_SAMPLE
 from stalesim.simulator.scenario.study import Run
-from stalesim.simulator.streams import Streams
-from stalesim.simulator.timeline import NO_SAMPLE
-from stalesim.simulator.timelines.of_run import timeline
 from stalesim.simulator.timelines.simulated import SimulatedTimeline
+from stalesim.simulator.world.streams import Streams
 from tests.reference import events_twin as events
 from tests.reference.methods_support import (
     BASE,

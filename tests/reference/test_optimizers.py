@@ -9,8 +9,8 @@ import jax
 import numpy as np
 import pytest
 
-from stalesim.simulator.simulation import Prepared, _program, _runner
-from stalesim.simulator.timeline import NO_WORKER, Kind
+from stalesim.simulator.engine.simulation import Prepared, _program, _runner
+from stalesim.simulator.files.timeline import NO_WORKER, Kind
 from tests.reference import gossip_support
 from tests.reference.gossip_support import ran
 from tests.reference.server_twin import Optimizer

@@ -16,12 +16,12 @@ import pytest
 from flax import linen, nnx
 from jax import Array
 
-from stalesim.simulator.algorithms.optimizers.arrays import arrays_of
-from stalesim.simulator.config import functions
-from stalesim.simulator.config.functions import UserFunction
-from stalesim.simulator.data.base import Field
-from stalesim.simulator.data.outputs import OutputForm
-from stalesim.simulator.models.python.network import OwnNetwork, python_network
+from stalesim.simulator.engine.optimizers.arrays import arrays_of
+from stalesim.simulator.parts import functions
+from stalesim.simulator.parts.functions import UserFunction
+from stalesim.simulator.problem.data.base import Field
+from stalesim.simulator.problem.data.outputs import OutputForm
+from stalesim.simulator.problem.models.python.network import OwnNetwork, python_network
 from tests.reference.test_own_models import BASE, GOSSIP, assert_same, run
 
 FEATURES, UNITS, CLASSES = 64, 7, 10

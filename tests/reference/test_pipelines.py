@@ -6,13 +6,13 @@ import jax
 import numpy as np
 import pytest
 
-from stalesim.simulator.algorithms.pipelined.kernel import stage_of
-from stalesim.simulator.config.errors import ScenarioError
-from stalesim.simulator.keys import key_of
-from stalesim.simulator.protocols import Pipeline
+from stalesim.simulator.catalogue.algorithms.pipelined.kernel import stage_of
+from stalesim.simulator.catalogue.protocols.pipeline import Pipeline
+from stalesim.simulator.engine.simulation import Prepared
+from stalesim.simulator.files.timeline import Outcome
+from stalesim.simulator.parts.errors import ScenarioError
+from stalesim.simulator.problem.keys import key_of
 from stalesim.simulator.scenario.study import merge
-from stalesim.simulator.simulation import Prepared
-from stalesim.simulator.timeline import Outcome
 from tests.reference.layers_twin import Network
 from tests.reference.pipeline_twin import pipeline
 from tests.runs import execute, prepared

@@ -6,7 +6,7 @@ import jax
 import numpy as np
 import pytest
 
-from stalesim.simulator.timeline import NO_SLOT, Kind
+from stalesim.simulator.files.timeline import NO_SLOT, Kind
 from tests.reference.gossip_support import K, assert_agree, noisy, plan_of, ran, twin_of
 
 TOKENS = {"kind": "randomised", "capacity": 6, "divisor": 3}

@@ -25,10 +25,10 @@ import pytest
 from flax import linen
 from jax import Array
 
-from stalesim.simulator.config.errors import ScenarioError
 from stalesim.simulator.engine.execute import Program
 from stalesim.simulator.engine.runner import Runner
-from stalesim.simulator.simulation import Prepared, _row_stream, key_of
+from stalesim.simulator.engine.simulation import Prepared, _row_stream, key_of
+from stalesim.simulator.parts.errors import ScenarioError
 from tests.reference import server_twin as twin
 from tests.reference.methods_support import jobs_of, problem_of
 from tests.runs import prepared

@@ -8,20 +8,30 @@ import jax
 import numpy as np
 import pytest
 
-from stalesim.simulator.laws.constant import Constant
-from stalesim.simulator.laws.distributions import Scipy
-from stalesim.simulator.protocols import Collect, SpanningTree
-from stalesim.simulator.protocols.graphs import (
+from stalesim.simulator.catalogue.protocols.collect.collect import Collect
+from stalesim.simulator.catalogue.protocols.graphs import (
     Complete,
     Edges,
     Ring,
     Torus,
     Undirected,
 )
+from stalesim.simulator.catalogue.protocols.spanning_tree.spanning_tree import (
+    SpanningTree,
+)
+from stalesim.simulator.files.timeline import (
+    NO_COMMIT,
+    Jobs,
+    Kind,
+    Outcome,
+    Rows,
+    check,
+)
 from stalesim.simulator.scenario.study import merge
-from stalesim.simulator.streams import Purpose
-from stalesim.simulator.timeline import NO_COMMIT, Jobs, Kind, Outcome, Rows, check
 from stalesim.simulator.world.clients import Clients, Link
+from stalesim.simulator.world.laws.constant import Constant
+from stalesim.simulator.world.laws.distributions import Scipy
+from stalesim.simulator.world.streams import Purpose
 from stalesim.simulator.world.world import World
 from tests.reference import trees_twin as twin
 from tests.reference.hierarchy_twin import successive

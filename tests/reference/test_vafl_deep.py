@@ -12,13 +12,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from stalesim.simulator.algorithms.optimizers.arrays import arrays_of
-from stalesim.simulator.algorithms.vafl import smoothed
-from stalesim.simulator.algorithms.vafl.noise import AT_START, draw, inside
-from stalesim.simulator.models.flat import split
-from stalesim.simulator.models.party import hidden_shapes
-from stalesim.simulator.simulation import Prepared, key_of
-from stalesim.simulator.timeline import NO_WORKER
+from stalesim.simulator.catalogue.algorithms.vafl import smoothed
+from stalesim.simulator.catalogue.algorithms.vafl.noise import AT_START, draw, inside
+from stalesim.simulator.engine.optimizers.arrays import arrays_of
+from stalesim.simulator.engine.simulation import Prepared, key_of
+from stalesim.simulator.files.timeline import NO_WORKER
+from stalesim.simulator.problem.models.flat import split
+from stalesim.simulator.problem.models.party import hidden_shapes
 from tests.reference import vafl_twin as twin
 from tests.reference.gossip_support import ran
 from tests.reference.layers_twin import Chain, Layer, Linear

@@ -8,17 +8,17 @@ import pytest
 
 from stalesim.analysis.worlds import report_of
 from stalesim.simulator import extras as package
-from stalesim.simulator import inputs
-from stalesim.simulator.config import attached, catalogue
-from stalesim.simulator.config.errors import ScenarioError, StudyError
+from stalesim.simulator.files import inputs
+from stalesim.simulator.files.study import commit, manifest
+from stalesim.simulator.parts import attached, catalogue
+from stalesim.simulator.parts.errors import ScenarioError, StudyError
 from stalesim.simulator.scenario.reading import loads, loads_any
-from stalesim.simulator.trace import commit, manifest
 
 LAW = '''
 """A law of an extra."""
 from typing import Literal
 
-from stalesim.simulator.laws.constant import Constant
+from stalesim.simulator.world.laws.constant import Constant
 from stalesim.simulator.scenario.setting import Varied
 
 
@@ -36,7 +36,7 @@ class Twice(Constant):
 '''
 EXTRA = '''
 """An extra with a law and a world."""
-from stalesim.simulator.config.attached import Extra, ExtraWorld
+from stalesim.simulator.parts.attached import Extra, ExtraWorld
 
 HOME = f"{__name__}.twice"
 TICKS = ExtraWorld("ticks", ("ticks",), f"{HOME}:Ticks", "", HOME)

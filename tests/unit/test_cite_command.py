@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from stalesim.simulator.cli import citing
-from stalesim.simulator.config.catalogue import parts
-from stalesim.simulator.config.errors import UserError
-from stalesim.simulator.config.parts import tag
+from stalesim.simulator.parts.catalogue import parts
+from stalesim.simulator.parts.errors import UserError
+from stalesim.simulator.parts.parts import tag
 from tests.commands import invoked
 
 ROOT = Path(__file__).parents[2]

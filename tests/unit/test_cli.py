@@ -11,10 +11,10 @@ import pytest
 
 from stalesim.simulator.cli import commands
 from stalesim.simulator.cli.runs import _begin_processes
-from stalesim.simulator.config import catalogue
-from stalesim.simulator.config.errors import ScenarioError, StudyError, UserError
 from stalesim.simulator.engine import processes
-from stalesim.simulator.trace import load
+from stalesim.simulator.files.study import load
+from stalesim.simulator.parts import catalogue
+from stalesim.simulator.parts.errors import ScenarioError, StudyError, UserError
 from tests.commands import ENVIRONMENT, each, invoked, stalesim, started, wait_for
 
 SCENARIO = """\

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from stalesim.simulator.config import attached
-from stalesim.simulator.trace import commit
-from stalesim.simulator.trace.commit import of_program
+from stalesim.simulator.files.study import commit
+from stalesim.simulator.files.study.commit import of_program
+from stalesim.simulator.parts import attached
 
 WHO = ("-c", "user.name=a", "-c", "user.email=a@b")
 

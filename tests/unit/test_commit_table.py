@@ -5,15 +5,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from stalesim.simulator import timeline as record_of_rows
+from stalesim.simulator.engine.of_run import timeline
 from stalesim.simulator.engine.records import Record
-from stalesim.simulator.results import rows as tables
-from stalesim.simulator.results.ages import Staleness
-from stalesim.simulator.results.rows import CommitTable
+from stalesim.simulator.engine.results import rows as tables
+from stalesim.simulator.engine.results.ages import Staleness
+from stalesim.simulator.engine.results.rows import CommitTable
+from stalesim.simulator.files import timeline as record_of_rows
+from stalesim.simulator.files.timeline import NO_COMMIT, Chunk, Kind, Rows, effects
 from stalesim.simulator.scenario.setting import WorldScenario
 from stalesim.simulator.scenario.study import expand
-from stalesim.simulator.timeline import NO_COMMIT, Chunk, Kind, Rows, effects
-from stalesim.simulator.timelines.of_run import timeline
 from tests.support import Memory
 
 GATHERING: dict[str, dict[str, Any]] = {

@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 
 from stalesim.analysis import racing
-from stalesim.simulator.config.errors import UserError
+from stalesim.simulator.files.study import load
+from stalesim.simulator.parts.errors import UserError
 from stalesim.simulator.scenario.reading import read
 from stalesim.simulator.studies import compare, resume
 from stalesim.simulator.studies.progress import StudyProgress
-from stalesim.simulator.trace import load
 from tests.commands import invoked
 
 SCENARIO = """\

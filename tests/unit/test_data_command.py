@@ -16,11 +16,11 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner, Result
 
+from stalesim.simulator.catalogue.data import idx, mnist
 from stalesim.simulator.cli import commands, downloads
 from stalesim.simulator.cli.data import published_sets
-from stalesim.simulator.config.errors import UserError
-from stalesim.simulator.data import idx, mnist
-from stalesim.simulator.storage.published import SOURCE, Published, PublishedFile
+from stalesim.simulator.files.reading.published import SOURCE, Published, PublishedFile
+from stalesim.simulator.parts.errors import UserError
 
 
 def zipped(array: np.ndarray) -> bytes:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from stalesim.simulator.config.errors import UserError
-from stalesim.simulator.data import mnist
+from stalesim.simulator.catalogue.data import mnist
+from stalesim.simulator.parts.errors import UserError
 from stalesim.simulator.privacy import numerical
 from stalesim.simulator.privacy.calibration import calibration
 from stalesim.simulator.privacy.releases import Gaussian

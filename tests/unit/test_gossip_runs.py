@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from stalesim.simulator import simulation
 from stalesim.simulator.engine import execute as executing
+from stalesim.simulator.engine import simulation
+from stalesim.simulator.files.study import Categorical
+from stalesim.simulator.files.timeline import Kind
 from stalesim.simulator.scenario.study import merge
-from stalesim.simulator.timeline import Kind
-from stalesim.simulator.trace import Categorical
 from tests.runs import execute, prepared
 from tests.support import SGD, Memory
 

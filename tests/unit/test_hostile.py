@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from stalesim.analysis import style
-from stalesim.simulator.config.text import one_line, printable
+from stalesim.simulator.parts.text import one_line, printable
 from tests import commands
 from tests.commands import each
 
@@ -191,7 +191,7 @@ def test_a_timeline_is_literal(scenario: Path, tmp_path: Path) -> None:
 
 PLUGIN = '''
 from typing import Literal
-from stalesim.simulator.laws import Law
+from stalesim.simulator.world.laws.base import Law
 
 class Odd(Law):
     """[/b] [red]law[/red] :smile: \x1b[31m $x$"""

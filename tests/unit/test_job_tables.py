@@ -6,15 +6,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from stalesim.simulator.config.stop import Stop
-from stalesim.simulator.laws.constant import Constant
-from stalesim.simulator.laws.distributions import Scipy
-from stalesim.simulator.protocols import Asynchronous
-from stalesim.simulator.results import ages, jobs
-from stalesim.simulator.results.jobs import JobTables
-from stalesim.simulator.timeline import Incident, Outcome, staleness
+from stalesim.simulator.catalogue.protocols.asynchronous import Asynchronous
+from stalesim.simulator.engine.results import ages, jobs
+from stalesim.simulator.engine.results.jobs import JobTables
+from stalesim.simulator.files.timeline import Incident, Outcome, staleness
+from stalesim.simulator.parts.stop import Stop
 from stalesim.simulator.timelines.simulated import SimulatedTimeline
 from stalesim.simulator.world.clients import Clients, Crashes, Server
+from stalesim.simulator.world.laws.constant import Constant
+from stalesim.simulator.world.laws.distributions import Scipy
 from stalesim.simulator.world.workload import Workload
 from tests.property.whole import whole
 from tests.support import Memory

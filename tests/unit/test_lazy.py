@@ -45,7 +45,7 @@ def test_every_name_that_type_checkers_see_can_be_imported(name: str) -> None:
         alias.name
         for node in ast.walk(ast.parse(Path(str(package.__file__)).read_text("utf-8")))
         if isinstance(node, ast.ImportFrom)
-        and node.module not in ("typing", "simulator.lazy", "lazy")
+        and node.module not in ("typing", "simulator.parts.lazy", "parts.lazy", "lazy")
         for alias in node.names
         if alias.name != "*"
     ]
@@ -138,14 +138,18 @@ def test_what_lists_names_imports_no_part() -> None:
     commands = (COMMAND.format(arguments=words) for words in calls.values())
     listed, modules = loaded("; ".join(commands))
     assert all(any(word in line for line in listed) for word in calls)
-    assert not {"numpy", "simpy", "stalesim.simulator.laws.constant"} & modules
+    assert not {"numpy", "simpy", "stalesim.simulator.world.laws.constant"} & modules
 
 
 def test_data_are_listed_without_the_parts_of_other_kinds() -> None:
     """Before, all parts were imported to compare their names with plug-ins' names."""
     _, modules = loaded(COMMAND.format(arguments=["data", "list"]))
-    assert "stalesim.simulator.data.mnist" in modules
-    others = {"stalesim.simulator.laws", "stalesim.simulator.protocols", "simpy"}
+    assert "stalesim.simulator.catalogue.data.mnist" in modules
+    others = {
+        "stalesim.simulator.world.laws",
+        "stalesim.simulator.catalogue.protocols",
+        "simpy",
+    }
     assert not others & modules
 
 

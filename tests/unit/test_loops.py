@@ -196,12 +196,12 @@ def test_a_page_of_evidence_is_near_its_tests(near: ModuleType) -> None:
     [
         # A part of the catalogue, and what names it.
         (
-            "simulator/protocols/gossip/gossip.py",
+            "simulator/catalogue/protocols/gossip/gossip.py",
             "protocols/test_gossip",
             "privacy/test_gdp",
         ),
         (
-            "simulator/algorithms/vafl/kernel.py",
+            "simulator/catalogue/algorithms/vafl/kernel.py",
             "test_cite_command",
             "privacy/test_gdp",
         ),

@@ -8,7 +8,7 @@ from tests.mutants import running
 from tests.mutants.operators import mutants
 from tests.mutants.running import ROOT
 
-NUMBERING = "simulator/trace/numbering.py"
+NUMBERING = "simulator/files/study/numbering.py"
 TEST = "tests/unit/trace/test_numbering.py::test_numbers_go_out_and_come_back"
 SOURCE = b'''"""About 1 < 2."""
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from stalesim.simulator.cli import new
-from stalesim.simulator.config.errors import ScenarioError, UserError
+from stalesim.simulator.parts.errors import ScenarioError, UserError
 from stalesim.simulator.scenario import read
 from tests.commands import invoked
 

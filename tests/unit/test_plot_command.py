@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from stalesim.simulator.config.errors import UserError
+from stalesim.simulator.parts.errors import UserError
 from tests.commands import invoked
 from tests.runs import TINY, tiny_study
 

@@ -8,24 +8,22 @@ import pytest
 
 from stalesim.analysis.spending import spending
 from stalesim.simulator import studies
-from stalesim.simulator.algorithms.federated.part import Mechanism
-from stalesim.simulator.config.stop import Stop
+from stalesim.simulator.catalogue.algorithms.federated.part import Mechanism
+from stalesim.simulator.catalogue.protocols.asynchronous import Asynchronous
+from stalesim.simulator.catalogue.protocols.buffered import Buffered
+from stalesim.simulator.catalogue.protocols.cyclic import Cyclic
+from stalesim.simulator.catalogue.protocols.synchronous import Synchronous
+from stalesim.simulator.catalogue.protocols.t_synchronous import TSynchronous
+from stalesim.simulator.engine.of_run import timeline
+from stalesim.simulator.engine.simulation import Prepared, prepare
+from stalesim.simulator.files.timeline import NO_WORKER, Jobs, Kind, Outcome, StopReason
+from stalesim.simulator.parts.stop import Stop
 from stalesim.simulator.privacy.ledger import epsilon
 from stalesim.simulator.privacy.parts import make
 from stalesim.simulator.privacy.releases import Gaussian, Pure
-from stalesim.simulator.protocols import (
-    Asynchronous,
-    Buffered,
-    Cyclic,
-    Synchronous,
-    TSynchronous,
-)
 from stalesim.simulator.scenario.scenario import Scenario
 from stalesim.simulator.scenario.study import Run, merge
-from stalesim.simulator.simulation import Prepared, prepare
 from stalesim.simulator.studies import planning
-from stalesim.simulator.timeline import NO_WORKER, Jobs, Kind, Outcome, StopReason
-from stalesim.simulator.timelines.of_run import timeline
 from stalesim.simulator.timelines.simulated import SimulatedTimeline
 from stalesim.simulator.world.clients import Clients, Server
 from stalesim.simulator.world.message_budget import Quota

@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from stalesim.simulator.config.errors import ScenarioError
+from stalesim.simulator.files.study import load
+from stalesim.simulator.files.timeline import Chunk
+from stalesim.simulator.parts.errors import ScenarioError
 from stalesim.simulator.scenario.setting import WorldScenario
-from stalesim.simulator.timeline import Chunk
-from stalesim.simulator.timelines import saved
-from stalesim.simulator.timelines.saved import record
+from stalesim.simulator.studies import saved
+from stalesim.simulator.studies.saved import record
 from stalesim.simulator.timelines.simulated import SimulatedTimeline
-from stalesim.simulator.trace import load
 
 TREE: dict[str, Any] = {
     "name": "w",
@@ -49,7 +49,7 @@ def test_the_journal_gets_a_line_for_parts_and_none_for_rows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(saved, "PAIRS", 2)
-    monkeypatch.setattr("stalesim.simulator.trace.writing.PART_ROWS", 40)
+    monkeypatch.setattr("stalesim.simulator.files.study.writing.PART_ROWS", 40)
     lines: list[str] = []
     append = saved.DISK.append
 
@@ -71,7 +71,7 @@ def test_a_world_that_fails_on_its_way_leaves_what_was_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(saved, "PAIRS", 2)
-    monkeypatch.setattr("stalesim.simulator.trace.writing.PART_ROWS", 40)
+    monkeypatch.setattr("stalesim.simulator.files.study.writing.PART_ROWS", 40)
     chunks = SimulatedTimeline.chunks
 
     def failing(played: SimulatedTimeline, num_rows: int) -> Iterator[Chunk]:

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+from stalesim.simulator.engine.results import Results
 from stalesim.simulator.engine.row_stream import EvaluationPoint
 from stalesim.simulator.privacy import gdp
-from stalesim.simulator.results import Results
 from tests.reference.test_against_twins import carried
 from tests.runs import execute, prepared, rows_of
 from tests.support import SGD, Memory

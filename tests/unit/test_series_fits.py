@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from stalesim.simulator.laws.base import Draws, Population
-from stalesim.simulator.laws.choosing import Series, fit_alone
+from stalesim.simulator.catalogue.laws.choosing import Series, fit_alone
 from stalesim.simulator.scenario.reading import loads_any
-from stalesim.simulator.streams import Streams
+from stalesim.simulator.world.laws.base import Draws, Population
+from stalesim.simulator.world.streams import Streams
 
 MEASURED = {"law": "empirical", "path": "x.parquet", "column": "compute"}
 

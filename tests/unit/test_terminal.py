@@ -15,7 +15,7 @@ from rich.table import Table
 
 from stalesim.simulator.cli import console, printing
 from stalesim.simulator.cli.console import Terminal
-from stalesim.simulator.config.progress import Speed
+from stalesim.simulator.parts.progress import Speed
 from stalesim.simulator.scenario.study import expand
 from stalesim.simulator.studies.planning import Task
 from stalesim.simulator.studies.progress import StudyProgress

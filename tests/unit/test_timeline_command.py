@@ -12,14 +12,14 @@ import pytest
 
 from stalesim.analysis import figures, frames, page, staleness, timelines
 from stalesim.simulator import cli, studies
-from stalesim.simulator.config.errors import ScenarioError, StudyError, UserError
+from stalesim.simulator.engine.of_run import timeline
+from stalesim.simulator.files.study import load, write_manifest
+from stalesim.simulator.files.study.manifest import read_manifest
+from stalesim.simulator.parts.errors import ScenarioError, StudyError, UserError
 from stalesim.simulator.scenario.reading import read, read_any, to_yaml
 from stalesim.simulator.scenario.setting import WorldScenario
 from stalesim.simulator.scenario.study import expand
-from stalesim.simulator.timelines.of_run import timeline
-from stalesim.simulator.timelines.saved import record
-from stalesim.simulator.trace import load, write_manifest
-from stalesim.simulator.trace.manifest import read_manifest
+from stalesim.simulator.studies.saved import record
 from tests.commands import ENVIRONMENT, invoked, stalesim, started, wait_for
 from tests.support import SGD, scenario
 
@@ -96,7 +96,7 @@ def test_groups_inherit_from_all_clients_in_every_run(world: Path) -> None:
 
 
 def test_an_ordinary_scenario_weighs_the_same_played_alone_or_learned() -> None:
-    from stalesim.simulator import simulation
+    from stalesim.simulator.engine import simulation
 
     for changes in ({}, SGD, {"protocol": {"kind": "centralised"}}):
         run = expand(scenario(changes))[0]

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from stalesim import simulator
-from stalesim.simulator.config.errors import UserError
+from stalesim.simulator.parts.errors import UserError
 from tests.support import SGD, scenario
 
 torch: Any = pytest.importorskip("torch", reason="PyTorch is an optional package")
@@ -93,7 +93,7 @@ def test_other_processes_know_the_worker_again(tmp_path: Path) -> None:
     )
     code = (
         "from of_mine import work\n"
-        "from stalesim.simulator.config.functions import hand_over\n"
+        "from stalesim.simulator.parts.functions import hand_over\n"
         "print(hand_over('work', work), hand_over('weights', work.weights))\n"
     )
     run = [sys.executable, "-c", code]

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from stalesim.simulator.cli import tuning
-from stalesim.simulator.config.errors import UserError
-from stalesim.simulator.trace import load
+from stalesim.simulator.files.study import load
+from stalesim.simulator.parts.errors import UserError
 from tests.commands import invoked
 
 SCENARIO = """\

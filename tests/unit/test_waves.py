@@ -4,8 +4,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stalesim.simulator import waves
-from stalesim.simulator.timeline import NO_SLOT, NO_WORKER
+from stalesim.simulator.engine import row_waves
+from stalesim.simulator.files.timeline import NO_SLOT, NO_WORKER
 
 
 def ends_one_by_one(
@@ -44,7 +44,7 @@ def test_ends_are_as_the_definition_says(data: st.DataObject) -> None:
     read = numbers(3, NO_SLOT, rows, width)
     keep = numbers(3, NO_SLOT, rows)
     for keeps_clients in (False, True):
-        found = waves.ends(worker, read, keep, keeps_clients=keeps_clients)
+        found = row_waves.ends(worker, read, keep, keeps_clients=keeps_clients)
         expected = ends_one_by_one(worker, read, keep, keeps_clients)
         assert found.tolist() == expected
 
@@ -52,5 +52,5 @@ def test_ends_are_as_the_definition_says(data: st.DataObject) -> None:
 def test_a_client_that_is_padding_does_not_end_a_wave() -> None:
     nobody = np.full((4, 2), NO_WORKER, np.int32)
     nothing = np.full((4, 2), NO_SLOT, np.int32)
-    ends = waves.ends(nobody, nothing, nothing[:, 0], keeps_clients=True)
+    ends = row_waves.ends(nobody, nothing, nothing[:, 0], keeps_clients=True)
     assert ends.tolist() == [4, 4, 4, 4]

@@ -2,7 +2,7 @@
 
 And few files: a *stay* is a row of calls of functions of one file of `simulator`, so
 that going to another file and coming back to call a third function makes three. A
-profiler counts calls, not returns. Passed over are the package `config`, through which
+profiler counts calls, not returns. Passed over are the package `parts`, through which
 parts are made and named, properties, which are facts of records, methods that Python or
 pydantic calls by itself (`__init__` of data classes, serializers), comprehensions, ends
 of `with`, and what is executed at an import.
@@ -19,17 +19,24 @@ from typing import Any
 import pytest
 
 from stalesim import simulator
-from stalesim.simulator import inputs, simulation
-from stalesim.simulator.data.bundled import Digits
+from stalesim.simulator.catalogue.data.bundled import Digits
+from stalesim.simulator.engine import simulation
+from stalesim.simulator.engine.of_run import set_up
+from stalesim.simulator.files import inputs
 from stalesim.simulator.scenario.study import Run
-from stalesim.simulator.timelines.of_run import set_up
 from tests.support import SGD, Memory, scenario
 
-LEADS = ("stalesim.simulator.simulation", "stalesim.simulator.timelines.of_run")
+LEADS = ("stalesim.simulator.engine.simulation", "stalesim.simulator.engine.of_run")
 """Modules that lead the way: they call one package after the other."""
 ASKED = ("capabilities", "scenario", "metrics", "inputs", "keys", "setup")
 """Questions to records, checks of files and the facts themselves are no stay."""
-PASSED = "stalesim.simulator.config."
+ROOMS = {
+    "catalogue.algorithms": "algorithms",
+    "engine.algorithm": "algorithms",
+    "catalogue": "problem",
+}
+"""What parts belong to; a leaf of the catalogue belongs to the room that asks it."""
+PASSED = "stalesim.simulator.parts."
 """What a call passes through on its way, and that is no stay."""
 
 BUDGET = {
@@ -62,7 +69,7 @@ def profiled(walk: Callable[[], Any], called: Callable[[FrameType], None]) -> No
 
 
 def stays(walk: Callable[[], Any]) -> list[str]:
-    """Returns the packages that the leading modules call, repeated calls once."""
+    """Returns the rooms that the leading modules call, repeated calls once."""
     found: list[str] = []
 
     def module(frame: FrameType | None) -> str:
@@ -76,13 +83,13 @@ def stays(walk: Callable[[], Any]) -> list[str]:
             return
         if here.startswith(PASSED) or here.count(".") < 2:
             return
-        *root, package = here.split(".")[:3]
-        if (
-            root == ["stalesim", "simulator"]
-            and package not in ASKED
-            and found[-1:] != [package]
-        ):
-            found.append(package)
+        room = here.removeprefix(f"{simulator.__name__}.")
+        asked = any(f".{word}." in f".{room}." for word in ASKED)
+        if room == here or asked:
+            return
+        name = next((new for old, new in ROOMS.items() if room.startswith(old)), room)
+        if found[-1:] != [name.split(".")[0]]:
+            found.append(name.split(".")[0])
 
     profiled(walk, called)
     return found
@@ -111,7 +118,7 @@ def files_of(walk: Callable[[], Any]) -> list[str]:
 
     def called(frame: FrameType) -> None:
         file = frame.f_code.co_filename.removeprefix(ROOT)
-        if file == frame.f_code.co_filename or file.startswith("config/"):
+        if file == frame.f_code.co_filename or file.startswith("parts/"):
             return
         if not _passed_over(frame, begun) and found[-1:] != [file]:
             found.append(file)
@@ -127,8 +134,8 @@ def run_of(*changes: dict[str, Any]) -> Run:
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [
-        ((), ["learning", "algorithms", "timelines"]),
-        ((BUDGET,), ["learning", "algorithms", "privacy", "timelines"]),
+        ((), ["problem", "algorithms", "timelines"]),
+        ((BUDGET,), ["problem", "algorithms", "privacy", "timelines"]),
     ],
 )
 def test_the_facts_of_a_run_are_found_in_one_pass(
@@ -142,7 +149,7 @@ def test_its_numerics_are_made_in_one_pass() -> None:
     setup = set_up(run_of())
     found = stays(lambda: simulation._with_numerics(setup))
     # The timeline says how many commits an epoch has, for step sizes by epochs.
-    assert found == ["timelines", "learning", "algorithms"]
+    assert found == ["timelines", "problem", "algorithms"]
 
 
 WALKS = {"columns": (), "rows": (SGD,)}

@@ -2,10 +2,10 @@
 
 import pytest
 
-from stalesim.simulator.config.catalogue import KINDS, parts
-from stalesim.simulator.config.parts import tag
-from stalesim.simulator.config.stop import Stop
-from stalesim.simulator.config.text import (
+from stalesim.simulator.parts.catalogue import KINDS, parts
+from stalesim.simulator.parts.parts import tag
+from stalesim.simulator.parts.stop import Stop
+from stalesim.simulator.parts.text import (
     COMPLETED,
     OTHERS,
     SEARCHED,

@@ -13,7 +13,7 @@ import pandas as pd
 
 from stalesim.analysis import claims
 from stalesim.analysis.claims.measured import Measured, measure
-from stalesim.simulator.claims import Claim, read
+from stalesim.simulator.scenario.claims import Claim, read
 from tests.unit.analysis.studies import empty, evaluations_of, manifest_of, run_of
 
 SPREAD = 0.01

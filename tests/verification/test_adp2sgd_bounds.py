@@ -8,10 +8,10 @@ import pytest
 import yaml
 
 from evidence.theory import adp2sgd, pairings
+from stalesim.simulator.engine.simulation import Prepared, prepare
+from stalesim.simulator.files.timeline import Kind
 from stalesim.simulator.scenario.scenario import Scenario
 from stalesim.simulator.scenario.study import Run, merge
-from stalesim.simulator.simulation import Prepared, prepare
-from stalesim.simulator.timeline import Kind
 from tests.runs import execute
 from tests.support import everything
 

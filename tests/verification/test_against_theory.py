@@ -4,11 +4,13 @@ import numpy as np
 import pytest
 
 from stalesim.analysis import theory
-from stalesim.simulator.laws.distributions import Scipy
-from stalesim.simulator.learning.sampler import Sampler
-from stalesim.simulator.protocols import Asynchronous, Synchronous, TSynchronous
-from stalesim.simulator.timeline import NO_WORKER
+from stalesim.simulator.catalogue.protocols.asynchronous import Asynchronous
+from stalesim.simulator.catalogue.protocols.synchronous import Synchronous
+from stalesim.simulator.catalogue.protocols.t_synchronous import TSynchronous
+from stalesim.simulator.files.timeline import NO_WORKER
+from stalesim.simulator.problem.sampler import Sampler
 from stalesim.simulator.world.clients import Clients
+from stalesim.simulator.world.laws.distributions import Scipy
 from tests.support import everything, played
 
 POISSON = Clients(

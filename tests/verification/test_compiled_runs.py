@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from stalesim.simulator.engine.execute import Program, _run, null_events, put
+from stalesim.simulator.engine.simulation import Prepared, _row_stream, key_of, prepare
 from stalesim.simulator.scenario.scenario import Scenario
 from stalesim.simulator.scenario.study import Run
-from stalesim.simulator.simulation import Prepared, _row_stream, key_of, prepare
 from tests.quick import lowest
 
 COMMITS = 6

@@ -20,10 +20,10 @@ from collections.abc import Iterable
 import numpy as np
 import pytest
 
-from stalesim.simulator.laws.distributions import Scipy
-from stalesim.simulator.protocols import Collect
-from stalesim.simulator.timeline import Kind
+from stalesim.simulator.catalogue.protocols.collect.collect import Collect
+from stalesim.simulator.files.timeline import Kind
 from stalesim.simulator.world.clients import Clients
+from stalesim.simulator.world.laws.distributions import Scipy
 from tests.support import everything, played
 
 N, ROUNDS = 100, 100

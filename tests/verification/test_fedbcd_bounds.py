@@ -9,10 +9,10 @@ import pytest
 
 from evidence.theory import fedbcd as theory
 from stalesim.analysis.claims.slope import Below
-from stalesim.simulator.learning import convex
+from stalesim.simulator.engine.simulation import prepare
+from stalesim.simulator.problem import convex
 from stalesim.simulator.scenario.reading import read
 from stalesim.simulator.scenario.study import Run, expand
-from stalesim.simulator.simulation import prepare
 from tests.verification.pooled import Pooled, of_parties
 
 SCENARIOS = Path(__file__).parents[2] / "scenarios" / "fedbcd"

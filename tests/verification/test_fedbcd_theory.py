@@ -12,14 +12,14 @@ import scipy.stats
 
 from evidence.theory import fedbcd as theory
 from stalesim.analysis.theory import rounds
-from stalesim.simulator.algorithms.fedbcd import kernel as fedbcd
+from stalesim.simulator.catalogue.algorithms.fedbcd import kernel as fedbcd
+from stalesim.simulator.catalogue.protocols.rounds import Rounds
 from stalesim.simulator.engine.execute import null_events, put
 from stalesim.simulator.engine.row_stream import Segment
-from stalesim.simulator.learning import convex
-from stalesim.simulator.learning.vertical import VerticalProblem
-from stalesim.simulator.protocols import Rounds
+from stalesim.simulator.engine.simulation import Prepared, key_of
+from stalesim.simulator.problem import convex
+from stalesim.simulator.problem.vertical import VerticalProblem
 from stalesim.simulator.scenario.study import merge
-from stalesim.simulator.simulation import Prepared, key_of
 from stalesim.simulator.world.clients import Clients
 from tests.reference.fedbcd_theory_twin import theorem2_bound
 from tests.runs import prepared, rows_of

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from evidence.theory import mapa, noise
-from stalesim.simulator.learning.estimates import Estimates, estimate
+from stalesim.simulator.engine.simulation import Prepared, key_of
+from stalesim.simulator.problem.estimates import Estimates, estimate
 from stalesim.simulator.scenario.study import merge
-from stalesim.simulator.simulation import Prepared, key_of
 from tests.runs import execute, prepared
 from tests.support import SGD, Memory
 from tests.verification.pooled import Pooled

@@ -13,9 +13,9 @@ import scipy.optimize
 import scipy.stats
 from dp_accounting.rdp import RdpAccountant
 
+from stalesim.simulator.engine.simulation import prepare
 from stalesim.simulator.scenario.scenario import Scenario
 from stalesim.simulator.scenario.study import Run
-from stalesim.simulator.simulation import prepare
 from tests.runs import execute
 from tests.support import Memory
 

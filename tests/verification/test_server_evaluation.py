@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from stalesim.simulator.config.stop import Stop
-from stalesim.simulator.protocols import Asynchronous, Synchronous
+from stalesim.simulator.catalogue.protocols.asynchronous import Asynchronous
+from stalesim.simulator.catalogue.protocols.synchronous import Synchronous
+from stalesim.simulator.files.timeline import Jobs
+from stalesim.simulator.parts.stop import Stop
 from stalesim.simulator.scenario.setting import WorldScenario
-from stalesim.simulator.timeline import Jobs
 from stalesim.simulator.timelines.simulated import SimulatedTimeline
 from stalesim.simulator.world.clients import Clients, Server
 from stalesim.simulator.world.workload import Workload

@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from stalesim.simulator.laws.distributions import Scipy
-from stalesim.simulator.protocols import Asynchronous, Buffered
-from stalesim.simulator.waves import CriticalPath
+from stalesim.simulator.catalogue.protocols.asynchronous import Asynchronous
+from stalesim.simulator.catalogue.protocols.buffered import Buffered
+from stalesim.simulator.engine.row_waves import CriticalPath
 from stalesim.simulator.world.clients import Clients
+from stalesim.simulator.world.laws.distributions import Scipy
 from tests.support import played
 
 CONTRIBUTIONS = 40_000

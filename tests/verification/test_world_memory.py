@@ -16,13 +16,14 @@ from scipy.special import ndtri
 
 from stalesim.analysis import theory
 from stalesim.analysis.laws import laws
-from stalesim.simulator.config.errors import ScenarioError
-from stalesim.simulator.laws import AnyLaw, Draws, Law, Population
-from stalesim.simulator.protocols import Asynchronous, Synchronous
-from stalesim.simulator.streams import Purpose, Streams
+from stalesim.simulator.catalogue.protocols.asynchronous import Asynchronous
+from stalesim.simulator.catalogue.protocols.synchronous import Synchronous
+from stalesim.simulator.parts.errors import ScenarioError
 from stalesim.simulator.world.clients import Clients
 from stalesim.simulator.world.delays import StageDelays
+from stalesim.simulator.world.laws.base import AnyLaw, Draws, Law, Population
 from stalesim.simulator.world.shared_slowdown import SharedFactors, SharedSlowdown
+from stalesim.simulator.world.streams import Purpose, Streams
 from stalesim.simulator.world.workload import Workload
 from stalesim.simulator.world.world import World
 from tests.support import everything, played

@@ -13,15 +13,8 @@ import numpy as np
 import pytest
 
 from stalesim.analysis import theory
-from stalesim.simulator.laws.constant import Constant
-from stalesim.simulator.laws.distributions import Scipy
-from stalesim.simulator.protocols import Asynchronous
-from stalesim.simulator.timeline import (
-    Incident,
-    Incidents,
-    Jobs,
-    Outcome,
-)
+from stalesim.simulator.catalogue.protocols.asynchronous import Asynchronous
+from stalesim.simulator.files.timeline import Incident, Incidents, Jobs, Outcome
 from stalesim.simulator.world.availability import OnOff, Periodic, Traced
 from stalesim.simulator.world.clients import (
     Clients,
@@ -31,6 +24,8 @@ from stalesim.simulator.world.clients import (
     Selection,
     Server,
 )
+from stalesim.simulator.world.laws.constant import Constant
+from stalesim.simulator.world.laws.distributions import Scipy
 from stalesim.simulator.world.workload import Workload
 from stalesim.simulator.world.world import World
 from tests.oracles import queues as oracles

@@ -10,9 +10,9 @@ import pandas as pd
 from scipy import stats
 
 from stalesim.simulator import simulate
-from stalesim.simulator.config.stop import Stop
-from stalesim.simulator.protocols.collect.collect import Collect
-from stalesim.simulator.timeline import Kind, Outcome
+from stalesim.simulator.catalogue.protocols.collect.collect import Collect
+from stalesim.simulator.files.timeline import Kind, Outcome
+from stalesim.simulator.parts.stop import Stop
 from stalesim.simulator.timelines.simulated import SimulatedTimeline
 from stalesim.simulator.world.clients import Clients
 from stalesim.simulator.world.workload import Workload

@@ -12,10 +12,11 @@ import numpy as np
 from scipy import stats
 
 from stalesim.analysis.theory import expected_order_statistic
-from stalesim.simulator.protocols import Asynchronous, Phases
-from stalesim.simulator.protocols.collect.collect import Collect
-from stalesim.simulator.protocols.routed.routed import Routed
-from stalesim.simulator.timeline import Jobs, Kind, Outcome, Rows
+from stalesim.simulator.catalogue.protocols.asynchronous import Asynchronous
+from stalesim.simulator.catalogue.protocols.collect.collect import Collect
+from stalesim.simulator.catalogue.protocols.phases import Phases
+from stalesim.simulator.catalogue.protocols.routed.routed import Routed
+from stalesim.simulator.files.timeline import Jobs, Kind, Outcome, Rows
 
 from . import closed_forms as theory
 from .worlds import RandomWorld

@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from stalesim.simulator.config.stop import Stop
-from stalesim.simulator.timeline import Jobs, Rows
+from stalesim.simulator.files.timeline import Jobs, Rows
+from stalesim.simulator.parts.stop import Stop
 from stalesim.simulator.timelines.simulated import SimulatedTimeline
 from stalesim.simulator.world.clients import Clients
 from stalesim.simulator.world.power import PowerTable

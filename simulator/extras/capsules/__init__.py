@@ -8,8 +8,8 @@ packs, unpacks and checks them; `comparing` finds the differences of a repetitio
 
 from typing import TYPE_CHECKING
 
-from ...config.attached import Extra
-from ...lazy import attach
+from ...parts.attached import Extra
+from ...parts.lazy import attach
 
 if TYPE_CHECKING:
     from .comparing import Repetition, compare

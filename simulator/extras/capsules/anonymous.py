@@ -13,9 +13,9 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any
 
 from ....analysis.frames import Study
-from ...config.text import counted, shown
-from ...trace import StudyError
-from ...trace.commit import git
+from ...files.study import StudyError
+from ...files.study.commit import git
+from ...parts.text import counted, shown
 from .contents import FIGURES, PackedFile
 
 LEFT_OUT = ("commit", "dirty", "continued", "command", "working_folder")

@@ -8,8 +8,8 @@ import typer
 from ...cli import console, folders
 from ...cli.console import err, out
 from ...cli.runs import recorder_of
-from ...config.errors import UserError
-from ...config.text import counted
+from ...parts.errors import UserError
+from ...parts.text import counted
 
 if TYPE_CHECKING:
     from . import Capsule, Repetition
@@ -59,7 +59,7 @@ def capsule(
     It holds the scenario, results, verdicts, digests of all traces, versions, figures
     and code of your own; of data their names, licences and checksums, not the data.
     """
-    from ... import trace
+    from ...files import study as trace
     from . import packing
 
     path = packing.write(
@@ -101,8 +101,8 @@ def rerun(
 
     Exit status 1 if a verdict differs; without claims, if a trace differs.
     """
+    from ...files.study import is_world
     from ...scenario.reading import loads, loads_any
-    from ...trace import is_world
     from . import comparing, packing
 
     packed = packing.read(file)
@@ -134,8 +134,8 @@ def _register(packed: "Capsule", folder: Path) -> None:
     """Writes the packed code next to the study's folder, and imports it."""
     if not packed.modules:
         return
-    from ...config import catalogue
     from ...engine import device
+    from ...parts import catalogue
 
     place = folder.with_name(f"{folder.name}-code")
     paths = []

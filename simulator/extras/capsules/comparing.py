@@ -7,7 +7,7 @@ import pandas as pd
 from ....analysis import claims
 from ....analysis.frames import Study
 from ....analysis.markup import no_formulas
-from ...trace import is_world
+from ...files.study import is_world
 from . import contents
 from .packing import Capsule
 

@@ -13,12 +13,12 @@ from ....analysis import claims, tables, worlds
 from ....analysis.frames import Study, runs
 from ....analysis.markup import no_formulas
 from ....analysis.page.writing import yaml_of
-from ...config.catalogue import parts
-from ...config.functions import MEMORY, digest_of
-from ...config.parts import tag
-from ...config.study_names import RULE, is_name
-from ...config.text import shown
-from ...trace import COLUMNS, StudyError, is_world
+from ...files.study import COLUMNS, StudyError, is_world
+from ...parts.catalogue import parts
+from ...parts.functions import MEMORY, digest_of
+from ...parts.parts import tag
+from ...parts.study_names import RULE, is_name
+from ...parts.text import shown
 
 SCENARIO, MANIFEST = "scenario.yaml", "manifest.json"
 CLAIMS, RUNS = "results/claims.csv", "results/runs.csv"

@@ -12,11 +12,11 @@ import pandas as pd
 
 from ....analysis.files import replaced, written
 from ....analysis.frames import Study
-from ...config.study_names import RULE, is_name
-from ...config.text import shown
-from ...storage import limits
-from ...trace import StudyError, is_world
-from ...trace.manifest import parsed
+from ...files.reading import limits
+from ...files.study import StudyError, is_world
+from ...files.study.manifest import parsed
+from ...parts.study_names import RULE, is_name
+from ...parts.text import shown
 from . import contents
 from .anonymous import check, identities, nameless, without_hidden_texts
 from .contents import PackedFile, entries, readme

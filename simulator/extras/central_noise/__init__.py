@@ -4,6 +4,6 @@
 server sees the sum alone. For studies of private learning.
 """
 
-from ...config.attached import Extra
+from ...parts.attached import Extra
 
 EXTRA = Extra()

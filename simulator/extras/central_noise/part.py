@@ -8,27 +8,27 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
-from ...algorithms.federated.chain import (
+from ...catalogue.algorithms.federated.chain import (
     AttackPart,
     Chained,
     ReceivePart,
     SendPart,
 )
-from ...algorithms.federated.clients import Clip, NoiseOptions
-from ...algorithms.federated.server import Weigh, WeightedMean
-from ...algorithms.federated.stages import (
+from ...catalogue.algorithms.federated.clients import Clip, NoiseOptions
+from ...catalogue.algorithms.federated.server import Weigh, WeightedMean
+from ...catalogue.algorithms.federated.stages import (
     Aggregate,
     Contributions,
     ServerRow,
     divisor,
 )
-from ...config.errors import ScenarioError
-from ...lazy import Late
-from ...learning.constants import Constants
-from ...learning.shape import ProblemShape
+from ...files.timeline import NO_COMMIT
+from ...parts.errors import ScenarioError
+from ...parts.lazy import Late
 from ...privacy.releases import Gaussian, Guarantee
-from ...protocols.base import LimitsGathering
-from ...timeline import NO_COMMIT
+from ...problem.constants import Constants
+from ...problem.shape import ProblemShape
+from ...world.protocol import LimitsGathering
 from .secure_aggregation import SecureAggregation
 
 if TYPE_CHECKING:
@@ -36,9 +36,9 @@ if TYPE_CHECKING:
     import jax.numpy as jnp
     from jaxtyping import Array
 
-    from ...algorithms.base import Info
+    from ...engine.kernel import Info
+    from ...engine.setup import RunSetup
     from ...privacy import mechanisms
-    from ...setup import RunSetup
 else:
     jax, jnp = Late("jax"), Late("jax.numpy")
     mechanisms = Late("...privacy.mechanisms", __package__)

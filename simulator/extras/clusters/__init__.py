@@ -9,8 +9,8 @@ has claimed, `claimed` says for both. `merging` joins folders of one study.
 
 from typing import TYPE_CHECKING
 
-from ...config.attached import Extra
-from ...lazy import attach
+from ...parts.attached import Extra
+from ...parts.lazy import attach
 
 if TYPE_CHECKING:
     from .dask import Cluster

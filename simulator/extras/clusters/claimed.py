@@ -4,14 +4,14 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from ...files.study import DISK, Disk, journal
+from ...files.study.disk import explained
 from ...studies import origins
 from ...studies.entries import Done
 from ...studies.paths import LOCKS, checkpoint_of, claims_of, done_of, task_name
 from ...studies.planning import Task
 from ...studies.progress import TaskProgress
 from ...studies.worker import KILLED, ONE_AT_A_TIME, attempt, failed, is_over, leave
-from ...trace import DISK, Disk, journal
-from ...trace.disk import explained
 from .claims import LOST, OVER, PACE, Claimed, Claims, LostError
 
 MOST_CLAIMS = 20

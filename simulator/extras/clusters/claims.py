@@ -19,8 +19,8 @@ from collections.abc import Callable, Hashable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from ...trace import Disk
-from ...trace.disk import PARTIAL
+from ...files.study import Disk
+from ...files.study.disk import PARTIAL
 
 LOST, OVER = "lost", "over"
 """Endings of the names of claims that were taken over or left, and that have ended."""

@@ -11,8 +11,8 @@ import typer
 from ...cli import console, printing, runs
 from ...cli.console import out
 from ...cli.runs import EVERY_S, FAILED, Checkpoint, Overrides
-from ...config.errors import UserError
-from ...config.text import counted
+from ...parts.errors import UserError
+from ...parts.text import counted
 
 app = typer.Typer()
 cluster = typer.Typer(
@@ -54,7 +54,7 @@ def begin(
     ] = False,
 ) -> None:
     """Plans a study in a folder, and runs nothing: `stalesim cluster work` does."""
-    from ...config import plugins
+    from ...parts import plugins
     from ...scenario.reading import placing, read
     from . import takers
 
@@ -83,9 +83,9 @@ def work(
     at any time; one that is killed is taken over after a minute. It returns when
     nothing is left, or when the next batch would take longer than there is time.
     """
-    from ...config import plugins
+    from ...files.study import load
+    from ...parts import plugins
     from ...studies.running import scenario_of, where_started
-    from ...trace import load
     from . import takers
 
     for_s = None if for_ is None else float(seconds(for_))
@@ -142,7 +142,7 @@ def slurm(
 
     For GPUs, memory or an account add lines of #SBATCH, as your cluster asks for them.
     """
-    from ...config import plugins
+    from ...parts import plugins
     from ...studies.running import scenario_of, where_started
 
     all_s = seconds(time)
@@ -177,7 +177,7 @@ def merge(
     ],
 ) -> None:
     """Takes runs that have ended in other folders of one study into the first."""
-    from ...config import plugins
+    from ...parts import plugins
     from ...studies.running import where_started
     from .merging import merge as merged
 

@@ -10,17 +10,17 @@ from concurrent.futures import CancelledError, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Self
 
-from ...config.errors import StudyError, UserError
-from ...config.extras import extra
-from ...config.text import one_line, shortened
 from ...engine import processes
+from ...files.study import DISK, StudyWarning
+from ...files.study.disk import explained
+from ...parts.errors import StudyError, UserError
+from ...parts.extras import extra
+from ...parts.text import one_line, shortened
 from ...studies.entries import Done
 from ...studies.executors import STARTED, OnProgress, WorkerDiedError
 from ...studies.paths import claims_of
 from ...studies.planning import Task
 from ...studies.progress import TaskProgress
-from ...trace import DISK, StudyWarning
-from ...trace.disk import explained
 from .claimed import take_one
 
 REPORT_S = 1.0

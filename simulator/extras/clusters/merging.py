@@ -7,16 +7,16 @@ from typing import Any
 
 import pyarrow as pa
 
-from ... import inputs
-from ...config.errors import StudyError
+from ...files import inputs
+from ...files.study import COLUMNS, DISK, Disk, Study, load, parts
+from ...files.study.disk import locked
+from ...parts.errors import StudyError
 from ...studies import running
 from ...studies.entries import OPEN, UNFINISHED, Done, known_by
 from ...studies.paths import CHECKPOINTS, LOCKS, task_name
 from ...studies.planning import Task
 from ...studies.study_folder import StudyFolder
 from ...studies.worker import TIMELINES
-from ...trace import COLUMNS, DISK, Disk, Study, load, parts
-from ...trace.disk import locked
 
 
 def merge(folder: Path, *others: Path, disk: Disk = DISK) -> Study:

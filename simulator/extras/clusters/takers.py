@@ -10,8 +10,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from ... import inputs
-from ...config.errors import StudyError
+from ...files import inputs
+from ...files.study import DISK, Disk
+from ...files.study.disk import BusyError, explained, locked
+from ...files.study.manifest import read_manifest
+from ...files.study.study import SHARED
+from ...parts.errors import StudyError
 from ...scenario.scenario import Scenario
 from ...scenario.tuning import refuse_untuned
 from ...studies import executors, planning, running, staged
@@ -20,10 +24,6 @@ from ...studies.paths import CHECKPOINTS, LOCKS, claims_of, done_of, task_name
 from ...studies.planning import Task
 from ...studies.progress import Progress, StudyProgress, TaskProgress, silent
 from ...studies.study_folder import StudyFolder, refuse_others
-from ...trace import DISK, Disk
-from ...trace.disk import BusyError, explained, locked
-from ...trace.manifest import read_manifest
-from ...trace.study import SHARED
 from .claimed import execute
 from .claims import LOST, OVER, PACE, Claimed, Claims, Heart, LostError, Pace, heart
 

@@ -5,21 +5,21 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
-from ...algorithms.part import FLOAT_BYTES
-from ...config.base import Rule
-from ...lazy import Late
-from ...learning.shape import ProblemShape
-from ...models.parts import Shapes
+from ...engine.algorithm import FLOAT_BYTES
+from ...parts.base import Rule
+from ...parts.lazy import Late
+from ...problem.models.parts import Shapes
+from ...problem.shape import ProblemShape
 from .stages import Compressor
 
 if TYPE_CHECKING:
     import jax
     import jax.numpy as jnp
 
-    from ...models import flat
+    from ...problem.models import flat
 else:
     jax, jnp = Late("jax"), Late("jax.numpy")
-    flat = Late("...models.flat", __package__)
+    flat = Late("...problem.models.flat", __package__)
 
 Keep = Annotated[
     Annotated[int, Field(ge=1)] | Annotated[float, Field(gt=0, lt=1)],

@@ -13,31 +13,36 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple
 
 from jaxtyping import Float
 
-from ...algorithms.federated.chain import Chained, ReadPart, SendPart, StagePart
-from ...algorithms.federated.stages import BROADCAST_ERROR, ClientJob
-from ...config.catalogue import AnyPart
-from ...config.errors import ScenarioError
-from ...config.parts import Part
-from ...lazy import Late
-from ...learning.constants import Constants
-from ...learning.shape import ProblemShape
-from ...models.parts import Shapes
+from ...catalogue.algorithms.federated.chain import (
+    Chained,
+    ReadPart,
+    SendPart,
+    StagePart,
+)
+from ...catalogue.algorithms.federated.stages import BROADCAST_ERROR, ClientJob
+from ...parts.catalogue import AnyPart
+from ...parts.errors import ScenarioError
+from ...parts.lazy import Late
+from ...parts.parts import Part
+from ...problem.constants import Constants
+from ...problem.models.parts import Shapes
+from ...problem.shape import ProblemShape
 
 if TYPE_CHECKING:
     import jax
     import jax.numpy as jnp
     from jaxtyping import Array
 
-    from ...algorithms import base, client_work
-    from ...algorithms.client_work import Work
-    from ...learning.horizontal import HorizontalProblem
-    from ...setup import RunSetup
+    from ...engine import client_work, kernel
+    from ...engine.client_work import Work
+    from ...engine.setup import RunSetup
+    from ...problem.horizontal import HorizontalProblem
 
     AnyCompressor = Any
 else:
     jax, jnp = Late("jax"), Late("jax.numpy")
-    base = Late("...algorithms.base", __package__)
-    client_work = Late("...algorithms.client_work", __package__)
+    kernel = Late("...engine.kernel", __package__)
+    client_work = Late("...engine.client_work", __package__)
     Array = Work = HorizontalProblem = RunSetup = Any
 
     AnyCompressor = Annotated[Any, AnyPart("compressors")]
@@ -172,8 +177,8 @@ class Compression(StagePart):
             memory = left
         elif memory is not None:
             memory = arrived = memory + made
-        squared = base.summed(jnp.square, values)
-        error = base.summed(jnp.square, left) / jnp.where(squared > 0, squared, 1)
+        squared = kernel.summed(jnp.square, values)
+        error = kernel.summed(jnp.square, left) / jnp.where(squared > 0, squared, 1)
         return arrived.reshape(given.shape), Remembered(memory, own), error
 
 

@@ -18,11 +18,11 @@ from ...cli.runs import (
     formats,
     playing,
 )
-from ...config.errors import UserError
-from ...config.text import counted
+from ...parts.errors import UserError
+from ...parts.text import counted
 
 if TYPE_CHECKING:
-    from ...trace import Study
+    from ...files.study import Study
     from .worlds import FittedWorld
 
 app = typer.Typer()

@@ -33,10 +33,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from jaxtyping import Float, Int
 
-from ...config.errors import DataError, UserError
-from ...config.text import shown, suggestion
-from ...protocols import Asynchronous, Buffered, Synchronous
-from ...timeline import Outcome
+from ...catalogue.protocols.asynchronous import Asynchronous
+from ...catalogue.protocols.buffered import Buffered
+from ...catalogue.protocols.synchronous import Synchronous
+from ...files.timeline import Outcome
+from ...parts.errors import DataError, UserError
+from ...parts.text import shown, suggestion
 from ...timelines.logs import LogTable
 
 if TYPE_CHECKING:

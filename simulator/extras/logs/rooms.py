@@ -17,9 +17,9 @@ import numpy as np
 from jaxtyping import Float, Int
 from scipy import signal, stats
 
-from ...laws.choosing import Series, SeriesFit, fit_alone
-from ...laws.fitting import FEWEST, LEVEL, six
-from ...laws.prediction import Smooth
+from ...catalogue.laws.choosing import Series, SeriesFit, fit_alone
+from ...catalogue.laws.fitting import FEWEST, LEVEL, six
+from ...catalogue.laws.prediction import Smooth
 from .shared import SharedFit, fit_clients
 
 WIDTHS = (1, 4, 16)

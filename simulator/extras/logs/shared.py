@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 from scipy import optimize, special
 
-from ...laws.choosing import (
+from ...catalogue.laws.choosing import (
     APART,
     Halved,
     Series,
@@ -21,8 +21,8 @@ from ...laws.choosing import (
     halve,
     is_above_zero,
 )
-from ...laws.fitting import six
-from ...laws.prediction import Smooth
+from ...catalogue.laws.fitting import six
+from ...catalogue.laws.prediction import Smooth
 
 WIDTHS = (0.5, 1, 2, 4, 8, 16, 32)
 """Lengths of the intervals of a shared factor that are tried, in usual durations."""

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from jaxtyping import Int
 
-from ...recorders.arrays import server_rows
-from ...storage import digests
-from ...timeline import (
+from ...files.reading import digests
+from ...files.study import Categorical, Study
+from ...files.timeline import (
     NO_COMMIT,
     NO_SLOT,
     NO_WORKER,
@@ -20,9 +20,9 @@ from ...timeline import (
     Rows,
     StopReason,
 )
+from ...studies.saved import TimelineSource, write_all
 from ...timelines.logs import LogTable
-from ...timelines.saved import TimelineSource, write_all
-from ...trace import Categorical, Study
+from ...world.recorders.arrays import server_rows
 from ...world.workload import Workload
 from .reading import ClientLog, read_log
 

@@ -17,19 +17,19 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-from ... import inputs
-from ...config.errors import DataError, UserError
-from ...config.text import shown
-from ...laws.choosing import Series, SeriesFit
-from ...laws.fitting import fit_law, six
+from ...catalogue.laws.choosing import Series, SeriesFit
+from ...catalogue.laws.fitting import fit_law, six
+from ...files import inputs
+from ...files.study import DISK, Study
+from ...files.study.disk import explained, replace
+from ...files.study.manifest import NAME
+from ...files.timeline import Outcome
+from ...parts.errors import DataError, UserError
+from ...parts.text import shown
 from ...scenario import dialect, overrides
 from ...scenario.reading import read_any, validated_world
 from ...scenario.study import expand, is_same
-from ...timeline import Outcome
-from ...timelines.saved import Progress, emptied, sources_of, write_held
-from ...trace import DISK, Study
-from ...trace.disk import explained, replace
-from ...trace.manifest import NAME
+from ...studies.saved import Progress, emptied, sources_of, write_held
 from .reading import ClientLog, read_log
 from .rooms import TogetherFit, fit_together
 from .timelines import read_of, source_of

@@ -22,7 +22,7 @@ def attack(
     ] = 20,
 ) -> None:
     """Recovers images from the messages that a study has probed, and measures them."""
-    from ... import trace
+    from ...files import study as trace
     from .attacks import report, study
 
     victim = trace.load(folder)

@@ -13,8 +13,8 @@ are they, and what does a bound or a correction cost (docs/extras/rl.md)?
 
 from typing import TYPE_CHECKING
 
-from ...config.attached import Extra, ExtraWorld
-from ...lazy import attach
+from ...parts.attached import Extra, ExtraWorld
+from ...parts.lazy import attach
 from .columns import TABLES
 
 if TYPE_CHECKING:

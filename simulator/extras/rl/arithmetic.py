@@ -7,11 +7,11 @@ from jaxtyping import Int
 from pydantic import Field
 from typing_extensions import override
 
-from ...data import names
-from ...data.base import Dataset
-from ...data.base import Field as Input
-from ...data.parts import TokenRows
-from ...data.split import divided
+from ...problem.data import names
+from ...problem.data.base import Dataset
+from ...problem.data.base import Field as Input
+from ...problem.data.parts import TokenRows
+from ...problem.data.split import divided
 
 PLUS, EQUALS = 10, 11
 """Tokens after the ten digits, each of which is its own number."""

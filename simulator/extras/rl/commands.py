@@ -10,7 +10,7 @@ from ...cli.console import out
 from ...cli.runs import Formats, Overrides, Plots, formats, playing
 
 if TYPE_CHECKING:
-    from ...trace import Study
+    from ...files.study import Study
 
 app = typer.Typer()
 rl = typer.Typer(

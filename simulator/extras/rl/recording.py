@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ... import inputs
+from ...files import inputs
+from ...files.study import COLUMNS, Categorical, Study, Writer
+from ...files.timeline import StopReason
 from ...scenario.study import Run, expand
-from ...timeline import StopReason
-from ...timelines.saved import Progress, write_all
-from ...trace import COLUMNS, Categorical, Study, Writer
+from ...studies.saved import Progress, write_all
 from .scenario import RolloutScenario
 from .world import Rollouts, SampleOutcome, play
 from .world.measures import RolloutLoad, ages, measured, workload

@@ -8,10 +8,10 @@ from typing import Any, ClassVar, Literal, NoReturn
 from pydantic import model_validator
 from typing_extensions import override
 
-from ...config.base import LocatedError
-from ...protocols.base import Cadence, OwnTimeline, Protocol, Traits
+from ...parts.base import LocatedError
 from ...scenario.setting import Varied
 from ...world.clients import Clients, Server
+from ...world.protocol import Cadence, OwnTimeline, Protocol, Traits
 from .world.options import (
     RolloutEntries,
     RolloutOptions,

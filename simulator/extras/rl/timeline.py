@@ -12,8 +12,7 @@ import numpy as np
 from jaxtyping import Int
 from typing_extensions import override
 
-from ...config.errors import ScenarioError
-from ...timeline import (
+from ...files.timeline import (
     NO_COMMIT,
     NO_WORKER,
     SERVER,
@@ -25,6 +24,7 @@ from ...timeline import (
     StopReason,
     check,
 )
+from ...parts.errors import ScenarioError
 from ...timelines.simulated import SimulatedTimeline
 from . import world as rollouts
 from .world import Rollouts, SampleOutcome

@@ -8,6 +8,6 @@ For studies of Byzantine robustness. They are stages of a chain in three places:
 - the aggregation: `aggregation`, from the median to centred clipping.
 """
 
-from ...config.attached import Extra
+from ...parts.attached import Extra
 
 EXTRA = Extra()

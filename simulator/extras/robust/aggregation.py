@@ -6,34 +6,34 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple
 from jaxtyping import Bool, Float, Int
 from pydantic import Field
 
-from ...algorithms.federated.chain import AggregatePart, Chained
-from ...algorithms.federated.clients import Count
-from ...algorithms.federated.server import Weigh
-from ...algorithms.federated.stages import (
+from ...catalogue.algorithms.federated.chain import AggregatePart, Chained
+from ...catalogue.algorithms.federated.clients import Count
+from ...catalogue.algorithms.federated.server import Weigh
+from ...catalogue.algorithms.federated.stages import (
     Aggregate,
     Contributions,
     ServerRow,
     mean_of,
 )
-from ...config.errors import ScenarioError
-from ...config.parts import tag
-from ...lazy import Late
-from ...learning.constants import Constants
-from ...protocols.base import LimitsGathering
-from ...timeline import Kind
+from ...files.timeline import Kind
+from ...parts.errors import ScenarioError
+from ...parts.lazy import Late
+from ...parts.parts import tag
+from ...problem.constants import Constants
+from ...world.protocol import LimitsGathering
 
 if TYPE_CHECKING:
     import jax
     import jax.numpy as jnp
     from jaxtyping import Array
 
-    from ...algorithms import base
-    from ...algorithms.base import Info
-    from ...learning.horizontal import HorizontalProblem
-    from ...setup import RunSetup
+    from ...engine import kernel
+    from ...engine.kernel import Info
+    from ...engine.setup import RunSetup
+    from ...problem.horizontal import HorizontalProblem
 else:
     jax, jnp = Late("jax"), Late("jax.numpy")
-    base = Late("...algorithms.base", __package__)
+    kernel = Late("...engine.kernel", __package__)
     Array = HorizontalProblem = Info = RunSetup = Any
 
 
@@ -181,7 +181,7 @@ class RobustPart(AggregatePart):
         counted = mean_of(row.event.present(), contributions.factor)
         lost = ends & ~applies
         info = {
-            "gradient_norm": base.norm(moved),
+            "gradient_norm": kernel.norm(moved),
             "weight": jnp.where(lost, jnp.zeros_like(counted), counted),
         }
         info |= {"buffered": number} if self._gathers else {}

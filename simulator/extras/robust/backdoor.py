@@ -9,11 +9,11 @@ import numpy as np
 from jaxtyping import Float
 from pydantic import Field
 
-from ...algorithms.federated.chain import Chained, SendPart
-from ...algorithms.federated.clients import Count
-from ...config.errors import ScenarioError
-from ...metrics import CLASSES, Metric, Models
-from ...streams import Purpose, Streams
+from ...catalogue.algorithms.federated.chain import Chained, SendPart
+from ...catalogue.algorithms.federated.clients import Count
+from ...parts.errors import ScenarioError
+from ...parts.metrics import CLASSES, Metric, Models
+from ...world.streams import Purpose, Streams
 from .poison import Poison, PoisonPart, Trigger, with_pattern
 
 
@@ -110,7 +110,7 @@ def success(problem: Any, model: Any, trigger: Trigger) -> Float[Any, ""]:
     """
     import jax.numpy as jnp
 
-    from ...learning import losses
+    from ...problem import losses
 
     logits = problem.model.apply(model, with_pattern(problem.x_test, trigger))
     outputs = losses.rows_first(problem.loss, logits)

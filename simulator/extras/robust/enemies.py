@@ -13,26 +13,26 @@ import numpy as np
 from jaxtyping import Bool, Float
 from pydantic import Field, model_validator
 
-from ...algorithms.federated.chain import AttackPart, Chained, StagePart
-from ...algorithms.federated.clients import Count
-from ...algorithms.federated.stages import Contributions, ServerRow
-from ...config.errors import ScenarioError
-from ...config.parts import tag
-from ...lazy import Late
-from ...learning.constants import Constants
-from ...streams import Purpose, Streams
+from ...catalogue.algorithms.federated.chain import AttackPart, Chained, StagePart
+from ...catalogue.algorithms.federated.clients import Count
+from ...catalogue.algorithms.federated.stages import Contributions, ServerRow
+from ...parts.errors import ScenarioError
+from ...parts.lazy import Late
+from ...parts.parts import tag
+from ...problem.constants import Constants
+from ...world.streams import Purpose, Streams
 
 if TYPE_CHECKING:
     import jax
     import jax.numpy as jnp
     from jaxtyping import Array
 
-    from ...algorithms import base
-    from ...learning.horizontal import HorizontalProblem
-    from ...setup import RunSetup
+    from ...engine import kernel
+    from ...engine.setup import RunSetup
+    from ...problem.horizontal import HorizontalProblem
 else:
     jax, jnp = Late("jax"), Late("jax.numpy")
-    base = Late("...algorithms.base", __package__)
+    kernel = Late("...engine.kernel", __package__)
     Array = HorizontalProblem = RunSetup = Any
 
 
@@ -154,7 +154,7 @@ class EnemyPart(EnemyOptions, AttackPart):
         attacked = jax.lax.cond(
             flags.any(),
             lambda: jnp.where(
-                base.broadcast_flags(flags, message),
+                kernel.broadcast_flags(flags, message),
                 self.attack(message, state),
                 message,
             ),

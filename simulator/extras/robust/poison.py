@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 from jaxtyping import Bool, Float, Num
 
-from ...algorithms.federated.chain import Chained
-from ...algorithms.federated.clients import LocalWork
-from ...algorithms.federated.stages import ClientJob
-from ...config.base import LocatedError
-from ...config.errors import ScenarioError
-from ...config.parts import tag
-from ...lazy import Late
-from ...learning.constants import Constants
-from ...timeline import NO_SAMPLE
+from ...catalogue.algorithms.federated.chain import Chained
+from ...catalogue.algorithms.federated.clients import LocalWork
+from ...catalogue.algorithms.federated.stages import ClientJob
+from ...files.timeline import NO_SAMPLE
+from ...parts.base import LocatedError
+from ...parts.errors import ScenarioError
+from ...parts.lazy import Late
+from ...parts.parts import tag
+from ...problem.constants import Constants
 from .enemies import EnemyOptions
 
 if TYPE_CHECKING:
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
     import jax.numpy as jnp
     from jaxtyping import Array
 
-    from ...algorithms import client_work
-    from ...algorithms.client_work import Work
-    from ...setup import RunSetup
+    from ...engine import client_work
+    from ...engine.client_work import Work
+    from ...engine.setup import RunSetup
 else:
     eqx, jnp = Late("equinox"), Late("jax.numpy")
-    client_work = Late("...algorithms.client_work", __package__)
+    client_work = Late("...engine.client_work", __package__)
     Array = Work = RunSetup = Any
 
 

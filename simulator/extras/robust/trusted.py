@@ -6,26 +6,26 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple
 from jaxtyping import Bool, Float, Int
 from pydantic import Field
 
-from ...algorithms.federated.chain import Chained, ReceivePart
-from ...algorithms.federated.clients import Count
-from ...algorithms.federated.stages import Contributions, ServerRow
-from ...config.errors import ScenarioError
-from ...config.parts import tag
-from ...lazy import Late
-from ...learning.constants import Constants
-from ...streams import Purpose, Streams
+from ...catalogue.algorithms.federated.chain import Chained, ReceivePart
+from ...catalogue.algorithms.federated.clients import Count
+from ...catalogue.algorithms.federated.stages import Contributions, ServerRow
+from ...parts.errors import ScenarioError
+from ...parts.lazy import Late
+from ...parts.parts import tag
+from ...problem.constants import Constants
+from ...world.streams import Purpose, Streams
 
 if TYPE_CHECKING:
     import jax
     import jax.numpy as jnp
     from jaxtyping import Array
 
-    from ...algorithms import client_work
-    from ...learning.horizontal import HorizontalProblem
-    from ...setup import RunSetup
+    from ...engine import client_work
+    from ...engine.setup import RunSetup
+    from ...problem.horizontal import HorizontalProblem
 else:
     jax, jnp = Late("jax"), Late("jax.numpy")
-    client_work = Late("...algorithms.client_work", __package__)
+    client_work = Late("...engine.client_work", __package__)
     Array = HorizontalProblem = RunSetup = Any
 
 NonNegative = Annotated[float, Field(ge=0)]

@@ -15,9 +15,9 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from ...config.errors import UserError
-from ...config.extras import extra
-from ...config.text import shown
+from ...parts.errors import UserError
+from ...parts.extras import extra
+from ...parts.text import shown
 from .fleet import GONE, LINES, Received
 from .mqtt import LOOK_S, MOST, RETRY_S, Conversation, Post
 from .wire import WireError

@@ -234,9 +234,9 @@ def _worker(welcome: dict[str, Any], client: int) -> Worker:
     """
     if "scenario" not in welcome:
         return Sleeper(welcome["upload_bytes"])
-    from ...config.errors import UserError
     from ...engine import device
     from ...engine.processes import THREADS
+    from ...parts.errors import UserError
 
     os.environ["JAX_PLATFORMS"] = "cpu"
     os.environ |= dict.fromkeys(THREADS, "1")

@@ -8,7 +8,7 @@ import typer
 from ...cli import console, folders, printing
 from ...cli.console import err, out
 from ...cli.runs import Formats, Overrides, Plots, formats
-from ...config.errors import UserError
+from ...parts.errors import UserError
 
 app = typer.Typer()
 

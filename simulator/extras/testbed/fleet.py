@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from ...config.errors import UserError
+from ...parts.errors import UserError
 from . import wire
 from .wire import Envelope, Guest, Session, WireError
 

@@ -4,11 +4,11 @@ from math import inf
 
 from typing_extensions import override
 
-from ...protocols.gossip import Gossip
-from ...protocols.gossip.playing import AllAtOnce, Pairwise, Peers, Then
-from ...protocols.gossip.recorder import GossipRecorder
-from ...streams import Purpose
-from ...timeline import Incident
+from ...catalogue.protocols.gossip import Gossip
+from ...catalogue.protocols.gossip.playing import AllAtOnce, Pairwise, Peers, Then
+from ...catalogue.protocols.gossip.recorder import GossipRecorder
+from ...files.timeline import Incident
+from ...world.streams import Purpose
 from .world import RealWorld
 
 

@@ -1,6 +1,6 @@
 """Real gradients: what the server sends and applies, and what clients compute of it.
 
-The algorithm is the scenario's own kernel, in two parts (`algorithms.base.Divided`):
+The algorithm is the scenario's own kernel, in two parts (`engine.kernel.Divided`):
 each client does the work of its jobs, on the samples that it has in a simulation, and
 the server applies what has arrived, row by row as they are recorded. A message's body
 is a tree of arrays, one after the other, raw and little-endian; both sides know their
@@ -17,17 +17,17 @@ import numpy as np
 from jaxtyping import Int
 from typing_extensions import override
 
-from ...algorithms.base import Event
-from ...config.errors import ScenarioError
 from ...engine import execute
 from ...engine.execute import Program, null_events, put, row_of
+from ...engine.kernel import Event
 from ...engine.row_stream import Segment
-from ...keys import key_of
-from ...recorders.recorder import Recorder
+from ...engine.simulation import prepare
+from ...files.timeline import NO_SLOT, NO_WORKER, Kind
+from ...parts.errors import ScenarioError
+from ...problem.keys import key_of
 from ...scenario.reading import validated
 from ...scenario.study import Run, expand
-from ...simulation import prepare
-from ...timeline import NO_SLOT, NO_WORKER, Kind
+from ...world.recorders.recorder import Recorder
 from .learner import Learner, Sent
 from .wire import Envelope, WireError
 

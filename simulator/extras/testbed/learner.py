@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from ...recorders.recorder import Recorder
+from ...world.recorders.recorder import Recorder
 from ...world.workload import Workload
 from .wire import Envelope, WireError
 

@@ -8,21 +8,21 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ...algorithms.federated.abilities import Resizes
-from ...algorithms.federated.stage import AttackPart, ReadPart, StagePart
-from ...capabilities import DividesRows, HasStages
-from ...config.errors import ScenarioError, UserError
-from ...config.parts import tag
-from ...config.text import shown, suggestion
-from ...protocols.bounded import Bounded
-from ...protocols.gossip.gossip import Gossip
+from ...catalogue.algorithms.federated.abilities import Resizes
+from ...catalogue.algorithms.federated.stage import AttackPart, ReadPart, StagePart
+from ...catalogue.protocols.bounded import Bounded
+from ...catalogue.protocols.gossip.gossip import Gossip
+from ...engine.of_run import timeline
+from ...files.study import Study
+from ...parts.errors import ScenarioError, UserError
+from ...parts.parts import tag
+from ...parts.text import shown, suggestion
+from ...problem.capabilities import DividesRows, HasStages
 from ...scenario.reading import validated
 from ...scenario.setting import BaseScenario
 from ...scenario.study import Run, expand
-from ...timelines import saved
-from ...timelines.of_run import timeline
+from ...studies import saved
 from ...timelines.simulated import SimulatedTimeline
-from ...trace import Study
 from .timeline import LISTEN, Bench, Options, RealTimeline, Say
 
 COMPUTE = ("sleep", "gradients")

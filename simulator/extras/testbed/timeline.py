@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from typing_extensions import override
 
-from ...config.errors import UserError
+from ...catalogue.protocols.gossip.gossip import Gossip
 from ...engine import device
-from ...protocols.gossip.gossip import Gossip
+from ...files.timeline import NO_COMMIT, Chunk, Outcome, StopReason, check
+from ...parts.errors import UserError
 from ...scenario.study import Run
-from ...timeline import NO_COMMIT, Chunk, Outcome, StopReason, check
 from ...timelines.simulated import SimulatedTimeline
 from . import gossip
 from .broker import BrokerLost, MqttChannels

@@ -13,15 +13,15 @@ import simpy
 from simpy.core import EmptySchedule
 from typing_extensions import override
 
-from ...config.errors import ScenarioError, UserError
-from ...recorders.recorder import Recorder
-from ...streams import Purpose
+from ...parts.errors import ScenarioError, UserError
 from ...timelines.simulated import SimulatedTimeline
 from ...world.cycle import Cycle, Way
 from ...world.faults import Losses
 from ...world.feature import Then
 from ...world.links import SharedLink
 from ...world.planned import HandedOutWay
+from ...world.recorders.recorder import Recorder
+from ...world.streams import Purpose
 from ...world.world import World
 from .fleet import Channels, ClientProcesses, Received
 from .learner import Learner

@@ -9,8 +9,8 @@ tells a tracker of a study while another process runs it.
 
 from typing import TYPE_CHECKING
 
-from ...config.attached import Extra
-from ...lazy import attach
+from ...parts.attached import Extra
+from ...parts.lazy import attach
 
 if TYPE_CHECKING:
     from .exporter import Exported, export

@@ -7,7 +7,7 @@ import typer
 
 from ...cli import console
 from ...cli.console import err, out
-from ...config.text import counted
+from ...parts.text import counted
 
 app = typer.Typer()
 
@@ -24,7 +24,7 @@ def export(
     ] = None,
 ) -> None:
     """Writes a study for other programs, into a folder; uploads nothing."""
-    from ... import trace
+    from ...files import study as trace
     from . import exporter
 
     study = trace.load(folder)

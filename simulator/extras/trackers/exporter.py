@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Protocol
 
 from ....analysis.files import filled, written
 from ....analysis.frames import Study
-from ...trace import StudyError
+from ...files.study import StudyError
 from . import tables
 from .records import RunRecord, has_ended, records, values
 from .tensorboard import TensorBoard

@@ -11,9 +11,9 @@ from typing import Any
 
 from ....analysis.files import ROOM, written
 from ....analysis.frames import Study
-from ...config.errors import UserError
-from ...trace import load
-from ...trace.study import look_until_complete
+from ...files.study import load
+from ...files.study.study import look_until_complete
+from ...parts.errors import UserError
 from .exporter import BOARDS, Board, RunBoard, log_row
 from .records import RunRecord, has_ended, opening, records, values
 

@@ -10,8 +10,8 @@ import pandas as pd
 
 from ....analysis import staleness
 from ....analysis.frames import Study
+from ...files.study import metric_of_study
 from ...scenario.study import OF_STUDY
-from ...trace import metric_of_study
 
 WITHOUT_RESULTS = ("incomplete", "failed")
 """How runs end that have no results."""

@@ -14,12 +14,12 @@ from pyarrow import csv
 
 from ....analysis.frames import OF_A_RUN, Study
 from ....analysis.markup import no_formulas, quoted
-from ...trace import COLUMNS, LEFT_OUT, is_summary
+from ...files.study import COLUMNS, LEFT_OUT, is_summary
 from .records import flat, has_ended, measures
 
 
 def write(study: Study, folder: Path) -> None:
-    """Writes a file per table, with the columns of `stalesim.simulator.trace.COLUMNS`.
+    """Writes a file per table, with the columns of `files.study.COLUMNS`.
 
     `runs.csv` has all runs, also those without results, which have no rows elsewhere:
     what the manifest says of each, its resolved scenario by dotted keys, and units and

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from ...config.extras import extra
+from ...parts.extras import extra
 from .records import RunRecord
 
 

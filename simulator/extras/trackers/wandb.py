@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from ...config.extras import extra
+from ...parts.extras import extra
 from .records import RunRecord
 
 LONGEST_TAG = 64

@@ -10,7 +10,7 @@ import math
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from ...config.errors import UserError
+from ...parts.errors import UserError
 
 On = Literal["sum", "mean"]
 """Gradient of a batch that gets the noise (A-01)."""

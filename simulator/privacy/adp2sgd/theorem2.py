@@ -29,7 +29,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...config.errors import UserError
+from ...parts.errors import UserError
 from .lemmas import (
     LEAST_VARIANCE,
     Conditions,

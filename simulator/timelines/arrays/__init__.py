@@ -17,7 +17,7 @@ numbered otherwise.
 
 from typing import Any
 
-from ...protocols.base import Arrivals, LockStep, Turns
+from ...world.protocol import Arrivals, LockStep, Turns
 from .arrivals import ArrivalsPlayer
 from .lock_step import LockStepPlayer
 from .turns import TurnsPlayer

@@ -11,9 +11,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool, Int
 
-from ...protocols.base import Arrivals
-from ...recorders.arrays import server_rows
-from ...timeline import (
+from ...files.timeline import (
     NO_COMMIT,
     NO_INCIDENTS,
     NO_SLOT,
@@ -25,6 +23,8 @@ from ...timeline import (
     Rows,
     StopReason,
 )
+from ...world.protocol import Arrivals
+from ...world.recorders.arrays import server_rows
 from ...world.world import World
 from ..base import RunTimeline
 from . import ends

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Int
 
-from ...config.errors import ScenarioError
-from ...timeline import Chunk, Incidents, Jobs, Rows, StopReason
+from ...files.timeline import Chunk, Incidents, Jobs, Rows, StopReason
+from ...parts.errors import ScenarioError
 from ...world.world import World
 from ..base import FOREVER, RunTimeline
 

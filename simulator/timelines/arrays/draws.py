@@ -3,8 +3,8 @@
 import numpy as np
 from jaxtyping import Int
 
-from ...laws.base import Draws, Durations
-from ...streams import Purpose
+from ...world.laws.base import Draws, Durations
+from ...world.streams import Purpose
 from ...world.world import World
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool, Int, Shaped
 
-from ...timeline import NO_COMMIT, Incident, Incidents, Jobs, Outcome
+from ...files.timeline import NO_COMMIT, Incident, Incidents, Jobs, Outcome
 from ...world.faults import Losses
 from ...world.world import World
 from .job_arrays import JobArrays

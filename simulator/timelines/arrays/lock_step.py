@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ...protocols.base import LockStep
-from ...recorders.arrays import server_rows
-from ...timeline import NO_INCIDENTS, Jobs, StopReason
+from ...files.timeline import NO_INCIDENTS, Jobs, StopReason
+from ...world.protocol import LockStep
+from ...world.recorders.arrays import server_rows
 from ...world.world import World
 from ..base import RunTimeline
 from . import ends

@@ -6,11 +6,11 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Bool, Int, Shaped
 
-from ...streams import Purpose
-from ...timeline import Outcome
+from ...files.timeline import Outcome
 from ...world.faults import Losses, Sendings
 from ...world.links import OwnLinks
 from ...world.pace import ClientPace
+from ...world.streams import Purpose
 from ...world.world import World
 from .draws import StageDraws
 from .job_arrays import NOT_READ, JobArrays

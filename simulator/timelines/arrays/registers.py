@@ -8,7 +8,7 @@ which they became so.
 import numpy as np
 from jaxtyping import Int
 
-from ...timeline import NO_SLOT
+from ...files.timeline import NO_SLOT
 
 LATER = 2**62
 """Position of an end that is not known yet."""

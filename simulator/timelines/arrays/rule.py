@@ -1,8 +1,8 @@
 """The rule that says whether a world is free of feedback on who acts when."""
 
-from ...config.parts import tag
-from ...protocols.base import LockStep, Protocol, Rule
+from ...parts.parts import tag
 from ...world.clients import Clients, Server
+from ...world.protocol import LockStep, Protocol, Rule
 
 MANY = 32
 """Clients from which on arrays are faster, where all make one job at a time."""

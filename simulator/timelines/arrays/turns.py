@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 from jaxtyping import Int
 
-from ...protocols.base import Turns
-from ...recorders.arrays import server_rows
-from ...streams import Purpose
-from ...timeline import NO_INCIDENTS, Jobs, StopReason
+from ...files.timeline import NO_INCIDENTS, Jobs, StopReason
+from ...world.protocol import Turns
+from ...world.recorders.arrays import server_rows
+from ...world.streams import Purpose
 from ...world.world import World
 from ..base import RunTimeline
 from . import ends

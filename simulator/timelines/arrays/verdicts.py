@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Bool, Int, Shaped
 
-from ...config.expressions import up
+from ...parts.expressions import up
 from .events import START, Events
 from .job_arrays import JobArrays
 from .registers import LATER

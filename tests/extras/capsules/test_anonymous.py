@@ -17,7 +17,7 @@ from stalesim import simulator
 from stalesim.simulator.extras import capsules
 from stalesim.simulator.extras.capsules import anonymous
 from stalesim.simulator.extras.capsules.contents import PackedFile
-from stalesim.simulator.trace import Study, StudyError, load
+from stalesim.simulator.files.study import Study, StudyError, load
 from tests.commands import invoked
 
 HIDDEN = {

@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 
 from stalesim.simulator import studies
-from stalesim.simulator.config.errors import UserError
 from stalesim.simulator.extras import capsules
 from stalesim.simulator.extras.capsules import packing
 from stalesim.simulator.extras.capsules.contents import digests
+from stalesim.simulator.files.study import StudyError, load
+from stalesim.simulator.parts.errors import UserError
 from stalesim.simulator.scenario.reading import loads, loads_any
-from stalesim.simulator.timelines.saved import record
-from stalesim.simulator.trace import StudyError, load
+from stalesim.simulator.studies.saved import record
 from tests.commands import invoked
 from tests.runs import TINY, tiny_study
 

@@ -7,19 +7,22 @@ import pytest
 import scipy.stats
 from pydantic import ValidationError
 
-from stalesim.simulator.algorithms.federated.chain import AttackPart, WrittenChain
-from stalesim.simulator.algorithms.federated.clients import Clip, LocalWork
-from stalesim.simulator.algorithms.federated.server import ServerStep, Weigh
-from stalesim.simulator.config.base import LocatedError
-from stalesim.simulator.config.errors import ScenarioError, UserError
+from stalesim.simulator.catalogue.algorithms.federated.chain import (
+    AttackPart,
+    WrittenChain,
+)
+from stalesim.simulator.catalogue.algorithms.federated.clients import Clip, LocalWork
+from stalesim.simulator.catalogue.algorithms.federated.server import ServerStep, Weigh
+from stalesim.simulator.engine.simulation import Prepared
 from stalesim.simulator.extras.central_noise.part import ZEROED, NoisyMean
 from stalesim.simulator.extras.central_noise.secure_aggregation import SecureAggregation
+from stalesim.simulator.files.timeline import NO_COMMIT, Jobs, Rows, StopReason
+from stalesim.simulator.parts.base import LocatedError
+from stalesim.simulator.parts.errors import ScenarioError, UserError
 from stalesim.simulator.privacy.ledger import CommitCosts, Ledger
 from stalesim.simulator.privacy.parts import make
 from stalesim.simulator.privacy.releases import Gaussian, Guarantee
 from stalesim.simulator.scenario.study import merge
-from stalesim.simulator.simulation import Prepared
-from stalesim.simulator.timeline import NO_COMMIT, Jobs, Rows, StopReason
 from stalesim.simulator.timelines.simulated import SimulatedTimeline
 from tests.extras.central_noise import twin
 from tests.reference.gossip_support import ran

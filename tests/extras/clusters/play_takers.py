@@ -15,13 +15,13 @@ from typing import Any
 
 import simpy
 
-from stalesim.simulator.config.errors import StudyError
 from stalesim.simulator.extras.clusters import takers
 from stalesim.simulator.extras.clusters.claims import BEAT, Pace
+from stalesim.simulator.files.study import Disk, Study, StudyWarning, load
+from stalesim.simulator.files.study.disk import LOCK
+from stalesim.simulator.files.study.manifest import NAME
+from stalesim.simulator.parts.errors import StudyError
 from stalesim.simulator.studies.paths import CHECKPOINTS, CLAIMS, LOCKS
-from stalesim.simulator.trace import Disk, Study, StudyWarning, load
-from stalesim.simulator.trace.disk import LOCK
-from stalesim.simulator.trace.manifest import NAME
 from tests.unit.studies import fake_study
 from tests.unit.studies.fake_disk import FakeDisk, KilledError
 from tests.unit.studies.fake_study import PATH

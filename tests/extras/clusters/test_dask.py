@@ -18,14 +18,14 @@ from typer.testing import CliRunner
 from stalesim import simulator
 from stalesim.simulator import studies
 from stalesim.simulator.cli.commands import app
-from stalesim.simulator.config.errors import StudyError, UserError
 from stalesim.simulator.engine import processes
 from stalesim.simulator.extras.clusters import Cluster, dask
+from stalesim.simulator.files.study import DISK, StudyWarning, load
+from stalesim.simulator.parts.errors import StudyError, UserError
 from stalesim.simulator.scenario.reading import validated
 from stalesim.simulator.studies import executors, origins, running, worker
 from stalesim.simulator.studies.planning import Task
 from stalesim.simulator.studies.progress import StudyProgress
-from stalesim.simulator.trace import DISK, StudyWarning, load
 from tests.commands import wait_for
 from tests.unit.studies.small import SMALL
 from tests.unit.studies.test_spread import TREE as SPREAD
@@ -97,7 +97,7 @@ def edited(folder: Path) -> Path:
     (package / "__init__.py").write_text("")
     leave = shutil.ignore_patterns("__pycache__")
     shutil.copytree(HERE, package / "simulator", ignore=leave)
-    law = package / "simulator" / "laws" / "distributions.py"
+    law = package / "simulator" / "world" / "laws" / "distributions.py"
     law.write_text(law.read_text() + "\n# another law\n")
     return folder
 

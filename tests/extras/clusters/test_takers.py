@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 
 from stalesim.simulator import studies
-from stalesim.simulator.config.errors import StudyError, UserError
 from stalesim.simulator.extras.clusters import claimed, merging, takers
 from stalesim.simulator.extras.clusters.claims import LOST, Claimed, Claims, Pace
 from stalesim.simulator.extras.clusters.commands import seconds
+from stalesim.simulator.files.study import COLUMNS, DISK, Study, load
+from stalesim.simulator.parts.errors import StudyError, UserError
 from stalesim.simulator.scenario.reading import validated
 from stalesim.simulator.studies.paths import (
     CHECKPOINTS,
@@ -23,7 +24,6 @@ from stalesim.simulator.studies.paths import (
     task_name,
 )
 from stalesim.simulator.studies.study_folder import STARTED
-from stalesim.simulator.trace import COLUMNS, DISK, Study, load
 from tests.commands import invoked, stalesim, wait_for
 from tests.extras.clusters.play_takers import WHAT, Taker, TakersPlay, history
 from tests.unit.studies import fake_study
@@ -172,7 +172,7 @@ import os, signal, sys
 from pathlib import Path
 from stalesim.simulator.extras.clusters import claimed, takers
 from stalesim.simulator.studies import running
-from stalesim.simulator.trace import DISK
+from stalesim.simulator.files.study import DISK
 folder, stops = Path(sys.argv[1]), sys.argv[2] == "stops"
 [task, *_] = takers._tasks(running.scenario_of(folder), folder, DISK, None).values()
 def tell(now):

@@ -7,11 +7,11 @@ import jax
 import numpy as np
 import pytest
 
-from stalesim.simulator.config.errors import ScenarioError
-from stalesim.simulator.keys import key_of
+from stalesim.simulator.files.timeline import Kind, Outcome
+from stalesim.simulator.parts.errors import ScenarioError
+from stalesim.simulator.problem.keys import key_of
 from stalesim.simulator.scenario.setting import WorldScenario
-from stalesim.simulator.timeline import Kind, Outcome
-from stalesim.simulator.timelines.saved import record
+from stalesim.simulator.studies.saved import record
 from tests.extras.compression import twin
 from tests.reference.methods_support import assert_models_alike, played
 from tests.reference.server_twin import STAGES

@@ -7,7 +7,6 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from stalesim.simulator.config.errors import ScenarioError
 from stalesim.simulator.extras.compression.compressors import (
     LowRank,
     Qsgd,
@@ -15,8 +14,9 @@ from stalesim.simulator.extras.compression.compressors import (
     Signs,
     TopK,
 )
-from stalesim.simulator.learning.shape import ProblemShape
-from stalesim.simulator.models.parts import ModelCounts
+from stalesim.simulator.parts.errors import ScenarioError
+from stalesim.simulator.problem.models.parts import ModelCounts
+from stalesim.simulator.problem.shape import ProblemShape
 from stalesim.simulator.scenario.study import merge
 from tests.extras.compression.cases import compressed
 from tests.runs import prepared

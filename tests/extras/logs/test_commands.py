@@ -9,13 +9,13 @@ from typer.testing import CliRunner
 
 from stalesim.analysis import timelines
 from stalesim.simulator.cli import commands
-from stalesim.simulator.config.errors import UserError
 from stalesim.simulator.extras.logs import page
 from stalesim.simulator.extras.logs.reading import columns_of, read_log
 from stalesim.simulator.extras.logs.timelines import import_log
 from stalesim.simulator.extras.logs.worlds import play_like, world_of
+from stalesim.simulator.parts.errors import UserError
 from stalesim.simulator.scenario.reading import loads_any, read_any
-from stalesim.simulator.timelines.saved import record
+from stalesim.simulator.studies.saved import record
 
 WORLD = """\
 name: phones

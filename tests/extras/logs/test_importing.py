@@ -12,13 +12,13 @@ import pytest
 
 from stalesim.analysis import clients, figures, timelines
 from stalesim.simulator import studies
-from stalesim.simulator.config.errors import DataError
+from stalesim.simulator.engine.of_run import timeline
 from stalesim.simulator.extras.logs.timelines import import_log
+from stalesim.simulator.files.study import load
+from stalesim.simulator.files.timeline import check
+from stalesim.simulator.parts.errors import DataError
 from stalesim.simulator.scenario.study import expand
-from stalesim.simulator.timeline import check
-from stalesim.simulator.timelines.of_run import timeline
-from stalesim.simulator.timelines.saved import record
-from stalesim.simulator.trace import load
+from stalesim.simulator.studies.saved import record
 from tests.commands import ENVIRONMENT, stalesim
 from tests.support import SGD, everything, scenario
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy import signal
 
+from stalesim.simulator.catalogue.laws.choosing import Series
 from stalesim.simulator.extras.logs.rooms import (
     Room,
     chance,
@@ -13,7 +14,6 @@ from stalesim.simulator.extras.logs.rooms import (
     fit_together,
     gain,
 )
-from stalesim.simulator.laws.choosing import Series
 
 MEASURED = {"law": "empirical", "path": "x.parquet", "column": "seconds"}
 FACTOR = {"law": "empirical", "path": "y.parquet", "column": "factor"}

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+from stalesim.simulator.catalogue.laws import fitting
+from stalesim.simulator.catalogue.laws.choosing import Series
 from stalesim.simulator.extras.logs.shared import fit_clients
-from stalesim.simulator.laws import fitting
-from stalesim.simulator.laws.choosing import Series
 from tests.unit.test_series_fits import MEASURED, drawn
 
 

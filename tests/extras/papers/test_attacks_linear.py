@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from stalesim.simulator.data.mnist import parse
+from stalesim.simulator.catalogue.data.mnist import parse
 from stalesim.simulator.extras.papers.attacks import linear, quality
 from stalesim.simulator.privacy import mechanisms
 

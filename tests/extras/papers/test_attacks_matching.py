@@ -8,9 +8,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from stalesim.simulator.data.mnist import parse
+from stalesim.simulator.catalogue.data.mnist import parse
+from stalesim.simulator.catalogue.models.cnn.network import CnnNetwork
 from stalesim.simulator.extras.papers.attacks import matching, quality, relaxation
-from stalesim.simulator.models.cnn.network import CnnNetwork
 
 MODEL = CnnNetwork(28, 28)
 SMALL = CnnNetwork(13, 12, 3, (3, 4), 3, 5)

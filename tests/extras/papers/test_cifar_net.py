@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from stalesim.simulator.config.errors import ScenarioError
 from stalesim.simulator.extras.papers.cifar_net import net, network
 from stalesim.simulator.extras.papers.cifar_net.counter import Counter
 from stalesim.simulator.extras.papers.cifar_net.net import num_groups
 from stalesim.simulator.extras.papers.cifar_net.network import CifarNetwork
 from stalesim.simulator.extras.papers.cifar_net.networks import NETWORKS, apply, tally
 from stalesim.simulator.extras.papers.cifar_net.part import CifarNet
-from stalesim.simulator.models import flat_network
+from stalesim.simulator.parts.errors import ScenarioError
+from stalesim.simulator.problem.models import flat_network
 from tests.extras.papers.cifar_net_twin import Twin
 from tests.quick import once
 

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from stalesim.simulator.data.base import Dataset
 from stalesim.simulator.extras.papers.data.credit import PAYMENTS, Credit
+from stalesim.simulator.problem.data.base import Dataset
 
 BLANKS, DOTS = "default payment next month", "default.payment.next.month"
 NAMES = ["ID", "LIMIT_BAL", "SEX", "EDUCATION", "MARRIAGE", "AGE", *PAYMENTS]

@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 import pytest
 import yaml
 
-from stalesim.simulator.config.errors import DataError
 from stalesim.simulator.extras.papers.data.credit import Credit
 from stalesim.simulator.extras.papers.data.mfeat import Mfeat
 from stalesim.simulator.extras.papers.data.mimic.part import Mimic
@@ -17,6 +16,7 @@ from stalesim.simulator.extras.papers.data.physionet2012.part import PhysioNet20
 from stalesim.simulator.extras.papers.data.speech.part import Speech
 from stalesim.simulator.extras.papers.data.spoken_digits.part import SpokenDigits
 from stalesim.simulator.extras.papers.data.usps import Usps
+from stalesim.simulator.parts.errors import DataError
 from tests.extras.papers import test_credit as credit
 from tests.extras.papers import test_mfeat as mfeat
 from tests.extras.papers import test_mimic as mimic

@@ -10,7 +10,7 @@ import pytest
 from stalesim.simulator.extras.papers.cifar_net import layers
 from stalesim.simulator.extras.papers.view_cnn.network import ViewCnnNetwork
 from stalesim.simulator.extras.papers.view_cnn.part import ViewCnn
-from stalesim.simulator.learning.vertical import added
+from stalesim.simulator.problem.vertical import added
 from tests.property.gradient_cases import Case, Draw
 from tests.property.test_gradients import MORE, check
 

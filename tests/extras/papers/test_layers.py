@@ -3,8 +3,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from stalesim.simulator.config.errors import ScenarioError
 from stalesim.simulator.extras.papers.cifar_net import layers
+from stalesim.simulator.parts.errors import ScenarioError
 from tests.quick import once
 
 # Channels in and out, rows, columns, kernel, stride, groups.

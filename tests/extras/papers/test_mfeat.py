@@ -5,9 +5,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from stalesim.simulator.config.errors import DataError
+from stalesim.simulator.catalogue.partitions.vertical import Views
 from stalesim.simulator.extras.papers.data.mfeat import TEXTS, VIEWS, Mfeat
-from stalesim.simulator.partitions.vertical import Views
+from stalesim.simulator.parts.errors import DataError
 
 NUM = 40
 RAW = Mfeat(scale="raw")

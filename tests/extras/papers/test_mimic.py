@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from scipy.stats import skew
 
-from stalesim.simulator.config.errors import DataError
+from stalesim.simulator.catalogue.partitions.vertical import Vertical, Views
 from stalesim.simulator.extras.papers.data import clinical
 from stalesim.simulator.extras.papers.data.mimic import features
 from stalesim.simulator.extras.papers.data.mimic.features import (
@@ -19,7 +19,7 @@ from stalesim.simulator.extras.papers.data.mimic.features import (
 )
 from stalesim.simulator.extras.papers.data.mimic.features import VARIABLES, category
 from stalesim.simulator.extras.papers.data.mimic.part import Mimic
-from stalesim.simulator.partitions.vertical import Vertical, Views
+from stalesim.simulator.parts.errors import DataError
 
 CSV = Mimic(scale="raw")
 HEART, EYE, REFILL = 8, 3, 0

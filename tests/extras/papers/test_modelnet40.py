@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from stalesim.simulator.config.errors import DataError
+from stalesim.simulator.catalogue.partitions.vertical import Views
 from stalesim.simulator.extras.papers.data.modelnet40 import ROOT, ModelNet40
-from stalesim.simulator.partitions.vertical import Views
+from stalesim.simulator.parts.errors import DataError
 
 PNG = ModelNet40(scale="raw", side=4)
 CLASSES = ("airplane", "bathtub")

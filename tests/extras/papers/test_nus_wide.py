@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from stalesim.simulator.config.errors import DataError, ScenarioError
 from stalesim.simulator.extras.papers.data.nus_wide import FEATURES, NusWide
+from stalesim.simulator.parts.errors import DataError, ScenarioError
 
 DAT = NusWide(scale="raw")
 NUM = {"Train": 30, "Test": 14}

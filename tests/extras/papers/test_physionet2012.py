@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from stalesim.simulator.config.errors import DataError
+from stalesim.simulator.catalogue.partitions.vertical import Views
 from stalesim.simulator.extras.papers.data.physionet2012 import part, stays
 from stalesim.simulator.extras.papers.data.physionet2012.part import (
     ALL,
@@ -20,7 +20,7 @@ from stalesim.simulator.extras.papers.data.physionet2012.part import (
     PhysioNet2012,
 )
 from stalesim.simulator.extras.papers.data.physionet2012.stays import VARIABLES
-from stalesim.simulator.partitions.vertical import Views
+from stalesim.simulator.parts.errors import DataError
 from tests.extras.papers.test_mimic import twin
 
 NUM = 6

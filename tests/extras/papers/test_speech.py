@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from stalesim.simulator.config.errors import DataError, ScenarioError
 from stalesim.simulator.extras.papers.data.speech.part import Speech
 from stalesim.simulator.extras.papers.data.speech.utterances import (
     WIDTH,
@@ -15,6 +14,7 @@ from stalesim.simulator.extras.papers.data.speech.utterances import (
     cut,
     deltas,
 )
+from stalesim.simulator.parts.errors import DataError, ScenarioError
 
 LENGTHS = [7, 2, 9, 6]
 """With three frames a row: 2, 0, 3 and 2 rows; 1, 2, 0 and 0 frames are dropped."""

@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from stalesim.simulator.config.errors import DataError, ScenarioError
 from stalesim.simulator.extras.papers.data.spoken_digits import spectrum
 from stalesim.simulator.extras.papers.data.spoken_digits.part import (
     ARCHIVE,
     SpokenDigits,
 )
+from stalesim.simulator.parts.errors import DataError, ScenarioError
 
 RAW = SpokenDigits(scale="raw", frames=4)
 SPEAKERS, DIGITS, INDICES = ("ada", "bob"), (0, 7), range(8)

@@ -7,11 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from stalesim.simulator.config.errors import DataError
 from stalesim.simulator.extras.papers.data import usps as module
 from stalesim.simulator.extras.papers.data.usps import TEST, TRAIN, Usps
-from stalesim.simulator.storage import limits
-from stalesim.simulator.storage.published import SOURCE
+from stalesim.simulator.files.reading import limits
+from stalesim.simulator.files.reading.published import SOURCE
+from stalesim.simulator.parts.errors import DataError
 
 RAW = Usps(scale="raw")
 

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from jax import lax
 
-from stalesim.simulator.config.errors import ScenarioError
+from stalesim.simulator.engine.of_run import set_up
 from stalesim.simulator.extras.papers.view_cnn.part import ViewCnn
+from stalesim.simulator.parts.errors import ScenarioError
 from stalesim.simulator.studies import planned
-from stalesim.simulator.timelines.of_run import set_up
 from tests.support import scenario
 from tests.unit.models.test_embeddings import applied, begun, parts_of, some
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from stalesim.simulator.models.transformer.part import Transformer
+from stalesim.simulator.catalogue.models.transformer.part import Transformer
 from tests.extras.rl.policy_gradient_twin import picked, shares
 
 TINY = 1e-30

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from stalesim.simulator.config.errors import ScenarioError
 from stalesim.simulator.extras.rl.arithmetic import Arithmetic
+from stalesim.simulator.parts.errors import ScenarioError
 
 CHARACTERS = "0123456789+="
 

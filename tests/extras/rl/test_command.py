@@ -8,16 +8,16 @@ import yaml
 
 from stalesim.analysis.figures.style import OKABE_ITO
 from stalesim.simulator.cli.commands import app
-from stalesim.simulator.config import attached
-from stalesim.simulator.config.errors import ScenarioError, StudyError, UserError
 from stalesim.simulator.extras import rl
 from stalesim.simulator.extras.rl import report
 from stalesim.simulator.extras.rl.recording import record_rollouts, sources_of
 from stalesim.simulator.extras.rl.scenario import RolloutScenario
 from stalesim.simulator.extras.rl.tables import predictions
+from stalesim.simulator.files.study import load
+from stalesim.simulator.parts import attached
+from stalesim.simulator.parts.errors import ScenarioError, StudyError, UserError
 from stalesim.simulator.scenario.reading import read_any
 from stalesim.simulator.scenario.study import expand
-from stalesim.simulator.trace import load
 from tests.unit.scenario.test_shipped import FILES, check_items, manifest_of
 
 pytestmark = pytest.mark.costly

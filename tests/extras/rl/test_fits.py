@@ -6,11 +6,15 @@ from typing import Any
 import numpy as np
 import pytest
 
+from stalesim.simulator.catalogue.laws.fitting import (
+    fit_in_groups,
+    fit_law,
+    shares_factor,
+)
 from stalesim.simulator.extras import rl
 from stalesim.simulator.extras.rl.logs import import_samples
 from stalesim.simulator.extras.rl.recording import record_rollouts
 from stalesim.simulator.extras.rl.world.options import Generation
-from stalesim.simulator.laws.fitting import fit_in_groups, fit_law, shares_factor
 from stalesim.simulator.scenario.reading import read_any
 
 pytestmark = pytest.mark.costly

@@ -9,14 +9,14 @@ import pandas as pd
 import pytest
 
 from stalesim.simulator.cli.commands import app
-from stalesim.simulator.config.errors import DataError
 from stalesim.simulator.extras import rl
 from stalesim.simulator.extras.rl.logs import import_samples
 from stalesim.simulator.extras.rl.logs.reading import read_samples
 from stalesim.simulator.extras.rl.recording import record_rollouts
 from stalesim.simulator.extras.rl.scenario import RolloutScenario
+from stalesim.simulator.files.study import Study
+from stalesim.simulator.parts.errors import DataError
 from stalesim.simulator.scenario.reading import read_any
-from stalesim.simulator.trace import Study
 from tests.extras.rl.random_rollouts import random_world
 
 WORLDS = {

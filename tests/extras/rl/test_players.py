@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from stalesim.simulator.config.errors import ScenarioError
 from stalesim.simulator.extras.rl.world import RolloutDraws, play
 from stalesim.simulator.extras.rl.world.events import RolloutEvents
 from stalesim.simulator.extras.rl.world.measures import measured
 from stalesim.simulator.extras.rl.world.record import Rollouts, SampleOutcome
+from stalesim.simulator.parts.errors import ScenarioError
 from tests.extras.rl.random_rollouts import (
     assert_as_twin,
     assert_conserves,

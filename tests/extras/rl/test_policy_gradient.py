@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from stalesim.simulator.config.errors import ScenarioError
+from stalesim.simulator.engine.simulation import Prepared, prepare
 from stalesim.simulator.extras.rl import world as rollouts
 from stalesim.simulator.extras.rl.arithmetic import EQUALS
 from stalesim.simulator.extras.rl.policy_gradient import estimate
@@ -20,12 +20,12 @@ from stalesim.simulator.extras.rl.policy_gradient.kernel import (
     started,
 )
 from stalesim.simulator.extras.rl.world.options import RolloutStop
-from stalesim.simulator.keys import key_of
-from stalesim.simulator.learning.sampler import Sampler
-from stalesim.simulator.models.linear.network import LinearClassifier
+from stalesim.simulator.parts.errors import ScenarioError
+from stalesim.simulator.problem.keys import key_of
+from stalesim.simulator.problem.models.linear.network import LinearClassifier
+from stalesim.simulator.problem.sampler import Sampler
 from stalesim.simulator.scenario.scenario import Scenario
 from stalesim.simulator.scenario.study import Run, merge
-from stalesim.simulator.simulation import Prepared, prepare
 from tests.extras.rl import answers_twin
 from tests.extras.rl import policy_gradient_twin as twin
 from tests.runs import execute

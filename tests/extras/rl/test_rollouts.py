@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from stalesim.simulator.engine.of_run import timeline
 from stalesim.simulator.extras.rl.theory import (
     best_split,
     rollout_staleness,
@@ -16,7 +17,6 @@ from stalesim.simulator.extras.rl.world.events import RolloutEvents
 from stalesim.simulator.extras.rl.world.measures import measured, workload
 from stalesim.simulator.scenario.reading import loads, read_any
 from stalesim.simulator.scenario.study import expand
-from stalesim.simulator.timelines.of_run import timeline
 from tests.extras.rl.random_rollouts import made
 
 pytestmark = pytest.mark.costly
@@ -263,7 +263,7 @@ def test_the_best_split_is_where_both_sides_take_as_long() -> None:
 
 
 def test_scenarios_of_samples_are_no_studies() -> None:
-    from stalesim.simulator.config.errors import ScenarioError
+    from stalesim.simulator.parts.errors import ScenarioError
 
     with pytest.raises(ScenarioError, match="stalesim timeline"):
         loads("name: a\ngeneration: {slots: 1}\n", "a.yaml")

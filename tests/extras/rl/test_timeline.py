@@ -6,17 +6,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from stalesim.simulator.config.errors import ScenarioError
-from stalesim.simulator.config.stop import Stop
 from stalesim.simulator.extras.rl import world as rollouts
 from stalesim.simulator.extras.rl.scenario import GenerateAndTrain
 from stalesim.simulator.extras.rl.timeline import RolloutTimeline
 from stalesim.simulator.extras.rl.world import SampleOutcome
 from stalesim.simulator.extras.rl.world.options import RolloutStop
+from stalesim.simulator.files.timeline import NO_COMMIT, Outcome, StopReason
+from stalesim.simulator.parts.errors import ScenarioError
+from stalesim.simulator.parts.stop import Stop
 from stalesim.simulator.scenario.scenario import Scenario
 from stalesim.simulator.scenario.study import Run, merge
 from stalesim.simulator.studies.planning import plan
-from stalesim.simulator.timeline import NO_COMMIT, Outcome, StopReason
 from stalesim.simulator.world.workload import Workload
 from tests.support import SGD, everything
 from tests.unit.protocols.replay import replay_registers

@@ -10,12 +10,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from stalesim.simulator.algorithms.base import ANSWER
-from stalesim.simulator.config.errors import ScenarioError
+from stalesim.simulator.engine.kernel import ANSWER
 from stalesim.simulator.extras.robust.enemies import SignFlip
+from stalesim.simulator.files.timeline import NO_WORKER
+from stalesim.simulator.parts.errors import ScenarioError
 from stalesim.simulator.scenario.study import merge
-from stalesim.simulator.streams import Purpose, Streams
-from stalesim.simulator.timeline import NO_WORKER
+from stalesim.simulator.world.streams import Purpose, Streams
 from tests.extras.robust import twin
 from tests.reference.methods_support import (
     BASE,

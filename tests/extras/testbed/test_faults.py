@@ -13,14 +13,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from stalesim.simulator.config.errors import UserError
 from stalesim.simulator.extras.testbed import fleet
 from stalesim.simulator.extras.testbed.client import TcpChannel, greet
 from stalesim.simulator.extras.testbed.running import act_out
 from stalesim.simulator.extras.testbed.timeline import Options
 from stalesim.simulator.extras.testbed.wire import HEAD, MAGIC, NO_MAC, WireError
+from stalesim.simulator.files.study import Study
+from stalesim.simulator.parts.errors import UserError
 from stalesim.simulator.scenario.setting import WorldScenario
-from stalesim.simulator.trace import Study
 from tests.extras.testbed.test_runs import TREE, applied, end_of, logged
 
 CLOCK_THAT_GOES_BACK = """\

@@ -9,23 +9,27 @@ import jax
 import numpy as np
 import pytest
 
-from stalesim.simulator import simulation
-from stalesim.simulator.algorithms.federated.chain import (
+from stalesim.simulator.catalogue.algorithms.federated.chain import (
     AttackPart,
     ReadPart,
     SendPart,
     StagePart,
     WrittenChain,
 )
-from stalesim.simulator.algorithms.federated.clients import LocalWork
-from stalesim.simulator.algorithms.federated.server import Mean, ServerStep, Weigh
-from stalesim.simulator.config.errors import UserError
+from stalesim.simulator.catalogue.algorithms.federated.clients import LocalWork
+from stalesim.simulator.catalogue.algorithms.federated.server import (
+    Mean,
+    ServerStep,
+    Weigh,
+)
+from stalesim.simulator.engine import simulation
 from stalesim.simulator.extras.testbed import running
 from stalesim.simulator.extras.testbed.gradients import BodyLayout
 from stalesim.simulator.extras.testbed.running import act_out
 from stalesim.simulator.extras.testbed.timeline import Options
 from stalesim.simulator.extras.testbed.wire import WireError
-from stalesim.simulator.learning.shape import ProblemShape
+from stalesim.simulator.parts.errors import UserError
+from stalesim.simulator.problem.shape import ProblemShape
 from stalesim.simulator.scenario.reading import validated
 from stalesim.simulator.scenario.study import expand
 from tests.extras.testbed.test_runs import applied, logged

@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from stalesim.simulator.config.errors import UserError
 from stalesim.simulator.extras.testbed import broker, fleet, mqtt, wire
 from stalesim.simulator.extras.testbed.broker import Mosquitto, address_of
 from stalesim.simulator.extras.testbed.mqtt import (
@@ -23,6 +22,7 @@ from stalesim.simulator.extras.testbed.mqtt import (
 from stalesim.simulator.extras.testbed.running import Recorded, act_out
 from stalesim.simulator.extras.testbed.timeline import Options
 from stalesim.simulator.extras.testbed.wire import Envelope, WireError
+from stalesim.simulator.parts.errors import UserError
 from stalesim.simulator.scenario.setting import WorldScenario
 from tests.extras.testbed.test_faults import whole
 from tests.extras.testbed.test_runs import TREE, end_of

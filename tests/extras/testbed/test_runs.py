@@ -12,12 +12,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from stalesim.simulator.config.errors import UserError
 from stalesim.simulator.extras.testbed.running import Recorded, act_out
 from stalesim.simulator.extras.testbed.timeline import Options
+from stalesim.simulator.files.study import Study, load
+from stalesim.simulator.parts.errors import UserError
 from stalesim.simulator.scenario.reading import read_any, validated
 from stalesim.simulator.scenario.setting import WorldScenario
-from stalesim.simulator.trace import Study, load
 
 TREE: dict[str, Any] = {
     "name": "bench",
@@ -185,7 +185,7 @@ def test_a_worker_of_gossip_that_is_killed_does_its_job_again(tmp_path: Path) ->
 
 def test_the_laws_are_those_of_the_simulation(tmp_path: Path) -> None:
     """Each job sleeps its own draw: real times are those of the simulation, or more."""
-    from stalesim.simulator.timelines.saved import record
+    from stalesim.simulator.studies.saved import record
 
     found = acted_out(tmp_path / "bed", stop={"commits": 20})
     world = WorldScenario.model_validate({**TREE, "stop": {"commits": 60}})

@@ -15,9 +15,9 @@ from typer.testing import CliRunner
 from stalesim.analysis import files
 from stalesim.analysis.markup import FORMULAS
 from stalesim.simulator.cli.commands import app
-from stalesim.simulator.config.errors import UserError
 from stalesim.simulator.extras.trackers import exporter, records
-from stalesim.simulator.trace import COLUMNS, StudyError, load
+from stalesim.simulator.files.study import COLUMNS, StudyError, load
+from stalesim.simulator.parts.errors import UserError
 from tests.extras.trackers.exported import ACCURACY, EPSILON, Exported
 from tests.support import write_study
 from tests.unit.analysis.test_units import LOSSES, VALUES, Fitted

@@ -14,12 +14,12 @@ from typer.testing import CliRunner
 
 from stalesim.simulator import studies
 from stalesim.simulator.cli.commands import app
-from stalesim.simulator.config.errors import UserError
 from stalesim.simulator.extras.trackers import exporter, following
 from stalesim.simulator.extras.trackers.records import RunRecord, records, values
+from stalesim.simulator.files.study import Study, load, writing
+from stalesim.simulator.files.study import study as trace_study
+from stalesim.simulator.parts.errors import UserError
 from stalesim.simulator.studies import existing
-from stalesim.simulator.trace import Study, load, writing
-from stalesim.simulator.trace import study as trace_study
 from tests.commands import wait_for
 from tests.extras.trackers.test_tensorboard import events
 from tests.extras.trackers.test_wandb import as_dict

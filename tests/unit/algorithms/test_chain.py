@@ -10,33 +10,33 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from stalesim.simulator.algorithms.base import Event
-from stalesim.simulator.algorithms.federated.chain import (
+from stalesim.simulator.catalogue.algorithms.federated.chain import (
     AdjustPart,
     AggregatePart,
     SendPart,
     StagePart,
 )
-from stalesim.simulator.algorithms.federated.clients import LocalWork
-from stalesim.simulator.algorithms.federated.part import Sgd
-from stalesim.simulator.algorithms.federated.server import Mean, ServerStep
-from stalesim.simulator.algorithms.federated.stages import Aggregate
-from stalesim.simulator.algorithms.federated.weights import (
+from stalesim.simulator.catalogue.algorithms.federated.clients import LocalWork
+from stalesim.simulator.catalogue.algorithms.federated.part import Sgd
+from stalesim.simulator.catalogue.algorithms.federated.server import Mean, ServerStep
+from stalesim.simulator.catalogue.algorithms.federated.stages import Aggregate
+from stalesim.simulator.catalogue.algorithms.federated.weights import (
     HingeWeight,
     InverseWeight,
     PolynomialWeight,
     StalenessWeight,
     Weighed,
 )
-from stalesim.simulator.config import catalogue
-from stalesim.simulator.config.errors import ScenarioError
-from stalesim.simulator.config.plugins import Plugin
-from stalesim.simulator.learning.shape import ProblemShape
+from stalesim.simulator.engine.kernel import Event
+from stalesim.simulator.engine.simulation import prepare
+from stalesim.simulator.files.timeline import NO_WORKER, Kind
+from stalesim.simulator.parts import catalogue
+from stalesim.simulator.parts.errors import ScenarioError
+from stalesim.simulator.parts.plugins import Plugin
+from stalesim.simulator.problem.shape import ProblemShape
 from stalesim.simulator.scenario.reading import loads
 from stalesim.simulator.scenario.scenario import Scenario
 from stalesim.simulator.scenario.study import Run, expand
-from stalesim.simulator.simulation import prepare
-from stalesim.simulator.timeline import NO_WORKER, Kind
 from tests.runs import execute, prepared
 from tests.support import SGD, scenario
 

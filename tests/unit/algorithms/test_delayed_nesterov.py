@@ -6,10 +6,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from stalesim.simulator.algorithms.decentralised.part import Psgd
-from stalesim.simulator.algorithms.federated.part import Sgd
-from stalesim.simulator.algorithms.optimizers.part import DelayedNesterov
-from stalesim.simulator.algorithms.optimizers.rule import DelayedNesterovRule, rule_of
+from stalesim.simulator.catalogue.algorithms.decentralised.part import Psgd
+from stalesim.simulator.catalogue.algorithms.federated.part import Sgd
+from stalesim.simulator.engine.optimizers.part import DelayedNesterov
+from stalesim.simulator.engine.optimizers.rule import DelayedNesterovRule, rule_of
 
 DECAY = 0.8
 

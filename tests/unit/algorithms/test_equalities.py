@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from stalesim.simulator.algorithms.base import TOGETHER, norm, summed
+from stalesim.simulator.engine.kernel import TOGETHER, norm, summed
 from stalesim.simulator.scenario.study import merge
 from tests.runs import execute, prepared, rows_of
 from tests.support import SGD, Memory

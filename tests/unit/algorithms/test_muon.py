@@ -8,21 +8,21 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from stalesim.simulator.algorithms.optimizers.arrays import ModelArrays, arrays_of
-from stalesim.simulator.algorithms.optimizers.part import Optax
-from stalesim.simulator.algorithms.optimizers.rule import rule_of
-from stalesim.simulator.config.errors import ScenarioError
-from stalesim.simulator.config.functions import UserFunction
-from stalesim.simulator.data.base import Field
-from stalesim.simulator.data.outputs import OutputForm
-from stalesim.simulator.models.dense.network import DenseNetwork
-from stalesim.simulator.models.lstm.network import LstmNetwork
-from stalesim.simulator.models.lstm.part import Lstm
-from stalesim.simulator.models.mixed import mixed
-from stalesim.simulator.models.parts import size
-from stalesim.simulator.models.python.network import python_network
-from stalesim.simulator.models.transformer.network import TransformerNetwork
-from stalesim.simulator.models.transformer.part import Transformer
+from stalesim.simulator.catalogue.models.lstm.network import LstmNetwork
+from stalesim.simulator.catalogue.models.lstm.part import Lstm
+from stalesim.simulator.catalogue.models.transformer.network import TransformerNetwork
+from stalesim.simulator.catalogue.models.transformer.part import Transformer
+from stalesim.simulator.engine.optimizers.arrays import ModelArrays, arrays_of
+from stalesim.simulator.engine.optimizers.part import Optax
+from stalesim.simulator.engine.optimizers.rule import rule_of
+from stalesim.simulator.parts.errors import ScenarioError
+from stalesim.simulator.parts.functions import UserFunction
+from stalesim.simulator.problem.data.base import Field
+from stalesim.simulator.problem.data.outputs import OutputForm
+from stalesim.simulator.problem.models.dense.network import DenseNetwork
+from stalesim.simulator.problem.models.mixed import mixed
+from stalesim.simulator.problem.models.parts import size
+from stalesim.simulator.problem.models.python.network import python_network
 
 DEEP = DenseNetwork((5, 6, 6, 7, 3))
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from stalesim.simulator.algorithms.optimizers import known
-from stalesim.simulator.algorithms.optimizers.part import DIRECTIONS, Direction
-from stalesim.simulator.config.errors import UserError
+from stalesim.simulator.engine.optimizers import known
+from stalesim.simulator.engine.optimizers.part import DIRECTIONS, Direction
+from stalesim.simulator.engine.simulation import check
+from stalesim.simulator.parts.errors import UserError
 from stalesim.simulator.scenario.study import Run
-from stalesim.simulator.simulation import check
 from tests.support import SGD, scenario
 
 PAGE = Path(__file__).parents[3] / "docs" / "how-to" / "optimisers.md"

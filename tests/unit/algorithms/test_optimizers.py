@@ -12,19 +12,19 @@ import optax
 import optax.contrib
 import pytest
 
-from stalesim.simulator.algorithms.optimizers import known
-from stalesim.simulator.algorithms.optimizers.arrays import ModelArrays
-from stalesim.simulator.algorithms.optimizers.part import Optax
-from stalesim.simulator.algorithms.optimizers.rule import (
+from stalesim.simulator.engine.optimizers import known
+from stalesim.simulator.engine.optimizers.arrays import ModelArrays
+from stalesim.simulator.engine.optimizers.part import Optax
+from stalesim.simulator.engine.optimizers.rule import (
     OptaxRule,
     of_workers,
     rule_of,
     table,
     written,
 )
-from stalesim.simulator.config.errors import ScenarioError
-from stalesim.simulator.models.flat import split
-from stalesim.simulator.timeline import NO_WORKER
+from stalesim.simulator.files.timeline import NO_WORKER
+from stalesim.simulator.parts.errors import ScenarioError
+from stalesim.simulator.problem.models.flat import split
 from tests.runs import execute, prepared
 from tests.support import SGD
 

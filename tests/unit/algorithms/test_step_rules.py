@@ -5,22 +5,22 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from stalesim.simulator.algorithms.step_rules import (
-    ConstantStep,
-    InverseRootStep,
-    Schedule,
-    StepSize,
-    resolve,
-)
-from stalesim.simulator.algorithms.vafl.theorems import (
+from stalesim.simulator.catalogue.algorithms.vafl.theorems import (
     BoundedNonconvexStep,
     BoundedStronglyConvexStep,
     StochasticNonconvexStep,
     StochasticStronglyConvexStep,
     geometric_refresh,
 )
-from stalesim.simulator.config.errors import ScenarioError
-from stalesim.simulator.learning.constants import Constants
+from stalesim.simulator.engine.step_rules import (
+    ConstantStep,
+    InverseRootStep,
+    Schedule,
+    StepSize,
+    resolve,
+)
+from stalesim.simulator.parts.errors import ScenarioError
+from stalesim.simulator.problem.constants import Constants
 
 NONE = Constants()
 

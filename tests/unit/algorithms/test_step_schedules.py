@@ -10,18 +10,18 @@ import pytest
 from pydantic import ValidationError
 
 from stalesim.simulator import studies
-from stalesim.simulator.algorithms.base import on_device
-from stalesim.simulator.algorithms.step_rules import (
+from stalesim.simulator.engine.kernel import on_device
+from stalesim.simulator.engine.simulation import prepare
+from stalesim.simulator.engine.step_rules import (
     Constants,
     PiecewiseStep,
     Steps,
     WarmupStep,
     resolve,
 )
+from stalesim.simulator.files.timeline import NO_WORKER, Kind
 from stalesim.simulator.scenario.scenario import Scenario
 from stalesim.simulator.scenario.study import merge
-from stalesim.simulator.simulation import prepare
-from stalesim.simulator.timeline import NO_WORKER, Kind
 from tests.runs import execute, prepared
 from tests.support import VAFL, everything
 from tests.unit.test_gossip_runs import BASE, K

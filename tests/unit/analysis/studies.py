@@ -8,9 +8,10 @@ import numpy as np
 import pandas as pd
 
 from stalesim.analysis import claims
-from stalesim.simulator.config.catalogue import parts
-from stalesim.simulator.protocols import Asynchronous, Centralised
-from stalesim.simulator.trace import COLUMNS
+from stalesim.simulator.catalogue.protocols.asynchronous import Asynchronous
+from stalesim.simulator.catalogue.protocols.centralised import Centralised
+from stalesim.simulator.files.study import COLUMNS
+from stalesim.simulator.parts.catalogue import parts
 
 REPLICATES = 5
 SPEEDS = {"async": 0.08, "async private": 0.05, "sync": 0.005, "central": 0.1}

@@ -9,7 +9,7 @@ import pytest
 
 from stalesim.analysis import claims
 from stalesim.analysis.claims.measured import Measured, measure
-from stalesim.simulator.claims.base import read
+from stalesim.simulator.scenario.claims.base import read
 from tests.unit.analysis.studies import Decays, Grid, judged
 
 GAP = "optimality_gap"

@@ -8,7 +8,7 @@ import pytest
 
 from stalesim.analysis import fairness, figures
 from stalesim.analysis.figures import report
-from stalesim.simulator.trace import StudyError
+from stalesim.simulator.files.study import StudyError
 from tests.unit.analysis.studies import Study, manifest_of, run_of
 
 METRICS = ["test_accuracy", "client_accuracy"]

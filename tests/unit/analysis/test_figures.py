@@ -14,7 +14,7 @@ from stalesim.analysis.figures.files import DOTS_PER_INCH, save_figure
 from stalesim.analysis.figures.staleness import _file_names
 from stalesim.analysis.statistics import MEDIANS
 from stalesim.analysis.targets import default_target, final_values, times_to_target
-from stalesim.simulator.trace import StudyError
+from stalesim.simulator.files.study import StudyError
 from tests.unit.analysis.drawn import (
     assert_apart,
     legend_of,

@@ -11,9 +11,9 @@ import pytest
 from stalesim import analysis
 from stalesim.analysis import curves, frames, targets
 from stalesim.analysis.phases import evaluations_by
+from stalesim.simulator.files.study import COLUMNS, StudyError
 from stalesim.simulator.scenario.setting import WorldScenario
-from stalesim.simulator.timelines.saved import record
-from stalesim.simulator.trace import COLUMNS, StudyError
+from stalesim.simulator.studies.saved import record
 from tests.unit.analysis.studies import Curves, Fake, Grid, arrives, empty, run_of
 
 

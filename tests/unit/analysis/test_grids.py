@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from stalesim import analysis
-from stalesim.simulator.config.errors import UserError
+from stalesim.simulator.parts.errors import UserError
 from tests.unit.analysis.studies import Grid
 
 BS, STEPS, REPLICATES = (1.5, 2.0, 4.0), (0.01, 0.1), 3

@@ -8,7 +8,7 @@ import pytest
 
 from stalesim.analysis import claims
 from stalesim.analysis.instants import Instant, stated, value_at, values_at
-from stalesim.simulator.trace import StudyError, StudyWarning
+from stalesim.simulator.files.study import StudyError, StudyWarning
 from tests.unit.analysis.studies import Curves, judged
 
 CLAIM = {"ahead": "a", "than": "b", "after": {"time": 3}, "says": "figure 1"}

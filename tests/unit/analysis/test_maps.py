@@ -15,7 +15,7 @@ from stalesim.analysis.figures import heat_maps, maps
 from stalesim.analysis.figures.heat_maps import heat_map
 from stalesim.analysis.figures.winner_maps import of_target, winner_map, winners
 from stalesim.analysis.targets import default_target
-from stalesim.simulator.trace import StudyError
+from stalesim.simulator.files.study import StudyError
 from tests.unit.analysis.drawn import legend_of, titles_of
 from tests.unit.analysis.studies import Curves, Grid, arrives
 

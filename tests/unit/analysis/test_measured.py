@@ -9,8 +9,8 @@ import pytest
 
 from stalesim.analysis import claims
 from stalesim.analysis.claims.measured import measure, read_csv
+from stalesim.simulator.files.study import StudyError
 from stalesim.simulator.scenario.reading import loads
-from stalesim.simulator.trace import StudyError
 from tests.unit.analysis.studies import Curves, Grid, arrives
 
 TO = {"test_accuracy": 0.9}

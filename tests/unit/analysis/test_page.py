@@ -19,11 +19,11 @@ from stalesim import simulator
 from stalesim.analysis import page
 from stalesim.analysis.page import pictures, writing
 from stalesim.analysis.summary import summary
-from stalesim.simulator.config.errors import StudyError
+from stalesim.simulator.files.study import Study, load, write_manifest
+from stalesim.simulator.parts.errors import StudyError
 from stalesim.simulator.scenario.reading import loads
 from stalesim.simulator.scenario.setting import WorldScenario
-from stalesim.simulator.timelines.saved import record
-from stalesim.simulator.trace import Study, load, write_manifest
+from stalesim.simulator.studies.saved import record
 
 SCRIPT = '<script>alert("x")</script>'
 SCENARIO = f"""\

@@ -7,11 +7,11 @@ import pytest
 
 from stalesim.analysis.page import world
 from stalesim.analysis.page.words import duration, entries, listed, shown, span
-from stalesim.simulator.algorithms.fedbcd.part import FedBcd
-from stalesim.simulator.config.catalogue import parts
-from stalesim.simulator.config.parts import tag
-from stalesim.simulator.config.text import ranges
-from stalesim.simulator.protocols import Buffered
+from stalesim.simulator.catalogue.algorithms.fedbcd.part import FedBcd
+from stalesim.simulator.catalogue.protocols.buffered import Buffered
+from stalesim.simulator.parts.catalogue import parts
+from stalesim.simulator.parts.parts import tag
+from stalesim.simulator.parts.text import ranges
 from stalesim.simulator.scenario.setting import WorldScenario
 from tests.support import of_extras
 

@@ -9,8 +9,8 @@ import pytest
 
 from stalesim.analysis import targets
 from stalesim.analysis.phases import covered, with_phases
+from stalesim.simulator.files.study import COLUMNS, Study, StudyError
 from stalesim.simulator.studies import simulate
-from stalesim.simulator.trace import COLUMNS, Study, StudyError
 from tests.support import scenario
 from tests.unit.analysis.studies import Curves, arrives, judged
 

@@ -8,8 +8,8 @@ import pandas as pd
 import pytest
 
 from stalesim.analysis import racing
+from stalesim.simulator.files.study import StudyError
 from stalesim.simulator.scenario import tuning
-from stalesim.simulator.trace import StudyError
 from tests.unit.analysis.studies import Study, evaluations_of, manifest_of, run_of
 
 SEARCHES = 1000

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 import stalesim
 from stalesim.analysis import staleness, timelines
 from stalesim.simulator.cli import app
-from stalesim.simulator.config.errors import StudyError
+from stalesim.simulator.parts.errors import StudyError
 
 TREE = """\
 name: stale

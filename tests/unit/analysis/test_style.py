@@ -16,8 +16,8 @@ from stalesim.analysis.figures import layout, report
 from stalesim.analysis.figures.files import DOTS_PER_INCH
 from stalesim.analysis.figures.venues import VENUES
 from stalesim.analysis.page import writing
-from stalesim.simulator.config.errors import UserError
-from stalesim.simulator.trace import StudyError
+from stalesim.simulator.files.study import StudyError
+from stalesim.simulator.parts.errors import UserError
 from tests.unit.analysis.drawn import points_of, texts_of
 from tests.unit.analysis.studies import Curves, Fake
 

@@ -14,8 +14,8 @@ from stalesim.analysis import style
 from stalesim.analysis.figures import report, sweeps
 from stalesim.analysis.figures.lines import lines_over
 from stalesim.analysis.frames import follow
-from stalesim.simulator.claims.base import is_at
-from stalesim.simulator.trace import StudyError
+from stalesim.simulator.files.study import StudyError
+from stalesim.simulator.scenario.claims.base import is_at
 from tests.unit.analysis.drawn import legend_of, note_of
 from tests.unit.analysis.studies import Grid
 

@@ -14,10 +14,10 @@ from typer.testing import CliRunner
 from stalesim.analysis import summary, tables
 from stalesim.analysis.frames import UNFINISHED
 from stalesim.analysis.statistics import MIDDLE
-from stalesim.simulator import trace
 from stalesim.simulator.cli import printing, results, tabulating
 from stalesim.simulator.cli.commands import app
-from stalesim.simulator.config.errors import UserError
+from stalesim.simulator.files import study as trace
+from stalesim.simulator.parts.errors import UserError
 from tests.unit.analysis.studies import Curves, Fake, Grid
 
 CLAIM = {"ahead": "a", "than": "b", "after": {"time": 1}, "says": "x"}

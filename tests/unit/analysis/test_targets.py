@@ -5,7 +5,7 @@ import pytest
 import scipy.stats
 
 from stalesim.analysis import curves, targets
-from stalesim.simulator.trace import StudyError
+from stalesim.simulator.files.study import StudyError
 from tests.unit.analysis.studies import Curves, arrives
 
 

@@ -18,11 +18,11 @@ from stalesim.analysis.timelines import chrome, comparison, drawing, measures
 from stalesim.analysis.timelines.start import end_of_start
 from stalesim.analysis.timelines.theory import closed_forms
 from stalesim.analysis.timelines.view import view
-from stalesim.simulator.config.catalogue import parts
-from stalesim.simulator.config.parts import tag
+from stalesim.simulator.files.study import Study
+from stalesim.simulator.parts.catalogue import parts
+from stalesim.simulator.parts.parts import tag
 from stalesim.simulator.scenario.setting import WorldScenario
-from stalesim.simulator.timelines.saved import record
-from stalesim.simulator.trace import Study
+from stalesim.simulator.studies.saved import record
 from tests.oracles import queues as oracles
 
 NO_COMMIT = 2**63 - 1

@@ -9,11 +9,11 @@ import pytest
 from stalesim.analysis import curves, grids, summary, targets
 from stalesim.analysis.figures import style
 from stalesim.analysis.page import method
-from stalesim.simulator.learning.metrics.of_model import TEST_LOSS
-from stalesim.simulator.metrics import OF_LOSS, Metric
+from stalesim.simulator.files.study import StudyError, metric_of_study
+from stalesim.simulator.files.study.measured import facts_of
+from stalesim.simulator.parts.metrics import OF_LOSS, Metric
+from stalesim.simulator.problem.metrics.of_model import TEST_LOSS
 from stalesim.simulator.scenario.scenario import Problem
-from stalesim.simulator.trace import StudyError, metric_of_study
-from stalesim.simulator.trace.measured import facts_of
 from tests.unit.analysis.studies import (
     Study,
     client_of,

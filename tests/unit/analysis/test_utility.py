@@ -9,7 +9,7 @@ import pytest
 from stalesim.analysis import figures
 from stalesim.analysis.figures import privacy
 from stalesim.analysis.summary import notes
-from stalesim.simulator.trace import StudyError
+from stalesim.simulator.files.study import StudyError
 from tests.unit.analysis.drawn import legend_of, note_of, texts_of
 from tests.unit.analysis.studies import Curves, Grid, arrives
 

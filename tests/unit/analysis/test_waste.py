@@ -7,12 +7,12 @@ import pytest
 
 from stalesim.analysis import wasted
 from stalesim.simulator import simulate
+from stalesim.simulator.engine.of_run import set_up
+from stalesim.simulator.files.study import Study
 from stalesim.simulator.scenario.scenario import Scenario
 from stalesim.simulator.scenario.setting import WorldScenario
 from stalesim.simulator.scenario.study import expand
-from stalesim.simulator.timelines.of_run import set_up
-from stalesim.simulator.timelines.saved import record
-from stalesim.simulator.trace import Study
+from stalesim.simulator.studies.saved import record
 from tests.support import SGD
 
 LATE = {

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from stalesim.analysis.page import writing
-from stalesim.simulator.config.errors import StudyError
-from stalesim.simulator.trace import Study, load, write_manifest
-from stalesim.simulator.trace.study import ATTEMPTS
+from stalesim.simulator.files.study import Study, load, write_manifest
+from stalesim.simulator.files.study.study import ATTEMPTS
+from stalesim.simulator.parts.errors import StudyError
 from tests.runs import tiny_study
 
 REST = """\
@@ -22,7 +22,7 @@ replicates: 2
 stop: {commits: 20}
 evaluate: {every: {commits: 10}}
 """
-SLEEP = "stalesim.simulator.trace.study.time.sleep"
+SLEEP = "stalesim.simulator.files.study.study.time.sleep"
 OF_ENDED = ("commits", "virtual_s", "elapsed_s", "rows")
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from stalesim.simulator.config.errors import DataError
+from stalesim.simulator.parts.errors import DataError
 
 
 @pytest.fixture(scope="session")

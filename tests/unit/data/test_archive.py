@@ -6,7 +6,7 @@ import zipfile
 import numpy as np
 import pytest
 
-from stalesim.simulator.storage import archive
+from stalesim.simulator.files.reading import archive
 
 
 def saved(**arrays: np.ndarray) -> bytes:

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from stalesim.simulator.config.errors import DataError
-from stalesim.simulator.storage import arrow, limits
+from stalesim.simulator.files.reading import arrow, limits
+from stalesim.simulator.parts.errors import DataError
 
 
 def test_parquet_is_what_pandas_reads(tmp_path: Path) -> None:

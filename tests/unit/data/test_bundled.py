@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_digits
 
-from stalesim.simulator.config.errors import DataError
-from stalesim.simulator.data import bundled
-from stalesim.simulator.data.bundled import BreastCancer, Digits
-from stalesim.simulator.data.mnist import Mnist
+from stalesim.simulator.catalogue.data import bundled
+from stalesim.simulator.catalogue.data.bundled import BreastCancer, Digits
+from stalesim.simulator.catalogue.data.mnist import Mnist
+from stalesim.simulator.parts.errors import DataError
 
 
 def test_digits() -> None:

@@ -9,9 +9,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from stalesim.simulator.config.errors import DataError
-from stalesim.simulator.data.cifar import BATCHES, HALVES, PIXELS, Cifar10, Cifar100
-from stalesim.simulator.partitions.natural import Natural
+from stalesim.simulator.catalogue.data.cifar import (
+    BATCHES,
+    HALVES,
+    PIXELS,
+    Cifar10,
+    Cifar100,
+)
+from stalesim.simulator.catalogue.partitions.natural import Natural
+from stalesim.simulator.parts.errors import DataError
 
 TEN, HUNDRED = "cifar-10-binary.tar.gz", "cifar-100-binary.tar.gz"
 RAW = Cifar10(scale="raw")

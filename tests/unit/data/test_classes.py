@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from stalesim.simulator.config.errors import ScenarioError
-from stalesim.simulator.data.bundled import BreastCancer, Digits
-from stalesim.simulator.data.mnist import Mnist
-from stalesim.simulator.data.own_arrays import Npz
-from stalesim.simulator.data.parts import Data
-from stalesim.simulator.data.split import finished
+from stalesim.simulator.catalogue.data.bundled import BreastCancer, Digits
+from stalesim.simulator.catalogue.data.mnist import Mnist
+from stalesim.simulator.catalogue.data.own_arrays import Npz
+from stalesim.simulator.parts.errors import ScenarioError
+from stalesim.simulator.problem.data.parts import Data
+from stalesim.simulator.problem.data.split import finished
 
 X = np.arange(20.0)[:, None]
 Y = np.arange(20) % 5

@@ -12,9 +12,9 @@ import pyarrow as pa
 import pytest
 from PIL import Image
 
-from stalesim.simulator.config.errors import DataError
-from stalesim.simulator.storage import limits, pictures
-from stalesim.simulator.storage.columns import ArrowColumns, TextColumns
+from stalesim.simulator.files.reading import limits, pictures
+from stalesim.simulator.files.reading.columns import ArrowColumns, TextColumns
+from stalesim.simulator.parts.errors import DataError
 
 PATH = Path("made")
 
@@ -198,7 +198,7 @@ def test_a_large_cell_is_refused_without_many_copies_of_it(tmp_path: Path) -> No
     path.write_bytes(b"a,b\n1," + b"x" * size + b"\n")
     code = (
         "import resource, sys, pathlib\n"
-        "from stalesim.simulator.storage import table\n"
+        "from stalesim.simulator.files.reading import table\n"
         "used = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024\n"
         "before = used()\n"
         "try:\n"

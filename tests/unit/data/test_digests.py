@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from stalesim.simulator.config.errors import DataError
-from stalesim.simulator.storage import digests
+from stalesim.simulator.files.reading import digests
+from stalesim.simulator.parts.errors import DataError
 
 BIG = bytes(range(256)) * (digests.LARGE // 256)
 

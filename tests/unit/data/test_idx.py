@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from stalesim.simulator.config.errors import DataError
-from stalesim.simulator.data import idx
-from stalesim.simulator.data.mnist import FashionMnist, Mnist
+from stalesim.simulator.catalogue.data import idx
+from stalesim.simulator.catalogue.data.mnist import FashionMnist, Mnist
+from stalesim.simulator.parts.errors import DataError
 
 IMAGES, LABELS = "train-images-idx3-ubyte", "train-labels-idx1-ubyte"
 IDX = Mnist(source="idx", scale="raw")

@@ -11,14 +11,17 @@ from scipy.stats import entropy
 
 import stalesim
 from stalesim.analysis.frames import evaluations
-from stalesim.simulator.config.errors import DataError, ScenarioError
-from stalesim.simulator.data.leaf import sent140
-from stalesim.simulator.data.leaf.celeba import LeafCeleba
-from stalesim.simulator.data.leaf.femnist import LeafFemnist
-from stalesim.simulator.data.leaf.sent140 import LeafSent140
-from stalesim.simulator.data.leaf.shakespeare import CHARACTERS, LeafShakespeare
-from stalesim.simulator.partitions.natural import Natural
-from stalesim.simulator.storage import limits
+from stalesim.simulator.catalogue.data.leaf import sent140
+from stalesim.simulator.catalogue.data.leaf.celeba import LeafCeleba
+from stalesim.simulator.catalogue.data.leaf.femnist import LeafFemnist
+from stalesim.simulator.catalogue.data.leaf.sent140 import LeafSent140
+from stalesim.simulator.catalogue.data.leaf.shakespeare import (
+    CHARACTERS,
+    LeafShakespeare,
+)
+from stalesim.simulator.catalogue.partitions.natural import Natural
+from stalesim.simulator.files.reading import limits
+from stalesim.simulator.parts.errors import DataError, ScenarioError
 
 SPEECH = {
     "MACBETH_LADY": "Out, damned spot! out, I say!\n",

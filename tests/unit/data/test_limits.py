@@ -12,18 +12,18 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from stalesim.simulator.config.errors import DataError
-from stalesim.simulator.data.own_arrays import Npz
-from stalesim.simulator.data.tables import Csv
-from stalesim.simulator.storage import archive, arrow, files, limits
+from stalesim.simulator.catalogue.data.own_arrays import Npz
+from stalesim.simulator.catalogue.data.tables import Csv
+from stalesim.simulator.files.reading import archive, arrow, files, limits
+from stalesim.simulator.parts.errors import DataError
 
 MEASURED = """
 import resource, sys
 from pathlib import Path
-from stalesim.simulator.storage import arrow
-from stalesim.simulator.data.tables import Csv
-from stalesim.simulator.data.own_arrays import Npz
-from stalesim.simulator.config.errors import DataError
+from stalesim.simulator.files.reading import arrow
+from stalesim.simulator.catalogue.data.tables import Csv
+from stalesim.simulator.catalogue.data.own_arrays import Npz
+from stalesim.simulator.parts.errors import DataError
 import pyarrow.parquet
 path = sys.argv[1]
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

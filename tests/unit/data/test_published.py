@@ -7,18 +7,18 @@ from typing import Any
 
 import pytest
 
-from stalesim.simulator.config.catalogue import parts
-from stalesim.simulator.config.errors import DataError
-from stalesim.simulator.config.parts import tag
-from stalesim.simulator.data import idx
-from stalesim.simulator.data.mnist import Mnist
-from stalesim.simulator.storage.published import (
+from stalesim.simulator.catalogue.data import idx
+from stalesim.simulator.catalogue.data.mnist import Mnist
+from stalesim.simulator.files.reading.published import (
     SOURCE,
     KnownCopy,
     Published,
     PublishedFile,
     called,
 )
+from stalesim.simulator.parts.catalogue import parts
+from stalesim.simulator.parts.errors import DataError
+from stalesim.simulator.parts.parts import tag
 
 SETS = {tag(part): part.published for part in parts("data") if part.published}
 

@@ -4,8 +4,8 @@ import pkgutil
 from collections import Counter
 from importlib import import_module
 
-from stalesim.simulator import data
-from stalesim.simulator.data.base import DIVISION, ORDER, generator
+from stalesim.simulator.catalogue import data
+from stalesim.simulator.problem.data.base import DIVISION, ORDER, generator
 
 NUM_STREAMS = 5
 """Two of every data set, three modules with drawn sets."""
@@ -13,7 +13,9 @@ NUM_STREAMS = 5
 
 def streams() -> list[int]:
     found = [DIVISION, ORDER]
-    for module in pkgutil.walk_packages(data.__path__, "stalesim.simulator.data."):
+    for module in pkgutil.walk_packages(
+        data.__path__, "stalesim.simulator.catalogue.data."
+    ):
         stream = vars(import_module(module.name)).get("STREAM")
         found += [] if stream is None else [stream]
     return found

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from stalesim.simulator.config.errors import ScenarioError
-from stalesim.simulator.data.parts import Data
-from stalesim.simulator.data.split import divide, divided, finished
+from stalesim.simulator.parts.errors import ScenarioError
+from stalesim.simulator.problem.data.parts import Data
+from stalesim.simulator.problem.data.split import divide, divided, finished
 
 X = np.arange(40, dtype=float).reshape(20, 2) ** 2
 Y = np.arange(20) % 2

@@ -12,14 +12,14 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from threadpoolctl import threadpool_limits
 
-from stalesim.simulator.data.base import Dataset
-from stalesim.simulator.data.synthetic import (
+from stalesim.simulator.catalogue.data.synthetic import (
     SyntheticImages,
     SyntheticSeries,
     SyntheticTable,
 )
-from stalesim.simulator.data.synthetic_logistic import NORM, SyntheticLogistic
-from stalesim.simulator.partitions.vertical import Views
+from stalesim.simulator.catalogue.data.synthetic_logistic import NORM, SyntheticLogistic
+from stalesim.simulator.catalogue.partitions.vertical import Views
+from stalesim.simulator.problem.data.base import Dataset
 
 
 def sha(*arrays: np.ndarray) -> str:
@@ -167,7 +167,9 @@ def _taken(data: Dataset, part: slice) -> Dataset:
 def test_no_jax_simpy_or_pandas_is_imported() -> None:
     modules = [*("bundled", "mnist", "cifar", "synthetic", "synthetic_logistic")]
     modules += ["own_arrays", "tables"]
-    code = "".join(f"import stalesim.simulator.data.{name}\n" for name in modules)
-    code += "import stalesim.simulator.partitions.shares, sys\n"
+    code = "".join(
+        f"import stalesim.simulator.catalogue.data.{name}\n" for name in modules
+    )
+    code += "import stalesim.simulator.catalogue.partitions.shares, sys\n"
     code += "assert not {'jax', 'simpy', 'pandas'} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from stalesim.simulator import inputs
-from stalesim.simulator.config.errors import DataError, ScenarioError
-from stalesim.simulator.data import text as module
-from stalesim.simulator.data.base import Dataset
-from stalesim.simulator.data.text import Text
-from stalesim.simulator.partitions.shares import Contiguous
+from stalesim.simulator.catalogue.data import text as module
+from stalesim.simulator.catalogue.data.text import Text
+from stalesim.simulator.catalogue.partitions.shares import Contiguous
+from stalesim.simulator.files import inputs
+from stalesim.simulator.parts.errors import DataError, ScenarioError
+from stalesim.simulator.problem.data.base import Dataset
 
 FABLE = "the crow and the fox, the fox and the crow; "
 

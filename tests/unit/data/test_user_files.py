@@ -7,15 +7,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from stalesim.simulator.config.errors import DataError, ScenarioError
-from stalesim.simulator.data import outputs
-from stalesim.simulator.data.base import Field
-from stalesim.simulator.data.mnist import Mnist
-from stalesim.simulator.data.own_arrays import Generated, Npz
-from stalesim.simulator.data.quadratic import Quadratic
-from stalesim.simulator.data.tables import Csv, Parquet
-from stalesim.simulator.learning.learning import dataset
-from stalesim.simulator.partitions.classes import Dirichlet, Labels
+from stalesim.simulator.catalogue.data.mnist import Mnist
+from stalesim.simulator.catalogue.data.own_arrays import Generated, Npz
+from stalesim.simulator.catalogue.data.quadratic import Quadratic
+from stalesim.simulator.catalogue.data.tables import Csv, Parquet
+from stalesim.simulator.catalogue.partitions.classes import Dirichlet, Labels
+from stalesim.simulator.parts.errors import DataError, ScenarioError
+from stalesim.simulator.problem.data import outputs
+from stalesim.simulator.problem.data.base import Field
+from stalesim.simulator.problem.learning import dataset
 
 X = np.arange(60.0).reshape(20, 3)
 Y = np.arange(20) % 3

@@ -13,11 +13,11 @@ import pytest
 from PIL import Image
 from pydantic import ValidationError
 
-from stalesim.simulator.config.errors import DataError, ScenarioError
-from stalesim.simulator.data.base import Dataset, Field
-from stalesim.simulator.data.own_arrays import Npz
-from stalesim.simulator.data.tables import Csv, Parquet, Tabular
-from stalesim.simulator.partitions.natural import Natural
+from stalesim.simulator.catalogue.data.own_arrays import Npz
+from stalesim.simulator.catalogue.data.tables import Csv, Parquet, Tabular
+from stalesim.simulator.catalogue.partitions.natural import Natural
+from stalesim.simulator.parts.errors import DataError, ScenarioError
+from stalesim.simulator.problem.data.base import Dataset, Field
 
 N = 20
 FRAME = pd.DataFrame(

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import house
-from stalesim.simulator.algorithms.part import Algorithm
-from stalesim.simulator.config import catalogue
+from stalesim.simulator.engine.algorithm import Algorithm
+from stalesim.simulator.parts import catalogue
 
 LAST = "easgd"
 COUNTING = house.ROOT / ".ci/house.py"
@@ -65,7 +65,7 @@ def test_the_last_algorithm_is_its_folder_and_one_line() -> None:
     outside = [place for place in places(LAST) if place[0] != COUNTING]
     assert len(outside) == 1, outside
     path, line = outside[0]
-    assert path == house.ROOT / "simulator/config/parts.csv"
+    assert path == house.ROOT / "simulator/parts/parts.csv"
     assert line.startswith(f"algorithms,{LAST},{named(LAST)[1]},")
 
 
@@ -74,7 +74,9 @@ def test_an_algorithm_that_others_know_would_be_seen() -> None:
     assert len({path for path, _ in places("sgd")}) > 5
 
 
-@pytest.mark.parametrize("place", ["simulator/algorithms/elastic/", "tests/reference/"])
+@pytest.mark.parametrize(
+    "place", ["simulator/catalogue/algorithms/elastic/", "tests/reference/"]
+)
 def test_the_page_says_how_many_lines_that_took(place: str) -> None:
     """To a tenth, as with the lines of features."""
     page = (house.ROOT / "docs" / "extending.md").read_text(encoding="utf-8")

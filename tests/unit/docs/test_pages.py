@@ -16,12 +16,12 @@ import pages
 import pages_scenario
 import stalesim
 from stalesim.simulator.cli import app
-from stalesim.simulator.config.errors import UserError
+from stalesim.simulator.files.study import COLUMNS
+from stalesim.simulator.parts.errors import UserError
 from stalesim.simulator.scenario.reading import read, read_any
 from stalesim.simulator.scenario.scenario import Scenario
 from stalesim.simulator.scenario.shipped import file_of
 from stalesim.simulator.scenario.study import expand
-from stalesim.simulator.trace import COLUMNS
 from tests.support import VAFL
 
 ROOT = Path(__file__).parents[3]

@@ -14,8 +14,8 @@ from stalesim.analysis.timelines.theory import closed_forms
 from stalesim.simulator.scenario.reading import read_any
 from stalesim.simulator.scenario.setting import WorldScenario
 from stalesim.simulator.scenario.study import replicate_seed
-from stalesim.simulator.streams import Streams
-from stalesim.simulator.timelines.saved import record
+from stalesim.simulator.studies.saved import record
+from stalesim.simulator.world.streams import Streams
 from tests.browser import chromium
 
 pytestmark = pytest.mark.slow

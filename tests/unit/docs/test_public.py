@@ -2,7 +2,7 @@
 
 import pytest
 
-from stalesim.simulator.version import __version__
+from stalesim.simulator.parts.version import __version__
 from tests.golden import public
 from tests.golden.public import Name
 

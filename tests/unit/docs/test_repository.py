@@ -82,7 +82,7 @@ def test_files_that_contributors_are_sent_to_exist() -> None:
     for name in CODE.findall("\n".join(table)):
         path = "NAME" not in name and ("/" in name or name.endswith(".py"))
         near = any((base / name).exists() for base in bases)
-        assert not path or near or list(ROOT.glob(f"simulator/*/{name}")), name
+        assert not path or near or list(ROOT.glob(f"simulator/**/{name}")), name
     for link in re.findall(r"\]\(([^)#]+)\)", text):
         assert (ROOT / link).exists(), link
 

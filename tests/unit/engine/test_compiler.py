@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 import yaml
 
-from stalesim.simulator.config.errors import UserError
 from stalesim.simulator.engine import compiler, device
 from stalesim.simulator.engine.device import (
     ONE_THREAD,
@@ -20,6 +19,7 @@ from stalesim.simulator.engine.device import (
     SUMS_OF_XLA,
     with_flags,
 )
+from stalesim.simulator.parts.errors import UserError
 from stalesim.simulator.scenario.study import merge
 from tests.support import SGD, VAFL
 
@@ -34,7 +34,7 @@ with jax.enable_x64(True):
 LATE = f"""
 {WRONG}
 from stalesim.simulator.engine import compiler, device
-from stalesim.simulator.config.errors import UserError
+from stalesim.simulator.parts.errors import UserError
 device.before_import()
 try:
     print(compiler.check("float64"))

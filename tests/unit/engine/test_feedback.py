@@ -8,16 +8,16 @@ import pandas as pd
 import pytest
 
 from stalesim.simulator import studies
-from stalesim.simulator.config.errors import ScenarioError
-from stalesim.simulator.protocols import Asynchronous
+from stalesim.simulator.catalogue.protocols.asynchronous import Asynchronous
+from stalesim.simulator.engine.of_run import set_up
+from stalesim.simulator.engine.simulation import check, prepare
+from stalesim.simulator.files.timeline import NO_COMMIT
+from stalesim.simulator.parts.errors import ScenarioError
 from stalesim.simulator.scenario.reading import validated
 from stalesim.simulator.scenario.setting import WorldScenario
 from stalesim.simulator.scenario.study import Run, expand, merge
-from stalesim.simulator.simulation import check, prepare
 from stalesim.simulator.studies.planning import plan
-from stalesim.simulator.timeline import NO_COMMIT
-from stalesim.simulator.timelines.of_run import set_up
-from stalesim.simulator.timelines.saved import record
+from stalesim.simulator.studies.saved import record
 from stalesim.simulator.world.answers import AnswerLog, Answers
 from stalesim.simulator.world.cycle import Cycle
 from tests.runs import execute, prepared

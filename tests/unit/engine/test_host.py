@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from stalesim import simulator
-from stalesim.simulator import simulation
-from stalesim.simulator.config.errors import ScenarioError, UserError
+from stalesim.simulator.engine import simulation
 from stalesim.simulator.engine.runner import Runner
-from stalesim.simulator.simulation import Prepared
+from stalesim.simulator.engine.simulation import Prepared
+from stalesim.simulator.parts.errors import ScenarioError, UserError
 from tests import own_work
 from tests.runs import execute, prepared
 from tests.support import SGD, scenario

@@ -19,15 +19,15 @@ from jax.extend.core import Primitive
 from jax.interpreters import mlir
 from jax.sharding import Mesh
 
-from stalesim.simulator.capabilities import DividesRows
-from stalesim.simulator.config.catalogue import own
-from stalesim.simulator.config.errors import ScenarioError
-from stalesim.simulator.config.parts import tag
 from stalesim.simulator.engine import execute, waves
-from stalesim.simulator.keys import key_of
+from stalesim.simulator.engine.simulation import Prepared, prepare
+from stalesim.simulator.parts.catalogue import own
+from stalesim.simulator.parts.errors import ScenarioError
+from stalesim.simulator.parts.parts import tag
+from stalesim.simulator.problem.capabilities import DividesRows
+from stalesim.simulator.problem.keys import key_of
 from stalesim.simulator.scenario.scenario import Scenario
 from stalesim.simulator.scenario.study import Run
-from stalesim.simulator.simulation import Prepared, prepare
 from tests.golden.every import CASES
 from tests.runs import prepared
 from tests.support import SGD, of_extras

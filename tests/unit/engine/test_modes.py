@@ -6,15 +6,15 @@ import jax
 import numpy as np
 import pytest
 
-from stalesim.simulator import simulation
-from stalesim.simulator.config.errors import ScenarioError
 from stalesim.simulator.engine import execute as execution
+from stalesim.simulator.engine import simulation
 from stalesim.simulator.engine.row_stream import RowStream
 from stalesim.simulator.engine.runner import Runner
+from stalesim.simulator.engine.simulation import _row_stream, prepare_together
 from stalesim.simulator.engine.waves import Waves
-from stalesim.simulator.simulation import _row_stream, prepare_together
+from stalesim.simulator.files.timeline import NO_SLOT, StopReason
+from stalesim.simulator.parts.errors import ScenarioError
 from stalesim.simulator.studies.planning import structure
-from stalesim.simulator.timeline import NO_SLOT, StopReason
 from tests.runs import execute, prepared
 from tests.support import SGD, of_extras, scenario
 

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from stalesim.simulator.config.errors import ScenarioError
+from stalesim.simulator.parts.errors import ScenarioError
 from stalesim.simulator.scenario.study import merge
 from tests.runs import execute, prepared
 from tests.support import SGD, Memory

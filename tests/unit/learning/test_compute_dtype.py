@@ -15,15 +15,15 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from stalesim.simulator.config.errors import ScenarioError
-from stalesim.simulator.learning.learning import learning
-from stalesim.simulator.models.mixed import (
+from stalesim.simulator.parts.errors import ScenarioError
+from stalesim.simulator.problem.learning import learning
+from stalesim.simulator.problem.models.mixed import (
     MixedClassifier,
     MixedEmbedding,
     mixed,
 )
-from stalesim.simulator.models.party import PartyNetwork
-from stalesim.simulator.models.purity import programs_of
+from stalesim.simulator.problem.models.party import PartyNetwork
+from stalesim.simulator.problem.models.purity import programs_of
 from stalesim.simulator.scenario.scenario import Engine, Problem
 from tests.runs import execute, prepared
 from tests.support import scenario

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from stalesim.simulator.learning.convex import (
+from stalesim.simulator.problem.convex import (
     largest_step,
     minimum,
     smoothness,

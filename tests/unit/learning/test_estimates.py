@@ -3,8 +3,8 @@
 import jax
 import numpy as np
 
-from stalesim.simulator.learning.estimates import estimate
-from stalesim.simulator.simulation import key_of
+from stalesim.simulator.engine.simulation import key_of
+from stalesim.simulator.problem.estimates import estimate
 from tests.runs import prepared
 from tests.support import SGD
 

@@ -8,14 +8,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from stalesim.simulator import metrics
-from stalesim.simulator.config import catalogue
-from stalesim.simulator.config.errors import ScenarioError
-from stalesim.simulator.learning.metrics import fairness
-from stalesim.simulator.learning.metrics.fairness import accuracy_by_label
-from stalesim.simulator.learning.metrics.of_model import accuracy
+from stalesim.simulator.engine.simulation import prepare, prepare_together
+from stalesim.simulator.parts import catalogue, metrics
+from stalesim.simulator.parts.errors import ScenarioError
+from stalesim.simulator.problem.metrics import fairness
+from stalesim.simulator.problem.metrics.fairness import accuracy_by_label
+from stalesim.simulator.problem.metrics.of_model import accuracy
 from stalesim.simulator.scenario.study import merge
-from stalesim.simulator.simulation import prepare, prepare_together
 from tests.runs import execute, prepared
 from tests.support import SGD, Memory
 

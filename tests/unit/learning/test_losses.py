@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from stalesim.simulator.learning.losses import per_sample
+from stalesim.simulator.problem.losses import per_sample
 
 Z = np.array([-3.0, -1.0, -0.1, 0.0, 0.4, 2.0])
 

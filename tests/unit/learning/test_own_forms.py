@@ -9,14 +9,14 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from stalesim.simulator.config.errors import DataError, ScenarioError
-from stalesim.simulator.config.functions import UserFunction
-from stalesim.simulator.data import outputs
-from stalesim.simulator.data.base import Dataset, Field
-from stalesim.simulator.data.outputs import OutputForm
-from stalesim.simulator.learning import horizontal, losses, own_functions
-from stalesim.simulator.models.python.network import OwnNetwork, python_network
-from stalesim.simulator.models.python.part import Python
+from stalesim.simulator.parts.errors import DataError, ScenarioError
+from stalesim.simulator.parts.functions import UserFunction
+from stalesim.simulator.problem import horizontal, losses, own_functions
+from stalesim.simulator.problem.data import outputs
+from stalesim.simulator.problem.data.base import Dataset, Field
+from stalesim.simulator.problem.data.outputs import OutputForm
+from stalesim.simulator.problem.models.python.network import OwnNetwork, python_network
+from stalesim.simulator.problem.models.python.part import Python
 
 N = 9
 ENTRY = "problem.model.build"

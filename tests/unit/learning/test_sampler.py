@@ -5,12 +5,12 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from stalesim.simulator.config.errors import ScenarioError
-from stalesim.simulator.laws.distributions import Scipy
-from stalesim.simulator.learning.sampler import Sampler, Sampling
-from stalesim.simulator.protocols import Rounds
-from stalesim.simulator.timeline import Kind, Rows
+from stalesim.simulator.catalogue.protocols.rounds import Rounds
+from stalesim.simulator.files.timeline import Kind, Rows
+from stalesim.simulator.parts.errors import ScenarioError
+from stalesim.simulator.problem.sampler import Sampler, Sampling
 from stalesim.simulator.world.clients import Clients
+from stalesim.simulator.world.laws.distributions import Scipy
 from tests.support import everything, played
 
 

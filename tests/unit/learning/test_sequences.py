@@ -10,14 +10,14 @@ import optax
 import pytest
 import yaml
 
-from stalesim.simulator.algorithms import client_work
-from stalesim.simulator.config.errors import ScenarioError
-from stalesim.simulator.data.synthetic import SyntheticSeries
-from stalesim.simulator.learning.learning import dataset
-from stalesim.simulator.metrics import metric
-from stalesim.simulator.models.lstm.network import LstmNetwork
-from stalesim.simulator.models.lstm.part import Lstm
-from stalesim.simulator.timeline import NO_SAMPLE
+from stalesim.simulator.catalogue.data.synthetic import SyntheticSeries
+from stalesim.simulator.catalogue.models.lstm.network import LstmNetwork
+from stalesim.simulator.catalogue.models.lstm.part import Lstm
+from stalesim.simulator.engine import client_work
+from stalesim.simulator.files.timeline import NO_SAMPLE
+from stalesim.simulator.parts.errors import ScenarioError
+from stalesim.simulator.parts.metrics import metric
+from stalesim.simulator.problem.learning import dataset
 from tests.runs import execute, prepared
 from tests.support import SGD
 

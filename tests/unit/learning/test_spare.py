@@ -5,11 +5,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from stalesim.simulator.algorithms import client_work
-from stalesim.simulator.data.base import Dataset
-from stalesim.simulator.learning import horizontal
-from stalesim.simulator.learning.horizontal import HorizontalProblem
-from stalesim.simulator.models.linear.network import LinearClassifier
+from stalesim.simulator.engine import client_work
+from stalesim.simulator.problem import horizontal
+from stalesim.simulator.problem.data.base import Dataset
+from stalesim.simulator.problem.horizontal import HorizontalProblem
+from stalesim.simulator.problem.models.linear.network import LinearClassifier
 
 CLASSES, SAMPLES = 3, 40
 

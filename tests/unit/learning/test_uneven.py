@@ -5,10 +5,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from stalesim.simulator.config.errors import ScenarioError
-from stalesim.simulator.learning.sampler import Sampler, Sampling
-from stalesim.simulator.learning.uneven import UnevenSampler, alike
-from stalesim.simulator.timeline import NO_SAMPLE
+from stalesim.simulator.files.timeline import NO_SAMPLE
+from stalesim.simulator.parts.errors import ScenarioError
+from stalesim.simulator.problem.sampler import Sampler, Sampling
+from stalesim.simulator.problem.uneven import UnevenSampler, alike
 
 POOLS = [np.arange(0, 25), np.arange(100, 103), np.arange(200, 210)]
 """Of 25, 3 and 10 samples."""
@@ -88,14 +88,18 @@ def test_runs_side_by_side_have_places_alike_and_the_same_samples() -> None:
     ],
 )
 def test_what_does_not_go_together(options: dict[str, Any], message: str) -> None:
-    from stalesim.simulator.algorithms.federated.part import FedAvg
+    from stalesim.simulator.catalogue.algorithms.federated.part import FedAvg
 
     with pytest.raises(ValueError, match=message):
         FedAvg.model_validate({"step_size": 0.1, "batch": 10, **options})
 
 
 def test_a_written_algorithm_is_read_again() -> None:
-    from stalesim.simulator.algorithms.federated.part import FedAvg, FedBuff, Sgd
+    from stalesim.simulator.catalogue.algorithms.federated.part import (
+        FedAvg,
+        FedBuff,
+        Sgd,
+    )
 
     plain = {"step_size": 0.1, "batch": 10}
     for part, options in (

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from stalesim.simulator.models.convolution import convolve, pool
+from stalesim.simulator.problem.models.convolution import convolve, pool
 
 SHAPES = [
     ((1, 28, 28, 12), (10, 1, 5, 5)),

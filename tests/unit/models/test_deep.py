@@ -8,18 +8,18 @@ import numpy as np
 import pytest
 from jax import lax
 
-from stalesim.simulator.config.errors import ScenarioError
-from stalesim.simulator.data.outputs import OutputForm
-from stalesim.simulator.models.cnn.part import Cnn
-from stalesim.simulator.models.deep_cnn.part import DeepCnn
-from stalesim.simulator.models.dense.part import Dense
-from stalesim.simulator.models.flat import split
-from stalesim.simulator.models.linear.part import Linear
-from stalesim.simulator.models.lstm.part import Lstm
-from stalesim.simulator.models.mlp.part import Mlp
-from stalesim.simulator.models.party import PartyNetwork, party_network
-from stalesim.simulator.models.server.network import ServerNetwork
-from stalesim.simulator.models.server.part import ServerModel
+from stalesim.simulator.catalogue.models.cnn.part import Cnn
+from stalesim.simulator.catalogue.models.deep_cnn.part import DeepCnn
+from stalesim.simulator.catalogue.models.lstm.part import Lstm
+from stalesim.simulator.catalogue.models.mlp.part import Mlp
+from stalesim.simulator.parts.errors import ScenarioError
+from stalesim.simulator.problem.data.outputs import OutputForm
+from stalesim.simulator.problem.models.dense.part import Dense
+from stalesim.simulator.problem.models.flat import split
+from stalesim.simulator.problem.models.linear.part import Linear
+from stalesim.simulator.problem.models.party import PartyNetwork, party_network
+from stalesim.simulator.problem.models.server.network import ServerNetwork
+from stalesim.simulator.problem.models.server.part import ServerModel
 from tests.unit.models.test_networks import both_ways, one_way
 
 MODELS: dict[str, tuple[Any, int]] = {
@@ -158,7 +158,7 @@ def test_a_partys_lstm_is_loops_over_frames() -> None:
 def test_a_narrow_party_is_a_network_of_its_own_width(
     model: Any, sizes: tuple[int, int], pieces: int
 ) -> None:
-    from stalesim.simulator.learning.vertical import stack
+    from stalesim.simulator.problem.vertical import stack
 
     party = party_network(model, sizes, width=3, views=1, last=True)
     assert isinstance(party, PartyNetwork)

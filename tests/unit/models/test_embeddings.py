@@ -8,9 +8,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from stalesim.simulator.models.flat import drawn, split
-from stalesim.simulator.models.flat_network import BLOCK, in_blocks
-from stalesim.simulator.models.mlp.part import Mlp
+from stalesim.simulator.catalogue.models.mlp.part import Mlp
+from stalesim.simulator.problem.models.flat import drawn, split
+from stalesim.simulator.problem.models.flat_network import BLOCK, in_blocks
 
 MLP = Mlp(hidden=5)
 RELU = Mlp(hidden=4, activation="relu")

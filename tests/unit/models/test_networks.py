@@ -14,18 +14,18 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from stalesim.simulator.algorithms.client_work import Work, clipped, noised
-from stalesim.simulator.config.errors import ScenarioError
-from stalesim.simulator.data.base import Dataset
-from stalesim.simulator.data.images import image_shape
-from stalesim.simulator.learning.horizontal import build
-from stalesim.simulator.models import flat, flat_network
-from stalesim.simulator.models.cnn.network import CnnNetwork
-from stalesim.simulator.models.cnn.part import Cnn, sizes
-from stalesim.simulator.models.dense.part import Dense
-from stalesim.simulator.models.lstm.part import Lstm
-from stalesim.simulator.models.parts import Shapes
-from stalesim.simulator.models.transformer.part import Transformer
+from stalesim.simulator.catalogue.models.cnn.network import CnnNetwork
+from stalesim.simulator.catalogue.models.cnn.part import Cnn, sizes
+from stalesim.simulator.catalogue.models.lstm.part import Lstm
+from stalesim.simulator.catalogue.models.transformer.part import Transformer
+from stalesim.simulator.engine.client_work import Work, clipped, noised
+from stalesim.simulator.parts.errors import ScenarioError
+from stalesim.simulator.problem.data.base import Dataset
+from stalesim.simulator.problem.data.images import image_shape
+from stalesim.simulator.problem.horizontal import build
+from stalesim.simulator.problem.models import flat, flat_network
+from stalesim.simulator.problem.models.dense.part import Dense
+from stalesim.simulator.problem.models.parts import Shapes
 from tests.quick import once
 
 RGB = Cnn(channels=(3, 4), kernel=3, image=(13, 12, 3))

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from stalesim import simulator
-from stalesim.simulator.config.errors import ScenarioError, UserError
-from stalesim.simulator.data.outputs import OutputForm
-from stalesim.simulator.models.server.part import ServerModel
+from stalesim.simulator.parts.errors import ScenarioError, UserError
+from stalesim.simulator.problem.data.outputs import OutputForm
+from stalesim.simulator.problem.models.server.part import ServerModel
 from tests import own_models
 from tests.runs import prepared
 

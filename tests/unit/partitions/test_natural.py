@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from stalesim.simulator.data.base import Dataset
-from stalesim.simulator.data.groups import grouping
-from stalesim.simulator.partitions.natural import Natural
+from stalesim.simulator.catalogue.partitions.natural import Natural
+from stalesim.simulator.problem.data.base import Dataset
+from stalesim.simulator.problem.data.groups import grouping
 
 WRITERS = ["c", "a", "b", "a", "d", "a", "c", "a", "a", "b", "c", "d"]
 HOSPITALS = np.array([2.0, 10.0, 2.0] * 4)

@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from stalesim.simulator.config.errors import ScenarioError
-from stalesim.simulator.data.base import Dataset
-from stalesim.simulator.partitions.pairing import Pairing
+from stalesim.simulator.engine.of_run import set_up
+from stalesim.simulator.engine.setup import RunSetup
+from stalesim.simulator.parts.errors import ScenarioError
+from stalesim.simulator.problem.data.base import Dataset
+from stalesim.simulator.problem.pairing import Pairing
 from stalesim.simulator.scenario.remarks import remarks
 from stalesim.simulator.scenario.study import expand
-from stalesim.simulator.setup import RunSetup
-from stalesim.simulator.timelines.of_run import set_up
 from stalesim.simulator.world.clients import Clients
 from stalesim.simulator.world.speeds import median_seconds
 from tests.support import SGD, everything, scenario

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from stalesim.simulator.config.base import LocatedError
-from stalesim.simulator.data.base import Dataset
-from stalesim.simulator.partitions.classes import Dirichlet, Labels
-from stalesim.simulator.partitions.column import ByColumn
-from stalesim.simulator.partitions.shares import Iid, Sizes
+from stalesim.simulator.catalogue.partitions.classes import Dirichlet, Labels
+from stalesim.simulator.catalogue.partitions.shares import Iid, Sizes
+from stalesim.simulator.parts.base import LocatedError
+from stalesim.simulator.problem.column import ByColumn
+from stalesim.simulator.problem.data.base import Dataset
 
 USERS = [30, 10, 10, 20, 30, 10, 20, 20, 40, 10, 10, 50]
 

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 import yaml
 
-from stalesim.simulator.config.catalogue import parts
-from stalesim.simulator.config.errors import ScenarioError
-from stalesim.simulator.config.parts import tag
-from stalesim.simulator.data.base import Dataset
-from stalesim.simulator.data.groups import grouping
-from stalesim.simulator.partitions.parts import Horizontal
+from stalesim.simulator.parts.catalogue import parts
+from stalesim.simulator.parts.errors import ScenarioError
+from stalesim.simulator.parts.parts import tag
+from stalesim.simulator.problem.data.base import Dataset
+from stalesim.simulator.problem.data.groups import grouping
+from stalesim.simulator.problem.partition import Horizontal
 from tests.unit.partitions.test_natural import HOSPITALS, WRITERS
 from tests.unit.partitions.test_partition_rows import dataset, users
 from tests.unit.partitions.test_vertical import TAGGED, columned

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
-from stalesim.simulator.config.errors import UserError
+from stalesim.simulator.parts.errors import UserError
 from stalesim.simulator.privacy import composition, gdp
 from stalesim.simulator.privacy.accountants import (
     Accountant,

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from evidence.theory.accounting import PUBLISHED, own
-from stalesim.simulator.config.errors import UserError
+from stalesim.simulator.parts.errors import UserError
 from stalesim.simulator.privacy.adp2sgd import lemmas, theorem2
 from stalesim.simulator.privacy.adp2sgd.lemmas import GossipSetting, sensitivity
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from stalesim.simulator.config.errors import UserError
+from stalesim.simulator.parts.errors import UserError
 from stalesim.simulator.privacy import gdp
 
 FORMS = ("gdp_uniform", "gdp_poisson", "gdp_linear")

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from stalesim.simulator.config.errors import ScenarioError, UserError
+from stalesim.simulator.parts.errors import ScenarioError, UserError
 from stalesim.simulator.privacy.ledger import Ledger, epsilon, limits
 from stalesim.simulator.privacy.parts import make
 from stalesim.simulator.privacy.releases import (

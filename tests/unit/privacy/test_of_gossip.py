@@ -6,8 +6,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from stalesim.simulator.algorithms.decentralised.part import Adp2sgd
-from stalesim.simulator.config.errors import ScenarioError
+from stalesim.simulator.catalogue.algorithms.decentralised.part import Adp2sgd
+from stalesim.simulator.engine.of_run import set_up
+from stalesim.simulator.files.timeline import Kind, Outcome, StopReason
+from stalesim.simulator.parts.errors import ScenarioError
 from stalesim.simulator.privacy.accountants import Accountant, Lemma2, Theorem2
 from stalesim.simulator.privacy.adp2sgd import theorem2
 from stalesim.simulator.privacy.adp2sgd.lemmas import GossipSetting
@@ -26,8 +28,6 @@ from stalesim.simulator.privacy.releases import (
 )
 from stalesim.simulator.scenario.scenario import Scenario
 from stalesim.simulator.scenario.study import Run, merge
-from stalesim.simulator.timeline import Kind, Outcome, StopReason
-from stalesim.simulator.timelines.of_run import set_up
 from tests.runs import execute, prepared
 from tests.support import VAFL, Memory, everything
 from tests.unit.test_gossip_runs import BASE, K

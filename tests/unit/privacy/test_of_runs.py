@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from stalesim.simulator.algorithms.edge_cloud.part import Audp, Mapa
-from stalesim.simulator.algorithms.federated.part import Mechanism, Sgd
-from stalesim.simulator.config.errors import ScenarioError
+from stalesim.simulator.catalogue.algorithms.edge_cloud.part import Audp, Mapa
+from stalesim.simulator.catalogue.algorithms.federated.part import Mechanism, Sgd
+from stalesim.simulator.parts.errors import ScenarioError
 from stalesim.simulator.privacy.releases import Gaussian, Pure
 
 FORMAL = {"noise": "spherical_laplace", "clip": "sample", "sampling": "distinct"}

@@ -5,8 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from stalesim.simulator.streams import Purpose, Streams
-from stalesim.simulator.timeline import (
+from stalesim.simulator.files.timeline import (
     NO_SLOT,
     NO_WORKER,
     SERVER,
@@ -16,6 +15,7 @@ from stalesim.simulator.timeline import (
     Rows,
     check,
 )
+from stalesim.simulator.world.streams import Purpose, Streams
 
 
 def kinds(rows: Rows) -> list[str]:

@@ -5,13 +5,12 @@ from itertools import product
 import numpy as np
 import pytest
 
-from stalesim.simulator.laws.constant import Constant
-from stalesim.simulator.laws.distributions import Scipy
-from stalesim.simulator.protocols import Collect
-from stalesim.simulator.protocols.collect.collect import Allotment
-from stalesim.simulator.protocols.collect.rules import AllottedJobs
-from stalesim.simulator.timeline import Kind, Outcome
+from stalesim.simulator.catalogue.protocols.collect.collect import Allotment, Collect
+from stalesim.simulator.catalogue.protocols.collect.rules import AllottedJobs
+from stalesim.simulator.files.timeline import Kind, Outcome
 from stalesim.simulator.world.clients import Clients, Link
+from stalesim.simulator.world.laws.constant import Constant
+from stalesim.simulator.world.laws.distributions import Scipy
 from tests.support import everything, played
 from tests.unit.protocols.replay import check_conservation, replay_registers, staleness
 

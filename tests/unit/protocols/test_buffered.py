@@ -3,11 +3,12 @@
 import numpy as np
 import pytest
 
-from stalesim.simulator.laws.constant import Constant
-from stalesim.simulator.laws.distributions import Scipy
-from stalesim.simulator.protocols import Asynchronous, Buffered
-from stalesim.simulator.timeline import NO_COMMIT, Outcome, StopReason
+from stalesim.simulator.catalogue.protocols.asynchronous import Asynchronous
+from stalesim.simulator.catalogue.protocols.buffered import Buffered
+from stalesim.simulator.files.timeline import NO_COMMIT, Outcome, StopReason
 from stalesim.simulator.world.clients import Clients
+from stalesim.simulator.world.laws.constant import Constant
+from stalesim.simulator.world.laws.distributions import Scipy
 from tests.support import everything, played
 from tests.unit.protocols.replay import (
     check_conservation,

@@ -7,15 +7,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from stalesim.simulator.config.base import LocatedError
-from stalesim.simulator.laws.constant import Constant
-from stalesim.simulator.laws.distributions import Scipy
-from stalesim.simulator.protocols import Collect, Synchronous
-from stalesim.simulator.protocols.collect.rules import HarmonicMean
-from stalesim.simulator.timeline import Kind, Outcome
+from stalesim.simulator.catalogue.protocols.collect.collect import Collect
+from stalesim.simulator.catalogue.protocols.collect.rules import HarmonicMean
+from stalesim.simulator.catalogue.protocols.synchronous import Synchronous
+from stalesim.simulator.files.timeline import Kind, Outcome
+from stalesim.simulator.parts.base import LocatedError
 from stalesim.simulator.world.clients import (
     Clients,
 )
+from stalesim.simulator.world.laws.constant import Constant
+from stalesim.simulator.world.laws.distributions import Scipy
 from tests.support import everything, played
 from tests.unit.protocols.replay import (
     check_conservation,

@@ -5,17 +5,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from stalesim.simulator.laws.constant import Constant
-from stalesim.simulator.laws.distributions import Scipy
-from stalesim.simulator.protocols import (
-    Asynchronous,
-    Buffered,
-    Collect,
-    Synchronous,
-    TSynchronous,
-)
-from stalesim.simulator.timeline import Jobs, Kind, Outcome, Rows
+from stalesim.simulator.catalogue.protocols.asynchronous import Asynchronous
+from stalesim.simulator.catalogue.protocols.buffered import Buffered
+from stalesim.simulator.catalogue.protocols.collect.collect import Collect
+from stalesim.simulator.catalogue.protocols.synchronous import Synchronous
+from stalesim.simulator.catalogue.protocols.t_synchronous import TSynchronous
+from stalesim.simulator.files.timeline import Jobs, Kind, Outcome, Rows
 from stalesim.simulator.world.clients import Clients
+from stalesim.simulator.world.laws.constant import Constant
+from stalesim.simulator.world.laws.distributions import Scipy
 from tests.support import everything, played
 from tests.unit.protocols.replay import check_conservation, replay_registers
 

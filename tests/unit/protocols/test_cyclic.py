@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from stalesim.simulator.laws.constant import Constant
-from stalesim.simulator.laws.distributions import Scipy
-from stalesim.simulator.protocols import Cyclic
+from stalesim.simulator.catalogue.protocols.cyclic import Cyclic
+from stalesim.simulator.files.timeline import Outcome
 from stalesim.simulator.scenario.setting import WorldScenario
-from stalesim.simulator.timeline import Outcome
+from stalesim.simulator.world.laws.constant import Constant
+from stalesim.simulator.world.laws.distributions import Scipy
 from tests.support import everything, played
 from tests.unit.protocols.replay import (
     check_conservation,

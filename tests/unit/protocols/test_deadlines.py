@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from stalesim.simulator.protocols import Synchronous
-from stalesim.simulator.streams import Purpose, Streams
-from stalesim.simulator.timeline import NO_WORKER, Outcome
+from stalesim.simulator.catalogue.protocols.synchronous import Synchronous
+from stalesim.simulator.files.timeline import NO_WORKER, Outcome
 from stalesim.simulator.world.clients import Clients
+from stalesim.simulator.world.streams import Purpose, Streams
 from tests.support import everything, played
 
 K, ROUNDS, SEED = 7, 60, 5

@@ -8,11 +8,9 @@ import numpy as np
 import pytest
 
 from stalesim.analysis.theory.gossip import expected_pairwise_averaging, spectral_gap
-from stalesim.simulator.laws.constant import Constant
-from stalesim.simulator.laws.distributions import Scipy
-from stalesim.simulator.protocols import Gossip, Synchronous
-from stalesim.simulator.protocols.gossip.playing import Pair, Pairs
-from stalesim.simulator.protocols.graphs import (
+from stalesim.simulator.catalogue.protocols.gossip import Gossip
+from stalesim.simulator.catalogue.protocols.gossip.playing import Pair, Pairs
+from stalesim.simulator.catalogue.protocols.graphs import (
     Arcs,
     Bipartite,
     Complete,
@@ -23,15 +21,13 @@ from stalesim.simulator.protocols.graphs import (
     Ring,
     Torus,
 )
-from stalesim.simulator.streams import Purpose, Streams
-from stalesim.simulator.timeline import (
-    NO_SLOT,
-    Kind,
-    Outcome,
-    StopReason,
-)
+from stalesim.simulator.catalogue.protocols.synchronous import Synchronous
+from stalesim.simulator.files.timeline import NO_SLOT, Kind, Outcome, StopReason
 from stalesim.simulator.world.clients import Clients, Link
+from stalesim.simulator.world.laws.constant import Constant
+from stalesim.simulator.world.laws.distributions import Scipy
 from stalesim.simulator.world.slowdowns import NamedSlowdown, RandomSlowdown
+from stalesim.simulator.world.streams import Purpose, Streams
 from stalesim.simulator.world.workload import Workload
 from tests.support import everything, played
 from tests.unit.protocols.replay import (

@@ -6,22 +6,14 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
-from stalesim.simulator.config.errors import ScenarioError
-from stalesim.simulator.laws.constant import Constant
-from stalesim.simulator.laws.distributions import Scipy
-from stalesim.simulator.protocols import (
-    Asynchronous,
-    Bounded,
-    Buffered,
-    Centralised,
-    Protocol,
-    Rounds,
-    Synchronous,
-    TSynchronous,
-)
-from stalesim.simulator.recorders.recorder import Recorder
-from stalesim.simulator.streams import Purpose
-from stalesim.simulator.timeline import (
+from stalesim.simulator.catalogue.protocols.asynchronous import Asynchronous
+from stalesim.simulator.catalogue.protocols.bounded import Bounded
+from stalesim.simulator.catalogue.protocols.buffered import Buffered
+from stalesim.simulator.catalogue.protocols.centralised import Centralised
+from stalesim.simulator.catalogue.protocols.rounds import Rounds
+from stalesim.simulator.catalogue.protocols.synchronous import Synchronous
+from stalesim.simulator.catalogue.protocols.t_synchronous import TSynchronous
+from stalesim.simulator.files.timeline import (
     NO_COMMIT,
     NO_WORKER,
     Kind,
@@ -29,7 +21,13 @@ from stalesim.simulator.timeline import (
     StopReason,
     check,
 )
+from stalesim.simulator.parts.errors import ScenarioError
 from stalesim.simulator.world.clients import Clients, Crashes
+from stalesim.simulator.world.laws.constant import Constant
+from stalesim.simulator.world.laws.distributions import Scipy
+from stalesim.simulator.world.protocol import Protocol
+from stalesim.simulator.world.recorders.recorder import Recorder
+from stalesim.simulator.world.streams import Purpose
 from stalesim.simulator.world.workload import Workload
 from stalesim.simulator.world.world import World
 from tests.support import everything, played

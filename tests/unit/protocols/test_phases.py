@@ -5,13 +5,13 @@ from collections import defaultdict
 import numpy as np
 import pytest
 
-from stalesim.simulator.laws.constant import Constant
-from stalesim.simulator.laws.distributions import Scipy
-from stalesim.simulator.protocols import Phases
-from stalesim.simulator.timeline import Kind, Outcome, Rows
+from stalesim.simulator.catalogue.protocols.phases import Phases
+from stalesim.simulator.files.timeline import Kind, Outcome, Rows
 from stalesim.simulator.world.clients import (
     Clients,
 )
+from stalesim.simulator.world.laws.constant import Constant
+from stalesim.simulator.world.laws.distributions import Scipy
 from tests.support import everything, played
 from tests.unit.protocols.replay import (
     check_conservation,

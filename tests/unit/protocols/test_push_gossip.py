@@ -6,19 +6,19 @@ from typing import Any
 import numpy as np
 import pytest
 
-from stalesim.simulator.laws.constant import Constant
-from stalesim.simulator.laws.distributions import Scipy
-from stalesim.simulator.protocols.gossip.accounts import (
+from stalesim.simulator.catalogue.protocols.gossip.accounts import (
     Account,
     Generalised,
     Randomised,
     Simple,
 )
-from stalesim.simulator.protocols.gossip.push import PushGossip
-from stalesim.simulator.protocols.graphs import Arcs, Ring
-from stalesim.simulator.timeline import NO_SLOT, Kind, Rows, StopReason
+from stalesim.simulator.catalogue.protocols.gossip.push import PushGossip
+from stalesim.simulator.catalogue.protocols.graphs import Arcs, Ring
+from stalesim.simulator.files.timeline import NO_SLOT, Kind, Rows, StopReason
 from stalesim.simulator.timelines.simulated import TOGETHER, SimulatedTimeline
 from stalesim.simulator.world.clients import Clients, Link, Loss
+from stalesim.simulator.world.laws.constant import Constant
+from stalesim.simulator.world.laws.distributions import Scipy
 from stalesim.simulator.world.rates import Rates
 from tests.support import everything, played
 from tests.unit.protocols.replay import kinds, workers

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import yaml
 
-from stalesim.simulator.config.errors import ScenarioError
+from stalesim.simulator.parts.errors import ScenarioError
 from stalesim.simulator.scenario.reading import read_any
 from stalesim.simulator.scenario.setting import WorldScenario
 from stalesim.simulator.scenario.study import merge

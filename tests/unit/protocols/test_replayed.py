@@ -7,16 +7,16 @@ import numpy as np
 import pytest
 
 from stalesim.simulator import studies
-from stalesim.simulator.config.errors import ScenarioError, StudyError
+from stalesim.simulator.engine.of_run import timeline
+from stalesim.simulator.files.study import Study, load
+from stalesim.simulator.files.timeline import NO_SLOT, Outcome, StopReason
+from stalesim.simulator.parts.errors import ScenarioError, StudyError
 from stalesim.simulator.scenario.scenario import Scenario
 from stalesim.simulator.scenario.setting import Recording, WorldScenario
 from stalesim.simulator.scenario.study import expand
-from stalesim.simulator.timeline import NO_SLOT, Outcome, StopReason
+from stalesim.simulator.studies.saved import record
 from stalesim.simulator.timelines import replayed as replayed_module
-from stalesim.simulator.timelines.of_run import timeline
 from stalesim.simulator.timelines.replayed import replayed
-from stalesim.simulator.timelines.saved import record
-from stalesim.simulator.trace import Study, load
 from tests.property.whole import assert_alike, whole
 from tests.support import SGD, everything, scenario
 

@@ -6,17 +6,15 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from stalesim.simulator.laws.constant import Constant
-from stalesim.simulator.protocols import (
-    Asynchronous,
-    Buffered,
-    Collect,
-    Phases,
-    Rounds,
-    Routed,
-)
-from stalesim.simulator.timeline import Jobs, Kind, Outcome, Rows
+from stalesim.simulator.catalogue.protocols.asynchronous import Asynchronous
+from stalesim.simulator.catalogue.protocols.buffered import Buffered
+from stalesim.simulator.catalogue.protocols.collect.collect import Collect
+from stalesim.simulator.catalogue.protocols.phases import Phases
+from stalesim.simulator.catalogue.protocols.rounds import Rounds
+from stalesim.simulator.catalogue.protocols.routed.routed import Routed
+from stalesim.simulator.files.timeline import Jobs, Kind, Outcome, Rows
 from stalesim.simulator.world.clients import Server
+from stalesim.simulator.world.laws.constant import Constant
 from tests.support import everything, played
 from tests.unit.protocols.replay import (
     check_conservation,

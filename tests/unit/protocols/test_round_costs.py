@@ -8,10 +8,10 @@ Table 2 and section 7.5 of its specification; F-17 for the communication of the 
 import numpy as np
 import pytest
 
+from stalesim.simulator.engine.of_run import timeline
+from stalesim.simulator.files.timeline import Outcome
 from stalesim.simulator.scenario.setting import WorldScenario
 from stalesim.simulator.scenario.study import expand
-from stalesim.simulator.timeline import Outcome
-from stalesim.simulator.timelines.of_run import timeline
 from tests.support import everything
 
 ONE_WAY_S = 21.0

@@ -3,13 +3,14 @@
 import numpy as np
 import pytest
 
-from stalesim.simulator.laws.constant import Constant
-from stalesim.simulator.laws.distributions import Scipy
-from stalesim.simulator.protocols import Asynchronous, Routed
-from stalesim.simulator.timeline import Outcome
+from stalesim.simulator.catalogue.protocols.asynchronous import Asynchronous
+from stalesim.simulator.catalogue.protocols.routed.routed import Routed
+from stalesim.simulator.files.timeline import Outcome
 from stalesim.simulator.world.clients import (
     Clients,
 )
+from stalesim.simulator.world.laws.constant import Constant
+from stalesim.simulator.world.laws.distributions import Scipy
 from tests.support import everything, played
 from tests.unit.protocols.replay import check_tasks, workers
 

@@ -5,14 +5,17 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from stalesim.simulator.config.errors import ScenarioError
-from stalesim.simulator.laws.distributions import Scipy
-from stalesim.simulator.protocols import Buffered, Collect, Synchronous, TSynchronous
-from stalesim.simulator.protocols.base import Protocol
-from stalesim.simulator.protocols.schedules import CountSchedule
+from stalesim.simulator.catalogue.protocols.buffered import Buffered
+from stalesim.simulator.catalogue.protocols.collect.collect import Collect
+from stalesim.simulator.catalogue.protocols.schedules import CountSchedule
+from stalesim.simulator.catalogue.protocols.synchronous import Synchronous
+from stalesim.simulator.catalogue.protocols.t_synchronous import TSynchronous
+from stalesim.simulator.files.timeline import NO_COMMIT
+from stalesim.simulator.parts.errors import ScenarioError
 from stalesim.simulator.scenario.study import Run
-from stalesim.simulator.timeline import NO_COMMIT
 from stalesim.simulator.world.clients import Clients
+from stalesim.simulator.world.laws.distributions import Scipy
+from stalesim.simulator.world.protocol import Protocol
 from tests.support import SGD, everything, played, scenario
 from tests.unit.protocols.replay import kinds, replay_registers
 
@@ -74,7 +77,7 @@ def test_seconds_a_commit_are_order_statistics_of_each_stretch() -> None:
 
 @pytest.mark.slow
 def test_step_sizes_by_epochs_are_refused_where_commits_change_in_size() -> None:
-    from stalesim.simulator.simulation import check  # which imports JAX
+    from stalesim.simulator.engine.simulation import check  # which imports JAX
 
     changing = {"values": [1, 3], "commits": [4]}
     rule = {"kind": "piecewise", "values": [0.1, 0.01], "epochs": [2]}

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 import yaml
 
-from stalesim.simulator import metrics
-from stalesim.simulator.config.errors import ScenarioError
+from stalesim.simulator.parts import metrics
+from stalesim.simulator.parts.errors import ScenarioError
 from stalesim.simulator.scenario.reading import read_any
 
 TESTS = Path(__file__).parents[2]

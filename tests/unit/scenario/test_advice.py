@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 import yaml
 
-from stalesim.simulator.config.catalogue import parts
-from stalesim.simulator.config.errors import ScenarioError
-from stalesim.simulator.config.parts import tag
-from stalesim.simulator.config.plugins import IMPORTED
+from stalesim.simulator.parts.catalogue import parts
+from stalesim.simulator.parts.errors import ScenarioError
+from stalesim.simulator.parts.parts import tag
+from stalesim.simulator.parts.plugins import IMPORTED
 from stalesim.simulator.scenario.reading import validated
 from tests.support import table
 from tests.unit.scenario.mistakes import TABLES

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 import yaml
 
-from stalesim.simulator.config.errors import ScenarioError
+from stalesim.simulator.parts.errors import ScenarioError
 from stalesim.simulator.scenario import amounts
 from stalesim.simulator.scenario.reading import loads_any, validated
 from stalesim.simulator.world import presence

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from stalesim.simulator.config.errors import ScenarioError
+from stalesim.simulator.parts.errors import ScenarioError
 from stalesim.simulator.scenario.reading import loads, placing, read, validated
 from tests.unit.scenario.mistakes import TABLES
 

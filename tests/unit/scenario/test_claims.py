@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from stalesim.simulator.claims import is_at, read
+from stalesim.simulator.scenario.claims import is_at, read
 from stalesim.simulator.scenario.reading import loads
 from tests.support import table
 from tests.unit.scenario.mistakes import TABLES

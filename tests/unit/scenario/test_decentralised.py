@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from stalesim.simulator.config.errors import ScenarioError
+from stalesim.simulator.engine.simulation import _row_stream, check
+from stalesim.simulator.files.timeline import Kind
+from stalesim.simulator.parts.errors import ScenarioError
 from stalesim.simulator.scenario.reading import loads
 from stalesim.simulator.scenario.study import expand
-from stalesim.simulator.simulation import _row_stream, check
-from stalesim.simulator.timeline import Kind
 from tests.runs import execute, prepared
 from tests.unit.scenario.mistakes import changed
 from tests.unit.test_gossip_runs import BASE

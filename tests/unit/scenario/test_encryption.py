@@ -6,17 +6,19 @@ from typing import Any
 import numpy as np
 import pytest
 
-from stalesim.simulator.algorithms.fedbcd.part import FedBcd
-from stalesim.simulator.algorithms.part import ProblemShape
-from stalesim.simulator.config.stop import Stop
-from stalesim.simulator.laws.constant import Constant
-from stalesim.simulator.laws.distributions import Scipy
+from stalesim.simulator.catalogue.algorithms.fedbcd.part import FedBcd
+from stalesim.simulator.catalogue.protocols.asynchronous import Asynchronous
+from stalesim.simulator.catalogue.protocols.gossip import Gossip
+from stalesim.simulator.catalogue.protocols.rounds import Rounds
+from stalesim.simulator.engine.algorithm import ProblemShape
+from stalesim.simulator.engine.of_run import timeline
+from stalesim.simulator.parts.stop import Stop
 from stalesim.simulator.privacy.encryption import CKKS, PAILLIER, Ckks, Paillier
-from stalesim.simulator.protocols import Asynchronous, Gossip, Rounds
 from stalesim.simulator.scenario.study import Run, merge
-from stalesim.simulator.timelines.of_run import timeline
 from stalesim.simulator.timelines.simulated import SimulatedTimeline
 from stalesim.simulator.world.clients import Clients, Link
+from stalesim.simulator.world.laws.constant import Constant
+from stalesim.simulator.world.laws.distributions import Scipy
 from stalesim.simulator.world.slowdowns import NamedSlowdown
 from stalesim.simulator.world.workload import Workload
 from stalesim.simulator.world.world import World

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from stalesim.simulator.config.errors import ScenarioError
-from stalesim.simulator.config.expressions import check_syntax, evaluate, per_client
+from stalesim.simulator.parts.errors import ScenarioError
+from stalesim.simulator.parts.expressions import check_syntax, evaluate, per_client
 
 
 @pytest.mark.parametrize(

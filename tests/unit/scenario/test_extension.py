@@ -9,32 +9,33 @@ from pathlib import Path
 
 import pytest
 
-from stalesim.simulator import inputs, simulation
-from stalesim.simulator.algorithms.base import Kernel
-from stalesim.simulator.algorithms.federated.part import Sgd
-from stalesim.simulator.config import catalogue, plugins
-from stalesim.simulator.config.errors import DataError, UserError
-from stalesim.simulator.config.own_code import Content
-from stalesim.simulator.config.parts import tag
-from stalesim.simulator.config.plugins import VARIABLE, Plugin
-from stalesim.simulator.laws.constant import Constant
-from stalesim.simulator.recorders.recorder import Recorder
+from stalesim.simulator.catalogue.algorithms.federated.part import Sgd
+from stalesim.simulator.engine import simulation
+from stalesim.simulator.engine.kernel import Kernel
+from stalesim.simulator.files import inputs
+from stalesim.simulator.files.reading.files import Places
+from stalesim.simulator.parts import catalogue, plugins
+from stalesim.simulator.parts.errors import DataError, UserError
+from stalesim.simulator.parts.own_code import Content
+from stalesim.simulator.parts.parts import tag
+from stalesim.simulator.parts.plugins import VARIABLE, Plugin
 from stalesim.simulator.scenario.reading import loads
 from stalesim.simulator.scenario.study import expand
-from stalesim.simulator.storage.files import Places
 from stalesim.simulator.world.clients import Clients
+from stalesim.simulator.world.laws.constant import Constant
+from stalesim.simulator.world.recorders.recorder import Recorder
 from stalesim.simulator.world.world import World
 from tests.support import table
 from tests.unit.scenario.mistakes import TABLES
 
 LAW = """
 from typing import Literal
-from stalesim.simulator.claims import Claim
-from stalesim.simulator.config.parts import Part
-from stalesim.simulator.laws import Law
-from stalesim.simulator.metrics import Metric
-from stalesim.simulator.protocols import Protocol
-from stalesim.simulator.partitions.parts import Horizontal
+from stalesim.simulator.scenario.claims import Claim
+from stalesim.simulator.parts.parts import Part
+from stalesim.simulator.world.laws.base import Law
+from stalesim.simulator.parts.metrics import Metric
+from stalesim.simulator.world.protocol import Protocol
+from stalesim.simulator.problem.partition import Horizontal
 
 class Nap(Law):
     law: Literal["nap"] = "nap"
@@ -154,7 +155,10 @@ def test_a_file_with_the_name_of_another_module(
     [
         ("{module}:missing", "must be importable, got AttributeError"),
         ("no_such_module_here:x", "must be importable, got ModuleNotFoundError"),
-        ("{module}:make", "must be a subclass of stalesim.simulator.laws.base.Law"),
+        (
+            "{module}:make",
+            "a subclass of stalesim.simulator.world.laws.base.Law",
+        ),
         ("{module}:Nap", None),
     ],
 )

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import yaml
 
-from stalesim.simulator.trace import Study, load
+from stalesim.simulator.files.study import Study, load
 from tests.commands import run_in
 from tests.support import blocks
 

@@ -2,10 +2,10 @@
 
 import pytest
 
-from stalesim.simulator.config.errors import ScenarioError
+from stalesim.simulator.engine.simulation import check
+from stalesim.simulator.parts.errors import ScenarioError
 from stalesim.simulator.scenario.reading import loads
 from stalesim.simulator.scenario.study import expand
-from stalesim.simulator.simulation import check
 from tests.unit.scenario.mistakes import TABLES, cases, changed
 
 

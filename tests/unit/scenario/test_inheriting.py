@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from stalesim.simulator.config.errors import ScenarioError
+from stalesim.simulator.parts.errors import ScenarioError
 from stalesim.simulator.scenario.reading import loads
 from stalesim.simulator.scenario.study import expand, inherited
 

@@ -5,10 +5,10 @@ from typing import Any, Literal
 import numpy as np
 import pytest
 
-from stalesim.simulator.config.errors import ScenarioError
-from stalesim.simulator.laws.base import Law, check_cycle
-from stalesim.simulator.laws.constant import Constant
-from stalesim.simulator.laws.distributions import Scipy
+from stalesim.simulator.parts.errors import ScenarioError
+from stalesim.simulator.world.laws.base import Law, check_cycle
+from stalesim.simulator.world.laws.constant import Constant
+from stalesim.simulator.world.laws.distributions import Scipy
 
 
 def law(**entries: Any) -> Scipy:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from stalesim.simulator.algorithms.optimizers.part import Direction, LocalOptax, Optax
+from stalesim.simulator.engine.optimizers.part import Direction, LocalOptax, Optax
 from stalesim.simulator.studies.planning import structure
 from tests.support import SGD, scenario
 

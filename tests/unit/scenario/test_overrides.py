@@ -2,12 +2,12 @@
 
 import pytest
 
-from stalesim.simulator.config.errors import ScenarioError
-from stalesim.simulator.laws.constant import Constant
-from stalesim.simulator.laws.distributions import Scipy
+from stalesim.simulator.parts.errors import ScenarioError
 from stalesim.simulator.scenario.reading import loads
 from stalesim.simulator.scenario.scenario import Scenario
 from stalesim.simulator.scenario.study import expand
+from stalesim.simulator.world.laws.constant import Constant
+from stalesim.simulator.world.laws.distributions import Scipy
 
 TEXT = """\
 name: study

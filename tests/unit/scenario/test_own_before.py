@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 import yaml
 
-from stalesim.simulator.config import catalogue
-from stalesim.simulator.config.errors import ScenarioError
-from stalesim.simulator.config.plugins import VARIABLE
+from stalesim.simulator.parts import catalogue
+from stalesim.simulator.parts.errors import ScenarioError
+from stalesim.simulator.parts.plugins import VARIABLE
 from stalesim.simulator.scenario.scenario import Evaluate, Scenario
 from stalesim.simulator.studies import planned
 from tests import own_models
@@ -22,7 +22,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from stalesim.simulator.metrics import Metric, Takes
+from stalesim.simulator.parts.metrics import Metric, Takes
 
 def narrow(num_outputs, num_features):
     return lambda key: jnp.zeros((num_features, 3)), lambda w, x: x @ w

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from stalesim.simulator.trace import Study, load
+from stalesim.simulator.files.study import Study, load
 from tests.commands import run_in
 from tests.support import blocks
 

@@ -9,9 +9,9 @@ import pytest
 from scipy import stats
 
 from stalesim.analysis.theory.rounds import Lattice
-from stalesim.simulator.config.expressions import down, up
-from stalesim.simulator.protocols.deadlines import RecentQuantile
-from stalesim.simulator.protocols.sizes import TargetStaleness
+from stalesim.simulator.catalogue.protocols.deadlines import RecentQuantile
+from stalesim.simulator.catalogue.protocols.sizes import TargetStaleness
+from stalesim.simulator.parts.expressions import down, up
 from stalesim.simulator.timelines.arrays.verdicts import window_ends
 from stalesim.simulator.world.power import PowerTable
 

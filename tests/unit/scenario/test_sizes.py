@@ -20,19 +20,19 @@ from PIL import Image
 from pydantic import ValidationError
 
 from stalesim.simulator import studies
-from stalesim.simulator.config.base import MOST_CLIENTS, Config
-from stalesim.simulator.config.catalogue import KINDS, own
-from stalesim.simulator.config.errors import ScenarioError, UserError
-from stalesim.simulator.config.files import NESTED
-from stalesim.simulator.config.messages import first_error
-from stalesim.simulator.config.parts import tag
+from stalesim.simulator.engine.of_run import timeline
+from stalesim.simulator.parts.base import MOST_CLIENTS, Config
+from stalesim.simulator.parts.catalogue import KINDS, own
+from stalesim.simulator.parts.errors import ScenarioError, UserError
+from stalesim.simulator.parts.files import NESTED
+from stalesim.simulator.parts.messages import first_error
+from stalesim.simulator.parts.parts import tag
 from stalesim.simulator.privacy.calibration import calibration
 from stalesim.simulator.scenario.reading import loads, validated
 from stalesim.simulator.scenario.scenario import Scenario
 from stalesim.simulator.scenario.setting import WorldScenario
 from stalesim.simulator.scenario.study import MOST_RUNS, expand, merge
 from stalesim.simulator.studies import sizes
-from stalesim.simulator.timelines.of_run import timeline
 from tests.golden.every import CASES
 from tests.support import of_extras, table
 

@@ -4,8 +4,7 @@ from typing import Any
 
 import pytest
 
-from stalesim.simulator.config.errors import ScenarioError
-from stalesim.simulator.laws.constant import Constant
+from stalesim.simulator.parts.errors import ScenarioError
 from stalesim.simulator.scenario.reading import loads, to_yaml
 from stalesim.simulator.scenario.scenario import Scenario
 from stalesim.simulator.scenario.study import (
@@ -15,6 +14,7 @@ from stalesim.simulator.scenario.study import (
     replicate_seed,
     short_names,
 )
+from stalesim.simulator.world.laws.constant import Constant
 
 TREE: dict[str, Any] = {
     "name": "study",

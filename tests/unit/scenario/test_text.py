@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from stalesim.simulator.config.errors import UserError
-from stalesim.simulator.config.text import (
+from stalesim.simulator.parts.errors import UserError
+from stalesim.simulator.parts.text import (
     brief,
     counted,
     one_line,

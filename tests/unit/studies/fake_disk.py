@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from stalesim.simulator.trace.disk import Disk, LockedError
+from stalesim.simulator.files.study.disk import Disk, LockedError
 
 
 class KilledError(BaseException):

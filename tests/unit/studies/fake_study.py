@@ -12,7 +12,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from stalesim.simulator import simulation
+from stalesim.simulator.engine import simulation
+from stalesim.simulator.files.study import COLUMNS, Categorical, Disk, Study
+from stalesim.simulator.files.study.disk import locked
 from stalesim.simulator.scenario.reading import validated
 from stalesim.simulator.scenario.study import expand
 from stalesim.simulator.studies import (
@@ -23,8 +25,6 @@ from stalesim.simulator.studies import (
     running,
     worker,
 )
-from stalesim.simulator.trace import COLUMNS, Categorical, Disk, Study
-from stalesim.simulator.trace.disk import locked
 from tests.unit.studies.small import SMALL
 
 PATH = Path("/studies/small")

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from stalesim.simulator.files.study import Study, load
 from stalesim.simulator.scenario.scenario import Scenario
 from stalesim.simulator.scenario.study import expand
 from stalesim.simulator.studies.progress import StudyProgress, silent
-from stalesim.simulator.trace import Study, load
 from tests.support import write_study
 
 SMALL: dict[str, Any] = {

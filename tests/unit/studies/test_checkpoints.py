@@ -7,12 +7,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from stalesim.simulator import simulation, studies
+from stalesim.simulator import studies
+from stalesim.simulator.engine import simulation
+from stalesim.simulator.files.study import COLUMNS, DISK, checkpoint, load
 from stalesim.simulator.scenario.reading import validated
 from stalesim.simulator.scenario.study import merge
 from stalesim.simulator.studies import checkpoints
 from stalesim.simulator.studies.paths import CHECKPOINTS
-from stalesim.simulator.trace import COLUMNS, DISK, checkpoint, load
 from tests.support import SGD, VAFL
 
 BASE: dict[str, Any] = {

@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 
 from stalesim.analysis import choices, racing
-from stalesim.simulator.config.errors import ScenarioError, StudyError
+from stalesim.simulator.files.study import Study, load
+from stalesim.simulator.parts.errors import ScenarioError, StudyError
 from stalesim.simulator.scenario import comparing as plans
 from stalesim.simulator.scenario.reading import validated
 from stalesim.simulator.scenario.scenario import Scenario
 from stalesim.simulator.scenario.study import expand
 from stalesim.simulator.studies import comparing, running
 from stalesim.simulator.studies.existing import is_there
-from stalesim.simulator.trace import Study, load
 from tests.unit.studies.small import SEARCHED, PlayedStudies
 
 RANGE: dict[str, Any] = {"from": 0.01, "to": 1, "num": 3, "scale": "log"}

@@ -17,11 +17,7 @@ import pytest
 from stalesim.analysis import claims, summary
 from stalesim.simulator import studies
 from stalesim.simulator.cli.results import check
-from stalesim.simulator.config.errors import UserError
-from stalesim.simulator.scenario.reading import validated
-from stalesim.simulator.scenario.setting import WorldScenario
-from stalesim.simulator.timelines.saved import record
-from stalesim.simulator.trace import (
+from stalesim.simulator.files.study import (
     COLUMNS,
     DamageError,
     Study,
@@ -29,7 +25,11 @@ from stalesim.simulator.trace import (
     StudyWarning,
     load,
 )
-from stalesim.simulator.trace.manifest import NAME
+from stalesim.simulator.files.study.manifest import NAME
+from stalesim.simulator.parts.errors import UserError
+from stalesim.simulator.scenario.reading import validated
+from stalesim.simulator.scenario.setting import WorldScenario
+from stalesim.simulator.studies.saved import record
 from tests.support import SGD, VAFL
 
 LEARNING: dict[str, Any] = {

@@ -6,12 +6,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from stalesim.simulator.config.errors import StudyError
+from stalesim.simulator.files.study import manifest
+from stalesim.simulator.parts.errors import StudyError
 from stalesim.simulator.scenario.reading import validated
 from stalesim.simulator.studies.entries import difference
 from stalesim.simulator.studies.existing import clear, is_there
 from stalesim.simulator.studies.running import simulate
-from stalesim.simulator.trace import manifest
 from tests.support import write_study
 from tests.unit.studies.small import SMALL
 

@@ -12,8 +12,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from stalesim.simulator.config.errors import StudyError
-from stalesim.simulator.trace import load
+from stalesim.simulator.files.study import load
+from stalesim.simulator.parts.errors import StudyError
 from tests.unit.studies import fake_study
 from tests.unit.studies.fake_disk import FakeDisk, Files, KilledError
 from tests.unit.studies.fake_study import PATH
@@ -100,7 +100,7 @@ def test_a_call_that_fails_loses_nothing(
         fake_study.assert_undisturbed(fake_study.simulate(FakeDisk(files)), whole)
 
 
-@pytest.mark.filterwarnings("ignore::stalesim.simulator.trace.StudyWarning")
+@pytest.mark.filterwarnings("ignore::stalesim.simulator.files.study.StudyWarning")
 @pytest.mark.parametrize(
     "seed", [0, *(pytest.param(s, marks=pytest.mark.long) for s in range(1, 6))]
 )

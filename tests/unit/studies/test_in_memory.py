@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from stalesim import simulator
-from stalesim.simulator.config.errors import UserError
+from stalesim.simulator.parts.errors import UserError
 from stalesim.simulator.studies import in_memory
 from tests import own_models
 from tests.unit.studies.small import SMALL

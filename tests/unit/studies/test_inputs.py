@@ -13,26 +13,26 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from stalesim.simulator import inputs, studies
-from stalesim.simulator.config import functions, own_code, plugins
-from stalesim.simulator.config.base import Config
-from stalesim.simulator.config.catalogue import KINDS
-from stalesim.simulator.config.catalogue import own as own_parts
-from stalesim.simulator.config.errors import DataError, ScenarioError, StudyError
-from stalesim.simulator.config.files import marks, named, parts, unmarked
-from stalesim.simulator.config.own_code import Content
-from stalesim.simulator.data import mnist
+from stalesim.simulator import studies
+from stalesim.simulator.catalogue.data import mnist
+from stalesim.simulator.engine.of_run import set_up
+from stalesim.simulator.files import inputs
+from stalesim.simulator.files.reading import files, limits
+from stalesim.simulator.files.reading.files import Places
+from stalesim.simulator.files.study import load, write_manifest
+from stalesim.simulator.files.study.manifest import read_manifest
+from stalesim.simulator.parts import functions, own_code, plugins
+from stalesim.simulator.parts.base import Config
+from stalesim.simulator.parts.catalogue import KINDS
+from stalesim.simulator.parts.catalogue import own as own_parts
+from stalesim.simulator.parts.errors import DataError, ScenarioError, StudyError
+from stalesim.simulator.parts.files import marks, named, parts, unmarked
+from stalesim.simulator.parts.own_code import Content
 from stalesim.simulator.scenario.reading import validated
 from stalesim.simulator.scenario.scenario import Scenario
 from stalesim.simulator.scenario.setting import WorldScenario
 from stalesim.simulator.scenario.study import expand
-from stalesim.simulator.storage import files, limits
-from stalesim.simulator.storage.files import Places
-from stalesim.simulator.studies import origins, running, study_folder
-from stalesim.simulator.timelines import saved
-from stalesim.simulator.timelines.of_run import set_up
-from stalesim.simulator.trace import load, write_manifest
-from stalesim.simulator.trace.manifest import read_manifest
+from stalesim.simulator.studies import origins, running, saved, study_folder
 from tests.commands import stalesim
 from tests.unit.studies.small import SMALL
 
@@ -438,7 +438,7 @@ def test_the_timelines_digest_knows_every_file(here: Path) -> None:
 MODULE = """
 from typing import Literal
 import numpy as np
-from stalesim.simulator.laws import Law
+from stalesim.simulator.world.laws.base import Law
 
 class Mine(Law):
     law: Literal["mine"] = "mine"

@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 
 from stalesim.simulator import studies
+from stalesim.simulator.files.study import load, writing
 from stalesim.simulator.studies.progress import StudyProgress
-from stalesim.simulator.trace import load, writing
 from tests.unit.studies.watched import WATCHED
 
 EVERY_100 = {"every": {"commits": 100}}

@@ -14,12 +14,12 @@ import yaml
 from pydantic import ValidationError
 
 from stalesim.simulator import studies
-from stalesim.simulator.config.errors import ScenarioError, StudyError, UserError
-from stalesim.simulator.data.own_arrays import Generated
+from stalesim.simulator.catalogue.data.own_arrays import Generated
+from stalesim.simulator.engine.of_run import set_up
+from stalesim.simulator.files.study import load
+from stalesim.simulator.parts.errors import ScenarioError, StudyError, UserError
 from stalesim.simulator.scenario.reading import validated
 from stalesim.simulator.scenario.study import expand
-from stalesim.simulator.timelines.of_run import set_up
-from stalesim.simulator.trace import load
 from tests.unit.studies.small import SMALL
 
 PAGE = Path(__file__).parents[3] / "docs" / "how-to" / "own-data.md"

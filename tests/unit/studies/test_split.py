@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from stalesim.simulator import studies
-from stalesim.simulator.learning.learning import dataset
+from stalesim.simulator.problem.learning import dataset
 from stalesim.simulator.scenario.reading import to_yaml
 from stalesim.simulator.scenario.scenario import Scenario
 from stalesim.simulator.scenario.study import Run, expand

@@ -14,11 +14,11 @@ import yaml
 
 from stalesim.analysis import summary
 from stalesim.simulator import studies
+from stalesim.simulator.files.study import load
 from stalesim.simulator.scenario.reading import validated
 from stalesim.simulator.studies import executors
 from stalesim.simulator.studies.planning import Task
 from stalesim.simulator.studies.progress import StudyProgress
-from stalesim.simulator.trace import load
 from tests.commands import WAIT_S, stalesim, started, wait_for
 from tests.unit.studies.small import SMALL
 

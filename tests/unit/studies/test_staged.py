@@ -7,11 +7,11 @@ import pytest
 
 from stalesim.analysis import claims
 from stalesim.simulator import studies
-from stalesim.simulator.config.errors import StudyError
+from stalesim.simulator.files.study import Study, StudyWarning, load
+from stalesim.simulator.parts.errors import StudyError
 from stalesim.simulator.scenario.scenario import Scenario
 from stalesim.simulator.studies import staged
 from stalesim.simulator.studies.existing import is_there
-from stalesim.simulator.trace import Study, StudyWarning, load
 from tests.commands import invoked
 from tests.unit.studies.small import SMALL
 from tests.unit.studies.test_studies import assert_same

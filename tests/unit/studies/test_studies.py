@@ -9,17 +9,18 @@ import pytest
 
 from stalesim import simulator
 from stalesim.analysis import summary
-from stalesim.simulator import simulation, studies
-from stalesim.simulator.config.errors import ScenarioError, StudyError
-from stalesim.simulator.learning.uneven import alike
+from stalesim.simulator import studies
+from stalesim.simulator.engine import simulation
+from stalesim.simulator.engine.of_run import sampler, set_up
+from stalesim.simulator.files.study import load, write_manifest
+from stalesim.simulator.files.study.disk import locked
+from stalesim.simulator.parts.errors import ScenarioError, StudyError
+from stalesim.simulator.problem.uneven import alike
 from stalesim.simulator.scenario.study import expand
 from stalesim.simulator.studies import paths, planning, sizes, worker
 from stalesim.simulator.studies.planning import Task, keeping
 from stalesim.simulator.timelines import cached
-from stalesim.simulator.timelines.of_run import sampler, set_up
 from stalesim.simulator.timelines.simulated import SimulatedTimeline
-from stalesim.simulator.trace import load, write_manifest
-from stalesim.simulator.trace.disk import locked
 from tests.unit.studies.small import SMALL
 
 TREE: dict[str, Any] = SMALL | {

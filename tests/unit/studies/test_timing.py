@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from stalesim.simulator import simulation
 from stalesim.simulator.cli.commands import app
+from stalesim.simulator.engine import simulation
+from stalesim.simulator.engine.simulation import Prepared
 from stalesim.simulator.scenario.scenario import Scenario
-from stalesim.simulator.simulation import Prepared
 from stalesim.simulator.studies import planned, timing
 from stalesim.simulator.studies.planning import Task
 from tests.support import VAFL

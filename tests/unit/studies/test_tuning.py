@@ -11,11 +11,11 @@ import pytest
 
 from stalesim.analysis import racing
 from stalesim.simulator import studies
-from stalesim.simulator.config.errors import StudyError, UserError
+from stalesim.simulator.files.study import load
+from stalesim.simulator.parts.errors import StudyError, UserError
 from stalesim.simulator.scenario import tuning as plans
 from stalesim.simulator.studies import tuning
 from stalesim.simulator.studies.progress import StudyProgress, silent
-from stalesim.simulator.trace import load
 from tests.unit.studies.small import SEARCHED, PlayedStudies
 
 OPTIMUM = 0.1

@@ -11,13 +11,13 @@ from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
-from stalesim.simulator.config.stop import Stop
-from stalesim.simulator.protocols import Asynchronous
-from stalesim.simulator.protocols.buffered import Buffered
-from stalesim.simulator.protocols.centralised import Centralised
-from stalesim.simulator.protocols.cyclic import Cyclic
-from stalesim.simulator.protocols.rounds import Rounds
-from stalesim.simulator.protocols.synchronous import Synchronous
+from stalesim.simulator.catalogue.protocols.asynchronous import Asynchronous
+from stalesim.simulator.catalogue.protocols.buffered import Buffered
+from stalesim.simulator.catalogue.protocols.centralised import Centralised
+from stalesim.simulator.catalogue.protocols.cyclic import Cyclic
+from stalesim.simulator.catalogue.protocols.rounds import Rounds
+from stalesim.simulator.catalogue.protocols.synchronous import Synchronous
+from stalesim.simulator.parts.stop import Stop
 from stalesim.simulator.timelines.arrays import rule
 from stalesim.simulator.timelines.simulated import SimulatedTimeline
 from stalesim.simulator.world.clients import Clients

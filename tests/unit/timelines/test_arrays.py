@@ -8,25 +8,25 @@ from typing import Any
 import numpy as np
 import pytest
 
-from stalesim.simulator.config.errors import DataError, ScenarioError
-from stalesim.simulator.config.stop import Stop
-from stalesim.simulator.protocols import Asynchronous
-from stalesim.simulator.protocols.buffered import Buffered
-from stalesim.simulator.protocols.centralised import Centralised
-from stalesim.simulator.protocols.synchronous import Synchronous
-from stalesim.simulator.protocols.t_synchronous import TSynchronous
+from stalesim.simulator.catalogue.protocols.asynchronous import Asynchronous
+from stalesim.simulator.catalogue.protocols.buffered import Buffered
+from stalesim.simulator.catalogue.protocols.centralised import Centralised
+from stalesim.simulator.catalogue.protocols.synchronous import Synchronous
+from stalesim.simulator.catalogue.protocols.t_synchronous import TSynchronous
+from stalesim.simulator.engine.of_run import timeline as timeline_of
+from stalesim.simulator.parts.errors import DataError, ScenarioError
+from stalesim.simulator.parts.stop import Stop
 from stalesim.simulator.scenario.reading import read_any
 from stalesim.simulator.scenario.setting import BaseScenario, Recording, WorldScenario
 from stalesim.simulator.scenario.study import expand
-from stalesim.simulator.streams import Purpose, Streams
+from stalesim.simulator.studies.saved import record
 from stalesim.simulator.timelines import cached
 from stalesim.simulator.timelines.arrays.events import in_order
 from stalesim.simulator.timelines.arrays.registers import LATER, Registers
-from stalesim.simulator.timelines.of_run import timeline as timeline_of
-from stalesim.simulator.timelines.saved import record
 from stalesim.simulator.timelines.simulated import SimulatedTimeline
 from stalesim.simulator.world.clients import Clients, Server
 from stalesim.simulator.world.message_budget import Quota
+from stalesim.simulator.world.streams import Purpose, Streams
 from stalesim.simulator.world.workload import Workload
 from tests.property.whole import whole
 from tests.unit.timelines.random_worlds import compare, world

@@ -8,8 +8,8 @@ import pytest
 
 from stalesim.analysis.timelines import chrome, report
 from stalesim.analysis.timelines.view import view
-from stalesim.simulator.scenario.setting import WorldScenario
-from stalesim.simulator.timeline import (
+from stalesim.simulator.files.study import StudyError, is_summary
+from stalesim.simulator.files.timeline import (
     NO_COMMIT,
     NO_INCIDENTS,
     Chunk,
@@ -17,9 +17,9 @@ from stalesim.simulator.timeline import (
     Outcome,
     Rows,
 )
-from stalesim.simulator.timelines.saved import record
+from stalesim.simulator.scenario.setting import WorldScenario
+from stalesim.simulator.studies.saved import record
 from stalesim.simulator.timelines.summary import Summary
-from stalesim.simulator.trace import StudyError, is_summary
 
 EXPON = {"law": "expon"}
 

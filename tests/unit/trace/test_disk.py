@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from stalesim.simulator.trace.disk import DISK
+from stalesim.simulator.files.study.disk import DISK
 
 
 def test_a_file_that_was_made_durable_is_closed(

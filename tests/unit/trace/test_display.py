@@ -4,8 +4,8 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from stalesim.simulator.trace import display as told
-from stalesim.simulator.trace.study import Study
+from stalesim.simulator.files.study import display as told
+from stalesim.simulator.files.study.study import Study
 
 
 def run(number: int, label: str, stop: str = "time") -> dict[str, Any]:

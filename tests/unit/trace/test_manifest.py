@@ -4,9 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from stalesim.simulator.config import json_text
-from stalesim.simulator.config.errors import StudyError
-from stalesim.simulator.trace.manifest import parsed, read_manifest, write_manifest
+from stalesim.simulator.files.study.manifest import (
+    parsed,
+    read_manifest,
+    write_manifest,
+)
+from stalesim.simulator.parts import json_text
+from stalesim.simulator.parts.errors import StudyError
 from tests.support import table
 
 TABLE = table(__file__)

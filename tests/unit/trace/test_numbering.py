@@ -9,15 +9,15 @@ import pytest
 
 from stalesim.analysis import timelines
 from stalesim.simulator import studies
-from stalesim.simulator.config.errors import StudyError
+from stalesim.simulator.engine.of_run import timeline
+from stalesim.simulator.files.study import COLUMNS, load
+from stalesim.simulator.files.study.numbering import NO_CLIENT, inward, outward
+from stalesim.simulator.files.timeline import NO_WORKER, SERVER, Kind
+from stalesim.simulator.parts.errors import StudyError
 from stalesim.simulator.scenario.setting import Recording, WorldScenario
 from stalesim.simulator.scenario.study import expand
-from stalesim.simulator.timeline import NO_WORKER, SERVER, Kind
-from stalesim.simulator.timelines.of_run import timeline
+from stalesim.simulator.studies.saved import record
 from stalesim.simulator.timelines.replayed import replayed
-from stalesim.simulator.timelines.saved import record
-from stalesim.simulator.trace import COLUMNS, load
-from stalesim.simulator.trace.numbering import NO_CLIENT, inward, outward
 from tests.support import SGD, everything, scenario
 
 NUMBERED = ("client", "worker", "peer", "node")

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from stalesim.simulator.trace import Writer, parts, writing
-from stalesim.simulator.trace.disk import DISK
+from stalesim.simulator.files.study import Writer, parts, writing
+from stalesim.simulator.files.study.disk import DISK
 
 
 def commits(first: int, number: int) -> dict[str, Any]:

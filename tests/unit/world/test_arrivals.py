@@ -3,18 +3,16 @@
 import numpy as np
 import pytest
 
-from stalesim.simulator.config.errors import ScenarioError
-from stalesim.simulator.laws.base import AnyLaw
-from stalesim.simulator.laws.constant import Constant
-from stalesim.simulator.laws.distributions import Scipy
-from stalesim.simulator.protocols import (
-    Asynchronous,
-    Buffered,
-    TSynchronous,
-)
-from stalesim.simulator.timeline import Incident, Incidents, StopReason
+from stalesim.simulator.catalogue.protocols.asynchronous import Asynchronous
+from stalesim.simulator.catalogue.protocols.buffered import Buffered
+from stalesim.simulator.catalogue.protocols.t_synchronous import TSynchronous
+from stalesim.simulator.files.timeline import Incident, Incidents, StopReason
+from stalesim.simulator.parts.errors import ScenarioError
 from stalesim.simulator.timelines.simulated import SimulatedTimeline
 from stalesim.simulator.world.clients import Clients, OpenArrivals, Power, Selection
+from stalesim.simulator.world.laws.base import AnyLaw
+from stalesim.simulator.world.laws.constant import Constant
+from stalesim.simulator.world.laws.distributions import Scipy
 from tests.support import everything, played
 from tests.unit.protocols.replay import replay_registers, staleness
 

@@ -2,14 +2,14 @@
 
 import numpy as np
 
-from stalesim.simulator.config.stop import Stop
-from stalesim.simulator.laws.constant import Constant
-from stalesim.simulator.protocols import Asynchronous
-from stalesim.simulator.timeline import Incident, Outcome
+from stalesim.simulator.catalogue.protocols.asynchronous import Asynchronous
+from stalesim.simulator.files.timeline import Incident, Outcome
+from stalesim.simulator.parts.stop import Stop
 from stalesim.simulator.timelines.simulated import SimulatedTimeline
 from stalesim.simulator.world.clients import Clients
 from stalesim.simulator.world.cycle import Cycle, Way
 from stalesim.simulator.world.feature import Then
+from stalesim.simulator.world.laws.constant import Constant
 from stalesim.simulator.world.planned import HandedOutWay
 from stalesim.simulator.world.workload import Workload
 from stalesim.simulator.world.world import World

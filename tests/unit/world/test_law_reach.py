@@ -9,13 +9,13 @@ import pytest
 import scipy.stats
 from scipy.stats._distr_params import distcont, distdiscrete
 
-from stalesim.simulator.config.base import LocatedError
-from stalesim.simulator.config.errors import ScenarioError
-from stalesim.simulator.laws import discrete
-from stalesim.simulator.laws.base import Draws, Population
-from stalesim.simulator.laws.distributions import Scipy
-from stalesim.simulator.laws.truncated import Truncated
-from stalesim.simulator.streams import Purpose, Streams
+from stalesim.simulator.catalogue.laws.truncated import Truncated
+from stalesim.simulator.parts.base import LocatedError
+from stalesim.simulator.parts.errors import ScenarioError
+from stalesim.simulator.world.laws import discrete
+from stalesim.simulator.world.laws.base import Draws, Population
+from stalesim.simulator.world.laws.distributions import Scipy
+from stalesim.simulator.world.streams import Purpose, Streams
 
 MEMORY = 3 << 30
 """Bytes of address space; libraries take about 1 GiB of it."""

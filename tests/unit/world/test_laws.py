@@ -9,18 +9,18 @@ import pandas as pd
 import pytest
 import scipy.stats
 
-from stalesim.simulator.config.errors import ScenarioError, UserError
-from stalesim.simulator.laws.base import Draws, Population, common_tick
-from stalesim.simulator.laws.constant import Constant
-from stalesim.simulator.laws.distributions import Scipy, is_discrete
-from stalesim.simulator.laws.empirical import Empirical
-from stalesim.simulator.laws.markov import Markov
-from stalesim.simulator.laws.mixture import Mixture
-from stalesim.simulator.laws.scaled import Scaled
-from stalesim.simulator.laws.truncated import Truncated
-from stalesim.simulator.laws.usual import USUAL
-from stalesim.simulator.streams import Purpose, Streams
+from stalesim.simulator.catalogue.laws.empirical import Empirical
+from stalesim.simulator.catalogue.laws.markov import Markov
+from stalesim.simulator.catalogue.laws.mixture import Mixture
+from stalesim.simulator.catalogue.laws.truncated import Truncated
+from stalesim.simulator.parts.errors import ScenarioError, UserError
 from stalesim.simulator.world.delays import LARGE, StageDelays
+from stalesim.simulator.world.laws.base import Draws, Population, common_tick
+from stalesim.simulator.world.laws.constant import Constant
+from stalesim.simulator.world.laws.distributions import Scipy, is_discrete
+from stalesim.simulator.world.laws.scaled import Scaled
+from stalesim.simulator.world.laws.usual import USUAL
+from stalesim.simulator.world.streams import Purpose, Streams
 
 SHAPES = {
     "expon": {},
@@ -99,7 +99,7 @@ def test_every_scipy_law_can_be_drawn() -> None:
 
 def test_no_law_of_ours_has_a_name_of_scipys() -> None:
     """It would take the place of SciPy's law in every scenario, without a word."""
-    from stalesim.simulator.config.catalogue import parts
+    from stalesim.simulator.parts.catalogue import parts
 
     fields = (part.model_fields.get("law") for part in parts("laws"))
     names = (field.default for field in fields if field is not None)

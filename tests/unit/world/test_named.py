@@ -9,12 +9,13 @@ import pandas as pd
 import pytest
 
 from evidence.generators.recorded import tables, throughput
-from stalesim.simulator.config.errors import ScenarioError
-from stalesim.simulator.protocols import Asynchronous, Synchronous
-from stalesim.simulator.streams import Purpose
+from stalesim.simulator.catalogue.protocols.asynchronous import Asynchronous
+from stalesim.simulator.catalogue.protocols.synchronous import Synchronous
+from stalesim.simulator.parts.errors import ScenarioError
 from stalesim.simulator.world import named
 from stalesim.simulator.world.clients import Clients
 from stalesim.simulator.world.named import NAMED_WORLDS
+from stalesim.simulator.world.streams import Purpose
 from stalesim.simulator.world.world import World
 from tests.support import everything, played
 

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from stalesim.simulator.config.errors import DataError
-from stalesim.simulator.laws.base import Population
-from stalesim.simulator.protocols import Asynchronous
-from stalesim.simulator.streams import Streams
-from stalesim.simulator.timeline import NO_COMMIT
+from stalesim.simulator.catalogue.protocols.asynchronous import Asynchronous
+from stalesim.simulator.catalogue.worlds.phone_traces import FedScaleTrace, FlashTrace
+from stalesim.simulator.files.timeline import NO_COMMIT
+from stalesim.simulator.parts.errors import DataError
 from stalesim.simulator.world.clients import Clients
-from stalesim.simulator.world.phone_traces import FedScaleTrace, FlashTrace
+from stalesim.simulator.world.laws.base import Population
+from stalesim.simulator.world.streams import Streams
 from stalesim.simulator.world.workload import Workload
 from tests.support import everything, played
 

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from stalesim.simulator.config.errors import DataError
-from stalesim.simulator.protocols import Asynchronous
-from stalesim.simulator.protocols.gossip import Gossip
+from stalesim.simulator.catalogue.protocols.asynchronous import Asynchronous
+from stalesim.simulator.catalogue.protocols.gossip import Gossip
+from stalesim.simulator.parts.errors import DataError
 from stalesim.simulator.world.clients import Clients
 from stalesim.simulator.world.power import PowerTable
 from tests.support import everything, played

@@ -6,12 +6,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from stalesim.simulator.laws.constant import Constant
-from stalesim.simulator.protocols import Asynchronous
-from stalesim.simulator.streams import Streams
+from stalesim.simulator.catalogue.protocols.asynchronous import Asynchronous
 from stalesim.simulator.world.clients import Selection, Server
+from stalesim.simulator.world.laws.constant import Constant
 from stalesim.simulator.world.preferences import Flad
 from stalesim.simulator.world.selection import Pool
+from stalesim.simulator.world.streams import Streams
 from tests.support import everything, played
 from tests.unit.protocols.replay import staleness
 

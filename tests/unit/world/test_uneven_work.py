@@ -5,15 +5,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from stalesim.simulator.laws.base import Draws, Population
-from stalesim.simulator.laws.distributions import Scipy
-from stalesim.simulator.laws.scaled import SummedSampler
-from stalesim.simulator.protocols.synchronous import Synchronous
+from stalesim.simulator.catalogue.protocols.synchronous import Synchronous
+from stalesim.simulator.engine.of_run import set_up
 from stalesim.simulator.scenario.study import Run
-from stalesim.simulator.streams import Purpose, Streams
-from stalesim.simulator.timelines.of_run import set_up
 from stalesim.simulator.timelines.simulated import SimulatedTimeline
 from stalesim.simulator.world.clients import Clients
+from stalesim.simulator.world.laws.base import Draws, Population
+from stalesim.simulator.world.laws.distributions import Scipy
+from stalesim.simulator.world.laws.scaled import SummedSampler
+from stalesim.simulator.world.streams import Purpose, Streams
 from stalesim.simulator.world.workload import Workload
 from tests.support import everything, played, scenario
 

@@ -6,9 +6,9 @@ import equinox as eqx
 import jax.numpy as jnp
 from pydantic import Field
 
-from stalesim.simulator.algorithms import base, client_work
-from stalesim.simulator.algorithms.part import Algorithm, model_and_gradient
-from stalesim.simulator.algorithms.step_rules import resolve
+from stalesim.simulator.engine import client_work, kernel
+from stalesim.simulator.engine.algorithm import Algorithm, model_and_gradient
+from stalesim.simulator.engine.step_rules import resolve
 
 
 class MyPart(Algorithm):
@@ -28,7 +28,7 @@ class MyPart(Algorithm):
 
     def make(self, setup, constants):
         step_size, _ = resolve(self.step_size, constants)
-        numbers = base.on_device(step_size), base.on_device(self.fade)
+        numbers = kernel.on_device(step_size), kernel.on_device(self.fade)
         return MyPartKernel(*numbers, setup.timeline.num_registers)
 
 
@@ -37,7 +37,7 @@ class State(NamedTuple):
     registers: Any
 
 
-class MyPartKernel(base.Kernel):
+class MyPartKernel(kernel.Kernel):
     step_size: Any
     fade: Any
     num_registers: int = eqx.field(static=True)

@@ -5,8 +5,9 @@ from typing import Annotated, Literal
 import numpy as np
 from pydantic import Field
 
-from stalesim.simulator.config.base import Quantity
-from stalesim.simulator.laws import ClientValues, Law
+from stalesim.simulator.parts.base import Quantity
+from stalesim.simulator.world.laws.base import Law
+from stalesim.simulator.world.laws.parameters import ClientValues
 
 
 class MyPart(Law):

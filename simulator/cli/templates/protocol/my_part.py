@@ -2,9 +2,9 @@
 
 from typing import ClassVar, Literal
 
-from stalesim.simulator.protocols import Protocol
-from stalesim.simulator.timeline import Outcome
+from stalesim.simulator.files.timeline import Outcome
 from stalesim.simulator.world.cycle import Cycle
+from stalesim.simulator.world.protocol import Protocol
 
 
 class MyPart(Protocol):

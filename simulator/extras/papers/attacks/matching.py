@@ -30,7 +30,7 @@ from threadpoolctl import threadpool_limits
 from .relaxation import distance, smooth_distance, variation
 
 if TYPE_CHECKING:
-    from ....models.cnn.network import CnnNetwork, Parts
+    from ....catalogue.models.cnn.network import CnnNetwork, Parts
 
 NO_LABEL = 2**31 - 1
 """Distance of a message that is zero and so tells nothing."""

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 if TYPE_CHECKING:
-    from ....models.cnn.network import CnnNetwork, Parts
+    from ....catalogue.models.cnn.network import CnnNetwork, Parts
 
 CONTRAST = 0.3
 """Standard deviation of pixels that differ: what is sharp is measured by it."""

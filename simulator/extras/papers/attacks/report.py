@@ -15,7 +15,7 @@ from .....analysis.statistics import t_interval
 from . import linear, quality
 
 if TYPE_CHECKING:
-    from ....models.cnn.network import CnnNetwork
+    from ....catalogue.models.cnn.network import CnnNetwork
 
 Attack = Callable[[np.ndarray, np.ndarray | None], np.ndarray]
 """Gives an image, flat, from a flat message and the flat weights it was taken at."""

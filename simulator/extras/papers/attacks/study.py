@@ -8,10 +8,10 @@ import pandas as pd
 from .....analysis.figures.files import save_figure
 from .....analysis.files import ROOM, written
 from .....analysis.frames import Study, joined
-from ....algorithms.edge_cloud.part import NoisyEdgeCloud
-from ....data.images import image_shape
+from ....catalogue.algorithms.edge_cloud.part import NoisyEdgeCloud
+from ....files.study import StudyError
+from ....problem.data.images import image_shape
 from ....scenario.scenario import Scenario
-from ....trace import StudyError
 from . import report
 
 
@@ -84,8 +84,8 @@ def _victim(
     scenario: Scenario,
 ) -> tuple[np.ndarray, tuple[int, ...], report.Attack]:
     """Returns training images, their shape, and the attack on a scenario's model."""
-    from ....data.outputs import form
-    from ....learning.learning import dataset
+    from ....problem.data.outputs import form
+    from ....problem.learning import dataset
 
     problem = scenario.problem
     data = dataset(problem.data, scenario.engine.precision)

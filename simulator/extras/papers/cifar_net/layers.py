@@ -27,8 +27,8 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float
 
-from ....config.errors import ScenarioError
-from ....models.convolution import Form, pool
+from ....parts.errors import ScenarioError
+from ....problem.models.convolution import Form, pool
 
 EPSILON = 1e-5
 """Number that is added to variances, as in PyTorch."""

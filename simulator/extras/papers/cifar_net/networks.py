@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import lru_cache, partial
 from typing import Any, Literal
 
-from ....config.errors import ScenarioError
+from ....parts.errors import ScenarioError
 from .counter import Counter, Tally
 from .net import Net, Norm, T, Widen, widened
 

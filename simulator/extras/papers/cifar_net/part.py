@@ -4,10 +4,10 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
-from ....data.base import Dataset
-from ....data.images import image_shape
-from ....data.outputs import OutputForm
-from ....models.parts import Model, ModelCounts
+from ....problem.data.base import Dataset
+from ....problem.data.images import image_shape
+from ....problem.data.outputs import OutputForm
+from ....problem.models.parts import Model, ModelCounts
 from .counter import Tally
 from .net import Norm
 from .networks import Name, tally

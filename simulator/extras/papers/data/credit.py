@@ -6,13 +6,13 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from ....config.errors import DataError
-from ....data.base import Dataset
-from ....data.file_set import FileData, FileSet
-from ....data.parts import Data, Scale
-from ....data.split import divided
-from ....storage import files, table
-from ....storage.published import Published, PublishedFile
+from ....files.reading import files, table
+from ....files.reading.published import Published, PublishedFile
+from ....parts.errors import DataError
+from ....problem.data.base import Dataset
+from ....problem.data.file_set import FileData, FileSet
+from ....problem.data.parts import Data, Scale
+from ....problem.data.split import divided
 
 CSV = "UCI_Credit_Card.csv"
 NAME = re.compile(r"default.of.credit.card.clients|UCI_Credit_Card", re.IGNORECASE)

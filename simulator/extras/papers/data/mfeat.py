@@ -7,15 +7,15 @@ from typing import ClassVar, Literal
 import numpy as np
 from jaxtyping import Float64
 
-from ....config.errors import DataError
-from ....data import names
-from ....data.base import Dataset
-from ....data.classes import Samples
-from ....data.file_set import FileData, FileSet, Roles
-from ....data.parts import Scale
-from ....data.split import divided
-from ....storage import files
-from ....storage.published import Published, PublishedFile
+from ....files.reading import files
+from ....files.reading.published import Published, PublishedFile
+from ....parts.errors import DataError
+from ....problem.data import names
+from ....problem.data.base import Dataset
+from ....problem.data.classes import Samples
+from ....problem.data.file_set import FileData, FileSet, Roles
+from ....problem.data.parts import Scale
+from ....problem.data.split import divided
 
 VIEWS = {"fou": 76, "fac": 216, "kar": 64, "pix": 240, "zer": 47, "mor": 6}
 """Number of columns of each view, in the order of the columns: Fourier coefficients,

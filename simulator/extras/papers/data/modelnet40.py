@@ -9,14 +9,14 @@ import numpy as np
 from jaxtyping import UInt8
 from pydantic import Field
 
-from ....config.errors import DataError
-from ....data.base import Dataset
-from ....data.parts import Data, Scale
-from ....data.split import finished
-from ....storage import files
-from ....storage.cache import Arrays, cached_of
-from ....storage.pictures import DAMAGED
-from ....storage.published import Published, PublishedFile, missing
+from ....files.reading import files
+from ....files.reading.cache import Arrays, cached_of
+from ....files.reading.pictures import DAMAGED
+from ....files.reading.published import Published, PublishedFile, missing
+from ....parts.errors import DataError
+from ....problem.data.base import Dataset
+from ....problem.data.parts import Data, Scale
+from ....problem.data.split import finished
 
 ROOT = "modelnet40_images_new_12x"
 FOLDERS = ("modelnet40imagesnew12x", "modelnet40")

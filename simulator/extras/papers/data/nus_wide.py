@@ -12,15 +12,15 @@ import numpy as np
 from jaxtyping import Bool, Float32, Int
 from pydantic import AfterValidator, Field
 
-from ....config.errors import DataError, ScenarioError
-from ....data import names
-from ....data.base import Dataset
-from ....data.classes import Samples
-from ....data.file_set import FileSet, Roles
-from ....data.parts import Data, Scale, different
-from ....data.split import finished
-from ....storage import files, table
-from ....storage.published import Published, PublishedFile
+from ....files.reading import files, table
+from ....files.reading.published import Published, PublishedFile
+from ....parts.errors import DataError, ScenarioError
+from ....problem.data import names
+from ....problem.data.base import Dataset
+from ....problem.data.classes import Samples
+from ....problem.data.file_set import FileSet, Roles
+from ....problem.data.parts import Data, Scale, different
+from ....problem.data.split import finished
 
 FEATURES = {"CH": 64, "CM55": 225, "CORR": 144, "EDH": 73, "WT": 128}
 """Number of columns of each kind of image feature, in the order of the columns."""

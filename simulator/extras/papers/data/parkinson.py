@@ -6,14 +6,14 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from ....config.errors import DataError
-from ....data.base import Dataset
-from ....data.file_set import FileData, FileSet
-from ....data.groups import grouping
-from ....data.parts import Data
-from ....data.split import divided
-from ....storage import files, table
-from ....storage.published import Published, PublishedFile
+from ....files.reading import files, table
+from ....files.reading.published import Published, PublishedFile
+from ....parts.errors import DataError
+from ....problem.data.base import Dataset
+from ....problem.data.file_set import FileData, FileSet
+from ....problem.data.groups import grouping
+from ....problem.data.parts import Data
+from ....problem.data.split import divided
 
 FILE = "pd_speech_features.csv"
 FOLDERS = ("parkinson", "parkinsons", "parkinsonsdisease")

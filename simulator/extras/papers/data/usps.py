@@ -9,14 +9,14 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from jaxtyping import Float64, Int64, Shaped
 
-from ....config.errors import DataError
-from ....data import names
-from ....data.base import Dataset
-from ....data.file_set import FileData, FileSet
-from ....data.parts import Scale
-from ....data.split import finished
-from ....storage import files, limits
-from ....storage.published import KnownCopy, Published, PublishedFile
+from ....files.reading import files, limits
+from ....files.reading.published import KnownCopy, Published, PublishedFile
+from ....parts.errors import DataError
+from ....problem.data import names
+from ....problem.data.base import Dataset
+from ....problem.data.file_set import FileData, FileSet
+from ....problem.data.parts import Scale
+from ....problem.data.split import finished
 
 TRAIN, TEST = "usps.bz2", "usps.t.bz2"
 PAGE = "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/multiclass/"

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 import jax
 from jaxtyping import Array, Float, Key
 
-from ....models.convolution import convolve
-from ....models.flat import by_inputs, drawn
-from ....models.flat_network import LayeredNetwork
-from ....models.parts import Shapes
+from ....problem.models.convolution import convolve
+from ....problem.models.flat import by_inputs, drawn
+from ....problem.models.flat_network import LayeredNetwork
+from ....problem.models.parts import Shapes
 from .part import Image, ViewCnn
 
 

@@ -4,9 +4,9 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
-from ....config.errors import ScenarioError
-from ....data.images import image_shape
-from ....models.parts import Model, Shapes, size
+from ....parts.errors import ScenarioError
+from ....problem.data.images import image_shape
+from ....problem.models.parts import Model, Shapes, size
 
 Image = tuple[int, int, int]
 """Height, width and depth, pixels."""

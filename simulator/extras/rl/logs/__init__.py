@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .... import inputs
+from ....files import inputs
+from ....files.reading import digests
+from ....files.study import DISK, Study, load
+from ....files.study.disk import explained, replace
 from ....scenario.reading import read_any, to_yaml
 from ....scenario.study import expand
-from ....storage import digests
-from ....timelines.saved import Progress, emptied, write_held
-from ....trace import DISK, Study, load
-from ....trace.disk import explained, replace
+from ....studies.saved import Progress, emptied, write_held
 from ..recording import KIND, PlayedWorld, source_of, sources_of
 from ..world.measures import measures
 from ..world.record import SampleOutcome

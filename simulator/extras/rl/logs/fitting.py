@@ -5,8 +5,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Float, Int
 
-from ....laws.choosing import Series, fit_alone
-from ....laws.fitting import (
+from ....catalogue.laws.choosing import Series, fit_alone
+from ....catalogue.laws.fitting import (
     LEVEL,
     MOST,
     LawFit,

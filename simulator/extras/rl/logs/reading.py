@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Float, Int
 
-from ....config.errors import DataError
+from ....parts.errors import DataError
 from ....timelines.logs import LogTable
 from ..world.record import NO_STEP, SampleOutcome
 

@@ -8,23 +8,16 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Key
 from typing_extensions import override
 
-from ....algorithms import client_work
-from ....algorithms.base import (
-    Event,
-    Info,
-    Kernel,
-    broadcast_flags,
-    norm,
-    on_device,
-)
-from ....algorithms.optimizers import rule as optimizing
-from ....algorithms.optimizers.base import UpdateRule
-from ....algorithms.optimizers.rule import rule_of
-from ....algorithms.step_rules import Schedule, Steps, resolve
-from ....config.errors import ScenarioError
-from ....learning.constants import Constants
-from ....learning.horizontal import HorizontalProblem
-from ....setup import RunSetup
+from ....engine import client_work
+from ....engine.kernel import Event, Info, Kernel, broadcast_flags, norm, on_device
+from ....engine.optimizers import rule as optimizing
+from ....engine.optimizers.base import UpdateRule
+from ....engine.optimizers.rule import rule_of
+from ....engine.setup import RunSetup
+from ....engine.step_rules import Schedule, Steps, resolve
+from ....parts.errors import ScenarioError
+from ....problem.constants import Constants
+from ....problem.horizontal import HorizontalProblem
 from . import estimate
 from .estimate import Weighted
 from .part import RATE, ROWS, PolicyGradient

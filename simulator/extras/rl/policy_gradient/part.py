@@ -10,11 +10,11 @@ from jaxtyping import Float, Int
 from pydantic import Field, model_validator
 from typing_extensions import override
 
-from ....algorithms.optimizers.part import Optimizer
-from ....algorithms.part import Algorithm, Batch, Message, ProblemShape
-from ....config.base import LocatedError
-from ....learning.sampler import Sampler, Sampling
-from ....metrics import CLASSES, LIKELIHOOD, Metric
+from ....engine.algorithm import Algorithm, Batch, Message, ProblemShape
+from ....engine.optimizers.part import Optimizer
+from ....parts.base import LocatedError
+from ....parts.metrics import CLASSES, LIKELIHOOD, Metric
+from ....problem.sampler import Sampler, Sampling
 
 CAP = 2.0
 EPSILON = 0.2
@@ -172,7 +172,7 @@ def expected_reward(problem: Any, model: Any, logits: Any) -> Float[Any, ""]:
     """
     import jax.numpy as jnp
 
-    from ....learning import losses
+    from ....problem import losses
 
     each = losses.per_sample(problem.loss, logits, problem.y_test)
     if length := getattr(problem, "answer", 0):

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Key, Num
 
-from ....learning.horizontal import HorizontalProblem
+from ....problem.horizontal import HorizontalProblem
 from .estimate import drawn, log_policy, taken
 
 

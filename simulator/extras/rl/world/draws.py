@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Int
 
-from ....laws.base import Draws, DurationSampler, Law, Population
-from ....streams import Purpose, Streams
+from ....world.laws.base import Draws, DurationSampler, Law, Population
+from ....world.streams import Purpose, Streams
 from .options import RolloutOptions
 
 BLOCK = 4096

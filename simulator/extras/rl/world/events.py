@@ -13,7 +13,7 @@ from itertools import chain
 from math import inf, nan
 from typing import Any
 
-from ....config.errors import ScenarioError
+from ....parts.errors import ScenarioError
 from .buffer import ReadyGroup
 from .record import Rollouts, SampleOutcome, columns
 from .slots import (

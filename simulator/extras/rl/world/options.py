@@ -10,11 +10,11 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import AfterValidator, Field, model_validator
 
-from ....config.base import Config, LocatedError, Quantity
-from ....config.errors import ScenarioError
-from ....config.expressions import per_client
-from ....laws import Constant
-from ....laws.base import AnyLaw, Law
+from ....parts.base import Config, LocatedError, Quantity
+from ....parts.errors import ScenarioError
+from ....parts.expressions import per_client
+from ....world.laws.base import AnyLaw, Law
+from ....world.laws.constant import Constant
 
 MOST_SLOTS = 1_000_000
 """Samples that are generated at once, on all machines together."""

@@ -7,7 +7,7 @@ from heapq import heapify, heappop, heappush
 from math import ceil, inf, nan
 from typing import Any
 
-from ....config.errors import ScenarioError
+from ....parts.errors import ScenarioError
 from .buffer import SampleBuffer
 from .draws import RolloutDraws
 from .options import RolloutOptions

@@ -8,13 +8,13 @@ from typing import ClassVar, Literal
 import numpy as np
 from jaxtyping import Float64, Int
 
-from .....config.errors import DataError
-from .....data.base import Dataset
-from .....data.classes import Samples
-from .....data.parts import Data, Scale
-from .....data.split import finished
-from .....storage import files, table
-from .....storage.published import Published, PublishedFile, missing
+from .....files.reading import files, table
+from .....files.reading.published import Published, PublishedFile, missing
+from .....parts.errors import DataError
+from .....problem.data.base import Dataset
+from .....problem.data.classes import Samples
+from .....problem.data.parts import Data, Scale
+from .....problem.data.split import finished
 from .. import clinical
 from . import features
 

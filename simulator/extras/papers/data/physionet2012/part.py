@@ -7,14 +7,14 @@ from typing import ClassVar, Literal
 import numpy as np
 from jaxtyping import Float32, Float64
 
-from .....data.base import Dataset
-from .....data.file_set import FileSet
-from .....data.parts import Data, Scale
-from .....data.split import finished
-from .....storage import files
-from .....storage.archive import members
-from .....storage.cache import Arrays, cached_of
-from .....storage.published import Published, PublishedFile
+from .....files.reading import files
+from .....files.reading.archive import members
+from .....files.reading.cache import Arrays, cached_of
+from .....files.reading.published import Published, PublishedFile
+from .....problem.data.base import Dataset
+from .....problem.data.file_set import FileSet
+from .....problem.data.parts import Data, Scale
+from .....problem.data.split import finished
 from .. import clinical
 from ..clinical import HOURS
 from .stays import (

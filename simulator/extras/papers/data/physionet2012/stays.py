@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float32, Int8, Int16, Int32
 
-from .....config.errors import DataError
+from .....parts.errors import DataError
 from ..clinical import HOURS
 
 VARIABLES = (

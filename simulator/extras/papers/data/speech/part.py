@@ -8,15 +8,15 @@ import numpy as np
 from jaxtyping import Float32, Int, Shaped
 from pydantic import Field, model_validator
 
-from .....config.base import LocatedError
-from .....config.errors import DataError
-from .....data.arrays import missing
-from .....data.base import Dataset
-from .....data.file_set import FileData, FileSet
-from .....data.own_arrays import npz
-from .....data.parts import Scale
-from .....storage import archive, files, table
-from .....storage.published import Published, PublishedFile
+from .....catalogue.data.arrays import missing
+from .....catalogue.data.own_arrays import npz
+from .....files.reading import archive, files, table
+from .....files.reading.published import Published, PublishedFile
+from .....parts.base import LocatedError
+from .....parts.errors import DataError
+from .....problem.data.base import Dataset
+from .....problem.data.file_set import FileData, FileSet
+from .....problem.data.parts import Scale
 from .utterances import WIDTH, Utterances, dataset
 
 FILE = "speech.npz"

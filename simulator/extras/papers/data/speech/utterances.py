@@ -5,12 +5,12 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float32, Int, Int32, Shaped
 
-from .....config.errors import ScenarioError
-from .....data import names
-from .....data.base import Dataset
-from .....data.groups import grouping
-from .....data.parts import Data
-from .....data.split import divide, finished
+from .....parts.errors import ScenarioError
+from .....problem.data import names
+from .....problem.data.base import Dataset
+from .....problem.data.groups import grouping
+from .....problem.data.parts import Data
+from .....problem.data.split import divide, finished
 
 FEATURES = (
     *names.counted("fmllr", 40),

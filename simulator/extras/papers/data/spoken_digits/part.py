@@ -7,14 +7,14 @@ from typing import Annotated, ClassVar, Literal
 import numpy as np
 from pydantic import Field, model_validator
 
-from .....config.base import LocatedError
-from .....config.errors import DataError
-from .....data import names
-from .....data.base import Dataset
-from .....data.file_set import FileData, FileSet
-from .....data.parts import Scale
-from .....storage.cache import Arrays, cached_of
-from .....storage.published import Published, PublishedFile
+from .....files.reading.cache import Arrays, cached_of
+from .....files.reading.published import Published, PublishedFile
+from .....parts.base import LocatedError
+from .....parts.errors import DataError
+from .....problem.data import names
+from .....problem.data.base import Dataset
+from .....problem.data.file_set import FileData, FileSet
+from .....problem.data.parts import Scale
 from ..speech.utterances import Utterances, dataset, deltas
 from .recordings import parse
 from .spectrum import BANDS

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import numpy as np
 
-from .....config.errors import DataError
-from .....storage.archive import members
-from .....storage.cache import Arrays
+from .....files.reading.archive import members
+from .....files.reading.cache import Arrays
+from .....parts.errors import DataError
 from .spectrum import RATE_HZ, log_mel
 
 NAME = re.compile(r"(?:^|/)(\d)_([a-zA-Z]+)_(\d+)\.wav$")

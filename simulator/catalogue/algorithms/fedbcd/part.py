@@ -1,0 +1,160 @@
+"""Vertical learning with local steps between exchanges. No JAX in here."""
+
+from typing import Annotated, Any, ClassVar, Literal
+
+import numpy as np
+from jaxtyping import Int
+from pydantic import Field
+
+from ....engine.algorithm import (
+    FLOAT_BYTES,
+    Algorithm,
+    Message,
+    ProblemShape,
+    minibatches,
+)
+from ....engine.optimizers.part import Optimizer, programs
+from ....parts.base import LocatedError
+from ....privacy.encryption import Encryption
+from ....problem.capabilities import AddsTime, SumsOutputs
+from ....problem.sampler import Sampler
+
+
+class BlockDescent(SumsOutputs, AddsTime, Algorithm):
+    """Common base of FedSGD and FedBCD: the parties' models meet in a sum of outputs.
+
+    In rounds, all parties have one batch: they exchange what their models make of it,
+    and each makes its local steps with what it received frozen. In parallel rounds all
+    of them start from the same exchange (FedBCD-p), in sequential ones each from what
+    those before it left (FedBCD-s), as the protocol says.
+
+    Asynchronously, which is our own extension, a party that is ready uploads its
+    outputs for a batch of its own, receives the sum of what the others have last
+    uploaded for that batch, and makes its local steps with it. All parties upload
+    everything at the start.
+
+    A schedule's `t` counts rounds; asynchronously, as many commits as there are
+    parties count as one (F-05).
+
+    With a network at the server (`problem.server`), it is a part of the labelled
+    party's model, and moves by that party's local steps (F-29).
+
+    Source: Liu, Kang, Zhang, Li, Cheng, Chen, Hong and Yang, A Communication-Efficient
+    Collaborative Learning Framework for Distributed Features.
+    """
+
+    family: ClassVar[str] = "vertical"
+    protocols: ClassVar[tuple[str, ...]] = ("rounds", "asynchronous", "t_synchronous")
+    encryption: Encryption | None = None
+    """Cost of encrypting the exchange, which changes no number of the model."""
+    optimizer: Optimizer | None = None
+    """Each party's own optimiser of its local steps, whose state is kept. By default
+    plain SGD."""
+
+    def sampler(
+        self, seed: int, pools: list[Int[np.ndarray, " _"]], protocol: Any
+    ) -> Sampler:
+        """Returns the minibatches of a run, of which all steps of a job share one."""
+        return minibatches(self, seed, pools, protocol, steps=1)
+
+    def check(self, problem: Any, protocol: Any) -> None:
+        super().check(problem, protocol)
+        if protocol.traits.batch_per_round and self.samples == "own":
+            raise LocatedError(
+                "algorithm.samples must be common in rounds, whose parties exchange "
+                "what they make of one batch (F-25), got 'own'; leave it out",
+            )
+        if problem.transfer is not None and self.optimizer is not None:
+            raise LocatedError(
+                f"algorithm.optimizer must be left out with problem.transfer, got "
+                f"{self.optimizer.kind!r}; remove it",
+            )
+
+    def structure(self) -> dict[str, Any]:
+        found = self.model_dump(mode="json", exclude={"step_size", "encryption"})
+        found["proximal"] = bool(found.get("proximal"))
+        return found | programs(self)
+
+    def messages(self, shape: ProblemShape, *, common: bool) -> tuple[Message, ...]:
+        """Returns the messages of one contribution: outputs up, as much down.
+
+        A party receives a number for each of its own (F-19), or in transfer learning
+        three components for each overlapping sample.
+        """
+        num_scalars = shape.batch * shape.num_exchanged
+        size = FLOAT_BYTES * num_scalars
+        if self.encryption is not None:
+            size = self.encryption.bytes_of(num_scalars)
+        return (
+            Message("embedding", "up", size),
+            Message("reply", "down", size),
+        )
+
+    @property
+    def activities(self) -> list[str]:
+        adds = "encryption adds its own time to computing"
+        return [] if self.encryption is None else [adds]
+
+    def overhead_s(self, shape: ProblemShape) -> float:
+        if self.encryption is None:
+            return 0
+        num_scalars = shape.batch * shape.num_exchanged
+        return self.encryption.exchange_s(num_scalars, shape.num_clients)
+
+    def make(self, setup: Any, constants: Any) -> Any:
+        from .kernel import build
+
+        return build(self, setup, constants)
+
+
+class FedSgd(BlockDescent):
+    """FedSGD: one step after every exchange, which is centralised SGD in value.
+
+    Source: FedBCD, Algorithm 1.
+    """
+
+    kind: Literal["fed_sgd"] = "fed_sgd"
+
+
+class _LocalSteps(BlockDescent):
+    """Common base of FedBCD and FedPBCD."""
+
+    local_steps: Annotated[int, Field(ge=1)]
+    """Q, all on the batch that was exchanged."""
+    local_gradient: Literal["recompute", "frozen"] = "recompute"
+    """F-01. `recompute`: a party's own partial gradient at its current model, the other
+    parties' outputs frozen, as the proof has it. `frozen`: parties without labels keep
+    the derivative that they received, as the exchange literally has it, and as its
+    security needs it. A label-free party can recompute by itself with the loss
+    `taylor`."""
+
+    def check(self, problem: Any, protocol: Any) -> None:
+        super().check(problem, protocol)
+        if problem.transfer is not None and self.local_gradient != "recompute":
+            raise LocatedError(
+                "algorithm.local_gradient must be recompute, since all that it needs "
+                "is exchanged, with problem.transfer; change it or remove "
+                "problem.transfer",
+            )
+
+
+class FedBcd(_LocalSteps):
+    """FedBCD: Q local steps after every exchange.
+
+    Source: FedBCD, Algorithms 2 and 3.
+    """
+
+    kind: Literal["fed_bcd"] = "fed_bcd"
+
+
+class FedPbcd(_LocalSteps):
+    """FedPBCD: FedBCD with a pull towards the model of the last exchange.
+
+    The local gradient has mu times what the model moved since then (F-14).
+
+    Source: FedBCD, equation 15.
+    """
+
+    kind: Literal["fed_pbcd"] = "fed_pbcd"
+    proximal: Annotated[float, Field(ge=0)] = 0.1
+    """mu."""

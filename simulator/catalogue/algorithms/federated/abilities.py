@@ -1,0 +1,143 @@
+"""What few stages have to say of themselves, by methods of these names. No JAX here.
+
+A stage that has the members of a class here is one of it, without inheriting from it.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
+
+from ....engine.algorithm import ProblemShape
+from ....privacy.releases import Calibrated, Guarantee
+
+if TYPE_CHECKING:
+    from .chain import Chained
+
+
+@runtime_checkable
+class AddsNoise(Protocol):
+    """Adds noise, of which privacy is accounted."""
+
+    @property
+    def noise_law(self) -> str | None:
+        """Law of the noise."""
+        ...
+
+    def guarantees(
+        self, method: "Chained", num_samples: Sequence[int], batch: int
+    ) -> tuple[Guarantee, ...]:
+        """Returns what one message of each client releases."""
+        ...
+
+
+@runtime_checkable
+class HasBudget(Protocol):
+    """Adds noise that may be calculated for a budget."""
+
+    def calibrated(self, name: str) -> Calibrated | None:
+        """Returns the budget that its noise is calculated for, if it is.
+
+        Args:
+            name: Dotted key of the stage.
+        """
+        ...
+
+
+@runtime_checkable
+class ForProtocols(Protocol):
+    """Runs on some protocols of its method alone."""
+
+    protocols: ClassVar[tuple[str, ...]]
+    """Their names."""
+
+
+@runtime_checkable
+class ChecksProtocol(Protocol):
+    """Refuses protocols that it does not fit."""
+
+    def check(self, method: "Chained", protocol: Any) -> None:
+        """Refuses a protocol.
+
+        Raises:
+            LocatedError: By `method.refusal`.
+        """
+        ...
+
+
+@runtime_checkable
+class RefusesStatistics(Protocol):
+    """Has no place for the statistics of batches that some models keep."""
+
+    statistics_would_be: ClassVar[str]
+    """What it would make of them, for messages."""
+
+
+@runtime_checkable
+class Biased(Protocol):
+    """May count some clients more than others."""
+
+    def biases(self, protocol: Any, num_clients: int) -> Iterator[str]:
+        """Yields lines on clients that count more than others."""
+        ...
+
+
+@runtime_checkable
+class GivesRoles(Protocol):
+    """Makes something of some clients, such as enemies."""
+
+    def roles(self, method: "Chained", num_clients: int, seed: int) -> tuple[str, ...]:
+        """Returns what it makes of each client, or "" of one.
+
+        Args:
+            method: The method that it is a stage of.
+            num_clients: K.
+            seed: Seed of the run.
+        """
+        ...
+
+
+@runtime_checkable
+class Resizes(Protocol):
+    """Makes messages of another size."""
+
+    def sent_bytes(self, given: int, shape: ProblemShape) -> int:
+        """Returns the bytes of a message after the stage, of those before it.
+
+        Of a stage of what is read the message is the model's, else what a client sends.
+        """
+        ...
+
+
+@runtime_checkable
+class ByArrays(Protocol):
+    """Sends what may depend on the shapes of the model's arrays."""
+
+    @property
+    def by_arrays(self) -> bool:
+        """Whether it does."""
+        ...
+
+
+@runtime_checkable
+class ExchangesMore(Protocol):
+    """Exchanges more in a job than a model and a contribution."""
+
+    def answer_bytes(self, shape: ProblemShape) -> int:
+        """Returns the bytes that a client gets in a job besides the model."""
+        ...
+
+    def overhead_s(self, shape: ProblemShape) -> float:
+        """Returns virtual seconds of a job on top of its client's laws."""
+        ...
+
+
+@runtime_checkable
+class LeadsStep(Protocol):
+    """Changes a step by an adjustment that traces and readers must know of."""
+
+    def scaled(self, step_size: Any, version: Any) -> Any:
+        """Returns the step size with what the stage multiplies it by, for traces."""
+        ...
+
+    def ahead(self, weights: Any, state: Any, step_size: Any) -> Any:
+        """Returns what clients read, by default the model, `[...]`."""
+        ...

@@ -1,0 +1,422 @@
+"""A method as a chain of stages: their order, and what follows from them. No JAX here.
+
+    read -> client's work -> sent -> attack -> received -> weight -> aggregation -> step
+
+A stage is one class with its options. Named methods make their stages of options of
+their own; `kind: chain` has them written out. What a method is to the simulator
+(batches, messages, noise, checks) follows from its stages, a plug-in's among them.
+"""
+
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+from functools import cached_property
+from itertools import pairwise
+from math import floor
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    ClassVar,
+    Literal,
+)
+
+import numpy as np
+from jaxtyping import Int
+from pydantic import model_validator
+
+from ....engine.algorithm import (
+    FLOAT_BYTES,
+    Algorithm,
+    Message,
+    ProblemShape,
+    StepSize,
+    batch_size,
+    minibatches,
+)
+from ....parts.base import LocatedError
+from ....parts.catalogue import AnyPart
+from ....parts.errors import ScenarioError
+from ....parts.expressions import per_client
+from ....parts.lazy import Late
+from ....parts.parts import Part, tag
+from ....privacy.releases import Calibrated, Guarantee
+from ....problem.capabilities import HasStages
+from ....problem.constants import Constants
+from ....problem.models.parts import ModelCounts
+from ....problem.sampler import Sampler
+from ....problem.uneven import UnevenSampler
+from .abilities import (
+    AddsNoise,
+    Biased,
+    ByArrays,
+    ChecksProtocol,
+    ExchangesMore,
+    ForProtocols,
+    GivesRoles,
+    HasBudget,
+    RefusesStatistics,
+    Resizes,
+)
+from .stage import (  # noqa: F401 - plug-ins import all bases from here
+    ONE,
+    PLACES,
+    AdjustPart,
+    AggregatePart,
+    AttackPart,
+    Passes,
+    ReadPart,
+    ReceivePart,
+    SendPart,
+    ServerPart,
+    StagePart,
+    WorkPart,
+)
+
+if TYPE_CHECKING:
+    from ....engine.setup import RunSetup
+    from . import kernel
+else:
+    kernel = Late(".kernel", __package__)
+
+
+class Chained(HasStages, Algorithm):
+    """Common base of the methods that are chains of stages."""
+
+    family: ClassVar[str] = "horizontal"
+    protocols: ClassVar[tuple[str, ...]] = (
+        *("asynchronous", "t_synchronous", "synchronous", "cyclic", "centralised"),
+        *("buffered", "collect", "routed"),
+    )
+
+    @cached_property
+    def stages(self) -> tuple[StagePart, ...]:
+        raise NotImplementedError
+
+    @property
+    def remembers_reads(self) -> bool:
+        return any(isinstance(stage, ReadPart) for stage in self.stages)
+
+    @property
+    def local_rule(self) -> StepSize:
+        """Step size of the clients' own steps."""
+        return self.step_size
+
+    @property
+    def server_rule(self) -> StepSize:
+        """Step size of the server."""
+        last = self.stages[-1]
+        rule = last.rule if isinstance(last, ServerPart) else None
+        return self.local_rule if rule is None else rule
+
+    @property
+    def work(self) -> WorkPart:
+        """The client's work."""
+        return next(stage for stage in self.stages if isinstance(stage, WorkPart))
+
+    def keys_of(self, stage: StagePart) -> tuple[str | int, ...]:
+        """Returns the keys, within the algorithm, of a stage's options."""
+        return ()
+
+    def key_of(self, stage: StagePart, *options: str) -> str:
+        """Returns the dotted key of a stage in a scenario, or of an option of it."""
+        return ".".join(map(str, ("algorithm", *self.keys_of(stage), *options)))
+
+    def refusal(self, stage: StagePart, key: str, text: str) -> LocatedError:
+        """Returns the error that an option of a stage is refused by.
+
+        Args:
+            stage: StagePart.
+            key: Its option, or nothing for the stage itself.
+            text: What it must be, what it is, and the remedy.
+        """
+        keys = self.keys_of(stage) + ((key,) if key else ())
+        return LocatedError(f"{'.'.join(map(str, keys))} {text}", keys)
+
+    def opened(self) -> dict[str, Any]:
+        """Returns the same method as a scenario has it with its stages written out."""
+        tree = WrittenChain.model_construct(
+            step_size=self.local_rule,
+            batch=self.batch,
+            sampling=self.sampling,
+            samples=self.samples,
+            chain=(),
+        )
+        own, stages = _written(tree), [_written(stage) for stage in self.stages]
+        return own | {"chain": stages}
+
+    @property
+    def steps_per_job(self) -> int:
+        passes = self.work.passes
+        return passes.epochs or passes.steps
+
+    @property
+    def by_arrays(self) -> bool:
+        return any(isinstance(s, ByArrays) and s.by_arrays for s in self.stages)
+
+    @property
+    def clips_samples(self) -> bool:
+        return self.work.clips_samples
+
+    @property
+    def beyond_gradients(self) -> tuple[str | int, ...]:
+        reads = (stage for stage in self.stages if isinstance(stage, ReadPart))
+        stage = next(reads, self.work)
+        whole = tag(type(stage))
+        option = whole if isinstance(stage, ReadPart) else stage.beyond_gradients
+        keys = self.keys_of(stage)
+        if option == whole:
+            return keys or (option,)
+        return (*keys, option) if option else ()
+
+    @property
+    def can_shorten_jobs(self) -> bool:
+        passes, rule = self.work.passes, getattr(self.work, "local_optimizer", None)
+        plain = passes.epochs is None and passes.speeds is None and rule is None
+        return plain and not self.clips_samples and self.samples != "common"
+
+    def sampler(
+        self, seed: int, pools: list[Int[np.ndarray, " _"]], protocol: Any
+    ) -> Sampler:
+        passes = self.work.passes
+        if passes.speeds is None and passes.epochs is None:
+            shortens, steps = not self.clips_samples, self.steps_per_job
+            return minibatches(
+                self, seed, pools, protocol, steps=steps, shortens=shortens
+            )
+        size = batch_size(self.batch, min(pool.size for pool in pools))
+        if passes.speeds is not None:
+            own = self._own_steps(passes, len(pools))
+            return UnevenSampler(seed, pools, size, sampling=self.sampling, own=own)
+        return UnevenSampler(seed, pools, size, epochs=passes.epochs)
+
+    def _own_steps(self, passes: Passes, num_clients: int) -> Int[np.ndarray, " K"]:
+        """Returns the local steps of each client, by its speed."""
+        assert passes.speeds is not None
+        keys = ("algorithm", *self.keys_of(self.work), "speeds")
+        name = self.key_of(self.work, "speeds")
+        found = per_client(passes.speeds, num_clients, name)
+        if not min(found) > 0:
+            raise LocatedError(
+                f"{name} must be > 0, got {float(min(found)):g}; change it", keys
+            )
+        share = [Fraction(speed) / Fraction(max(found)) for speed in found]
+        return np.array([max(1, floor(passes.steps * each)) for each in share])
+
+    @property
+    def noise(self) -> AddsNoise | None:
+        """The stage that adds noise, if any does."""
+        noisy = (stage for stage in self.stages if isinstance(stage, AddsNoise))
+        return next((stage for stage in noisy if stage.noise_law), None)
+
+    @property
+    def noise_law(self) -> str | None:
+        return None if self.noise is None else self.noise.noise_law
+
+    @property
+    def noise_by_commit(self) -> bool:
+        return isinstance(self.noise, AggregatePart)
+
+    @property
+    def calibrated(self) -> Calibrated | None:
+        noise = self.noise
+        if not (isinstance(noise, HasBudget) and isinstance(noise, StagePart)):
+            return None
+        return noise.calibrated(self.key_of(noise))
+
+    def guarantees(
+        self, num_samples: Sequence[int], batch: int, num_weights: int
+    ) -> tuple[Guarantee, ...]:
+        noise = self.noise
+        return () if noise is None else noise.guarantees(self, num_samples, batch)
+
+    def biases(self, protocol: Any, num_clients: int) -> Iterator[str]:
+        if getattr(protocol, "harmonic_mean", None) is not None:
+            kind = tag(type(self))
+            yield (
+                f"{kind} with protocol.harmonic_mean steps by the mean over "
+                "contributions, so that fast clients count more: malenia takes that "
+                "over clients"
+            )
+        for stage in self.stages:
+            if isinstance(stage, Biased):
+                yield from stage.biases(protocol, num_clients)
+
+    def check(self, problem: Any, protocol: Any) -> None:
+        """Refuses what a stage does not fit."""
+        super().check(problem, protocol)
+        for stage in self.stages:
+            try:
+                if isinstance(stage, ForProtocols):
+                    self._refuse_others(stage, stage.protocols, protocol)
+                if isinstance(stage, ChecksProtocol):
+                    stage.check(self, protocol)
+            except LocatedError as error:
+                raise LocatedError(
+                    f"algorithm.{error}", ("algorithm", *error.keys)
+                ) from None
+
+    def _refuse_others(
+        self, stage: StagePart, protocols: tuple[str, ...], protocol: Any
+    ) -> None:
+        if protocols and not protocol.names & {*protocols}:
+            raise self.refusal(
+                stage,
+                "kind",
+                f"must be another stage than {tag(type(stage))!r}, which runs on "
+                f"{' or '.join(protocols)}, got the protocol {protocol.kind!r}; change "
+                f"one of them",
+            )
+
+    def roles(self, num_clients: int, seed: int) -> tuple[str, ...]:
+        """Returns what the stages make of each client, each word once."""
+        giving = (stage for stage in self.stages if isinstance(stage, GivesRoles))
+        of_stages = (stage.roles(self, num_clients, seed) for stage in giving)
+        found = [roles for roles in of_stages if roles]
+        return tuple(
+            ", ".join(dict.fromkeys(filter(None, own)))
+            for own in zip(*found, strict=True)
+        )
+
+    def check_model(self, counts: ModelCounts) -> None:
+        for stage in self.stages:
+            if counts.num_statistics and isinstance(stage, RefusesStatistics):
+                raise ScenarioError(
+                    f"{self.key_of(stage)} must be left out for a model that keeps "
+                    f"statistics of batches, got {counts.num_statistics} numbers, "
+                    f"which would be {stage.statistics_would_be}; normalise layers or "
+                    f"groups"
+                )
+
+    def structure(self) -> dict[str, Any]:
+        own = {key: getattr(self, key) for key in ("batch", "sampling", "samples")}
+        return own | {"chain": [stage.structure() for stage in self.stages]}
+
+    def messages(self, shape: ProblemShape, *, common: bool) -> tuple[Message, ...]:
+        """Returns the messages of one contribution: the model down, as much up.
+
+        Stages may make either smaller.
+        """
+        model = sent = FLOAT_BYTES * shape.num_weights
+        for stage in (stage for stage in self.stages if isinstance(stage, Resizes)):
+            if isinstance(stage, ReadPart):
+                model = stage.sent_bytes(model, shape)
+            else:
+                sent = stage.sent_bytes(sent, shape)
+        model += sum(stage.answer_bytes(shape) for stage in self._exchanging)
+        return (Message("gradient", "up", sent), Message("model", "down", model))
+
+    def overhead_s(self, shape: ProblemShape) -> float:
+        return sum((stage.overhead_s(shape) for stage in self._exchanging), 0.0)
+
+    @property
+    def _exchanging(self) -> list[ExchangesMore]:
+        return [stage for stage in self.stages if isinstance(stage, ExchangesMore)]
+
+    def make(self, setup: "RunSetup", constants: Constants) -> "kernel.Chain":
+        """Returns the kernel."""
+        return kernel.build(self, setup, constants)
+
+    @model_validator(mode="after")
+    def _stages_fit(self) -> "Chained":
+        refuse_disorder(self.stages)
+        for stage in self.stages:
+            stage.fits(self)
+        return self
+
+
+if TYPE_CHECKING:
+    AnyStage = StagePart
+else:
+    AnyStage = Annotated[Any, AnyPart("stages")]
+
+
+class WrittenChain(Chained):
+    """A method without a name of its own: the stages of its chain, one after the other.
+
+    They stand in the order of what is read, the client's work, what is sent, what
+    enemies send, what is received, the weight, the aggregation, adjustments of the
+    step, and the server's step. `stalesim list fed_buff` prints the chain of a named
+    method, to be copied and changed.
+    """
+
+    kind: Literal["chained"] = "chained"
+    step_size: StepSize
+    """Step size of the clients' own steps: a number, or a rule by which it changes. It
+    is the server's as well, unless the stage `step` has one."""
+    chain: tuple[AnyStage, ...]
+    """The stages."""
+
+    @cached_property
+    def stages(self) -> tuple[StagePart, ...]:
+        return self.chain
+
+    def keys_of(self, stage: StagePart) -> tuple[str | int, ...]:
+        return ("chain", next(i for i, one in enumerate(self.chain) if one is stage))
+
+
+def refuse_disorder(stages: Sequence[StagePart]) -> None:
+    """Refuses stages that make no chain: in another order, missing, or too many.
+
+    Raises:
+        LocatedError: Which, and what to do.
+    """
+    order, kinds = list(PLACES), [tag(type(stage)) for stage in stages]
+    for i, (first, second) in enumerate(pairwise(stages)):
+        if order.index(second.place) < order.index(first.place):
+            raise LocatedError(
+                f"chain.{i + 1} must be before {kinds[i]!r}, {PLACES[first.place]}, "
+                f"got {kinds[i + 1]!r}, {PLACES[second.place]}, after it; move it up",
+                ("chain", i + 1),
+            )
+    last = stages[-1] if stages else None
+    steps = not isinstance(last, ServerPart) or last.aggregates
+    for place, example in ONE.items():
+        there = [i for i, stage in enumerate(stages) if stage.place == place]
+        if len(there) > 1:
+            raise LocatedError(
+                f"chain.{there[1]} must be left out after {kinds[there[0]]!r}, for "
+                f"{PLACES[place]} is one stage, got {kinds[there[1]]!r}; remove one",
+                ("chain", there[1]),
+            )
+        if not there and (steps or place != "aggregation"):
+            raise LocatedError(
+                f"chain must have a stage for {PLACES[place]}, got none; add one, such "
+                f"as {{kind: {example}}}",
+            )
+    for i, stage in enumerate(() if steps else stages):
+        if stage.place in ("aggregation", "adjusted"):
+            raise LocatedError(
+                f"chain.{i} must be left out before {kinds[-1]!r}, which takes "
+                f"contributions as they are, got {kinds[i]!r}; remove it, or end with "
+                f"step",
+                ("chain", i),
+            )
+
+
+def refuse_two_rates(
+    method: Chained, stage: StagePart, key: str, step_size: StepSize
+) -> None:
+    """Refuses a step size besides the learning rate of one of optax's optimisers."""
+    if step_size != 1:
+        raise method.refusal(
+            stage,
+            key,
+            f"must be with the step size 1, whose place its learning rate takes, got "
+            f"{step_size!r}; write step_size: 1",
+        )
+
+
+def _written(part: Part) -> dict[str, Any]:
+    """Returns options as a scenario has them, without the usual ones."""
+    fields, dumped = type(part).model_fields, part.model_dump(mode="json")
+    named = {"kind": dumped.pop("kind")} if isinstance(part, StagePart) else {}
+    return named | {
+        key: value
+        for key, value in dumped.items()
+        if key in fields and value is not None and not _usual(part, key)
+    }
+
+
+def _usual(part: Part, key: str) -> bool:
+    field = type(part).model_fields[key]
+    return not field.is_required() and getattr(part, key) == field.default

@@ -1,0 +1,455 @@
+"""A chain of stages: SGD, FedAvg, FedAsync, FedBuff, and others of their stages.
+
+Plain asynchronous SGD is `Chain.step` with one local step (`clients.LocalWork`),
+contributions applied one by one (`server.Mean`) and nothing optional.
+"""
+
+from dataclasses import replace
+from functools import partial
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Key
+
+from ....engine import client_work
+from ....engine.client_work import Work
+from ....engine.kernel import ANSWER, Divided, Event, Info, Probeable, norm, on_device
+from ....engine.optimizers import rule as optimizing
+from ....engine.setup import RunSetup
+from ....engine.step_rules import Schedule, Steps, resolve
+from ....files.timeline import NO_WORKER, Kind
+from ....parts.metrics import Models, metric
+from ....problem.constants import Constants
+from ....problem.horizontal import HorizontalProblem
+from . import joint
+from .abilities import LeadsStep
+from .chain import Chained
+from .stage import (
+    PLACES,
+    AdjustPart,
+    AggregatePart,
+    AttackPart,
+    ReadPart,
+    ReceivePart,
+    SendPart,
+    ServerPart,
+    StagePart,
+    WeightPart,
+    WorkPart,
+)
+from .stages import (
+    BROADCAST_ERROR,
+    ClientJob,
+    Contributions,
+    ServerRow,
+    Step,
+    mean_of,
+    placed,
+)
+
+
+class ChainState(NamedTuple):
+    """The server's model, the versions that clients have read, and the stages' states.
+
+    Attributes:
+        weights: Weights of the server's model, of any shape.
+        registers: Versions of it.
+        key: Key of the noise and of what training draws; None without any.
+        clients: State of each stage of the clients, for all of them: arrays `[K, ...]`,
+            or None.
+        attacks: State of each attack.
+        received: State of each stage of receiving.
+        weighing: State of the weights.
+        stepping: States of the aggregation, of each adjustment, and of the step.
+    """
+
+    weights: Float[Array, "..."]
+    registers: Float[Array, "R ..."]
+    key: Key[Array, ""] | None
+    clients: tuple[Any, ...]
+    attacks: tuple[Any, ...]
+    received: tuple[Any, ...]
+    weighing: Any
+    stepping: tuple[Any, ...]
+
+
+class Given(NamedTuple):
+    """What the workers of a row work with.
+
+    Attributes:
+        read: Models that they have read, as wide as registers.
+        own: State of each stage of the clients, of these workers.
+    """
+
+    read: Float[Array, "W ..."]
+    own: tuple[Any, ...]
+
+
+class Sent(NamedTuple):
+    """What the workers of a row send, and what the row's diagnostics need.
+
+    Attributes:
+        message: Messages; None where only their weighted sum was made.
+        statistics: Running statistics of a model that keeps some.
+        loss: Mean losses of their samples.
+        info: Diagnostics.
+        clients: State of each stage of the clients, of these workers.
+        read: Models that they have got, where these are not what they have read.
+    """
+
+    message: Float[Array, "W ..."] | None
+    statistics: Float[Array, "W Q"] | None
+    loss: Float[Array, " W"]
+    info: Info
+    clients: tuple[Any, ...]
+    read: Float[Array, "W ..."] | None = None
+
+
+class Chain(Divided, Probeable):
+    """Applies contributions, each taken at what its client read.
+
+    Attributes:
+        step_size: The server's.
+        local_step_size: Step size of a client's own steps.
+        work: The client's work.
+        sent: What becomes of a contribution before it is sent, in this order.
+        attacks: What enemies send in place of their contributions.
+        received: What becomes of contributions as they arrive.
+        weighing: What each counts.
+        aggregation: What becomes of a row's contributions together; none where the
+            server takes them as they are.
+        adjusted: What becomes of a step before it is made, in this order.
+        server: What becomes of the model.
+        local_steps: Q, the most of a client where they are uneven.
+        num_registers: Registers of the timeline.
+        uneven: Whether clients' jobs have steps, or samples, of their own.
+        is_joint: Whether the workers of a row, who have read the same version, make one
+            gradient together.
+        reads: What becomes of the model on its way to a client, in this order.
+        asks: What the world asks of each worker of a row.
+    """
+
+    step_size: Schedule | Steps
+    local_step_size: Schedule | Steps
+    work: WorkPart
+    sent: tuple[SendPart, ...]
+    attacks: tuple[AttackPart, ...]
+    received: tuple[ReceivePart, ...]
+    weighing: WeightPart
+    aggregation: AggregatePart | None
+    adjusted: tuple[AdjustPart, ...]
+    server: ServerPart
+    local_steps: int = eqx.field(static=True)
+    num_registers: int = eqx.field(static=True)
+    uneven: bool = eqx.field(static=True, default=False)
+    is_joint: bool = eqx.field(static=True, default=False)
+    reads: tuple[ReadPart, ...] = ()
+    asks: tuple[str, ...] = eqx.field(static=True, default=())
+
+    @property
+    def of_clients(self) -> tuple[StagePart, ...]:
+        """The stages of which each client has a state of its own."""
+        return (*self.reads, self.work, *self.sent)
+
+    @property
+    def stepping(self) -> tuple[StagePart, ...]:
+        """The stages that make a step of contributions."""
+        first = () if self.aggregation is None else (self.aggregation,)
+        return (*first, *self.adjusted, self.server)
+
+    def joined(self, problem: HorizontalProblem) -> "Chain | None":
+        return replace(self, is_joint=True) if joint.possible(self, problem) else None
+
+    def init(self, problem: HorizontalProblem, key: Key[Array, ""]) -> ChainState:
+        """Starts at the model's start; version 0 stands in register 0."""
+        weights = problem.start(key)
+        stages = (*self.of_clients, *self.attacks, *self.received, *self.stepping)
+        draws = problem.takes_key or any(stage.draws for stage in stages)
+        return ChainState(
+            weights=weights,
+            registers=problem.registers(self.num_registers, weights),
+            key=key if draws else None,
+            clients=tuple(
+                optimizing.table(stage.start(problem, weights), problem.num_clients)
+                for stage in self.of_clients
+            ),
+            attacks=tuple(stage.start(problem, weights) for stage in self.attacks),
+            received=tuple(stage.start(problem, weights) for stage in self.received),
+            weighing=self.weighing.start(problem, weights),
+            stepping=tuple(stage.start(problem, weights) for stage in self.stepping),
+        )
+
+    def kept(self, state: ChainState) -> Any:
+        return state.clients
+
+    def opened(
+        self, problem: HorizontalProblem, state: ChainState, event: Event
+    ) -> ChainState:
+        """Returns the state with what clients read of the model before a row."""
+        step_size, offered = self.step_size.at(event.version), state.weights
+        for stage, own in zip(self.adjusted, state.stepping[1:-1], strict=True):
+            if isinstance(stage, LeadsStep):
+                offered = stage.ahead(offered, own, step_size)
+        registers = client_work.keep(state.registers, offered, event)
+        return state._replace(registers=registers)
+
+    def given(self, state: ChainState, event: Event) -> Given:
+        read = client_work.read(state.registers, event)
+        return Given(read, optimizing.of_workers(state.clients, event.worker))
+
+    def work_inputs(
+        self, problem: HorizontalProblem, event: Event, given: Given
+    ) -> tuple[Float[Array, "W ..."], Float[Array, ""]]:
+        return problem.narrowed(given.read), self.local_step_size.at(event.version)
+
+    def computed(
+        self,
+        problem: HorizontalProblem,
+        key: Key[Array, ""] | None,
+        event: Event,
+        given: Given,
+        made: Work | None = None,
+    ) -> Sent:
+        work, after, read = self._computed(problem, key, event, given, made)
+        return Sent(work.message, work.statistics, work.loss, work.info, after, read)
+
+    def apply(
+        self, problem: HorizontalProblem, state: ChainState, event: Event, sent: Sent
+    ) -> tuple[ChainState, Info]:
+        row, arrived, counts = self._arrived(problem, state, event, sent)
+        return self._served(row, state, arrived, counts, sent)
+
+    def step(
+        self, problem: HorizontalProblem, state: ChainState, event: Event
+    ) -> tuple[ChainState, Info]:
+        """Returns the state after a row, and diagnostics."""
+        if not self.is_joint:
+            return super().step(problem, state, event)
+        state = self.opened(problem, state, event)
+        row, width = self._row(problem, state, event), event.worker.shape[0]
+        slot = event.read_slot.min()  # padding has the largest number
+        read = state.registers.at[slot].get(mode="fill", fill_value=0)
+        reads = jnp.broadcast_to(problem.narrowed(read), (width, *state.weights.shape))
+        factor, share, counts = self.weighing(row, reads, state.weighing)
+        arrived = Contributions(reads, None, None, factor, share)
+        samples = client_work.samples_of(event, 1)[:, 0]
+        shares = arrived.weight.astype(read.dtype)
+        losses, total = joint.gradient(problem, read, samples, shares)
+        arrived = arrived._replace(total=total)
+        sent = Sent(None, None, losses, {}, (None,))
+        return self._served(row, state, arrived, counts, sent)
+
+    def _served(
+        self,
+        row: ServerRow,
+        state: ChainState,
+        arrived: Contributions,
+        counts: Any,
+        sent: Sent,
+    ) -> tuple[ChainState, Info]:
+        """Returns the state after what the server makes of contributions, and info."""
+        event = row.event
+        arrived, attacks = _through(self.attacks, row, arrived, state.attacks)
+        message = arrived.message  # as the server gets it
+        arrived, received = _through(self.received, row, arrived, state.received)
+        weights, stepping, made = self._stepped(row, arrived, state.stepping)
+        first, worked, fails = len(self.reads), event.worker, event.kind == Kind.READ
+        if self.reads:  # of a job of which nothing comes the client has got the model
+            worked = jnp.where(fails, NO_WORKER, worked)
+            before = state.attacks, state.received, state.weighing, state.stepping
+            weights, (attacks, received, counts, stepping) = jax.tree.map(
+                partial(jnp.where, fails),
+                (state.weights, before),
+                (weights, (attacks, received, counts, stepping)),
+            )
+        clients = (
+            *optimizing.written(
+                state.clients[:first], event.worker, sent.clients[:first]
+            ),
+            *optimizing.written(state.clients[first:], worked, sent.clients[first:]),
+        )
+        after = clients, attacks, received, counts, stepping
+        info = _measured(event, arrived, sent) | arrived.info | made
+        if "losses" in self.asks:
+            info[f"{ANSWER}losses"] = sent.loss
+        if "norms" in self.asks:
+            info[f"{ANSWER}norms"] = jax.vmap(norm)(message)
+        if self.reads:
+            got = {name: info[name] for name in info if name == BROADCAST_ERROR}
+            nothing = {k: jnp.where(fails, jnp.nan, v) for k, v in info.items()}
+            info = nothing | got
+        return ChainState(weights, state.registers, state.key, *after), info
+
+    def _stepped(
+        self, row: ServerRow, arrived: Contributions, states: tuple[Any, ...]
+    ) -> tuple[Float[Array, "..."], tuple[Any, ...], Info]:
+        """Returns the model after a row, the states of the stages, and diagnostics."""
+        if self.aggregation is None:
+            weights, after, info = self.server(row, arrived, states[-1])
+            return weights, (after,), info
+        found, first, info = self.aggregation(row, arrived, states[0])
+        direction, statistics, count = found.direction, None, row.num_statistics
+        if count:  # statistics are means, not steps
+            statistics = direction[-count:]
+            direction = direction.at[-count:].set(0)
+        step = Step(direction, row.step_size, row.rate, found.applies, found.weight)
+        after = [first]
+        for stage, own in zip(self.adjusted, states[1:-1], strict=True):
+            step, own = stage(row, step, own)
+            after.append(own)
+        moved, last, made = self.server(row, step, states[-1])
+        moved = placed(moved, statistics, jnp.int32(1))
+        weights = jnp.where(step.applies, moved, row.weights)
+        return weights, (*after, last), info | made
+
+    def evaluate(
+        self, problem: HorizontalProblem, state: ChainState, metrics: tuple[str, ...]
+    ) -> dict[str, Array]:
+        further = [n for n in metrics if metric(n).models is Models.WITH_WORK]
+        model = self.read_out(state)
+        found = problem.evaluate(model, tuple(n for n in metrics if n not in further))
+        for name in further:
+            fact = getattr(self.work, metric(name).of_work)
+            found[name] = metric(name).function()(problem, model, fact)
+        return found
+
+    def read_out(self, state: ChainState) -> Float[Array, "..."]:
+        return state.weights
+
+    def reveal(
+        self, problem: HorizontalProblem, state: ChainState, event: Event
+    ) -> dict[str, Array]:
+        """Returns the row's messages, the gradients in them, and where from."""
+        state = self.opened(problem, state, event)
+        given = self.given(state, event)
+        work, _, read = self._computed(problem, state.key, event, given)
+        return {
+            "message": work.message,
+            "gradient": work.gradient,
+            "state": problem.narrowed(given.read) if read is None else read,
+        }
+
+    def _row(
+        self, problem: HorizontalProblem, state: ChainState, event: Event
+    ) -> ServerRow:
+        step_size = rate = self.step_size.at(event.version)
+        for stage in self.adjusted:
+            if isinstance(stage, LeadsStep):
+                rate = stage.scaled(rate, event.version)
+        return ServerRow(
+            problem=problem,
+            event=event,
+            weights=state.weights,
+            step_size=step_size,
+            rate=rate,
+            local_step_size=self.local_step_size.at(event.version),
+            key=state.key,
+        )
+
+    def _arrived(
+        self, problem: HorizontalProblem, state: ChainState, event: Event, sent: Sent
+    ) -> tuple[ServerRow, Contributions, Any]:
+        """Returns a row, its contributions, and the counts after it."""
+        row = self._row(problem, state, event)
+        read = sent.read
+        if read is None:
+            read = problem.narrowed(client_work.read(state.registers, event))
+        factor, share, counts = self.weighing(row, read, state.weighing)
+        arrived = Contributions(read, sent.message, sent.statistics, factor, share)
+        return row, arrived, counts
+
+    def _computed(
+        self,
+        problem: HorizontalProblem,
+        key: Key[Array, ""] | None,
+        event: Event,
+        given: Given,
+        made: Work | None = None,
+    ) -> tuple[Work, tuple[Any, ...], Float[Array, "W ..."] | None]:
+        """Returns what each worker of a row sends, the states of their stages after it.
+
+        And the models that they have got, where stages make these of what was read.
+        """
+        step_size, first = self.local_step_size.at(event.version), len(self.reads)
+
+        def of_worker(
+            read: Array,
+            samples: Array,
+            worker: Array,
+            number: Array,
+            own: Any,
+            made: Work | None,
+        ) -> tuple[Work, tuple[Any, ...], Array | None]:
+            taken = client_work.steps_of(samples) if self.uneven else None
+            facts = problem, read, samples, step_size, worker, number, key
+            job = ClientJob(*facts, taken=taken)
+            states = []
+            for stage, before in zip(self.reads, own[:first], strict=True):
+                job, after = stage(job, before)
+                states.append(after)
+            work, after = (made, own[first]) if made else self.work(job, own[first])
+            states.append(after)
+            work = work._replace(info=job.info | work.info)
+            for stage, before in zip(self.sent, own[first + 1 :], strict=True):
+                work, after = stage(job, work, before)
+                states.append(after)
+            return work, tuple(states), job.read if self.reads else None
+
+        samples = client_work.samples_of(event, self.local_steps)
+        workers = (given.read, samples, event.worker, event.job, given.own, made)
+        if event.worker.size > 1:
+            return jax.vmap(of_worker)(*workers)
+        # With an axis of one, XLA would write the batch a second time, transposed.
+        alone = of_worker(*jax.tree.map(lambda value: value[0], workers))
+        return jax.tree.map(lambda value: value[None], alone)
+
+
+def _through(
+    stages: tuple[StagePart, ...],
+    row: ServerRow,
+    arrived: Contributions,
+    states: tuple[Any, ...],
+) -> tuple[Contributions, tuple[Any, ...]]:
+    """Returns contributions after some stages, and the states of these."""
+    after = []
+    for stage, own in zip(stages, states, strict=True):
+        arrived, own = stage(row, arrived, own)
+        after.append(own)
+    return arrived, tuple(after)
+
+
+def _measured(event: Event, arrived: Contributions, sent: Sent) -> Info:
+    """Returns the diagnostics of a row's contributions: means over its workers."""
+    info = {"loss": sent.loss, "weight": arrived.factor} | sent.info
+    return {name: mean_of(event.present(), value) for name, value in info.items()}
+
+
+def build(config: Chained, setup: RunSetup, constants: Constants) -> Chain:
+    """Returns the kernel of a method that is a chain of stages."""
+    stages: dict[str, list[Any]] = {place: [] for place in PLACES}
+    made = [(stage.place, stage.make(setup, constants)) for stage in config.stages]
+    for place, stage in made:
+        stages[place].append(stage)
+    rules = config.server_rule, config.local_rule
+    schedules = [resolve(rule, constants)[0] for rule in rules]
+    server, local = map(on_device, schedules)
+    log = setup.timeline.answer_log
+    return Chain(
+        step_size=server,
+        local_step_size=local,
+        reads=tuple(stages["read"]),
+        work=stages["work"][0],
+        sent=tuple(stages["sent"]),
+        attacks=tuple(stages["attack"]),
+        received=tuple(stages["received"]),
+        weighing=stages["weight"][0],
+        aggregation=next(iter(stages["aggregation"]), None),
+        adjusted=tuple(stages["adjusted"]),
+        server=stages["server"][0],
+        local_steps=setup.sampler.steps,
+        num_registers=setup.timeline.num_registers,
+        uneven=setup.sampler.own_steps is not None,
+        asks=() if log is None else log.asks,
+    )

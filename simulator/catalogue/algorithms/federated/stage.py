@@ -1,0 +1,268 @@
+"""What a stage of a chain is: options, and what is computed by them, in one class.
+
+In a program a stage is a tree of arrays: its numbers, and facts of the run that are
+arrays. Its other attributes are static. No JAX is imported until a run needs it.
+"""
+
+from collections.abc import Iterable
+from functools import cache, partial
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, TypeVar
+
+from ....engine.algorithm import StepSize
+from ....parts.base import Quantity
+from ....parts.lazy import Late
+from ....parts.parts import Part, tag
+from ....problem.constants import Constants
+
+if TYPE_CHECKING:
+    import equinox as eqx
+    import jax
+    import jax.numpy as jnp
+
+    from ....engine.setup import RunSetup
+    from .chain import Chained
+else:
+    eqx, jax, jnp = Late("equinox"), Late("jax"), Late("jax.numpy")
+
+
+class StagePart(Part):
+    """Common base of the stages of a chain: options, and what is computed by them.
+
+    A stage inherits from the base of its place, below, which says what it is called
+    with. It is called with its state last, and returns the state after the row; a state
+    is any tree of arrays, by default None. Programs are called with what `make`
+    returns. What only few stages have to say stands in `abilities`.
+    """
+
+    place: ClassVar[str]
+    """Place in the chain, a key of `PLACES`."""
+    draws: ClassVar[bool] = False
+    """Whether it needs the key of the run."""
+    takes_sums: ClassVar[bool] = False
+    """Whether it needs of a row's messages their weighted sum alone.
+
+    Then `Contributions` may come without single messages, and what each counts is not
+    to be changed any more.
+    """
+    _arrays: tuple[str, ...] = ()
+
+    @property
+    def numbers(self) -> dict[str, float]:
+        """Options in which runs of one program may differ: by default the fractions.
+
+        They are arrays when the stage is called.
+        """
+        return {key: value for key, value in self if isinstance(value, float)}
+
+    def structure(self) -> dict[str, Any]:
+        """Returns its options, without what runs of one program may differ in."""
+        return self.model_dump(mode="json") | dict.fromkeys(self.numbers, "number")
+
+    def fits(self, method: "Chained") -> None:
+        """Refuses other stages and options of a method that the stage does not fit.
+
+        Raises:
+            LocatedError: By `method.refusal`.
+        """
+
+    def make(self, setup: "RunSetup", constants: Constants) -> Any:
+        """Returns the stage as a program is called with it.
+
+        By default that is `in_program` without facts of the run; where these matter,
+        they are given to it, or another object is returned that is called so.
+        """
+        return self.in_program()
+
+    def in_program(self, options: Iterable[str] | None = None, **facts: Any) -> Self:
+        """Returns the same stage, its `numbers` being arrays, with facts of a run.
+
+        Args:
+            options: Those that it computes with; by default all.
+            facts: Values of its private attributes. Those without arrays are static:
+                runs that differ in them have programs of their own.
+        """
+        kept = {*type(self).model_fields} if options is None else {"kind", *options}
+        attributes = {name: value for name, value in self if name in kept} | facts
+        numbers = {
+            name: jnp.asarray(value, float)
+            for name, value in self.numbers.items()
+            if name in kept
+        }
+        trees = [name for name, value in facts.items() if _is_tree(value)]
+        return _made(type(self), (*numbers, *trees), attributes | numbers)
+
+    def start(self, problem: Any, weights: Any) -> Any:
+        """Returns the state before the first row: by default none.
+
+        That of a client's stage is the state of one client; the chain keeps a table.
+        """
+
+    def __call__(self, *given: Any, **named: Any) -> Any:
+        """Returns what the chain hands on, as the table of `stages` says."""
+        raise NotImplementedError
+
+
+class Passes(NamedTuple):
+    """What a client goes through in a job.
+
+    Attributes:
+        steps: Q, local steps, each on a batch.
+        epochs: E, in place of them: passes over its own samples.
+        speeds: Speeds of the clients, by which they make fewer steps; None for alike.
+    """
+
+    steps: int = 1
+    epochs: int | None = None
+    speeds: Quantity | None = None
+
+
+class ReadPart(StagePart):
+    """What a client gets of the model: of a `ClientJob`, returns a `ClientJob`.
+
+    It has a state for each client. One that makes messages smaller has `sent_bytes`.
+    """
+
+    place: ClassVar[str] = "read"
+
+
+class WorkPart(StagePart):
+    """A client's work: of a `ClientJob`, returns a `Work`, its contribution."""
+
+    place: ClassVar[str] = "work"
+    clips_samples: ClassVar[bool] = False
+    """Whether the gradient of each sample is clipped by itself."""
+
+    @property
+    def passes(self) -> Passes:
+        """What a job goes through: by default one batch."""
+        return Passes()
+
+    @property
+    def beyond_gradients(self) -> str:
+        """Option by which it does more than to add up gradients; "" if none does.
+
+        By default it does, and the option is the stage itself.
+        """
+        return tag(type(self))
+
+
+class SendPart(StagePart):
+    """What is sent of a contribution: of a `ClientJob` and a `Work`, returns a `Work`.
+
+    It has a state for each client. One that makes messages smaller has `sent_bytes`.
+    """
+
+    place: ClassVar[str] = "sent"
+
+
+class AttackPart(StagePart):
+    """Changes what some clients send: of a `ServerRow` and `Contributions`."""
+
+    place: ClassVar[str] = "attack"
+
+
+class ReceivePart(StagePart):
+    """Changes contributions as they arrive: of a `ServerRow` and `Contributions`."""
+
+    place: ClassVar[str] = "received"
+    keeps_bound: ClassVar[bool] = False
+    """Whether a client's contribution stays within the bound that it was clipped to."""
+
+
+class WeightPart(StagePart):
+    """What contributions count: of a `ServerRow` and `[W, ...]`, the models read.
+
+    It returns their factors and their shares in a mean, `[W]`, and its state.
+    """
+
+    place: ClassVar[str] = "weight"
+
+
+class AggregatePart(StagePart):
+    """Makes of a `ServerRow` and `Contributions` an `Aggregate`.
+
+    It returns the aggregate, its state, and diagnostics by name.
+    """
+
+    place: ClassVar[str] = "aggregation"
+
+
+class AdjustPart(StagePart):
+    """Changes the server's `Step` before it is made: of a `ServerRow` and a `Step`.
+
+    In a NULL row its state must stay as it is.
+    """
+
+    place: ClassVar[str] = "adjusted"
+
+
+class ServerPart(StagePart):
+    """Makes the next model: the last stage.
+
+    One that `aggregates` is called with a `ServerRow` and the `Step`, else with a
+    `ServerRow` and `Contributions`; it returns the model, its state, and diagnostics by
+    name.
+    """
+
+    place: ClassVar[str] = "server"
+    aggregates: ClassVar[bool] = False
+    """Whether an aggregation stands before it."""
+
+    @property
+    def rule(self) -> StepSize | None:
+        """The server's step size; by default that of local steps."""
+        return None
+
+
+PLACES = {
+    "read": "what is read",
+    "work": "the client's work",
+    "sent": "what is sent",
+    "attack": "what enemies send",
+    "received": "what is received",
+    "weight": "the weight",
+    "aggregation": "the aggregation",
+    "adjusted": "adjustments of the step",
+    "server": "the server's step",
+}
+"""Places of a chain in their order, and what stands there."""
+ONE = {"work": "local_work", "weight": "weigh", "aggregation": "mean", "server": "step"}
+"""Places of exactly one stage, with an example."""
+
+
+Some = TypeVar("Some", bound=StagePart)
+Static = tuple[tuple[str, ...], tuple[tuple[str, Any], ...]]
+"""Names of a stage's arrays, and its other attributes by name."""
+
+
+def _is_tree(value: Any) -> bool:
+    return all(eqx.is_array(leaf) for leaf in jax.tree.leaves(value))
+
+
+def _made(
+    kind: type[Some], arrays: tuple[str, ...], attributes: dict[str, Any]
+) -> Some:
+    _register(kind)
+    options = {k: v for k, v in attributes.items() if k in kind.model_fields}
+    stage = kind.model_construct(**options)
+    private = {k: v for k, v in attributes.items() if k not in options}
+    for name, value in (private | {"_arrays": arrays}).items():
+        setattr(stage, name, value)
+    return stage
+
+
+@cache
+def _register(kind: type[StagePart]) -> None:
+    jax.tree_util.register_pytree_node(kind, _flatten, partial(_unflatten, kind))
+
+
+def _flatten(stage: StagePart) -> tuple[list[Any], Static]:
+    arrays = stage._arrays
+    attributes = dict(stage) | (stage.__pydantic_private__ or {})
+    rest = {k: v for k, v in attributes.items() if k not in (*arrays, "_arrays")}
+    return [attributes[name] for name in arrays], (arrays, tuple(rest.items()))
+
+
+def _unflatten(kind: type[Some], static: Static, values: Iterable[Any]) -> Some:
+    arrays, rest = static
+    return _made(kind, arrays, dict(rest) | dict(zip(arrays, values, strict=True)))

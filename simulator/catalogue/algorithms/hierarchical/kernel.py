@@ -1,0 +1,242 @@
+"""The kernel of hierarchical averaging."""
+
+from typing import NamedTuple
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float, Int, Key
+
+from ....engine import client_work
+from ....engine.kernel import Event, Info, Kernel, norm, on_device
+from ....engine.setup import RunSetup
+from ....engine.step_rules import Schedule, Steps, resolve
+from ....problem.constants import Constants
+from ....problem.horizontal import HorizontalProblem
+from .part import Hierarchical
+
+Model = Float[Array, "..."]
+Models = Float[Array, "E ..."]
+
+
+class EdgeLevel(NamedTuple):
+    """How the edges of one level meet those above them.
+
+    Attributes:
+        rounds: Rounds of an edge between two visits above.
+        waits: Whether the one above waits for all of its edges.
+    """
+
+    rounds: int
+    waits: bool
+
+
+class EdgesState(NamedTuple):
+    """The edges of one level.
+
+    Attributes:
+        models: Each edge's model.
+        made: Rounds that it has made since its last visit above.
+        away: Whether it waits for the model that comes back from there.
+        come: How many of them each one above has got in its round.
+    """
+
+    models: Models
+    made: Int[Array, " E"]
+    away: Bool[Array, " E"]
+    come: Int[Array, " A"]
+
+
+class HierarchicalState(NamedTuple):
+    """The models of the cloud and of the edges, and what these have gathered.
+
+    Attributes:
+        cloud: The cloud's model.
+        levels: The edges, from the cloud down.
+        sums: Sum of what each lowest edge's clients have sent in its round.
+        counts: How many they are.
+        key: Key of what training draws; None without any.
+    """
+
+    cloud: Model
+    levels: tuple[EdgesState, ...]
+    sums: Models
+    counts: Int[Array, " E"]
+    key: Key[Array, ""] | None
+
+
+class HierarchicalKernel(Kernel):
+    """Applies each contribution at its client's edge, and merges edges above.
+
+    Where edges do not wait for their clients, these are one more level: each is an edge
+    of one client, which visits the one above with every model that it makes.
+
+    Attributes:
+        step_size: Step size of the clients' local steps.
+        mixing: Part of an edge's model in that of one above that does not wait.
+        edge_of: Lowest edge of each client.
+        sizes: Number of the clients of each edge, for every level.
+        parents: Number of the one above each edge, for every level.
+        levels: The levels, from the cloud down.
+        local_steps: Q.
+    """
+
+    step_size: Schedule | Steps
+    mixing: Float[Array, ""]
+    edge_of: Int[Array, " K"]
+    sizes: tuple[Int[Array, " _"], ...]
+    parents: tuple[Int[Array, " _"], ...]
+    levels: tuple[EdgeLevel, ...] = eqx.field(static=True)
+    local_steps: int = eqx.field(static=True)
+
+    def init(
+        self, problem: HorizontalProblem, key: Key[Array, ""]
+    ) -> HierarchicalState:
+        weights = problem.start(key)
+        states, above = [], 1
+        for sizes in self.sizes:
+            states.append(
+                EdgesState(
+                    models=jnp.tile(weights, (sizes.size, *(1,) * weights.ndim)),
+                    made=jnp.zeros_like(sizes),
+                    away=jnp.zeros(sizes.size, bool),
+                    come=jnp.zeros(above, sizes.dtype),
+                )
+            )
+            above = sizes.size
+        return HierarchicalState(
+            cloud=weights,
+            levels=tuple(states),
+            sums=jnp.zeros_like(states[-1].models),
+            counts=jnp.zeros_like(self.sizes[-1]),
+            key=key if problem.takes_key else None,
+        )
+
+    def step(
+        self, problem: HorizontalProblem, state: HierarchicalState, event: Event
+    ) -> tuple[HierarchicalState, Info]:
+        there, worker = event.present()[0], event.worker[0]
+        edge = self.edge_of.at[worker].get(mode="clip")
+        lowest, sizes = state.levels[-1], self.sizes[-1]
+        model = lowest.models[edge]
+        samples = client_work.samples_of(event, self.local_steps)[0]
+        drawn = client_work.training_key(problem, state.key, worker, event.job[0])
+        local = self.step_size.at(event.version)
+        work = client_work.local_steps(problem, model, samples, local, key=drawn)
+        total = state.sums[edge] + jnp.where(there, work.message, 0)
+        count = state.counts[edge] + there
+        whole = count == sizes[edge]
+        direction = total / sizes[edge]
+        moved = (model - local * direction).astype(model.dtype)
+        model = jnp.where(whole & there, moved, model)
+        lowest = lowest._replace(models=lowest.models.at[edge].set(model))
+        cloud, levels = self._upwards(
+            state.cloud, (*state.levels[:-1], lowest), edge, model, whole & there
+        )
+        info = {
+            "loss": jnp.where(there, work.loss, 0),
+            "step_size": local,
+            "gradient_norm": jnp.where(there, norm(work.message), 0),
+        }
+        return HierarchicalState(
+            cloud=cloud,
+            levels=levels,
+            sums=state.sums.at[edge].set(jnp.where(whole, 0, total)),
+            counts=state.counts.at[edge].set(jnp.where(whole, 0, count)),
+            key=state.key,
+        ), info
+
+    def _upwards(
+        self,
+        cloud: Model,
+        states: tuple[EdgesState, ...],
+        edge: Int[Array, ""],
+        model: Model,
+        ended: Bool[Array, ""],
+    ) -> tuple[Model, tuple[EdgesState, ...]]:
+        """Merges edges above as far as rounds are complete, and answers those below.
+
+        Args:
+            cloud: The cloud's model.
+            states: The levels, from the cloud down.
+            edge: Lowest edge of the contribution.
+            model: That edge's model.
+            ended: Whether it has ended a round of that.
+        """
+        found = list(states)
+        stays: list[Bool[Array, ""]] = []
+        places = [edge]
+        for d in reversed(range(len(states))):
+            level, here, at = self.levels[d], found[d], places[0]
+            made = here.made[at] + ended
+            goes = ended & (made == level.rounds)
+            stays.insert(0, ended & ~goes)
+            above = self.parents[d][at]
+            theirs = self.parents[d] == above
+            come = here.come[above] + goes
+            ended = goes & ((come == theirs.sum()) if level.waits else True)
+            found[d] = here._replace(
+                made=here.made.at[at].set(jnp.where(goes, 0, made)),
+                away=here.away.at[at].set(here.away[at] | goes),
+                come=here.come.at[above].set(jnp.where(ended, 0, come)),
+            )
+            before = found[d - 1].models[above] if d else cloud
+            merged = self._merged(d, before, here.models, theirs, model)
+            model = jnp.where(ended, merged, before)
+            if d:
+                models = found[d - 1].models.at[above].set(model)
+                found[d - 1] = found[d - 1]._replace(models=models)
+            else:
+                cloud = model
+            places.insert(0, above)
+        answers, models = ended[None], cloud[None]
+        for d, here in enumerate(found):
+            back = here.away & answers[self.parents[d]]
+            each = back.reshape(-1, *(1,) * cloud.ndim)
+            models = jnp.where(each, models[self.parents[d]], here.models)
+            found[d] = here._replace(models=models, away=here.away & ~back)
+            answers = back.at[places[d + 1]].max(stays[d])
+        return cloud, tuple(found)
+
+    def _merged(
+        self, d: int, model: Model, below: Models, own: Bool[Array, " E"], newest: Model
+    ) -> Model:
+        """Returns what a model becomes when the newest of its own below has come."""
+        if not self.levels[d].waits:
+            part = self.mixing.astype(model.dtype)
+            return (1 - part) * model + part * newest
+        sizes = jnp.where(own, self.sizes[d], 0)
+        return jnp.tensordot((sizes / sizes.sum()).astype(model.dtype), below, 1)
+
+    def read_out(self, state: HierarchicalState) -> Model:
+        return state.cloud
+
+
+def build(
+    config: Hierarchical, setup: RunSetup, constants: Constants
+) -> HierarchicalKernel:
+    """Builds the algorithm of a scenario."""
+    step_size, _ = resolve(config.step_size, constants)
+    protocol = setup.scenario.protocol
+    lowest = [len(part) for part in protocol.members(setup.shape.num_clients)]
+    levels, parents, number = [], [], 1
+    for level in protocol.levels:
+        levels.append(EdgeLevel(level.rounds, level.cloud == "synchronous"))
+        parents.append(np.repeat(np.arange(number), level.edges))
+        number *= level.edges
+    if protocol.levels[-1].edge == "asynchronous":
+        levels.append(EdgeLevel(1, waits=False))
+        parents.append(np.repeat(np.arange(number), lowest))
+        lowest = [1] * setup.shape.num_clients
+    sizes = [np.array(lowest)]
+    for above in reversed(parents[1:]):
+        sizes.insert(0, np.bincount(above, sizes[0]))
+    return HierarchicalKernel(
+        step_size=on_device(step_size),
+        mixing=jnp.asarray(config.mixing, float),
+        edge_of=jnp.asarray(np.repeat(np.arange(len(lowest)), lowest), jnp.int32),
+        sizes=tuple(jnp.asarray(each, jnp.int32) for each in sizes),
+        parents=tuple(jnp.asarray(each, jnp.int32) for each in parents),
+        levels=tuple(levels),
+        local_steps=config.local_steps,
+    )

@@ -1,0 +1,199 @@
+"""VAFL's noise: on embeddings that are uploaded, and inside the parties' networks."""
+
+import math
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jaxtyping import Array, Float, Int, Key
+
+from ....engine.kernel import norms_of
+from ....files.timeline import NO_SAMPLE
+from ....privacy import gdp
+from ....privacy.noise import Words, normals, threefry, uniforms, words_of
+from ....problem.models.flat_network import BLOCK
+from ....problem.models.party import embedded, hidden_shapes
+from .part import Perturbation
+
+AT_START = -1
+"""Job of the uploads that fill the store before the first row, at age 1 (V-09)."""
+LAYERS = 2**32 - 1
+"""Second word of the counters of layers' keys; no pair of columns has it."""
+
+
+class Hidden(NamedTuple):
+    """Noise inside the hidden layers; one of both is given.
+
+    Attributes:
+        uniform: Half of the width of each layer's law.
+        std: Standard deviation of each layer's Gaussian noise.
+    """
+
+    uniform: Float[Array, " L"] | None = None
+    std: Float[Array, " L"] | None = None
+
+
+class EmbeddingNoise(NamedTuple):
+    """Noise on embeddings, fresh at every upload (equations 10-11, V-17).
+
+    That of the embedding itself is Gaussian; its standard deviation is `fixed +
+    relative * |w|`, where `|w|` is the Frobenius norm of the uploading party's weights,
+    an upper bound of the norm that appendix F has.
+    """
+
+    fixed: Float[Array, ""]
+    relative: Float[Array, ""]
+    hidden: Hidden | None = None
+
+    def std(self, weights: Float[Array, "W ..."]) -> Float[Array, " W"]:
+        """Returns the standard deviation of uploads with these weights."""
+        return self.fixed + self.relative * norms_of(weights)
+
+
+def noise_of(
+    config: Perturbation | None, ratio: float, num_hidden: int
+) -> EmbeddingNoise | None:
+    """Returns the noise of uploads that carry a share `ratio` of all samples."""
+    # Without noise the plain program runs: adding zeros lets XLA sum in another order,
+    # and the two would differ in the last bits.
+    if config is None or (config.std == 0 and config.hidden is None):
+        return None
+    hidden = None
+    if config.hidden is not None:
+        scales = jnp.asarray(config.hidden.of_layers(num_hidden), float)
+        hidden = Hidden(**{config.hidden.law: scales})
+    if config.std is not None:
+        return EmbeddingNoise(
+            jnp.asarray(config.std, float),
+            jnp.asarray(0.0, float),
+            hidden,
+        )
+    assert config.mu is not None
+    assert config.releases is not None
+    assert config.input_diameter is not None
+    z = gdp.noise_multiplier(config.mu, config.releases, ratio, config.accountant)
+    return EmbeddingNoise(
+        jnp.asarray(0.0, float), jnp.asarray(z * config.input_diameter, float)
+    )
+
+
+class Draw(NamedTuple):
+    """The upload of a party that noise belongs to.
+
+    Attributes:
+        worker: the party.
+        job: the job.
+        samples: Samples whose embeddings are uploaded.
+        std: Standard deviation of the noise on the embedding.
+    """
+
+    worker: Int[Array, "*W"]
+    job: Int[Array, "*W"]
+    samples: Int[Array, "*W S"]
+    std: Float[Array, "*W"]
+
+
+def draw(
+    key: Key[Array, ""],
+    party: Int[Array, ""],
+    job: Int[Array, ""],
+    samples: Int[Array, " S"],
+    width: int,
+) -> Float[Array, "C S"]:
+    """Returns standard normal noise keyed by (party, job, sample).
+
+    The same triple gives the same noise wherever and whenever it is drawn, so that an
+    upload need not be stored to be repeated.
+    """
+    dtype = jax.dtypes.canonicalize_dtype(float)
+    upload = _of_upload(key, party, job)
+    return normals(upload, jnp.asarray(samples), width, dtype).T
+
+
+def inside(
+    key: Key[Array, ""],
+    hidden: Hidden,
+    party: Int[Array, ""],
+    job: Int[Array, ""],
+    samples: Int[Array, " S"],
+    shapes: tuple[tuple[int, ...], ...],
+) -> tuple[Float[Array, "... S"], ...]:
+    """Returns the noise of each hidden layer, keyed by (party, job, layer, sample).
+
+    Args:
+        key: Key of all noise.
+        hidden: Law and scales.
+        party: The party.
+        job: The job.
+        samples: The samples.
+        shapes: Shapes of what each hidden layer computes of a sample.
+    """
+    dtype = jax.dtypes.canonicalize_dtype(float)
+    upload = _of_upload(key, party, job)
+    law, scales = uniforms, hidden.uniform
+    if scales is None:
+        law, scales = normals, hidden.std
+    assert scales is not None
+    found = []
+    for layer, shape in enumerate(shapes):
+        own = threefry(upload, (jnp.uint32(layer + 1), jnp.uint32(LAYERS)))
+        flat = law(own, jnp.asarray(samples), math.prod(shape), dtype)
+        found.append(scales[layer] * flat.T.reshape(*shape, -1))
+    return tuple(found)
+
+
+def perturbed(
+    embedding: Any,
+    key: Key[Array, ""],
+    noise: EmbeddingNoise,
+    weights: Float[Array, "*P"],
+    x: Float[Array, "S F"],
+    of: Draw,
+) -> Float[Array, "C S"]:
+    """Returns a party's embeddings of some rows, perturbed.
+
+    Source: VAFL, equations 10 and 11.
+    """
+    num_samples = x.shape[0]
+    if noise.hidden is None or num_samples <= BLOCK:
+        return _perturbed(embedding, key, noise, weights, x, of)
+    # Noise inside all layers of all rows at once would not fit into memory.
+    spare = -num_samples % BLOCK
+    ids = jnp.pad(of.samples, (0, spare), constant_values=NO_SAMPLE)
+    wide = jnp.pad(x, ((0, spare), (0, 0)))
+    blocks = (ids.reshape(-1, BLOCK), wide.reshape(-1, BLOCK, x.shape[1]))
+    found = lax.map(
+        lambda block: _perturbed(
+            embedding, key, noise, weights, block[1], of._replace(samples=block[0])
+        ),
+        blocks,
+    )
+    return found.swapaxes(0, 1).reshape(found.shape[1], -1)[:, :num_samples]
+
+
+def _perturbed(
+    embedding: Any,
+    key: Key[Array, ""],
+    noise: EmbeddingNoise,
+    weights: Float[Array, "*P"],
+    x: Float[Array, "S F"],
+    of: Draw,
+) -> Float[Array, "C S"]:
+    z = draw(key, of.worker, of.job, of.samples, embedding.num_outputs)
+    layers = ()
+    if noise.hidden is not None:
+        shapes = hidden_shapes(embedding)
+        layers = inside(key, noise.hidden, of.worker, of.job, of.samples, shapes)
+    return embedded(embedding, weights, x, layers, of.std * z)
+
+
+def _of_upload(
+    key: Key[Array, ""], party: Int[Array, ""], job: Int[Array, ""]
+) -> Words:
+    """Returns the key of a party's upload."""
+    counter = (
+        jnp.asarray(party).astype(jnp.uint32),
+        (jnp.asarray(job) - AT_START).astype(jnp.uint32),
+    )
+    return threefry(words_of(key), counter)

@@ -1,0 +1,216 @@
+"""LEAF's format: JSON files in folders `train` and `test`, rows by their users.
+
+`{"users": [...], "num_samples": [...], "user_data": {USER: {"x": [...], "y": [...]}}}`;
+`num_samples` and `hierarchies` are not read.
+
+Source: Caldas et al., LEAF: A Benchmark for Federated Settings (2018), and its code,
+github.com/TalwalkarLab/leaf, models/utils/model_utils.py.
+"""
+
+import json
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, NamedTuple
+
+import numpy as np
+from jaxtyping import Int, Shaped
+from pydantic import Field
+
+from ....files.reading import files
+from ....files.reading.published import Published, PublishedFile
+from ....parts.errors import DataError, ScenarioError
+from ....parts.parts import tag
+from ....problem.data.base import Dataset
+from ....problem.data.parts import Data
+
+TRAIN, TEST = "train", "test"
+NOWHERE_ELSE = re.compile(r"(?!)")
+"""Matches no name: files of all sets are called alike, and only folders tell them."""
+
+
+class LeafRows(NamedTuple):
+    """Rows of some users.
+
+    Attributes:
+        x: Features as the set encodes them.
+        y: Labels, from 0.
+        users: User of each row.
+    """
+
+    x: Shaped[np.ndarray, "N ..."]
+    y: Int[np.ndarray, " N"]
+    users: list[str]
+
+
+class Leaf(Data, ABC):
+    """Base of LEAF's sets. Rows belong to users: `user`, for the partition `natural`.
+
+    LEAF's scripts draw users and rows and divide them by their options, so that there
+    are no official files: the set is called by its name, `folder`, and the number of
+    users with training rows. `test_fraction` has no effect.
+    """
+
+    folders: ClassVar[tuple[str, ...]]
+    """Plain names of folders that `train` and `test` lie in, at any depth."""
+    holds: ClassVar[str]
+    """What the rows of a user are, for messages."""
+    users: Annotated[int, Field(ge=1)] | None = None
+    """Number of users, the first ones in the order of the files' names and of the users
+    in them; test rows are theirs, or all where the test rows are of other users. By
+    default all."""
+
+    @staticmethod
+    @abstractmethod
+    def encoded(x: list[Any], y: list[Any]) -> tuple[Any, Any]:
+        """Returns the features and the labels of one user's rows, as arrays.
+
+        Raises:
+            ValueError: They are not what the set holds.
+        """
+
+    @abstractmethod
+    def finish(self, name: str, train: LeafRows, test: LeafRows) -> Dataset:
+        """Returns the data set of encoded rows.
+
+        Raises:
+            ScenarioError: The limit or the classes do not fit.
+        """
+
+    def make(self) -> Dataset:
+        """Returns the rows of the folders `train` and `test`."""
+        paths, kind = Leaf.located_files(self), tag(type(self))
+        if not self.complete(paths):
+            raise DataError(
+                f"{kind} must lie in {files.data_folder() / kind} as {TRAIN}/*.json "
+                f"and {TEST}/*.json (the data folder is chosen by {files.FOLDER}), "
+                f"got {_number(paths, TRAIN)} and {_number(paths, TEST)} files; see "
+                "stalesim data list"
+            )
+        train, test = self.halves(paths)
+        num_users = len({*train.users})
+        return self.finish(f"{kind} (folder, {num_users:,} users)", train, test)
+
+    @staticmethod
+    def complete(paths: list[Path]) -> bool:
+        """Whether there are files of both halves."""
+        return _number(paths, TRAIN) > 0 and _number(paths, TEST) > 0
+
+    def halves(self, paths: list[Path]) -> tuple[LeafRows, LeafRows]:
+        """Returns training and test rows of the users that are asked for.
+
+        Args:
+            paths: Files of both halves.
+
+        Raises:
+            DataError: A file is damaged or holds something else.
+            ScenarioError: There are fewer users.
+        """
+        num_train = _number(paths, TRAIN)
+        train = self._rows(paths[:num_train], self.users)
+        users = set(train.users)
+        if self.users is not None and len(users) < self.users:
+            raise ScenarioError(
+                f"problem.data.users must be at most the {len(users)} of "
+                f"{paths[0].parent}, got {self.users}; lower it"
+            )
+        test = self._rows(paths[num_train:])
+        theirs = np.array([user in users for user in test.users])
+        if theirs.any():
+            test = test._replace(x=test.x[theirs], y=test.y[theirs])
+        return train, test
+
+    def located_files(self) -> list[Path]:
+        """Returns the files of the first folder with any, those in `train` first."""
+        found = [
+            path
+            for path in files.candidates(self.folders, NOWHERE_ELSE)
+            if path.suffix == ".json"
+            and path.parent.name in (TRAIN, TEST)
+            and files.folder_of(path, self.folders)
+        ]
+        of_one = [path for path in found if path.parents[1] == found[0].parents[1]]
+        return sorted(of_one, key=lambda path: (path.parent.name != TRAIN, path))
+
+    def _rows(self, paths: list[Path], most: int | None = None) -> LeafRows:
+        """Returns the rows of some files, of the first users that have any."""
+        found: dict[str, tuple[Any, Any]] = {}
+        for path in paths:
+            # Further files are not even read: those of a whole set have gigabytes.
+            for user, given in _users(path) if len(found) != most else ():
+                if len(found) == most:
+                    break
+                if user in found:
+                    raise DataError(
+                        f"{path} must hold each user once, and none of another file, "
+                        f"got {user!r} again; remove one of them"
+                    )
+                try:
+                    x, y = given["x"], given["y"]
+                    found |= {user: self.encoded(x, y)} if x or y else {}
+                    fits = len(x) == len(y)
+                except (LookupError, TypeError, ValueError, OverflowError):
+                    fits = False
+                if not fits:
+                    raise DataError(
+                        f"{path} must hold lists x and y of {self.holds}, got others "
+                        f"for the user {user!r}; make it again by LEAF's scripts"
+                    )
+        if not found:
+            raise DataError(
+                f"{paths[0]} must hold users with rows, got none; make it again"
+            )
+        users = [user for user, (_, y) in found.items() for _ in y]
+        x, y = (np.concatenate(parts) for parts in zip(*found.values(), strict=True))
+        return LeafRows(x, y, users)
+
+
+def whole(y: list[Any], num_classes: int) -> Int[np.ndarray, " n"]:
+    """Returns labels as an array.
+
+    Raises:
+        ValueError: They are no list of whole numbers below that of the classes.
+    """
+    labels = np.asarray(y)
+    are_whole = labels.ndim == 1 and labels.dtype.kind in "iu"
+    if not are_whole or labels.min() < 0 or labels.max() >= num_classes:
+        raise ValueError(y)
+    return labels
+
+
+def recorded(folder: str, origin: str, licence: str) -> Published:
+    """Returns what is known of a set of LEAF, of which nothing official is published.
+
+    Args:
+        folder: Its folder in LEAF's repository, below `data`.
+        origin: What it was made of.
+        licence: Licence of what it was made of.
+    """
+    return Published(
+        origin=f"github.com/TalwalkarLab/leaf, data/{folder} (Caldas et al., 2018), "
+        f"from {origin}",
+        licence=licence,
+        files=(PublishedFile(f"{TRAIN}/*.json"), PublishedFile(f"{TEST}/*.json")),
+        by_hand=f"run preprocess.sh in data/{folder} of github.com/TalwalkarLab/leaf, "
+        f"which makes data/{TRAIN} and data/{TEST}",
+    )
+
+
+def _number(paths: list[Path], half: str) -> int:
+    """Returns how many files are of a half."""
+    return sum(path.parent.name == half for path in paths)
+
+
+def _users(path: Path) -> Iterator[tuple[str, Any]]:
+    """Yields the users of a file and what it holds of each."""
+    try:
+        content = json.loads(files.read(path))
+        users, of_users = content["users"], content["user_data"]
+        found = [(str(user), of_users[user]) for user in users]
+    except (ValueError, LookupError, TypeError, RecursionError) as error:
+        raise DataError(
+            f"{path} must be a JSON file with users and user_data, got: {error}; make "
+            "it again by LEAF's scripts"
+        ) from error
+    yield from found

@@ -1,0 +1,1 @@
+"""Laws of durations besides those that every world needs (`world.laws`), one a file."""

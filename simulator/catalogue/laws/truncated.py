@@ -1,0 +1,73 @@
+"""A distribution of SciPy's given that it lies in an interval."""
+
+from fractions import Fraction
+from typing import Annotated, Literal
+
+import numpy as np
+from jaxtyping import Bool
+from pydantic import Field, model_validator
+
+from ...parts.errors import ScenarioError
+from ...world.laws.base import Draws, Durations, DurationSampler, Law, Population
+from ...world.laws.distributions import Scipy, ScipySampler, distribution
+
+
+class Truncated(Law):
+    """A distribution of `scipy.stats` given that it lies in an interval."""
+
+    law: Literal["truncated"] = "truncated"
+    of: Scipy
+    """The law whose draws are kept within bounds."""
+    low: Annotated[float, Field(ge=0)] = 0.0
+    """Least duration, virtual seconds."""
+    high: Annotated[float, Field(gt=0)]
+    """Longest duration, virtual seconds."""
+
+    @model_validator(mode="after")
+    def _ordered(self) -> "Truncated":
+        if self.low >= self.high:
+            raise ValueError(
+                f"must have low below high, got {self.low:g} and {self.high:g}; "
+                f"exchange them"
+            )
+        return self
+
+    @property
+    def has_quantiles(self) -> bool:
+        return True
+
+    def make(self, population: Population) -> "TruncatedSampler":
+        return TruncatedSampler(self, population)
+
+    def check(self, num_clients: int, name: str) -> Bool[np.ndarray, " n"]:
+        distribution(self.of.law, f"{name}.of")
+        return np.ones(num_clients, bool)
+
+
+class TruncatedSampler(DurationSampler):
+    """A SciPy law within an interval."""
+
+    def __init__(self, config: Truncated, population: Population) -> None:
+        self._law = ScipySampler(config.of, population)
+        everyone = np.arange(population.size)
+        chance = self._law.probability
+        self._low = np.zeros(population.size) + chance(config.low, everyone, below=True)
+        self._high = np.zeros(population.size) + chance(
+            config.high, everyone, below=False
+        )
+        impossible = ~(self._high > self._low)
+        if impossible.any():
+            client = population.first + int(impossible.argmax()) + 1
+            raise ScenarioError(
+                f"law {config.of.law!r} must have durations between low "
+                f"{config.low:g} and high {config.high:g} s, has none for client "
+                f"{client}; widen the interval"
+            )
+
+    def lattice(self) -> set[Fraction] | None:
+        return self._law.lattice()
+
+    def draw(self, draws: Draws, tick: Fraction | None) -> Durations:
+        low, high = self._low[draws.who], self._high[draws.who]
+        within = low + draws.uniform * (high - low)
+        return self._law.draw(draws._replace(uniform=within), tick)

@@ -1,0 +1,120 @@
+"""Deadlines of rounds that follow from arrivals."""
+
+from abc import ABC, abstractmethod
+from collections import deque
+from math import inf
+from statistics import median
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from ...parts.expressions import up
+from ...parts.parts import Part
+
+
+class Watch(ABC):
+    """Watches the rounds of one run; seconds count from when a client was asked."""
+
+    @abstractmethod
+    def begin(self) -> float | None:
+        """Begins a round; returns after how many seconds it ends, if that is known."""
+
+    @abstractmethod
+    def arrived(self, seconds: float) -> float | None:
+        """Takes up a response in this round.
+
+        Args:
+            seconds: How long it took.
+
+        Returns:
+            Seconds from the round's begin after which it ends, where that is known
+            from now on.
+        """
+
+    def late(self, seconds: float) -> None:  # noqa: B027 (some ignore it)
+        """Takes up a response after its round.
+
+        Args:
+            seconds: How long it took; infinite where it was stopped.
+        """
+
+
+class Deadline(Part):
+    """How long rounds are, by what has arrived: its options."""
+
+    @abstractmethod
+    def make(self) -> Watch:
+        """Returns what watches one run."""
+
+
+class RecentQuantile(Deadline):
+    """So long that a share of the recent responses would have been in time.
+
+    A client that was stopped counts as slower than all others, so that a deadline does
+    not shrink for want of what it has cut off; where the share was not reached, the
+    next round has no deadline. Nor has the first.
+    """
+
+    kind: Literal["quantile"] = "quantile"
+    share: Annotated[float, Field(gt=0, le=1)]
+    """Part of the responses."""
+    recent: Annotated[int, Field(ge=1, le=1_000_000)] = 100
+    """Responses that it is counted of, at most."""
+    factor: Annotated[float, Field(gt=0)] = 1.0
+    """By which the quantile is multiplied: a little above 1 where times are constant,
+    since the clock rounds."""
+
+    def make(self) -> Watch:
+        return _Recent(self)
+
+
+class _Recent(Watch):
+    def __init__(self, config: RecentQuantile) -> None:
+        self._config = config
+        self._responses: deque[float] = deque(maxlen=config.recent)
+
+    def begin(self) -> float | None:
+        found = sorted(self._responses)
+        if not found:
+            return None
+        quantile = found[up(self._config.share * len(found)) - 1]
+        return None if quantile == inf else self._config.factor * quantile
+
+    def arrived(self, seconds: float) -> None:
+        self._responses.append(seconds)
+
+    def late(self, seconds: float) -> None:
+        self._responses.append(seconds)
+
+
+class MedianSpread(Deadline):
+    """After a quorum: its median and some median absolute deviations from it.
+
+    The quorum is never cut; where the deadline is over by then, the round ends with it.
+    """
+
+    kind: Literal["spread"] = "spread"
+    quorum: Annotated[int, Field(ge=2)]
+    """Responses of a round that it is counted of."""
+    deviations: Annotated[float, Field(ge=0)] = 3.0
+    """k of median + k MAD."""
+
+    def make(self) -> Watch:
+        return _First(self)
+
+
+class _First(Watch):
+    def __init__(self, config: MedianSpread) -> None:
+        self._config = config
+        self._responses: list[float] = []
+
+    def begin(self) -> None:
+        self._responses = []
+
+    def arrived(self, seconds: float) -> float | None:
+        self._responses.append(seconds)
+        if len(self._responses) != self._config.quorum:
+            return None
+        middle = median(self._responses)
+        spread = median(abs(each - middle) for each in self._responses)
+        return middle + self._config.deviations * spread

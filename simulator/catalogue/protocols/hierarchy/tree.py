@@ -1,0 +1,253 @@
+"""A hierarchy that is played: the cloud, edges at all levels, and their clients."""
+
+from collections.abc import Callable, Container, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from ....files.timeline import NO_SLOT, Rows
+from ....world.cycle import Cycle
+from ....world.delays import StageDelays
+from ....world.laws.base import AnyLaw, Population
+from ....world.recorders.recorder import Recorder
+from ....world.streams import Purpose
+from ....world.world import World
+
+if TYPE_CHECKING:
+    from .hierarchy import Hierarchy
+
+
+UNNAMED = 1
+"""Register of all reads while the world is played; no row names it."""
+ALWAYS = 1 << 60
+"""Readers of it, so that it is never free."""
+
+
+class HierarchyRecorder(Recorder):
+    """The timeline of one run in which clients read the models of their edges.
+
+    An edge's model stays as it is while its clients work, so that it needs no register;
+    one that does not wait for them gives each a copy, which stays as it is as well.
+
+    Args:
+        world: World of the clients.
+        width: Most workers of a row.
+    """
+
+    def __init__(self, world: World, width: int) -> None:
+        super().__init__(world, width)
+        self._readers.append(ALWAYS)
+
+    def begin(self, client: int, version: int) -> None:
+        """Begins a client's next job, at its edge's model of a version of the cloud."""
+        self._job[client] = self.new_job(client)
+        self._read_time[client] = self._now
+        self._read_version[client] = version
+        self._read_slot[client] = UNNAMED
+
+    def merge(
+        self, client: int, round_: int, others: Container[tuple[int, int]]
+    ) -> None:
+        """Applies what has come to the cloud, the last contribution included.
+
+        Args:
+            client: Client whose contribution ended its edge's last round.
+            round_: Round of the cloud.
+            others: All other jobs whose work is in what is merged: (client, job).
+        """
+        waiting, self._held = self._held, []
+        for entry in waiting:
+            into = self._buffered if entry[1:3] in others else self._held
+            into.append(entry)
+        self.commit((client,), round_)
+
+    def _finished(self, rows: Rows) -> Rows:
+        rows.read_slot[rows.read_slot == UNNAMED] = NO_SLOT
+        return rows
+
+
+@dataclass(eq=False)
+class EdgeNode:
+    """An edge of whatever level, or the cloud.
+
+    Attributes:
+        number: Number among all edges, level by level; of the cloud, none.
+        parent: Where it sends its model; None of the cloud.
+        rounds: Rounds between two visits there.
+        up: Way to the parent; None takes no time.
+        down: Way back.
+        waits: Whether a round waits for all edges below.
+        below: Edges within it.
+        clients: Clients right under it.
+        left: Rounds until its next visit.
+        awaited: How many of those below the round waits for still.
+        version: Version of the cloud that its model started from.
+        last: Client that ended its last round.
+        away: Whether its model is on the way to the parent and back.
+        continuing: Edges within it that continue when it is back.
+        queue: Edges within it that have come since.
+        held: Jobs whose work it has: (client, job).
+    """
+
+    number: int
+    parent: "EdgeNode | None"
+    rounds: int = 0
+    up: StageDelays | None = None
+    down: StageDelays | None = None
+    waits: bool = True
+    below: list["EdgeNode"] = field(default_factory=list)
+    clients: list[int] = field(default_factory=list)
+    left: int = 0
+    awaited: int = 0
+    version: int = 0
+    last: int = 0
+    away: bool = False
+    continuing: list["EdgeNode"] = field(default_factory=list)
+    queue: list["EdgeNode"] = field(default_factory=list)
+    held: list[tuple[int, int]] = field(default_factory=list)
+
+
+class EdgeTree:
+    """Lets clients work for their edges, and edges for those above.
+
+    Args:
+        levels: The hierarchies from the cloud down.
+        members: Clients of each edge of the lowest level.
+        world: World that is simulated.
+        recorder: Receiver of reads, and of the outcome of each job.
+    """
+
+    def __init__(
+        self,
+        levels: "Sequence[Hierarchy]",
+        members: Sequence[list[int]],
+        world: World,
+        recorder: HierarchyRecorder,
+    ) -> None:
+        self._world, self._recorder = world, recorder
+        cloud = EdgeNode(0, None)
+        nodes, first = [cloud], 0
+        for level in levels:
+            number = len(nodes) * level.edges
+            up = self._stage(level.upload, Purpose.EDGE_UP, first, number)
+            down = self._stage(level.download, Purpose.EDGE_DOWN, first, number)
+            for place, parent in enumerate(nodes):
+                parent.waits = level.cloud == "synchronous"
+                parent.awaited = level.edges
+                parent.below = [
+                    EdgeNode(
+                        first + k, parent, level.rounds, up, down, left=level.rounds
+                    )
+                    for k in range(place * level.edges, (place + 1) * level.edges)
+                ]
+            nodes = [node for parent in nodes for node in parent.below]
+            first += number
+        if levels[-1].edge == "asynchronous":  # each client is an edge of its own
+            for edge, clients in zip(nodes, members, strict=True):
+                edge.waits = False
+                edge.below = [EdgeNode(first + c, edge, 1, left=1) for c in clients]
+            nodes = [client for edge in nodes for client in edge.below]
+            members = [[client] for part in members for client in part]
+        self._edges = nodes
+        self._edge_of: dict[int, EdgeNode] = {}
+        for edge, edge.clients in zip(nodes, members, strict=True):
+            self._edge_of |= dict.fromkeys(edge.clients, edge)
+        self._round = 0
+        arrive, lose = self._arrive, recorder.lose
+        self._cycle = Cycle(world, self._read, arrive, lose, selects=False)
+
+    def _stage(
+        self, law: AnyLaw | None, purpose: Purpose, first: int, number: int
+    ) -> StageDelays | None:
+        if law is None:
+            return None
+        streams = self._world.streams
+        made = law.make(Population(number, streams, first, purpose.name.lower()))
+        return StageDelays(made, purpose, streams, number, None, first)
+
+    def start(self) -> None:
+        """Starts all edges, each with the first model."""
+        for edge in self._edges:
+            self._answer(edge, [])
+
+    def _read(self, client: int) -> None:
+        version = self._edge_of[client].version
+        self._recorder.begin(client, version)
+
+    def _arrive(self, client: int) -> None:
+        edge = self._edge_of[client]
+        edge.awaited -= 1
+        if edge.awaited:
+            self._hold(edge, client)
+            return
+        if edge.left == 1:
+            self._recorder.arrive(client)
+        self._end_round(edge, client, [])
+
+    def _hold(self, node: EdgeNode, client: int) -> None:
+        """Writes down a contribution that comes no further than to a node, for now."""
+        node.held.append((client, self._recorder.current_job(client)))
+        self._recorder.contribute(client, self._round, held=True)
+
+    def _end_round(self, node: EdgeNode, client: int, asked: list[EdgeNode]) -> None:
+        """Lets a node continue with its own model, or visit the one above."""
+        node.left -= 1
+        if node.left:
+            self._hold(node, client)
+            self._answer(node, asked)
+            return
+        node.last, node.away, node.continuing = client, True, asked
+        self._after(node.up, node, self._visit)
+
+    def _visit(self, node: EdgeNode) -> None:
+        """Lets a node come to its parent, which may be away."""
+        parent = node.parent
+        assert parent is not None
+        if parent.away:
+            parent.queue.append(node)
+            return
+        parent.held += node.held
+        node.held = []
+        asked = [node]
+        if parent.waits:
+            parent.awaited -= 1
+            if parent.awaited:
+                self._hold(parent, node.last)
+                return
+            parent.awaited, asked = len(parent.below), parent.below
+        if parent.parent is None:
+            self._merge(parent, node.last, asked)
+        else:
+            self._end_round(parent, node.last, asked)
+
+    def _merge(self, cloud: EdgeNode, client: int, asked: list[EdgeNode]) -> None:
+        self._recorder.merge(client, self._round, set(cloud.held))
+        self._round += 1
+        cloud.held, cloud.version = [], self._recorder.version
+        self._answer(cloud, asked)
+
+    def _answer(self, node: EdgeNode, asked: list[EdgeNode]) -> None:
+        """Lets those below continue from a node's model."""
+        if node.clients:
+            node.awaited = len(node.clients)
+            for client in node.clients:
+                self._cycle.begin(client)
+        for below in asked:
+            below.version = node.version
+            self._after(below.down, below, self._go_on)
+
+    def _go_on(self, node: EdgeNode) -> None:
+        """Lets a node that is back answer, and see to those that have come since."""
+        node.left, node.away = node.rounds, False
+        queue, node.queue = node.queue, []
+        self._answer(node, node.continuing)
+        for below in queue:
+            self._visit(below)
+
+    def _after(
+        self, way: StageDelays | None, node: EdgeNode, then: Callable[[EdgeNode], None]
+    ) -> None:
+        delay = 0 if way is None else way.next(node.number)
+        if delay > 0:
+            self._world.call(delay, lambda _: then(node), 0)
+        else:
+            then(node)

@@ -1,0 +1,213 @@
+"""Routed: tasks are sent to clients, and wait in their queues."""
+
+from collections.abc import Sequence
+from typing import Annotated, Any, ClassVar, Literal
+
+import numpy as np
+from jaxtyping import Float
+from pydantic import Field
+
+from ....files.timeline import Outcome
+from ....parts.base import LocatedError, Quantity
+from ....parts.expressions import per_client
+from ....world.clients import Clients, Server
+from ....world.cycle import Cycle
+from ....world.protocol import Cadence, DrawsClients, Protocol, refuse_selection
+from ....world.recorders.recorder import Recorder
+from ....world.streams import Purpose, Streams
+from ....world.world import World
+from .recorder import QueueRecorder
+
+BLOCK = 256
+"""Routes that are drawn at a time."""
+
+
+class Routed(DrawsClients, Protocol):
+    """A fixed number of tasks is in flight; each waits in the queue of its client.
+
+    A client does its tasks in the order of their coming, one at a time. When a task is
+    done its contribution is applied, and another task is sent out with the new model.
+
+    Source: Leconte et al., Queueing Dynamics of Asynchronous Federated Learning (2024),
+    Algorithm 1; `route`: Islamov, Safaryan and Alistarh, AsGrad (2023), section 3.
+    """
+
+    kind: Literal["routed"] = "routed"
+    records: ClassVar[type[Recorder]] = QueueRecorder
+    tasks: Annotated[int, Field(ge=1)]
+    """Tasks in flight, waiting ones included."""
+    route: Literal["random", "shuffled", "back"] = "random"
+    """Client of the next task: drawn by `weights`; the next one of a random order of
+    all, a new one after each pass; or the client whose task is done."""
+    weights: Quantity = 1
+    """`random`: chances of the clients, up to a common factor."""
+    reads: Literal["routing", "service"] = "routing"
+    """When a task reads the model: when it is sent out, or when its client begins."""
+
+    def described(self, num_clients: int) -> dict[str, Any]:
+        early = self.reads == "routing"
+        known = {"closed_network": {"reads_early": early}}
+        return super().described(num_clients) | {
+            "entities": f"{num_clients} clients and {self.tasks} tasks in flight, of "
+            f"which a client does one after the other",
+            "queues": ["tasks at each client, first in, first out"],
+            "queues_jobs": early,
+            "closed_forms": known if self.route == "random" else {},
+        }
+
+    def cadence(self, num_clients: int, in_flight: int) -> Cadence:
+        return Cadence(width=1, num_registers=self.tasks + 1)
+
+    def check_setting(self, clients: Clients | None, server: Server, n: int) -> None:
+        refuse_selection(self.kind, clients)
+        self.shares(n)
+
+    def chances(self, num_clients: int) -> Sequence[float] | None:
+        if self.route == "back":
+            return None
+        even = [1 / num_clients] * num_clients
+        return self.shares(num_clients).tolist() if self.route == "random" else even
+
+    def shares(self, num_clients: int) -> Float[np.ndarray, " K"]:
+        """Returns the chance of each client, p_i.
+
+        Raises:
+            LocatedError: They are negative or all zero.
+        """
+        weights = per_client(self.weights, num_clients, "protocol.weights")
+        found = np.array([float(weight) for weight in weights])
+        if not (np.isfinite(found).all() and found.min() >= 0 and found.sum() > 0):
+            raise LocatedError(
+                f"protocol.weights must be >= 0 and not all 0, got {found.min():g}; "
+                "change them",
+            )
+        return found / found.sum()
+
+    def play(self, world: World, recorder: QueueRecorder) -> None:
+        """Sends out the first tasks at time 0, in order of their numbers.
+
+        What is done is applied first; then the next task is sent out and put in its
+        queue, and clients that have something to do begin. A task that is lost is
+        replaced by another one.
+
+        Source: Leconte et al. (2024), Algorithm 1.
+        """
+        shares = self.shares(world.num_clients)
+        routes = Routes(self.route, shares, world.streams)
+        Tasks(
+            self.tasks, routes, world, recorder, early=self.reads == "routing"
+        ).start()
+
+
+class Routes:
+    """The clients that tasks are sent to, one after the other.
+
+    Args:
+        kind: Rule.
+        shares: Chance of each client.
+        streams: Random streams of the run.
+    """
+
+    def __init__(
+        self,
+        kind: Literal["random", "shuffled", "back"],
+        shares: Float[np.ndarray, " K"],
+        streams: Streams,
+    ) -> None:
+        self._kind, self._streams = kind, streams
+        self._bounds = np.cumsum(shares)
+        self._ahead: list[int] = []
+        self._drawn = 0
+
+    def first(self, number: int) -> int:
+        """Returns the client of one of the first tasks, by its number."""
+        if self._kind == "back":
+            return number % self._bounds.size
+        return self._next()
+
+    def after(self, client: int) -> int:
+        """Returns the client of the task that follows one of a client."""
+        return client if self._kind == "back" else self._next()
+
+    def _next(self) -> int:
+        if not self._ahead:
+            self._ahead = self._draw()[::-1]
+        return self._ahead.pop()
+
+    def _draw(self) -> list[int]:
+        number, self._drawn = self._drawn, self._drawn + 1
+        n = self._bounds.size
+        if self._kind == "shuffled":
+            return self._streams.at(Purpose.ROUTE, 0, number).permutation(n).tolist()
+        uniform = self._streams.uniforms(Purpose.ROUTE, 0, number * BLOCK, BLOCK)
+        found = np.searchsorted(self._bounds, uniform * self._bounds[-1], side="right")
+        return np.minimum(found, n - 1).tolist()
+
+
+class Tasks:
+    """A number of tasks, which wait in their clients' queues.
+
+    Args:
+        number: Tasks in flight.
+        routes: Their clients.
+        world: World that is simulated.
+        recorder: Recorder of the timeline.
+        early: Whether a task reads the model when it is sent out.
+    """
+
+    def __init__(
+        self,
+        number: int,
+        routes: Routes,
+        world: World,
+        recorder: QueueRecorder,
+        *,
+        early: bool,
+    ) -> None:
+        self._number, self._routes = number, routes
+        self._recorder, self._early = recorder, early
+        self._queued = [0] * world.num_clients
+        self._idle: set[int] = set()
+        arrive, lose = self._arrive, self._lose
+        self._cycle = Cycle(world, self._begin, arrive, lose, admit=self._admit)
+
+    def start(self) -> None:
+        """Sends out the first tasks, and lets clients ask for theirs."""
+        for task in range(self._number):
+            self._send(self._routes.first(task))
+        self._cycle.start()
+
+    def _send(self, client: int) -> None:
+        self._queued[client] += 1
+        if self._early:
+            self._recorder.send(client)
+
+    def _admit(self, client: int) -> bool:
+        if self._queued[client]:
+            return True
+        self._idle.add(client)
+        return False
+
+    def _begin(self, client: int) -> None:
+        self._queued[client] -= 1
+        if self._early:
+            self._recorder.begin(client)
+        else:
+            self._recorder.read(client)
+
+    def _arrive(self, client: int) -> None:
+        self._recorder.commit((client,))
+        self._follow(client)
+        self._cycle.again(client)
+
+    def _lose(self, client: int, outcome: Outcome) -> None:
+        self._recorder.lose(client, outcome)
+        self._follow(client)
+
+    def _follow(self, client: int) -> None:
+        """Sends out the next task, and wakes its client if that idles."""
+        chosen = self._routes.after(client)
+        self._send(chosen)
+        if chosen in self._idle:
+            self._idle.remove(chosen)
+            self._cycle.resume(chosen)

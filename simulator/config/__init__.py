@@ -1,8 +1,0 @@
-"""The base of every part of a scenario.
-
-- `base`: configurations; `parts`: parts that a scenario chooses by name; `catalogue`
-  lists them, `plugins` finds those of others.
-- `errors`, `messages`, `text`: mistakes of a user's, each in one line.
-- `expressions`: arithmetic in `m` and `M`; `files`: entries that name files; `stop`:
-  the end of a run.
-"""

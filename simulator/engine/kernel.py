@@ -1,0 +1,253 @@
+"""The interface of an algorithm's kernel, and a row as the kernel sees it."""
+
+from abc import abstractmethod
+from collections.abc import Callable
+from typing import Any, ClassVar, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int, Key
+
+from ..files.timeline import NO_WORKER
+from .step_rules import Schedule, Steps
+
+
+class Event(NamedTuple):
+    """One row of a timeline as the device sees it: no clock, no 64-bit number.
+
+    Attributes:
+        kind: A `Kind`.
+        worker: Workers that take part, padded with `NO_WORKER`.
+        job: Number of each worker's job; keys its randomness.
+        version: Commits applied before this row.
+        staleness: Versions since each worker's read.
+        read_slot: Register with the state that each worker read.
+        keep_slot: Register that the state before this row is written to, before
+            anything is read; `NO_SLOT` if no worker reads it. Written so late,
+            registers are never read before they are written within a row, which XLA
+            would answer with a copy of all of them.
+        samples: Sample ids of each worker, or of all (`V` is 1), padded with
+            `NO_SAMPLE`.
+    """
+
+    kind: Int[Array, ""]
+    worker: Int[Array, " W"]
+    job: Int[Array, " W"]
+    version: Int[Array, ""]
+    staleness: Int[Array, " W"]
+    read_slot: Int[Array, " W"]
+    keep_slot: Int[Array, ""]
+    samples: Int[Array, "V S"]
+
+    def present(self) -> Bool[Array, " W"]:
+        """Says which workers are not padding."""
+        return self.worker != NO_WORKER
+
+
+TOGETHER = 256
+"""Numbers that `summed` adds up by one product with ones, at least."""
+Info = dict[str, Array]
+"""Diagnostics of a row. A number is a column of the trace; `clients/NAME` `[K]` and
+`workers/NAME` `[W]` are gathered by the host into tables of their own."""
+
+
+ANSWER = "answer/"
+"""Begins the names of what a world asks of each worker of a row, arrays `[W]`."""
+
+
+class Kernel(eqx.Module):
+    """An update rule whose array fields are its hyper-parameters."""
+
+    per_worker_models: ClassVar[bool] = False
+    """Whether each worker has a model of its own, in a register of its own."""
+
+    @abstractmethod
+    def init(self, problem: Any, key: Key[Array, ""]) -> Any:
+        """Returns the state before the first row."""
+
+    @abstractmethod
+    def step(self, problem: Any, state: Any, event: Event) -> tuple[Any, Info]:
+        """Returns the state after a row, and diagnostics; `loss` is always there.
+
+        A NULL row leaves the state bit-identical.
+        """
+
+    @abstractmethod
+    def read_out(self, state: Any) -> Any:
+        """Returns the model to evaluate."""
+
+    def evaluate(
+        self, problem: Any, state: Any, metrics: tuple[str, ...]
+    ) -> dict[str, Array]:
+        """Returns the asked metrics: numbers, or arrays of one for each worker."""
+        return problem.evaluate(self.read_out(state), metrics)
+
+    def refreshed(self, state: Any) -> Any:
+        """Returns a state with the rounding errors of its diagnostics mended.
+
+        Called before every stretch of rows that ends with an evaluation or a buffer.
+        """
+        return state
+
+    def joined(self, problem: Any) -> "Kernel | None":
+        """Returns the same rule with one gradient for all workers of a row.
+
+        It holds for rows whose workers have read the same version; by default None,
+        where messages are needed one by one.
+        """
+
+
+class Divided(Kernel):
+    """An update rule of two parts: the work of clients, and what becomes of it.
+
+    Work depends only on what was read, on samples, and on what a client keeps, so that
+    the work of rows that read nothing of each other may be done at once.
+    """
+
+    def kept(self, state: Any) -> Any:
+        """Returns what clients keep from job to job, a tree of arrays: by default none.
+
+        Then a client's work needs nothing of its work before.
+        """
+
+    @abstractmethod
+    def opened(self, problem: Any, state: Any, event: Event) -> Any:
+        """Returns the state with the version before a row in its register."""
+
+    @abstractmethod
+    def given(self, state: Any, event: Event) -> Any:
+        """Returns what the workers of a row work with: a tree of arrays `[W, ...]`.
+
+        The models that they have read, and what they keep from job to job.
+
+        Args:
+            state: As `contribute` takes it.
+            event: The row.
+        """
+
+    @abstractmethod
+    def work_inputs(
+        self, problem: Any, event: Event, given: Any
+    ) -> tuple[Float[Array, "W ..."], Float[Array, ""]]:
+        """Returns what a function of the user's makes gradients of, and by which steps.
+
+        Args:
+            problem: The problem.
+            event: The row.
+            given: What the workers work with.
+
+        Returns:
+            The models that were read, and the step size of local steps.
+        """
+
+    @abstractmethod
+    def computed(
+        self,
+        problem: Any,
+        key: Key[Array, ""] | None,
+        event: Event,
+        given: Any,
+        made: Any = None,
+    ) -> Any:
+        """Returns what the workers of a row send, as `contribute` does.
+
+        Args:
+            problem: The problem.
+            key: Key of the run; None where nothing is drawn.
+            event: The row.
+            given: What they work with.
+            made: Their gradients, a `client_work.Work` of arrays `[W, ...]`, where a
+                function of the user's has made them.
+        """
+
+    def contribute(
+        self, problem: Any, state: Any, event: Event, made: Any = None
+    ) -> Any:
+        """Returns what the workers of a row send: a tree of arrays `[W, ...]`.
+
+        Args:
+            problem: The problem.
+            state: State after `opened` of this row, or of one since which no register
+                was written that this row reads.
+            event: The row.
+            made: As `computed` takes it.
+        """
+        return self.computed(problem, state.key, event, self.given(state, event), made)
+
+    @abstractmethod
+    def apply(
+        self, problem: Any, state: Any, event: Event, sent: Any
+    ) -> tuple[Any, Info]:
+        """Returns the state after a row, and diagnostics, as `step` does.
+
+        Args:
+            problem: The problem.
+            state: State after `opened` of this row.
+            event: The row.
+            sent: What its workers send, from `contribute`.
+        """
+
+    def step(self, problem: Any, state: Any, event: Event) -> tuple[Any, Info]:
+        """Returns the state after a row, and diagnostics."""
+        state = self.opened(problem, state, event)
+        sent = self.contribute(problem, state, event)
+        return self.apply(problem, state, event, sent)
+
+
+class Probeable(Kernel):
+    """An algorithm whose messages are gradients, so that it can be probed."""
+
+    @abstractmethod
+    def reveal(self, problem: Any, state: Any, event: Event) -> dict[str, Array]:
+        """Returns what a curious server sees of a row, and what it comes from.
+
+        Each array has the axis of workers first: `message`, as it is sent; `gradient`,
+        before clipping and noise; `state`, the weights it was taken at.
+        """
+
+
+def norm(*trees: Any) -> Float[Array, ""]:
+    """Returns the Euclidean norm of everything in some trees of arrays together."""
+    leaves = [leaf for tree in trees for leaf in jax.tree.leaves(tree)]
+    return jnp.sqrt(sum(summed(lambda x: x**2, leaf) for leaf in leaves))
+
+
+def summed(
+    term: Callable[..., Array], *arrays: Float[Array, "..."]
+) -> Float[Array, ""]:
+    """Returns the sum of a term over all numbers of some arrays of one shape.
+
+    By products with ones: XLA's sum on CPU adds numbers one by one, which takes two to
+    four times as long (docs/performance.md, "Sums").
+
+    Args:
+        term: Of one number of each array, as arrays.
+        arrays: Of one shape.
+    """
+    rows, rest = term(*arrays), jnp.zeros(0, arrays[0].dtype)
+    if rows.ndim < 2 or rows.shape[-1] < TOGETHER:  # long rows stay where they are
+        flat = rows.reshape(-1)
+        whole = flat.size - flat.size % TOGETHER
+        rows, rest = flat[:whole].reshape(-1, TOGETHER), flat[whole:]
+    ones = jnp.ones(rows.shape[-1], rows.dtype)
+    # GPUs would round the factors of a product.
+    sums = jnp.matmul(rows, ones, precision=jax.lax.Precision.HIGHEST)
+    return sums.sum() + rest.sum()
+
+
+def norms_of(weights: Float[Array, "W ..."]) -> Float[Array, " W"]:
+    """Returns the Euclidean norm of each worker's weights."""
+    return jnp.sqrt(jnp.sum(weights**2, axis=tuple(range(1, weights.ndim))))
+
+
+def broadcast_flags(flags: Array, weights: Float[Array, "W ..."]) -> Array:
+    """Returns one flag or number per worker, shaped to broadcast to its weights."""
+    return flags.reshape(-1, *(1,) * (weights.ndim - 1))
+
+
+def on_device(schedule: Schedule | Steps | float) -> Any:
+    """Returns a number or a schedule as arrays, so that runs may differ in them."""
+    if isinstance(schedule, int | float):
+        return jnp.asarray(schedule, float)
+    return type(schedule)(*(jnp.asarray(number, float) for number in schedule))

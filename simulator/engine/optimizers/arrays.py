@@ -1,0 +1,97 @@
+"""The arrays in the flat vectors that optimisers move."""
+
+from typing import Any, NamedTuple
+
+from ...parts.errors import ScenarioError
+from ...problem.horizontal import HorizontalProblem
+from ...problem.models.parts import Shapes, between
+from ...problem.vertical import VerticalProblem
+
+NO_HIDDEN = (
+    "algorithm's optimizer must be another for a model without hidden matrices, those "
+    "between its first and its last layer, got 'muon', which would be AdamW alone; "
+    "take adamw, a deeper model, or matrices: all"
+)
+"""The message on a model of which Muon would move nothing."""
+OWN = (
+    "algorithm's optimizer.matrices must be all for a model of your own, which does "
+    "not say which of its matrices are hidden, got 'hidden'; write matrices: all"
+)
+
+
+class ModelArrays(NamedTuple):
+    """The arrays in a flat vector of weights.
+
+    Attributes:
+        shapes: Their shapes; None of a model that does not say them.
+        model: The model; None of numbers without one, such as biases.
+        whole: Whether the model is all that the optimiser moves.
+    """
+
+    shapes: Shapes | None
+    model: Any = None
+    whole: bool = True
+
+    @property
+    def inputs_first(self) -> bool:
+        """Whether matrices are `[inputs, outputs]`, which the model's library says."""
+        return getattr(_innermost(self.model), "inputs_first", False)
+
+    def hidden(self) -> tuple[bool, ...]:
+        """Says of each array whether it is a hidden matrix.
+
+        Raises:
+            ScenarioError: None is, of a model that is all there is, or a model of the
+                user's own does not say.
+        """
+        if self.shapes is None:
+            return ()
+        if self.model is None:
+            return (False,) * len(self.shapes)
+        network = _innermost(self.model)
+        if hasattr(network, "leaf_shapes"):
+            raise ScenarioError(OWN)
+        found = getattr(network, "hidden_matrices", None) or between(self.shapes)
+        if self.whole and not any(found):
+            raise ScenarioError(NO_HIDDEN)
+        return found
+
+
+def shapes_of(model: Any) -> Shapes | None:
+    """Returns the shapes of a model's arrays, in the order of its layers."""
+    return getattr(_innermost(model), "shapes", None)
+
+
+def arrays_of(model: Any, *, whole: bool = True) -> ModelArrays:
+    """Returns the arrays of a model, of one's own in the order of its tree's leaves.
+
+    Args:
+        model: The model.
+        whole: Whether it is all that the optimiser moves.
+    """
+    own = getattr(_innermost(model), "leaf_shapes", None)
+    return ModelArrays(shapes_of(model) or own, model, whole)
+
+
+def arrays_of_rows(problem: HorizontalProblem) -> ModelArrays:
+    """Returns the arrays of the model of a problem whose clients hold rows."""
+    return arrays_of(problem.model)
+
+
+def arrays_of_party(problem: VerticalProblem) -> ModelArrays:
+    """Returns the arrays of a party's model."""
+    return arrays_of(problem.embedding)
+
+
+def arrays_of_server(problem: VerticalProblem) -> ModelArrays:
+    """Returns the arrays of the server's network, or its biases, which are one."""
+    if problem.server is None:
+        return ModelArrays(((problem.num_outputs,),))
+    return arrays_of(problem.server, whole=False)
+
+
+def _innermost(model: Any) -> Any:
+    """Returns the network within what stands around it, as a party's views do."""
+    while hasattr(model, "network"):
+        model = model.network
+    return model

@@ -1,0 +1,268 @@
+"""One run's tables, written as its records come in, and its end for the manifest."""
+
+from typing import Any
+
+import numpy as np
+
+from ...files.study import Categorical, Writer
+from ...files.timeline import NO_WORKER, Jobs, StopReason, effects
+from ...parts.metrics import Each, metric
+from ...parts.stop import Stop
+from ...problem.capabilities import HasStages
+from ...timelines.base import Ending
+from ...timelines.tables import row_columns
+from ..records import Metrics, Record
+from ..row_stream import EvaluationPoint
+from ..setup import RunSetup
+from . import rows
+from .ages import Staleness
+from .jobs import JobTables
+from .privacy import PrivacyTables
+
+START = EvaluationPoint(0.0, 0, 0, 0)
+"""Where a run is before its first row."""
+
+
+class Results:
+    """One run's tables, written as its records come in.
+
+    Args:
+        setup: The facts of the run.
+        writer: The writer of the study's tables.
+
+    Attributes:
+        fraction: Part of the run's horizon that is done.
+        commits: Commits up to the last evaluation that is done.
+        stop: Why the run ended; None until it has.
+        diverged_at: Commit at which it diverged; None if it did not.
+    """
+
+    def __init__(self, setup: RunSetup, writer: Writer) -> None:
+        run, played, scenario = setup.run.number, setup.timeline, setup.scenario
+        self._run, self._played, self._writer = run, played, writer
+        self._num_features = setup.shares.num_features
+        self._num_samples = setup.shares.num_samples
+        self._labels, self._paired = setup.shares.labels, setup.shares.paired
+        shape = played.num_clients, setup.run.seed
+        chained = isinstance(scenario.algorithm, HasStages)
+        self._roles = scenario.algorithm.roles(*shape) if chained else ()
+        self.fraction, self.commits = 0.0, 0
+        self.stop: StopReason | None = None
+        self.diverged_at: int | None = None
+        self._last = START
+        at_once = played.cadence.commits_at_once
+        self._staleness = Staleness(
+            played.num_clients,
+            scenario.num_clients,
+            at_once,
+            gathers=played.protocol.gathers,
+        )
+        whole = writer if scenario.record == "everything" else None
+        self._commits = rows.CommitTable(run, whole, at_once)
+        self._privacy = PrivacyTables(setup, writer)
+        # No one can record it without the numerics.
+        self._recorded = whole if played.answer_log is not None else None
+        self._num_rows = self._contributions = 0
+        self._ending = Ending(played.num_clients, played.least_clients)
+        self._jobs = JobTables(run, played, whole, self._privacy.send, self._apply)
+        self._parts = {
+            "staleness": self._staleness,
+            "privacy": self._privacy,
+            "jobs": self._jobs,
+            "commits": self._commits,
+            "ending": self._ending,
+        }
+
+    def state(self) -> dict[str, Any]:
+        """Returns what the rest of the run adds to: arrays, numbers and words."""
+        return {
+            "stop": None if self.stop is None else self.stop.name,
+            "diverged_at": self.diverged_at,
+            "last": [*self._last],
+            "num_rows": self._num_rows,
+            "contributions": self._contributions,
+            **{name: part.state() for name, part in self._parts.items()},
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Takes up what `state` has returned."""
+        self.stop = None if state["stop"] is None else StopReason[state["stop"]]
+        self.diverged_at = state["diverged_at"]
+        self._last = EvaluationPoint(*state["last"])
+        self._num_rows = state["num_rows"]
+        self._contributions = state["contributions"]
+        for name, part in self._parts.items():
+            part.restore(state[name])
+        self.fraction = 1.0 if self.stop else self._progress(self._last)
+        self.commits = self._last.commits
+
+    def _apply(self, jobs: Jobs) -> None:
+        self._commits.apply(jobs)
+        self._staleness.apply(jobs)
+
+    def pass_by(self, point: EvaluationPoint) -> None:
+        """Takes note of an evaluation that is done; its record comes later."""
+        self.fraction, self.commits = self._progress(point), point.commits
+
+    def add(self, record: Record) -> None:
+        """Writes one record."""
+        if record.rows.time.size:
+            self._commits.add(record)
+            self._staleness.add(record)
+        if self._recorded is not None:
+            columns = row_columns(self._run, record.rows, self._num_rows)
+            self._recorded.append("rows", columns)
+        self._num_rows += record.rows.time.size
+        contributes = effects(record.rows.kind).contributes
+        taken = record.rows.worker[contributes] != NO_WORKER
+        self._contributions += int(taken.sum())
+        self._add_evaluations(record)
+        for columns in rows.probes(self._run, record):
+            self._writer.append("probes", columns)
+        for chunk in record.chunks:
+            self._jobs.add(chunk)
+            self._commits.write(chunk.rows)
+            self._ending.add(chunk)
+        if record.stop is not None:
+            self.stop = record.stop
+            if record.stop is StopReason.DIVERGED:
+                self.diverged_at = int(record.rows.version[-1]) + 1
+            if record.early:
+                self._end_early(record)
+            self._commits.write()
+        self.fraction = 1.0 if self.stop else self._progress(self._last)
+        self.commits = self._last.commits
+
+    def finish(self) -> dict[str, Any]:
+        """Writes the tables of the whole run; returns its end for the manifest."""
+        self._add_clients()
+        for columns in self._staleness.histograms(self._run):
+            self._writer.append("staleness", columns)
+        self._privacy.finish()
+        stop = self.stop or StopReason.INTERRUPTED
+        return {
+            "stop_reason": self._ending.words(stop),
+            "stop": stop.name.lower(),
+            "diverged_at_commit": self.diverged_at,
+            "commits": self._last.commits,
+            "contributions": self._last.contributions,
+            "virtual_s": self._last.time,
+            "commits_at_once": self._played.cadence.commits_at_once,
+            **self._played.samples_noted,
+            "privacy": self._privacy.describe(),
+            **({"tariffs": self._played.tariffs} if self._played.tariffs else {}),
+        }
+
+    def _add_evaluations(self, record: Record) -> None:
+        done = 0
+        for upto, point, metrics in record.evaluations:
+            self._privacy.release(record, done, upto)
+            done = upto
+            self._privacy.evaluate(point.time)
+            self._last = point
+            self._add_evaluation(point, metrics)
+        self._privacy.release(record, done, record.rows.version.size)
+        if record.located:
+            self._last = self._last._replace(
+                time=float(record.rows.time[-1]),
+                commits=int(record.rows.version[-1]) + 1,
+                contributions=self._contributions,
+            )
+
+    def _add_evaluation(self, point: EvaluationPoint, metrics: Metrics) -> None:
+        arrays = {name: value for name, value in metrics.items() if np.ndim(value)}
+        labels = {n: v for n, v in arrays.items() if metric(n).each is Each.LABEL}
+        each = {n: v for n, v in arrays.items() if n not in labels}
+        self._add_each("labels", "label", point, labels)
+        self._add_each("workers", "client", point, each)
+        workload = self._played.workload
+        of_round = self._played.cadence.commits_per_round
+        uploads, downloads = self._messages(point)
+        columns = {
+            "time": point.time,
+            "commits": point.commits,
+            "contributions": point.contributions,
+            "epochs": point.contributions / workload.contributions_per_epoch,
+            "upload_bytes": uploads * workload.upload_bytes,
+            "download_bytes": downloads * workload.download_bytes,
+            "rounds": point.commits / of_round if of_round else float("nan"),
+            "messages": uploads * (workload.upload_bytes > 0)
+            + downloads * (workload.download_bytes > 0),
+            **{name: metric(name).mean(value) for name, value in metrics.items()},
+        }
+        of_run = {"run": np.full(1, self._run, np.int32)}
+        arrays = {name: np.array([value]) for name, value in columns.items()}
+        self._writer.append("evaluations", of_run | arrays)
+
+    def _add_each(
+        self, table: str, what: str, point: EvaluationPoint, metrics: Metrics
+    ) -> None:
+        """Writes the metrics of an evaluation that each label or client has one of."""
+        if not metrics:
+            return
+        size = len(next(iter(metrics.values())))
+        columns = {
+            "run": np.full(size, self._run, np.int32),
+            "time": np.full(size, point.time),
+            "commits": np.full(size, point.commits),
+            what: np.arange(size, dtype=np.int32),
+        }
+        self._writer.append(table, columns | metrics)
+
+    def _messages(self, point: EvaluationPoint) -> tuple[int, int]:
+        """Returns how many messages were sent up and down until a point of the run."""
+        # Between the turns of a round, its messages count in equal parts.
+        uploads, downloads = self._played.cadence.messages
+        return (
+            int(uploads * point.contributions) + point.other_uploads,
+            int(downloads * point.contributions),
+        )
+
+    def _end_early(self, record: Record) -> None:
+        """Writes the jobs of a run that ended before its timeline did."""
+        if record.located:
+            self._jobs.replay(Stop(commits=self._last.commits or 1))
+        elif self._last.time:
+            self._jobs.replay(Stop(time=self._last.time))
+
+    def _add_clients(self) -> None:
+        clients = self._played.num_clients
+        work, embeddings = self._staleness.contributions, self._staleness.embeddings
+        perturbed = self._privacy.perturbed
+        everyone = np.arange(clients, dtype=np.int32)
+        called = {"client_label": Categorical(everyone, self._labels)}
+        columns = {
+            "run": np.full(clients, self._run, np.int32),
+            "client": everyone,
+            **(called if self._labels else {}),
+            **self._played.names,
+            **({"role": Categorical(everyone, self._roles)} if self._roles else {}),
+            "num_features": np.array(self._num_features, np.int32),
+            "num_samples": np.array(self._num_samples, np.int32),
+            **self._paired,
+            "num_jobs": self._jobs.started,
+            "num_applied": work.count.astype(np.int64),
+            "staleness_mean": work.mean(),
+            "staleness_max": work.largest,
+            "releases": self._privacy.releases if perturbed else self._jobs.sent,
+        }
+        if embeddings is not None:
+            columns["embedding_staleness_mean"] = embeddings.mean()
+            columns["embedding_staleness_max"] = embeddings.largest
+        self._writer.append("clients", columns)
+
+    def _progress(self, last: EvaluationPoint) -> float:
+        stop, horizon = self._played.stop, self._played.horizon
+        workload = self._played.workload
+        fractions = (
+            last.time / horizon if horizon else 0.0,
+            last.commits / stop.commits if stop.commits else 0.0,
+            last.commits / (stop.rounds * (self._played.cadence.commits_per_round or 1))
+            if stop.rounds
+            else 0.0,
+            last.contributions / stop.contributions if stop.contributions else 0.0,
+            last.contributions / (stop.epochs * workload.contributions_per_epoch)
+            if stop.epochs
+            else 0.0,
+        )
+        return min(1.0, max(fractions))

@@ -1,0 +1,480 @@
+"""Joins the world and the numerics: runs in, tables out.
+
+This is the one module that knows both sides.
+"""
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
+
+import jax
+import jax.numpy as jnp
+
+from ..files import inputs
+from ..files.study import Writer
+from ..parts.errors import ScenarioError
+from ..parts.functions import UserFunction
+from ..problem import uneven
+from ..problem.capabilities import DividesRows, HasStages, NoisyMessages, SumsOutputs
+from ..problem.constants import Constants
+from ..problem.keys import key_of
+from ..problem.own_work import OwnWork
+from ..scenario import amounts
+from ..scenario.scenario import Scenario
+from ..scenario.study import Run
+from ..timelines import cached
+from ..world.answers import OF_CLIENTS
+from . import compiler
+from . import execute as execution
+from .execute import Program
+from .host import Host
+from .kernel import Kernel, Probeable
+from .of_run import set_up
+from .optimizers import known
+from .optimizers.part import chosen
+from .results import Results
+from .row_stream import EvaluationPoint, RowStream
+from .runner import Runner
+from .setup import RunSetup
+from .step_rules import resolve
+from .waves import Waves
+
+SAMPLE_BYTES = 64 * 2**20
+"""Most memory for the samples of one buffer of rows."""
+
+COPIES_BYTES = 2 * 2**30
+"""Most memory for the copies of the data on the devices that share waves."""
+
+Progress = Callable[[float, int], None]
+"""Called with the fraction of a task's virtual horizon that is done, and the commits
+that were made since it was started or taken up again."""
+
+
+@runtime_checkable
+class Keeper(Protocol):
+    """Keeps the state of runs that take long."""
+
+    def due(self) -> bool:
+        """Says whether it is time to keep it."""
+        ...
+
+    def save(self, state: dict[str, Any]) -> None:
+        """Keeps nested mappings and lists of arrays, numbers and words."""
+        ...
+
+
+@dataclass(frozen=True)
+class Prepared(RunSetup):
+    """A run with its numerics, ready to be executed.
+
+    Attributes:
+        problem: The problem on the device.
+        kernel: The algorithm, with its hyper-parameters as arrays.
+    """
+
+    problem: Any
+    kernel: Kernel
+
+
+def prepare(run: Run) -> Prepared:
+    """Builds everything that a run needs.
+
+    Raises:
+        ScenarioError: The parts of the scenario do not fit each other or the data.
+        DataError: A data file is missing or damaged.
+        UserError: This process compiles the run's precision wrongly.
+    """
+    return prepare_together([run])[0]
+
+
+def prepare_together(runs: Sequence[Run], batches: int = 0) -> list[Prepared]:
+    """Builds everything that runs need which are executed together.
+
+    Args:
+        runs: Runs of one structure, of any samples.
+        batches: Least number of batches of a job with a place (`Task.batches`).
+
+    Raises:
+        ScenarioError, DataError, UserError: As `prepare` does.
+    """
+    precision = runs[0].scenario.engine.precision
+    compiler.check(precision)
+    setups = [set_up(run) for run in runs]
+    samplers = uneven.alike([setup.sampler for setup in setups], batches)
+    # Otherwise data and constants of a run in double precision would be rounded.
+    with jax.enable_x64(precision == "float64"):
+        prepared = [
+            _with_numerics(replace(setup, sampler=sampler))
+            for setup, sampler in zip(setups, samplers, strict=True)
+        ]
+    for run in runs:
+        _confirm(run.scenario)
+    return prepared
+
+
+def _with_numerics(setup: RunSetup) -> Prepared:
+    scenario, numerics = setup.scenario, setup.learning.numerics
+    algorithm, metrics = scenario.algorithm, scenario.evaluate.metrics
+    constants, compute_dtype = _constants(setup), scenario.engine.compute_dtype
+    numerics.check_functions(metrics, compute_dtype)
+    bias = not isinstance(algorithm, SumsOutputs)
+    problem = numerics.problem(metrics, bias=bias, compute_dtype=compute_dtype)
+    _refuse_uneven_statistics(setup, problem)
+    _refuse_coupled_rows(setup)
+    _refuse_waves(scenario)
+    _refuse_feedback(setup)
+    kernel = algorithm.make(setup, constants)
+    if scenario.probe is not None and not isinstance(kernel, Probeable):
+        raise ScenarioError(
+            f"probe must not be set for the algorithm {algorithm.kind!r}, which does "
+            f"not reveal its messages; remove it"
+        )
+    facts = {field.name: getattr(setup, field.name) for field in fields(setup)}
+    return Prepared(**facts, problem=problem, kernel=kernel)
+
+
+def _confirm(scenario: Any) -> None:
+    """Refuses files of parts that have changed since the study began.
+
+    Those of the data were confirmed when they were read, for all runs that share them.
+    """
+    for part, key in (
+        (scenario.problem.partition, "problem.partition"),
+        (scenario.problem.model, "problem.model"),
+        (scenario.algorithm, "algorithm"),
+    ):
+        inputs.confirm(part, key)
+
+
+def _refuse_uneven_statistics(setup: RunSetup, problem: Any) -> None:
+    """Refuses statistics of batches where some of these are padded."""
+    uneven = setup.sampler.own_samples is not None
+    model = getattr(problem, "model", None)
+    statistics = getattr(model, "num_statistics", 0)
+    if statistics and setup.scenario.problem.work is not None:
+        raise ScenarioError(
+            f"problem.model must keep no statistics of batches with problem.work, "
+            f"which returns gradients alone, got {statistics} numbers; normalise "
+            f"layers or groups"
+        )
+    if uneven and statistics:
+        raise ScenarioError(
+            "algorithm.batch must be one that every client can fill, without "
+            "local_epochs, for a model that keeps statistics of batches, got "
+            f"{setup.scenario.algorithm.batch} for shares of "
+            f"{min(setup.shares.num_samples)} samples and more; lower it, or normalise "
+            "groups"
+        )
+
+
+def _refuse_waves(scenario: Scenario) -> None:
+    """Refuses waves of an algorithm whose rows are not divided."""
+    divides = isinstance(scenario.algorithm, DividesRows)
+    if scenario.engine.mode == "waves" and not divides:
+        raise ScenarioError(
+            "engine.mode must be auto, compiled or stepwise for the algorithm "
+            f"{scenario.algorithm.kind!r}, whose rows are executed whole, got 'waves'; "
+            "take auto"
+        )
+
+
+def _refuse_feedback(setup: RunSetup) -> None:
+    """Refuses questions that the numerics do not answer."""
+    log, scenario = setup.timeline.answer_log, setup.scenario
+    if log is None:
+        return
+    of_clients = [each for each in log.asks if each in OF_CLIENTS]
+    if of_clients and not isinstance(scenario.algorithm, HasStages):
+        raise ScenarioError(
+            f"{log.why} asks for {of_clients[0]}, which the algorithm "
+            f"{scenario.algorithm.kind!r} does not tell; take sgd, fed_avg, fed_async, "
+            f"fed_buff or a chain"
+        )
+    known = scenario.evaluate.metrics
+    for who, part in scenario.listeners.items():
+        if lacking := [name for name in part.needed_metrics if name not in known]:
+            raise ScenarioError(
+                f"evaluate.metrics must have {lacking[0]}, which {who} asks for, got "
+                f"{', '.join(known)}; add it"
+            )
+    if scenario.engine.mode in ("waves", "batched"):
+        raise ScenarioError(
+            f"engine.mode must be auto, compiled or stepwise where the world asks for "
+            f"numerics, as {log.why} does, got {scenario.engine.mode!r}; take auto"
+        )
+
+
+def _refuse_coupled_rows(setup: RunSetup) -> None:
+    """Refuses rows that look at each other where they must stand for themselves.
+
+    Raises:
+        ScenarioError: The loss would count the padding of batches, or be of one row.
+    """
+    algorithm = setup.scenario.algorithm
+    if setup.sampler.own_steps is not None:
+        where = (
+            "batches are filled up (local_epochs, speeds, or clients with fewer "
+            "samples than a batch)"
+        )
+        remedy = "give all local_steps and a smaller batch"
+    elif isinstance(algorithm, NoisyMessages) and algorithm.clips_samples:
+        where, remedy = "each sample's gradient is clipped", "clip what is sent"
+    else:
+        return
+    coupled = setup.learning.numerics.coupling
+    if coupled is not None:
+        raise coupled.refused(
+            f"must give each row a loss of its own where {where}, got {coupled}, by "
+            f"which rows of a batch look at each other; {remedy}"
+        )
+
+
+def _constants(setup: RunSetup) -> Constants:
+    return setup.learning.numerics.constants(
+        bias=not isinstance(setup.scenario.algorithm, SumsOutputs),
+        commits_per_epoch=setup.timeline.commits_per_epoch,
+        seed=setup.run.seed,
+    )
+
+
+def check(run: Run) -> None:
+    """Finds what is wrong with a run before anything is executed.
+
+    Raises:
+        ScenarioError: The parts of the scenario do not fit each other or the data.
+        DataError: A data file is missing or damaged.
+        UserError: This process compiles the run's precision wrongly.
+    """
+    compiler.check(run.scenario.engine.precision)
+    setup = set_up(run)
+    amounts.check(run.scenario, setup.timeline.workload.samples, setup.timeline.width)
+    _ = setup.guarantees, setup.ledger()
+    rule = setup.scenario.algorithm.step_size
+    if rule is not None:
+        resolve(rule, _constants(setup))
+    for key, given in chosen(setup.scenario.algorithm).items():
+        known.check(given, f"algorithm.{key}")
+    scenario = run.scenario
+    with jax.enable_x64(scenario.engine.precision == "float64"):
+        setup.learning.numerics.check_functions(
+            scenario.evaluate.metrics, scenario.engine.compute_dtype
+        )
+        _refuse_coupled_rows(setup)
+    _refuse_waves(scenario)
+    _refuse_feedback(setup)
+
+
+def state_bytes(prepared: Prepared, num_runs: int, *, shared: bool) -> int:
+    """Returns the bytes of models, registers and buffers of rows of runs alike.
+
+    Twice each: a step makes the next state, and a buffer is filled while another one is
+    executed.
+
+    Args:
+        prepared: one of the runs.
+        num_runs: Runs that are executed together.
+        shared: whether they have the same rows.
+    """
+    start = partial(execution.start, num_registers=prepared.timeline.num_registers)
+    with jax.enable_x64(prepared.run.scenario.engine.precision == "float64"):
+        carry = jax.eval_shape(
+            start, prepared.kernel, prepared.problem, key_of(prepared.run.seed)
+        )
+    leaves = jax.tree.leaves(carry)
+    one = sum(leaf.size * leaf.dtype.itemsize for leaf in leaves)
+    copies = 1 if shared else num_runs
+    rows = 4 * math.prod(prepared.samples) * _buffer_rows(prepared, copies) * copies
+    return 2 * (num_runs * one + rows)
+
+
+def _buffer_rows(prepared: Prepared, copies: int) -> int:
+    """Returns the rows of a buffer, which is fewer where their samples are many."""
+    row_bytes = 4 * math.prod(prepared.samples) * copies
+    return max(16, min(prepared.run.scenario.engine.chunk, SAMPLE_BYTES // row_bytes))
+
+
+def execute(
+    runs: list[Prepared],
+    mode: str,
+    writer: Writer,
+    progress: Progress = lambda *_: None,
+    *,
+    timelines: Path | None = None,
+    keeper: Keeper | None = None,
+    saved: dict[str, Any] | None = None,
+) -> list[dict[str, Any]]:
+    """Executes some runs together and writes what happened.
+
+    Args:
+        runs: several only if `mode` is batched; then all of one structure.
+        mode: `stepwise`, `compiled`, `waves`, `batched`, `shared` (batched, on one
+            timeline) or `host` (work of the user's own).
+        writer: Writer of the tables.
+        progress: called with the progress of the runs.
+        timelines: folder in which timelines are kept for other runs, if any share them.
+        keeper: keeps the state of the runs every so often.
+        saved: state that was kept, to continue from.
+
+    Returns:
+        For each run, what the manifest says of its end.
+    """
+    since = time.perf_counter() - (saved["elapsed_s"] if saved else 0)
+    if mode == "shared" and len({prepared.timeline.digest for prepared in runs}) > 1:
+        raise AssertionError(
+            "runs that share a timeline must have the same one; this is a defect of "
+            "the simulator, please report it"
+        )
+    results = [Results(prepared, writer) for prepared in runs]
+    precision = runs[0].run.scenario.engine.precision
+    with jax.enable_x64(precision == "float64"):
+        program = _program(runs, mode)
+        runner = _runner(runs, program, timelines)
+        if saved is not None:
+            runner.restore(saved["drive"])
+            writer.restore(saved["writer"])
+            for result, state in zip(results, saved["results"], strict=True):
+                result.restore(state)
+        before = sum(result.commits for result in results)
+        pauses = (lambda: False) if keeper is None else keeper.due
+
+        def tell() -> None:
+            part = sum(result.fraction for result in results) / len(results)
+            progress(part, sum(result.commits for result in results) - before)
+
+        def passed(run: int, point: EvaluationPoint) -> None:
+            results[run].pass_by(point)
+            tell()
+
+        for record in runner.records(pauses, passed):
+            if record is not None:
+                results[record.run].add(record)
+                tell()
+            elif keeper is not None:
+                keeper.save(
+                    {
+                        "drive": runner.state(),
+                        "results": [result.state() for result in results],
+                        "writer": writer.state(),
+                        "elapsed_s": time.perf_counter() - since,
+                    }
+                )
+    elapsed = (time.perf_counter() - since) / len(runs)
+    return [
+        {
+            **result.finish(),
+            "mode": mode,
+            "devices": program.num_devices,
+            "joint": bool(_joined(runs, mode)),
+            "batch": len(runs),
+            "elapsed_s": elapsed,
+            "timeline": prepared.timeline.digest,
+            "player": prepared.timeline.made_by,
+            **_feedback(prepared),
+            "dataset": prepared.shares.data.name,
+            "scaling": prepared.shares.data.scaling,
+            "num_clients": prepared.timeline.num_clients,
+            "protocol": prepared.run.scenario.protocol.kind,
+            "algorithm": prepared.run.scenario.algorithm.kind,
+        }
+        for result, prepared in zip(results, runs, strict=True)
+    ]
+
+
+def _feedback(prepared: Prepared) -> dict[str, Any]:
+    """Returns why events and numerics alternate, and what a replay needs, if so."""
+    timeline, log = prepared.timeline, prepared.timeline.answer_log
+    if log is None:
+        return {}
+    return {
+        "feedback": f"{log.why} asks for {' and '.join(log.asks)}",
+        "width": timeline.width,
+        "num_registers": timeline.num_registers,
+    }
+
+
+def _program(runs: list[Prepared], mode: str) -> Program:
+    first = runs[0]
+    of_parts: Any = first.kernel
+    if mode == "waves":
+        return Waves(of_parts, first.problem, _devices_of_waves(first))
+    if mode == "host":
+        return Host(of_parts, first.problem, _own_work(first))
+    kernels = _joined(runs, mode) or [prepared.kernel for prepared in runs]
+    kernel, batched = kernels[0], mode in ("batched", "shared")
+    if batched:
+        kernel = jax.tree.map(lambda *leaves: jnp.stack(leaves), *kernels)
+    return Program(
+        kernel,
+        first.problem,
+        batched=batched,
+        shared=mode != "batched",
+        stepwise=mode == "stepwise",
+        short_buffers=first.timeline.answer_log is not None,
+    )
+
+
+def _own_work(prepared: Prepared) -> OwnWork:
+    """Returns the functions of the user's that work on a run."""
+    problem = prepared.scenario.problem
+    assert problem.work is not None
+    return OwnWork(
+        UserFunction(problem.work, "problem.work"),
+        problem.model.measured_by,
+        prepared.shares.data,
+        prepared.sampler.steps,
+        prepared.run.seed,
+    )
+
+
+def _joined(runs: list[Prepared], mode: str) -> list[Kernel]:
+    """Returns kernels that make one gradient of a row; none unless that of all runs do.
+
+    Stepwise, they are made one by one, which is the reference. Devices other than a CPU
+    have not been measured.
+    """
+    if mode not in ("compiled", "batched", "shared") or jax.default_backend() != "cpu":
+        return []
+    kernels = [
+        prepared.kernel.joined(prepared.problem)
+        for prepared in runs
+        if prepared.timeline.width > 1
+        # Last digits may decide who acts next.
+        and prepared.timeline.answer_log is None
+        and prepared.timeline.cadence.reads_alike
+        # A short type would round what each loss counts.
+        and prepared.run.scenario.engine.compute_dtype is None
+    ]
+    found = [kernel for kernel in kernels if kernel is not None]
+    if len(found) < len(runs):
+        return []
+    return [] if any(run.learning.numerics.coupling for run in runs) else found
+
+
+def _devices_of_waves(prepared: Prepared) -> list[Any]:
+    """Returns the devices that share the work of waves."""
+    data = sum(leaf.nbytes for leaf in jax.tree.leaves(prepared.problem))
+    most = min(prepared.timeline.in_flight, COPIES_BYTES // max(data, 1))
+    return jax.local_devices()[: max(most, 1)]
+
+
+def _runner(
+    runs: list[Prepared], program: Program, timelines: Path | None = None
+) -> Runner:
+    first, shared = runs[0], program.shared
+    length = _buffer_rows(first, 1 if shared else len(runs))
+    fed = runs[:1] if shared else runs
+    feeds = [_row_stream(prepared, length, timelines) for prepared in fed]
+    return Runner(program, feeds, [*runs], length)
+
+
+def _row_stream(
+    setup: RunSetup, length: int, timelines: Path | None = None
+) -> RowStream:
+    timeline = setup.timeline
+    if timelines is None:
+        return RowStream(setup, timeline.chunks(length))
+    return RowStream(setup, cached.chunks(timeline, length, timelines))

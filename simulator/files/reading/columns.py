@@ -1,0 +1,214 @@
+"""Columns of a table, whatever file they stand in: text or Parquet."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from jaxtyping import Bool, Shaped
+
+from ...parts.errors import DataError
+from . import pictures, table
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Values = Shaped[np.ndarray, " _"] | list[str]
+"""Names of classes or of groups, one a row: numbers, or texts of any length."""
+
+
+class Columns(ABC):
+    """The columns of a table by their names, read as numbers or as words.
+
+    Attributes:
+        path: Path of the file, or of the folder.
+        names: Names of the columns, all different.
+    """
+
+    def __init__(self, path: Path, names: tuple[str, ...]) -> None:
+        self.path = path
+        self.names = names
+
+    @abstractmethod
+    def numbers(self, name: str) -> Shaped[np.ndarray, " N *s"]:
+        """Returns a column of numbers, of lists of numbers, or of pictures.
+
+        Raises:
+            DataError: A cell holds something else, or nothing; or cells differ in
+                shape.
+        """
+
+    def several(self, names: Sequence[str]) -> dict[str, Shaped[np.ndarray, "..."]]:
+        """Returns columns of numbers by their names, as `numbers` has each."""
+        return {name: self.numbers(name) for name in names}
+
+    @abstractmethod
+    def values(self, name: str, what: str) -> Values:
+        """Returns a column of names: numbers if all of them are, else text.
+
+        Args:
+            name: Name of the column.
+            what: What a cell says, for the message where one is empty.
+
+        Raises:
+            DataError: A cell is empty, or holds no number and no text.
+        """
+
+
+class TextColumns(Columns):
+    """The columns of comma-separated text.
+
+    Args:
+        path: Path of the file, gzipped or not.
+
+    Raises:
+        DataError: As `table.read` has it.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._cells = table.read(path)
+        super().__init__(path, self._cells.columns)
+
+    def numbers(self, name: str) -> Shaped[np.ndarray, " N *s"]:
+        return self.several((name,))[name]
+
+    def several(self, names: Sequence[str]) -> dict[str, Shaped[np.ndarray, "..."]]:
+        cells = table.numbers(self._cells, tuple(names))
+        return dict(zip(names, cells.T, strict=True))
+
+    def values(self, name: str, what: str) -> Values:
+        """Returns a column as numbers if all cells are finite ones, else as text."""
+        texts = table.column(self._cells, name)
+        if "" in texts:
+            line = self._cells.lines[texts.index("")]
+            raise _empty(self.path, name, what, f"line {line}")
+        return table.values(self._cells, name)
+
+
+class ArrowColumns(Columns):
+    """The columns of an Arrow table.
+
+    Args:
+        path: Path that it was read from.
+        cells: The table.
+
+    Raises:
+        DataError: Two columns have the same name, or there are no rows.
+    """
+
+    def __init__(self, path: Path, cells: "pa.Table") -> None:
+        super().__init__(path, tuple(cells.column_names))
+        table.refuse_repeated(path, self.names)
+        if not cells.num_rows:
+            raise DataError(f"{path} must hold rows, got none; write it again")
+        self._cells = cells
+
+    def numbers(self, name: str) -> Shaped[np.ndarray, " N *s"]:
+        cells = self._in_one(name)
+        if pictures.is_packed(cells.type):
+            return pictures.unpacked(cells, f"column {name!r} of {self.path}")
+        found = self._unfolded(name, cells)
+        bad = np.argwhere(~table.representable(found))
+        if bad.size:
+            raise DataError(
+                f"column {name!r} of {self.path} must hold finite numbers, got "
+                f"{found[tuple(bad[0])]} in row {bad[0][0] + 1}; fill or remove it"
+            )
+        return found
+
+    def values(self, name: str, what: str) -> Values:
+        """Returns a column of numbers or of text; dates and the like as text."""
+        from pyarrow import types
+
+        cells = self._in_one(name)
+        words = cells.dictionary if types.is_dictionary(cells.type) else cells
+        if types.is_nested(words.type) or types.is_binary(words.type):
+            raise DataError(
+                f"column {name!r} of {self.path} must hold {what} in every row, got "
+                f"{words.type}; take another column"
+            )
+        if _is_number(words.type):
+            empty = cells.is_null(nan_is_null=True)
+            self._refuse_empty(name, what, empty.to_numpy(zero_copy_only=False))
+            return cells.to_numpy(zero_copy_only=False)
+        known = words.cast("string").to_pylist()
+        if types.is_dictionary(cells.type):
+            known = [None if i is None else known[i] for i in cells.indices.to_pylist()]
+        self._refuse_empty(name, what, np.array([not text for text in known]))
+        return [str(text) for text in known]
+
+    def _in_one(self, name: str) -> "pa.Array":
+        """Returns a column in one piece, without extensions, decimals as floats."""
+        import pyarrow as pa
+        from pyarrow import types
+
+        cells = self._cells[name].combine_chunks()
+        if isinstance(cells, pa.ChunkedArray):  # where one piece holds no more text
+            cells = pa.concat_arrays(cells.chunks)
+        if isinstance(cells, pa.ExtensionArray):
+            cells = cells.storage
+        if types.is_dictionary(cells.type) and _is_number(cells.type.value_type):
+            cells = cells.dictionary_decode()
+        return cells.cast("float64") if types.is_decimal(cells.type) else cells
+
+    def _unfolded(self, name: str, cells: "pa.Array") -> Shaped[np.ndarray, " N *s"]:
+        """Returns the numbers of nested lists as an array, level by level."""
+        from pyarrow import compute, types
+
+        shape = [len(cells)]
+        while True:
+            each = len(cells) // shape[0]  # of a row, at this level
+            empty = cells.is_null().to_numpy(zero_copy_only=False)
+            self._refuse_empty(name, "a number", empty, each)
+            if not _is_list(cells.type):
+                break
+            lengths = compute.call_function("list_value_length", [cells])
+            lengths = lengths.to_numpy(zero_copy_only=False)
+            odd = np.flatnonzero(lengths != lengths[0])
+            if odd.size:
+                raise DataError(
+                    f"column {name!r} of {self.path} must hold lists of one length, "
+                    f"got {lengths[0]} in row 1 and {lengths[odd[0]]} in row "
+                    f"{odd[0] // each + 1}; pad or cut them"
+                )
+            self._refuse_empty(name, "a number", lengths[:1] == 0)
+            shape.append(int(lengths[0]))
+            cells = cells.flatten()
+        if not _is_number(cells.type):
+            raise DataError(
+                f"column {name!r} of {self.path} must hold numbers, got {cells.type}; "
+                "encode or remove it"
+            )
+        if types.is_boolean(cells.type):
+            cells = cells.cast("uint8")
+        return cells.to_numpy(zero_copy_only=False).reshape(shape)
+
+    def _refuse_empty(
+        self, name: str, what: str, empty: Bool[np.ndarray, " n"], each: int = 1
+    ) -> None:
+        if empty.any():
+            row = int(empty.argmax()) // each + 1
+            raise _empty(self.path, name, what, f"row {row}")
+
+
+def _is_list(kind: "pa.DataType") -> bool:
+    from pyarrow import types
+
+    return any(
+        known(kind)
+        for known in (types.is_list, types.is_large_list, types.is_fixed_size_list)
+    )
+
+
+def _is_number(kind: "pa.DataType") -> bool:
+    from pyarrow import types
+
+    return types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind)
+
+
+def _empty(path: Path, name: str, what: str, where: str) -> DataError:
+    return DataError(
+        f"column {name!r} of {path} must hold {what} in every row, got none in "
+        f"{where}; fill or remove it"
+    )

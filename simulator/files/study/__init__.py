@@ -1,0 +1,43 @@
+"""The record between numerics and analysis: tables in Parquet, and a manifest.
+
+A *study* is a folder that holds `manifest.json` and one folder of Parquet parts per
+table. `columns.COLUMNS` says what a column is called, holds and means; `writing` and
+`study` write and read the tables, whose files `parts` knows; `numbering` says how their
+clients count; `manifest` says what was run, with what, and how it ended; `journal` what
+was done since it was written. All of it goes through `disk`, and whatever is read is
+what was written, by its checksum.
+"""
+
+from ...parts.errors import DamageError, StudyError
+from .columns import COLUMNS, TraceColumn
+from .disk import DISK, Disk
+from .journal import Files, StudyWarning
+from .manifest import MACHINE, is_world, program, provenance, write_manifest
+from .measured import metric_of_study
+from .numbering import inward
+from .study import LEFT_OUT, Study, is_summary, load
+from .writing import Categorical, Writer
+
+__all__ = [
+    "COLUMNS",
+    "DISK",
+    "LEFT_OUT",
+    "MACHINE",
+    "Categorical",
+    "DamageError",
+    "Disk",
+    "Files",
+    "Study",
+    "StudyError",
+    "StudyWarning",
+    "TraceColumn",
+    "Writer",
+    "inward",
+    "is_summary",
+    "is_world",
+    "load",
+    "metric_of_study",
+    "program",
+    "provenance",
+    "write_manifest",
+]

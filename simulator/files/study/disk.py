@@ -1,0 +1,209 @@
+"""The one layer through which a study is written and read.
+
+Everything that can fail while a study is written stands here, so that tests can put a
+disk in its place that fails, tears writes or forgets what was not synced.
+"""
+
+import contextlib
+import os
+import shutil
+from collections.abc import Hashable, Iterator
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+from ...parts.errors import StudyError
+
+LOCK = ".lock"
+"""File by whose lock a folder has one writer."""
+PARTIAL = ".partial"
+"""Ending of a file that is being written, and of what a kill has left of one."""
+
+
+class LockedError(Exception):
+    """Another process holds a lock."""
+
+
+class BusyError(StudyError):
+    """Another process writes a folder."""
+
+
+class Disk:
+    """The files of the operating system. Every method may raise an OSError."""
+
+    def make(self, folder: Path, *, parents: bool = False, new: bool = False) -> None:
+        """Makes a folder, unless it is there.
+
+        Args:
+            folder: Path of the folder.
+            parents: Whether those above are made as well.
+            new: Whether to raise a FileExistsError if it is there.
+        """
+        folder.mkdir(exist_ok=not new, parents=parents)
+
+    def write(self, path: Path, data: bytes) -> None:
+        """Writes a file; a kill may leave any part of it."""
+        path.write_bytes(data)
+
+    def append(self, path: Path, data: bytes) -> None:
+        """Adds to a file, which is made if need be."""
+        with path.open("ab") as file:
+            file.write(data)
+
+    def sync(self, path: Path) -> None:
+        """Returns when the file, or the names in the folder, survive a loss of power.
+
+        A system that cannot open folders has no such call for them.
+        """
+        if os.name == "nt" and path.is_dir():
+            return
+        number = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(number)
+        finally:
+            os.close(number)
+
+    def rename(self, old: Path, new: Path) -> None:
+        """Renames a file or folder; a file of the new name is replaced."""
+        old.replace(new)
+
+    def remove(self, path: Path) -> None:
+        """Removes a file, if it is there."""
+        path.unlink(missing_ok=True)
+
+    def remove_folder(self, folder: Path) -> None:
+        """Removes a folder and all that is in it, if it is there."""
+        with contextlib.suppress(FileNotFoundError):
+            shutil.rmtree(folder)
+
+    def read(self, path: Path) -> bytes:
+        """Returns the content of a file."""
+        return path.read_bytes()
+
+    def names(self, folder: Path) -> list[str]:
+        """Returns the names in a folder, in order; none if it is not there."""
+        found = folder.iterdir() if folder.is_dir() else ()
+        return sorted(path.name for path in found)
+
+    def exists(self, path: Path) -> bool:
+        """Says whether there is a file or folder of this name."""
+        return path.exists()
+
+    def identity(self, path: Path) -> Hashable:
+        """Returns the identity of a file among those of its name; None without one."""
+        try:
+            found = path.stat()
+        except FileNotFoundError:
+            return None
+        return found.st_dev, found.st_ino
+
+    @contextlib.contextmanager
+    def lock(self, path: Path, *, wait: bool = False) -> Iterator[None]:
+        """Keeps other processes from taking the same lock until the end.
+
+        Args:
+            path: Path of the lock's file, which stays.
+            wait: Whether to wait until another process lets go of it.
+
+        Raises:
+            LockedError: another process holds it, and there is no waiting.
+        """
+        held = FileLock(path, timeout=-1 if wait else 0)
+        try:
+            held.acquire()
+        except Timeout:
+            raise LockedError from None
+        try:
+            yield
+        finally:
+            held.release()
+
+
+DISK = Disk()
+"""The disk on which studies lie."""
+
+
+def replace(disk: Disk, path: Path, data: bytes, *, durable: bool = True) -> None:
+    """Writes a file, all of it or nothing.
+
+    Args:
+        disk: Disk of the file.
+        path: Path of the file.
+        data: Content of the file.
+        durable: Whether it must survive a loss of power from here on. What is checked
+            against a checksum when it is read, and can be made again, need not.
+    """
+    partial = path.with_name(path.name + PARTIAL)
+    disk.write(partial, data)
+    if durable:
+        disk.sync(partial)
+    disk.rename(partial, path)
+    if durable:
+        disk.sync(path.parent)
+
+
+@contextlib.contextmanager
+def explained(folder: Path, remedy: str = "") -> Iterator[None]:
+    """Turns errors of writing a study into messages for its user.
+
+    Args:
+        folder: Folder of the study.
+        remedy: Advice to the user; by default, to make room and resume.
+
+    Raises:
+        StudyError: one line, in place of an OSError.
+    """
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise StudyError(
+            f"{folder}: must stay in place while its study is written, but was removed "
+            f"or replaced; run the scenario again into a new folder"
+        ) from error
+    except OSError as error:
+        remedy = remedy or f"make room, then stalesim resume {folder}"
+        raise StudyError(
+            f"{folder}: the study must be written, but {error.strerror or error}; what "
+            f"was written before is kept; {remedy}"
+        ) from error
+
+
+@contextlib.contextmanager
+def locked(folder: Path, disk: Disk = DISK) -> Iterator[None]:
+    """Makes the folder, and keeps others from writing it until the end.
+
+    Raises:
+        StudyError: it cannot be made, or another process writes it (`BusyError`).
+    """
+    remedy = "choose another folder by --out"
+    try:
+        with contextlib.ExitStack() as held:
+            try:
+                disk.make(folder, parents=True)
+                held.enter_context(disk.lock(folder / LOCK))
+            except OSError as error:
+                is_file = isinstance(error, FileExistsError | NotADirectoryError)
+                says = "is a file" if is_file else error.strerror or str(error)
+                raise StudyError(
+                    f"{folder}: must be a folder that can be written, but {says}; "
+                    f"{remedy}"
+                ) from None
+            try:
+                yield
+            finally:
+                _remove_if_empty(folder, disk)
+    except LockedError:
+        raise BusyError(
+            f"{folder}: must be written by one process at a time, but another one is "
+            f"at it; wait for it, or {remedy}"
+        ) from None
+
+
+def _remove_if_empty(folder: Path, disk: Disk) -> None:
+    """Removes a folder in which nothing was started, for want of a valid scenario.
+
+    The lock is never removed alone: who waits for it would not meet who takes it next.
+    """
+    with contextlib.suppress(OSError):
+        if disk.names(folder) == [LOCK]:
+            disk.remove_folder(folder)

@@ -1,0 +1,270 @@
+"""The manifest of a study: written with a checksum, and read back with a look at it."""
+
+import contextlib
+import datetime as dt
+import hashlib
+import json
+import os
+import platform
+import sys
+from collections.abc import Mapping
+from functools import cache
+from importlib.metadata import packages_distributions, version
+from pathlib import Path
+from typing import Annotated, Any, Literal, NotRequired
+
+from pydantic import (
+    AfterValidator,
+    ConfigDict,
+    Field,
+    TypeAdapter,
+    ValidationError,
+    with_config,
+)
+from typing_extensions import TypedDict
+
+from ...parts import json_text
+from ...parts.errors import StudyError
+from .commit import code, extra_code, of_program
+from .disk import DISK, Disk, explained, replace
+
+NAME = "manifest.json"
+FORMAT = 2
+"""Version of the folder. 1: no number, clients counted from 0. 2: checksums of all
+files, numbers of rows, a journal per session."""
+CHECKSUM = "checksum"
+CODE = 16
+EXTRA = "extras."
+"""Begins the name of an extra among libraries."""
+"""Digits of the program's own SHA-256 that are noted."""
+
+
+Count = Annotated[int, Field(ge=1)]
+PartName = Annotated[str, Field(pattern=r"^part-[A-Za-z0-9_]+-[0-9]+\.parquet$")]
+Seal = Annotated[list[int], Field(min_length=2, max_length=2)]
+
+
+def _rising(looks: list[int]) -> list[int]:
+    if looks != sorted({*looks}):
+        raise ValueError(f"must rise, got {looks}")
+    return looks
+
+
+@with_config(ConfigDict(strict=True))
+class _Entry(TypedDict):
+    """The entries of a run that a reader needs."""
+
+    run: int
+    label: str
+    variant: str
+    parameters: dict[str, Any]
+    replicate: int
+    seed: int
+    stop: str
+    stop_reason: str
+    scenario: dict[str, Any]
+    rows: NotRequired[dict[str, int]]
+
+
+@with_config(ConfigDict(strict=True))
+class _Told(TypedDict):
+    """The entry of a file or of a module: where it was, and its digest."""
+
+    sha256: str
+
+
+@with_config(ConfigDict(strict=True))
+class _Scenario(TypedDict):
+    """The entries of a scenario that are read without the scenario itself."""
+
+    replicates: NotRequired[Count]
+    looks: NotRequired[Annotated[list[Count], AfterValidator(_rising)]]
+    claims: NotRequired[list[dict[str, Any]]]
+    evaluate: NotRequired[dict[str, Any]]
+    stop: NotRequired[dict[str, Any]]
+    sweep: NotRequired[dict[str, Any]]
+    variants: NotRequired[dict[str, Any]]
+
+
+@with_config(ConfigDict(strict=True))
+class _Metric(TypedDict):
+    """The entry of a metric."""
+
+    unit: str
+    higher_is_better: bool
+    label: str
+    logarithmic: bool
+    meaning: str
+    bounds: list[float | None] | None
+
+
+@with_config(ConfigDict(strict=True))
+class _Manifest(TypedDict):
+    """The entries of a study that a reader needs."""
+
+    format: int
+    session: int
+    name: str
+    status: Literal["complete", "incomplete"]
+    scenario: _Scenario
+    runs: list[_Entry]
+    parts: dict[str, dict[PartName, Seal]]
+    environment: dict[str, Any]
+    inputs: NotRequired[dict[str, _Told]]
+    modules: NotRequired[dict[str, _Told]]
+    metrics: NotRequired[dict[str, _Metric]]
+
+
+_SHAPE = TypeAdapter(_Manifest)
+
+
+def is_world(manifest: Mapping[str, Any]) -> bool:
+    """Says whether a manifest is of a world alone, without numerics.
+
+    Its `kind` is `timeline`, a world of clients, or that of a world that an extra
+    plays; studies with numerics have none.
+    """
+    return manifest.get("kind") is not None
+
+
+def write_manifest(folder: Path, manifest: dict[str, Any], disk: Disk = DISK) -> None:
+    """Writes the manifest of a study, all of it or nothing, with its checksum.
+
+    Raises:
+        StudyError: the disk is full, or the folder cannot be written or is not there.
+    """
+    sealed = {"format": FORMAT, **manifest, CHECKSUM: None}
+    sealed[CHECKSUM] = _checksum(sealed)
+    text = "{\n" + ",\n".join(map(_entry_text, sealed.items())) + "\n}\n"
+    remedy = "make room, or choose another folder by --out"
+    with explained(folder, remedy):
+        replace(disk, folder / NAME, text.encode())
+
+
+def read_manifest(folder: Path, disk: Disk = DISK) -> dict[str, Any]:
+    """Returns the manifest of a study as it was written.
+
+    Raises:
+        StudyError: there is none, it is damaged, or another version has written it.
+    """
+    path = folder / NAME
+    try:
+        data = disk.read(path)
+    except (FileNotFoundError, NotADirectoryError):
+        raise StudyError(
+            f"{folder}: must be the folder of a study, but has no {NAME}; give the "
+            f"folder that `stalesim run` printed"
+        ) from None
+    except OSError as error:
+        raise StudyError(
+            f"{path}: must be readable, but {error.strerror or error}; mend that first"
+        ) from None
+    manifest = parsed(path, data)
+    if manifest.get(CHECKSUM) != _checksum(manifest):
+        raise _damaged(path, "its checksum differs")
+    return manifest
+
+
+def parsed(path: Path, data: bytes) -> dict[str, Any]:
+    """Returns a manifest that has the entries that a reader needs, of their types.
+
+    Args:
+        path: Where it was, for messages.
+        data: Its text.
+
+    Raises:
+        StudyError: It is none, it is damaged, or another version has written it.
+    """
+    try:
+        manifest = json_text.loads(data)
+    except ValueError as error:
+        raise _damaged(path, str(error)) from None
+    found = manifest.get("format", 1) if isinstance(manifest, dict) else FORMAT
+    if found != FORMAT:
+        raise StudyError(
+            f"{path}: must have format {FORMAT}, got {found!r:.40}; read it with the "
+            f"version of stalesim that wrote it, or run its scenario again"
+        )
+    try:
+        _SHAPE.validate_python(manifest)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        where = ".".join(map(str, first["loc"])) or "the whole"
+        raise _damaged(path, f"{where}: {first['msg']}") from None
+    return manifest
+
+
+def _entry_text(entry: tuple[str, Any]) -> str:
+    """Returns an entry as a line, and lists of several with a line for each item.
+
+    With indentation, JSON is written by Python and takes ten times as long.
+    """
+    key, value = entry
+    text = json.dumps(value, allow_nan=False)
+    if isinstance(value, list) and len(value) > 1:
+        items = (json.dumps(item, allow_nan=False) for item in value)
+        text = "[\n  " + ",\n  ".join(items) + "\n ]"
+    return f" {json.dumps(key)}: {text}"
+
+
+def _checksum(manifest: dict[str, Any]) -> str:
+    rest = {key: value for key, value in manifest.items() if key != CHECKSUM}
+    text = json.dumps(rest, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _damaged(path: Path, why: str) -> StudyError:
+    return StudyError(
+        f"{path}: must be as stalesim wrote it, but {why}; restore it from a copy, or "
+        f"run the scenario again into another folder; its tables are Parquet files "
+        f"that pandas can read"
+    )
+
+
+MACHINE = ("platform", "cores", "device", "backend", "products")
+"""Entries of the environment that are no software."""
+
+
+def provenance(libraries: tuple[str, ...], **also: str) -> dict[str, Any]:
+    """Returns the provenance of a study for its manifest: program, machine and command.
+
+    Args:
+        libraries: Distributions whose versions are noted.
+        also: Further entries of the environment.
+    """
+    return {
+        **of_program()._asdict(),
+        "environment": {
+            "python": platform.python_version(),
+            "platform": platform.platform(),
+            "cores": os.cpu_count(),
+            **also,
+            **program(libraries),
+        },
+        "command": [Path(sys.argv[0]).name, *sys.argv[1:]],
+        "started": dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),
+    }
+
+
+def program(libraries: tuple[str, ...]) -> dict[str, str | None]:
+    """Returns the versions of libraries, and the digest of this program's own code.
+
+    Args:
+        libraries: Distributions, installed modules, or extras as `extras.NAME`.
+    """
+    return {**{name: _version(name) for name in libraries}, "code": code()[:CODE]}
+
+
+@cache
+def _version(name: str) -> str | None:
+    """Returns the version of a distribution, or of the one that has a module.
+
+    Of an extra it is the digest of its code.
+    """
+    if name.startswith(EXTRA):
+        return extra_code(name.removeprefix(EXTRA))[:CODE]
+    with contextlib.suppress(ModuleNotFoundError):
+        return version(name)
+    # Slow, as every installed file is looked at: for names such as sklearn alone.
+    found = packages_distributions().get(name)
+    return version(found[0]) if found else None

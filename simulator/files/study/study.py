@@ -1,0 +1,270 @@
+"""Reads the tables and the manifest of a study from its folder."""
+
+import contextlib
+import re
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ...parts.errors import DamageError, StudyError
+from . import display, journal, parts
+from .columns import COLUMNS, LEFT_OUT, ORDERS
+from .disk import DISK, Disk
+from .journal import Files
+from .manifest import is_world, read_manifest
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import pyarrow as pa
+
+LOCKS = ".locks"
+"""Folder, in that of a study, of its tasks' locks, and of what tasks have left, while
+it is run. A task is done once in a session: a process that was given up, but still
+lives, would otherwise remove what another one has written since."""
+SHARED = "shared"
+"""Entry of a manifest: the session in which any processes may take tasks."""
+ATTEMPTS = 5
+"""Looks in a row that may fail: while tables are joined, their files come and go."""
+
+
+class Study:
+    """A finished or interrupted study, read from its folder.
+
+    Attributes:
+        folder: Folder of the study.
+        manifest: Scenario, environment, and the end of each run.
+        files: Files of its tables, as far as their runs have ended.
+    """
+
+    def __init__(
+        self, folder: Path, manifest: dict[str, Any], files: Files, disk: Disk = DISK
+    ) -> None:
+        self.folder, self.manifest, self.files = folder, manifest, files
+        self._disk = disk
+
+    def __repr__(self) -> str:
+        return display.text(self._told())
+
+    def _repr_html_(self) -> str:
+        """Returns the same for a notebook."""
+        return display.html(self._told())
+
+    def _told(self) -> display.Pairs:
+        return display.pairs(self.folder, self.manifest, sorted(self.files))
+
+    @property
+    def complete(self) -> bool:
+        """Whether every run of the study has ended."""
+        return self.manifest["status"] == "complete"
+
+    def table(self, name: str, columns: list[str] | None = None) -> "pd.DataFrame":
+        """Returns one table: the rows of all runs that have ended.
+
+        Whole numbers that may be missing, such as the commit of a job, are pandas'
+        `Int64` or `Int32`, with `<NA>` for none.
+
+        Args:
+            name: a key of `COLUMNS`.
+            columns: Some of its columns, those that it is sorted by among them; by
+                default all.
+
+        Raises:
+            StudyError: there is no such table, or (`DamageError`) rows of it are
+                missing or damaged.
+        """
+        import pyarrow as pa
+
+        found = self.arrow(name, columns=columns)
+        known = found.column_names
+        keys = [k for k in ("run", "time", "client", "job", "commit") if k in known]
+        keys = ORDERS.get(name, keys)
+        order = np.lexsort([found.column(key).to_numpy() for key in reversed(keys)])
+        if (order[1:] < order[:-1]).any():
+            found = found.take(pa.array(order))
+        plain = pa.schema(
+            [
+                field.with_type(pa.string())
+                if pa.types.is_dictionary(field.type)
+                else field
+                for field in found.schema
+            ]
+        )
+        frame = found.cast(plain).to_pandas()
+        for column, of in COLUMNS[name].items():
+            if of.none is not None and column in frame:
+                numbers = frame[column].astype(of.dtype.capitalize())
+                frame[column] = numbers.mask(numbers == of.none)
+        return frame
+
+    def arrow(
+        self, name: str, run: int | None = None, columns: list[str] | None = None
+    ) -> "pa.Table":
+        """Returns one table as it was written, row after row.
+
+        Args:
+            name: a key of `COLUMNS`.
+            run: Alone; by default all of the study.
+            columns: Some of its columns, `run` among them; by default all.
+
+        Raises:
+            StudyError: there is no such table, or (`DamageError`) rows of it are
+                missing or damaged.
+        """
+        if name not in COLUMNS:
+            raise StudyError(f"table must be one of {', '.join(COLUMNS)}, got {name!r}")
+        if name in LEFT_OUT and is_summary(self.manifest):
+            raise StudyError(
+                f"{self.folder}: there is no table {name}, since the scenario says "
+                f"record: summary; repeat it with record: everything"
+            )
+        filters: parts.Filters | None = None if run is None else [("run", "=", run)]
+        found = parts.joined(
+            name,
+            [
+                parts.read(
+                    self._disk, self.folder / name / file, seal, filters, columns
+                )
+                for file, seal in parts.ordered(self.files.get(name, {})).items()
+            ],
+        )
+        runs = found.column("run").to_numpy()
+        self._check_rows(name, runs, run)
+        return found if (mine := self._of_ended(runs)) is None else found.filter(mine)
+
+    def so_far(self) -> "pd.DataFrame":
+        """Returns the evaluations of runs that have not ended, as far as written.
+
+        A run writes them once in `writing.PART_SECONDS`, before its end is noted.
+        """
+        table, known = "evaluations", self.files.get("evaluations", {})
+        found = []
+        for file in self._disk.names(self.folder / table):
+            if not file.endswith(".parquet") or file in known:
+                continue
+            path = self.folder / table / file
+            # It may be removed just now, or was torn by a loss of power.
+            with contextlib.suppress(DamageError, OSError, ValueError):
+                found.append(parts.read(self._disk, path, None))
+        frame = parts.joined(table, found).to_pandas()
+        runs = self.manifest["runs"]
+        open_ = [run["run"] for run in runs if run["stop"] == "incomplete"]
+        mine = frame.loc[frame["run"].isin(open_)]
+        mine = mine.drop_duplicates(["run", "time", "commits"])
+        return mine.sort_values(["run", "time"], kind="stable", ignore_index=True)
+
+    def _of_ended(self, runs: np.ndarray) -> "pa.Array | None":
+        """Returns a mask of the rows of runs that have ended; None if all are.
+
+        Where the line that noted a run's end is damaged, its rows may be there. What
+        was recorded of a timeline that was interrupted is given.
+        """
+        import pyarrow as pa
+
+        if is_world(self.manifest):
+            return None
+        ended = [entry["run"] for entry in self.manifest["runs"] if "rows" in entry]
+        known = np.isin(runs, ended)
+        return None if known.all() else pa.array(known)
+
+    def _check_rows(self, name: str, runs: np.ndarray, only: int | None) -> None:
+        """Refuses a table that has not the rows that its runs have left."""
+        counts = np.bincount(runs, minlength=1)
+        for entry in self.manifest["runs"]:
+            number = entry["run"]
+            if "rows" not in entry or only not in (None, number):
+                continue
+            expected = entry["rows"].get(name, 0)
+            there = int(counts[number]) if number < counts.size else 0
+            if there != expected:
+                raise DamageError(
+                    f"{self.folder}: table {name} must have {expected} rows of run "
+                    f"{number} ({entry['label']}), but has {there}; restore it from a "
+                    f"copy, or repeat the run by stalesim resume {self.folder}"
+                )
+
+
+def is_summary(manifest: dict[str, Any]) -> bool:
+    """Says whether statistics were kept in place of what happened (`LEFT_OUT`)."""
+    return manifest.get("scenario", {}).get("record") == "summary"
+
+
+def load(folder: str | Path, disk: Disk = DISK, *, quietly: bool = False) -> Study:
+    """Reads a study.
+
+    Args:
+        folder: Folder that `stalesim run` wrote.
+        disk: Disk of the folder.
+        quietly: Whether damaged lines of a journal are not reported, as by who reads
+            the folder every second.
+
+    Raises:
+        StudyError: it is not the folder of a study, or its manifest is damaged.
+    """
+    path = Path(folder)
+    manifest = read_manifest(path, disk)
+    session, files = manifest["session"], manifest["parts"]
+    entries = {entry["run"]: entry for entry in manifest["runs"]}
+    for place in (*_noted_apart(path, manifest, disk), journal_of(path, session)):
+        of_one = quietly or place.parent != path  # a torn one counts as not written
+        noted = journal.read(disk, place, files, quietly=of_one)
+        files = noted.files
+        for run, end in noted.ends.items():
+            entries[run].update(end)
+    return Study(path, manifest, files, disk)
+
+
+def look_until_complete(
+    study: Study, look: Callable[[Study], None], every_s: float
+) -> None:
+    """Looks at a study that another process runs, again and again.
+
+    Args:
+        study: Study as it is now.
+        look: Called with the study, until it is complete at two looks in a row:
+            between two stages of a search it is complete for a moment.
+        every_s: Real seconds from one look to the next.
+
+    Raises:
+        StudyError: the first look fails, or `ATTEMPTS` of them in a row do.
+    """
+    was_complete, failures = False, ATTEMPTS - 1
+    while True:
+        try:
+            look(study)
+            if study.complete and was_complete:
+                return
+            was_complete, failures = study.complete, 0
+        except StudyError:
+            failures += 1
+            if failures == ATTEMPTS:
+                raise
+        time.sleep(every_s)
+        study = load(study.folder, quietly=True)
+
+
+def _noted_apart(path: Path, manifest: dict[str, Any], disk: Disk) -> list[Path]:
+    """Returns what tasks have left that have no writer of the study in common."""
+    if manifest.get(SHARED) != manifest["session"]:
+        return []
+    ending = done_by(manifest["session"])
+    names = disk.names(path / LOCKS)
+    return [path / LOCKS / name for name in names if name.endswith(ending)]
+
+
+def done_by(session: int) -> str:
+    """Returns how the names of the results end that the tasks of a session note."""
+    return f"-{session}.done"
+
+
+def journal_of(folder: Path, session: int) -> Path:
+    """Returns the path of a session's journal, which lives as long as the session."""
+    return folder / f"journal-{session}.log"
+
+
+def journal_session(name: str) -> int | None:
+    """Returns the session of which a file is the journal; None if it is none."""
+    found = re.fullmatch(r"journal-([0-9]+)\.log", name)
+    return None if found is None else int(found[1])

@@ -1,0 +1,356 @@
+"""Metrics: what a model is evaluated by, one record each.
+
+A record says everything that others ask of a metric: the function that computes it on
+the device, the table column, the label and limits in figures, which way is better, and
+what it needs. It stands next to its function (`problem.metrics`);
+`parts/parts.csv` lists the records, and plug-ins add theirs.
+"""
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from enum import Enum
+from operator import attrgetter
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from . import catalogue
+from .base import LocatedError
+from .errors import ScenarioError, UserError
+from .losses import in_nats
+from .named import NamedPart, function_at
+from .text import suggestion
+
+SPENDABLE = ("joules", "price", "carbon_g")
+"""What clients can spend of a tariff."""
+QUANTITIES = (
+    *("virtual_s", "commits", "contributions", "epochs", "rounds", "messages"),
+    *("bytes", "upload_bytes", "download_bytes", "epsilon", *SPENDABLE),
+)
+"""Further quantities of a run at its end that claims compare: its virtual time, its
+counts, the largest epsilon that a client has spent, and what clients have taken."""
+TAKEN = ("run", "time", "client", *QUANTITIES)
+"""Names of other columns, and of quantities, that no metric may have."""
+OF_LOSS = "unit of the loss"
+"""Unit of a metric that is a loss; the problem says which that is."""
+NATS = "nats"
+SAID = ("fraction", "classes")
+"""Units that labels leave out, for the names of such metrics say them."""
+
+
+class Models(Enum):
+    """Models that a metric is computed of."""
+
+    READ_OUT = "the model that the algorithm reads out"
+    EACH_WORKER = "each worker's own model; the mean over workers is the value"
+    ALL_WORKERS = "the workers' own models together"
+    PERTURBED = "the model with noise in the parties' networks (VAFL)"
+    WITH_WORK = "the model that is read out, with a fact of the clients' work"
+
+
+class Takes(Enum):
+    """Arguments of the function that computes a metric."""
+
+    OUTPUTS = "outputs and targets of the test rows, rows first"
+    MODEL = "the problem, the model and the outputs of the test rows"
+
+
+class Each(Enum):
+    """What a metric may have a number of, besides the mean that is its value."""
+
+    CLIENT = "client"
+    LABEL = "label"
+
+
+class ProblemFacts(NamedTuple):
+    """Facts of a problem that metrics may need.
+
+    Attributes:
+        dataset: Name of the data set.
+        num_classes: Number of classes of the labels; 0 if targets are no classes.
+        minimum: Whether the least value of the objective can be computed.
+        likelihood: Whether the loss is a negative log-likelihood.
+        divided: Whether clients have rows of their own.
+    """
+
+    dataset: str
+    num_classes: int
+    minimum: bool
+    likelihood: bool
+    divided: bool
+
+
+@dataclass(frozen=True)
+class Need:
+    """A fact that a metric is computed from and that not every problem has.
+
+    Attributes:
+        what: Fact in words.
+        met: Function that says of `ProblemFacts` whether a problem has it.
+        rule: What `evaluate.metrics` must obey, with `{name}` of the metric and the
+            entries of `ProblemFacts`, and the remedy.
+    """
+
+    what: str
+    met: Callable[[ProblemFacts], bool]
+    rule: str
+
+
+def _has_two_classes(facts: ProblemFacts) -> bool:
+    return facts.num_classes == 2
+
+
+CLASSES = Need(
+    "labels of classes",
+    attrgetter("num_classes"),
+    "must not have {name} for {dataset}, whose targets are no classes; take test_loss, "
+    "or a metric of your own",
+)
+TWO_CLASSES = Need(
+    "labels of two classes",
+    _has_two_classes,
+    "must not have {name} for the {num_classes} classes of {dataset}; remove it, or "
+    "add problem.data.classes",
+)
+MINIMUM = Need(
+    "the least value of the objective",
+    attrgetter("minimum"),
+    "must have {name} only where the minimum is known: linear models with the loss "
+    "softmax or sigmoid, the model diagonal with squared; remove it",
+)
+ROWS = Need(
+    "training rows that are divided among clients",
+    attrgetter("divided"),
+    "must have {name} only for data that are divided by rows, of which clients have "
+    "their own; remove it",
+)
+LIKELIHOOD = Need(
+    "a loss that is a negative log-likelihood: softmax or sigmoid",
+    attrgetter("likelihood"),
+    "must have {name} only with the loss softmax or sigmoid, whose exponential it is; "
+    "remove it",
+)
+_WITHOUT_WORKERS = (
+    "for the algorithm {kind!r}, whose workers have no models of their own; remove it"
+)
+_OF_WORK = (
+    "the clients' work; remove it, or put a stage of work that has one in the chain"
+)
+BESIDES: dict[Models, str] = {
+    Models.EACH_WORKER: _WITHOUT_WORKERS,
+    Models.ALL_WORKERS: _WITHOUT_WORKERS,
+    Models.PERTURBED: (
+        "without noise in the parties' networks; remove it, or set "
+        "algorithm.perturbation"
+    ),
+}
+"""Models that not every algorithm has, and why a metric of them is refused then."""
+
+
+class HasModels:
+    """An algorithm with models besides the one that is read out, for metrics."""
+
+    @property
+    def models(self) -> frozenset[Models]:
+        """Which of `BESIDES` it has."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class Metric(NamedPart):
+    """Everything that is to be said of a metric.
+
+    Attributes:
+        name: Column of the table `evaluations`, and name in a scenario.
+        compute: Function as `"module:function"`; it is imported when a run uses it and
+            is traced by JAX. It returns a number, of what `takes` says.
+        takes: `OUTPUTS`: the function gets outputs and targets of the test rows, both
+            with an axis of rows first; a single output of a row has no axis. `MODEL`:
+            it gets the problem, the model and the outputs, of our own models of shape
+            `[C, N_test]`; of `Models.ALL_WORKERS` the problem, the models, with the
+            axis of workers first, and the average model; of `Models.PERTURBED` the
+            problem, the model, the noise and its key; of `Models.WITH_WORK` the
+            problem, the model and the fact.
+        label: Label in figures, to which the unit is added; by default from the name.
+        unit: Unit of the column; empty if there is none, `OF_LOSS` if it is the loss's.
+        higher_is_better: Whether learning raises the metric, or lowers it.
+        bounds: Least and largest value that there can be; figures cut intervals there,
+            and a run that diverged counts as the worse of the two.
+        logarithmic: Whether the metric goes to zero, so that figures have a
+            logarithmic axis.
+        models: Models that it is computed of.
+        of_work: With `Models.WITH_WORK`, attribute of the stage of the clients' work
+            that is the fact; methods whose work has none are refused.
+        needs: Facts that a problem must have.
+        of_run: Function as `"module:function"` that makes the value on the host, where
+            it depends on a run's clients: of the mix of labels of each client `[K, C]`
+            and of what `compute` has found, a number for each label `[C]`. Empty where
+            `compute` returns the value.
+        each: What the value is a mean over, with rows of a table of its own.
+        meaning: Description of the column.
+    """
+
+    compute: str
+    label: str = ""
+    unit: str = ""
+    higher_is_better: bool = False
+    bounds: tuple[float, float] | None = None
+    logarithmic: bool = False
+    models: Models = Models.READ_OUT
+    of_work: str = ""
+    takes: Takes = Takes.MODEL
+    needs: tuple[Need, ...] = ()
+    of_run: str = ""
+    each: Each | None = None
+
+    def __post_init__(self) -> None:
+        if self.name in TAKEN:
+            raise UserError(
+                f"a metric must have a name of its own, got {self.name!r}, which the "
+                f"tables and claims have already; rename it"
+            )
+
+    @property
+    def worst(self) -> float | None:
+        """Worst value that there can be; None if the metric may grow without end."""
+        if self.bounds is None:
+            return None
+        worst = self.bounds[0] if self.higher_is_better else self.bounds[1]
+        return worst if math.isfinite(worst) else None
+
+    @property
+    def is_own(self) -> bool:
+        """Whether its function is the user's own."""
+        return not self.compute.startswith("stalesim.")
+
+    @property
+    def title(self) -> str:
+        """Label with the unit in parentheses, where it is known and worth saying."""
+        found = self.label or self.name.replace("_", " ").capitalize()
+        if self.unit in ("", OF_LOSS, *SAID) or found.endswith(f"({self.unit})"):
+            return found
+        return f"{found} ({self.unit})"
+
+    @property
+    def direction(self) -> str:
+        """Words on which way is better."""
+        return f"{'higher' if self.higher_is_better else 'lower'} is better"
+
+    def of_problems(self, problems: Iterable[Mapping[str, Any]]) -> "Metric":
+        """Returns the metric of some problems, in the unit that their losses have.
+
+        Args:
+            problems: The problems of a study's runs, as they are written.
+        """
+        if self.unit != OF_LOSS:
+            return self
+        units = {loss_unit(problem) for problem in problems}
+        return replace(self, unit=units.pop() if len(units) == 1 else "")
+
+    def range_missed(self, value: float) -> str:
+        """Returns the rule that a value breaks which the metric cannot have, or ""."""
+        low, high = self.bounds or (-math.inf, math.inf)
+        if low <= value <= high:
+            return ""
+        ends = [f">= {low:g}"] * math.isfinite(low) + [f"<= {high:g}"] * (
+            high < math.inf
+        )
+        return " and ".join(ends)
+
+    def function(self) -> Callable[..., Any]:
+        """Imports and returns the function that computes the metric.
+
+        Raises:
+            UserError: The record of a plug-in names no function.
+        """
+        own = not self.is_own
+        return function_at(self.compute, f"compute of the metric {self.name}", own=own)
+
+    def mean(self, value: Any) -> Any:
+        """Returns the one number of an evaluation: the mean over clients or workers.
+
+        Of labels those do not count that no test row has.
+        """
+        return np.nanmean(value) if self.each is Each.LABEL else np.mean(value)
+
+    def finish(self) -> Callable[..., Any]:
+        """Imports and returns the function that makes the value on the host."""
+        own = self.of_run.startswith("stalesim.")
+        return function_at(self.of_run, f"of_run of the metric {self.name}", own=own)
+
+    def refuse(self, facts: ProblemFacts) -> None:
+        """Refuses a problem that lacks what the metric needs.
+
+        Raises:
+            ScenarioError: The problem lacks something; the message says what to do.
+        """
+        for need in self.needs:
+            if not need.met(facts):
+                rule = need.rule.format(name=self.name, **facts._asdict())
+                raise ScenarioError(f"evaluate.metrics {rule}")
+
+    def refuse_algorithm(self, algorithm: Any) -> None:
+        """Refuses an algorithm that lacks the models that the metric is computed of.
+
+        Raises:
+            LocatedError: The algorithm lacks them; the message says what to do.
+        """
+        kind = algorithm.kind
+        own = algorithm.models if isinstance(algorithm, HasModels) else ()
+        lacks, why = self.models not in own, BESIDES.get(self.models, "")
+        if self.models is Models.WITH_WORK:
+            lacks = not self._in_work(algorithm)
+            why = f"without a {self.of_work} in {_OF_WORK}"
+        if why and lacks:
+            why = why.format(kind=kind)
+            raise LocatedError(
+                f"evaluate.metrics must not have {self.name} {why}",
+            )
+
+    def _in_work(self, method: Any) -> bool:
+        """Says whether a method's clients have the fact in their work."""
+        work = getattr(method, "work", None)
+        return getattr(work, self.of_work, None) is not None
+
+
+def loss_unit(problem: Mapping[str, Any]) -> str:
+    """Returns the unit of a problem's loss; empty if there is none.
+
+    Args:
+        problem: The problem as it is written.
+    """
+    if in_nats(problem.get("loss", "auto")):
+        return NATS
+    return str(problem.get("loss_unit") or "")
+
+
+def own() -> tuple[Metric, ...]:
+    """Returns this package's metrics."""
+    return catalogue.own("metrics")
+
+
+def names() -> tuple[str, ...]:
+    """Returns the names of all metrics: this package's, then those of plug-ins."""
+    return tuple(metric.name for metric in catalogue.parts("metrics"))
+
+
+def find(name: str) -> Metric | None:
+    """Returns a metric; None if no metric of this package or a plug-in has the name."""
+    metrics = catalogue.parts("metrics")
+    return next((metric for metric in metrics if metric.name == name), None)
+
+
+def metric(name: str) -> Metric:
+    """Returns a metric, for what cannot be said without knowing it.
+
+    Raises:
+        UserError: No metric of this package or a registered plug-in has the name.
+    """
+    found = find(name)
+    if found is None:
+        raise UserError(
+            f"metric must be a known one, got {name!r}; {suggestion(name, names())}; "
+            f"that of a plug-in is known once its module is registered (--import)"
+        )
+    return found

@@ -1,0 +1,53 @@
+"""The constants of an objective that step sizes by theory ask for. No JAX."""
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, NamedTuple
+
+
+def _unmeasured() -> Any:
+    raise AssertionError("only constants of horizontal problems are measured")
+
+
+class Constants(NamedTuple):
+    """What a rule may ask of the problem as `data`; None where that is not known.
+
+    What takes time to find out may be a function, which `measured` calls.
+
+    Attributes:
+        smoothness: L of the objective's gradient.
+        strong_convexity: mu of the objective.
+        num_clients: Clients or parties, K.
+        of_parties: L_k of each party's block, of a vertical problem.
+        commits_per_epoch: Commits of a pass over the data.
+        num_first_layer: Weights of the model's first layer, of a horizontal problem.
+        estimates: Measures the constants of a horizontal problem where a run starts;
+            a function that returns a `stalesim.simulator.problem.estimates.Estimates`.
+    """
+
+    smoothness: float | Callable[[], float] | None = None
+    strong_convexity: float | None = None
+    num_clients: int = 1
+    of_parties: tuple[float, ...] | Callable[[], tuple[float, ...]] = ()
+    commits_per_epoch: float = 1.0
+    num_first_layer: int | Callable[[], int] = 0
+    estimates: Callable[[], Any] = _unmeasured
+
+
+def measured(constant: Any) -> Any:
+    """Returns a constant, by calling it if it is still to be found out."""
+    return constant() if callable(constant) else constant
+
+
+def remembered(method: Callable[..., Any]) -> Callable[..., Any]:
+    """Keeps the results of a method by its arguments, in the object itself."""
+
+    @wraps(method)
+    def remembering(self: Any, *rest: Any, **options: Any) -> Any:
+        results = self.__dict__.setdefault("_results", {})
+        key = (method.__name__, rest, tuple(sorted(options.items())))
+        if key not in results:
+            results[key] = method(self, *rest, **options)
+        return results[key]
+
+    return remembering

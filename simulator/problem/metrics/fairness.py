@@ -1,0 +1,150 @@
+"""Metrics of fairness: the accuracy of one model for each client and each label.
+
+The device finds the accuracy on the test rows of each label. What a client has follows
+on the host: the test accuracy for its own mix of labels, the one that its training rows
+have. So no test row is given to a client by chance, and
+clients with few rows have no noisier numbers than others. A division that leaves all
+clients with the same mix of labels gives them all the same accuracy.
+"""
+
+import math
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from jaxtyping import Float, Num
+
+from ...parts.errors import ScenarioError
+from ...parts.metrics import CLASSES, ROWS, Each, Metric, Takes
+
+if TYPE_CHECKING:
+    from ..shares import Shares
+
+ByLabel = Float[np.ndarray, " C"]
+"""Accuracy on the test rows of each label; NaN where no test row has it."""
+SHARE = 0.1
+"""Share of the clients that are the worst decile."""
+
+
+def accuracy_by_label(
+    outputs: Float[Any, " S *C"], targets: Num[Any, " S *T"]
+) -> Float[Any, " C"]:
+    """Returns the fraction of each label's targets that are found, as in `accuracy`.
+
+    NaN for a label that no target has.
+    """
+    import jax
+    import jax.numpy as jnp
+
+    if outputs.shape == targets.shape:
+        right, labels, count = (outputs > 0) == (targets == 1), targets, 2
+    else:
+        labels = targets.reshape(outputs.shape[:-1])
+        right, count = outputs.argmax(axis=-1) == labels, outputs.shape[-1]
+    of_label = jax.nn.one_hot(labels.reshape(-1), count, dtype=outputs.dtype)
+    total = of_label.sum(axis=0)
+    found = jnp.tensordot(right.reshape(-1).astype(outputs.dtype), of_label, 1)
+    return jnp.where(total > 0, found / jnp.maximum(total, 1), jnp.nan)
+
+
+def label_mix(shares: "Shares") -> Float[np.ndarray, "K C"]:
+    """Returns the part of each label in each client's training rows.
+
+    Labels that no test row has are left out: the parts of the others are 1 together.
+
+    Raises:
+        ScenarioError: A client has none of the labels of the test rows.
+    """
+    data = shares.data
+    known = np.bincount(data.y_test.reshape(-1), minlength=data.num_classes) > 0
+    mix = np.stack(
+        [
+            np.bincount(data.y_train[pool].reshape(-1), minlength=data.num_classes)
+            for pool in shares.pools
+        ]
+    )
+    mix = mix * known
+    empty = np.flatnonzero(mix.sum(axis=1) == 0)
+    if empty.size:
+        raise ScenarioError(
+            f"evaluate.metrics must not have client_accuracy where client "
+            f"{empty[0] + 1} has no label of the test rows; remove it, or divide the "
+            f"data otherwise"
+        )
+    return mix / mix.sum(axis=1, keepdims=True)
+
+
+def each_client(mix: Float[np.ndarray, "K C"], by_label: ByLabel) -> np.ndarray:
+    """Returns the accuracy of each client: that of each label, by its mix of them."""
+    return mix @ np.nan_to_num(by_label).astype(np.float64)
+
+
+def spread(mix: Float[np.ndarray, "K C"], by_label: ByLabel) -> float:
+    """Returns the standard deviation over all clients, with divisor K."""
+    return float(np.std(each_client(mix, by_label)))
+
+
+def worst_decile(mix: Float[np.ndarray, "K C"], by_label: ByLabel) -> float:
+    """Returns the mean over the worst tenth of the clients, rounded up."""
+    found = np.sort(each_client(mix, by_label))
+    return float(found[: math.ceil(SHARE * found.size)].mean())
+
+
+def least(mix: Float[np.ndarray, "K C"], by_label: ByLabel) -> float:
+    """Returns the accuracy of the client with the lowest."""
+    return float(each_client(mix, by_label).min())
+
+
+def each_label(mix: Float[np.ndarray, "K C"], by_label: ByLabel) -> ByLabel:
+    """Returns the accuracy of each label; NaN where no test row has it."""
+    return by_label
+
+
+_of_labels: Any = partial(
+    Metric,
+    compute=f"{__name__}:accuracy_by_label",
+    unit="fraction",
+    higher_is_better=True,
+    bounds=(0.0, 1.0),
+    takes=Takes.OUTPUTS,
+)
+_NEEDS = (CLASSES, ROWS)
+CLIENT_ACCURACY = _of_labels(
+    name="client_accuracy",
+    of_run=f"{__name__}:each_client",
+    each=Each.CLIENT,
+    label="Mean test accuracy of clients",
+    needs=_NEEDS,
+    meaning="mean over clients of the test accuracy for each one's mix of labels",
+)
+CLIENT_ACCURACY_STD = _of_labels(
+    name="client_accuracy_std",
+    of_run=f"{__name__}:spread",
+    label="Standard deviation of clients' test accuracy",
+    higher_is_better=False,
+    bounds=(0.0, 0.5),
+    needs=_NEEDS,
+    meaning="standard deviation over clients of client_accuracy",
+)
+CLIENT_ACCURACY_WORST_DECILE = _of_labels(
+    name="client_accuracy_worst_decile",
+    of_run=f"{__name__}:worst_decile",
+    label="Test accuracy of the worst tenth of clients",
+    needs=_NEEDS,
+    meaning="mean over the tenth of the clients (rounded up) with the lowest",
+)
+CLIENT_ACCURACY_MIN = _of_labels(
+    name="client_accuracy_min",
+    of_run=f"{__name__}:least",
+    label="Lowest test accuracy of a client",
+    needs=_NEEDS,
+    meaning="lowest client_accuracy of a client",
+)
+LABEL_ACCURACY = _of_labels(
+    name="label_accuracy",
+    of_run=f"{__name__}:each_label",
+    each=Each.LABEL,
+    label="Mean test accuracy of labels",
+    needs=(CLASSES,),
+    meaning="mean over labels of the accuracy on their test rows (balanced accuracy)",
+)

@@ -1,0 +1,150 @@
+"""The base of all models' options. No JAX here."""
+
+import math
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any, ClassVar, Literal, NamedTuple
+
+from ...parts.functions import UserFunction
+from ...parts.parts import Part
+from ..data.base import Dataset
+from ..data.outputs import OutputForm
+
+Shapes = tuple[tuple[int, ...], ...]
+"""Shapes of all arrays, in the order of the flat vector."""
+
+
+def size(shapes: Shapes) -> int:
+    """Returns the length of the flat vector."""
+    return sum(map(math.prod, shapes))
+
+
+def between(shapes: Shapes) -> tuple[bool, ...]:
+    """Says of each array whether it is a matrix between the first layer and the last.
+
+    Args:
+        shapes: Shapes of the arrays, layer by layer; those of one axis are biases.
+    """
+    layers = [number for number, shape in enumerate(shapes) if len(shape) > 1]
+    inner = layers[1:-1]
+    return tuple(n in inner and len(shape) == 2 for n, shape in enumerate(shapes))
+
+
+class ModelCounts(NamedTuple):
+    """What others ask of a model before there is an array of it.
+
+    Attributes:
+        num_weights: Numbers that messages carry, running statistics included.
+        num_statistics: Those of them that are measured in a batch, not learned.
+        takes_key: Whether training draws random numbers, as dropout does.
+    """
+
+    num_weights: int
+    num_statistics: int = 0
+    takes_key: bool = False
+
+
+class Model(Part, ABC):
+    """Model: its options, its facts that need no JAX, and its network."""
+
+    families: ClassVar[tuple[str, ...]]
+    """Divisions of the data that the model is for: `horizontal` and `vertical`. One for
+    rows serves a party, too: its outputs are what the party sends."""
+    is_linear: ClassVar[bool] = False
+    """Whether outputs are linear in features and weights."""
+    is_diagonal: ClassVar[bool] = False
+    """Whether output j is weight j times column j."""
+    transfers: ClassVar[bool] = False
+    """Whether it has hidden units that transfer learning aligns."""
+    sequential: ClassVar[bool] = False
+    """Whether its rows are sequences of `frames` frames, each with a class; `frames`
+    may be None where it takes as many as the data have."""
+    takes_tokens: ClassVar[bool] = False
+    """Whether its rows are sequences of tokens, one a frame."""
+    shaped: ClassVar[bool] = False
+    """Whether it gets rows in the shapes and types in which they were given."""
+
+    @abstractmethod
+    def num_weights(self, num_features: int, num_outputs: int) -> int:
+        """Returns the numbers that messages carry, with biases and running statistics.
+
+        Raises:
+            ScenarioError: The columns do not fit the model.
+        """
+
+    def counts(self, data: Dataset, form: OutputForm) -> ModelCounts:
+        """Returns the counts of a model of clients, which hold all columns.
+
+        Raises:
+            ScenarioError: The columns or the targets do not fit the model.
+        """
+        num_features = data.x_train.shape[1]
+        return ModelCounts(self.num_weights(num_features, form.num_outputs))
+
+    def of_rows(self, data: Dataset, form: OutputForm) -> Any:
+        """Returns the network of clients, a `base.Classifier`.
+
+        Raises:
+            ScenarioError: The columns or the targets do not fit the model.
+        """
+        return self.make(form.num_outputs, data.x_train.shape[1], "horizontal")
+
+    @property
+    def measured_by(self) -> UserFunction | None:
+        """Function of the user's that measures it; None where its outputs do.
+
+        One that is measured so has no outputs, and `problem.work` makes its gradients.
+        """
+        return None
+
+    @property
+    def normalises_batches(self) -> bool:
+        """Whether the samples of a batch are normalised together."""
+        return False
+
+    @property
+    def num_layers(self) -> int | None:
+        """Layers in which noise may enter, the last included; None if unknown."""
+        return None
+
+    @property
+    def activation_of_party(self) -> Literal["relu", "tanh"] | None:
+        """Activation of what a party sends to a network at the server (VAFL, 10)."""
+        return "relu"
+
+    def party_weights(self, num_features: int, num_outputs: int) -> int:
+        """Returns the weights of a party's network.
+
+        Args:
+            num_features: Columns of the party, of one of its views.
+            num_outputs: Numbers that it sends of a sample, of a view.
+        """
+        return self.num_weights(num_features, num_outputs)
+
+    def weights_of_parties(self, widths: Sequence[int], num_outputs: int) -> int:
+        """Returns the weights of all parties' networks together.
+
+        Args:
+            widths: Columns of each party, of one of its views.
+            num_outputs: Numbers that it sends of a sample, of a view.
+        """
+        alike = Counter(self.widths_of_parties(widths))
+        each = {width: self.party_weights(width, num_outputs) for width in alike}
+        return sum(each[width] * number for width, number in alike.items())
+
+    def widths_of_parties(self, widths: Sequence[int]) -> Sequence[int]:
+        """Returns the columns that each party's network is made for.
+
+        Args:
+            widths: Columns of each party, of one of its views.
+        """
+        return widths
+
+    def make(self, num_outputs: int, num_features: int, family: str) -> Any:
+        """Returns the network: a `base.Classifier`, or of a party a `base.Embedding`.
+
+        Raises:
+            ScenarioError: The columns do not fit the model.
+        """
+        raise NotImplementedError

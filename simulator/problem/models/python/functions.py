@@ -1,0 +1,123 @@
+"""What a user gives as a model, as two functions: the start, and the outputs."""
+
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import jax
+from jaxtyping import Array, Key
+
+from ....parts import functions
+from ....parts.functions import UserFunction
+from . import libraries
+from .libraries import Again, Functions
+
+KEYS = ("key", "rng", "rngs")
+"""Names of arguments that are keys of random numbers."""
+
+
+def model_of(named: UserFunction, facts: Mapping[str, Any]) -> Functions:
+    """Returns the model that a scenario names.
+
+    Args:
+        named: `"module:name"` of a function that makes the model, or of the model.
+        facts: What such a function may ask for, by name.
+
+    Raises:
+        ScenarioError: There is none, or it is not a model that is known here.
+    """
+    found = functions.resolve(*named)
+    model, again = found, None
+    if inspect.isroutine(found) or inspect.isclass(found) or _is_partial(found):
+        model, again = functions.calling(*named, lambda: _built(named, found, facts))
+    adapted = libraries.adapted(model, again)
+    if adapted is not None:
+        return adapted
+    if isinstance(model, tuple | list) and len(model) == 2:
+        init, apply = model
+    else:
+        init, apply = getattr(model, "init", None), getattr(model, "apply", None)
+    if not callable(init) or not callable(apply):
+        got = f"{type(model).__module__}.{type(model).__qualname__}"
+        raise named.refused(
+            f"must give a pair of functions init and apply, or a model of "
+            f"Equinox or Flax, got {got} from {named}; return one of these"
+        )
+    return plain(init, apply)
+
+
+def plain(init: Callable[..., Any], apply: Callable[..., Any]) -> Functions:
+    """Returns the model of two functions, `init(key)` and `apply(weights, x)`.
+
+    `init` may take some rows as well, and `apply` a `key`, which is None but in
+    training.
+    """
+    takes_rows = len(_required(init)) > 1
+    named = next((name for name in KEYS if name in _names(apply)), None)
+
+    def start(key: Key[Array, ""], x: Any) -> tuple[Any, Any]:
+        return (init(key, x) if takes_rows else init(key)), ()
+
+    def run(
+        weights: Any, statistics: Any, x: Any, key: Any, training: bool
+    ) -> tuple[Any, Any]:
+        if named is None:
+            return apply(weights, x), statistics
+        return apply(weights, x, **{named: key}), statistics
+
+    return Functions(start, run, named is not None)
+
+
+def _is_partial(found: Any) -> bool:
+    return hasattr(found, "func") and hasattr(found, "keywords")
+
+
+def _built(
+    named: UserFunction, build: Callable[..., Any], facts: Mapping[str, Any]
+) -> tuple[Any, Again]:
+    """Calls a function that makes a model with what it asks for."""
+    names = _names(build)
+    asked = {name: facts[name] for name in names if name in facts}
+    key = next((name for name in KEYS if name in names), None)
+    unknown = [n for n in _required(build) if n not in asked and n != key]
+    if unknown:
+        raise named.refused(
+            f"must be a function that asks for {', '.join(facts)} or key, if "
+            f"for anything, got one that asks for {unknown[0]!r}; give that a default"
+        )
+    if key is None:
+        return build(**asked), None
+
+    def again(drawn: Key[Array, ""]) -> Any:
+        if key == "rngs":
+            from flax import nnx
+
+            return build(**asked, rngs=nnx.Rngs(drawn))
+        return build(**asked, **{key: drawn})
+
+    return again(jax.random.key(0)), again
+
+
+def _parameters(function: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:
+    try:
+        if not inspect.isclass(function):
+            return inspect.signature(function).parameters
+        # A library's own way to call a class may hide what the class asks for.
+        own = list(inspect.signature(function.__init__).parameters.items())
+        return dict(own[1:])
+    except (TypeError, ValueError):  # of C, say
+        return {}
+
+
+def _names(function: Callable[..., Any]) -> list[str]:
+    return list(_parameters(function))
+
+
+def _required(function: Callable[..., Any]) -> list[str]:
+    """Returns the arguments without which a function cannot be called."""
+    many = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    return [
+        name
+        for name, each in _parameters(function).items()
+        if each.default is inspect.Parameter.empty and each.kind not in many
+    ]

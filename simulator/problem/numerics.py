@@ -1,0 +1,263 @@
+"""A problem on the device: its network and loss, and constants and work of these."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Int
+
+from ..parts.functions import UserFunction
+from ..parts.losses import facts
+from ..parts.metrics import MINIMUM, metric
+from . import convex, estimates, horizontal, losses, own_functions, transfer, vertical
+from .constants import Constants, remembered
+from .data.base import Dataset
+from .data.outputs import OutputForm
+from .keys import key_of
+from .models.base import Embedding
+from .models.mixed import mixed
+from .models.parts import Shapes
+from .models.party import PartyNetwork, party_network
+
+
+class Numerics:
+    """What a problem is on the device; each part is made when it is first asked for.
+
+    Args:
+        config: The problem's configuration, a `simulator.scenario.scenario.Problem`.
+        precision: Type of weights and features, `float32` or `float64`.
+        data: Training and test data.
+        form: Outputs that the loss takes.
+        columns: Columns of each party; none where data are divided by rows.
+        common: Samples that all parties hold; none where data are divided by rows.
+    """
+
+    def __init__(
+        self,
+        config: Any,
+        precision: str,
+        data: Dataset,
+        form: OutputForm,
+        columns: Sequence[Int[np.ndarray, " _"]] = (),
+        common: Sequence[int] | Int[np.ndarray, " n"] = (),
+    ) -> None:
+        self.config, self.precision = config, precision
+        self.data, self.form = data, form
+        self.columns, self.common = list(columns), common
+
+    def problem(
+        self,
+        metrics: Sequence[str] = (),
+        *,
+        bias: bool = True,
+        compute_dtype: str | None = None,
+    ) -> Any:
+        """Returns the problem on the device, whose arrays all runs share.
+
+        Args:
+            metrics: Names of the metrics that are evaluated; one may need the least
+                value of the objective.
+            bias: Whether that objective's model has a bias.
+            compute_dtype: Type in which networks compute; None for that of the weights.
+        """
+        found = self._plain
+        if any(MINIMUM in metric(name).needs for name in metrics):
+            least = jnp.asarray(self._minimum(bias=bias), self.precision)
+            found = replace(found, minimum=least)
+        return self._mixed(found) if compute_dtype else found
+
+    @remembered
+    def check_functions(
+        self, metrics: tuple[str, ...], compute_dtype: str | None = None
+    ) -> None:
+        """Refuses functions of a user's own that cannot be used.
+
+        They are called with the first rows alone, which is quick.
+
+        Args:
+            metrics: Names of the metrics that are evaluated.
+            compute_dtype: As in `problem`.
+
+        Raises:
+            ScenarioError: As `own_functions.check`.
+        """
+        if not own_functions.given(self.config, metrics):
+            return
+        few = self._mixed(self._few) if compute_dtype else self._few
+        own_functions.check(self.config, few, metrics)
+
+    @cached_property
+    def coupling(self) -> UserFunction | None:
+        """What lets rows of a batch look at each other, if anything does."""
+        config = self.config
+        if not own_functions.of_problem(config) or config.transfer is not None:
+            return None
+        return own_functions.coupling(config, self._few)
+
+    @cached_property
+    def arrays(self) -> Shapes:
+        """Shapes of the arrays of a model of rows, in the order of its weights."""
+        model = self._few.model
+        for name in ("shapes", "leaf_shapes"):
+            if found := getattr(model, name, None):
+                return found
+        return (jax.eval_shape(model.init, jax.random.key(0)).shape,)
+
+    @cached_property
+    def _plain(self) -> Any:
+        return self._built(self.data, self.precision)
+
+    @cached_property
+    def _few(self) -> Any:
+        return self._built(own_functions.first_rows(self.data), self.precision)
+
+    def _built(self, data: Dataset, precision: str) -> Any:
+        """Builds the problem of some data, without the least value of its objective."""
+        config, form = self.config, self.form
+        options = {
+            "loss": losses.of_form(form, as_given=config.gives_rows),
+            "reduction": config.reduction,
+            "l2": config.l2,
+            "minimum": float("nan"),
+            "dtype": precision,
+        }
+        if config.partition.family == "horizontal":
+            classifier = config.model.of_rows(data, form)
+            clients = config.partition.num_clients
+            return horizontal.build(data, classifier, clients, **options)
+        found = self._vertical(data, options)
+        if config.transfer is None:
+            return found
+        alpha = jnp.asarray(config.transfer.alpha, precision)
+        return transfer.TransferProblem(found, jnp.asarray(self.common), alpha)
+
+    def _vertical(
+        self, data: Dataset, options: dict[str, Any]
+    ) -> vertical.VerticalProblem:
+        model, chosen = self.config.model, self.config.server
+        columns = self.columns
+        of_parties = self.embedding([part.size for part in columns])
+        if not isinstance(of_parties, PartyNetwork):
+            return vertical.build(data, columns, of_parties, **options)
+        server = chosen and chosen.network(len(columns), self.form)
+        frames = model.frames if model.sequential else 1
+        pieces = of_parties.views * frames
+        return vertical.build(
+            data, columns, of_parties, server=server, pieces=pieces, **options
+        )
+
+    def embedding(self, sizes: Sequence[int]) -> Embedding:
+        """Builds the network of parties, of what they add up or send to a server.
+
+        Args:
+            sizes: Columns of each party.
+
+        Raises:
+            ScenarioError: The columns do not fit the model.
+        """
+        config, num_outputs = self.config, self.form.num_outputs
+        model, chosen = config.model, config.server
+        if chosen is None and "vertical" in model.families:
+            family = "transfer" if config.transfer else "vertical"
+            return model.make(num_outputs, max(sizes), family)
+        return party_network(
+            model,
+            sizes,
+            width=chosen.width if chosen else num_outputs,
+            views=chosen.views if chosen else 1,
+            last=chosen is not None,
+        )
+
+    def _mixed(self, problem: Any) -> Any:
+        """Returns a problem whose networks compute in a type shorter than weights."""
+        model = self.config.model
+        rows = not (model.takes_tokens or model.shaped)
+        if isinstance(problem, transfer.TransferProblem):
+            return replace(problem, vertical=self._mixed(problem.vertical))
+        if isinstance(problem, vertical.VerticalProblem):
+            server = problem.server and mixed(problem.server, converts_rows=True)
+            embedding = mixed(problem.embedding, converts_rows=rows)
+            return replace(problem, embedding=embedding, server=server)
+        return replace(problem, model=mixed(problem.model, converts_rows=rows))
+
+    def constants(
+        self, *, bias: bool, commits_per_epoch: float, seed: int
+    ) -> Constants:
+        """Returns what is known of a convex objective, and what can be measured.
+
+        Args:
+            bias: Whether the model has a bias.
+            commits_per_epoch: Commits of a pass over the data.
+            seed: Seed of the run, whose initial model the measurements are at.
+        """
+        config, loss = self.config, self.form.loss
+        known = Constants(
+            num_clients=config.partition.num_clients,
+            commits_per_epoch=commits_per_epoch,
+        )
+        if config.partition.family == "horizontal":
+            known = known._replace(
+                num_first_layer=lambda: self._plain.model.num_noised,
+                estimates=lambda: self._estimates(seed),
+            )
+        if config.model.is_diagonal and loss == "squared":
+            L, mu, _ = self._diagonal
+            return known._replace(smoothness=L, strong_convexity=mu)
+        if not config.is_linear or facts(loss).curvature is None:
+            return known
+        return known._replace(
+            smoothness=lambda: self._smoothness(bias=bias),
+            strong_convexity=config.l2 or None,
+            of_parties=lambda: self._smoothness_of_parties,
+        )
+
+    @cached_property
+    def _diagonal(self) -> tuple[float, float, float]:
+        """L, mu and the least value of a diagonal quadratic objective."""
+        data = self.data
+        return convex.diagonal(data.x_train, data.y_train, self.config.l2)
+
+    @remembered
+    def _minimum(self, *, bias: bool) -> float:
+        config, form, data = self.config, self.form, self.data
+        if config.model.is_diagonal:
+            return self._diagonal[2]
+        return convex.minimum(
+            *(data.x_train, data.y_train, form.loss, form.num_outputs, config.l2),
+            bias=bias,
+        )
+
+    @remembered
+    def _smoothness(self, *, bias: bool) -> float:
+        """Returns L of a convex objective; an eigenvalue of its features."""
+        x, l2 = self.data.x_train, self.config.l2
+        return convex.smoothness(x, self.form.loss, l2, bias=bias)
+
+    @cached_property
+    def _smoothness_of_parties(self) -> tuple[float, ...]:
+        """L_k of each party's block; nothing where there are no parties."""
+        config = self.config
+        if config.partition.family != "vertical":
+            return ()
+        x, loss = self.data.x_train, self.form.loss
+        return convex.smoothness_of_parties(x, self.columns, loss, config.l2)
+
+    @remembered
+    def _estimates(self, seed: int) -> estimates.Estimates:
+        """Measures a horizontal problem's constants where a run of this seed starts.
+
+        Raises:
+            ScenarioError: Rows have no loss of their own.
+        """
+        coupled = self.coupling
+        if coupled is not None:
+            raise coupled.refused(
+                f"must give each row a loss of its own where smoothness, sigma or "
+                f"clip_bound are taken from the data, got {coupled}, by which rows "
+                f"look at each other; give these numbers"
+            )
+        return estimates.estimate(self._plain, key_of(seed))

@@ -1,0 +1,127 @@
+"""The base of partitions by rows, and steps that several have in common."""
+
+from typing import ClassVar
+
+import numpy as np
+from jaxtyping import Int
+
+from ..parts.base import NumClients
+from ..parts.errors import ScenarioError
+from ..parts.parts import Part
+from ..world.streams import Purpose, Streams
+from .data.base import Dataset
+from .pairing import Pairing
+
+Columns = list[Int[np.ndarray, " _"]]
+"""Indices of the columns of each party."""
+Shares = list[Int[np.ndarray, " _"]]
+"""Ids of the training rows of each client, ascending."""
+ORDER, DEAL, PROPORTIONS = 0, 1, 2
+"""Second key of a stream: the order of the rows, of the shards, and proportions."""
+
+
+class Horizontal(Part):
+    """A division of the rows among clients, who hold all columns.
+
+    Clients hold disjoint sets of rows, and together all of them.
+    """
+
+    family: ClassVar[str] = "horizontal"
+    clients: NumClients
+    """Number of clients."""
+    pairing: Pairing | None = None
+    """Which client has which share, by how long it computes; by default as it comes."""
+
+    @property
+    def by_number(self) -> bool:
+        """Whether shares differ by the client's number, alike with every seed."""
+        return False
+
+    @property
+    def num_clients(self) -> int:
+        """Number of clients."""
+        return self.clients
+
+    def make(self, dataset: Dataset, seed: int) -> Shares:
+        """Returns the rows of each client.
+
+        Raises:
+            ScenarioError: The rows cannot be divided so.
+        """
+        raise NotImplementedError
+
+    def labels(self, dataset: Dataset) -> tuple[str, ...]:
+        """Returns what clients are called, if the data say so; for tables.
+
+        Args:
+            dataset: Data set that was divided.
+        """
+        return ()
+
+
+def draws(seed: int, key: int, attempt: int = 0) -> np.random.Generator:
+    """Returns the generator of one step of a partition.
+
+    Args:
+        seed: Seed of the run, >= 0.
+        key: `ORDER`, `DEAL` or `PROPORTIONS`.
+        attempt: Number of the attempt, from 0.
+    """
+    return Streams(seed).at(Purpose.PARTITION, key, attempt)
+
+
+def shuffled(dataset: Dataset, seed: int) -> Int[np.ndarray, " N"]:
+    """Returns all training rows in random order."""
+    return draws(seed, ORDER).permutation(len(dataset.y_train))
+
+
+def by_class(dataset: Dataset, seed: int) -> Int[np.ndarray, " N"]:
+    """Returns all training rows sorted by class, in random order within a class."""
+    order = shuffled(dataset, seed)
+    return order[np.argsort(dataset.y_train[order], kind="stable")]
+
+
+def grouped(
+    rows: Int[np.ndarray, " N"], client: Int[np.ndarray, " N"], num_clients: int
+) -> Shares:
+    """Returns the rows of each client, given the client of each row."""
+    order = np.lexsort((rows, client))
+    ends = np.cumsum(np.bincount(client, minlength=num_clients))
+    return np.split(rows[order], ends[:-1])
+
+
+def refuse_too_many(config: Horizontal, dataset: Dataset) -> None:
+    """Refuses more clients than training rows.
+
+    Raises:
+        ScenarioError: There are more.
+    """
+    num_rows = len(dataset.y_train)
+    if config.clients > num_rows:
+        raise ScenarioError(
+            f"problem.partition.clients must be at most the {num_rows} training rows "
+            f"of {dataset.name}, got {config.clients}; take fewer clients"
+        )
+
+
+def refuse_all_but_classes(kind: str, dataset: Dataset) -> None:
+    """Refuses rows that have no class, or whose frames have classes of their own.
+
+    Args:
+        kind: Name of the partition, for the message.
+        dataset: Data set to divide.
+
+    Raises:
+        ScenarioError: Its rows have frames, or targets that are no classes.
+    """
+    if dataset.no_classes:
+        raise ScenarioError(
+            f"problem.partition.kind must not be {kind!r} for {dataset.name}, whose "
+            f"rows have no classes; take iid, sizes or column ({dataset.no_classes})"
+        )
+    if dataset.num_frames is not None:
+        raise ScenarioError(
+            f"problem.partition.kind must not be {kind!r} for {dataset.name}, "
+            f"each of whose rows has {dataset.num_frames} frames with classes of their "
+            "own; take iid, sizes or column"
+        )

@@ -1,0 +1,275 @@
+"""Entries and rules of all kinds of claims, and their reading and writing."""
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
+from typing import Annotated, Any, ClassVar, Literal, get_args
+
+from pydantic import (
+    BeforeValidator,
+    Discriminator,
+    Field,
+    GetCoreSchemaHandler,
+    Tag,
+    TypeAdapter,
+    model_serializer,
+    model_validator,
+)
+from pydantic_core import core_schema
+
+from ...parts.base import Config, LocatedError, Rule
+from ...parts.catalogue import AnyPart, parts
+from ...parts.metrics import Metric
+from ...parts.named import function_at
+from ...parts.parts import Part
+from ...parts.text import is_meant, suggestion
+
+Origin = Literal["paper", "specification", "own", "identity"]
+ORIGINS: tuple[str, ...] = get_args(Origin)
+"""Sources of claims."""
+FINAL_VALUES = "stalesim.analysis.claims.numbers:final_values"
+"""Function that measures the final values of a claim's entry `metric`."""
+
+
+def _listing(values: Any) -> Any:
+    """Returns the values that a claim is made for as a list, also a single one."""
+    if not isinstance(values, dict):
+        return values
+    return {k: v if isinstance(v, list | tuple) else [v] for k, v in values.items()}
+
+
+At = Annotated[
+    dict[str, Annotated[tuple[Any, ...], Field(min_length=1)]],
+    BeforeValidator(_listing, json_schema_input_type=dict[str, Any]),
+    Rule("keys of the sweep, each with a value or a list", "{algorithm.epsilon: 0.5}"),
+]
+"""Swept keys, and for each the values that a claim is made for."""
+
+
+def is_at(parameters: Mapping[str, Any], at: Mapping[str, Sequence[Any]]) -> bool:
+    """Says whether a claim that is made for some swept values is about a run.
+
+    Args:
+        parameters: Swept keys of the run and their values.
+        at: Entry of the claim. A key that the run is not swept over leaves it in.
+    """
+    return all(
+        any(is_meant(value, parameters[key]) for value in values)
+        for key, values in at.items()
+        if key in parameters
+    )
+
+
+class Claim(Part):
+    """One thing that a source says of variants of a study."""
+
+    named: ClassVar[str]
+    """Name of the kind: the entry that names the variant, or the variants."""
+    lacking: ClassVar[str] = ""
+    """Remedy for a claim without one of the entries that the kind needs."""
+    words: ClassVar[str] = ", "
+    """Words between the groups of a claim."""
+    along_sweep: ClassVar[bool] = False
+    """Whether one claim is about a whole sweep, and not about each of its points."""
+    compares: ClassVar[bool] = True
+    """Whether replicates are compared with each other, or measured one by one."""
+
+    at: At = Field(default_factory=dict)
+    """Swept values that the claim is made for; all values of keys that are left out."""
+    origin: Origin = "paper"
+    """Source of the claim: the paper; a specification, which reads or calibrates the
+    paper; the scenario itself (`own`, the default where the scenario has no `source`);
+    or algebra, as two ways to compute the same."""
+    says: str
+    """The claim in words, for pages and tables."""
+
+    @property
+    def kind(self) -> str:
+        """Name of the kind."""
+        return self.named
+
+    @property
+    def swept_key(self) -> str | None:
+        """Key of the sweep that the claim is about, its entry `over`, if it has one."""
+        return getattr(self, "over", None)
+
+    def variants(self) -> dict[str, tuple[str, ...]]:
+        """Returns the variants that the claim names, by entry."""
+        found = getattr(self, self.named)
+        return {self.named: (found,) if isinstance(found, str) else tuple(found)}
+
+    @property
+    def counted(self) -> str | None:
+        """Count in which runs are compared; None if that by which they end."""
+        return None
+
+    def targets(self) -> Iterator[tuple[tuple[str, ...], str, float]]:
+        """Yields values that metrics are to reach: their places, metrics, values."""
+        yield from ()
+
+    def instants(self) -> Mapping[str, float]:
+        """Returns the instants at which the claim looks at runs, by what is counted."""
+        return {}
+
+    def quantities(self) -> dict[str, Callable[..., Any]]:
+        """Returns what the judge needs of a study, by the name of each quantity.
+
+        Each is a function from the study to a frame with a row per run, in columns
+        `low` and `high`; by default the final values of the entry `metric`.
+        """
+        return function_at(FINAL_VALUES, "Claim.quantities", own=True)(self)
+
+    @abstractmethod
+    def judge(self, *args: Any, **options: Any) -> Any:
+        """Weighs the evidence for and against the claim.
+
+        Args:
+            *args: What was measured, an `analysis.claims.Measured`, then the names of
+                the groups that the claim is about: the variants that it names, or these
+                at one point of a sweep.
+            **options: None.
+
+        Returns:
+            An `analysis.claims.Judged`.
+
+        Raises:
+            StudyError: What was measured does not do for the claim.
+        """
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_one_kind(cls, data: Any) -> Any:
+        """Takes the entries of the kind, and refuses those of other kinds."""
+        if not isinstance(data, dict):
+            return data
+        own, known = _entries(cls), _known()
+        # Null says nothing, unless it is an entry's default.
+        nothing = known - {key for key, required in own.items() if not required}
+        given = {k: v for k, v in data.items() if v is not None or k not in nothing}
+        if own.get("than") and "than" not in given:
+            raise LocatedError("than is missing; add the variant to compare with")
+        for key in [key for key in given if key in known and key not in own]:
+            having = [kind.named for kind in _kinds() if key in _entries(kind)]
+            raise LocatedError(
+                f"{key} belongs to {_listed(having)}, not to {cls.named}; remove it",
+                (key,),
+            )
+        needed = [key for key, required in own.items() if required and key != "says"]
+        if cls.lacking and any(key not in given for key in needed):
+            raise ValueError(f"must say {cls.lacking}")
+        return given
+
+    @model_serializer(mode="wrap")
+    def _with_its_own_entries_first(
+        self, dump: Callable[[Any], dict[str, Any]]
+    ) -> dict[str, Any]:
+        own = {key.removesuffix("_"): value for key, value in dump(self).items()}
+        first = sorted(own, key=lambda key: (key != self.named, key in COMMON))
+        return {key: own[key] for key in first}
+
+
+COMMON = tuple(Claim.model_fields)
+"""Entries of claims of all kinds."""
+
+
+class OfPair(Claim):
+    """A claim that compares a variant with another."""
+
+    than: str
+    """Variant that it is compared with."""
+
+    def variants(self) -> dict[str, tuple[str, ...]]:
+        return {**super().variants(), "than": (self.than,)}
+
+
+class AnyClaim(AnyPart):
+    """Stands in an annotation for claims of all kinds, which their entries tell apart.
+
+    The union is made when a scenario is first read, as `AnyPart` does it.
+    """
+
+    def __init__(self) -> None:
+        super().__init__("claims")
+
+    def __get_pydantic_core_schema__(
+        self, source: Any, handler: GetCoreSchemaHandler
+    ) -> Any:
+        """Returns pydantic's schema of the union."""
+        union: Any = None
+        for kind in _kinds():
+            member = Annotated[kind, Tag(_tag(kind.named))]
+            union = member if union is None else union | member
+        schema = handler.generate_schema(
+            Annotated[union, Discriminator(lambda value: _tag(_kind_of(value)))]
+        )
+        return core_schema.no_info_before_validator_function(_with_one_kind, schema)
+
+
+@cache
+def _adapter() -> TypeAdapter[Claim]:
+    return TypeAdapter(Annotated[Any, AnyClaim()])
+
+
+def read(
+    claim: Mapping[str, Any], metrics: Mapping[str, Metric] | None = None
+) -> Claim:
+    """Returns a claim as a scenario or a manifest has it.
+
+    Args:
+        claim: Entries of the claim.
+        metrics: Metrics that are known besides those that are registered, by name.
+
+    Raises:
+        pydantic.ValidationError: It makes no sense.
+    """
+    return _adapter().validate_python(dict(claim), context={"metrics": metrics or {}})
+
+
+def _kinds() -> tuple[type[Claim], ...]:
+    return parts("claims")
+
+
+@cache
+def _entries(kind: type[Config]) -> dict[str, bool]:
+    """Returns the entries of a kind, and of each whether it is required."""
+    fields = kind.model_fields.items()
+    return {field.alias or name: field.is_required() for name, field in fields}
+
+
+def _known() -> set[str]:
+    """Returns the entries of all kinds."""
+    return {key for kind in _kinds() for key in _entries(kind)}
+
+
+def _tag(name: str) -> str:
+    """Returns the tag of a kind: no key of any claim, so that messages leave it out."""
+    return f"<{name}>"
+
+
+def _kind_of(value: Any) -> str:
+    """Returns the name of a claim's kind; of what is no claim, that of any."""
+    if isinstance(value, Claim):
+        return value.named
+    names = [kind.named for kind in _kinds()]
+    given = value if isinstance(value, Mapping) else {}
+    return next((name for name in names if given.get(name) is not None), names[0])
+
+
+def _with_one_kind(data: Any) -> Any:
+    """Refuses a mapping that is no claim of exactly one kind."""
+    if not isinstance(data, dict):
+        return data
+    names = [kind.named for kind in _kinds()]
+    given = sum(data.get(name) is not None for name in names)
+    if given == 1:
+        return data
+    for key in data if not given else ():
+        if key not in _known():  # perhaps the kind, misspelt
+            raise LocatedError(
+                f"{key} is not a known key; {suggestion(key, _known())}", (key,)
+            )
+    raise ValueError(f"must have exactly one of {_listed(names)}; keep one, or add one")
+
+
+def _listed(words: Sequence[str]) -> str:
+    return " and ".join((", ".join(words[:-1]), words[-1]) if words[1:] else words)

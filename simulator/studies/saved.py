@@ -1,0 +1,389 @@
+"""Writes timelines into a folder with a manifest: `tables` of them. No JAX.
+
+The folder is a study without numerics, which `trace.load` reads, and which a scenario
+replays by `timeline: {replay: FOLDER}`.
+"""
+
+import shutil
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+from ..engine.of_run import timeline
+from ..engine.row_waves import CriticalPath
+from ..files import inputs
+from ..files.study import (
+    COLUMNS,
+    DISK,
+    Categorical,
+    Files,
+    Study,
+    Writer,
+    is_world,
+    load,
+    provenance,
+)
+from ..files.study import write_manifest as write
+from ..files.study.disk import LOCK, PARTIAL, explained, locked
+from ..files.study.journal import line
+from ..files.study.manifest import NAME, read_manifest
+from ..files.study.parts import compact
+from ..files.study.study import journal_of, journal_session
+from ..files.timeline import NO_WORKER, TIMED, Chunk, JobSteps, StopReason, effects
+from ..parts.errors import StudyError
+from ..scenario.setting import BaseScenario
+from ..scenario.study import Run, expand
+from ..timelines.base import Ending, RunTimeline
+from ..timelines.tables import Statistics, Tables, WholeRecord
+from ..world.workload import Workload
+
+PAIRS = 65_536
+"""Most workers of all rows of a chunk together."""
+LIBRARIES = ("numpy", "scipy", "simpy", "stalesim")
+LEFT = {LOCK, NAME, f"{NAME}{PARTIAL}", *COLUMNS}
+"""Names that a timeline that was cut short may have left in its folder."""
+Progress = Callable[[float], None]
+"""Called with the fraction of all runs that is timeline."""
+
+
+class WorldSource(Protocol):
+    """A run of a world that is to be written."""
+
+    @property
+    def entry(self) -> dict[str, Any]:
+        """Entry of its run in the manifest."""
+        ...
+
+    def write(self, writer: Writer, *, whole: bool) -> Iterator[float]:
+        """Writes it; yields the fraction that is written, and completes its entry.
+
+        Args:
+            writer: Writer of the tables.
+            whole: Whether everything is kept, or statistics alone.
+        """
+        ...
+
+
+class TimelineSource(NamedTuple):
+    """A timeline that is to be written.
+
+    Attributes:
+        entry: Entry of its run in the manifest, before it is written.
+        chunks: Returns the chunks of the timeline, from its start.
+        workload: Work and messages of a contribution.
+        horizon: Virtual seconds at which the run ends at the latest, or None.
+        names: Columns of the table `clients` that name each client.
+        job_steps: Local steps of each job, where they change.
+        least: Clients without which there is no further commit.
+    """
+
+    entry: dict[str, Any]
+    chunks: Callable[[], Iterator[Chunk]]
+    workload: Workload
+    horizon: float | None = None
+    names: Mapping[str, Categorical] = {}
+    job_steps: JobSteps | None = None
+    least: int = 1
+
+    def write(self, writer: Writer, *, whole: bool) -> Iterator[float]:
+        """Writes the timeline; yields its fraction, and completes its entry."""
+        started = time.perf_counter()
+        entry, names = self.entry, dict(self.names)
+        sizes = self.workload.upload_bytes, self.workload.download_bytes
+        tables: Tables = (
+            WholeRecord(entry, sizes, names, writer, self.job_steps)
+            if whole
+            else Statistics(entry, names, writer)
+        )
+        ends: dict[str, Any] = {}
+        yield from _take_up(self, tables, ends)
+        if (again := tables.again()) is not None:
+            tables = again
+            yield from _take_up(self, tables, ends)
+        more = tables.finish(ends["virtual_s"])
+        entry.update(ends, **more, elapsed_s=time.perf_counter() - started)
+        entry["rows"] = writer.rows.get(entry["run"], {})
+
+
+def record(
+    scenario: BaseScenario,
+    folder: str | Path,
+    progress: Progress = lambda _: None,
+    made: Callable[[Run], RunTimeline] = timeline,
+) -> Study:
+    """Simulates the world of every run of a scenario, and writes the timelines.
+
+    Args:
+        scenario: Scenario with or without numerics.
+        folder: New or empty folder.
+        progress: Called with the fraction that is simulated.
+        made: Returns the timeline of a run.
+
+    Raises:
+        UserError: something in the scenario, the data or the folder is wrong.
+    """
+    runs = expand(scenario)
+    tree = scenario.model_dump(mode="json")
+    read = inputs.collect(run.scenario for run in runs)
+    with inputs.held(read):
+        sources = sources_of(scenario, made=made)
+        told = inputs.manifest_entries(read)
+        return write_all(Path(folder), tree, sources, told, progress=progress)
+
+
+def sources_of(
+    scenario: BaseScenario,
+    first: int = 0,
+    made: Callable[[Run], RunTimeline] = timeline,
+) -> list[TimelineSource]:
+    """Returns the runs of a scenario, as worlds that are to be written.
+
+    Args:
+        scenario: Scenario with or without numerics, whose files are held.
+        first: Number of the first of them.
+        made: Returns the timeline of a run.
+    """
+    found = [_source(run, made(run)) for run in expand(scenario)]
+    for number, source in enumerate(found, first):
+        source.entry["run"] = number
+    return found
+
+
+def write_all(
+    folder: Path,
+    scenario: dict[str, Any],
+    sources: Sequence[WorldSource],
+    read: dict[str, Any],
+    *,
+    kind: str = "timeline",
+    progress: Progress = lambda _: None,
+) -> Study:
+    """Writes worlds as they come, run after run; a kill leaves readable parts.
+
+    What is refused before any of it is played leaves nothing.
+
+    Args:
+        folder: New or empty folder, or one that holds a timeline that was cut short,
+            which is replaced.
+        scenario: Scenario for the manifest; its `name` is the study's.
+        sources: Runs to write.
+        read: Entries of the manifest on the files that are read for them.
+        kind: Entry of the manifest: `timeline`, or another kind of world.
+        progress: Called with the fraction that is written.
+
+    Raises:
+        UserError: a timeline cannot be played, or the folder cannot be written, or
+            holds something else.
+    """
+    with emptied(folder):
+        return write_held(folder, scenario, sources, read, kind, progress)
+
+
+@contextmanager
+def emptied(folder: Path) -> Iterator[None]:
+    """Holds a folder that is new, empty, or what was left of a world cut short.
+
+    Raises:
+        StudyError: there is something else in it, or another process writes it.
+    """
+    with locked(folder):
+        _clear(folder)
+        yield
+
+
+def write_held(
+    folder: Path,
+    scenario: dict[str, Any],
+    sources: Sequence[WorldSource],
+    read: dict[str, Any],
+    kind: str,
+    progress: Progress,
+) -> Study:
+    """Writes worlds as `write_all` does, into a folder that is held already."""
+    whole = scenario.get("record") != "summary"
+    manifest = {
+        "kind": kind,
+        "name": scenario["name"],
+        "source": scenario.get("source", ""),
+        "question": scenario.get("question", ""),
+        "status": "incomplete",
+        "interrupted": False,
+        "session": 1,
+        "scenario": scenario,
+        **read,
+        "runs": [source.entry for source in sources],
+        "parts": {},
+        **provenance(LIBRARIES),
+    }
+    write(folder, manifest)
+    writer = Writer(folder, "timeline")
+    log = _Log(folder, manifest, writer)
+    try:
+        for number, source in enumerate(sources):
+            for part in source.write(writer, whole=whole):
+                log.note()
+                progress((number + part) / len(sources))
+    except KeyboardInterrupt:
+        writer.flush()
+        log.close(interrupted=True)
+        raise
+    except BaseException:
+        # Nothing was written yet: the folder is left as it was found.
+        if not any((folder / table).exists() for table in COLUMNS):
+            DISK.remove(folder / NAME)
+        raise
+    writer.flush()
+    rows = Counter[str]()
+    for mine in writer.rows.values():
+        rows.update(mine)
+    log.note()
+    compact(DISK, folder, writer.parts, rows, log.note_joined)
+    log.close(status="complete")
+    return load(folder)
+
+
+class _Log:
+    """A log of the parts of a recording, so that a kill leaves it readable.
+
+    Args:
+        folder: Folder of the recording.
+        manifest: Manifest of the recording; its runs are completed as they end.
+        writer: Writer of its tables.
+    """
+
+    def __init__(self, folder: Path, manifest: dict[str, Any], writer: Writer) -> None:
+        self._folder, self._manifest, self._writer = folder, manifest, writer
+        self._path = journal_of(folder, manifest["session"])
+        self._noted, self._ended = writer.next_part, 0
+
+    def note(self) -> None:
+        """Notes the parts that were written, and the runs that ended before."""
+        if self._writer.next_part == self._noted:
+            return
+        self._noted = self._writer.next_part
+        runs = self._manifest["runs"]
+        ended = [run for run in runs[self._ended :] if run["stop"] != "incomplete"]
+        self._ended += len(ended)
+        ends = {run["run"]: run for run in ended}
+        self._append({"ends": ends, "parts": self._writer.parts})
+
+    def note_joined(self, files: Files) -> None:
+        """Notes that a file replaces all others of its table."""
+        self._append({"ends": {}, "joined": files})
+
+    def _append(self, record: dict[str, Any]) -> None:
+        with explained(self._folder):
+            DISK.append(self._path, line(record))
+
+    def close(self, **also: Any) -> None:
+        """Writes all of it into the manifest."""
+        after = {"session": self._manifest["session"] + 1, "parts": self._writer.parts}
+        write(self._folder, self._manifest | after | also)
+        with explained(self._folder):
+            DISK.remove(self._path)
+
+
+def _clear(folder: Path) -> None:
+    """Removes a timeline that was cut short; refuses everything else.
+
+    Raises:
+        StudyError: there is something else.
+    """
+    names = {*DISK.names(folder)}
+    others = {name for name in names - LEFT if journal_session(name) is None}
+    if others or (NAME in names and not _was_cut_short(folder)):
+        raise StudyError(
+            f"{folder}: must be a new or empty folder, but there is something; choose "
+            f"another by --out"
+        )
+    for name in names - {LOCK}:
+        path = folder / name
+        if path.is_dir():
+            shutil.rmtree(path)
+        else:
+            path.unlink()
+
+
+def _was_cut_short(folder: Path) -> bool:
+    try:
+        manifest = read_manifest(folder)
+    except StudyError:
+        return False
+    return is_world(manifest) and manifest["status"] == "incomplete"
+
+
+def _source(run: Run, timeline: RunTimeline) -> TimelineSource:
+    if timeline.answer_log is not None:
+        raise timeline.answer_log.refused()
+    workload = timeline.workload
+    # What is only counted may be more at once, as a sweep of all clients takes longer.
+    counted = run.scenario.record == "summary"
+    pairs = max(PAIRS, timeline.num_clients // 4) if counted else PAIRS
+    entry = {
+        **run.identity,
+        "protocol": run.scenario.protocol.kind,
+        "num_clients": timeline.num_clients,
+        "width": timeline.width,
+        "num_registers": timeline.num_registers,
+        "commits_at_once": timeline.cadence.commits_at_once,
+        "in_flight": timeline.in_flight,
+        "timeline": timeline.digest,
+        "player": timeline.made_by,
+        "upload_bytes": workload.upload_bytes,
+        "download_bytes": workload.download_bytes,
+        **({"overhead_s": workload.overhead_s} if workload.overhead_s else {}),
+        "stop_reason": "the run has not ended",
+        "stop": "incomplete",
+        **timeline.samples_noted,
+        "facts": run.scenario.described(),
+        "scenario": run.scenario.model_dump(mode="json"),
+        **({"tariffs": timeline.tariffs} if timeline.tariffs else {}),
+    }
+    return TimelineSource(
+        entry,
+        partial(timeline.chunks, max(1, pairs // timeline.width)),
+        workload,
+        timeline.horizon,
+        timeline.names,
+        timeline.job_steps,
+        timeline.least_clients,
+    )
+
+
+def _take_up(
+    source: TimelineSource, tables: Tables, ends: dict[str, Any]
+) -> Iterator[float]:
+    """Goes through a timeline; yields its fraction, and says at last how it ended."""
+    commits, contributions, last = 0, 0, 0.0
+    number = source.entry["num_clients"]
+    reason, path = StopReason.INTERRUPTED, CriticalPath(number)
+    ending = Ending(number, source.least)
+    goal = source.entry.get("scenario", {}).get("stop", {}).get("commits")
+    for chunk in source.chunks():
+        tables.add(chunk)
+        path.add(chunk)
+        ending.add(chunk)
+        rows = chunk.rows
+        present = rows.worker != NO_WORKER
+        effect = effects(rows.kind)
+        contributions += int(present[effect.contributes].sum())
+        commits += int(effect.commits.sum())
+        if rows.time.size:
+            last = float(rows.time[-1])
+        reason = chunk.stop or reason
+        fractions = (last / source.horizon if source.horizon else 0, 0)
+        yield min(1.0, max(*fractions, commits / goal if goal else 0))
+    at_horizon = reason in TIMED and source.horizon is not None
+    ends.update(
+        stop=reason.name.lower(),
+        stop_reason=ending.words(reason),
+        commits=commits,
+        contributions=contributions,
+        jobs=path.jobs,
+        waves=path.waves,
+        virtual_s=source.horizon if at_horizon else last,
+    )

@@ -1,0 +1,256 @@
+"""What clients take over a run: joules, money and grams of carbon, from its record.
+
+Nothing of it is stored: jobs say when each was read, computed, sent and had arrived,
+and a *tariff* what each second and message of a client takes. A run's entry in the
+manifest has its tariffs, one for each group of clients in succession:
+
+    {"clients": 30, "join": 0, "leave": None, "carbon": {"grams": [...], "shift": 0},
+     "joules": {"idle": 0.5, "compute": 5, "upload": 2, "upload_message": 0.1}}
+
+Rates are numbers, or lists of one for each client. An activity without a rate of its
+own counts as idling, and a client idles while it does nothing else, from its joining
+until it leaves or the run ends, also while it is away or has crashed: a record does not
+say how long.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from math import inf
+from typing import Any, NamedTuple
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from ..files.timeline import Incident, Incidents, Jobs, Outcome
+
+ACTIVITIES = {
+    "download": ("read_time", "begun_time"),
+    "compute": ("begun_time", "computed_time"),
+    "upload": ("sent_time", "arrived_time"),
+}
+"""Moments of a job between which its client does something."""
+ENDS = {
+    Outcome.STOPPED: Incident.STOPPED,
+    Outcome.CRASHED: Incident.CRASHED,
+    Outcome.LOST: Incident.GAVE_UP,
+}
+"""Incidents that end jobs which never arrive, by outcome."""
+HOUR, KWH = 3600.0, 3.6e6
+"""Seconds of an hour, joules of a kilowatt-hour."""
+
+Tariff = Mapping[str, Any]
+Moments = Float[np.ndarray, " n"]
+
+
+def ends(jobs: Jobs, incidents: Incidents) -> Float[np.ndarray, " J"]:
+    """Returns when each job had arrived, or came to nothing; NaN of one under way.
+
+    A job that did not arrive ended with the incident of its client that comes in the
+    same place. One that was rejected before it was sent ended when it had computed.
+    """
+    unsent = np.isnan(jobs.arrived_time) & (jobs.outcome == Outcome.REJECTED)
+    ended = np.where(unsent, jobs.computed_time, jobs.arrived_time)
+    for outcome, incident in ENDS.items():
+        mine = np.flatnonzero(jobs.outcome == outcome)
+        mine = mine[np.lexsort((jobs.job[mine], jobs.client[mine]))]
+        when = np.flatnonzero(incidents.incident == incident)
+        when = when[np.lexsort((incidents.time[when], incidents.client[when]))]
+        own, other = _placed(jobs.client[mine]), _placed(incidents.client[when])
+        _, at, of = np.intersect1d(own, other, assume_unique=True, return_indices=True)
+        ended[mine[at]] = incidents.time[when[of]]
+    return ended
+
+
+class Flow(NamedTuple):
+    """An amount that grows: at a rate between moments, and at once at some of them.
+
+    Attributes:
+        time: Moments, ascending from 0, virtual seconds.
+        total: Amount at each, with what is added then.
+        rate: Amount a second from each on.
+    """
+
+    time: Moments
+    total: Float[np.ndarray, " n"]
+    rate: Float[np.ndarray, " n"]
+
+    def at(self, times: Float[np.ndarray, " t"]) -> Float[np.ndarray, " t"]:
+        """Returns the amounts up to some moments, >= 0."""
+        place = np.searchsorted(self.time, times, side="right") - 1
+        return self.total[place] + self.rate[place] * (times - self.time[place])
+
+    def reaches(self, amount: float) -> float:
+        """Returns the first moment at which there is an amount > 0; else infinite."""
+        place = int(np.searchsorted(self.total, amount))
+        later = float(self.time[place]) if place < self.time.size else inf
+        left, rate = amount - self.total[place - 1], self.rate[place - 1]
+        if rate <= 0:
+            return later
+        return min(later, float(self.time[place - 1] + left / rate))
+
+
+class Expenses:
+    """What the clients of a run have taken.
+
+    Args:
+        tariffs: Tariffs of the groups of clients.
+        jobs: All jobs of the run.
+        incidents: All incidents of the run.
+        until: End of the run, virtual seconds.
+    """
+
+    def __init__(
+        self,
+        tariffs: Sequence[Tariff],
+        jobs: Jobs,
+        incidents: Incidents,
+        until: float,
+    ) -> None:
+        ended, first = ends(jobs, incidents), 0
+        self._groups: list[_Group] = []
+        for tariff in tariffs:
+            own = (jobs.client >= first) & (jobs.client < first + tariff["clients"])
+            mine = Jobs(*(column[own] for column in jobs))
+            mine = mine._replace(client=mine.client - first)
+            self._groups.append(_Group(tariff, mine, ended[own], until))
+            first += tariff["clients"]
+
+    def flow(self, spent: str) -> Flow:
+        """Returns how joules or price grow, of all clients together."""
+        return _flow([each for group in self._groups for each in group.changes(spent)])
+
+    def up_to(self, spent: str, times: Moments) -> Moments:
+        """Returns what was taken up to some moments; NaN where no tariff says it.
+
+        Args:
+            spent: One of `SPENDABLE`.
+            times: Virtual seconds.
+        """
+        if not any(group.knows(spent) for group in self._groups):
+            return np.full(times.size, np.nan)
+        if spent == "carbon_g":
+            return np.sum([group.carbon(times) for group in self._groups], axis=0)
+        return self.flow(spent).at(times)
+
+    def by_activity(self, spent: str) -> list[dict[str, float]]:
+        """Returns the joules or price of each group of clients, by activity."""
+        found = []
+        for group in self._groups:
+            of: dict[str, float] = {}
+            for name, times, rates, amounts in group.changes(spent):
+                # A rate that begins at one moment and ends at another.
+                of[name] = of.get(name, 0.0) + float(amounts.sum() - rates @ times)
+            # Rounding may leave an idle client a little less than nothing.
+            found.append({name: max(amount, 0.0) for name, amount in of.items()})
+        return found
+
+
+Change = tuple[str, Moments, Moments, Moments]
+"""An activity; moments, and by what rate and amount change at each."""
+
+
+class _Group:
+    """What clients with one tariff do; they count from 0."""
+
+    def __init__(
+        self, tariff: Tariff, jobs: Jobs, ended: Moments, until: float
+    ) -> None:
+        self._tariff, self._jobs, self._ended, self._until = tariff, jobs, ended, until
+
+    def knows(self, spent: str) -> bool:
+        """Says whether there is a tariff of it."""
+        return ("carbon" if spent == "carbon_g" else spent) in self._tariff
+
+    def changes(self, spent: str) -> Iterator[Change]:
+        """Yields how rate and amount change with each activity."""
+        rates = self._tariff.get(spent, {})
+        busy = []
+        for name in filter(rates.__contains__, ACTIVITIES):
+            busy.append(self._times(name))
+            client, start, end = busy[-1]
+            yield _during(name, self._each(rates[name])[client], start, end)
+        idle = self._each(rates.get("idle", 0))
+        if idle.any():
+            join, leave = self._tariff.get("join", 0), self._tariff.get("leave")
+            there = self._each(inf if leave is None else leave)
+            there = np.minimum(there, self._until)
+            yield _during("idle", idle, np.minimum(self._each(join), there), there)
+            client, start, end = _united(busy)
+            yield _during("idle", -idle[client], start, end)
+        jobs = self._jobs
+        messages = {
+            "upload_message": (jobs.sent_time, jobs.uploads),
+            "download_message": (jobs.begun_time, jobs.refresh == 0),
+        }
+        for name in filter(rates.__contains__, messages):
+            times, counts = messages[name]
+            some = times <= self._until  # which NaN is not
+            each = self._each(rates[name])[jobs.client] * counts
+            yield name, times[some], np.zeros(int(some.sum())), each[some]
+
+    def carbon(self, times: Moments) -> Moments:
+        """Returns the grams of its joules up to some moments."""
+        table = self._tariff.get("carbon")
+        if table is None:
+            return np.zeros(times.size)
+        shift, grams = table["shift"], np.asarray(table["grams"], np.float64)
+        last = float(times.max(initial=0.0))
+        hours = np.arange(np.floor(shift), np.floor(shift + last / HOUR) + 2)
+        border = np.maximum((hours - shift) * HOUR, 0)
+        flow = _flow([*self.changes("joules")])
+        joules, each = flow.at(border), grams[hours[:-1].astype(int) % grams.size] / KWH
+        total = np.concatenate([[0.0], np.cumsum(each * np.diff(joules))])
+        at = np.searchsorted(border, times, side="right") - 1
+        return total[at] + each[at] * (flow.at(times) - joules[at])
+
+    def _each(self, rate: Any) -> Float[np.ndarray, " K"]:
+        return np.broadcast_to(np.asarray(rate, np.float64), self._tariff["clients"])
+
+    def _times(self, activity: str) -> tuple[Int[np.ndarray, " n"], Moments, Moments]:
+        """Returns client, start and end of an activity of each job."""
+        first, last = (getattr(self._jobs, name) for name in ACTIVITIES[activity])
+        over = np.where(np.isnan(self._ended), self._until, self._ended)
+        end = np.minimum(np.where(np.isnan(last), over, last), self._until)
+        some = end > first  # which NaN is not
+        return self._jobs.client[some], first[some], end[some]
+
+
+def _during(name: str, rate: Moments, start: Moments, end: Moments) -> Change:
+    times, rates = np.concatenate([start, end]), np.concatenate([rate, -rate])
+    return name, times, rates, np.zeros(times.size)
+
+
+def _flow(changes: Sequence[Change]) -> Flow:
+    nothing = (np.zeros(0),) * 3  # where every rate is 0
+    columns = zip(nothing, *(change[1:] for change in changes), strict=True)
+    times, rates, amounts = (np.concatenate([[0.0], *each]) for each in columns)
+    order = np.argsort(times, kind="stable")
+    times, rate = times[order], np.cumsum(rates[order])
+    grown = np.concatenate([[0.0], np.cumsum(rate[:-1] * np.diff(times))])
+    return Flow(times, grown + np.cumsum(amounts[order]), rate)
+
+
+def _united(
+    busy: Sequence[tuple[Int[np.ndarray, " n"], Moments, Moments]],
+) -> tuple[Int[np.ndarray, " m"], Moments, Moments]:
+    """Returns the times in which each client is busy, each of them once."""
+    if not busy:
+        return np.zeros(0, int), np.zeros(0), np.zeros(0)
+    client, start, end = map(np.concatenate, zip(*busy, strict=True))
+    order = np.lexsort((start, client))
+    client, start, end = client[order].astype(np.int64), start[order], end[order]
+    # The latest end so far of the same client: ranks, so that clients stay apart.
+    by_end, size = np.argsort(end, kind="stable"), end.size
+    rank = np.empty(size, np.int64)
+    rank[by_end] = np.arange(size)
+    latest = np.maximum.accumulate(client * size + rank)[:-1]
+    before = np.where(latest // size == client[1:], end[by_end[latest % size]], -inf)
+    start = np.maximum(start, np.concatenate([[-inf], before]))
+    new = end > start
+    return client[new], start[new], end[new]
+
+
+def _placed(client: Int[np.ndarray, " n"]) -> Int[np.ndarray, " n"]:
+    """Returns a number for each entry of sorted clients: who, and its place there."""
+    first = np.searchsorted(client, client)
+    place = np.arange(client.size) - first
+    return client.astype(np.int64) * 2**32 + place

@@ -1,0 +1,403 @@
+"""The interface of all coordination protocols, and of what only some answer.
+
+Capabilities stand at the end. A protocol inherits from those that it has, and others
+ask for a capability, never for a protocol: `isinstance(protocol, OwnSteps)`.
+"""
+
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from ..parts.base import LocatedError
+from .answers import Asking
+from .clients import Clients, Server
+from .recorders.recorder import Recorder
+
+if TYPE_CHECKING:
+    from .world import World
+
+
+class Arrivals(NamedTuple):
+    """Each client continues as soon as its contribution has arrived.
+
+    Attributes:
+        size: Contributions that one version applies.
+        window: Virtual seconds after which it applies those that are there; None where
+            their number counts.
+        bound: Largest staleness of a contribution that is applied, commits, if any.
+    """
+
+    size: int = 1
+    window: float | None = None
+    bound: int | None = None
+
+
+class LockStep(NamedTuple):
+    """All clients begin together, and a version applies the contributions of all."""
+
+
+class Turns(NamedTuple):
+    """One client after the other makes a step, always in the same order.
+
+    Attributes:
+        reads_first: Whether a client reads its next version before its own update is
+            in it.
+        rounds_are_commits: Whether each commit is a round; else each turn of all is.
+    """
+
+    reads_first: bool = False
+    rounds_are_commits: bool = False
+
+
+Rule = Arrivals | LockStep | Turns
+"""What a protocol does where nothing feeds back on who acts when: then its timeline is
+made by arrays (`simulator.timelines.arrays`), else it is played."""
+Batch = Callable[[int, int], Int[np.ndarray, " S"]]
+"""Sample ids of (client, job): the sampler, for protocols that need it."""
+Draw = Callable[[int], np.random.Generator]
+"""Random numbers of a run, by the number of an attempt."""
+STAGES = ("idle", "read", "download", "compute", "upload")
+"""Stages of a client's cycle, entries of `clients`."""
+
+
+class Cadence(NamedTuple):
+    """How the rows, commits and rounds of a protocol come.
+
+    Attributes:
+        width: Most workers of a row, `W`.
+        num_registers: Registers that suffice: the most versions that are still read,
+            and the current one.
+        contributions_per_commit: Most contributions that one commit applies.
+        is_steady: Whether that number is the same during all of a run.
+        commits_per_round: Commits of a round; None where there are no rounds.
+        turns_per_round: Rows of a round that a limit on rounds counts.
+        commits_are_turns: Whether each of those rows is a commit; else a limit on
+            commits counts contributions.
+        commits_at_once: Commits of which none makes another one staler, as in
+            `timeline.staleness`.
+        reads_alike: Whether all workers of a row have read the same version.
+        ends_mixed: Whether a round ends with an averaging of all, not with a commit.
+        messages: Uploads and downloads that count for a contribution.
+    """
+
+    width: int
+    num_registers: int
+    contributions_per_commit: int = 1
+    commits_per_round: int | None = None
+    turns_per_round: int = 1
+    commits_are_turns: bool = True
+    commits_at_once: int = 1
+    reads_alike: bool = False
+    ends_mixed: bool = False
+    messages: tuple[Fraction | int, Fraction | int] = (1, 1)
+    is_steady: bool = True
+
+
+class Traits(NamedTuple):
+    """What a protocol is, whatever its options are.
+
+    Attributes:
+        pooled: Whether all data are in one place, without clients and messages.
+        has_server: Whether the scenario's `server` takes part, by its service and
+            shared links.
+        averages: Whether workers average models of their own.
+        lone_jobs: Whether all that clients do is to read, to compute and to send, each
+            by itself: then jobs may have different local steps, or be done elsewhere.
+        adapts: Whether its jobs under way may be fewer or more during a run: a place is
+            free as soon as its contribution has arrived, and nothing waits for a number
+            of them.
+        own_registers: Whether a timeline has as many registers as it needs, each its
+            own number: then runs of different timelines are not executed together.
+        common_batch: Whether the parties of a vertical problem meet over one batch in
+            each row.
+        batch_per_round: Whether that batch is the same in all rows of a round.
+    """
+
+    pooled: bool = False
+    has_server: bool = True
+    averages: bool = False
+    lone_jobs: bool = False
+    adapts: bool = False
+    own_registers: bool = False
+    common_batch: bool = False
+    batch_per_round: bool = False
+
+
+class Protocol(Asking):
+    """The order in which clients and server exchange messages, for any algorithm.
+
+    The defaults hold where each arrival of a client is a row of its own; a protocol
+    overrides those that do not hold for it. In `play`, one that asks the numerics calls
+    `world.ask`, and finds what it `asks` for in `world.answers`.
+    """
+
+    like: ClassVar[str] = ""
+    """Name of a protocol with rows like these: algorithms that run on that one run on
+    this one."""
+    timed: ClassVar[tuple[str, ...]] = ()
+    """Options in virtual seconds, which lie on no law's lattice."""
+    traits: ClassVar[Traits] = Traits()
+    """What it is whatever its options are."""
+    records: ClassVar[type[Recorder]] = Recorder
+    """The recorder that notes what becomes of its clients' jobs."""
+
+    @property
+    def names(self) -> set[str]:
+        """Names by which an algorithm may say that it runs on this protocol."""
+        return {getattr(self, "kind", ""), self.like} - {""}
+
+    @property
+    def gathers(self) -> bool:
+        """Whether contributions gather at the server before a commit applies them."""
+        return False
+
+    def least_clients(self, num_clients: int, *, selected: bool) -> int:
+        """Returns how many clients there must be for a further commit.
+
+        Args:
+            num_clients: K.
+            selected: Whether rounds ask none but some of those who are there.
+        """
+        return 1
+
+    @property
+    def stops_jobs(self) -> bool:
+        """Whether it stops jobs that are under way."""
+        return False
+
+    @property
+    def in_rounds(self) -> bool:
+        """Whether there are rounds, in which all wait for each other."""
+        return False
+
+    @property
+    def free_rule(self) -> Rule | None:
+        """What it does where nothing feeds back on who acts when; None if it does."""
+        return None
+
+    def cadence(self, num_clients: int, in_flight: int) -> Cadence:
+        """Returns how rows, commits and rounds come.
+
+        Args:
+            num_clients: K.
+            in_flight: Most clients that have a job at the same time, <= K.
+        """
+        return Cadence(width=1, num_registers=in_flight + 1)
+
+    def described(self, num_clients: int) -> dict[str, Any]:
+        """Returns what it says of itself to analysis, as plain values for manifests.
+
+        Analysis asks these and no protocol's name. A protocol replaces what differs.
+
+        Args:
+            num_clients: K.
+
+        Returns:
+            `entities`: who acts; `stages` and `resources`: names with the entry of the
+            scenario that says how long each takes, or none; `queues`: where jobs or
+            contributions wait, besides the server's service; `queues_jobs`: whether
+            jobs wait for their client after they have read; `pooled`, `in_rounds`,
+            `averages`: as here and in `Traits`; `is_reference`: whether its time is no
+            client's, so that others are compared with what it comes to; `closed_forms`:
+            those of `analysis.timelines.theory` whose assumptions on the protocol hold,
+            with their parameters; `symbols` and `scheduling`: sentences on the letters
+            of its expressions and on the order of its events, where these are its own.
+        """
+        server = {"one server": "server.service"} if self.traits.has_server else {}
+        service = {"service": "server.service"} if self.traits.has_server else {}
+        return {
+            "entities": f"{num_clients} clients (parties, workers); jobs, one after "
+            f"the other for each of them",
+            "stages": {stage: f"clients.{stage}" for stage in STAGES} | service,
+            "resources": server,
+            "queues": [],
+            "queues_jobs": False,
+            "pooled": self.traits.pooled,
+            "in_rounds": self.in_rounds,
+            "averages": self.traits.averages,
+            "is_reference": self.traits.pooled and isinstance(self, OwnSteps),
+            "closed_forms": {},
+        }
+
+    def check_setting(self, clients: Clients | None, server: Server, n: int) -> None:
+        """Refuses clients and servers that do not fit.
+
+        Args:
+            clients: Clients of the scenario.
+            server: Server of the scenario.
+            n: Number of clients.
+
+        Raises:
+            LocatedError: saying where, what and what to do.
+        """
+
+    @abstractmethod
+    def play(self, world: "World", recorder: Any) -> None:
+        """Starts the first events.
+
+        Args:
+            world: World that is simulated.
+            recorder: Receiver of reads, and of the outcome of each job.
+        """
+
+
+class GatheringRounds(Protocol):
+    """Common base of protocols in whose rounds contributions gather for a commit."""
+
+    @property
+    def gathers(self) -> bool:
+        return True
+
+    @property
+    def in_rounds(self) -> bool:
+        return True
+
+
+def refuse_server(kind: str, server: Server, has: str) -> None:
+    """Refuses a server's queue and links for a protocol that has no server.
+
+    Args:
+        kind: Its name.
+        server: What the scenario says of the server.
+        has: What it has in place of one, as a relative clause.
+
+    Raises:
+        LocatedError: It has an entry all the same.
+    """
+    if server != Server():
+        raise LocatedError(
+            f"server must not be set for the protocol {kind!r}, {has}; remove it",
+        )
+
+
+def refuse_selection(kind: str, clients: Clients | None, instead: str = "") -> None:
+    """Refuses a selection of clients where everyone works.
+
+    Args:
+        kind: Name of the protocol.
+        clients: Clients of the scenario.
+        instead: What else to do than to remove it, if there is something.
+
+    Raises:
+        LocatedError: there is one.
+    """
+    if clients is not None and clients.selection is not None:
+        raise LocatedError(
+            f"clients.selection must not be set for the protocol {kind!r}, in which "
+            f"everyone works; remove it{instead}",
+        )
+
+
+def refuse_more_than(n: int, name: str, wanted: int | None) -> None:
+    """Refuses to wait for more clients than there are.
+
+    Args:
+        n: Number of clients.
+        name: Name of the protocol's option.
+        wanted: Value of the option.
+
+    Raises:
+        LocatedError: it is too large.
+    """
+    if wanted is not None and wanted > n:
+        raise LocatedError(
+            f"protocol.{name} must be at most the number of clients ({n}), got "
+            f"{wanted}; lower it or add clients",
+        )
+
+
+class MixesModels:
+    """A protocol in which workers may average their models all at once."""
+
+    def uploads_per_mixing(self, num_workers: int, draw: Draw) -> int:
+        """Returns how many messages an averaging of all workers takes."""
+        raise NotImplementedError
+
+    def mixing(
+        self,
+        num_workers: int,
+        draw: Draw,
+        *,
+        pushes: bool,
+    ) -> Float[np.ndarray, "Q K K"] | None:
+        """Returns the matrices by which models are averaged, in turn.
+
+        None where no more than two models are averaged at a time. With `pushes`, models
+        are shared out as in push-sum.
+        """
+        raise NotImplementedError
+
+
+class RefreshesEmbeddings:
+    """A protocol that has embeddings uploaded again when they are too old."""
+
+    @property
+    def refresh_bound(self) -> int:
+        """Age in commits beyond which stored embeddings are refreshed."""
+        raise NotImplementedError
+
+    def recorder(
+        self, world: Any, width: int, batch: Callable[..., Any] | None, num_samples: int
+    ) -> Any:
+        """Returns a recorder that knows which samples each job uses.
+
+        Args:
+            world: World that is played.
+            width: Most workers of a row.
+            batch: Sample ids of (client, job); None where an upload carries all.
+            num_samples: Number of samples that the batch is chosen from.
+        """
+        raise NotImplementedError
+
+
+class DrawsClients:
+    """A protocol that draws the clients of its tasks."""
+
+    def chances(self, num_clients: int) -> Sequence[float] | None:
+        """Returns each client's chance of a task; None if none is drawn."""
+        raise NotImplementedError
+
+
+class LimitsGathering:
+    """A protocol whose commits apply a limited number of contributions that gather."""
+
+    def most_gathered(self, num_clients: int) -> int | None:
+        """Returns the most contributions that gather; None without a limit."""
+        raise NotImplementedError
+
+    def fewest_gathered(self, num_clients: int) -> int | None:
+        """Returns the fewest contributions that make a commit, as `most_gathered`."""
+        raise NotImplementedError
+
+
+class CountsMessages:
+    """A protocol whose jobs send and get other numbers of messages than one."""
+
+    def messages_per_job(self, num_clients: int) -> Int[np.ndarray, "K 2"]:
+        """Returns how many messages a job of each client sends and gets."""
+        raise NotImplementedError
+
+
+class OwnSteps:
+    """A protocol whose steps take times of its own; clients' laws play no part."""
+
+    if TYPE_CHECKING:
+        step: Any
+        """Law of the duration of a step, virtual seconds."""
+
+
+class OwnTimeline:
+    """A protocol that plays no cycles of clients, but makes its timelines itself."""
+
+    @property
+    def num_workers(self) -> int:
+        """Number of workers that rows tell of."""
+        raise NotImplementedError
+
+    def timeline(self) -> type[Any]:
+        """Imports and returns the kind of its timelines, a `SimulatedTimeline`."""
+        raise NotImplementedError
