@@ -4,7 +4,7 @@
 """
 
 from functools import cache, partial
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -13,7 +13,9 @@ from jaxtyping import Array, Int, Key
 
 from ..files.timeline import NO_SAMPLE, NO_SLOT, NO_WORKER, Kind
 from .kernel import Event, Info, Kernel, Probeable
-from .row_stream import Segment
+
+if TYPE_CHECKING:
+    from .row_stream import Segment
 
 BLOCK = 16
 """Rows of an inner loop where the device is no CPU. The number of turns of such a loop
@@ -86,27 +88,6 @@ def mismatches(
     recorded = event.version[..., None] - event.staleness
     differs = held > recorded if algorithm.per_worker_models else held != recorded
     return jnp.sum((event.read_slot != NO_SLOT) & differs, dtype=jnp.int32)
-
-
-def host(leaf: Array) -> np.ndarray:
-    """Returns an array of a carry on the host; of a key its data."""
-    is_key = jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
-    return np.asarray(jax.random.key_data(leaf) if is_key else leaf)
-
-
-def device(like: Array, values: np.ndarray) -> Array:
-    """Returns values of `host` as the array that they were taken from.
-
-    Raises:
-        ValueError: they are of another shape or type.
-    """
-    is_key = jnp.issubdtype(like.dtype, jax.dtypes.prng_key)
-    found = jnp.asarray(values)
-    if is_key:
-        found = jax.random.wrap_key_data(found, impl=jax.random.key_impl(like))
-    if (found.shape, found.dtype) != (like.shape, like.dtype):
-        raise ValueError(f"must be {like.shape} {like.dtype}, got {found.shape}")
-    return found
 
 
 class Program:
@@ -359,7 +340,7 @@ def null_events(
 def put(
     events: Event,
     at: int,
-    piece: Segment,
+    piece: "Segment",
     run: int | None = None,
 ) -> None:
     """Writes rows into a host buffer from row `at` on, of one run or of all."""

@@ -1,7 +1,7 @@
 """Executes rows whose clients' work a function of the user's does, on the host.
 
 The rest of a row, registers, clipping, noise, weights, buffers and the server's step,
-is the algorithm's own on the device (`kernel.Divided`), with the gradients
+is the algorithm's own on the device (`divided.Divided`), with the gradients
 that were made.
 """
 
@@ -17,8 +17,9 @@ from ..files.timeline import NO_WORKER
 from ..parts.errors import ScenarioError
 from ..problem.own_work import OwnWork
 from .client_work import Work
+from .divided import Divided
 from .execute import Carry, Program, checked, row_of, settled
-from .kernel import Divided, Event, Info
+from .kernel import Event, Info
 
 
 class Host(Program):

@@ -12,7 +12,7 @@ from dataclasses import replace
 from math import nan
 
 from ..files import inputs
-from ..files.timeline import JobSteps
+from ..files.job_steps import JobSteps
 from ..parts.errors import ScenarioError
 from ..parts.parts import tag
 from ..privacy import ledger
@@ -33,7 +33,8 @@ from ..timelines.replayed import replayed
 from ..timelines.simulated import SimulatedTimeline
 from ..world.answers import AnswerLog
 from ..world.message_budget import UNLIMITED, Quota
-from ..world.protocol import OwnTimeline, Protocol
+from ..world.protocol import Protocol
+from ..world.protocol_abilities import OwnTimeline
 from ..world.speeds import median_seconds
 from ..world.workload import DrawnWork, Workload
 from .algorithm import Algorithm, check_statistics, workload_of

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array
 
 from ..files.timeline import NO_WORKER, Rows, StopReason, effects
 from ..parts.errors import ScenarioError
@@ -16,7 +17,7 @@ from ..parts.metrics import metric
 from ..parts.stop import Windowed
 from ..problem.keys import key_of
 from ..problem.metrics.fairness import label_mix
-from .execute import FEW, Carry, Program, device, host, null_events, put
+from .execute import FEW, Carry, Program, null_events, put
 from .kernel import ANSWER, Event, Info
 from .records import Metrics, Probed, Record, Target
 from .row_stream import EvaluationPoint, RowStream, Segment, nothing
@@ -145,7 +146,7 @@ class Runner:
         """Returns what the rest depends on, in a pause: arrays, numbers and words."""
         self._answer()
         return {
-            "carry": [host(leaf) for leaf in jax.tree.leaves(self._carry)],
+            "carry": [_host(leaf) for leaf in jax.tree.leaves(self._carry)],
             "taken": [feed.taken for feed in self._feeds],
             "recent": self._recent,
             "alive": self._alive,
@@ -158,7 +159,7 @@ class Runner:
         """Goes to where `state` was asked for, in runs that have not started yet."""
         leaves, tree = jax.tree.flatten(self._carry)
         pairs = zip(leaves, state["carry"], strict=True)
-        self._carry = jax.tree.unflatten(tree, [device(*pair) for pair in pairs])
+        self._carry = jax.tree.unflatten(tree, [_device(*pair) for pair in pairs])
         if self._answer_log is not None:
             self._answer_log.restore(state["answers"])
         for feed, taken in zip(self._feeds, state["taken"], strict=True):
@@ -418,3 +419,24 @@ class Runner:
         if not below.any():
             return None
         return int(commits[int(below.argmax()) + size - 1 - before.size])
+
+
+def _host(leaf: Array) -> np.ndarray:
+    """Returns an array of a carry on the host; of a key its data."""
+    is_key = jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
+    return np.asarray(jax.random.key_data(leaf) if is_key else leaf)
+
+
+def _device(like: Array, values: np.ndarray) -> Array:
+    """Returns values of `_host` as the array that they were taken from.
+
+    Raises:
+        ValueError: they are of another shape or type.
+    """
+    is_key = jnp.issubdtype(like.dtype, jax.dtypes.prng_key)
+    found = jnp.asarray(values)
+    if is_key:
+        found = jax.random.wrap_key_data(found, impl=jax.random.key_impl(like))
+    if (found.shape, found.dtype) != (like.shape, like.dtype):
+        raise ValueError(f"must be {like.shape} {like.dtype}, got {found.shape}")
+    return found

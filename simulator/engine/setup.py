@@ -14,7 +14,7 @@ from ..problem.learning import Learning
 from ..problem.sampler import Sampler
 from ..problem.shape import ProblemShape
 from ..problem.shares import Shares
-from ..world.protocol import MixesModels
+from ..world.protocol_abilities import MixesModels
 from ..world.streams import Purpose, Streams
 
 if TYPE_CHECKING:

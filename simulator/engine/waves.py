@@ -19,8 +19,9 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jaxtyping import Array, Int
 
 from . import row_waves
+from .divided import Divided
 from .execute import Carry, Program, checked, row_of, settled
-from .kernel import Divided, Event, Info
+from .kernel import Event, Info
 
 AXIS = "device"
 """Axis of the devices that share the work of a wave."""

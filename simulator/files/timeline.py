@@ -276,52 +276,6 @@ class Chunk(NamedTuple):
     gone: int | None = None
 
 
-class JobSteps:
-    """Local steps of the jobs of a run: a job has those that hold when it reads.
-
-    Attributes:
-        most: Most local steps of a job, those of the algorithm.
-        next: Local steps of each client's next job, 1 to `most`: rules change them.
-
-    Args:
-        num_clients: K.
-        most: Most local steps of a job.
-    """
-
-    def __init__(self, num_clients: int, most: int) -> None:
-        self.most, self.next = most, [most] * num_clients
-        self._given: list[list[int]] = [[] for _ in range(num_clients)]
-
-    def clear(self) -> None:
-        """Begins a run; jobs of one that is played again are given the same."""
-        self.next = [self.most] * len(self.next)
-
-    def change(self, steps: int) -> None:
-        """Gives the next job of every client some steps, at most `most`."""
-        self.next = [max(1, min(steps, self.most))] * len(self.next)
-
-    def give(self, client: int, job: int) -> None:
-        """Gives a job of a client its steps."""
-        self.put(client, job, self.next[client])
-
-    def put(self, client: int, job: int, steps: int) -> None:
-        """Notes the steps of a job."""
-        mine = self._given[client]
-        mine += [0] * (job + 1 - len(mine))
-        mine[job] = steps
-
-    def of_job(self, client: int, job: int) -> int:
-        """Returns the steps that a job was given."""
-        return self._given[client][job]
-
-    def of(
-        self, clients: Int[np.ndarray, " J"], jobs: Int[np.ndarray, " J"]
-    ) -> Int[np.ndarray, " J"]:
-        """Returns the steps that some jobs were given."""
-        pairs = zip(clients.tolist(), jobs.tolist(), strict=True)
-        return np.array([self._given[c][j] for c, j in pairs], np.int32)
-
-
 def staleness(version: Any, read_version: Any, at_once: int = 1) -> Any:
     """Counts the commits between a read and the application of what came of it.
 

@@ -1,8 +1,9 @@
 """Capabilities: what some algorithms answer besides what all do. No JAX.
 
 A part inherits from those that it has. Others ask for a capability, never for a part:
-`isinstance(algorithm, AddsTime)`. Those of protocols follow the base of protocols; one
-more is at home where it is asked for: `metrics.HasModels`.
+`isinstance(algorithm, AddsTime)`. Those of protocols are in
+`world.protocol_abilities`; one more is at home where it is asked for:
+`metrics.HasModels`.
 """
 
 from collections.abc import Iterator, Sequence
@@ -35,7 +36,7 @@ class AveragesModels:
 
 
 class DividesRows:
-    """The kernel is `base.Divided`, so that rows may be executed in waves."""
+    """The kernel is `engine.divided.Divided`, so that rows may be executed in waves."""
 
     @property
     def beyond_gradients(self) -> tuple[str | int, ...]:

@@ -10,7 +10,8 @@ from typing import Literal
 import numpy as np
 from jaxtyping import Bool, Int
 
-from ..files.timeline import NO_SAMPLE, NO_WORKER, JobSteps, Rows, effects
+from ..files.job_steps import JobSteps
+from ..files.timeline import NO_SAMPLE, NO_WORKER, Rows, effects
 from ..parts.errors import ScenarioError
 from ..world.streams import Purpose, Streams
 from .independent import Independent

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from ..world.protocol import OwnSteps
+from ..world.protocol_abilities import OwnSteps
 from ..world.speeds import median_seconds
 from .scenario import Scenario
 from .study import BASE, Run, expand

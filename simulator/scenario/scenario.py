@@ -26,7 +26,7 @@ from ..problem.capabilities import (
 )
 from ..problem.models.linear.part import Linear
 from ..problem.models.server.part import ServerModel
-from ..world.protocol import OwnSteps
+from ..world.protocol_abilities import OwnSteps
 from . import comparing, tuning
 from .claims import AnyClaim
 from .privacy import Privacy, check_privacy

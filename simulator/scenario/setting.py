@@ -15,7 +15,7 @@ from ..world.answers import Asking
 from ..world.clients import Behaviour, Clients, Link, Server
 from ..world.laws.base import check_cycle
 from ..world.laws.parameters import check_parameter
-from ..world.protocol import OwnSteps, OwnTimeline
+from ..world.protocol_abilities import OwnSteps, OwnTimeline
 from ..world.rates import check_rates
 from .grid import Swept
 from .inheriting import filled, inherits

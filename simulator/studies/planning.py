@@ -16,7 +16,7 @@ from ..scenario.scenario import Scenario
 from ..scenario.study import Run, expand
 from ..scenario.tuning import refuse_untuned
 from ..timelines.replayed import recorded_run
-from ..world.protocol import RefreshesEmbeddings
+from ..world.protocol_abilities import RefreshesEmbeddings
 
 MOST_RUNS = 64
 """Runs of one batch."""

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, Protocol
 from ..engine.of_run import timeline
 from ..engine.row_waves import CriticalPath
 from ..files import inputs
+from ..files.job_steps import JobSteps
 from ..files.study import (
     COLUMNS,
     DISK,
@@ -33,7 +34,7 @@ from ..files.study.journal import line
 from ..files.study.manifest import NAME, read_manifest
 from ..files.study.parts import compact
 from ..files.study.study import journal_of, journal_session
-from ..files.timeline import NO_WORKER, TIMED, Chunk, JobSteps, StopReason, effects
+from ..files.timeline import NO_WORKER, TIMED, Chunk, StopReason, effects
 from ..parts.errors import StudyError
 from ..scenario.setting import BaseScenario
 from ..scenario.study import Run, expand

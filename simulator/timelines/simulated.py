@@ -19,7 +19,8 @@ from ..world.answers import Answers
 from ..world.clients import Server
 from ..world.clock import Question
 from ..world.message_budget import BudgetExhausted, MessageBudget, Quota
-from ..world.protocol import Batch, OwnSteps, Protocol, RefreshesEmbeddings
+from ..world.protocol import Batch, Protocol
+from ..world.protocol_abilities import OwnSteps, RefreshesEmbeddings
 from ..world.recorders.recorder import Recorder
 from ..world.workload import DrawnWork
 from ..world.world import World

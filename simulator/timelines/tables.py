@@ -4,9 +4,10 @@ from typing import Any
 
 import numpy as np
 
+from ..files.job_steps import JobSteps
 from ..files.study import Categorical, Writer
 from ..files.study.jobs import attempts, incident_columns, job_columns
-from ..files.timeline import KINDS, NO_WORKER, Chunk, JobSteps, Rows
+from ..files.timeline import KINDS, NO_WORKER, Chunk, Rows
 from .summary import Summary
 
 DID = ("run", "client", "num_jobs", "num_applied", "staleness_mean", "staleness_max")

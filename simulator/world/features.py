@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
-from ..files.timeline import JobSteps
+from ..files.job_steps import JobSteps
 from .clients import Clients, Server
 from .feature import Feature
 from .laws.base import AnyLaw

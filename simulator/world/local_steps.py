@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 from pydantic import Field, model_validator
 from typing_extensions import override
 
-from ..files.timeline import JobSteps
+from ..files.job_steps import JobSteps
 from ..parts.base import LocatedError
 from ..parts.errors import ScenarioError
 from ..parts.expressions import up

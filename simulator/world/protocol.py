@@ -1,20 +1,17 @@
-"""The interface of all coordination protocols, and of what only some answer.
-
-Capabilities stand at the end. A protocol inherits from those that it has, and others
-ask for a capability, never for a protocol: `isinstance(protocol, OwnSteps)`.
-"""
+"""The interface of all coordination protocols."""
 
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Int
 
 from ..parts.base import LocatedError
 from .answers import Asking
 from .clients import Clients, Server
+from .protocol_abilities import OwnSteps
 from .recorders.recorder import Recorder
 
 if TYPE_CHECKING:
@@ -58,8 +55,6 @@ Rule = Arrivals | LockStep | Turns
 made by arrays (`simulator.timelines.arrays`), else it is played."""
 Batch = Callable[[int, int], Int[np.ndarray, " S"]]
 """Sample ids of (client, job): the sampler, for protocols that need it."""
-Draw = Callable[[int], np.random.Generator]
-"""Random numbers of a run, by the number of an attempt."""
 STAGES = ("idle", "read", "download", "compute", "upload")
 """Stages of a client's cycle, entries of `clients`."""
 
@@ -308,96 +303,3 @@ def refuse_more_than(n: int, name: str, wanted: int | None) -> None:
             f"protocol.{name} must be at most the number of clients ({n}), got "
             f"{wanted}; lower it or add clients",
         )
-
-
-class MixesModels:
-    """A protocol in which workers may average their models all at once."""
-
-    def uploads_per_mixing(self, num_workers: int, draw: Draw) -> int:
-        """Returns how many messages an averaging of all workers takes."""
-        raise NotImplementedError
-
-    def mixing(
-        self,
-        num_workers: int,
-        draw: Draw,
-        *,
-        pushes: bool,
-    ) -> Float[np.ndarray, "Q K K"] | None:
-        """Returns the matrices by which models are averaged, in turn.
-
-        None where no more than two models are averaged at a time. With `pushes`, models
-        are shared out as in push-sum.
-        """
-        raise NotImplementedError
-
-
-class RefreshesEmbeddings:
-    """A protocol that has embeddings uploaded again when they are too old."""
-
-    @property
-    def refresh_bound(self) -> int:
-        """Age in commits beyond which stored embeddings are refreshed."""
-        raise NotImplementedError
-
-    def recorder(
-        self, world: Any, width: int, batch: Callable[..., Any] | None, num_samples: int
-    ) -> Any:
-        """Returns a recorder that knows which samples each job uses.
-
-        Args:
-            world: World that is played.
-            width: Most workers of a row.
-            batch: Sample ids of (client, job); None where an upload carries all.
-            num_samples: Number of samples that the batch is chosen from.
-        """
-        raise NotImplementedError
-
-
-class DrawsClients:
-    """A protocol that draws the clients of its tasks."""
-
-    def chances(self, num_clients: int) -> Sequence[float] | None:
-        """Returns each client's chance of a task; None if none is drawn."""
-        raise NotImplementedError
-
-
-class LimitsGathering:
-    """A protocol whose commits apply a limited number of contributions that gather."""
-
-    def most_gathered(self, num_clients: int) -> int | None:
-        """Returns the most contributions that gather; None without a limit."""
-        raise NotImplementedError
-
-    def fewest_gathered(self, num_clients: int) -> int | None:
-        """Returns the fewest contributions that make a commit, as `most_gathered`."""
-        raise NotImplementedError
-
-
-class CountsMessages:
-    """A protocol whose jobs send and get other numbers of messages than one."""
-
-    def messages_per_job(self, num_clients: int) -> Int[np.ndarray, "K 2"]:
-        """Returns how many messages a job of each client sends and gets."""
-        raise NotImplementedError
-
-
-class OwnSteps:
-    """A protocol whose steps take times of its own; clients' laws play no part."""
-
-    if TYPE_CHECKING:
-        step: Any
-        """Law of the duration of a step, virtual seconds."""
-
-
-class OwnTimeline:
-    """A protocol that plays no cycles of clients, but makes its timelines itself."""
-
-    @property
-    def num_workers(self) -> int:
-        """Number of workers that rows tell of."""
-        raise NotImplementedError
-
-    def timeline(self) -> type[Any]:
-        """Imports and returns the kind of its timelines, a `SimulatedTimeline`."""
-        raise NotImplementedError

@@ -4,7 +4,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import simpy
 
-from ..files.timeline import Incident, JobSteps
+from ..files.job_steps import JobSteps
+from ..files.timeline import Incident
 from .clients import Clients, Server
 from .clock import Clock, schedule
 from .delays import Delays

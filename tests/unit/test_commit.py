@@ -160,5 +160,5 @@ def test_no_run_can_import_what_does_not_count() -> None:
     }
     # `python -m stalesim` begins the command line, and nothing imports a `__main__`.
     # Extras are found by their folders alone, and count where a study uses them.
-    found = ("config/attached.py", attached.PACKAGE)
+    found = ("parts/attached.py", attached.PACKAGE)
     assert {path for path, _ in ways - {found}} <= {"front/__main__.py"}

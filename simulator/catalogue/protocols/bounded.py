@@ -10,7 +10,8 @@ from simpy import Event
 
 from ...files.timeline import NO_COMMIT, NO_SLOT, Kind
 from ...world.cycle import Cycle
-from ...world.protocol import Batch, Cadence, Protocol, RefreshesEmbeddings
+from ...world.protocol import Batch, Cadence, Protocol
+from ...world.protocol_abilities import RefreshesEmbeddings
 from ...world.recorders.recorder import Recorder
 from ...world.streams import Purpose
 from ...world.world import World

@@ -8,7 +8,8 @@ from ...parts.base import LocatedError
 from ...parts.catalogue import AnyPart
 from ...parts.expressions import up
 from ...world.cycle import Cycle
-from ...world.protocol import Arrivals, Cadence, LimitsGathering, Protocol, Traits
+from ...world.protocol import Arrivals, Cadence, Protocol, Traits
+from ...world.protocol_abilities import LimitsGathering
 from ...world.recorders.recorder import Recorder
 from ...world.world import World
 from .schedules import CountSchedule, Scheduled, fewest, most, now

@@ -4,7 +4,8 @@ from typing import Any, ClassVar, Literal
 
 from ...world.laws.base import AnyLaw
 from ...world.laws.constant import Constant
-from ...world.protocol import OwnSteps, Protocol, Traits, Turns
+from ...world.protocol import Protocol, Traits, Turns
+from ...world.protocol_abilities import OwnSteps
 from ...world.recorders.recorder import Recorder
 from ...world.streams import Purpose
 from ...world.world import World

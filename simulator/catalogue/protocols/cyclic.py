@@ -5,7 +5,8 @@ from typing import Any, ClassVar, Literal
 from ...world.clients import Clients, Server
 from ...world.laws.base import AnyLaw
 from ...world.laws.constant import Constant
-from ...world.protocol import OwnSteps, Protocol, Traits, Turns, refuse_selection
+from ...world.protocol import Protocol, Traits, Turns, refuse_selection
+from ...world.protocol_abilities import OwnSteps
 from ...world.recorders.recorder import Recorder
 from ...world.streams import Purpose
 from ...world.world import World

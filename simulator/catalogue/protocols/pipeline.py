@@ -6,7 +6,8 @@ from pydantic import Field
 
 from ...world.laws.base import AnyLaw
 from ...world.laws.constant import Constant
-from ...world.protocol import Cadence, OwnSteps, Protocol, Traits
+from ...world.protocol import Cadence, Protocol, Traits
+from ...world.protocol_abilities import OwnSteps
 from ...world.recorders.recorder import Recorder
 from ...world.streams import Purpose
 from ...world.world import World

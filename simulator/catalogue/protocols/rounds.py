@@ -8,14 +8,8 @@ from jaxtyping import Int
 
 from ...world.clients import Clients, Server
 from ...world.cycle import Cycle
-from ...world.protocol import (
-    Cadence,
-    CountsMessages,
-    LockStep,
-    Protocol,
-    Traits,
-    refuse_selection,
-)
+from ...world.protocol import Cadence, LockStep, Protocol, Traits, refuse_selection
+from ...world.protocol_abilities import CountsMessages
 from ...world.recorders.recorder import Recorder
 from ...world.streams import Purpose
 from ...world.world import World

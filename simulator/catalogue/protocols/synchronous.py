@@ -102,11 +102,8 @@ class Synchronous(Protocol):
 
     def check_setting(self, clients: Clients | None, server: Server, n: int) -> None:
         selection = clients.selection if clients else None
-        given = {
-            "arrivals": selection is not None and selection.arrivals is not None,
-            "refill": selection is not None and selection.refill > 1,
-        }
-        for name in (name for name, is_given in given.items() if is_given):
+        if selection and (selection.arrivals is not None or selection.refill > 1):
+            name = "refill" if selection.arrivals is None else "arrivals"
             raise LocatedError(
                 f"clients.selection.{name} must be left out with the protocol "
                 f"'synchronous', whose rounds ask for their clients; remove it",

@@ -11,7 +11,7 @@ from ...files.study.jobs import incident_columns, job_columns, traffic
 from ...files.timeline import Chunk, Incidents, Jobs
 from ...parts.stop import Stop
 from ...timelines.base import RunTimeline
-from ...world.protocol import CountsMessages
+from ...world.protocol_abilities import CountsMessages
 
 CHUNK = 65_536
 """Rows of a chunk of a timeline that is played once more."""

@@ -28,7 +28,7 @@ from ...parts.lazy import Late
 from ...privacy.releases import Gaussian, Guarantee
 from ...problem.constants import Constants
 from ...problem.shape import ProblemShape
-from ...world.protocol import LimitsGathering
+from ...world.protocol_abilities import LimitsGathering
 from .secure_aggregation import SecureAggregation
 
 if TYPE_CHECKING:

@@ -11,7 +11,8 @@ from typing_extensions import override
 from ...parts.base import LocatedError
 from ...scenario.setting import Varied
 from ...world.clients import Clients, Server
-from ...world.protocol import Cadence, OwnTimeline, Protocol, Traits
+from ...world.protocol import Cadence, Protocol, Traits
+from ...world.protocol_abilities import OwnTimeline
 from .world.options import (
     RolloutEntries,
     RolloutOptions,

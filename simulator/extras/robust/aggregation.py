@@ -20,7 +20,7 @@ from ...parts.errors import ScenarioError
 from ...parts.lazy import Late
 from ...parts.parts import tag
 from ...problem.constants import Constants
-from ...world.protocol import LimitsGathering
+from ...world.protocol_abilities import LimitsGathering
 
 if TYPE_CHECKING:
     import jax

@@ -1,6 +1,6 @@
 """Real gradients: what the server sends and applies, and what clients compute of it.
 
-The algorithm is the scenario's own kernel, in two parts (`engine.kernel.Divided`):
+The algorithm is the scenario's own kernel, in two parts (`engine.divided.Divided`):
 each client does the work of its jobs, on the samples that it has in a simulation, and
 the server applies what has arrived, row by row as they are recorded. A message's body
 is a tree of arrays, one after the other, raw and little-endian; both sides know their

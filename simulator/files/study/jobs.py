@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Int
 
-from ..timeline import Incident, Incidents, Jobs, JobSteps, Outcome
+from ..job_steps import JobSteps
+from ..timeline import Incident, Incidents, Jobs, Outcome
 from .columns import COLUMNS
 from .numbering import inward
 from .study import Study

@@ -2,6 +2,7 @@
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -45,14 +46,26 @@ def test_no_codes_stand_in_the_first_files(name: str) -> None:
     assert [code for code in found if code not in ("SHA-256", "CRC-32")] == []
 
 
-def test_the_life_of_a_commit_names_files_that_exist() -> None:
-    page = (ROOT / "docs" / "life-of-a-commit.md").read_text(encoding="utf-8")
-    stops = re.findall(r"^(\d+)\. (.*)$", page, re.MULTILINE)
-    assert [int(number) for number, _ in stops] == list(range(1, 19))
-    for _, line in stops:
-        named = re.findall(r"`((?:simulator|analysis)/[\w/]+\.py)`", line)
-        assert named, line
-        assert [name for name in named if not (ROOT / name).is_file()] == []
+CORE = ROOT / "docs" / "core.md"
+
+
+def test_the_core_is_read_in_an_afternoon() -> None:
+    stops = re.findall(r"^(\d+)\. `(.+?)`", CORE.read_text("utf-8"), re.MULTILINE)
+    assert [int(number) for number, _ in stops] == [*range(1, 15)]
+    assert (
+        sum(len((ROOT / f).read_text("utf-8").splitlines()) for _, f in stops) <= 3000
+    )
+
+
+def test_asynchronous_sgd_runs_by_hand_as_the_page_says() -> None:
+    text = CORE.read_text("utf-8")
+    (code,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    found: dict[str, Any] = {}
+    exec(code, found)
+    commits, stale, *model = re.findall(r"-?\d+\.?\d*", text.split("```")[4])[:5]
+    assert len(found["rows"].time) == int(commits)
+    assert found["staleness"].mean() == pytest.approx(float(stale), abs=0.05)
+    assert found["model"].tolist() == pytest.approx([*map(float, model)], abs=0.005)
 
 
 def test_the_readme_is_short_and_its_commands_are_those_of_ci() -> None:

@@ -13,7 +13,8 @@ from jaxtyping import Array, Float, Int, Key
 
 from ....engine import client_work
 from ....engine.client_work import Work
-from ....engine.kernel import Divided, Event, Info, Probeable, norm, on_device
+from ....engine.divided import Divided
+from ....engine.kernel import Event, Info, Probeable, norm, on_device
 from ....engine.setup import RunSetup
 from ....engine.step_rules import Schedule, Steps, resolve
 from ....parts.errors import ScenarioError

@@ -15,7 +15,8 @@ from jaxtyping import Array, Float, Key
 
 from ....engine import client_work
 from ....engine.client_work import Work
-from ....engine.kernel import ANSWER, Divided, Event, Info, Probeable, norm, on_device
+from ....engine.divided import Divided
+from ....engine.kernel import ANSWER, Event, Info, Probeable, norm, on_device
 from ....engine.optimizers import rule as optimizing
 from ....engine.setup import RunSetup
 from ....engine.step_rules import Schedule, Steps, resolve

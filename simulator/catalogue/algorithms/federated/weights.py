@@ -15,7 +15,7 @@ from ....parts.errors import ScenarioError
 from ....parts.expressions import per_client
 from ....parts.parts import Part
 from ....problem.constants import Constants, measured
-from ....world.protocol import DrawsClients
+from ....world.protocol_abilities import DrawsClients
 
 if TYPE_CHECKING:
     from ....engine.setup import RunSetup

@@ -31,7 +31,7 @@ from ....files.timeline import NO_SAMPLE, Kind
 from ....parts.metrics import Models, metric
 from ....problem.constants import Constants
 from ....problem.vertical import Model, VerticalProblem
-from ....world.protocol import RefreshesEmbeddings
+from ....world.protocol_abilities import RefreshesEmbeddings
 from .noise import Draw, EmbeddingNoise, noise_of
 from .part import Vafl
 from .stores import Parties, SnapshotStore, TableStore, age_info

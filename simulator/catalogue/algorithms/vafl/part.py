@@ -11,7 +11,7 @@ from ....parts.base import Config, LocatedError, Rule
 from ....parts.metrics import HasModels, Metric, Models
 from ....privacy.releases import Calibrated
 from ....problem.capabilities import NoisyMessages, StoresEmbeddings
-from ....world.protocol import RefreshesEmbeddings
+from ....world.protocol_abilities import RefreshesEmbeddings
 
 Scales = Annotated[
     Annotated[float, Field(ge=0)]

@@ -10,11 +10,11 @@ from ....world.clients import Clients, Server
 from ....world.protocol import (
     Cadence,
     GatheringRounds,
-    LimitsGathering,
     Traits,
     refuse_more_than,
     refuse_selection,
 )
+from ....world.protocol_abilities import LimitsGathering
 from ....world.recorders.recorder import Recorder
 from ....world.world import World
 from ..schedules import Scheduled, fewest, most, now

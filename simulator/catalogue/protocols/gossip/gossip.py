@@ -10,13 +10,12 @@ from ....parts.base import LocatedError
 from ....world.clients import Behaviour, Clients, Server
 from ....world.protocol import (
     Cadence,
-    Draw,
-    MixesModels,
     Protocol,
     Traits,
     refuse_selection,
     refuse_server,
 )
+from ....world.protocol_abilities import Draw, MixesModels
 from ....world.recorders.recorder import Recorder
 from ....world.world import World
 from ..graphs import AnyGraph, Bipartite

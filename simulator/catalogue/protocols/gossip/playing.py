@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ....world.faults import Keyed
 from ....world.feature import Then
-from ....world.protocol import Draw
+from ....world.protocol_abilities import Draw
 from ....world.streams import Purpose
 from ....world.world import World
 from ..graphs.base import find_senders, neighbours, no_sides

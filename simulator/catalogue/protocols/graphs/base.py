@@ -16,7 +16,7 @@ from pydantic import Field
 from ....parts.base import LocatedError
 from ....parts.catalogue import AnyPart
 from ....parts.parts import Part, tag
-from ....world.protocol import Draw
+from ....world.protocol_abilities import Draw
 
 if TYPE_CHECKING:
     AnyGraph = Any

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from ....parts.base import LocatedError
-from ....world.protocol import Draw
+from ....world.protocol_abilities import Draw
 from .base import Count, Directed, Phase, all_reached
 
 

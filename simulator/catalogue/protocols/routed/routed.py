@@ -12,7 +12,8 @@ from ....parts.base import LocatedError, Quantity
 from ....parts.expressions import per_client
 from ....world.clients import Clients, Server
 from ....world.cycle import Cycle
-from ....world.protocol import Cadence, DrawsClients, Protocol, refuse_selection
+from ....world.protocol import Cadence, Protocol, refuse_selection
+from ....world.protocol_abilities import DrawsClients
 from ....world.recorders.recorder import Recorder
 from ....world.streams import Purpose, Streams
 from ....world.world import World

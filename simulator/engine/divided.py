@@ -1,0 +1,105 @@
+"""Kernels whose clients' work is apart from what becomes of it: for waves of rows."""
+
+from abc import abstractmethod
+from typing import Any
+
+from jaxtyping import Array, Float, Key
+
+from .kernel import Event, Info, Kernel
+
+
+class Divided(Kernel):
+    """An update rule of two parts: the work of clients, and what becomes of it.
+
+    Work depends only on what was read, on samples, and on what a client keeps, so that
+    the work of rows that read nothing of each other may be done at once.
+    """
+
+    def kept(self, state: Any) -> Any:
+        """Returns what clients keep from job to job, a tree of arrays: by default none.
+
+        Then a client's work needs nothing of its work before.
+        """
+
+    @abstractmethod
+    def opened(self, problem: Any, state: Any, event: Event) -> Any:
+        """Returns the state with the version before a row in its register."""
+
+    @abstractmethod
+    def given(self, state: Any, event: Event) -> Any:
+        """Returns what the workers of a row work with: a tree of arrays `[W, ...]`.
+
+        The models that they have read, and what they keep from job to job.
+
+        Args:
+            state: As `contribute` takes it.
+            event: The row.
+        """
+
+    @abstractmethod
+    def work_inputs(
+        self, problem: Any, event: Event, given: Any
+    ) -> tuple[Float[Array, "W ..."], Float[Array, ""]]:
+        """Returns what a function of the user's makes gradients of, and by which steps.
+
+        Args:
+            problem: The problem.
+            event: The row.
+            given: What the workers work with.
+
+        Returns:
+            The models that were read, and the step size of local steps.
+        """
+
+    @abstractmethod
+    def computed(
+        self,
+        problem: Any,
+        key: Key[Array, ""] | None,
+        event: Event,
+        given: Any,
+        made: Any = None,
+    ) -> Any:
+        """Returns what the workers of a row send, as `contribute` does.
+
+        Args:
+            problem: The problem.
+            key: Key of the run; None where nothing is drawn.
+            event: The row.
+            given: What they work with.
+            made: Their gradients, a `client_work.Work` of arrays `[W, ...]`, where a
+                function of the user's has made them.
+        """
+
+    def contribute(
+        self, problem: Any, state: Any, event: Event, made: Any = None
+    ) -> Any:
+        """Returns what the workers of a row send: a tree of arrays `[W, ...]`.
+
+        Args:
+            problem: The problem.
+            state: State after `opened` of this row, or of one since which no register
+                was written that this row reads.
+            event: The row.
+            made: As `computed` takes it.
+        """
+        return self.computed(problem, state.key, event, self.given(state, event), made)
+
+    @abstractmethod
+    def apply(
+        self, problem: Any, state: Any, event: Event, sent: Any
+    ) -> tuple[Any, Info]:
+        """Returns the state after a row, and diagnostics, as `step` does.
+
+        Args:
+            problem: The problem.
+            state: State after `opened` of this row.
+            event: The row.
+            sent: What its workers send, from `contribute`.
+        """
+
+    def step(self, problem: Any, state: Any, event: Event) -> tuple[Any, Info]:
+        """Returns the state after a row, and diagnostics."""
+        state = self.opened(problem, state, event)
+        sent = self.contribute(problem, state, event)
+        return self.apply(problem, state, event, sent)
