@@ -78,7 +78,7 @@ def cnn(num_outputs: int) -> Any:
         first, shift_1, second, shift_2, dense, bias = weights
         hidden = x.reshape(len(x), -1).T.reshape(1, 28, 28, len(x))
         for kernels, shift in ((first, shift_1), (second, shift_2)):
-            pooled = pool("max", convolve(hidden, kernels))
+            pooled = pool(convolve(hidden, kernels))
             hidden = jax.nn.relu(pooled + shift[:, None, None, None])
         return (dense @ hidden.reshape(dense.shape[1], -1) + bias[:, None]).T
 
