@@ -2,7 +2,6 @@
 
 import re
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 import pytest
@@ -44,28 +43,6 @@ def test_the_claims_of_a_quickstart_are_decided(name: str) -> None:
 def test_no_codes_stand_in_the_first_files(name: str) -> None:
     found = CODE.findall((ROOT / name).read_text(encoding="utf-8"))
     assert [code for code in found if code not in ("SHA-256", "CRC-32")] == []
-
-
-CORE = ROOT / "docs" / "core.md"
-
-
-def test_the_core_is_read_in_an_afternoon() -> None:
-    stops = re.findall(r"^(\d+)\. `(.+?)`", CORE.read_text("utf-8"), re.MULTILINE)
-    assert [int(number) for number, _ in stops] == [*range(1, 15)]
-    assert (
-        sum(len((ROOT / f).read_text("utf-8").splitlines()) for _, f in stops) <= 3000
-    )
-
-
-def test_asynchronous_sgd_runs_by_hand_as_the_page_says() -> None:
-    text = CORE.read_text("utf-8")
-    (code,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
-    found: dict[str, Any] = {}
-    exec(code, found)
-    commits, stale, *model = re.findall(r"-?\d+\.?\d*", text.split("```")[4])[:5]
-    assert len(found["rows"].time) == int(commits)
-    assert found["staleness"].mean() == pytest.approx(float(stale), abs=0.05)
-    assert found["model"].tolist() == pytest.approx([*map(float, model)], abs=0.005)
 
 
 def test_the_readme_is_short_and_its_commands_are_those_of_ci() -> None:
