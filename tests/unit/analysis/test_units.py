@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from stalesim.analysis import curves, grids, summary, targets
+from stalesim.analysis import curves, summary, targets
 from stalesim.analysis.figures import style
 from stalesim.analysis.page import method
 from stalesim.simulator.learning.metrics.of_model import TEST_LOSS
@@ -116,16 +116,6 @@ def test_losses_of_different_units_have_no_unit_together() -> None:
     mixed = [*LOSSES[:3], {"loss": "softmax"}]
     study: Any = Fitted(True, VALUES, mixed)
     assert style.metric_label("test_loss", study) == "Test loss"
-
-
-def test_arrays_say_their_units() -> None:
-    pytest.importorskip("xarray")
-    study: Any = Fitted(True, VALUES)
-    found = grids.to_xarray(study)
-    assert found["fit"].attrs["units"] == "dB"
-    assert found["fit"].attrs["direction"] == "higher is better"
-    assert found["test_loss"].attrs["units"] == "mm"
-    assert found["time"].attrs["units"] == "virtual s"
 
 
 def test_a_manifest_keeps_what_a_metric_is() -> None:
