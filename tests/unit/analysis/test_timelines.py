@@ -301,7 +301,7 @@ def test_figures_and_tables_of_many_clients_and_groups(tmp_path: Path) -> None:
     names = ["gantt.png", "staleness.png", "comparison.png"]
     assert [path.name for path in paths] == names
     assert all(path.stat().st_size > 10_000 for path in paths)
-    panel = next(drawing._panels(view(study), [0]))[1]
+    panel = next(drawing._panels(view(study), [0]))
     figure = gantt.gantt([panel] * 6, 3.0, "x")
     assert isinstance(figure, Figure)
     assert len(figure.axes) == gantt.MOST_PANELS
