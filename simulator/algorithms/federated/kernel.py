@@ -15,7 +15,6 @@ from jaxtyping import Array, Float, Key
 
 from ...learning.constants import Constants
 from ...learning.horizontal import HorizontalProblem
-from ...metrics import Models, metric
 from ...setup import RunSetup
 from ...timeline import NO_WORKER, Kind
 from .. import client_work
@@ -303,17 +302,6 @@ class Chain(Divided, Probeable):
         moved = placed(moved, statistics, jnp.int32(1))
         weights = jnp.where(step.applies, moved, row.weights)
         return weights, (*after, last), info | made
-
-    def evaluate(
-        self, problem: HorizontalProblem, state: ChainState, metrics: tuple[str, ...]
-    ) -> dict[str, Array]:
-        further = [n for n in metrics if metric(n).models is Models.WITH_WORK]
-        model = self.read_out(state)
-        found = problem.evaluate(model, tuple(n for n in metrics if n not in further))
-        for name in further:
-            fact = getattr(self.work, metric(name).of_work)
-            found[name] = metric(name).function()(problem, model, fact)
-        return found
 
     def read_out(self, state: ChainState) -> Float[Array, "..."]:
         return state.weights

@@ -2,8 +2,8 @@
 
 For studies of Byzantine robustness. They are stages of a chain in three places:
 
-- what enemies send: `enemies` (who they are; attacks on messages), `poison` and
-  `backdoor` (attacks on data; the metric `backdoor_accuracy`);
+- what enemies send: `enemies` (who they are; attacks on messages) and `poison` (an
+  attack on data);
 - what is received: `trusted`, filters of a server with rows of its own;
 - the aggregation: `aggregation`, from the median to centred clipping.
 """

@@ -24,12 +24,6 @@ TREES = {
         {"kind": "krum", "tolerated": 1, "selected": 2},
         {"kind": "sign_flip", "clients": [2]},
     ),
-    "backdoor": chained(
-        {"kind": "backdoor", "clients": [2], "features": [3], "target": 2}
-        | {"value": 1.5},
-        {"kind": "weigh"},
-        {"kind": "mean"},
-    ),
     "trimmed": tolerated({"kind": "trimmed_mean", "tolerated": 1}),
     "geometric median": tolerated({"kind": "geometric_median", "iterations": 4}),
     "clipped in buckets": tolerated(

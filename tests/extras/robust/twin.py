@@ -46,15 +46,6 @@ def alie(z: float) -> Attack:
     return sent
 
 
-def with_trigger(x: Vector, columns: Sequence[int], value: float) -> Vector:
-    """Returns rows whose columns, numbered from 0, have a value."""
-    found = np.array(x)
-    for row in found:
-        for column in columns:
-            row[column] = value
-    return found
-
-
 def median(vectors: list[Vector]) -> Vector:
     found = []
     for coordinate in np.array(vectors).T:
@@ -164,13 +155,12 @@ def attacked(attack: Attack, clients: Sequence[int], everybody: set[int]) -> Sta
     return stage
 
 
-def poisoned(problem: Problem, clients: Sequence[int], boost: float = 1.0) -> Stage:
-    """Enemies work on other rows, and send more of what they have learned.
+def poisoned(problem: Problem, clients: Sequence[int]) -> Stage:
+    """Enemies work on other rows.
 
     Args:
         problem: Rows of the enemies.
         clients: Enemies, numbered from 1.
-        boost: Factor of their messages.
     """
     work = local_work()
 
@@ -180,7 +170,6 @@ def poisoned(problem: Problem, clients: Sequence[int], boost: float = 1.0) -> St
             is_enemy = job.client + 1 in clients
             server.problem = problem if is_enemy else honest
             work(server, [job])
-            job.message = (boost if is_enemy else 1.0) * job.message
         server.problem = honest
 
     return stage
