@@ -34,9 +34,6 @@ TREES = {
             "buckets": 3,
         }
     ),
-    "guarded": tolerated(
-        {"kind": "mean"}, {"kind": "afl_guard", "samples": 9, "tolerance": 2}
-    ),
 }
 ALIE = {"kind": "alie", "clients": [2], "deviations": 1.5}
 RUNS = {
@@ -47,4 +44,3 @@ FAMILIES = {
     name: (SGD, {key: tree[key] for key in ("algorithm", "protocol")})
     for name, tree in RUNS.items()
 }
-CACHED = {"guarded": "the server's own gradient"}
