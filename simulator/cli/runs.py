@@ -352,10 +352,9 @@ def _told(found: Any, best: Any, sought: str) -> str:
         sure = f" ({what} from {low:.4g} to {high:.4g}, {best.fresh} new replicates)"
     else:
         sure = " (one new replicate: nothing can be said of chance)"
-    saved = found.all_runs - found.runs or "none"
     return (
         f"Best of {found.tried}: {values}: {sought}: {best.value.mean:.4g}{sure}; "
-        f"{found.runs} runs; early stopping saved {saved}"
+        f"{found.runs} runs"
     )
 
 
