@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     # isort: split
     from . import choices, claims, fairness, figures, paired, racing, staleness
-    from .curves import area_under_curve, mean_curve
+    from .curves import mean_curve
     from .expenses import spent_by_activity
     from .figures import style
     from .frames import Study, evaluations, joined, runs, tidy
