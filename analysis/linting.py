@@ -6,7 +6,6 @@ Each check is a function of two groups that are compared, and a line of `CHECKS`
 yields what is wrong and what to do.
 """
 
-import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, permutations
@@ -253,21 +252,6 @@ def tuned(compared: Compared) -> Iterator[str]:
                 )
 
 
-def instants(compared: Compared) -> Iterator[str]:
-    """Yields a line where a claim looks between two evaluations."""
-    claim = compared.claim
-    for counted, at in ({} if claim is None else claim.instants()).items():
-        for name, side in zip(compared.names, compared.sides, strict=True):
-            period = getattr(side.evaluate.every, counted, None)
-            if period is None or math.isclose(at, round(at / period) * period):
-                continue
-            seen = math.floor(at / period) * period
-            yield (
-                f"{name} is compared at {counted} {at:g}, but was evaluated at "
-                f"{seen:g} and {seen + period:g}: take a multiple of evaluate.every"
-            )
-
-
 def stopped_jobs(compared: Compared) -> Iterator[str]:
     """Yields a line where one side stops jobs, and the count leaves them out."""
     one, other = (bool(side.protocol.stops_jobs) for side in compared.sides)
@@ -287,6 +271,6 @@ def _differ(compared: Compared, what: str, one: object, other: object) -> str:
 
 CHECKS: tuple[Callable[[Compared], Iterator[str]], ...] = (
     *(batches, samples_a_commit, evaluations),
-    *(tuned, instants, stopped_jobs),
+    *(tuned, stopped_jobs),
 )
 """Checks of a scenario."""

@@ -82,13 +82,6 @@ def test_what_is_said_or_fair_is_not_found(b: dict, claim: dict, rest: dict) -> 
     assert found(b, claim, **rest) == []
 
 
-def test_an_instant_between_two_evaluations_is_found() -> None:
-    claim = {"ahead": "a", "than": "b", "after": {"time": 12}, "says": "own"}
-    lines = found({"algorithm": {"step_size": 0.2}}, claim)
-    assert "a is compared at time 12, but was evaluated at 10 and 15" in lines[0]
-    assert found({}, claim | {"after": {"time": 15}}) == []
-
-
 def test_variants_without_claims_are_compared_with_the_first() -> None:
     rest = "stop: {time: 9}\nevaluate: {every: {time: 3}}\n"
     variants = "variants: {a: {}, b: {}, c: {algorithm: {batch: 9}}}\n"

@@ -29,7 +29,7 @@ stop: {commits: 40}
 evaluate: {every: {commits: 10}}
 variants: {fast: {}, slow: {algorithm: {step_size: 1.0e-6}}}
 claims:
-  - {ahead: fast, than: slow, after: {commits: 40}, says: "larger steps are ahead"}
+  - {higher: fast, than: slow, says: "larger steps are ahead"}
 """
 
 
