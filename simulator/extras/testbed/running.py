@@ -15,7 +15,6 @@ from ...config.errors import ScenarioError, UserError
 from ...config.parts import tag
 from ...config.text import shown, suggestion
 from ...protocols.bounded import Bounded
-from ...protocols.gossip.gossip import Gossip
 from ...scenario.reading import validated
 from ...scenario.setting import BaseScenario
 from ...scenario.study import Run, expand
@@ -169,7 +168,7 @@ def _refuse(played: SimulatedTimeline) -> None:
             "clients must be without local_steps_by and least_steps on a testbed, "
             "whose jobs have all local steps; remove them, or simulate it"
         )
-    if not protocol.traits.lone_jobs and not isinstance(protocol, Bounded | Gossip):
+    if not protocol.traits.lone_jobs and not isinstance(protocol, Bounded):
         raise ScenarioError(
             f"protocol.kind must be one that a testbed acts out, got "
             f"{protocol.kind!r}; simulate it (stalesim timeline), or take another"
