@@ -62,7 +62,7 @@ class RunFiles:
 
 
 def check_library() -> None:
-    """Refuses to go on without the library tensorboardX.
+    """Checks that the library tensorboardX is there.
 
     Raises:
         UserError: It is not installed.
