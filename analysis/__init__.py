@@ -16,11 +16,10 @@ if TYPE_CHECKING:
 
     # isort: split
     from . import choices, claims, fairness, figures, paired, racing, staleness
-    from .curves import area_under_curve, mean_curve
+    from .curves import mean_curve
     from .expenses import spent_by_activity
     from .figures import style
     from .frames import Study, evaluations, joined, runs, tidy
-    from .grids import to_xarray
     from .instants import value_at, values_at
     from .markup import markdown
     from .targets import final_values, time_to_target, times_to_target

@@ -1,4 +1,4 @@
-"""Convergence curves: their mean over replicates, areas under them, and rates."""
+"""Convergence curves: their mean over replicates, and their rates."""
 
 from collections.abc import Iterator, Sequence
 
@@ -6,10 +6,10 @@ import numpy as np
 import pandas as pd
 
 from ..simulator.files.study import StudyError
-from .frames import Study, check_groups, described, evaluations, metric_of, runs
+from .frames import Study, check_groups, evaluations, metric_of, runs
 from .phases import evaluations_by
 from .statistics import held, log_log_slope, t_interval
-from .targets import lost, or_worse, worst_value
+from .targets import lost, or_worse
 
 DECADE = 10.0
 """A rate is read off the commits from a tenth of the last one on."""
@@ -92,66 +92,6 @@ def _mean(
     return frame
 
 
-def area_under_curve(
-    study: Study,
-    metric: str = "test_accuracy",
-    against: str = "time",
-    among: Sequence[str] | None = None,
-) -> pd.DataFrame:
-    """Returns every run's mean value of a metric over what is counted.
-
-    It is the area under the straight lines between evaluations, over the range that all
-    runs have in common and divided by its length, so in the metric's own unit. A run
-    that diverged takes nothing from the range: from its last evaluation on it counts as
-    the worst value that the metric can have, or as no better than the worst that was
-    seen. A run that counts nothing has no area.
-
-    Args:
-        study: Study, finished or not.
-        metric: Column of the table `evaluations`.
-        against: Count on the axis, of `frames.COUNTED` or `phases.PHASES`.
-        among: Groups that are compared; by default all.
-
-    Returns:
-        Columns group, replicate, value (NaN where there is no common range), and its
-        bounds low, high.
-
-    Raises:
-        ValueError: There is no such group.
-        StudyError: There is no such column.
-    """
-    check_groups(study, *(among or ()))
-    table = evaluations_by(study, against)
-    table = table.assign(x=metric_of(table, against), y=metric_of(table, metric))
-    known = np.isfinite(table[["x", "y"]].to_numpy(np.float64)).all(axis=1)
-    table = table.loc[np.asarray(known)]
-    ends = runs(study).assign(lost=lost(study, metric))
-    if among is not None:
-        ends = ends.loc[ends["group"].isin(among)]
-    sound = table.loc[table["run"].isin(ends.loc[~ends["lost"], "run"])]
-    ranges = sound.groupby("run")["x"].agg(["first", "last"])
-    first, last = float(ranges["first"].max()), float(ranges["last"].min())
-    worst = worst_value(study, metric)
-    worse = "low" if described(study, metric).higher_is_better else "high"
-    curves = {
-        run: (rows["x"].to_numpy(np.float64), rows["y"].to_numpy(np.float64))
-        for run, rows in table.groupby("run")
-    }
-    rows = []
-    for run, group, replicate, bad in zip(
-        *(ends[name] for name in ("run", "group", "replicate", "lost")), strict=True
-    ):
-        x, y = curves.get(run, (np.zeros(0), np.zeros(0)))
-        if bad:
-            x, y = _falling_off(x, y, worst, first, last)
-        area = _mean_between(x, y, first, last) if x.size else float("nan")
-        open_end = {worse: -np.inf if worse == "low" else np.inf} if bad else {}
-        ends = {"value": area, "low": area, "high": area} | open_end
-        rows.append({"group": group, "replicate": replicate} | ends)
-    columns = pd.Index(["group", "replicate", "value", "low", "high"])
-    return pd.DataFrame(rows, columns=columns)
-
-
 def decade_slopes(study: Study, metric: str) -> pd.DataFrame:
     """Returns how each run's metric fell over the last decade of its commits.
 
@@ -219,24 +159,3 @@ def _last_and_mean(commits: np.ndarray, values: np.ndarray) -> tuple[float, floa
         return float("nan"), float("nan")
     area = float(np.trapezoid(values, commits))
     return float(commits[-1]), area / float(commits[-1] - commits[0])
-
-
-def _falling_off(
-    x: np.ndarray, y: np.ndarray, worst: float, first: float, last: float
-) -> tuple[np.ndarray, np.ndarray]:
-    """Returns a curve that stays at the worst value from its last point to `last`."""
-    begin = x[-1] if x.size else first
-    if begin >= last:
-        return x, y
-    return np.append(x, [begin, last]), np.append(y, [worst, worst])
-
-
-def _mean_between(x: np.ndarray, y: np.ndarray, first: float, last: float) -> float:
-    """Returns the mean of the lines through some points from one x to another."""
-    if not last > first:
-        return float("nan")
-    inside = (x > first) & (x < last)
-    at = np.concatenate([[first], x[inside], [last]])
-    ends = np.interp([first, last], x, y)
-    values = np.concatenate([ends[:1], y[inside], ends[1:]])
-    return float(np.trapezoid(values, at)) / (last - first)

@@ -1,7 +1,6 @@
 """What a metric was at an instant: after some seconds, commits or bytes."""
 
 import warnings
-from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -38,16 +37,6 @@ class Instant(NamedTuple):
     def __str__(self) -> str:
         """Words such as `60 s`, or `500 commits`."""
         return f"{self.value:g} {self.unit}"
-
-
-def stated(study: Study) -> list[tuple[str, Instant]]:
-    """Returns the metrics and instants at which claims of a study look, each once."""
-    found: dict[tuple[str, Instant], None] = {}
-    for claim in study.manifest["scenario"].get("claims", []):
-        after: Mapping[str, float] = claim.get("after") or {}
-        for counted, value in after.items():
-            found[claim["metric"], Instant(counted, float(value))] = None
-    return list(found)
 
 
 def too_late(study: Study, when: Instant) -> StudyError:

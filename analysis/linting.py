@@ -2,20 +2,15 @@
 
 Worlds alone are checked as well (`doubts`): for laws without a mean, and empty rounds.
 
-Each check is a function of two groups that are compared, and a line of `CHECKS` or, if
-it needs results, of `CHECKS_OF_RESULTS`. It yields what is wrong and what to do.
+Each check is a function of two groups that are compared, and a line of `CHECKS`. It
+yields what is wrong and what to do.
 """
 
-import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, permutations
 from typing import NamedTuple
 
-import numpy as np
-import pandas as pd
-
-from ..simulator.files.timeline import Outcome
 from ..simulator.scenario.claims import Claim
 from ..simulator.scenario.dialect import Keys
 from ..simulator.scenario.scenario import Scenario
@@ -23,10 +18,6 @@ from ..simulator.scenario.setting import BaseScenario
 from ..simulator.scenario.study import Run, expand
 from . import doubts
 from .claims.findings import points, without_numbers
-from .frames import Study
-from .frames import evaluations as evaluated
-from .statistics import median_time
-from .waste import wasted
 
 APPLIED = (
     *("commits", "contributions", "epochs", "rounds"),
@@ -34,8 +25,6 @@ APPLIED = (
 )
 """Counts in which work that the server discards does not appear: in evaluations, bytes
 are those of contributions that it took."""
-DISCARDED = (Outcome.REJECTED, Outcome.STOPPED)
-"""Ends of jobs that the server does not want."""
 NUMBER = re.compile(r"\d+(?:\.\d+)?(?:e-?\d+)?")
 
 
@@ -109,19 +98,15 @@ class LintFinding(NamedTuple):
     text: str
 
 
-def findings(scenario: BaseScenario, study: Study | None = None) -> list[LintFinding]:
+def findings(scenario: BaseScenario) -> list[LintFinding]:
     """Returns what is wrong with a scenario and its comparisons, each thing once.
 
     Args:
         scenario: Valid scenario, with or without numerics.
-        study: Its results, if there are any.
     """
     lines = dict(_of_worlds(expand(scenario.model_copy(update={"replicates": 1}))))
     for compared in comparisons(scenario) if isinstance(scenario, Scenario) else ():
-        wrong = [check(compared) for check in CHECKS]
-        if study is not None:
-            wrong += [check(compared, study) for check in CHECKS_OF_RESULTS]
-        for line in chain(*wrong):
+        for line in chain.from_iterable(check(compared) for check in CHECKS):
             lines.setdefault(line, compared.keys)
     return [LintFinding(keys, line) for line, keys in lines.items()]
 
@@ -267,21 +252,6 @@ def tuned(compared: Compared) -> Iterator[str]:
                 )
 
 
-def instants(compared: Compared) -> Iterator[str]:
-    """Yields a line where a claim looks between two evaluations."""
-    claim = compared.claim
-    for counted, at in ({} if claim is None else claim.instants()).items():
-        for name, side in zip(compared.names, compared.sides, strict=True):
-            period = getattr(side.evaluate.every, counted, None)
-            if period is None or math.isclose(at, round(at / period) * period):
-                continue
-            seen = math.floor(at / period) * period
-            yield (
-                f"{name} is compared at {counted} {at:g}, but was evaluated at "
-                f"{seen:g} and {seen + period:g}: take a multiple of evaluate.every"
-            )
-
-
 def stopped_jobs(compared: Compared) -> Iterator[str]:
     """Yields a line where one side stops jobs, and the count leaves them out."""
     one, other = (bool(side.protocol.stops_jobs) for side in compared.sides)
@@ -293,75 +263,6 @@ def stopped_jobs(compared: Compared) -> Iterator[str]:
         )
 
 
-def discards(compared: Compared, study: Study) -> Iterator[str]:
-    """Yields a line where discarded work does not appear in what is counted."""
-    if compared.counted not in APPLIED or compared.sides[0].record == "summary":
-        return
-    table = wasted(study)
-    table = table[table["outcome"].isin([each.name for each in DISCARDED])]
-    whole = table.groupby(["group", "run"])["share"].sum().groupby("group").mean()
-    names = compared.one.label, compared.other.label
-    one, other = (100 * float(whole.get(name, 0.0)) for name in names)
-    if one or other:
-        yield (
-            f"{_differ(compared, 'discarded work', f'{one:.3g} %', f'{other:.3g} %')}"
-            f", which {compared.counted} do not count: count time, and show "
-            f"stalesim.wasted"
-        )
-
-
-def targets(compared: Compared, study: Study) -> Iterator[str]:
-    """Yields a line on each side that never reached the target of a claim."""
-    for table in _times(compared, study):
-        for group, mine in table.groupby("group", sort=False):
-            if not mine["reached"].any():
-                yield (
-                    f"{group} reached its target in none of {len(mine)} replicates, so "
-                    f"that its times are bounds: run longer, or take another target"
-                )
-
-
-def clocks(compared: Compared, study: Study) -> Iterator[str]:
-    """Yields a line where both medians lie within the time between two evaluations.
-
-    None where each commit was evaluated: there is no more to be seen.
-    """
-    for table in _times(compared, study):
-        known = table.dropna(subset=["low", "high"])
-        medians = {
-            str(group): median_time(*mine[["low", "high"]].to_numpy(np.float64).T)[0]
-            for group, mine in known.groupby("group", sort=False)
-        }
-        reached = table[table["reached"]]
-        apart = float((reached["high"] - reached["low"]).median())
-        if len(medians) < 2 or not np.isfinite(list(medians.values())).all():
-            continue
-        difference = float(np.ptp(list(medians.values())))
-        if difference < apart and _commits_apart(compared, study) > 1:
-            yield (
-                f"medians of {' and '.join(medians)} are {difference:.3g} apart, "
-                f"evaluations {apart:.3g}: evaluate more often (evaluate.every)"
-            )
-
-
-def _commits_apart(compared: Compared, study: Study) -> float:
-    """Returns the median number of commits between two evaluations that see any."""
-    table = evaluated(study)
-    mine = table[table["group"].isin([compared.one.label, compared.other.label])]
-    steps = mine.groupby("run")["commits"].diff()
-    return float(steps[steps > 0].median())
-
-
-def _times(compared: Compared, study: Study) -> Iterator[pd.DataFrame]:
-    """Yields what both groups took to each target of a claim."""
-    names = [compared.one.label, compared.other.label]
-    quantities = {} if compared.claim is None else compared.claim.quantities()
-    for measure in quantities.values():
-        table = measure(study)
-        if "reached" in table:
-            yield table[table["group"].isin(names)]
-
-
 def _differ(compared: Compared, what: str, one: object, other: object) -> str:
     """Returns that two variants differ in an entry, with its values."""
     first, second = compared.names
@@ -370,10 +271,6 @@ def _differ(compared: Compared, what: str, one: object, other: object) -> str:
 
 CHECKS: tuple[Callable[[Compared], Iterator[str]], ...] = (
     *(batches, samples_a_commit, evaluations),
-    *(tuned, instants, stopped_jobs),
+    *(tuned, stopped_jobs),
 )
 """Checks of a scenario."""
-CHECKS_OF_RESULTS: tuple[Callable[[Compared, Study], Iterator[str]], ...] = (
-    *(discards, targets, clocks),
-)
-"""Checks that need results."""

@@ -10,7 +10,6 @@ import numpy as np
 import pandas as pd
 
 from . import bounds
-from .curves import area_under_curve
 from .frames import Study, check_groups, groups
 from .statistics import LEVEL, confidence, t_interval
 from .targets import (
@@ -20,8 +19,8 @@ from .targets import (
     times_to_target,
 )
 
-FINAL, AREA, TO_TARGET = "final", "area", "to target"
-"""Quantities that are compared: final values, means over a count, a target's cost."""
+FINAL, TO_TARGET = "final", "to target"
+"""Quantities that are compared: final values, and what a target cost."""
 
 
 class Difference(NamedTuple):
@@ -29,7 +28,7 @@ class Difference(NamedTuple):
 
     Attributes:
         group: Group that is compared.
-        quantity: `final`, `area` or `to target`.
+        quantity: `final` or `to target`.
         difference: Mean over pairs of group less baseline; NaN if not known, or only
             bounded.
         low: Lower end of its 95 % t-interval.
@@ -60,11 +59,9 @@ def against(
 ) -> pd.DataFrame:
     """Returns the paired differences of all groups to a baseline.
 
-    Three rows per group: of final values; of means of the metric over what is counted
-    (`curves.area_under_curve`, over the range common to both); of what is counted until
-    a target. A run that diverged has the worst value that the metric can have; where
-    there is none, it is no better than the worst that was seen, and bounds the
-    difference of its pair.
+    Two rows per group: of final values, and of what is counted until a target. A run
+    that diverged has the worst value that the metric can have; where there is none, it
+    is no better than the worst that was seen, and bounds the difference of its pair.
 
     A mean over the pairs that reached the target alone would say nothing. Where one
     side always reached it and the other did not, its last evaluation bounds the
@@ -99,9 +96,6 @@ def against(
             continue
         pair = (group, baseline)
         rows.append(_difference(pair, FINAL, finals))
-        areas = area_under_curve(study, metric, counted, pair)
-        areas = for_means(study, metric, areas)
-        rows.append(_difference(pair, AREA, areas))
         if times is not None:
             rows.append(_of_times(pair, times))
     return pd.DataFrame(rows, columns=pd.Index(Difference._fields))

@@ -1,8 +1,4 @@
-"""Trials of a search against each other: what each came to, and which are worse.
-
-Replicates share their randomness between trials. So trials are compared replicate by
-replicate, by one-sided t-tests of the differences.
-"""
+"""Trials of a search against each other: what each came to, and the best of them."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -17,8 +13,6 @@ from .frames import Study, described, evaluations, metric_of, runs
 from .statistics import Interval, first_reached, held, interval_within
 from .targets import final, lost, mean_interval
 
-ERROR = 0.05
-"""Chance that the best of the trials is given up, at most."""
 BORDER = 0.05
 """Part of a searched range that counts as its border."""
 
@@ -179,52 +173,10 @@ def _ends(searched: Any) -> tuple[tuple[float, float] | None, str]:
     return ((min(searched), max(searched)) if numbers else None), "linear"
 
 
-def worse(scores: Scores, replicates: int, comparisons: int) -> set[str]:
-    """Returns the trials that are decided to be worse than the best one so far.
-
-    The best one so far has the least mean over the first replicates. A trial of which
-    more of them diverged is worse. Any other is worse if a one-sided t-test of its
-    paired differences to the best says so at the level `ERROR` over the comparisons
-    (Bonferroni). For normal differences, and trials that were chosen before, that gives
-    up the best of them with a chance of at most `ERROR`: it would have to lose some
-    comparison with one that is no better. A point that the search itself chose has
-    seen these seeds, and may suit them: the chance is not proved for such points.
-
-    Args:
-        scores: Values of trials; those with fewer replicates are not compared.
-        replicates: Replicates of the comparison.
-        comparisons: Number of comparisons that the best trial may be in.
-    """
-    known = {k: v[:replicates] for k, v in scores.items() if v.size >= replicates}
-    if not known:
-        return set()
-    best = known[min(known, key=lambda name: rank(known[name]))]
-    level = ERROR / max(1, comparisons)
-    return {name for name, mine in known.items() if _chance(mine, best) <= level}
-
-
 def rank(values: Float[np.ndarray, " n"]) -> tuple[int, float]:
     """Returns by what trials are put in order: how many diverged, the others' mean."""
     sound = values[np.isfinite(values)]
     return values.size - sound.size, float(sound.mean()) if sound.size else np.inf
-
-
-def _chance(mine: Float[np.ndarray, " n"], best: Float[np.ndarray, " n"]) -> float:
-    """Returns the one-sided p-value of a trial against the best; 0 if it is worse."""
-    import scipy.stats  # takes half a second, also to show a plan
-
-    bad, of_best = np.isinf(mine).sum(), np.isinf(best).sum()
-    if bad != of_best:
-        return 0.0 if bad > of_best else 1.0
-    both = np.isfinite(mine) & np.isfinite(best)
-    differences = mine[both] - best[both]
-    if differences.size < tuning.FEWEST:
-        return 1.0
-    mean, spread = differences.mean(), differences.std(ddof=1)
-    if spread == 0:
-        return 0.0 if mean > 0 else 1.0
-    statistic = mean / spread * np.sqrt(differences.size)
-    return float(scipy.stats.t.sf(statistic, differences.size - 1))
 
 
 class Best(NamedTuple):

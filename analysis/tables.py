@@ -97,8 +97,7 @@ def results(study: Study, at: Sequence[float] = ()) -> pd.DataFrame:
 
     Args:
         study: Study, finished or not.
-        at: Virtual seconds at which the first metric is shown, besides those of the
-            study's claims.
+        at: Virtual seconds at which the first metric is shown.
 
     Returns:
         Column `group`; `final ...` and `... after ...` (`Cell`, means with intervals);
@@ -118,13 +117,12 @@ def results(study: Study, at: Sequence[float] = ()) -> pd.DataFrame:
     columns[f"final {style.in_words(metric)}"] = [
         _mean(study, metric, finals.get_group(group)) for group in known
     ]
-    for of, when in _instants(study, at):
-        table = instants.means_at(study, of, when.value, when.counted)
-        of_group: Any = table.set_index("group")
-        values = instants.values_at(study, of, when.value, when.counted)
+    for time in dict.fromkeys(at):
+        of_group: Any = instants.means_at(study, metric, time).set_index("group")
+        values = instants.values_at(study, metric, time)
         of_runs = values.groupby("group")["value"]
-        columns[f"{style.in_words(of)} after {when}"] = [
-            _within(study, of, _cell(of_group.loc[group]), of_runs.get_group(group))
+        columns[f"{style.in_words(metric)} after {Instant('time', time)}"] = [
+            _within(study, metric, _cell(of_group.loc[group]), of_runs.get_group(group))
             for group in known
         ]
     target, reached = time_to_default(study)
@@ -198,12 +196,6 @@ def to_latex(table: pd.DataFrame, caption: str, label: str, method: str = "") ->
     return "\n".join(lines) + "\n"
 
 
-def _instants(study: Study, at: Sequence[float]) -> list[tuple[str, Instant]]:
-    """Returns metrics and instants that have a column."""
-    more = ((first_metric(study.manifest), Instant("time", time)) for time in at)
-    return [*dict.fromkeys((*instants.stated(study), *more))]
-
-
 def caption(study: Study, at: Sequence[float] = ()) -> str:
     """Returns what the columns of `results` are, for a caption.
 
@@ -216,7 +208,8 @@ def caption(study: Study, at: Sequence[float] = ()) -> str:
     if target.is_known:
         known = resolution(times_to_target(study, target.metric, target.value))
     interval = f" [{interval_name(few)}]" if few > 1 else ""
-    seen = (instants.seen_at(study, *each) for each in _instants(study, at))
+    metric = first_metric(study.manifest)
+    seen = (instants.seen_at(study, metric, Instant("time", time)) for time in at)
     earlier = "".join(f" {words}." for words in dict.fromkeys(seen) if words)
     return (
         f"{titled(study.manifest)}. Final: mean of the last tenth of evaluations, ± "

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from .fairness import client_accuracies
     from .speed_ups import speed_up_bars
     from .medians import commits_over, time_to_target_over
-    from .frontier import pareto
     from .plugin import StudyFigure
     from .report import save, standard
     from . import style

@@ -1,15 +1,13 @@
 """Values of a metric at an instant, such as the accuracy after 60 seconds."""
 
-import contextlib
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
 
-from ...simulator.files.study import StudyError
 from ..frames import Study, first_metric
-from ..instants import Instant, means_at, seen_at, stated, too_late
+from ..instants import Instant, means_at, seen_at, too_late
 from ..spending import protected
 from . import facets, layout, style
 from .files import plain
@@ -20,29 +18,21 @@ from .sweeps import final_over
 CAPTIONS = {"-after-": "Metric after a given time: its last evaluation up to then"}
 
 
-def standard(study: Study) -> Iterator[tuple[str, Figure]]:
-    """Yields a figure for each metric and instant that claims of a study are about."""
-    for metric, when in stated(study):
-        with contextlib.suppress(StudyError):  # no run lasted so long
-            yield _drawn(study, metric, when)
-
-
 def at_times(study: Study, times: Sequence[float]) -> Iterator[tuple[str, Figure]]:
     """Yields the study's first metric at some virtual seconds."""
     metric = first_metric(study.manifest)
     for time in times:
-        yield _drawn(study, metric, Instant("time", time))
+        name = f"{metric}-after-{plain(str(Instant('time', time)))}"
+        yield name, _drawn(study, metric, time)
 
 
-def _drawn(study: Study, metric: str, when: Instant) -> tuple[str, Figure]:
+def _drawn(study: Study, metric: str, time: float) -> Figure:
     """Returns a figure of a metric at an instant, over what is swept if it can be."""
-    name = f"{metric}-after-{plain(str(when))}"
-    counted: dict[str, Any] = {"after": when.value, "against": when.counted}
     if (key := swept_key(study)) is not None:
-        return name, final_over(study, key, metric, **counted)
+        return final_over(study, key, metric, after=time)
     if (keys := grid_keys(study)) is not None:
-        return name, heat_map(study, metric, keys, **counted)
-    return name, values_after(study, metric, when.value, when.counted)
+        return heat_map(study, metric, keys, after=time)
+    return values_after(study, metric, time)
 
 
 def values_after(

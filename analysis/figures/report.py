@@ -32,13 +32,12 @@ def save(
     """Draws the standard figures of a study into `folder/figures`.
 
     Convergence of the first metric that was evaluated against time and commits, and of
-    the others against commits; its values at the instants of claims, and at those that
-    are asked for; the first one's final values over a swept number, or as
-    a heat map over two swept keys; against the privacy spent, where that differs
-    between groups; how stale each variant was at the first point of a sweep, unless it
-    never was, with its law where one is known; time to the study's target where there
-    are groups to compare, and over a swept number; figures of plug-ins. The same study
-    gives the same bytes.
+    the others against commits; its values at the instants that are asked for; its final
+    values over a swept number, or as a heat map over two swept keys; against the
+    privacy spent, where that differs between groups; how stale each variant was at the
+    first point of a sweep, unless it never was, with its law where one is known; time
+    to the study's target where there are groups to compare, and over a swept number;
+    figures of plug-ins. The same study gives the same bytes.
 
     Next to each is its caption, as text: what is drawn, of how many replicates, with
     which intervals, of what data, by which versions.

@@ -2,17 +2,16 @@
 
 `measures` takes speed, staleness and waiting from the jobs, after the `start` of a run;
 `laws` and `theory` give the closed forms that hold for a world. A `View` keeps both,
-`report` makes tables of them, `drawing` figures (`comparison`), `chrome` trace events.
+`report` makes tables of them, `drawing` figures (`comparison`).
 """
 
 from .measures import contributions, spectral_gap
-from .report import export, save, standard, tables
+from .report import save, standard, tables
 from .view import View
 
 __all__ = [
     "View",
     "contributions",
-    "export",
     "save",
     "spectral_gap",
     "standard",

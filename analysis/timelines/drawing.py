@@ -1,7 +1,4 @@
-"""Pictures of a recorded timeline, and its trace events.
-
-Joins `comparison`, `chrome` and `figures.gantt`.
-"""
+"""Pictures of a recorded timeline: joins `comparison` and `figures.gantt`."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -15,7 +12,7 @@ from ...simulator.files.timeline import COMMITS
 from .. import clients
 from ..figures import gantt, layout
 from ..frames import Study
-from . import chrome, comparison
+from . import comparison
 from .view import View
 
 
@@ -24,7 +21,7 @@ def standard(seen: View, seconds: float | None) -> Iterator[tuple[str, Figure]]:
     known, name, forms = seen.runs, seen.name, seen.forms
     if seen.is_whole:
         first = list(known.drop_duplicates("group")["run"])
-        panels = [panel for _, panel in _panels(seen, first[: gantt.MOST_PANELS + 1])]
+        panels = list(_panels(seen, first[: gantt.MOST_PANELS + 1]))
         if seconds is None:
             seconds = gantt.first_seconds(panels[0].jobs, panels[0].num_clients)
         yield "gantt", gantt.gantt(panels, seconds, name)
@@ -41,21 +38,6 @@ def standard(seen: View, seconds: float | None) -> Iterator[tuple[str, Figure]]:
         yield "staleness", figure
     if len(laws) > 1:
         yield "comparison", comparison.comparison(_compared(seen), name)
-
-
-def events(seen: View) -> list[dict[str, Any]]:
-    """Returns all runs that have ended as Chrome's trace events."""
-    found: list[dict[str, Any]] = []
-    for entry, panel in _panels(seen, list(seen.runs["run"])):
-        found += chrome.events(
-            entry["run"],
-            f"{entry['label']}, replicate {entry['replicate']}",
-            panel.jobs,
-            panel.commits,
-            panel.incidents,
-            clients.titles(panel.known, range(1, panel.num_clients + 1)),
-        )
-    return found
 
 
 def _called(study: Study, of_groups: dict[str, Any]) -> dict[str, Any]:
@@ -84,22 +66,17 @@ def _compared(seen: View) -> pd.DataFrame:
     return measured
 
 
-def _panels(
-    seen: View, wanted: list[int]
-) -> Iterator[tuple[dict[str, Any], gantt.Panel]]:
+def _panels(seen: View, wanted: list[int]) -> Iterator[gantt.Panel]:
     jobs, rows, incidents = seen.jobs, seen.rows, seen.incidents
     made = rows.loc[rows["kind"].isin(COMMITS) & (rows["place"] == 0)]
     for run in wanted:
         entry = seen.manifest["runs"][run]
-        yield (
-            entry,
-            gantt.Panel(
-                layout.name(seen.study, entry["label"]),
-                jobs.loc[jobs["run"] == run],
-                made.loc[made["run"] == run, "time"].to_numpy(np.float64),
-                incidents.loc[incidents["run"] == run],
-                entry["num_clients"],
-                entry["virtual_s"],
-                clients.of_run(seen.study, run),
-            ),
+        yield gantt.Panel(
+            layout.name(seen.study, entry["label"]),
+            jobs.loc[jobs["run"] == run],
+            made.loc[made["run"] == run, "time"].to_numpy(np.float64),
+            incidents.loc[incidents["run"] == run],
+            entry["num_clients"],
+            entry["virtual_s"],
+            clients.of_run(seen.study, run),
         )

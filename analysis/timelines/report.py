@@ -3,7 +3,6 @@
 Pictures are made by `drawing`, which is imported for them alone, as Matplotlib is.
 """
 
-import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,7 +11,6 @@ import numpy as np
 import pandas as pd
 
 from .. import clients, facts, speeds
-from ..files import write_text
 from ..frames import Study
 from . import measures
 from .view import View, view
@@ -171,23 +169,6 @@ def save(
     seen = view(study)
     drawn = standard(seen, seconds)
     return [*save_all(seen.study, drawn, caption, folder, forms, styles)]
-
-
-def export(study: Study | View, file: str | Path) -> None:
-    """Writes all runs that have ended as Chrome's trace events.
-
-    Args:
-        study: Timeline with at least one run that has ended.
-        file: JSON file to write.
-
-    Raises:
-        StudyError: The file cannot be written.
-    """
-    from . import drawing  # imports Matplotlib
-
-    events = drawing.events(view(study))
-    text = json.dumps({"traceEvents": events, "displayTimeUnit": "ms"})
-    write_text(Path(file), text, "the trace", "choose another file by --chrome")
 
 
 CAPTIONS = {

@@ -2,7 +2,6 @@
 
 import itertools
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich import box
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
     from ...analysis.timelines.view import View
     from ..files.study import Study
     from ..studies.sizes import MemoryEstimate, ModelSize
-    from ..studies.timing import TimeEstimate
 
 
 SHOWN = 40
@@ -65,24 +63,6 @@ def show_sizes(sizes: "Sequence[ModelSize]") -> None:
             f"uploads {size.upload_bytes:,} bytes, downloads {size.download_bytes:,} "
             f"and uses at most {counted(size.samples, 'sample')}"
         )
-
-
-def show_time(estimate: "TimeEstimate | None") -> None:
-    """Shows how long a study will take, and how that was found."""
-    if estimate is None:
-        out.say("time: not known, since no run got far enough in a few seconds")
-        return
-    seconds, kinds = estimate.seconds, counted(estimate.kinds, "kind")
-    lasts = f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min"
-    if seconds >= 100 * 60:
-        lasts = f"{seconds / 3600:.1f} h"
-    of = "each of" if estimate.measured == estimate.kinds else f"{estimate.measured} of"
-    of = "" if estimate.kinds == 1 else f"{of} "
-    out.say(
-        f"time: about {lasts} in "
-        f"{counted(estimate.processes, 'process', 'processes')}, without figures; "
-        f"estimated from the first seconds of {of}{kinds} of runs, at the present load"
-    )
 
 
 def show_inherited(scenario: Any) -> None:
@@ -215,18 +195,15 @@ def draw(
             out.say(f"Figure: {path}")
 
 
-def close_world(
-    study: "Study", seconds: float | None, chrome: Path | None, forms: Sequence[str]
-) -> None:
-    """Shows the tables of a world; draws its figures and writes its trace events.
+def close_world(study: "Study", seconds: float | None, forms: Sequence[str]) -> None:
+    """Shows the tables of a world, and draws its figures.
 
     Args:
         study: a world without numerics.
         seconds: Virtual seconds of the Gantt picture; by default about 60 jobs.
-        chrome: File for trace events, if any.
         forms: Formats of its figures; none are drawn in none.
     """
-    from ...analysis import doubts, timelines, worlds
+    from ...analysis import doubts, worlds
 
     report = worlds.report_of(study.manifest)
     seen = report.view(study)
@@ -250,9 +227,6 @@ def close_world(
         if contributions > MANY:
             err.print("Drawing ...")
         draw_world(study, seconds, forms, seen=seen)
-    if chrome is not None:
-        timelines.export(seen, chrome)
-        out.say(f"Trace events: {chrome}")
     out.say(f"Timeline: {study.folder}")
 
 

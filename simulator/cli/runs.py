@@ -60,10 +60,6 @@ Gantt = Annotated[
     float | None,
     typer.Option(help="virtual seconds of the Gantt picture; by default about 60 jobs"),
 ]
-Chrome = Annotated[
-    Path | None,
-    typer.Option(help="also write trace events, for Perfetto, into this file"),
-]
 
 
 def formats(chosen: list[str] | None, *, plots: bool) -> tuple[str, ...]:
@@ -90,14 +86,6 @@ def run(
     *,
     dry_run: Annotated[
         bool, typer.Option(help="show the plan without running it")
-    ] = False,
-    estimate: Annotated[
-        bool,
-        typer.Option(
-            "--estimate",
-            help="show the plan, and the time that it will take, for which the "
-            "beginning of some runs is executed",
-        ),
     ] = False,
     until_decided: Annotated[
         bool,
@@ -130,7 +118,6 @@ def run(
     from ..studies import comparing, staged
 
     forms = formats(form, plots=plots)
-    dry_run |= estimate
     until_decided |= most is not None
     if jobs != 1 and not dry_run:
         _begin_processes(scenario)
@@ -148,7 +135,7 @@ def run(
         if dry_run:
             if until_decided:
                 *_, first = staged.stages(config, folder, most)
-            _show_plan(first, jobs, estimate=estimate)
+            _show_plan(first, jobs)
             printing.show_inherited(config)
             if comparison:
                 out.say(
@@ -170,15 +157,13 @@ def run(
         _simulate(config, folder, jobs, checkpoint, forms, decided, most)
 
 
-def _show_plan(config: "Scenario", jobs: int, *, estimate: bool) -> None:
-    """Shows what will be executed, what it will take and, if asked for, how long."""
-    from ..studies import planned, sizes, timing
+def _show_plan(config: "Scenario", jobs: int) -> None:
+    """Shows what will be executed, and what it will take."""
+    from ..studies import planned, sizes
 
     runs, tasks = planned(config)
     printing.show_plan(runs, tasks, sizes.memory(tasks, jobs))
     printing.show_sizes(sizes.sizes(tasks))
-    if estimate:
-        printing.show_time(timing.estimate(tasks, jobs))
 
 
 def replace(config: "Scenario", folder: Path) -> None:
@@ -367,10 +352,9 @@ def _told(found: Any, best: Any, sought: str) -> str:
         sure = f" ({what} from {low:.4g} to {high:.4g}, {best.fresh} new replicates)"
     else:
         sure = " (one new replicate: nothing can be said of chance)"
-    saved = found.all_runs - found.runs or "none"
     return (
         f"Best of {found.tried}: {values}: {sought}: {best.value.mean:.4g}{sure}; "
-        f"{found.runs} runs; early stopping saved {saved}"
+        f"{found.runs} runs"
     )
 
 
@@ -384,7 +368,6 @@ def timeline(
         Path | None, typer.Option("--out", "-o", help="new folder for the timeline")
     ] = None,
     gantt: Gantt = None,
-    chrome: Chrome = None,
     *,
     summary: Annotated[
         bool,
@@ -401,7 +384,7 @@ def timeline(
 
     The folder can be replayed by a scenario: `timeline: {replay: FOLDER}`.
     """
-    check_pictures(gantt, chrome)
+    check_seconds(gantt)
     forms = formats(form, plots=plots)
     from ...analysis import doubts
     from ..scenario.reading import read_any
@@ -410,36 +393,31 @@ def timeline(
 
     asked = [*(set_ or ()), *(["record=summary"] if summary else [])]
     config = read_any(scenario, asked)
-    if not isinstance(config, BaseScenario) and (gantt or chrome):
+    if not isinstance(config, BaseScenario) and gantt:
         raise UserError(
-            "--gantt and --chrome show clients, of which this world has none; "
-            "leave them out"
+            "--gantt shows clients, of which this world has none; leave it out"
         )
-    if config.record == "summary" and (gantt or chrome):
+    if config.record == "summary" and gantt:
         raise UserError(
-            "--gantt and --chrome need every job, but the scenario says record: "
-            "summary; leave them out, or record everything"
+            "--gantt needs every job, but the scenario says record: summary; leave it "
+            "out, or record everything"
         )
     if isinstance(config, BaseScenario):
         for line in doubts.endless(expand(config)):
             err.print(f"Note: {line}", style="yellow")
     with playing(folder, config.name) as (folder, hear):
         study = recorder_of(config)(config, folder, hear)
-    printing.close_world(study, gantt, chrome, forms)
+    printing.close_world(study, gantt, forms)
 
 
-def check_pictures(gantt: float | None, chrome: Path | None) -> None:
-    """Refuses pictures of no length, and trace events in no folder.
+def check_seconds(gantt: float | None) -> None:
+    """Refuses a Gantt picture of no length.
 
     Raises:
-        UserError: One of them is asked for.
+        UserError: It is asked for.
     """
     if gantt is not None and not gantt > 0:
         raise UserError(f"--gantt must be > 0 seconds, got {gantt:g}; give some")
-    if chrome is not None and not chrome.parent.is_dir():
-        raise UserError(
-            f"--chrome must be a file in a folder that exists, got {chrome}; make it"
-        )
 
 
 def recorder_of(world: "Varied") -> "Callable[..., Study]":

@@ -1,4 +1,4 @@
-"""Commands that run nothing: `list`, `new`, `calibrate`, `doctor`, `cite`, `schema`."""
+"""Commands that run nothing: `list`, `new`, `calibrate`, `doctor`, `schema`."""
 
 import json
 import re
@@ -12,7 +12,7 @@ from rich.table import Table
 
 from ..parts.errors import UserError
 from ..parts.text import nearest, shown, suggestion
-from .console import err, out
+from .console import out
 
 app = typer.Typer()
 
@@ -199,32 +199,6 @@ def doctor() -> None:
     from . import diagnosis
 
     diagnosis.show_machine()
-
-
-@app.command()
-def cite(
-    path: Annotated[
-        Path | None,
-        typer.Argument(help="folder of a study, or a scenario file"),
-    ] = None,
-    *,
-    as_apa: Annotated[
-        bool, typer.Option("--apa", help="in APA style, in place of BibTeX")
-    ] = False,
-) -> None:
-    """Prints citations for the program and the papers of a study's methods."""
-    from . import citing
-
-    said = citing.read()
-    found = [] if path is None else citing.papers(said, citing.scenarios_of(path))
-    sys.stdout.write((citing.apa if as_apa else citing.bibtex)(said, found))
-    if not said.get("url"):
-        err.say("The program has no public address yet: CITATION.cff has no url")
-    if path is not None and not found:
-        err.say(
-            "No paper is known of its methods; docs/reference names their sources",
-            style="yellow",
-        )
 
 
 @app.command()

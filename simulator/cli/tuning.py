@@ -60,9 +60,8 @@ def tune(
 ) -> None:
     """Searches the best values of some entries; writes a study of its trials.
 
-    Trials share their seeds. One that is significantly worse than the best so far is
-    stopped early; the best is run again with new seeds, for an unbiased interval. An
-    interrupted search continues by the same command, or by resume.
+    Trials share their seeds; the best is run again with new seeds, for an unbiased
+    interval. An interrupted search continues by the same command, or by resume.
     """
     from ..scenario.reading import read
     from ..studies import tuning

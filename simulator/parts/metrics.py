@@ -46,7 +46,6 @@ class Models(Enum):
     EACH_WORKER = "each worker's own model; the mean over workers is the value"
     ALL_WORKERS = "the workers' own models together"
     PERTURBED = "the model with noise in the parties' networks (VAFL)"
-    WITH_WORK = "the model that is read out, with a fact of the clients' work"
 
 
 class Takes(Enum):
@@ -134,9 +133,6 @@ LIKELIHOOD = Need(
 _WITHOUT_WORKERS = (
     "for the algorithm {kind!r}, whose workers have no models of their own; remove it"
 )
-_OF_WORK = (
-    "the clients' work; remove it, or put a stage of work that has one in the chain"
-)
 BESIDES: dict[Models, str] = {
     Models.EACH_WORKER: _WITHOUT_WORKERS,
     Models.ALL_WORKERS: _WITHOUT_WORKERS,
@@ -170,8 +166,7 @@ class Metric(NamedPart):
             it gets the problem, the model and the outputs, of our own models of shape
             `[C, N_test]`; of `Models.ALL_WORKERS` the problem, the models, with the
             axis of workers first, and the average model; of `Models.PERTURBED` the
-            problem, the model, the noise and its key; of `Models.WITH_WORK` the
-            problem, the model and the fact.
+            problem, the model, the noise and its key.
         label: Label in figures, to which the unit is added; by default from the name.
         unit: Unit of the column; empty if there is none, `OF_LOSS` if it is the loss's.
         higher_is_better: Whether learning raises the metric, or lowers it.
@@ -180,8 +175,6 @@ class Metric(NamedPart):
         logarithmic: Whether the metric goes to zero, so that figures have a
             logarithmic axis.
         models: Models that it is computed of.
-        of_work: With `Models.WITH_WORK`, attribute of the stage of the clients' work
-            that is the fact; methods whose work has none are refused.
         needs: Facts that a problem must have.
         of_run: Function as `"module:function"` that makes the value on the host, where
             it depends on a run's clients: of the mix of labels of each client `[K, C]`
@@ -198,7 +191,6 @@ class Metric(NamedPart):
     bounds: tuple[float, float] | None = None
     logarithmic: bool = False
     models: Models = Models.READ_OUT
-    of_work: str = ""
     takes: Takes = Takes.MODEL
     needs: tuple[Need, ...] = ()
     of_run: str = ""
@@ -299,19 +291,11 @@ class Metric(NamedPart):
         kind = algorithm.kind
         own = algorithm.models if isinstance(algorithm, HasModels) else ()
         lacks, why = self.models not in own, BESIDES.get(self.models, "")
-        if self.models is Models.WITH_WORK:
-            lacks = not self._in_work(algorithm)
-            why = f"without a {self.of_work} in {_OF_WORK}"
         if why and lacks:
             why = why.format(kind=kind)
             raise LocatedError(
                 f"evaluate.metrics must not have {self.name} {why}",
             )
-
-    def _in_work(self, method: Any) -> bool:
-        """Says whether a method's clients have the fact in their work."""
-        work = getattr(method, "work", None)
-        return getattr(work, self.of_work, None) is not None
 
 
 def loss_unit(problem: Mapping[str, Any]) -> str:

@@ -54,13 +54,6 @@ def remarks(scenario: Scenario) -> list[str]:
                 f"a commit of {run.variant} takes {needed:,} contributions, but there "
                 f"are {there:,} clients: it has several of some"
             ] = None
-        for counted, at in _instants(scenario, run.variant):
-            end = getattr(stop, counted, None)
-            if end is not None and at > end:
-                found[
-                    f"a claim on {run.variant} looks at {counted} {at:g}, but its runs "
-                    f"end at {end:g}: it cannot be decided"
-                ] = None
     more = len(found) - MOST
     return [*found][:MOST] + ([f"{more:,} more remarks like these"] if more > 0 else [])
 
@@ -99,11 +92,3 @@ def _alike(runs: list[Run]) -> Iterator[str]:
             f"variants {other} and {variant} are the same: what only one of them "
             f"says holds in the other by default{more}"
         )
-
-
-def _instants(scenario: Scenario, variant: str) -> Iterator[tuple[str, float]]:
-    """Yields the instants at which claims look at a variant."""
-    for claim in scenario.claims:
-        named = (name for names in claim.variants().values() for name in names)
-        if variant in named:
-            yield from claim.instants().items()

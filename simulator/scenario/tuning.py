@@ -24,10 +24,6 @@ RULE = (
     "METRIC, METRIC=TARGET, or METRIC@NUMBER with s, commits, contributions, rounds or "
     "epochs"
 )
-FEWEST = 3
-"""Replicates below which a paired difference says next to nothing."""
-FIRST, GROWTH = 5, 1.6
-"""Replicates of the next stage of a race, and from one to the next after that."""
 
 
 class Objective(NamedTuple):
@@ -210,19 +206,6 @@ def _list(values: Searched) -> tuple[Any, ...]:
 def of(tune: Tune, evaluated: tuple[str, ...]) -> Objective:
     """Returns what a search goes by; by default the first metric's final value."""
     return objective(tune.objective or evaluated[0])
-
-
-def stages(replicates: int) -> tuple[int, ...]:
-    """Returns after how many replicates trials are compared: 3, 5, 8, 12, ..., all.
-
-    Args:
-        replicates: Replicates of a trial that is not given up.
-    """
-    found, number = [FEWEST] * (replicates > FEWEST), FIRST
-    while 5 * number <= 4 * replicates:
-        found.append(number)
-        number = int(FIRST * GROWTH ** (len(found) - 1))
-    return (*found, replicates)
 
 
 def sweep(trials: Mapping[str, int]) -> dict[str, Any]:

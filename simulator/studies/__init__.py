@@ -5,9 +5,9 @@ continues or extends it, by `staged` until its claims are decided; `study_folder
 what is finished, by the manifest's `entries` and at `paths`; `worker` is the work of
 one process; `executors` takes it to processes of this machine, which import
 `preloaded`, or to others that an extra gives;
-`sizes` and `timing` estimate a study beforehand, `existing` recognises or removes one;
-`tuning` searches the best values of entries; `comparing` tunes every variant before it
-is judged.
+`sizes` are counted beforehand, `existing` recognises or removes a study; `tuning`
+searches the best values of entries; `comparing` tunes every variant before it is
+judged.
 """
 
 from .comparing import compare

@@ -1,9 +1,7 @@
 """A search of the best values of some entries of a scenario, as a study of its trials.
 
-Optuna proposes points, the same ones for the same results. Those of a wave race: all
-run the first replicates, with the same seeds, and a trial that is decided to be worse
-than the best so far is given up (`stages`). The winner is run again, by seeds that no
-trial was chosen by.
+Optuna proposes points, the same ones for the same results. All trials have the same
+seeds; the winner is run again, by seeds that no trial was chosen by.
 
 The study's scenario has the points as zipped lists, each with its number of
 replicates. Proposals follow from the seed and from results; so a search that was
@@ -14,7 +12,7 @@ import shutil
 import tempfile
 import weakref
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
@@ -61,10 +59,6 @@ class Judge(Protocol):
         """Returns by what trials are put in order: how many diverged, the mean."""
         ...
 
-    def worse(self, scores: Scores, replicates: int, comparisons: int) -> set[str]:
-        """Returns the trials that are decided to be worse than the best so far."""
-        ...
-
 
 class Tuned(NamedTuple):
     """A search that has ended.
@@ -72,16 +66,12 @@ class Tuned(NamedTuple):
     Attributes:
         study: Study of its trials.
         tried: Number of different points.
-        given_up: How many of them were given up.
         runs: Number of runs.
-        all_runs: Number that there would have been without giving up any.
     """
 
     study: Study
     tried: int
-    given_up: int
     runs: int
-    all_runs: int
 
 
 def tune(
@@ -217,7 +207,6 @@ class TrialSearch:
         assert config.tune is not None
         self._config, self._path, self._execute = config, path, execute
         self._judge, self._tune = judge, config.tune
-        self._stages = tuning.stages(config.replicates)
         self._whole = Stages(report, config.replicates * (config.tune.trials + 1))
         self._trials: dict[str, int] = {}
         self._study: Study | None = None
@@ -240,46 +229,22 @@ class TrialSearch:
     def end(self) -> Tuned:
         """Searches, and returns what was found."""
         proposals = Proposals(self._tune, self._config.seed)
-        asked, given_up = 0, set[str]()
+        asked, replicates = 0, self._config.replicates
         for number in waves(self._tune.trials):
             names = proposals.ask(number)
-            given_up |= self._race(
-                [name for name in dict.fromkeys(names) if name not in self._trials],
-                (asked, number),
-            )
-            proposals.tell(self._results())
+            new = [name for name in names if name not in self._trials]
+            ends = (part / (self._tune.trials + 1) for part in (asked, asked + number))
+            self._extend(dict.fromkeys(new, replicates), ends)
+            scores = self._scores()
+            proposals.tell({name: _mean(mine) for name, mine in scores.items()})
             asked += number
-        winner = self._best()
-        replicates = self._config.replicates
         at = (asked / (asked + 1), 1.0)
-        study = self._extend({winner: 2 * replicates}, at)
+        study = self._extend({self._best(): 2 * replicates}, at)
         if {*(known := self._of_folder(study))} - {*self._trials}:
             raise self._other_way(known)
-        runs = len(study.manifest["runs"])
-        all_runs = replicates * (len(self._trials) + 1)
-        return Tuned(study, len(self._trials), len(given_up), runs, all_runs)
+        return Tuned(study, len(self._trials), len(study.manifest["runs"]))
 
-    def _race(self, names: list[str], wave: tuple[int, int]) -> set[str]:
-        """Runs trials, stage by stage; returns those that were given up."""
-        alive, before = list(names), 0.0
-        gone: set[str] = set()
-        asked, number = wave
-        comparisons = (self._tune.trials - 1) * max(1, len(self._stages) - 1)
-        for stage, replicates in enumerate(self._stages, 1):
-            if not alive:
-                break
-            after = stage / len(self._stages)
-            parts = (asked + part * number for part in (before, after))
-            begin, end = (part / (self._tune.trials + 1) for part in parts)
-            study = self._extend(dict.fromkeys(alive, replicates), (begin, end))
-            before = after
-            if replicates < self._config.replicates:
-                scores = self._cut(self._judge.scores(study))
-                gone |= self._judge.worse(scores, replicates, comparisons) & {*alive}
-                alive = [name for name in alive if name not in gone]
-        return gone
-
-    def _extend(self, more: Mapping[str, int], at: tuple[float, float]) -> Study:
+    def _extend(self, more: Mapping[str, int], at: Iterable[float]) -> Study:
         """Returns the study with trials, or more replicates of them.
 
         What a former session of the search has run is taken over.
@@ -313,43 +278,26 @@ class TrialSearch:
             f"that it was started with, or choose another folder by --out"
         )
 
-    def _cut(self, scores: Scores) -> dict[str, np.ndarray]:
-        """Returns the values that were known when the search was here at first."""
-        return {name: scores[name][:number] for name, number in self._trials.items()}
-
-    def _finished(self) -> dict[str, np.ndarray]:
+    def _scores(self) -> dict[str, np.ndarray]:
+        """Returns the values of each trial, over those replicates that all have."""
         assert self._study is not None
-        scores = self._cut(self._judge.scores(self._study))
-        replicates = self._config.replicates
-        return {name: v for name, v in scores.items() if v.size >= replicates}
+        scores = self._judge.scores(self._study)
+        return {name: scores[name][: self._config.replicates] for name in self._trials}
 
     def _best(self) -> str:
-        finished = self._finished()
-        best = min(finished, key=lambda name: self._judge.rank(finished[name]))
-        if np.isinf(finished[best]).all():
+        scores = self._scores()
+        best = min(scores, key=lambda name: self._judge.rank(scores[name]))
+        if np.isinf(scores[best]).all():
             raise StudyError(
                 f"{self._path}: every trial diverged, or never reached its target; "
                 f"search other values, or lower the target"
             )
         return best
 
-    def _results(self) -> dict[str, float]:
-        """Returns what each trial comes to over all replicates, as far as is known.
 
-        One that was given up differs from the best one as it did over the replicates
-        that it has: they are the same seeds.
-        """
-        assert self._study is not None
-        scores = self._cut(self._judge.scores(self._study))
-        finished = self._finished()
-        best = min(finished.values(), key=self._judge.rank)
-        results = {}
-        for name, mine in scores.items():
-            with np.errstate(invalid="ignore"):
-                difference = float((mine - best[: mine.size]).mean())
-            sound = np.isfinite(mine).all() and np.isfinite(best).all()
-            results[name] = float(best.mean()) + difference if sound else np.inf
-        return results
+def _mean(values: np.ndarray) -> float:
+    """Returns what a trial comes to: infinite if a replicate of it diverged."""
+    return float(values.mean()) if np.isfinite(values).all() else np.inf
 
 
 def waves(trials: int) -> list[int]:

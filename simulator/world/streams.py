@@ -58,7 +58,6 @@ class Purpose(IntEnum):
     SHOCK = 34
     ARRIVAL = 35
     ROLE = 40
-    TRUSTED = 41
     ACCOUNT = 42
     EVALUATION = 50
 

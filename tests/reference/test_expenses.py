@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from stalesim import analysis
-from stalesim.analysis.figures.frontier import undominated
 from stalesim.analysis.tables import results
 from stalesim.simulator import simulate
 from stalesim.simulator.engine.of_run import timeline
@@ -312,18 +311,3 @@ def test_what_cannot_be_counted_is_refused(changes, stop, match) -> None:
     tree = WORLD | changes | {"clients": clients, "stop": stop}
     with pytest.raises(ValueError, match=match):
         WorldScenario.model_validate(tree)
-
-
-def test_what_nothing_beats_in_both() -> None:
-    """Every pair is compared: one that costs no more and is no worse, but not alike."""
-    drawn = np.random.default_rng(0)
-    for size in (1, 2, 7, 30):
-        cost, good = drawn.integers(0, 6, (2, size)).astype(float)
-        slowly = [
-            not any(
-                c <= cost[i] and g >= good[i] and (c, g) != (cost[i], good[i])
-                for c, g in zip(cost, good, strict=True)
-            )
-            for i in range(size)
-        ]
-        assert undominated(cost, good).tolist() == slowly

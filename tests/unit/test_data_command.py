@@ -19,7 +19,7 @@ from typer.testing import CliRunner, Result
 from stalesim.simulator.catalogue.data import idx, mnist
 from stalesim.simulator.cli import commands, downloads
 from stalesim.simulator.cli.data import published_sets
-from stalesim.simulator.files.reading.published import SOURCE, Published, PublishedFile
+from stalesim.simulator.files.reading.published import Published, PublishedFile
 from stalesim.simulator.parts.errors import UserError
 
 
@@ -155,9 +155,7 @@ def refused(*arguments: str) -> str:
 
 
 @pytest.mark.parametrize("algorithm", ["md5", "sha256"])
-def test_get_then_run_then_check(
-    server: Server, offer: Offer, root: Path, algorithm: str
-) -> None:
+def test_get_then_run(server: Server, offer: Offer, root: Path, algorithm: str) -> None:
     offer(server.url, algorithm=algorithm)
     result = data("get", "mnist")
     assert result.exit_code == 0, result.output
@@ -166,9 +164,6 @@ def test_get_then_run_then_check(
     assert {p.name: p.read_bytes() for p in folder.iterdir()} == CONTENTS
     made = mnist.Mnist().make()
     assert (made.name, made.x_train.shape) == ("mnist", (300, 784))
-    result = data("check", "mnist")
-    assert result.exit_code == 0
-    assert result.output.count("published") == 4
     assert f"here: 4 files in {folder}" in data("list").output
     # A second time nothing is asked for.
     server.asked.clear()
@@ -310,37 +305,6 @@ def test_what_may_or_can_not_be_downloaded(name: str, says: str) -> None:
 def test_a_bundled_set_needs_no_download() -> None:
     result = data("get", "digits")
     assert result.output == "digits comes with scikit-learn: nothing to download\n"
-
-
-def test_check_tells_what_differs(offer: Offer, root: Path) -> None:
-    offer("http://127.0.0.1:1/")
-    folder = root / "mnist"
-    folder.mkdir(parents=True)
-    for name, content in CONTENTS.items():
-        (folder / name).write_bytes(content)
-    (folder / IMAGES).write_bytes(CONTENTS[IMAGES][:100])
-    labels = "train-labels-idx1-ubyte.gz"
-    (folder / labels).write_bytes(bytes(len(CONTENTS[labels])))
-    (folder / SOURCE).write_text("mnist, mine\n")
-    result = data("check")
-    assert result.exit_code == 1
-    size = len(CONTENTS[IMAGES])
-    assert (
-        f"{IMAGES}: truncated or another copy: 100 of {size:,} bytes" in result.output
-    )
-    assert f"{labels}: damaged or another copy: its checksum is not md5:" in (
-        result.output
-    )
-    assert result.output.count(": published, md5:") == 2
-    assert "2 files must be moved away" in result.output
-
-
-@pytest.mark.usefixtures("root")
-def test_check_of_what_is_not_there() -> None:
-    assert "to be checked, got nothing of it; get it: " in refused("check", "cifar10")
-    result = data("check")
-    assert result.exit_code == 0
-    assert "cifar10: not here" in result.output
 
 
 def test_path_is_the_data_folder(root: Path) -> None:

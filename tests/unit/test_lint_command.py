@@ -1,4 +1,4 @@
-"""`stalesim lint`: what is wrong with a comparison, before and after it is run."""
+"""`stalesim lint`: what is wrong with a comparison, before it is run."""
 
 from pathlib import Path
 
@@ -8,8 +8,7 @@ import yaml
 from stalesim.analysis import linting
 from stalesim.simulator.scenario.reading import loads
 from tests.commands import invoked
-from tests.runs import TINY, tiny_study
-from tests.unit.analysis.studies import Grid
+from tests.runs import TINY
 
 FASTER = {"faster": "a", "than": "b", "to": {"test_accuracy": 0.9}, "says": "own"}
 HIGHER = {"higher": "a", "than": "b", "says": "own"}
@@ -83,64 +82,11 @@ def test_what_is_said_or_fair_is_not_found(b: dict, claim: dict, rest: dict) -> 
     assert found(b, claim, **rest) == []
 
 
-def test_an_instant_between_two_evaluations_is_found() -> None:
-    claim = {"ahead": "a", "than": "b", "after": {"time": 12}, "says": "own"}
-    lines = found({"algorithm": {"step_size": 0.2}}, claim)
-    assert "a is compared at time 12, but was evaluated at 10 and 15" in lines[0]
-    assert found({}, claim | {"after": {"time": 15}}) == []
-
-
 def test_variants_without_claims_are_compared_with_the_first() -> None:
     rest = "stop: {time: 9}\nevaluate: {every: {time: 3}}\n"
     variants = "variants: {a: {}, b: {}, c: {algorithm: {batch: 9}}}\n"
     (one,) = linting.findings(loads(f"{TINY}{rest}{variants}", "x.yaml"))
     assert one.keys == ("variants", "c")
-
-
-REJECTING = """\
-replicates: 2
-stop: {commits: 20}
-evaluate: {every: {commits: 10}}
-variants: {a: {}, b: {protocol: {staleness_bound: 1, beyond: reject}}}
-claims:
-- {faster: a, than: b, counted_in: commits, to: {test_accuracy: 0.8}, says: soon}
-- {faster: a, than: b, counted_in: time, to: {test_accuracy: 1}, says: never}
-"""
-
-
-def test_results_of_a_study_are_looked_at(
-    tmp_path_factory: pytest.TempPathFactory,
-) -> None:
-    folder = tiny_study(tmp_path_factory, REJECTING)
-    result = invoked("lint", folder)
-    assert result.exit_code == 1
-    lines = result.output.splitlines()
-    assert [line.split(": ")[1] for line in lines] == ["claims.0"] * 2 + [
-        "claims.1"
-    ] * 2
-    discarded, close, *never = lines
-    assert "a and b differ in discarded work (0 % and " in discarded
-    assert "medians of a and b are 0 apart, evaluations 10: evaluate more" in close
-    for group, line in zip("ab", never, strict=True):
-        assert f"{group} reached its target in none of 2 replicates" in line
-
-
-def test_evaluations_are_too_rare_only_where_more_can_be_seen() -> None:
-    more = {"variants": {"a": {}, "b": {}}, "claims": [FASTER], "stop": {"time": 2}}
-    more |= {"evaluate": {"every": {"time": 1}}, "replicates": 6}
-    (pair,) = linting.comparisons(loads(TINY + yaml.safe_dump(more), "x.yaml"))
-    study = Grid([(name, {}, [0.95] * 6) for name in "ab"])
-    (line,) = linting.clocks(pair, study)
-    assert "medians of a and b are 0 apart, evaluations 1: evaluate more" in line
-    seen = study.tables["evaluations"]
-    commits = seen["commits"].copy()
-    seen["commits"] //= 10
-    assert not list(linting.clocks(pair, study))  # every commit was evaluated
-    seen["commits"] = commits
-    # As in tables, the median of 1, 1, 1, 2, 2, 2 is 1: that of b is one period later.
-    late = seen["run"].isin([3, 4, 5, *range(6, 12)]) & (seen["time"] == 1)
-    seen.loc[late, "test_accuracy"] = 0.0
-    assert not list(linting.clocks(pair, study))
 
 
 def test_a_line_says_where(tmp_path: Path) -> None:

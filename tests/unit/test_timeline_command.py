@@ -1,6 +1,5 @@
 """`stalesim timeline` as a user meets it."""
 
-import json
 import signal
 import subprocess
 import sys
@@ -51,7 +50,7 @@ def world(tmp_path: Path) -> Path:
 
 
 def test_a_world_is_played_without_jax(world: Path, tmp_path: Path) -> None:
-    folder, events = tmp_path / "out", tmp_path / "events.json"
+    folder = tmp_path / "out"
     ordinary = tmp_path / "ordinary.yaml"
     ordinary.write_text(to_yaml(scenario()), encoding="utf-8")
     code = (
@@ -60,7 +59,7 @@ def test_a_world_is_played_without_jax(world: Path, tmp_path: Path) -> None:
         "\n    cli.app(a, standalone_mode=False)\n"
         "assert 'jax' not in sys.modules and 'equinox' not in sys.modules"
     )
-    arguments = ["timeline", world, "-o", folder, "--chrome", events, "--gantt", "5"]
+    arguments = ["timeline", world, "-o", folder, "--gantt", "5"]
     arguments[1:4] = ["-o", folder, world]
     done = subprocess.run(
         [sys.executable, "-c", code, *map(str, [*arguments, ordinary])],
@@ -77,8 +76,6 @@ def test_a_world_is_played_without_jax(world: Path, tmp_path: Path) -> None:
     assert {r["stop"] for r in study.manifest["runs"]} == {"time"}
     for name in ("gantt", "staleness"):
         assert (folder / "figures" / f"{name}.png").stat().st_size > 10_000
-    trace = json.loads(events.read_text(encoding="utf-8"))
-    assert {event["ph"] for event in trace["traceEvents"]} == {"M", "X", "i"}
     again = load(f"{folder}2").manifest["runs"][0]
     assert again["upload_bytes"] == 17 * 4  # as the algorithm's configuration says
 
@@ -111,7 +108,6 @@ def test_mistakes_are_one_line(world: Path, tmp_path: Path) -> None:
         (("timeline", world, "-s", "clients.uplod={}"), "did you mean"),
         (("timeline", world, "-s", "stop={epochs: 3}"), "stop.epochs must not be set"),
         (("timeline", world, "--gantt", "0"), "--gantt must be > 0"),
-        (("timeline", world, "--chrome", tmp_path / "no" / "x"), "folder that exists"),
         (("timeline", tmp_path / "no.yaml"), "there is no such file"),
     ):
         with pytest.raises(UserError, match=message) as no:
@@ -226,11 +222,6 @@ def test_the_groups_of_a_scenario_are_kept_wherever_its_clients_are_shown(
     tables = dict(timelines.tables(study))
     names = ["1 (slow)", "2 (slow)", "3 (fast)", "4 (fast)", "5 (fast)"]
     assert tables["async, upload_bytes=10: clients"]["client"].tolist() == names
-    events = tmp_path / "events.json"
-    timelines.export(study, events)
-    trace = json.loads(events.read_text(encoding="utf-8"))["traceEvents"]
-    threads = [e["args"]["name"] for e in trace if e["name"] == "thread_name"]
-    assert threads[:6] == ["server", *(f"client {name}" for name in names)]
     drawn = dict(timelines.standard(study))["gantt"].axes[0]
     assert [tick.get_text() for tick in drawn.get_yticklabels()] == names
     grouped = read_any(world).model_dump(mode="json")["clients"]
@@ -274,7 +265,7 @@ def test_a_summary_has_tables_and_no_gantt_picture(world: Path, tmp_path: Path) 
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (("--summary", "--gantt", 5), "--gantt and --chrome need every job"),
+        (("--summary", "--gantt", 5), "--gantt needs every job"),
         (("--set", "variants.sync.record=summary"), "the same for all runs of a study"),
     ],
 )

@@ -9,12 +9,11 @@ import typer
 from ...cli import folders, printing
 from ...cli.console import out
 from ...cli.runs import (
-    Chrome,
     Formats,
     Gantt,
     Overrides,
     Plots,
-    check_pictures,
+    check_seconds,
     formats,
     playing,
 )
@@ -58,7 +57,6 @@ def import_(
     folder: Folder = None,
     columns: Columns = None,
     gantt: Gantt = None,
-    chrome: Chrome = None,
     *,
     plots: Plots = True,
     form: Formats = None,
@@ -67,7 +65,7 @@ def import_(
 
     The folder can be replayed by a scenario: `timeline: {replay: FOLDER}`.
     """
-    check_pictures(gantt, chrome)
+    check_seconds(gantt)
     forms = formats(form, plots=plots)
     from .reading import columns_of
     from .timelines import import_log
@@ -75,7 +73,7 @@ def import_(
     with folders.chosen_or_new(folder, f"{path.stem}-timeline") as folder:
         study = import_log(path, folder, columns_of(columns))
     _show_server(study)
-    printing.close_world(study, gantt, chrome, forms)
+    printing.close_world(study, gantt, forms)
 
 
 @log.command()
@@ -125,13 +123,12 @@ def play(
     folder: Folder = None,
     columns: Columns = None,
     gantt: Gantt = None,
-    chrome: Chrome = None,
     *,
     plots: Plots = True,
     form: Formats = None,
 ) -> None:
     """Fits a world to a log, and plays it by another protocol, next to the log."""
-    check_pictures(gantt, chrome)
+    check_seconds(gantt)
     forms = formats(form, plots=plots)
     from ...scenario import dialect
     from .reading import columns_of
@@ -143,7 +140,7 @@ def play(
             path, folder, entry, columns_of(columns), hear, set_ or ()
         )
     _show(world)
-    printing.close_world(study, gantt, chrome, forms)
+    printing.close_world(study, gantt, forms)
 
 
 def _show_server(study: "Study") -> None:

@@ -49,7 +49,7 @@ def import_(
     with playing(folder, log.stem) as (folder, hear):
         study = import_samples(log, folder, set_ or (), hear)
     _show_fits(study)
-    printing.close_world(study, None, None, forms)
+    printing.close_world(study, None, forms)
 
 
 def _show_fits(study: "Study") -> None:

@@ -1,10 +1,9 @@
 """Enemies among the clients, and servers that tolerate them.
 
-For studies of Byzantine robustness. They are stages of a chain in three places:
+For studies of Byzantine robustness. They are stages of a chain in two places:
 
-- what enemies send: `enemies` (who they are; attacks on messages), `poison` and
-  `backdoor` (attacks on data; the metric `backdoor_accuracy`);
-- what is received: `trusted`, filters of a server with rows of its own;
+- what enemies send: `enemies` (who they are; attacks on messages) and `poison` (an
+  attack on data);
 - the aggregation: `aggregation`, from the median to centred clipping.
 """
 

@@ -5,8 +5,7 @@ simulated world. The server plays the protocol by its own code; a client is a pr
 
 - `running`: from a scenario to a log, its timeline, and the study that replays it.
 - `timeline`: one run, acted out as its timeline is asked for.
-- `world`: a clock that follows the real one, and the world whose clients are processes;
-  `gossip` plays the one protocol whose clients do more than their jobs.
+- `world`: a clock that follows the real one, and the world whose clients are processes.
 - `fleet`: the server's conversations over TCP, and the clients' processes.
 - `broker`: the server's conversations over MQTT.
 - `client`: a client's process.

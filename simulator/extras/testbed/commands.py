@@ -75,7 +75,7 @@ def act_out(
         console.interruptible(folder),
     ):
         found = running.act_out(config, folder, options, lambda line: err.say(line))
-    printing.close_world(found.timeline, None, None, forms)
+    printing.close_world(found.timeline, None, forms)
     if found.study is not None:
         printing.close(found.study, forms)
     out.say(f"Log: {folder}")

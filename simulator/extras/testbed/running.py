@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 from ...catalogue.algorithms.federated.abilities import Resizes
 from ...catalogue.algorithms.federated.stage import AttackPart, ReadPart, StagePart
 from ...catalogue.protocols.bounded import Bounded
-from ...catalogue.protocols.gossip.gossip import Gossip
 from ...engine.of_run import timeline
 from ...files.study import Study
 from ...parts.errors import ScenarioError, UserError
@@ -169,7 +168,7 @@ def _refuse(played: SimulatedTimeline) -> None:
             "clients must be without local_steps_by and least_steps on a testbed, "
             "whose jobs have all local steps; remove them, or simulate it"
         )
-    if not protocol.traits.lone_jobs and not isinstance(protocol, Bounded | Gossip):
+    if not protocol.traits.lone_jobs and not isinstance(protocol, Bounded):
         raise ScenarioError(
             f"protocol.kind must be one that a testbed acts out, got "
             f"{protocol.kind!r}; simulate it (stalesim timeline), or take another"

@@ -12,13 +12,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from typing_extensions import override
 
-from ...catalogue.protocols.gossip.gossip import Gossip
 from ...engine import device
 from ...files.timeline import NO_COMMIT, Chunk, Outcome, StopReason, check
 from ...parts.errors import UserError
 from ...scenario.study import Run
 from ...timelines.simulated import SimulatedTimeline
-from . import gossip
 from .broker import BrokerLost, MqttChannels
 from .fleet import Channels, ClientProcesses, Reception, TcpChannels
 from .learner import Learner
@@ -206,10 +204,7 @@ class RealTimeline(SimulatedTimeline):
             world.gather()
             self._limit_time(world)
             world.attend(recorder, log, faults)
-            if isinstance(self.protocol, Gossip):
-                gossip.play(self.protocol, world, recorder)
-            else:
-                self.protocol.play(world, recorder)
+            self.protocol.play(world, recorder)
             try:
                 reason = self._run(world.env, recorder, ALL)
             except Interrupted:

@@ -281,23 +281,20 @@ class RealWorld(World):
 
         return ask
 
-    def give(
-        self, client: int, arrived: Then, crashed: Then, *, links: bool = True
-    ) -> None:
+    def give(self, client: int, arrived: Then, crashed: Then) -> None:
         """Sends a client the model and its job, which has just read.
 
         Args:
             client: Number of the client, from 0.
             arrived: Called with it when its contribution has arrived.
             crashed: Called with it when it is gone.
-            links: Whether its messages take the time of its links.
         """
         now, job = self.env.now, self.recorder.current_job(client)
-        download = self.transit(Purpose.DOWNLOAD, client) if links else 0
+        download = self.transit(Purpose.DOWNLOAD, client)
         compute = self.computing(client, job, now + download)
         compute += self.workload.overhead_s
         sent = now + download + compute
-        upload = self.transit(Purpose.UPLOAD, client, sent) if links else 0
+        upload = self.transit(Purpose.UPLOAD, client, sent)
         self._serial += 1
         self._jobs[client] = _Job(self._serial, arrived, crashed)
         more, body = self._learner.read(client)

@@ -1,10 +1,10 @@
 """Trackers: studies for other programs, afterwards or while they are run.
 
-For users of TensorBoard, Weights & Biases, R or Excel. `records` says what a run
-exports: its resolved scenario, its evaluations with what they cost, and where it ended.
-`tables`, `tensorboard` and `wandb` write one format each, into a local folder and
-nowhere else. `exporter` chooses between them and says what was left out, `following`
-tells a tracker of a study while another process runs it.
+For users of TensorBoard, R or Excel. `records` says what a run exports: its resolved
+scenario, its evaluations with what they cost, and where it ended. `tables` and
+`tensorboard` write one format each, into a local folder and nowhere else. `exporter`
+chooses between them and says what was left out, `following` writes for TensorBoard
+while another process runs the study.
 """
 
 from typing import TYPE_CHECKING

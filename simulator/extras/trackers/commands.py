@@ -15,7 +15,7 @@ app = typer.Typer()
 @app.command()
 def export(
     folder: Annotated[Path, typer.Argument(help="folder of a study")],
-    target: Annotated[str, typer.Option("--to", help="csv, tensorboard or wandb")],
+    target: Annotated[str, typer.Option("--to", help="csv or tensorboard")],
     into: Annotated[
         Path | None,
         typer.Option(
@@ -38,15 +38,13 @@ def export(
 @app.command()
 def track(
     folder: Annotated[Path, typer.Argument(help="folder of a study")],
-    target: Annotated[str, typer.Option("--to", help="tensorboard or wandb (offline)")],
 ) -> None:
-    """Logs a running study's evaluations for a tracker; uploads nothing.
+    """Logs a running study's evaluations for TensorBoard; uploads nothing.
 
-    They are in FOLDER/track-TARGET, which is replaced. The command ends when the study
-    is complete.
+    They are in FOLDER/track-tensorboard, which is replaced. The command ends when the
+    study is complete.
     """
     from . import following
 
-    into = folder / f"{following.PREFIX}{target}"
-    with console.follow("Tracking", folder, into):
-        following.follow(folder, target)
+    with console.follow("Tracking", folder, folder / following.FOLDER):
+        following.follow(folder)

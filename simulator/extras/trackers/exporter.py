@@ -2,90 +2,29 @@
 
 from collections import Counter
 from collections.abc import Callable
-from contextlib import closing
-from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple
 
 from ....analysis.files import filled, written
 from ....analysis.frames import Study
 from ...files.study import StudyError
 from . import tables
-from .records import RunRecord, has_ended, records, values
-from .tensorboard import TensorBoard
-from .wandb import OfflineRuns
+from .records import has_ended, records, values
+from .tensorboard import RunFiles, check_library
 
 
-class RunBoard(Protocol):
-    """One run of a study, as a tracker takes it."""
-
-    def log(self, commits: int, time: float, measured: dict[str, float]) -> None:
-        """Takes what was measured at a point of the run.
-
-        Args:
-            commits: Step.
-            time: Virtual seconds.
-            measured: Values by name.
-        """
-        ...
-
-    def flush(self) -> None:
-        """Lets what was taken so far be seen."""
-        ...
-
-    def finish(self, record: RunRecord) -> None:
-        """Takes what is known at the end of the run alone.
-
-        Args:
-            record: The whole run; its points were logged.
-        """
-        ...
-
-    def abandon(self) -> None:
-        """Ends the run without results."""
-        ...
-
-
-class Board(Protocol):
-    """A tracker's folder."""
-
-    def start(self, record: RunRecord) -> RunBoard:
-        """Starts a run.
-
-        Args:
-            record: The run, of which points and end need not be known yet.
-        """
-        ...
-
-    def close(self) -> None:
-        """Ends the use of the folder."""
-        ...
-
-
-BOARDS: dict[str, Callable[[Path, str], Board]] = {
-    "tensorboard": TensorBoard,
-    "wandb": OfflineRuns,
-}
-"""Trackers by name: each takes its folder and the study's name."""
-
-
-def _write(open_board: Callable[[Path, str], Board], study: Study, into: Path) -> None:
-    with closing(open_board(into, study.manifest["name"])) as board:
-        for record in records(study):
-            run = board.start(record)
-            for row in record.points.to_dict("records"):
-                log_row(run, row, values(row))
-            run.finish(record)
-
-
-def log_row(run: RunBoard, row: Any, measured: dict[str, float]) -> None:
-    """Logs values at the point of a row of `RunRecord.points`."""
-    run.log(int(row["commits"]), float(row["time"]), measured)
+def _write_tensorboard(study: Study, into: Path) -> None:
+    check_library()
+    for record in records(study):
+        run = RunFiles(into, record.name)
+        for row in record.points.to_dict("records"):
+            run.log(row, values(row))
+        run.finish(record)
 
 
 TARGETS: dict[str, Callable[[Study, Path], None]] = {
     "csv": tables.write,
-    **{name: partial(_write, board) for name, board in BOARDS.items()},
+    "tensorboard": _write_tensorboard,
 }
 """Each writes a study into a folder whose content is moved up when it is whole."""
 
@@ -112,7 +51,7 @@ def export(study: Study, target: str, folder: str | Path) -> Exported:
 
     Args:
         study: Study, finished or not.
-        target: Key of `TARGETS`. All but `csv` need their extra to be installed.
+        target: Key of `TARGETS`; `tensorboard` needs its extra to be installed.
         folder: New or empty folder.
 
     Returns:

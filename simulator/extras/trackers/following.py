@@ -1,8 +1,8 @@
-"""A study told to an experiment tracker while another process runs it.
+"""A study written for TensorBoard while another process runs it.
 
 The study's folder is read every few seconds, and what is new is logged. When a run has
 ended, what its tables say is compared with what was logged, and the rest is added; so a
-tracker has the same numbers as an export afterwards.
+board has the same numbers as an export afterwards.
 """
 
 import shutil
@@ -13,38 +13,34 @@ from ....analysis.files import ROOM, written
 from ....analysis.frames import Study
 from ...files.study import load
 from ...files.study.study import look_until_complete
-from ...parts.errors import UserError
-from .exporter import BOARDS, Board, RunBoard, log_row
 from .records import RunRecord, has_ended, opening, records, values
+from .tensorboard import RunFiles, check_library
 
 EVERY_S = 2.0
 """Real seconds from one look at the study to the next."""
-PREFIX = "track-"
-"""Beginning of the name of a tracker's folder in that of the study."""
+FOLDER = "track-tensorboard"
+"""Name of the event files' folder in that of the study."""
 
 
-def follow(folder: str | Path, target: str) -> Path:
-    """Tells a tracker of a study until the study is complete.
+def follow(folder: str | Path) -> Path:
+    """Writes TensorBoard's event files of a study until the study is complete.
 
-    The tracker gets all runs, also those that it got before. Nothing is uploaded.
+    They are of all runs, also those that were written before. Nothing is uploaded.
 
     Args:
         folder: Folder of the study.
-        target: Name of the tracker, `tensorboard` or `wandb`.
 
     Returns:
-        Folder of the tracker, `track-NAME` in that of the study, which is replaced.
+        Folder of the event files, `FOLDER` in that of the study, which is replaced.
 
     Raises:
-        UserError: There is no such tracker, its library is not installed, there is no
-            study, or the tracker's folder cannot be written.
+        UserError: The library is not installed, there is no study, or the folder of the
+            event files cannot be written.
     """
-    if target not in BOARDS:
-        known = " or ".join(BOARDS)
-        raise UserError(f"a tracker must be {known}, got {target!r}; choose one")
     study = load(folder)
-    into = study.folder / f"{PREFIX}{target}"
-    followed = _Followed(BOARDS[target](into, study.manifest["name"]))
+    into = study.folder / FOLDER
+    check_library()
+    followed = _Followed(into)
     with written(into, "the tracker's folder", ROOM):
         if into.exists():
             shutil.rmtree(into)
@@ -57,14 +53,14 @@ def follow(folder: str | Path, target: str) -> Path:
 
 
 class _Followed:
-    """What a tracker has received of a study.
+    """What TensorBoard has received of a study.
 
     Args:
-        board: The study as the tracker takes it.
+        folder: Folder of the event files.
     """
 
-    def __init__(self, board: Board) -> None:
-        self._board = board
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
         self._open: dict[int, _FollowedRun] = {}
         self._over: set[int] = set()
 
@@ -77,9 +73,9 @@ class _Followed:
             rows = so_far.loc[so_far["run"] == number].drop(columns="run")
             run = self._run(opening(study, entries[number]), number)
             run.log(rows.to_dict("records"))
-            run.board.flush()
+            run.files.flush()
         for number in [n for n in self._open if entries[n]["stop"] == "failed"]:
-            self._open.pop(number).board.abandon()
+            self._open.pop(number).files.abandon()
         new = [
             n for n, run in entries.items() if has_ended(run) and n not in self._over
         ]
@@ -88,31 +84,30 @@ class _Followed:
         for number, record in zip(new, records(_of_runs(study, new)), strict=True):
             run = self._run(record, number)
             run.log(record.points.to_dict("records"))
-            run.board.finish(record)
+            run.files.finish(record)
             del self._open[number]
             self._over.add(number)
 
     def _run(self, record: RunRecord, number: int) -> "_FollowedRun":
         if number not in self._open:
-            self._open[number] = _FollowedRun(self._board.start(record))
+            self._open[number] = _FollowedRun(RunFiles(self._folder, record.name))
         return self._open[number]
 
     def close(self) -> None:
-        """Ends the runs that have no results, and the tracker."""
+        """Ends the runs that have no results."""
         for run in self._open.values():
-            run.board.abandon()
-        self._board.close()
+            run.files.abandon()
 
 
 class _FollowedRun:
-    """What a tracker has received of one run.
+    """What TensorBoard has received of one run.
 
     Args:
-        board: The run as the tracker takes it.
+        files: The event files of the run.
     """
 
-    def __init__(self, board: RunBoard) -> None:
-        self.board = board
+    def __init__(self, files: RunFiles) -> None:
+        self.files = files
         self._logged: dict[tuple[float, int], set[str]] = {}
 
     def log(self, rows: list[dict[Any, Any]]) -> None:
@@ -127,7 +122,7 @@ class _FollowedRun:
             known = self._logged.setdefault(point, set())
             new = {k: v for k, v in values(row).items() if k not in known}
             if new:
-                log_row(self.board, row, new)
+                self.files.log(row, new)
                 known.update(new)
 
 

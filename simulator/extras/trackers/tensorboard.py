@@ -7,8 +7,8 @@ from ...parts.extras import extra
 from .records import RunRecord
 
 
-class TensorBoard:
-    """A folder of event files per run; `tensorboard --logdir FOLDER` shows them.
+class RunFiles:
+    """The event files of one run; `tensorboard --logdir FOLDER` shows those of all.
 
     The step of a scalar is the number of commits, its wall time is the virtual time, so
     that TensorBoard's relative axis shows virtual seconds. What is known at the end
@@ -16,40 +16,28 @@ class TensorBoard:
     tags as text. Event files hold scalars in 32 bits: large counts are rounded.
 
     Args:
-        folder: Folder, in which one is made for each run.
-        study: Name of the study, which no event file has.
-
-    Raises:
-        UserError: The library tensorboardX is not installed.
+        folder: Folder of all runs, in which one is made for this run.
+        name: Name of the run.
     """
 
-    def __init__(self, folder: Path, study: str = "") -> None:
-        _library("tensorboardX")
-        _library("tensorboardX.summary")
-        self._folder = folder
-
-    def start(self, record: RunRecord) -> "_RunFiles":
-        """Starts a run."""
-        return _RunFiles(self._folder / record.name)
-
-    def close(self) -> None:
-        """Does nothing: each run is closed by itself."""
-
-
-class _RunFiles:
-    def __init__(self, folder: Path) -> None:
-        self._writer: Any = _library("tensorboardX").SummaryWriter(logdir=str(folder))
+    def __init__(self, folder: Path, name: str) -> None:
+        writer = _library("tensorboardX").SummaryWriter
+        self._writer: Any = writer(logdir=str(folder / name))
         self._last = 0, 0.0
 
-    def log(self, commits: int, time: float, measured: dict[str, float]) -> None:
+    def log(self, row: Any, measured: dict[str, float]) -> None:
+        """Takes what was measured at the point of a row of `RunRecord.points`."""
+        commits, time = int(row["commits"]), float(row["time"])
         for name, value in measured.items():
             self._writer.add_scalar(name, value, global_step=commits, walltime=time)
         self._last = commits, time
 
     def flush(self) -> None:
+        """Lets what was taken so far be seen."""
         self._writer.flush()
 
     def finish(self, record: RunRecord) -> None:
+        """Takes what is known at the end of the run alone."""
         summaries, points = _library("tensorboardX.summary"), record.points
         names = [name for name in points if points[name].notna().any()]
         # TensorBoard's own form of hyper-parameters; `add_hparams` makes a folder.
@@ -69,7 +57,18 @@ class _RunFiles:
         self._writer.close()
 
     def abandon(self) -> None:
+        """Ends the run without results."""
         self._writer.close()
+
+
+def check_library() -> None:
+    """Checks that the library tensorboardX is there.
+
+    Raises:
+        UserError: It is not installed.
+    """
+    _library("tensorboardX")
+    _library("tensorboardX.summary")
 
 
 def _library(module: str) -> Any:

@@ -107,10 +107,6 @@ class Claim(Part):
         """Yields values that metrics are to reach: their places, metrics, values."""
         yield from ()
 
-    def instants(self) -> Mapping[str, float]:
-        """Returns the instants at which the claim looks at runs, by what is counted."""
-        return {}
-
     def quantities(self) -> dict[str, Callable[..., Any]]:
         """Returns what the judge needs of a study, by the name of each quantity.
 

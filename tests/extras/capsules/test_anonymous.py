@@ -27,7 +27,7 @@ HIDDEN = {
     "mail": "jana@lab.example.org",
     "remote": "jdoe-lab/secret-paper",
     "folder": "place-of-jana",
-    "run of a tracker": "wandb-3f9a1c",
+    "run of a tracker": "tracker-3f9a1c",
 }
 SCENARIO = """\
 name: blind
@@ -71,7 +71,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     shutil.copy(figures / "curve.png", figures / "own.png")
     (figures / "curve.pdf").write_text(f"%PDF /Author ({HIDDEN['name']})")
     (figures / "curve.txt").write_text("A curve.\nby: stalesim 0.1.0 (commit 12ab)\n")
-    board = folder / "study" / "track-wandb"
+    board = folder / "study" / "track-tensorboard"
     board.mkdir()
     (board / "run").write_text(HIDDEN["run of a tracker"])
     return folder

@@ -100,7 +100,7 @@ def test_commands_on_studies_read_a_world_of_samples(
 def test_pictures_of_clients_are_refused(file: Path, tmp_path: Path) -> None:
     folder = tmp_path / "out"
     command = ["timeline", str(file), "--out", str(folder), "--gantt", "3"]
-    with pytest.raises(UserError, match="--gantt and --chrome show clients"):
+    with pytest.raises(UserError, match="--gantt shows clients"):
         app(command, standalone_mode=False)
     assert not folder.exists()
 

@@ -24,12 +24,6 @@ TREES = {
         {"kind": "krum", "tolerated": 1, "selected": 2},
         {"kind": "sign_flip", "clients": [2]},
     ),
-    "backdoor": chained(
-        {"kind": "backdoor", "clients": [2], "features": [3], "target": 2}
-        | {"value": 1.5},
-        {"kind": "weigh"},
-        {"kind": "mean"},
-    ),
     "trimmed": tolerated({"kind": "trimmed_mean", "tolerated": 1}),
     "geometric median": tolerated({"kind": "geometric_median", "iterations": 4}),
     "clipped in buckets": tolerated(
@@ -39,9 +33,6 @@ TREES = {
             "iterations": 2,
             "buckets": 3,
         }
-    ),
-    "guarded": tolerated(
-        {"kind": "mean"}, {"kind": "afl_guard", "samples": 9, "tolerance": 2}
     ),
 }
 ALIE = {"kind": "alie", "clients": [2], "deviations": 1.5}
@@ -53,4 +44,3 @@ FAMILIES = {
     name: (SGD, {key: tree[key] for key in ("algorithm", "protocol")})
     for name, tree in RUNS.items()
 }
-CACHED = {"guarded": "the server's own gradient"}

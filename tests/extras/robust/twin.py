@@ -46,15 +46,6 @@ def alie(z: float) -> Attack:
     return sent
 
 
-def with_trigger(x: Vector, columns: Sequence[int], value: float) -> Vector:
-    """Returns rows whose columns, numbered from 0, have a value."""
-    found = np.array(x)
-    for row in found:
-        for column in columns:
-            row[column] = value
-    return found
-
-
 def median(vectors: list[Vector]) -> Vector:
     found = []
     for coordinate in np.array(vectors).T:
@@ -114,35 +105,6 @@ def centred_clipping(tau: float, rate: float = 1.0, times: int = 1) -> Aggregati
     return found
 
 
-Gradient = Callable[[Vector], Vector]
-Taken = Callable[[Vector, Vector], Vector | None]
-"""What a server takes of a message, at its model; None where it refuses it."""
-
-
-def afl_guard(tolerance: float, gradient: Gradient) -> Taken:
-    """Takes g if |g - g_s| <= lambda |g_s|. AFLGuard, Algorithm 1."""
-
-    def taken(message: Vector, x: Vector) -> Vector | None:
-        own = gradient(x)
-        apart = np.sqrt(np.sum((message - own) ** 2))
-        near = apart <= tolerance * np.sqrt(np.sum(own**2))
-        return message if near else None
-
-    return taken
-
-
-def zeno(eta: float, rho: float, epsilon: float, gradient: Gradient) -> Taken:
-    """Takes g, as long as v, if eta <v, g> - rho |g|^2 >= -eta epsilon. Zeno++."""
-
-    def taken(message: Vector, x: Vector) -> Vector | None:
-        v = gradient(x)
-        g = message * np.sqrt(np.sum(v**2)) / np.sqrt(np.sum(message**2))
-        score = eta * float(v @ g) - rho * float(g @ g)
-        return g if score >= -eta * epsilon else None
-
-    return taken
-
-
 def attacked(attack: Attack, clients: Sequence[int], everybody: set[int]) -> Stage:
     """Enemies, numbered from 1, know the last message of each honest client.
 
@@ -164,13 +126,12 @@ def attacked(attack: Attack, clients: Sequence[int], everybody: set[int]) -> Sta
     return stage
 
 
-def poisoned(problem: Problem, clients: Sequence[int], boost: float = 1.0) -> Stage:
-    """Enemies work on other rows, and send more of what they have learned.
+def poisoned(problem: Problem, clients: Sequence[int]) -> Stage:
+    """Enemies work on other rows.
 
     Args:
         problem: Rows of the enemies.
         clients: Enemies, numbered from 1.
-        boost: Factor of their messages.
     """
     work = local_work()
 
@@ -180,20 +141,7 @@ def poisoned(problem: Problem, clients: Sequence[int], boost: float = 1.0) -> St
             is_enemy = job.client + 1 in clients
             server.problem = problem if is_enemy else honest
             work(server, [job])
-            job.message = (boost if is_enemy else 1.0) * job.message
         server.problem = honest
-
-    return stage
-
-
-def filtered(taken: Taken) -> Stage:
-    """What is refused is a commit of weight 0."""
-
-    def stage(server: Server, jobs: list[Job]) -> None:
-        for job in jobs:
-            kept = taken(job.message, server.models[-1])
-            job.message = np.zeros_like(job.message) if kept is None else kept
-            job.weight = float(kept is not None)
 
     return stage
 
@@ -222,13 +170,8 @@ def aggregated(by: Aggregation, buckets: int = 0) -> Stage:
     return stage
 
 
-def stages_of(gradient: Gradient, eta: float) -> dict[str, tuple[str, Any]]:
-    """Returns stages by their names in a scenario, new ones with each call.
-
-    Args:
-        gradient: On the rows of the server's own.
-        eta: The server's step size.
-    """
+def stages_of() -> dict[str, tuple[str, Any]]:
+    """Returns stages by their names in a scenario, new ones with each call."""
     everybody: set[int] = set()
 
     def attack(
@@ -247,14 +190,6 @@ def stages_of(gradient: Gradient, eta: float) -> dict[str, tuple[str, Any]]:
         "sign_flip": ("arrival", partial(attack, make=sign_flip)),
         "alie": ("arrival", partial(attack, make=alie)),
         "inner_product": ("arrival", partial(attack, make=inner_product)),
-        "afl_guard": (
-            "arrival",
-            lambda samples, tolerance: filtered(afl_guard(tolerance, gradient)),
-        ),
-        "zeno_plus_plus": (
-            "arrival",
-            lambda samples, rho, epsilon: filtered(zeno(eta, rho, epsilon, gradient)),
-        ),
         "coordinate_median": ("commit", aggregate(lambda: median)),
         "trimmed_mean": ("commit", aggregate(trimmed_mean, tolerated="f")),
         "krum": ("commit", aggregate(krum, tolerated="f", selected="m")),

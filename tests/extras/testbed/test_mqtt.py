@@ -236,7 +236,6 @@ def test_who_calls_all_clients_has_little_sent_again(
     [
         {"kind": "asynchronous"},
         {"kind": "bounded", "staleness_bound": 1},
-        {"kind": "gossip", "graph": {"kind": "complete"}},
     ],
     ids=lambda protocol: protocol["kind"],
 )

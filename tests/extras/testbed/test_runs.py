@@ -69,8 +69,6 @@ of_protocols = pytest.mark.parametrize(
         {"kind": "t_synchronous", "t": 2},
         {"kind": "collect", "count": 4},
         {"kind": "bounded", "staleness_bound": 1},
-        {"kind": "gossip", "graph": {"kind": "complete"}},
-        {"kind": "gossip", "average": "all"},
     ],
     ids=lambda protocol: "-".join(map(str, protocol.values())),
 )
@@ -93,9 +91,8 @@ def test_a_log_says_of_every_job_what_the_server_did(
     order = ["read_time", "begun_time", "computed_time", "sent_time", "arrived_time"]
     moments = done[order].to_numpy()
     assert (np.diff(moments, axis=1) >= 0).all()
-    # A sleep is never shorter than it should be; gossip uploads where it averages.
-    if protocol["kind"] != "gossip":
-        assert (done["arrived_time"] - done["sent_time"] >= 0.002).all()
+    # A sleep is never shorter than it should be.
+    assert (done["arrived_time"] - done["sent_time"] >= 0.002).all()
 
 
 @of_protocols
@@ -116,34 +113,13 @@ def test_its_log_is_imported_as_its_timeline(
 DIGITS = {"data": {"kind": "digits", "scale": "unit"}, "model": {"kind": "linear"}}
 
 
-@pytest.mark.parametrize(
-    ("partition", "protocol", "algorithm"),
-    [
-        (
-            {"kind": "vertical", "parties": 3},
-            {"kind": "bounded", "staleness_bound": 1},
-            {"kind": "vafl", "step_size": 0.1, "batch": 8, "upload": "batch"},
-        ),
-        (
-            {"kind": "iid", "clients": 3},
-            {"kind": "gossip", "graph": {"kind": "complete"}},
-            {"kind": "adp2sgd", "step_size": 0.1, "batch": 8, "noise": {"sigma": 1}},
-        ),
-    ],
-    ids=["bounded", "gossip"],
-)
-def test_a_study_replays_every_row_of_a_testbed(
-    partition: dict[str, Any],
-    protocol: dict[str, Any],
-    algorithm: dict[str, Any],
-    tmp_path: Path,
-) -> None:
+def test_a_study_replays_every_row_of_a_testbed(tmp_path: Path) -> None:
     tree = {
         "name": "bed",
-        "problem": {**DIGITS, "partition": partition},
+        "problem": {**DIGITS, "partition": {"kind": "vertical", "parties": 3}},
         "clients": {"compute": {"law": "expon", "scale": 0.01}},
-        "protocol": protocol,
-        "algorithm": algorithm,
+        "protocol": {"kind": "bounded", "staleness_bound": 1},
+        "algorithm": {"kind": "vafl", "step_size": 0.1, "batch": 8, "upload": "batch"},
         "stop": {"commits": 20},
         "evaluate": {"every": {"commits": 20}},
     }
@@ -151,7 +127,7 @@ def test_a_study_replays_every_row_of_a_testbed(
     assert found.study is not None
     rows, replayed = found.timeline.table("rows"), found.study.table("commits")
     rows = rows[rows["place"] == 0].reset_index(drop=True)
-    assert len(set(rows["kind"])) == 2  # commits, and refreshes or averagings
+    assert len(set(rows["kind"])) == 2  # commits, and refreshes
     assert rows["kind"].tolist() == replayed["kind"].tolist()
     assert rows["time"].tolist() == replayed["time"].tolist()
     commits = rows["kind"] == "COMMIT"
@@ -159,28 +135,6 @@ def test_a_study_replays_every_row_of_a_testbed(
     assert stale.tolist() == replayed.loc[commits, "staleness_max"].tolist()
     rows = logged(tmp_path / "bed" / "log.csv")
     assert rows == applied(found.timeline) == applied(found.study)
-
-
-def test_a_worker_of_gossip_that_is_killed_does_its_job_again(tmp_path: Path) -> None:
-    world = {
-        "protocol": {"kind": "gossip", "graph": {"kind": "complete"}},
-        "clients": {"number": 3, "compute": {"law": "constant", "value": 0.5}},
-        "stop": {"time": 4.0},
-    }
-    options = Options(kill=("1@0.25+0.1", "2@0.3"))
-    found = acted_out(tmp_path / "bed", options, **world)
-    assert end_of(found.timeline)["stop"] == "time"
-    incidents = found.timeline.table("incidents")
-    known = set(zip(incidents["client"], incidents["incident"], strict=True))
-    assert known == {
-        *((1, "CRASHED"), (1, "REJOINED")),
-        *((2, "CRASHED"), (2, "LEFT")),
-    }
-    jobs = found.timeline.table("jobs")
-    assert set(jobs["outcome"]) <= {"APPLIED", "IN_FLIGHT"}  # none is lost
-    last = jobs.groupby("client")["read_time"].max()
-    assert last[1] > 0.5 > last[2]
-    assert logged(tmp_path / "bed" / "log.csv") == applied(found.timeline)
 
 
 def test_the_laws_are_those_of_the_simulation(tmp_path: Path) -> None:

@@ -5,7 +5,6 @@ import threading
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +21,6 @@ from stalesim.simulator.parts.errors import UserError
 from stalesim.simulator.studies import existing
 from tests.commands import wait_for
 from tests.extras.trackers.test_tensorboard import events
-from tests.extras.trackers.test_wandb import as_dict
-from tests.extras.trackers.test_wandb import told as records_of
 from tests.support import write_study
 from tests.unit.studies.watched import WATCHED
 
@@ -53,28 +50,17 @@ def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(following, "EVERY_S", 0.1)
 
 
-class Noted:
-    """A tracker that keeps what it is told."""
-
-    def __init__(self, folder: Path, study: str = "") -> None:
-        self.runs: dict[str, dict[str, Any]] = {}
-
-    def start(self, record: RunRecord) -> "NotedRun":
-        told = {"record": record, "points": Counter(), "early": 0, "end": None}
-        self.runs[record.name] = told
-        return NotedRun(told)
-
-    def close(self) -> None:
-        pass
-
-
 class NotedRun:
-    def __init__(self, told: dict[str, Any]) -> None:
-        self.told = told
+    """Event files that are kept in `RUNS`, by the name of their run."""
 
-    def log(self, commits: int, time: float, measured: dict[str, float]) -> None:
+    def __init__(self, folder: Path, name: str) -> None:
+        del folder
+        self.told = {"points": Counter(), "early": 0, "end": None}
+        RUNS[name] = self.told
+
+    def log(self, row: Any, measured: dict[str, float]) -> None:
         for name, value in measured.items():
-            self.told["points"][commits, time, name, value] += 1
+            self.told["points"][row["commits"], row["time"], name, value] += 1
 
     def flush(self) -> None:
         self.told["early"] = len(self.told["points"])
@@ -86,22 +72,26 @@ class NotedRun:
         self.told["end"] = "abandoned"
 
 
+RUNS: dict[str, dict[str, Any]] = {}
+
+
 @pytest.fixture
-def board(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Noted:
-    noted = Noted(tmp_path)
-    monkeypatch.setitem(following.BOARDS, "noted", lambda *_: noted)
-    return noted
+def runs(monkeypatch: pytest.MonkeyPatch) -> dict[str, dict[str, Any]]:
+    RUNS.clear()
+    monkeypatch.setattr(following, "RunFiles", NotedRun)
+    monkeypatch.setattr(following, "check_library", lambda: None)
+    return RUNS
 
 
 @contextmanager
-def followed(folder: Path, target: str) -> Iterator[list[Any]]:
+def followed(folder: Path) -> Iterator[list[Any]]:
     """Follows a study from another thread; yields what it has ended with, if it has."""
     found: list[Any] = []
 
     def body() -> None:
         wait_for((folder / "manifest.json").exists)
         try:
-            found.append(following.follow(folder, target))
+            found.append(following.follow(folder))
         except (UserError, KeyboardInterrupt) as error:
             found.append(error)
 
@@ -116,15 +106,15 @@ def followed(folder: Path, target: str) -> Iterator[list[Any]]:
 @pytest.mark.long
 @pytest.mark.parametrize("tree", [SHORT, PRIVATE], ids=["several", "private"])
 def test_what_was_told_early_and_late_is_what_the_tables_say(
-    tree: dict[str, Any], tmp_path: Path, board: Noted
+    tree: dict[str, Any], tmp_path: Path, runs: dict[str, Any]
 ) -> None:
-    with followed(tmp_path / "s", "noted"):
+    with followed(tmp_path / "s"):
         study = studies.simulate(tree, tmp_path / "s")
-    assert any(told["early"] for told in board.runs.values())
+    assert any(told["early"] for told in runs.values())
     known = {record.name: record for record in records(study)}
-    assert sorted(board.runs) == sorted(known)
+    assert sorted(runs) == sorted(known)
     for name, record in known.items():
-        told = board.runs[name]
+        told = runs[name]
         rows = record.points.to_dict("records")
         expected = Counter(
             (row["commits"], row["time"], key, value)
@@ -134,7 +124,6 @@ def test_what_was_told_early_and_late_is_what_the_tables_say(
         assert told["points"] == expected
         assert told["end"].final == record.final
         assert told["end"].tags == record.tags
-        assert told["record"].config == record.config
         if tree is PRIVATE:
             assert any(key == "epsilon_rdp" for _, _, key, _ in expected)
 
@@ -142,7 +131,7 @@ def test_what_was_told_early_and_late_is_what_the_tables_say(
 @pytest.mark.long
 def test_tensorboard_has_the_same_scalars_as_an_export(tmp_path: Path) -> None:
     pytest.importorskip("tensorboardX")
-    with followed(tmp_path / "s", "tensorboard"):
+    with followed(tmp_path / "s"):
         study = studies.simulate(ONE, tmp_path / "s")
     done = exporter.export(study, "tensorboard", tmp_path / "afterwards")
     (afterwards,) = done.folder.iterdir()
@@ -160,37 +149,39 @@ def test_tensorboard_has_the_same_scalars_as_an_export(tmp_path: Path) -> None:
 
 
 @pytest.mark.long
-def test_a_study_that_goes_on_is_told_anew(tmp_path: Path, board: Noted) -> None:
+def test_a_study_that_goes_on_is_told_anew(
+    tmp_path: Path, runs: dict[str, Any]
+) -> None:
     one = {**SHORT, "replicates": 1, "stop": {"commits": 500}}
-    with followed(tmp_path / "s", "noted"):
+    with followed(tmp_path / "s"):
         studies.simulate(one, tmp_path / "s")
-    assert len(board.runs) == 2
-    board.runs.clear()
-    (tmp_path / "s" / "track-noted" / "old").write_text("old")
-    with followed(tmp_path / "s", "noted"):
+    assert len(runs) == 2
+    runs.clear()
+    (tmp_path / "s" / "track-tensorboard" / "old").write_text("old")
+    with followed(tmp_path / "s"):
         studies.simulate({**one, "replicates": 2}, tmp_path / "s")
-    assert len(board.runs) == 4
-    assert all(told["end"] for told in board.runs.values())
-    assert not (tmp_path / "s" / "track-noted" / "old").exists()
+    assert len(runs) == 4
+    assert all(told["end"] for told in runs.values())
+    assert not (tmp_path / "s" / "track-tensorboard" / "old").exists()
 
 
 @pytest.mark.long
 def test_what_has_not_ended_is_abandoned(
-    tmp_path: Path, board: Noted, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, runs: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By who interrupts the tracker, and leaves the study alone."""
 
     def interrupted(folder: Path, **options: Any) -> Study:
-        if any(told["early"] for told in board.runs.values()):
+        if any(told["early"] for told in runs.values()):
             raise KeyboardInterrupt
         return load(folder, **options)
 
     monkeypatch.setattr(trace_study, "load", interrupted)
-    with followed(tmp_path / "s", "noted") as found:
+    with followed(tmp_path / "s") as found:
         study = studies.simulate(SHORT, tmp_path / "s")
     assert study.complete
     assert isinstance(found[0], KeyboardInterrupt)
-    assert "abandoned" in [told["end"] for told in board.runs.values()]
+    assert "abandoned" in [told["end"] for told in runs.values()]
 
 
 def _full(*_: object) -> None:
@@ -200,68 +191,31 @@ def _full(*_: object) -> None:
 @pytest.mark.long
 @pytest.mark.parametrize("call", ["log", "flush", "finish"])
 def test_a_tracker_that_fails_is_one_line_and_the_study_goes_on(
-    call: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, board: Noted
+    call: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, runs: dict[str, Any]
 ) -> None:
-    del board
+    del runs
     monkeypatch.setattr(NotedRun, call, _full)
-    with followed(tmp_path / "s", "noted") as found:
+    with followed(tmp_path / "s") as found:
         study = studies.simulate(SHORT, tmp_path / "s")
     assert study.complete
     (said,) = map(str, found)
-    assert "track-noted: the tracker's folder must be written, but No space" in said
+    assert (
+        "track-tensorboard: the tracker's folder must be written, but No space" in said
+    )
     assert "\n" not in said
 
 
-def test_a_tracker_that_is_not_there_is_one_line_at_the_start(
+def test_a_library_that_is_not_there_is_one_line_at_the_start(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = tmp_path / "s"
-    with pytest.raises(UserError, match="must be tensorboard or wandb, got 'csv'; "):
-        following.follow(folder, "csv")
     run = {"run": 0, "label": "base", "replicate": 0, "stop": "time"}
     write_study(folder, {"name": "x", "runs": [run]}, {})
     before = sorted(folder.iterdir())
-    for name in ("tensorboardX", "wandb"):
-        monkeypatch.setitem(sys.modules, name, None)
-    for target in ("tensorboard", "wandb"):
-        with pytest.raises(UserError, match=rf'pip install "stalesim\[{target}\]"$'):
-            following.follow(folder, target)
+    monkeypatch.setitem(sys.modules, "tensorboardX", None)
+    with pytest.raises(UserError, match=r'pip install "stalesim\[tensorboard\]"$'):
+        following.follow(folder)
     assert sorted(folder.iterdir()) == before
-
-
-@pytest.mark.long
-def test_wandb_has_the_same_values_as_an_export(tmp_path: Path) -> None:
-    if find_spec("wandb") is None:
-        pytest.skip("wandb is not installed")
-    with followed(tmp_path / "s", "wandb"):
-        study = studies.simulate(ONE, tmp_path / "s")
-    exporter.export(study, "wandb", tmp_path / "afterwards")
-
-    def told(folder: Path) -> Any:
-        (path,) = folder.glob("wandb/offline-run-*/run-*.wandb")
-        points, about = Counter(), {}
-        for record in records_of(path):
-            if record.HasField("history"):
-                row = as_dict(record.history.item)
-                points.update((row["commits"], *pair) for pair in row.items())
-            elif record.HasField("run"):
-                about |= as_dict(record.run.config.update)
-            elif record.HasField("config"):
-                about |= as_dict(record.config.update)
-            elif record.HasField("summary"):
-                about |= as_dict(record.summary.update)
-        ours = {k: v for k, v in about.items() if k.startswith(("final/", "run."))}
-        # W&B's own counts aside.
-        mine = {k: n for k, n in points.items() if not k[1].startswith("_")}
-        return mine, ours
-
-    tracked, afterwards = (
-        told(tmp_path / "s/track-wandb"),
-        told(tmp_path / "afterwards"),
-    )
-    assert tracked == afterwards
-    assert len(tracked[0]) > 100
-    assert "run.stop" in tracked[1]
 
 
 @pytest.mark.slow
@@ -269,7 +223,7 @@ def test_the_command_tracks_and_says_where(tmp_path: Path) -> None:
     pytest.importorskip("tensorboardX")
     folder = tmp_path / "s"
     studies.simulate({**ONE, "stop": {"commits": 1_000}}, folder)
-    done = CliRunner().invoke(app, ["track", str(folder), "--to", "tensorboard"])
+    done = CliRunner().invoke(app, ["track", str(folder)])
     assert done.exit_code == 0, done.output
     assert f"Tracking {folder}: {folder}/track-tensorboard" in done.stdout
     assert f"Complete: {folder}" in done.stdout

@@ -197,44 +197,6 @@ def test_final_quantities() -> None:
     assert found("epsilon") == pytest.approx(expected, nan_ok=True)
 
 
-def test_area_under_curve_is_over_the_common_range() -> None:
-    # To 4 s and to 2 s: common are 0 to 2 s.
-    study = Curves({"a": [[0, 0.5, 1, 1, 1]], "b": [[0.2, 0.4, 0.4]]})
-    areas = curves.area_under_curve(study)
-    assert areas["value"].tolist() == pytest.approx([0.5, (0.3 + 0.4) / 2])
-    alone = curves.area_under_curve(study, among=["a"])
-    assert alone["value"].tolist() == pytest.approx([3 / 4])
-    for against in ("commits", "epochs", "bytes", "messages"):  # all grow evenly
-        found = curves.area_under_curve(study, against=against)
-        assert found["value"].tolist() == pytest.approx([0.5, 0.35])
-
-
-def test_area_between_evaluations() -> None:
-    study = Curves({"a": [[0, 1, 0]], "b": [[0, 1, 0]]})
-    table = study.tables["evaluations"]
-    table.loc[table["run"] == 1, "time"] = [0.5, 1.0, 1.5]
-    # Of a: 3/4 on either side of the peak, between 0.5 and 1.5 s; of b: a triangle.
-    areas = curves.area_under_curve(study)
-    assert areas["value"].tolist() == pytest.approx([0.75, 0.5])
-
-
-def test_areas_of_what_has_none() -> None:
-    rows = {"a": [[0.1, 0.5, 0.6], [0.3]], "b": [[0.1, 0.5, 0.6]]}
-    ends = {("a", 1): "diverged"}
-    # The one that diverged counts as accuracy 0 from its last evaluation on.
-    areas = curves.area_under_curve(Curves(rows, ends))
-    assert areas["value"].tolist() == pytest.approx([0.425, 0, 0.425])
-    assert areas["low"].tolist() == [areas["value"][0], -np.inf, areas["value"][2]]
-    assert curves.area_under_curve(Curves(rows))["value"].isna().all()
-    spent = curves.area_under_curve(_study(), against="epsilon")["value"]
-    # Over epsilons from 0 to 2; one run has a single finite one, and no range.
-    assert spent.isna().all()
-    spent = curves.area_under_curve(_study(), against="epsilon", among=["a, q=1"])
-    # Finals 0.8 and 0.9, reached at 2 and 3 of the 4 that are common.
-    expected = [(0.4 * 2 + 0.8 * 2) / 4, (0.45 * 3 + 0.9) / 4]
-    assert spent["value"].tolist() == pytest.approx(expected)
-
-
 def test_a_curve_of_nothing_that_is_counted() -> None:
     with pytest.raises(StudyError, match="runs of plain have no epsilon to be counted"):
         curves.mean_curve(_study(), "plain", against="epsilon")

@@ -1,17 +1,14 @@
-"""Values of a metric at an instant, and claims on who is ahead there."""
+"""Values of a metric at an instant."""
 
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 
-from stalesim.analysis import claims
-from stalesim.analysis.instants import Instant, stated, value_at, values_at
+from stalesim.analysis.instants import Instant, value_at, values_at
 from stalesim.simulator.files.study import StudyError, StudyWarning
-from tests.unit.analysis.studies import Curves, judged
+from tests.unit.analysis.studies import Curves
 
-CLAIM = {"ahead": "a", "than": "b", "after": {"time": 3}, "says": "figure 1"}
 RISING = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6]
 
 
@@ -96,58 +93,3 @@ def test_means_have_t_intervals() -> None:
 def test_words_of_instants() -> None:
     assert str(Instant("time", 60.0)) == "60 s"
     assert str(Instant("commits", 500)) == "500 commits"
-
-
-def ahead(a: list[Any], b: list[Any], stops: Any = None, **more: Any) -> pd.Series:
-    study = Curves({"a": a * 2, "b": b * 2}, stops)  # six replicates
-    return judged(study, **CLAIM | more)
-
-
-def shifted(*by: float) -> list[list[float]]:
-    return [[x + d for x in RISING] for d in by]
-
-
-def test_pairs_decide_who_is_ahead() -> None:
-    one, other = shifted(0.3, 0.2, 0.1), shifted(0.2, 0.11, -0.01)
-    found = ahead(one, other)
-    assert found["estimate"] == pytest.approx(0.1)
-    assert found["verdict"] == "holds"  # though the curves of the groups overlap
-    assert found["claim"] == "a ahead of b in test_accuracy after 3 s"
-    assert ahead(other, one)["verdict"] == "does not hold"
-    assert ahead(one, other, by=0.05)["verdict"] == "holds"
-    assert ahead(one, other, by=0.2)["verdict"] == "does not hold"
-    assert ahead(one, other, by=0.1)["verdict"] == "undecided"
-
-
-def test_only_the_instant_counts() -> None:
-    early = [[0.1, 0.9, 0.9, 0.9, 0.2, 0.2 + d] for d in (0, 0.01, 0.02)]
-    late = [[0.1, 0.1, 0.1, 0.1, 0.9, 0.9 + d] for d in (0, 0.01, 0.02)]
-    early[1][3] = 0.91
-    assert ahead(early, late)["verdict"] == "holds"
-    assert ahead(early, late, after={"commits": 45})["verdict"] == "does not hold"
-
-
-def test_who_diverged_before_is_worst_and_who_did_so_later_is_not() -> None:
-    one, other = shifted(0.3, 0.2, 0.1), shifted(0.2, 0.11, -0.01)
-    other[0] = other[0][:2]
-    found = ahead(one, other, {("b", 0): "diverged"})
-    assert found["high"] == np.inf
-    assert "1 of b diverged, at most 0" in found["why"]
-    later = ahead(one, shifted(0.2, 0.11, -0.01), {("b", 0): "diverged"})
-    assert "diverged" not in later["why"]
-    assert later["estimate"] == pytest.approx(0.1)
-
-
-def test_an_instant_beyond_the_runs_decides_nothing() -> None:
-    found = ahead(shifted(0.3, 0.2, 0.1), shifted(0, 0, 0), after={"time": 50})
-    assert found["verdict"] == "undecided"
-    assert "6 of a without a value after 50 s" in found["why"]
-
-
-def test_a_smaller_loss_is_ahead() -> None:
-    study = Curves({"a": shifted(0, 0.01, 0.02) * 2, "b": shifted(0.3, 0.32, 0.31) * 2})
-    table = study.tables["evaluations"]
-    study.tables["evaluations"] = table.assign(test_loss=table["test_accuracy"])
-    study.manifest["scenario"]["claims"] = [CLAIM | {"metric": "test_loss"}]
-    assert claims.evaluate(study)["verdict"].to_list() == ["holds"]
-    assert stated(study) == [("test_loss", Instant("time", 3.0))]

@@ -21,14 +21,13 @@ def test_differences_are_paired() -> None:
     table = paired.against(study, "b", target=0.45)
     assert table.columns.tolist() == list(paired.Difference._fields)
     assert table["group"].unique().tolist() == ["a"]
-    for quantity in ("final", "area"):  # constant curves: the same
-        row = table.set_index("quantity").loc[quantity]
-        assert row["difference"] == pytest.approx(0.1)
-        assert row["low"] == pytest.approx(0.1 - HALF * 0.01)
-        assert row["high"] == pytest.approx(0.1 + HALF * 0.01)
-        assert row[["pairs", "replicates"]].tolist() == [3, 3]
-        assert row["mean"] == pytest.approx(0.7)
-        assert row["baseline"] == pytest.approx(0.6)
+    row = table.set_index("quantity").loc["final"]
+    assert row["difference"] == pytest.approx(0.1)
+    assert row["low"] == pytest.approx(0.1 - HALF * 0.01)
+    assert row["high"] == pytest.approx(0.1 + HALF * 0.01)
+    assert row[["pairs", "replicates"]].tolist() == [3, 3]
+    assert row["mean"] == pytest.approx(0.7)
+    assert row["baseline"] == pytest.approx(0.6)
 
 
 def test_times_to_target() -> None:
@@ -139,7 +138,6 @@ def test_a_loss_that_diverged_bounds_the_difference() -> None:
     assert (row["low"], row["high"]) == (-math.inf, pytest.approx(bound.high))
     known = row[["pairs", "replicates", "mean", "baseline"]].tolist()
     assert known == pytest.approx([2, 3, 1.1, 1.0])
-    assert math.isnan(table.loc["area", "difference"])
     back = paired.against(study, "a", "test_loss").set_index("quantity").loc["final"]
     assert (back["low"], back["high"]) == (pytest.approx(-bound.high), math.inf)
 
@@ -148,10 +146,10 @@ def test_targets_of_another_metric_are_not_used() -> None:
     study = Curves({"a": [[0.9]] * 3, "b": [[0.5]] * 3})
     study.manifest["scenario"]["stop"]["target"] = {"test_accuracy": 0.7}
     found = paired.against(study, "b")
-    assert found["quantity"].tolist() == ["final", "area", "to target"]
+    assert found["quantity"].tolist() == ["final", "to target"]
     table = study.tables["evaluations"]
     study.tables["evaluations"] = table.assign(mine=1.0)
-    assert paired.against(study, "b", "mine")["quantity"].tolist() == ["final", "area"]
+    assert paired.against(study, "b", "mine")["quantity"].tolist() == ["final"]
 
 
 def test_a_baseline_that_is_not_there() -> None:

@@ -95,7 +95,6 @@ UNKNOWN: dict[str, tuple[Callable[[Any], Any], str]] = {
 }
 OF_LEARNING: dict[str, tuple[Callable[[Any], Any], str]] = {
     "curve": (lambda s: stalesim.mean_curve(s, "x"), "no group 'x'; known are base"),
-    "area": (lambda s: stalesim.area_under_curve(s, among=["x"]), "no group 'x'"),
     "paired": (lambda s: stalesim.paired.against(s, "x"), "no group 'x'"),
 }
 

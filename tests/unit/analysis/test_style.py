@@ -95,16 +95,6 @@ def test_values_after_some_time() -> None:
         figures.values_after(study, "test_accuracy", 9)
 
 
-def test_a_claim_on_an_instant_has_a_figure() -> None:
-    claim = {"ahead": "a", "than": "b", "says": "x", "metric": "test_accuracy"}
-    claims = [claim | {"after": {"time": time}} for time in (1, 9)]
-    curves = {"a": [[0.1, 0.5], [0.1, 0.6]], "b": [[0.1, 0.8]]}
-    drawn = dict(report.standard(Curves(curves, claims=claims), [0.5]))
-    after = [name for name in drawn if "-after-" in name]
-    assert after == ["test_accuracy-after-1-s", "test_accuracy-after-0.5-s"]
-    assert not texts_of(drawn[after[0]])
-
-
 def test_a_users_style_wins_where_it_says_something(tmp_path: Path) -> None:
     with plt.style.context({"font.size": 13.0}), style.context():
         assert mpl.rcParams["font.size"] == 13

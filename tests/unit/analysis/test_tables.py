@@ -20,7 +20,7 @@ from stalesim.simulator.files import study as trace
 from stalesim.simulator.parts.errors import UserError
 from tests.unit.analysis.studies import Curves, Fake, Grid
 
-CLAIM = {"ahead": "a", "than": "b", "after": {"time": 1}, "says": "x"}
+CLAIM = {"higher": "a", "than": "b", "says": "x"}
 CLAIM["metric"] = "test_accuracy"
 AWKWARD = r"50 % & $x_1$ #{2} ~^\ ε ≥ é 中"
 
@@ -37,7 +37,7 @@ def curves() -> Curves:
 
 
 def test_numbers_are_those_of_the_curves() -> None:
-    table = tables.results(curves(), at=[2]).set_index("group")
+    table = tables.results(curves(), at=[1, 2]).set_index("group")
     final = table.loc["a", "final test accuracy"]
     # The t-interval of these three ends at 1.01, which no accuracy is.
     assert final[:3] == pytest.approx((2.6 / 3, 0.8, 0.9))

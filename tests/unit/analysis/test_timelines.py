@@ -14,7 +14,7 @@ from stalesim.analysis import frames, speeds, timelines
 from stalesim.analysis.figures import gantt
 from stalesim.analysis.laws import laws
 from stalesim.analysis.theory import gossip
-from stalesim.analysis.timelines import chrome, comparison, drawing, measures
+from stalesim.analysis.timelines import comparison, drawing, measures
 from stalesim.analysis.timelines.start import end_of_start
 from stalesim.analysis.timelines.theory import closed_forms
 from stalesim.analysis.timelines.view import view
@@ -106,24 +106,6 @@ def test_stages_follow_each_other() -> None:
     crashed = table.loc[(table["client"] == 1) & (table["job"] == 2)]
     assert crashed["end"].max() == 5.0
     assert gantt.first_seconds(JOBS, 3, 2) == 3.0
-
-
-def test_trace_events_have_what_the_format_asks_for() -> None:
-    commits = np.array([2.0, 3.0, 4.0])
-    names = ["phone-a", "client 2", "client 3"]
-    events = list(chrome.events(7, "a", JOBS, commits, INCIDENTS, names))
-    assert {event["ph"] for event in events} == {"M", "X", "i"}
-    for event in events:
-        assert {"name", "ph", "ts", "pid", "tid"} <= set(event)
-        assert event["pid"] == 7
-        assert event["ph"] != "X" or event["dur"] > 0
-        assert event["ph"] != "i" or event["s"] == "t"
-        assert event["ph"] != "M" or event["args"]["name"]
-    first = next(e for e in events if e["ph"] == "X" and e["name"] == "upload")
-    assert (first["ts"], first["dur"], first["tid"]) == (1e6, 0.5e6, 1)
-    assert sum(e.get("cat") == "commit" for e in events) == 3
-    assert sum(e.get("cat") == "incident" for e in events) == 2
-    assert sum(e["name"] == "thread_name" for e in events) == 4
 
 
 EXPON = {"compute": {"law": "expon", "scale": 1}, "number": 4}
@@ -319,7 +301,7 @@ def test_figures_and_tables_of_many_clients_and_groups(tmp_path: Path) -> None:
     names = ["gantt.png", "staleness.png", "comparison.png"]
     assert [path.name for path in paths] == names
     assert all(path.stat().st_size > 10_000 for path in paths)
-    panel = next(drawing._panels(view(study), [0]))[1]
+    panel = next(drawing._panels(view(study), [0]))
     figure = gantt.gantt([panel] * 6, 3.0, "x")
     assert isinstance(figure, Figure)
     assert len(figure.axes) == gantt.MOST_PANELS

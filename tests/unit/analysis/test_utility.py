@@ -171,7 +171,6 @@ def test_every_figure_that_counts_epsilon_says_what_it_protects() -> None:
         "instant": figures.values_after(study, metric, 1.5, by),
         "line": figures.final_over(study, step, metric, after=1.5, against=by),
         "map": figures.heat_map(study, metric, (step, batch), after=1.5, against=by),
-        "frontier": figures.pareto(study, metric, by),
     }
     for name, figure in drawn.items():
         words = " ".join([figure.get_supxlabel(), figure.get_suptitle()])

@@ -41,7 +41,6 @@ def test_the_citation_has_the_version_and_the_four_papers() -> None:
         names = [author["family-names"] for author in paper["authors"]]
         written = ", ".join(names[:-1]) + f" and {names[-1]}"
         listed.append(f"{written}, *{paper['title']}*.")
-        assert paper["keywords"]  # or `stalesim cite` never finds it
     assert {*papers} <= {*listed}
 
 

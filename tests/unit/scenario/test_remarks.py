@@ -85,19 +85,6 @@ def test_batching_on_a_cpu_is_remarked() -> None:
     assert remarks(loads(text + "engine: {mode: compiled}\n", "x.yaml")) == []
 
 
-def test_a_claim_beyond_the_end_is_remarked() -> None:
-    text = TEXT.replace("every: {time: 50}", "every: {time: 5}, metrics: [test_auc]")
-    text += """\
-variants: {a: {}, b: {stop: {time: 60}}}
-claims:
-  - {ahead: a, than: b, after: {time: 30}, metric: test_auc, says: x}
-"""
-    said = "a claim on a looks at time 30, but its runs end at 20: it cannot be decided"
-    assert remarks(loads(text, "x.yaml")) == [said]
-    assert remarks(loads(text.replace("time: 30", "time: 20"), "x.yaml")) == []
-    assert remarks(loads(text.replace("time: 30", "commits: 30"), "x.yaml")) == []
-
-
 def test_more_contributions_than_clients_are_remarked() -> None:
     buffered = TEXT.replace("time: 50", "time: 5").replace("parties: 4", "clients: 4")
     buffered = buffered.replace("vertical", "iid").replace(", upload: all", "")

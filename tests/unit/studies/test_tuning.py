@@ -1,4 +1,4 @@
-"""A search of the best values: what is proposed, raced, given up, found and resumed."""
+"""A search of the best values: what is proposed, found and resumed."""
 
 from collections.abc import Callable
 from functools import partial
@@ -55,11 +55,7 @@ def test_a_known_optimum_is_found(tmp_path: Path) -> None:
     assert abs(np.log10(best.parameters["algorithm.step_size"] / OPTIMUM)) < 0.1
     assert best.value.low <= 0.01
     assert found.tried == 30
-    # Differences have no noise at all: every trial but the best of its time is given
-    # up at once, after 3 of 8 replicates; the winner has 8 more.
-    fewest = 30 * 3 + 5 + 8
-    assert fewest <= found.runs < 0.6 * found.all_runs
-    assert found.all_runs == 31 * 8
+    assert found.runs == 31 * 8  # the winner has 8 more
 
 
 def test_all_trials_have_the_same_seeds_and_the_winner_new_ones(tmp_path: Path) -> None:
@@ -70,18 +66,14 @@ def test_all_trials_have_the_same_seeds_and_the_winner_new_ones(tmp_path: Path) 
     longest = max(seeds.values(), key=len)
     assert len(longest) == len(set(longest)) == 16
     assert all(mine == longest[: len(mine)] for mine in seeds.values())
-    assert sorted(map(len, seeds.values()))[-2] <= 8
+    assert sorted(map(len, seeds.values()))[-2] == 8
 
 
-def test_what_diverges_is_given_up_and_not_sought_again(tmp_path: Path) -> None:
+def test_what_diverges_is_not_the_best(tmp_path: Path) -> None:
     found = search(tmp_path / "a", played(diverges=0.2), trials=25)
     best = racing.best(found.study)
     assert best.parameters["algorithm.step_size"] <= 0.2
-    ends = {r["label"]: r["stop"] for r in found.study.manifest["runs"]}
-    counts = [r["label"] for r in found.study.manifest["runs"]]
-    lost = [label for label, stop in ends.items() if stop == "diverged"]
-    assert lost
-    assert all(counts.count(label) == 3 for label in lost)
+    assert "diverged" in {run["stop"] for run in found.study.manifest["runs"]}
 
 
 def test_a_search_of_which_all_diverges_says_so(tmp_path: Path) -> None:
@@ -89,7 +81,7 @@ def test_a_search_of_which_all_diverges_says_so(tmp_path: Path) -> None:
         search(tmp_path / "a", played(diverges=0.0), trials=4)
 
 
-@pytest.mark.parametrize("kill_at", range(1, 7))
+@pytest.mark.parametrize("kill_at", range(1, 5))
 def test_an_interrupted_search_goes_the_same_way(tmp_path: Path, kill_at: int) -> None:
     whole, again = played(), played()
     expected = search(tmp_path / "a", whole, trials=17)
@@ -105,7 +97,7 @@ def test_an_interrupted_search_goes_the_same_way(tmp_path: Path, kill_at: int) -
 def test_a_search_that_goes_on_counts_what_there_was(tmp_path: Path) -> None:
     heard: list[StudyProgress] = []
     with pytest.raises(KeyboardInterrupt):
-        search(tmp_path / "study", played(kill_at=3), trials=6, report=heard.append)
+        search(tmp_path / "study", played(kill_at=2), trials=6, report=heard.append)
     before = len(load(tmp_path / "study").manifest["runs"])
     assert before
     for session, kept in ((heard, 0), ([], before)):
@@ -174,13 +166,7 @@ def test_proposals_depend_on_seed_and_results_alone() -> None:
     assert len(one) == 22
 
 
-def test_stages_of_a_race() -> None:
-    assert [plans.stages(n) for n in (1, 3, 5, 10)] == [
-        (1,),
-        (3,),
-        (3, 5),
-        (3, 5, 8, 10),
-    ]
+def test_waves_of_trials() -> None:
     assert tuning.waves(7) == [7]
     assert tuning.waves(22) == [10, 5, 5, 2]
 

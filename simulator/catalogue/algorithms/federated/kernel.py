@@ -21,7 +21,6 @@ from ....engine.optimizers import rule as optimizing
 from ....engine.setup import RunSetup
 from ....engine.step_rules import Schedule, Steps, resolve
 from ....files.timeline import NO_WORKER, Kind
-from ....parts.metrics import Models, metric
 from ....problem.constants import Constants
 from ....problem.horizontal import HorizontalProblem
 from . import joint
@@ -304,17 +303,6 @@ class Chain(Divided, Probeable):
         moved = placed(moved, statistics, jnp.int32(1))
         weights = jnp.where(step.applies, moved, row.weights)
         return weights, (*after, last), info | made
-
-    def evaluate(
-        self, problem: HorizontalProblem, state: ChainState, metrics: tuple[str, ...]
-    ) -> dict[str, Array]:
-        further = [n for n in metrics if metric(n).models is Models.WITH_WORK]
-        model = self.read_out(state)
-        found = problem.evaluate(model, tuple(n for n in metrics if n not in further))
-        for name in further:
-            fact = getattr(self.work, metric(name).of_work)
-            found[name] = metric(name).function()(problem, model, fact)
-        return found
 
     def read_out(self, state: ChainState) -> Float[Array, "..."]:
         return state.weights
