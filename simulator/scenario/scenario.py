@@ -262,7 +262,6 @@ class Scenario(BaseScenario):
         if self.problem.transfer is not None:
             self._check_transfer()
         self.check_world()
-        self._check_work()
         self._check_own_work()
         self._check_pairing()
         self.algorithm.check(self.problem, self.protocol)
@@ -273,19 +272,6 @@ class Scenario(BaseScenario):
         tuning.check(self.tune, self.evaluate.metrics, self.stop)
         comparing.check(self)
         return self
-
-    def _check_work(self) -> None:
-        """Refuses computing times by rows where a job's are not one client's own."""
-        column = self.clients.compute_by if self.clients else None
-        if column is None:
-            return
-        own_times = isinstance(self.protocol, OwnSteps)
-        if own_times or self.algorithm.family != "horizontal":
-            why = "the steps of this protocol" if own_times else "parties with columns"
-            raise LocatedError(
-                f"clients.compute_by must be left out for {why}, got {column!r}; "
-                f"remove it",
-            )
 
     @property
     def pairs(self) -> tuple[Any, int] | None:

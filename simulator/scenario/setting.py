@@ -294,11 +294,6 @@ class WorldScenario(BaseScenario):
                 f"{' and '.join(self.asks)}; add the problem and run it",
                 tuple(who.split(".")) if "." in who else ("protocol",),
             )
-        if self.clients is not None and self.clients.compute_by is not None:
-            raise LocatedError(
-                f"clients.compute_by must be left out in a world without a problem, "
-                f"where there are no data, got {self.clients.compute_by!r}; remove it",
-            )
         for unit in ("epochs", "target"):
             if getattr(self.stop, unit) is not None:
                 raise LocatedError(

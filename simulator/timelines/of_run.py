@@ -16,7 +16,6 @@ from ..algorithms.part import Algorithm, check_statistics, workload_of
 from ..capabilities import HasStages, NoisyMessages, OwnTimeline, StoresEmbeddings
 from ..config.errors import ScenarioError
 from ..config.parts import tag
-from ..learning.column_work import column_work
 from ..learning.learning import learning
 from ..learning.sampler import Sampler
 from ..learning.shape import ProblemShape
@@ -34,7 +33,7 @@ from ..timeline import JobSteps
 from ..world.answers import AnswerLog
 from ..world.message_budget import UNLIMITED, Quota
 from ..world.speeds import median_seconds
-from ..world.workload import DrawnWork, Workload
+from ..world.workload import Workload
 from .base import RunTimeline
 from .replayed import replayed
 from .simulated import SimulatedTimeline
@@ -136,7 +135,6 @@ def set_up(run: Run) -> RunSetup:
         batch_size=shape.batch,
         server=scenario.server,
         quota=_quota(scenario, shape, shared),
-        work=_work(scenario, shared, sampler),
         notes_reads=notes_reads,
         player=scenario.player,
         answer_log=_answer_log(scenario),
@@ -226,14 +224,6 @@ def _of_own_steps(
     found = UnevenSampler.of(sampler)
     found.job_steps = job_steps
     return found
-
-
-def _work(scenario: Scenario, shared: Shares, sampler: Sampler) -> DrawnWork | None:
-    """Returns how long jobs are by their samples, if they are."""
-    column = scenario.clients.compute_by if scenario.clients else None
-    if column is None:
-        return None
-    return column_work(column, shared.data, sampler, shared.pools)
 
 
 def _quota(scenario: Scenario, shape: ProblemShape, shared: Shares) -> Quota | None:

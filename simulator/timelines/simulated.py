@@ -22,7 +22,6 @@ from ..world.answers import Answers
 from ..world.clients import Server
 from ..world.clock import Question
 from ..world.message_budget import BudgetExhausted, MessageBudget, Quota
-from ..world.workload import DrawnWork
 from ..world.world import World
 from . import spending
 from .arrays import PLAYERS
@@ -49,7 +48,6 @@ class SimulatedTimeline(RunTimeline):
         batch_size: Samples of a local step.
         server: Resources that all clients share.
         quota: Messages that may be sent before the run ends, if that is limited.
-        work: What multiplies the computing time of a job, by its samples.
         notes_reads: Whether jobs of which nothing comes have rows, for an algorithm
             that remembers what clients have got.
         player: `simpy` plays every world event by event; else those in which nothing
@@ -61,7 +59,6 @@ class SimulatedTimeline(RunTimeline):
     batch_size: int = 0
     server: Server = field(default_factory=Server)
     quota: Quota | None = None
-    work: DrawnWork | None = None
     notes_reads: bool = False
     player: Literal["fastest", "simpy"] = "fastest"
 
@@ -78,8 +75,6 @@ class SimulatedTimeline(RunTimeline):
         }
         if self.quota is not None:
             parts["quota"] = self.quota.digested
-        if self.work is not None:
-            parts["work"] = self.work.digest
         if self.notes_reads:
             parts["reads"] = "noted"
         if self.answer_log is not None:
@@ -174,7 +169,6 @@ class SimulatedTimeline(RunTimeline):
             self.server,
             self.workload,
             lattice=not _is_timed(protocol),
-            work=self.work,
             job_steps=self.job_steps,
         )
 

@@ -12,7 +12,6 @@ from ..config.base import (
     LocatedError,
     NumClients,
     Quantity,
-    Rule,
 )
 from ..config.catalogue import AnyPart
 from ..laws.base import AnyLaw
@@ -255,15 +254,6 @@ class Clients(Behaviour):
     """What makes some clients slower, some of the time or always."""
     selection: Selection | None = None
     """Who works where not all do; by default everyone."""
-    compute_by: (
-        Annotated[
-            Annotated[int, Field(ge=0)] | str,
-            Rule("the name or the number of a column, from 0", "length"),
-        ]
-        | None
-    ) = None
-    """Column of the data, such as a length, whose mean over the rows that a job has
-    drawn multiplies its computing time; with `compute_per: sample` it is their sum."""
     local_steps_by: Annotated[Any, AnyPart("local_steps")] | None = None
     """Rule by which the local steps of jobs change; at most as many as the algorithm
     says, or `job.steps` in a world without one."""
@@ -294,11 +284,6 @@ class Clients(Behaviour):
             raise LocatedError(
                 "local_steps_by must be left out with selection.prefer.least_steps, "
                 "which gives jobs their local steps, too; remove one of them",
-            )
-        if self.vary_steps and self.compute_by is not None:
-            raise LocatedError(
-                "compute_by must be left out where local steps change, of which it "
-                "knows nothing; remove one of them",
             )
         if self.groups and self.number not in (None, self.total):
             raise LocatedError(

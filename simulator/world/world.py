@@ -14,7 +14,7 @@ from .feature import AlwaysThere, Duration, JobCourse, Lossless, Then, Unlimited
 from .features import WorldOptions, features
 from .groups import Groups
 from .selection import Pool, pool
-from .workload import DrawnWork, Workload
+from .workload import Workload
 
 if TYPE_CHECKING:
     from .answers import Answers
@@ -34,8 +34,6 @@ class World(Clock):
         server: Resources that all clients share.
         workload: Work and messages of a client's job.
         lattice: Whether the clock may tick, where all laws are on a lattice.
-        work: What multiplies the computing time of a job, by its samples; None for
-            nothing.
         job_steps: Local steps of each job, where they change; None where all have those
             of the workload.
 
@@ -67,7 +65,6 @@ class World(Clock):
         workload: Workload | None = None,
         *,
         lattice: bool = True,
-        work: DrawnWork | None = None,
         job_steps: JobSteps | None = None,
     ) -> None:
         super().__init__()
@@ -79,7 +76,7 @@ class World(Clock):
         self.answers: Answers | None = None
         everyone, summed = Population(num_clients, self.streams), job_steps is None
         self.groups = Groups(clients, everyone, self.workload, summed=summed)
-        options = WorldOptions(clients, server or Server(), work, job_steps)
+        options = WorldOptions(clients, server or Server(), job_steps)
         self.features = list(features(self, options))
         self.presence = self.feature(AlwaysThere) or AlwaysThere()
         self.losses = self.feature(Lossless) or Lossless()
