@@ -6,8 +6,8 @@
 - `federated`: SGD, FedAvg, FedAsync and FedBuff, each a chain of stages: `chain` has
   their bases and order, `parts` the stages, `modules` and `aggregation` what runs of
   them, `kernel` what takes rows through them.
-- `tables`, `elastic`, `hierarchical`, `pipelined`: servers with more than one model, or
-  with something of every client.
+- `tables`, `hierarchical` and others: servers with more than one model, or with
+  something of every client.
 - `decentralised`: parallel SGD, A(DP)2SGD and stochastic gradient push: `kernel` has
   what they share, `merging` a class for each way in which two models become one.
 - `optimizers`, `step_rules`: directions, and step sizes, of servers and clients.
