@@ -97,12 +97,11 @@ def behaviour(dice: Dice, kind: str) -> Tree:
 
 
 def rates(dice: Dice, kind: str) -> Tree:
-    """Returns what clients draw and cost, where the protocol may count it."""
+    """Returns what clients draw, where the protocol may count it."""
     if kind in UNSERVED or kind in POOLED or kind == "rounds" or dice.chance(0.5):
         return {}
     watts = {"idle": 0.5, "compute": dice.number(1, 5), "upload": 2.0}
-    prices = {"compute": 0.01, "upload_byte": 1e-5, "download_byte": 2e-5}
-    return {"watts": watts, "prices": prices}
+    return {"watts": watts | {"upload_byte": 1e-5, "download_byte": 2e-5}}
 
 
 def protocol(dice: Dice, kind: str, n: int) -> Tree:
@@ -237,14 +236,11 @@ def world(dice: Dice, kind: str, num_clients: int) -> Tree:
 
 def stop(dice: Dice, tree: Tree, kind: str, commits: int) -> Tree:
     """Returns an end: by time, and perhaps by something else before."""
-    clients = tree.get("clients", {})
     ends = [{}, {"commits": commits}, {"contributions": commits}]
     if kind in ("synchronous", "collect", "rounds", "hierarchy", "spanning_tree"):
         ends.append({"rounds": max(1, commits // 4)})
     if kind in SHOWN:
         ends.append({"bytes": 100 * commits})
-    if clients.get("watts"):
-        ends += [{"joules": 100.0}, {"price": 0.5}]
     return {"time": 60.0} | dice.one(*ends)
 
 

@@ -6,9 +6,8 @@ import numpy as np
 from jaxtyping import Bool, Float
 from matplotlib.figure import Figure
 
-from ...simulator.expenses import SPENDABLE
 from ...simulator.trace import StudyError
-from ..expenses import taken_by_end
+from ..expenses import joules_by_end
 from ..frames import Study, described, first_metric, groups
 from ..spending import protected
 from ..statistics import t_interval
@@ -17,17 +16,16 @@ from . import layout, style
 from .sweeps import FINAL
 
 CAPTIONS = {
-    f"-against-({'|'.join(SPENDABLE)})$": "Final values (of the last tenth of "
-    "evaluations) against what clients took, with 95 % intervals; the line joins what "
-    "nothing beats in both"
+    "-against-joules$": "Final values (of the last tenth of evaluations) against what "
+    "clients drew, with 95 % intervals; the line joins what nothing beats in both"
 }
 
 
 def standard(study: Study) -> Iterator[tuple[str, Figure]]:
-    """Yields the first metric against what clients took, where groups are compared."""
-    metric = first_metric(study.manifest)
-    for against in taken_by_end(study) if len(groups(study)) > 1 else ():
-        yield f"{metric}-against-{against}", pareto(study, metric, against)
+    """Yields the first metric against what clients drew, where groups are compared."""
+    if len(groups(study)) > 1 and joules_by_end(study) is not None:
+        metric = first_metric(study.manifest)
+        yield f"{metric}-against-joules", pareto(study, metric)
 
 
 def undominated(

@@ -225,19 +225,7 @@ class BaseScenario(Varied):
                 f"{protocol.kind!r}, whose commits wait for a number of jobs; take "
                 f"asynchronous or buffered, or remove it",
             )
-        check_rates(self.clients, protocol, self.stop, n)
-        if self.replays and self.stop.by_expenses:
-            raise LocatedError(
-                "stop must not have joules or price where a timeline is replayed; take "
-                "time or commits, or leave timeline.replay out",
-            )
-        if self.asks and self.stop.by_expenses:
-            who = next(iter(self.asking))
-            raise LocatedError(
-                f"stop must not have joules or price where {who} asks for what was "
-                f"learned, for their moment is found before the run; take time or "
-                f"commits",
-            )
+        check_rates(self.clients, protocol, n)
         if isinstance(self.protocol, OwnSteps):
             check_cycle({"protocol.step": self.protocol.step}, n)
         if self.clients is not None:

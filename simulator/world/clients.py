@@ -19,7 +19,7 @@ from ..laws.distributions import Parameter
 from ..streams import Purpose
 from .named import WorldName, with_named
 from .presence import Turns
-from .rates import Carbon, Rates
+from .rates import Rates
 
 Count = Annotated[int, Field(ge=1)]
 Chance = Annotated[float, Field(ge=0, lt=1)]
@@ -214,10 +214,6 @@ class Behaviour(Config):
     """Uploads that do not arrive, or twice."""
     watts: Rates | None = None
     """Joules that a client draws, by the second and by the byte."""
-    prices: Rates | None = None
-    """What it costs, in any currency, by the second and by the byte."""
-    carbon: Carbon | None = None
-    """Carbon of the electricity that it draws."""
 
     @property
     def comes_and_goes(self) -> bool:
@@ -323,8 +319,8 @@ class Clients(Behaviour):
 
     @property
     def rated(self) -> bool:
-        """Whether some clients take energy or money by stated rates."""
-        return any(part.watts or part.prices for part in (self, *self.groups.values()))
+        """Whether some clients draw energy by stated rates."""
+        return any(part.watts for part in (self, *self.groups.values()))
 
     def behaviours(self, num_clients: int) -> list[tuple[int, int, Behaviour]]:
         """Returns first client, how many, and behaviour of each group."""
