@@ -10,7 +10,6 @@ from jaxtyping import Array, Bool, Float, Int, Key, Num
 
 from ..data.base import Dataset
 from ..models.base import Embedding
-from ..models.mixed import MixedEmbedding
 from ..models.party import PartyNetwork
 from ..models.server.network import OwnServerNetwork, ServerNetwork
 from . import losses
@@ -19,7 +18,7 @@ from .horizontal import targets
 Model = tuple[Float[Array, "M ..."], Float[Array, " P0"] | None]
 """The parties' weights and the server's, None where the server has no model: its bias,
 or the weights of its network."""
-Server = ServerNetwork | OwnServerNetwork | MixedEmbedding
+Server = ServerNetwork | OwnServerNetwork
 
 
 class VerticalProblem(eqx.Module):

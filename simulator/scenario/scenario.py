@@ -163,20 +163,8 @@ class Engine(Config):
     the work of independent rows at once, on all cores that no other run takes."""
     precision: Literal["float32", "float64"] = "float32"
     """Type of all numbers of the device."""
-    compute_dtype: Literal["bfloat16"] | None = None
-    """Shorter type in which networks compute outputs and gradients, also where they are
-    measured; weights, optimisers, losses and messages stay in `precision`."""
     chunk: Annotated[int, Field(ge=1)] = 4096
     """Most rows executed by one program; memory may make it fewer."""
-
-    @model_validator(mode="after")
-    def _mixed_from_single(self) -> "Engine":
-        if self.compute_dtype and self.precision != "float32":
-            raise LocatedError(
-                f"compute_dtype must be left out with precision {self.precision}, got "
-                f"{self.compute_dtype!r}; remove one of them",
-            )
-        return self
 
 
 def _rising(looks: tuple[int, ...]) -> tuple[int, ...]:
@@ -323,7 +311,6 @@ class Scenario(BaseScenario):
             ("problem", "l2"): problem.l2,
             ("problem", "reduction"): problem.reduction != "mean",
             ("engine", "mode"): engine.mode != "auto",
-            ("engine", "compute_dtype"): engine.compute_dtype,
             ("evaluate", "metrics"): own,
             ("probe",): self.probe,
         }

@@ -95,12 +95,6 @@ def set_up(run: Run) -> RunSetup:
         seconds=median_seconds(*pairs, run.seed) if pairs else None,
     )
     check_statistics(algorithm, counts)
-    if scenario.engine.compute_dtype and counts.num_statistics:
-        raise ScenarioError(
-            f"engine.compute_dtype must be left out for a model that keeps statistics "
-            f"of batches, which would be rounded, got "
-            f"{scenario.engine.compute_dtype!r}; normalise layers or groups"
-        )
     sampler = algorithm.sampler(run.seed, shared.pools, protocol)
     if counts.num_statistics and sampler.own_steps is not None:
         raise ScenarioError(

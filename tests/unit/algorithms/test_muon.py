@@ -18,7 +18,6 @@ from stalesim.simulator.data.outputs import OutputForm
 from stalesim.simulator.models.dense.network import DenseNetwork
 from stalesim.simulator.models.lstm.network import LstmNetwork
 from stalesim.simulator.models.lstm.part import Lstm
-from stalesim.simulator.models.mixed import mixed
 from stalesim.simulator.models.parts import size
 from stalesim.simulator.models.python.network import python_network
 from stalesim.simulator.models.transformer.network import TransformerNetwork
@@ -44,7 +43,6 @@ def test_of_a_transformer_they_are_those_of_its_layers(tied: bool) -> None:
     flags = arrays_of(network).hidden()
     assert flags[:2] == (False, False)  # embeddings of tokens and of places
     assert flags[-1] is False
-    assert hidden(mixed(network, converts_rows=False)) == of_layer * 2
 
 
 def test_of_layers_they_are_those_between_the_first_and_the_last() -> None:
