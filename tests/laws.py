@@ -27,13 +27,13 @@ ENDS = {"STOPPED": "STOPPED", "CRASHED": "CRASHED", "LOST": "GAVE_UP"}
 """Incidents that end jobs which never arrive, by outcome."""
 POOLED = ("centralised", "pipeline", "cyclic")
 """Protocols without messages of clients."""
-OVERLAPPING = ("routed", "spanning_tree", *POOLED)
+OVERLAPPING = ("routed", *POOLED)
 """Protocols with several jobs of a client at a time: in a queue, or on their way."""
 ONE_MESSAGE = (
     *("asynchronous", "buffered", "synchronous", "t_synchronous", "collect"),
 )
 """Protocols in which a job is one message down and one up, which may be lost."""
-OTHER_MODELS = ("gossip", "push_gossip", "hierarchy", "spanning_tree", "routed")
+OTHER_MODELS = ("gossip", "push_gossip", "hierarchy", "routed")
 """Protocols whose clients read another state than the server's at that moment."""
 
 Broken = Iterator[str]

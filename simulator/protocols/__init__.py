@@ -17,7 +17,6 @@ from .phases import Phases
 from .pipeline import Pipeline
 from .rounds import Rounds
 from .routed.routed import Routed
-from .spanning_tree.spanning_tree import SpanningTree
 from .synchronous import Synchronous
 from .t_synchronous import TSynchronous
 
@@ -36,7 +35,6 @@ __all__ = [
     "Protocol",
     "Rounds",
     "Routed",
-    "SpanningTree",
     "Synchronous",
     "TSynchronous",
 ]

@@ -107,7 +107,6 @@ PROTOCOLS: dict[str, dict[str, Any]] = {
     "push_gossip": {},
     "rounds": {},
     "routed": {"tasks": 7},
-    "spanning_tree": {"graph": {"kind": "ring"}, "count": 4},
     "synchronous": {},
     "t_synchronous": {"t": 2},
     **of_extras("PROTOCOLS"),
@@ -135,10 +134,6 @@ SAID = {  # entities; resources; queues; stages, of those below
     "routed": (
         *("4 clients and 7 tasks", ONE_SERVER, "tasks at each client, first in"),
         "download compute upload",
-    ),
-    "spanning_tree": (
-        *("4 clients on a graph, of which client 1", "3 edges of a tree", "messages"),
-        "towards the client compute towards the pivot",
     ),
     "synchronous": ("4 clients", ONE_SERVER, "clients", "download compute upload"),
     "t_synchronous": ("4 clients", ONE_SERVER, "clients", "download compute upload"),
