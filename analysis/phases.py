@@ -74,10 +74,10 @@ def evaluations_by(study: Study, against: str) -> pd.DataFrame:
 def with_phases(study: Study) -> pd.DataFrame:
     """Returns all evaluations, with the time until each divided in two.
 
-    `computation_s` is the time in which at least one client computed, its encryption
-    included; `communication_s` is the rest, in which messages were under way or clients
-    idle. So they add up to the virtual time, as in FedBCD's Table 2; where clients work
-    one after the other, their computations add up.
+    `computation_s` is the time in which at least one client computed; `communication_s`
+    is the rest, in which messages were under way or clients idle. So they add up to the
+    virtual time, as in FedBCD's Table 2; where clients work one after the other, their
+    computations add up.
 
     Raises:
         StudyError: No run has ended, or a table is damaged.

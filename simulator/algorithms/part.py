@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Int
 from pydantic import BeforeValidator, Field, model_validator
 
-from ..capabilities import AddsTime, KeepsStatistics
+from ..capabilities import HasStages, KeepsStatistics
 from ..config.base import LocatedError, Rule
 from ..config.errors import ScenarioError
 from ..config.parts import Part, tag
@@ -233,7 +233,7 @@ def workload_of(
     if not pooled:
         for message in algorithm.messages(shape, common=sampler.common):
             sent[message.direction] += message.bytes
-        if isinstance(algorithm, AddsTime):
+        if isinstance(algorithm, HasStages):
             overhead_s = algorithm.overhead_s(shape)
     num_samples, parties = shape.num_samples, 1
     if algorithm.family == "vertical":  # each party contributes for the same samples

@@ -11,7 +11,6 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from .. import metrics
 from ..capabilities import (
-    AddsTime,
     DividesRows,
     HasStages,
     OwnSteps,
@@ -420,10 +419,9 @@ class Scenario(BaseScenario):
             yield from self.algorithm.biases(self.protocol, self.num_clients)
 
     def described(self) -> dict[str, Any]:
-        """Returns the same, and `activities` and `refreshes_all` of the algorithm."""
+        """Returns the same, and `refreshes_all` of the algorithm."""
         own = self.algorithm
         return super().described() | {
-            "activities": own.activities if isinstance(own, AddsTime) else [],
             "refreshes_all": isinstance(own, StoresEmbeddings) and own.refreshes_all,
         }
 

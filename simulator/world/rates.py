@@ -22,7 +22,7 @@ class Rates(Config):
     """A second in which it does nothing of what has a rate of its own: from its joining
     until it leaves or the run ends, also while it is away."""
     compute: Quantity | None = None
-    """A second of computing, encryption included; by default as idling."""
+    """A second of computing; by default as idling."""
     upload: Quantity | None = None
     """A second in which its message is under way; by default as idling."""
     download: Quantity | None = None

@@ -139,8 +139,6 @@ def _cases() -> dict[str, dict[str, Any]]:
             cases[f"{kind} {protocol}"] = case(protocol, VERTICAL, algorithm)
     algorithm = {"kind": "fed_bcd", "step_size": 0.1, "batch": 17, "local_steps": 2}
     cases["fed_bcd t_synchronous"] = case("t_synchronous", VERTICAL, algorithm)
-    encryption = algorithm | {"encryption": {"kind": "paillier"}}
-    cases["fed_bcd encrypted"] = case("rounds", VERTICAL, encryption)
     for protocol in (
         *("asynchronous", "rejecting", "waiting", "t_synchronous", "synchronous"),
         *("deadline", "over-selection", "cyclic", "centralised"),

@@ -7,7 +7,6 @@ import pytest
 
 from stalesim.analysis.page import world
 from stalesim.analysis.page.words import duration, entries, listed, shown, span
-from stalesim.simulator.algorithms.fedbcd.part import FedBcd
 from stalesim.simulator.config.catalogue import parts
 from stalesim.simulator.config.parts import tag
 from stalesim.simulator.config.text import ranges
@@ -81,16 +80,6 @@ def test_assumptions_follow_from_what_is_left_out() -> None:
         assert words in sentences
     scenario["clients"]["loss"] = {"chance": 0.1, "timeout": 1}
     assert "always there" not in " ".join(world.assumptions(scenario))
-
-
-def test_encryption_is_told_where_it_takes_time() -> None:
-    run = run_of("rounds")
-    encrypts = {"kind": "paillier", "key_bits": 1024}
-    tree = {"kind": "fed_bcd", "step_size": 0.1, "batch": 4, "local_steps": 2}
-    for encryption in (None, encrypts):
-        run["facts"]["activities"] = FedBcd(**tree, encryption=encryption).activities
-        told = dict(world.components([run]))["activities"]
-        assert ("encryption adds" in told) == (encryption is not None)
 
 
 PROTOCOLS: dict[str, dict[str, Any]] = {
