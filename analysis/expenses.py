@@ -1,4 +1,4 @@
-"""What clients have taken: joules, money and carbon, from the jobs of a study."""
+"""Joules that clients have drawn, from the jobs of a study."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -8,58 +8,51 @@ import pandas as pd
 
 from ..simulator.files.study import Study, is_summary
 from ..simulator.files.study.jobs import incidents_of, jobs_of
-from ..simulator.parts.metrics import SPENDABLE
 from ..simulator.world.expenses import Expenses
 
 
-def taken(study: Study, evaluations: pd.DataFrame) -> dict[str, pd.Series]:
-    """Returns columns of what clients had taken by each evaluation, as far as known.
+def joules(study: Study, evaluations: pd.DataFrame) -> pd.Series | None:
+    """Returns what clients had drawn by each evaluation, joules.
 
     Args:
         study: Study, finished or not.
         evaluations: Evaluations, with columns run and time.
 
     Returns:
-        `joules`, `price` and `carbon_g`, NaN where no rate says it; none of which no
-        run says anything, or that a study without jobs cannot know.
+        NaN of runs without rates; None if no run has any, or the study keeps no jobs.
     """
-    found: dict[str, pd.Series] = {}
+    found = pd.Series(np.nan, evaluations.index)
     for entry, expenses in _each(study):
         mine = evaluations.loc[evaluations["run"] == entry["run"], "time"]
-        for spent in SPENDABLE:
-            values = expenses.up_to(spent, mine.to_numpy(np.float64))
-            if not np.isnan(values).all():
-                nothing = pd.Series(np.nan, evaluations.index)
-                found.setdefault(spent, nothing)[mine.index] = values
-    return found
+        found[mine.index] = expenses.up_to(mine.to_numpy(np.float64))
+    return None if found.isna().all() else found
 
 
-def taken_by_end(study: Study) -> dict[str, pd.Series]:
-    """Returns what clients had taken in all, by run, as far as `taken` knows it."""
+def joules_by_end(study: Study) -> pd.Series | None:
+    """Returns what clients had drawn in all, by run, as far as `joules` knows it."""
     ends = pd.DataFrame(study.manifest["runs"]).reindex(columns=["run", "virtual_s"])
     ends = ends.rename(columns={"virtual_s": "time"}).set_index("run", drop=False)
-    return taken(study, ends)
+    return joules(study, ends)
 
 
 def spent_by_activity(study: Study) -> pd.DataFrame:
-    """Returns what each group of clients has taken in each run, by what they did.
+    """Returns what each group of clients has drawn in each run, by what they did.
 
     Args:
         study: Study, finished or not, with the table `jobs`.
 
     Returns:
         Columns run, group, replicate, clients (the name of their group, or `all`),
-        spent (`joules` or `price`), activity (`idle`, `compute`, `upload`, `download`,
-        `upload_message`, `download_message`), amount. No rows without rates.
+        activity (`idle`, `compute`, `upload`, `download`, `upload_message`,
+        `download_message`), joules. No rows without rates.
     """
     rows = []
     for entry, expenses in _each(study):
         groups = (entry["scenario"].get("clients") or {}).get("groups") or ("all",)
         run = entry["run"], entry["label"], entry["replicate"]
-        for spent in SPENDABLE[:2]:
-            for name, of in zip(groups, expenses.by_activity(spent), strict=True):
-                rows += [(*run, name, spent, *amount) for amount in of.items()]
-    names = ("run", "group", "replicate", "clients", "spent", "activity", "amount")
+        for name, of in zip(groups, expenses.by_activity(), strict=True):
+            rows += [(*run, name, *amount) for amount in of.items()]
+    names = ("run", "group", "replicate", "clients", "activity", "joules")
     return pd.DataFrame(rows, columns=pd.Index(names))
 
 

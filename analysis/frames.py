@@ -8,9 +8,9 @@ import pandas as pd
 
 from ..simulator.files.study import COLUMNS, Study, StudyError, metric_of_study
 from ..simulator.files.timeline import NO_COMMIT, staleness
-from ..simulator.parts.metrics import SPENDABLE, Metric
+from ..simulator.parts.metrics import Metric
 from ..simulator.parts.text import suggestion
-from .expenses import taken
+from .expenses import joules
 from .facts import short
 
 FIRST_OPTIONAL = {
@@ -36,7 +36,7 @@ UNFINISHED = ("incomplete", "failed")
 """Stops of runs that have no results, or not all of them."""
 COUNTED = (
     *("time", "commits", "contributions", "epochs", "rounds", "messages"),
-    *("upload_bytes", "download_bytes", "bytes", "epsilon", *SPENDABLE),
+    *("upload_bytes", "download_bytes", "bytes", "epsilon", "joules"),
 )
 """Counts up to an evaluation, columns of `tidy`."""
 
@@ -314,8 +314,7 @@ def tidy(study: Study) -> pd.DataFrame:
     protocol), the swept keys, what had been counted by then (`COUNTED`, in the units of
     `simulator.trace.COLUMNS`), and the metrics. `bytes` are those up and down together;
     `epsilon` is the largest that a client had spent by the run's first accountant, NaN
-    where privacy is not accounted for. What clients have taken (`expenses.taken`) is
-    there where they have rates.
+    where privacy is not accounted for. `joules` are there where clients have rates.
 
     Raises:
         StudyError: No run has ended, or a table is damaged.
@@ -324,7 +323,8 @@ def tidy(study: Study) -> pd.DataFrame:
     if "seed" in (known := runs(study)):
         table = table.merge(known[["run", "seed"]], on="run", validate="many_to_one")
     table["bytes"] = table["upload_bytes"] + table["download_bytes"]
-    table = table.assign(**taken(study, table))
+    if (drawn := joules(study, table)) is not None:
+        table["joules"] = drawn
     table = table.merge(
         spent(study), on=["run", "time"], how="left", validate="many_to_one"
     )

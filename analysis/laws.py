@@ -188,9 +188,7 @@ class ScenarioWorld:
     def draws_per_job(self) -> bool:
         """Whether a draw of the computing time is a whole job's, whatever its rows."""
         return all(
-            group.config.get("compute_per", "job") == "job"
-            and group.config.get("compute_by") is None
-            for group in self.groups
+            group.config.get("compute_per", "job") == "job" for group in self.groups
         )
 
     def laws(self, stage: str) -> list[Laws | None]:

@@ -5,12 +5,11 @@ import pandas as pd
 from jaxtyping import Float
 
 from ..simulator.files.study import StudyError
-from ..simulator.parts.metrics import SPENDABLE
 from .frames import Study, evaluations, joined, tidy
 
 PHASES = ("computation_s", "communication_s")
 """Parts of virtual time; the two add up to it."""
-ADDED = ("bytes", "epsilon", *SPENDABLE)
+ADDED = ("bytes", "epsilon", "joules")
 """Counts up to an evaluation that are no columns of its table."""
 
 
@@ -52,7 +51,7 @@ def evaluations_by(study: Study, against: str) -> pd.DataFrame:
 
     Raises:
         StudyError: It is the privacy spent, and no run accounts for it, or what clients
-            have taken, and none has a rate or the study keeps no jobs.
+            have drawn, and none has a rate or the study keeps no jobs.
     """
     if against in PHASES:
         return with_phases(study)
@@ -66,9 +65,8 @@ def evaluations_by(study: Study, against: str) -> pd.DataFrame:
         )
     if against not in table:
         raise StudyError(
-            f"study {study.manifest['name']!r} must have clients with rates (watts, "
-            f"prices, carbon) and record: everything, to count {against}; add them to "
-            f"its scenario"
+            f"study {study.manifest['name']!r} must have clients with rates (watts) "
+            f"and record: everything, to count {against}; add them to its scenario"
         )
     return table
 
@@ -76,10 +74,10 @@ def evaluations_by(study: Study, against: str) -> pd.DataFrame:
 def with_phases(study: Study) -> pd.DataFrame:
     """Returns all evaluations, with the time until each divided in two.
 
-    `computation_s` is the time in which at least one client computed, its encryption
-    included; `communication_s` is the rest, in which messages were under way or clients
-    idle. So they add up to the virtual time, as in FedBCD's Table 2; where clients work
-    one after the other, their computations add up.
+    `computation_s` is the time in which at least one client computed; `communication_s`
+    is the rest, in which messages were under way or clients idle. So they add up to the
+    virtual time, as in FedBCD's Table 2; where clients work one after the other, their
+    computations add up.
 
     Raises:
         StudyError: No run has ended, or a table is damaged.

@@ -9,7 +9,7 @@ import pandas as pd
 from ..simulator.parts.text import ranges
 from . import doubts, racing
 from .escapes import chance, escapes
-from .expenses import taken_by_end
+from .expenses import joules_by_end
 from .frames import (
     Study,
     described,
@@ -103,15 +103,16 @@ def costs(study: Study) -> pd.DataFrame:
     """Returns what runs came to, means over the replicates of each group, its index.
 
     Columns commits; contributions, where a commit may apply several; MB sent, up and
-    down; and what clients took, where they have rates.
+    down; and joules that clients drew, where they have rates.
     """
     ended, last = runs(study), evaluations(study).groupby("run").last()
     found = ended[["group", "commits"]]
     if apply_several(study):
         found = found.assign(contributions=ended["run"].map(last["contributions"]))
     sent = last[["upload_bytes", "download_bytes"]].sum(axis=1) / 1e6
-    taken = {k: ended["run"].map(each) for k, each in taken_by_end(study).items()}
-    found = found.assign(MB=ended["run"].map(sent), **taken)
+    found = found.assign(MB=ended["run"].map(sent))
+    if (drawn := joules_by_end(study)) is not None:
+        found["joules"] = ended["run"].map(drawn)
     return found.groupby("group", sort=False).mean()
 
 
@@ -153,8 +154,8 @@ def notes(study: Study) -> list[str]:
         )
     found += _words_on_megabytes(study)
     found += _words_on_privacy(study)
-    if taken := taken_by_end(study):
-        found.append(f"{', '.join(taken)}: taken by all clients by the end")
+    if joules_by_end(study) is not None:
+        found.append("joules: drawn by all clients by the end")
     found += [
         "commits/real s: of the machine that ran this, not of the method",
         STOP,

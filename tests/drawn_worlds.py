@@ -11,10 +11,10 @@ Tree = dict[str, Any]
 PROTOCOLS = (
     *("asynchronous", "bounded", "buffered", "synchronous", "t_synchronous"),
     *("collect", "phases", "routed", "rounds", "cyclic", "centralised", "pipeline"),
-    *("gossip", "push_gossip", "hierarchy", "spanning_tree"),
+    *("gossip", "push_gossip", "hierarchy"),
 )
 """Kinds of protocols; `bounded` is asynchronous with a bound on staleness."""
-UNSERVED = ("gossip", "push_gossip", "hierarchy", "spanning_tree", "cyclic")
+UNSERVED = ("gossip", "push_gossip", "hierarchy", "cyclic")
 """Protocols without the server's queue and links."""
 POOLED = ("centralised", "pipeline")
 ORDERS = ("average_then_step", "step_then_average", "during")
@@ -60,7 +60,7 @@ def behaviour(dice: Dice, kind: str) -> Tree:
     found: Tree = {"compute": law(dice)}
     if kind == "push_gossip":
         found["idle"] = law(dice)
-    elif dice.chance(0.2) and kind not in ("rounds", "spanning_tree", "hierarchy"):
+    elif dice.chance(0.2) and kind not in ("rounds", "hierarchy"):
         found["idle"] = law(dice, 0.3)
     if dice.chance(0.2) and kind in SHOWN:
         found["read"] = law(dice, 0.5)
@@ -97,12 +97,11 @@ def behaviour(dice: Dice, kind: str) -> Tree:
 
 
 def rates(dice: Dice, kind: str) -> Tree:
-    """Returns what clients draw and cost, where the protocol may count it."""
+    """Returns what clients draw, where the protocol may count it."""
     if kind in UNSERVED or kind in POOLED or kind == "rounds" or dice.chance(0.5):
         return {}
     watts = {"idle": 0.5, "compute": dice.number(1, 5), "upload": 2.0}
-    prices = {"compute": 0.01, "upload_byte": 1e-5, "download_byte": 2e-5}
-    return {"watts": watts, "prices": prices}
+    return {"watts": watts | {"upload_byte": 1e-5, "download_byte": 2e-5}}
 
 
 def protocol(dice: Dice, kind: str, n: int) -> Tree:
@@ -170,12 +169,6 @@ def protocol(dice: Dice, kind: str, n: int) -> Tree:
             "edge": dice.one("synchronous", "asynchronous"),
             "upload": dice.one(None, law(dice, 0.3)),
         },
-        "spanning_tree": lambda: {
-            "graph": graph(dice),
-            "pivot": rounds,
-            "late": dice.one("stop", "reject"),
-            **dice.one({"count": rounds + 2}, {"harmonic_mean": 1.0}),
-        },
     }
     name = "asynchronous" if kind == "bounded" else kind
     return {"kind": name} | options.get(kind, dict)()
@@ -237,14 +230,11 @@ def world(dice: Dice, kind: str, num_clients: int) -> Tree:
 
 def stop(dice: Dice, tree: Tree, kind: str, commits: int) -> Tree:
     """Returns an end: by time, and perhaps by something else before."""
-    clients = tree.get("clients", {})
     ends = [{}, {"commits": commits}, {"contributions": commits}]
-    if kind in ("synchronous", "collect", "rounds", "hierarchy", "spanning_tree"):
+    if kind in ("synchronous", "collect", "rounds", "hierarchy"):
         ends.append({"rounds": max(1, commits // 4)})
     if kind in SHOWN:
         ends.append({"bytes": 100 * commits})
-    if clients.get("watts"):
-        ends += [{"joules": 100.0}, {"price": 0.5}]
     return {"time": 60.0} | dice.one(*ends)
 
 

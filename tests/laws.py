@@ -27,13 +27,13 @@ ENDS = {"STOPPED": "STOPPED", "CRASHED": "CRASHED", "LOST": "GAVE_UP"}
 """Incidents that end jobs which never arrive, by outcome."""
 POOLED = ("centralised", "pipeline", "cyclic")
 """Protocols without messages of clients."""
-OVERLAPPING = ("routed", "spanning_tree", *POOLED)
+OVERLAPPING = ("routed", *POOLED)
 """Protocols with several jobs of a client at a time: in a queue, or on their way."""
 ONE_MESSAGE = (
     *("asynchronous", "buffered", "synchronous", "t_synchronous", "collect"),
 )
 """Protocols in which a job is one message down and one up, which may be lost."""
-OTHER_MODELS = ("gossip", "push_gossip", "hierarchy", "spanning_tree", "routed")
+OTHER_MODELS = ("gossip", "push_gossip", "hierarchy", "routed")
 """Protocols whose clients read another state than the server's at that moment."""
 
 Broken = Iterator[str]
@@ -430,9 +430,9 @@ def waste_as_jobs_say(run: RunTables) -> Broken:
 
 
 def expenses_as_jobs_say(run: RunTables) -> Broken:
-    """Joules and prices of computing and of messages are rates times the jobs."""
+    """Joules of computing and of messages are rates times the jobs."""
     told = spent_by_activity(run.study)
-    told = told[told["run"] == run.entry["run"]].set_index(["spent", "activity"])
+    told = told[told["run"] == run.entry["run"]]
     jobs, over = run.jobs, run.ended(run.jobs).fillna(run.end)
     computing = (jobs["computed_time"].fillna(over) - jobs["begun_time"]).fillna(0)
     amounts = {
@@ -440,18 +440,18 @@ def expenses_as_jobs_say(run: RunTables) -> Broken:
         "upload_message": jobs["upload_messages"],
         "download_message": jobs["begun_time"].notna() & (jobs["kind"] == "work"),
     }
-    for (spent, activity), of in told.groupby(level=[0, 1]):
+    for activity, of in told.groupby("activity"):
         if activity not in amounts:
             continue
         rates = pd.Series(0.0, run.clients.index)
         first = 1
         for tariff in run.entry["tariffs"]:
-            rate = tariff.get(spent, {}).get(activity, 0.0)
+            rate = tariff["joules"].get(activity, 0.0)
             rates.loc[first : first + tariff["clients"] - 1] = rate
             first += tariff["clients"]
         mine = (amounts[activity] * jobs["client"].map(rates)).sum()
-        if not np.isclose(of["amount"].sum(), mine):
-            yield f"{spent} of {activity} are {of['amount'].sum()}, of jobs {mine}"
+        if not np.isclose(of["joules"].sum(), mine):
+            yield f"joules of {activity} are {of['joules'].sum()}, of jobs {mine}"
 
 
 LAWS: tuple[Callable[[RunTables], Broken], ...] = (

@@ -7,7 +7,6 @@ import numpy as np
 from pydantic import model_validator
 
 from ...simulator.parts.errors import StudyError
-from ...simulator.parts.metrics import SPENDABLE
 from ...simulator.scenario.claims.base import OfPair
 from .. import bounds
 from ..bounds import Sample
@@ -29,8 +28,6 @@ Counted = Literal[
     "bytes",
     "epsilon",
     "joules",
-    "price",
-    "carbon_g",
     "computation_s",
     "communication_s",
 ]
@@ -41,14 +38,12 @@ LESS = {
     "communication_s": "less communication",
     "epsilon": "less epsilon",
     "joules": "less energy",
-    "price": "a lower price",
-    "carbon_g": "less carbon",
 }
 """The word for less time; anything else that is counted is fewer."""
 NOT_EVERYWHERE = {
     "rounds": "the protocol of {} has no rounds",
     "epsilon": "the runs of {} have no epsilon",
-    **dict.fromkeys(SPENDABLE, "the clients of {} have no rates"),
+    "joules": "the clients of {} have no rates",
 }
 """Counts that not every run has."""
 

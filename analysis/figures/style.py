@@ -108,8 +108,6 @@ AXES = {
     "messages": Axis("Messages"),
     "epsilon": Axis("Privacy spent, ε of the client that spent most"),
     "joules": Axis("Energy (J)"),
-    "price": Axis("Price"),
-    "carbon_g": Axis("Carbon (g CO₂e)"),
     "computation_s": Axis("Time of computation (s)"),
     "communication_s": Axis("Time of communication (s)"),
 }

@@ -88,7 +88,6 @@ def _components(run: Mapping[str, Any]) -> Rows:
     slow = [shown(one) for one in clients.get("slowdowns") or ()]
     activities = ["the stages of 2.1"]
     activities += [f"slowdowns: {listed(slow)}"] if slow else []
-    activities += facts.of(run, "activities") or []
     presence = [f"{k}: {v}" for k, v in _presence(clients)]
     return [
         ("entities", entities),

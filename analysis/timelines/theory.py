@@ -67,7 +67,7 @@ def closed_forms(entry: dict[str, Any]) -> ClosedForms:
     if not all(group.config.get("compute") for group in world.groups):
         return ClosedForms({}, {}, None)  # imported: the laws are unknown
     known = {"available": {}} | facts.get("closed_forms", {})
-    if entry.get("overhead_s"):  # encryption and secure sums are in no law
+    if entry.get("overhead_s"):  # secure sums are in no law
         known = {name: known[name] for name in WITHOUT_TIMES if name in known}
     for name, parameters in known.items():
         try:

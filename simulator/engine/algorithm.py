@@ -10,7 +10,7 @@ from pydantic import BeforeValidator, Field, model_validator
 from ..parts.base import LocatedError, Rule
 from ..parts.errors import ScenarioError
 from ..parts.parts import Part, tag
-from ..problem.capabilities import AddsTime, KeepsStatistics
+from ..problem.capabilities import HasStages, KeepsStatistics
 from ..problem.models.parts import ModelCounts
 from ..problem.sampler import Sampler
 from ..problem.shape import ProblemShape
@@ -233,7 +233,7 @@ def workload_of(
     if not pooled:
         for message in algorithm.messages(shape, common=sampler.common):
             sent[message.direction] += message.bytes
-        if isinstance(algorithm, AddsTime):
+        if isinstance(algorithm, HasStages):
             overhead_s = algorithm.overhead_s(shape)
     num_samples, parties = shape.num_samples, 1
     if algorithm.family == "vertical":  # each party contributes for the same samples

@@ -18,7 +18,6 @@ from ..parts.parts import tag
 from ..privacy import ledger
 from ..privacy.releases import Calibrated
 from ..problem.capabilities import HasStages, NoisyMessages, StoresEmbeddings
-from ..problem.column_work import column_work
 from ..problem.learning import learning
 from ..problem.models.parts import ModelCounts
 from ..problem.sampler import Sampler
@@ -36,7 +35,7 @@ from ..world.message_budget import UNLIMITED, Quota
 from ..world.protocol import Protocol
 from ..world.protocol_abilities import OwnTimeline
 from ..world.speeds import median_seconds
-from ..world.workload import DrawnWork, Workload
+from ..world.workload import Workload
 from .algorithm import Algorithm, check_statistics, workload_of
 from .setup import RunSetup
 
@@ -97,12 +96,6 @@ def set_up(run: Run) -> RunSetup:
         seconds=median_seconds(*pairs, run.seed) if pairs else None,
     )
     check_statistics(algorithm, counts)
-    if scenario.engine.compute_dtype and counts.num_statistics:
-        raise ScenarioError(
-            f"engine.compute_dtype must be left out for a model that keeps statistics "
-            f"of batches, which would be rounded, got "
-            f"{scenario.engine.compute_dtype!r}; normalise layers or groups"
-        )
     sampler = algorithm.sampler(run.seed, shared.pools, protocol)
     if counts.num_statistics and sampler.own_steps is not None:
         raise ScenarioError(
@@ -137,7 +130,6 @@ def set_up(run: Run) -> RunSetup:
         batch_size=shape.batch,
         server=scenario.server,
         quota=_quota(scenario, shape, shared),
-        work=_work(scenario, shared, sampler),
         notes_reads=notes_reads,
         player=scenario.player,
         answer_log=_answer_log(scenario),
@@ -227,14 +219,6 @@ def _of_own_steps(
     found = UnevenSampler.of(sampler)
     found.job_steps = job_steps
     return found
-
-
-def _work(scenario: Scenario, shared: Shares, sampler: Sampler) -> DrawnWork | None:
-    """Returns how long jobs are by their samples, if they are."""
-    column = scenario.clients.compute_by if scenario.clients else None
-    if column is None:
-        return None
-    return column_work(column, shared.data, sampler, shared.pools)
 
 
 def _quota(scenario: Scenario, shape: ProblemShape, shared: Shares) -> Quota | None:

@@ -119,10 +119,9 @@ def prepare_together(runs: Sequence[Run], batches: int = 0) -> list[Prepared]:
 def _with_numerics(setup: RunSetup) -> Prepared:
     scenario, numerics = setup.scenario, setup.learning.numerics
     algorithm, metrics = scenario.algorithm, scenario.evaluate.metrics
-    constants, compute_dtype = _constants(setup), scenario.engine.compute_dtype
-    numerics.check_functions(metrics, compute_dtype)
-    bias = not isinstance(algorithm, SumsOutputs)
-    problem = numerics.problem(metrics, bias=bias, compute_dtype=compute_dtype)
+    constants = _constants(setup)
+    numerics.check_functions(metrics)
+    problem = numerics.problem(metrics, bias=not isinstance(algorithm, SumsOutputs))
     _refuse_uneven_statistics(setup, problem)
     _refuse_coupled_rows(setup)
     _refuse_waves(scenario)
@@ -260,9 +259,7 @@ def check(run: Run) -> None:
         known.check(given, f"algorithm.{key}")
     scenario = run.scenario
     with jax.enable_x64(scenario.engine.precision == "float64"):
-        setup.learning.numerics.check_functions(
-            scenario.evaluate.metrics, scenario.engine.compute_dtype
-        )
+        setup.learning.numerics.check_functions(scenario.evaluate.metrics)
         _refuse_coupled_rows(setup)
     _refuse_waves(scenario)
     _refuse_feedback(setup)
@@ -445,8 +442,6 @@ def _joined(runs: list[Prepared], mode: str) -> list[Kernel]:
         # Last digits may decide who acts next.
         and prepared.timeline.answer_log is None
         and prepared.timeline.cadence.reads_alike
-        # A short type would round what each loss counts.
-        and prepared.run.scenario.engine.compute_dtype is None
     ]
     found = [kernel for kernel in kernels if kernel is not None]
     if len(found) < len(runs):

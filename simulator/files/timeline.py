@@ -155,8 +155,6 @@ class StopReason(Enum):
     EPOCHS = "the stated number of epochs was made"
     BYTES = "the stated number of bytes was sent"
     TIME = "the stated virtual time was reached"
-    JOULES = "the stated energy was drawn"
-    PRICE = "the stated price was paid"
     TARGET = "the target was reached at an evaluation"
     PRIVACY = "a privacy budget was spent"
     STALLED = "nothing could happen any more in this world"
@@ -167,7 +165,7 @@ class StopReason(Enum):
 
 SINCE = "no commit came after"
 """Beginning of the words on a run that had stood still."""
-TIMED = (StopReason.TIME, StopReason.JOULES, StopReason.PRICE, StopReason.RECORDING)
+TIMED = (StopReason.TIME, StopReason.RECORDING)
 """Ends at a moment, and not with a row."""
 
 

@@ -22,14 +22,12 @@ from .losses import in_nats
 from .named import NamedPart, function_at
 from .text import suggestion
 
-SPENDABLE = ("joules", "price", "carbon_g")
-"""What clients can spend of a tariff."""
 QUANTITIES = (
     *("virtual_s", "commits", "contributions", "epochs", "rounds", "messages"),
-    *("bytes", "upload_bytes", "download_bytes", "epsilon", *SPENDABLE),
+    *("bytes", "upload_bytes", "download_bytes", "epsilon", "joules"),
 )
 """Further quantities of a run at its end that claims compare: its virtual time, its
-counts, the largest epsilon that a client has spent, and what clients have taken."""
+counts, the largest epsilon that a client has spent, and joules of all clients."""
 TAKEN = ("run", "time", "client", *QUANTITIES)
 """Names of other columns, and of quantities, that no metric may have."""
 OF_LOSS = "unit of the loss"

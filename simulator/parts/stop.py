@@ -42,19 +42,10 @@ class Stop(Config):
     """Passes over the training data, of all clients together."""
     bytes: Count | None = None
     """Bytes of contributions, up and down, as in the table `evaluations`."""
-    joules: Annotated[float, Field(gt=0)] | None = None
-    """Energy that all clients have drawn, by `clients.watts`."""
-    price: Annotated[float, Field(gt=0)] | None = None
-    """What all clients have cost, by `clients.prices`."""
     target: dict[str, float] | None = None
     """A metric and its value, looked at in evaluations; with one of the above."""
     windowed: Windowed | None = None
     """A diagnostic that is looked at in every commit; with one of the above."""
-
-    @property
-    def by_expenses(self) -> bool:
-        """Whether it is an end by what clients take."""
-        return self.joules is not None or self.price is not None
 
     @model_validator(mode="after")
     def _ends(self) -> "Stop":
@@ -62,7 +53,7 @@ class Stop(Config):
         if all(end is None for name, end in self if name not in others):
             raise ValueError(
                 "must have at least one of time, commits, contributions, rounds, "
-                "epochs, bytes, joules and price, or the run does not end; add one"
+                "epochs and bytes, or the run does not end; add one"
             )
         if self.target is not None and len(self.target) != 1:
             raise LocatedError(

@@ -7,5 +7,4 @@
   compute it. `ledger` keeps one accountant per client during a run.
 - `budgets`, `calibration`: the noise, or the number of releases, for a given epsilon.
 - `adp2sgd`: the theory of A(DP)2SGD.
-- `encryption`: homomorphic encryption as a cost.
 """

@@ -1,7 +1,7 @@
 """Capabilities: what some algorithms answer besides what all do. No JAX.
 
 A part inherits from those that it has. Others ask for a capability, never for a part:
-`isinstance(algorithm, AddsTime)`. Those of protocols are in
+`isinstance(algorithm, HasStages)`. Those of protocols are in
 `world.protocol_abilities`; one more is at home where it is asked for:
 `metrics.HasModels`.
 """
@@ -13,19 +13,6 @@ from typing import Any, ClassVar
 from ..privacy.releases import Calibrated, Guarantee
 from .models.parts import ModelCounts
 from .shape import ProblemShape
-
-
-class AddsTime:
-    """A job takes time on top of its client's laws."""
-
-    @property
-    def activities(self) -> list[str]:
-        """What a job does besides its stages, in words for analysis."""
-        return []
-
-    def overhead_s(self, shape: ProblemShape) -> float:
-        """Returns the virtual seconds of a job besides its stages."""
-        raise NotImplementedError
 
 
 class AveragesModels:
@@ -127,7 +114,7 @@ class SumsOutputs:
     """
 
 
-class HasStages(AddsTime, DividesRows, KeepsStatistics, NoisyMessages):
+class HasStages(DividesRows, KeepsStatistics, NoisyMessages):
     """A chain of stages, and what follows from these.
 
     Its clients' contributions have losses and norms, which a world may ask for.
@@ -136,6 +123,10 @@ class HasStages(AddsTime, DividesRows, KeepsStatistics, NoisyMessages):
     @cached_property
     def stages(self) -> tuple[Any, ...]:
         """The stages, in their order."""
+        raise NotImplementedError
+
+    def overhead_s(self, shape: ProblemShape) -> float:
+        """Returns the virtual seconds of a job on top of its client's laws."""
         raise NotImplementedError
 
     @property

@@ -62,30 +62,17 @@ class ByColumn(Horizontal):
         return grouped(np.arange(len(value)), client, num_clients)
 
     def _index(self, dataset: Dataset) -> int:
-        return index_of(dataset, self.column, "problem.partition.column")
-
-
-def index_of(dataset: Dataset, column: int | str, key: str) -> int:
-    """Returns the number of a column, given by its name or its number.
-
-    Args:
-        dataset: Data set that has it.
-        column: Name, or number from 0.
-        key: Dotted entry in which it stands, for messages.
-
-    Raises:
-        ScenarioError: The column is unknown.
-    """
-    if isinstance(column, str):
-        if column in dataset.columns:
-            return dataset.columns.index(column)
-        raise ScenarioError(
-            f"{key} must be a column of {dataset.name}, got {column!r}; "
-            f"{hint(column, dataset.columns)}"
-        )
-    if column >= len(dataset.columns):
-        raise ScenarioError(
-            f"{key} must be at most {len(dataset.columns) - 1}, the last column of "
-            f"{dataset.name}, got {column}; lower it"
-        )
-    return column
+        column, key = self.column, "problem.partition.column"
+        if isinstance(column, str):
+            if column in dataset.columns:
+                return dataset.columns.index(column)
+            raise ScenarioError(
+                f"{key} must be a column of {dataset.name}, got {column!r}; "
+                f"{hint(column, dataset.columns)}"
+            )
+        if column >= len(dataset.columns):
+            raise ScenarioError(
+                f"{key} must be at most {len(dataset.columns) - 1}, the last column of "
+                f"{dataset.name}, got {column}; lower it"
+            )
+        return column

@@ -19,7 +19,6 @@ from .data.base import Dataset
 from .data.outputs import OutputForm
 from .keys import key_of
 from .models.base import Embedding
-from .models.mixed import mixed
 from .models.parts import Shapes
 from .models.party import PartyNetwork, party_network
 
@@ -49,46 +48,33 @@ class Numerics:
         self.data, self.form = data, form
         self.columns, self.common = list(columns), common
 
-    def problem(
-        self,
-        metrics: Sequence[str] = (),
-        *,
-        bias: bool = True,
-        compute_dtype: str | None = None,
-    ) -> Any:
+    def problem(self, metrics: Sequence[str] = (), *, bias: bool = True) -> Any:
         """Returns the problem on the device, whose arrays all runs share.
 
         Args:
             metrics: Names of the metrics that are evaluated; one may need the least
                 value of the objective.
             bias: Whether that objective's model has a bias.
-            compute_dtype: Type in which networks compute; None for that of the weights.
         """
-        found = self._plain
-        if any(MINIMUM in metric(name).needs for name in metrics):
-            least = jnp.asarray(self._minimum(bias=bias), self.precision)
-            found = replace(found, minimum=least)
-        return self._mixed(found) if compute_dtype else found
+        if not any(MINIMUM in metric(name).needs for name in metrics):
+            return self._plain
+        least = jnp.asarray(self._minimum(bias=bias), self.precision)
+        return replace(self._plain, minimum=least)
 
     @remembered
-    def check_functions(
-        self, metrics: tuple[str, ...], compute_dtype: str | None = None
-    ) -> None:
+    def check_functions(self, metrics: tuple[str, ...]) -> None:
         """Refuses functions of a user's own that cannot be used.
 
         They are called with the first rows alone, which is quick.
 
         Args:
             metrics: Names of the metrics that are evaluated.
-            compute_dtype: As in `problem`.
 
         Raises:
             ScenarioError: As `own_functions.check`.
         """
-        if not own_functions.given(self.config, metrics):
-            return
-        few = self._mixed(self._few) if compute_dtype else self._few
-        own_functions.check(self.config, few, metrics)
+        if own_functions.given(self.config, metrics):
+            own_functions.check(self.config, self._few, metrics)
 
     @cached_property
     def coupling(self) -> UserFunction | None:
@@ -171,18 +157,6 @@ class Numerics:
             views=chosen.views if chosen else 1,
             last=chosen is not None,
         )
-
-    def _mixed(self, problem: Any) -> Any:
-        """Returns a problem whose networks compute in a type shorter than weights."""
-        model = self.config.model
-        rows = not (model.takes_tokens or model.shaped)
-        if isinstance(problem, transfer.TransferProblem):
-            return replace(problem, vertical=self._mixed(problem.vertical))
-        if isinstance(problem, vertical.VerticalProblem):
-            server = problem.server and mixed(problem.server, converts_rows=True)
-            embedding = mixed(problem.embedding, converts_rows=rows)
-            return replace(problem, embedding=embedding, server=server)
-        return replace(problem, model=mixed(problem.model, converts_rows=rows))
 
     def constants(
         self, *, bias: bool, commits_per_epoch: float, seed: int

@@ -102,11 +102,6 @@ class Sampler:
         kept = max(16, REMEMBERED // max(largest, SHUFFLED))
         self._epochs = lru_cache(maxsize=kept)(self._permuted)
 
-    @property
-    def facts(self) -> tuple[int, int, str]:
-        """What a batch depends on besides the seed and the ids: sizes and the way."""
-        return self.size, self.steps, self._sampling
-
     def _check(self, size: int, smallest: int) -> None:
         if size > smallest and self._sampling != "replacement":
             raise ScenarioError(

@@ -12,14 +12,13 @@ from . import losses
 from .data.base import Dataset
 from .horizontal import targets
 from .models.base import Embedding
-from .models.mixed import MixedEmbedding
 from .models.party import PartyNetwork
 from .models.server.network import OwnServerNetwork, ServerNetwork
 
 Model = tuple[Float[Array, "M ..."], Float[Array, " P0"] | None]
 """The parties' weights and the server's, None where the server has no model: its bias,
 or the weights of its network."""
-Server = ServerNetwork | OwnServerNetwork | MixedEmbedding
+Server = ServerNetwork | OwnServerNetwork
 
 
 class VerticalProblem(eqx.Module):

@@ -18,7 +18,6 @@ from ..parts.named import NamedPart
 from ..parts.parts import tag
 from ..parts.text import suggestion
 from ..problem.capabilities import (
-    AddsTime,
     DividesRows,
     HasStages,
     StoresEmbeddings,
@@ -163,20 +162,8 @@ class Engine(Config):
     the work of independent rows at once, on all cores that no other run takes."""
     precision: Literal["float32", "float64"] = "float32"
     """Type of all numbers of the device."""
-    compute_dtype: Literal["bfloat16"] | None = None
-    """Shorter type in which networks compute outputs and gradients, also where they are
-    measured; weights, optimisers, losses and messages stay in `precision`."""
     chunk: Annotated[int, Field(ge=1)] = 4096
     """Most rows executed by one program; memory may make it fewer."""
-
-    @model_validator(mode="after")
-    def _mixed_from_single(self) -> "Engine":
-        if self.compute_dtype and self.precision != "float32":
-            raise LocatedError(
-                f"compute_dtype must be left out with precision {self.precision}, got "
-                f"{self.compute_dtype!r}; remove one of them",
-            )
-        return self
 
 
 def _rising(looks: tuple[int, ...]) -> tuple[int, ...]:
@@ -262,7 +249,6 @@ class Scenario(BaseScenario):
         if self.problem.transfer is not None:
             self._check_transfer()
         self.check_world()
-        self._check_work()
         self._check_own_work()
         self._check_pairing()
         self.algorithm.check(self.problem, self.protocol)
@@ -273,19 +259,6 @@ class Scenario(BaseScenario):
         tuning.check(self.tune, self.evaluate.metrics, self.stop)
         comparing.check(self)
         return self
-
-    def _check_work(self) -> None:
-        """Refuses computing times by rows where a job's are not one client's own."""
-        column = self.clients.compute_by if self.clients else None
-        if column is None:
-            return
-        own_times = isinstance(self.protocol, OwnSteps)
-        if own_times or self.algorithm.family != "horizontal":
-            why = "the steps of this protocol" if own_times else "parties with columns"
-            raise LocatedError(
-                f"clients.compute_by must be left out for {why}, got {column!r}; "
-                f"remove it",
-            )
 
     @property
     def pairs(self) -> tuple[Any, int] | None:
@@ -337,7 +310,6 @@ class Scenario(BaseScenario):
             ("problem", "l2"): problem.l2,
             ("problem", "reduction"): problem.reduction != "mean",
             ("engine", "mode"): engine.mode != "auto",
-            ("engine", "compute_dtype"): engine.compute_dtype,
             ("evaluate", "metrics"): own,
             ("probe",): self.probe,
         }
@@ -447,10 +419,9 @@ class Scenario(BaseScenario):
             yield from self.algorithm.biases(self.protocol, self.num_clients)
 
     def described(self) -> dict[str, Any]:
-        """Returns the same, and `activities` and `refreshes_all` of the algorithm."""
+        """Returns the same, and `refreshes_all` of the algorithm."""
         own = self.algorithm
         return super().described() | {
-            "activities": own.activities if isinstance(own, AddsTime) else [],
             "refreshes_all": isinstance(own, StoresEmbeddings) and own.refreshes_all,
         }
 

@@ -225,19 +225,7 @@ class BaseScenario(Varied):
                 f"{protocol.kind!r}, whose commits wait for a number of jobs; take "
                 f"asynchronous or buffered, or remove it",
             )
-        check_rates(self.clients, protocol, self.stop, n)
-        if self.replays and self.stop.by_expenses:
-            raise LocatedError(
-                "stop must not have joules or price where a timeline is replayed; take "
-                "time or commits, or leave timeline.replay out",
-            )
-        if self.asks and self.stop.by_expenses:
-            who = next(iter(self.asking))
-            raise LocatedError(
-                f"stop must not have joules or price where {who} asks for what was "
-                f"learned, for their moment is found before the run; take time or "
-                f"commits",
-            )
+        check_rates(self.clients, protocol, n)
         if isinstance(self.protocol, OwnSteps):
             check_cycle({"protocol.step": self.protocol.step}, n)
         if self.clients is not None:
@@ -293,11 +281,6 @@ class WorldScenario(BaseScenario):
                 f"{who} must ask for nothing in a world without a problem, got "
                 f"{' and '.join(self.asks)}; add the problem and run it",
                 tuple(who.split(".")) if "." in who else ("protocol",),
-            )
-        if self.clients is not None and self.clients.compute_by is not None:
-            raise LocatedError(
-                f"clients.compute_by must be left out in a world without a problem, "
-                f"where there are no data, got {self.clients.compute_by!r}; remove it",
             )
         for unit in ("epochs", "target"):
             if getattr(self.stop, unit) is not None:

@@ -85,7 +85,7 @@ class RunTimeline(ABC):
 
     @cached_property
     def tariffs(self) -> list[dict[str, Any]]:
-        """What its clients take, as in `simulator.expenses`."""
+        """Energy that its clients draw, as in `simulator.expenses`."""
         if self.clients is None or not self.clients.rated:
             return []
         everyone = Population(self.num_clients, Streams(self.seed))

@@ -44,10 +44,8 @@ WIDE = ("worker", "job", "read_version", "read_slot")
 """Columns that a row has for each of its workers."""
 NAMES = ("client_label", "client_group")
 """Columns of the table `clients` that say who each is."""
-TIMED = ("time", "joules", "price", "recording")
+TIMED = ("time", "recording")
 """Ends of recordings that are known to have nothing more until then."""
-SPENT = (StopReason.JOULES, StopReason.PRICE)
-"""Ends at a moment that only the record knows: rates are none of a replay's."""
 
 
 @dataclass(frozen=True)
@@ -75,13 +73,6 @@ class RecordedTimeline(RunTimeline):
     @property
     def reported(self) -> str:
         return self.entry.get("feedback", "")
-
-    @property
-    def horizon(self) -> float | None:
-        spent = StopReason[str(self.entry["stop"]).upper()] in SPENT
-        if spent and not self._may_end_earlier:
-            return float(self.entry["virtual_s"])
-        return super().horizon
 
     def _cadence(self) -> Cadence:
         """Returns the protocol's cadence, with what the record says otherwise.
@@ -137,7 +128,7 @@ class RecordedTimeline(RunTimeline):
             rows, jobs, reason = self._cut(rows, jobs, reason)
         last_commit = np.where(jobs.commit == NO_COMMIT, 0, jobs.commit)
         ended = np.maximum.accumulate(last_commit)
-        end = self.horizon if reason in (StopReason.TIME, *SPENT) else None
+        end = self.horizon if reason is StopReason.TIME else None
         if end is None:
             end = float(rows.time[-1]) if rows.time.size else 0.0
         if reason is StopReason.TIME and self.outlasted:

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import inf
-from operator import itemgetter
 from typing import Any, Literal
 
 import simpy
@@ -22,7 +21,6 @@ from ..world.message_budget import BudgetExhausted, MessageBudget, Quota
 from ..world.protocol import Batch, Protocol
 from ..world.protocol_abilities import OwnSteps, RefreshesEmbeddings
 from ..world.recorders.recorder import Recorder
-from ..world.workload import DrawnWork
 from ..world.world import World
 from . import spending
 from .arrays import PLAYERS
@@ -49,7 +47,6 @@ class SimulatedTimeline(RunTimeline):
         batch_size: Samples of a local step.
         server: Resources that all clients share.
         quota: Messages that may be sent before the run ends, if that is limited.
-        work: What multiplies the computing time of a job, by its samples.
         notes_reads: Whether jobs of which nothing comes have rows, for an algorithm
             that remembers what clients have got.
         player: `simpy` plays every world event by event; else those in which nothing
@@ -61,7 +58,6 @@ class SimulatedTimeline(RunTimeline):
     batch_size: int = 0
     server: Server = field(default_factory=Server)
     quota: Quota | None = None
-    work: DrawnWork | None = None
     notes_reads: bool = False
     player: Literal["fastest", "simpy"] = "fastest"
 
@@ -78,8 +74,6 @@ class SimulatedTimeline(RunTimeline):
         }
         if self.quota is not None:
             parts["quota"] = self.quota.digested
-        if self.work is not None:
-            parts["work"] = self.work.digest
         if self.notes_reads:
             parts["reads"] = "noted"
         if self.answer_log is not None:
@@ -138,23 +132,20 @@ class SimulatedTimeline(RunTimeline):
         return chunks(self._blocks(), num_rows)
 
     @cached_property
-    def spent(self) -> tuple[float, StopReason] | None:
-        """When its clients have taken all that they may, and of what; or None."""
-        played, quota = self._unlimited, self.quota
-        ends = [spending.end(played)] if self.stop.by_expenses else []
-        if quota is not None and quota.by_commit:
-            ends.append(spending.before_exceeded(played, quota.each))
-        return min(filter(None, ends), key=itemgetter(0), default=None)
+    def spent(self) -> float | None:
+        """When its commits have spent the privacy that they may; or None."""
+        if self.quota is None or not self.quota.by_commit:
+            return None
+        return spending.before_exceeded(self._unlimited, self.quota.each)
 
     @property
     def _unlimited(self) -> "SimulatedTimeline":
-        """The same without a limit by commits."""
-        limited = self.quota is not None and self.quota.by_commit
-        return replace(self, quota=None) if limited else self
+        """The same without a limit of privacy."""
+        return replace(self, quota=None)
 
     @property
     def horizon(self) -> float | None:
-        return self.stop.time if self.spent is None else self.spent[0]
+        return self.stop.time if self.spent is None else self.spent
 
     def _blocks(self) -> Iterator[Block]:
         """Yields the timeline of a world without feedback, by arrays."""
@@ -174,7 +165,6 @@ class SimulatedTimeline(RunTimeline):
             self.server,
             self.workload,
             lattice=not _is_timed(protocol),
-            work=self.work,
             job_steps=self.job_steps,
         )
 
@@ -196,8 +186,6 @@ class SimulatedTimeline(RunTimeline):
 
     @cached_property
     def _own_registers(self) -> int:
-        if self.spent is not None:  # it may have no end of its own
-            return spending.free(self._unlimited, self.spent[0]).num_registers
         least = known = self.cadence.num_registers
         for chunk in self._played(FIRST_PLAY, NO_SLOT):
             used = chunk.rows.read_slot[chunk.rows.read_slot != NO_SLOT]

@@ -6,13 +6,13 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from ..parts.base import Config, FilePath, LocatedError, NumClients, Quantity, Rule
+from ..parts.base import Config, FilePath, LocatedError, NumClients, Quantity
 from ..parts.catalogue import AnyPart
 from .laws.base import AnyLaw
 from .laws.distributions import Parameter
 from .named import WorldName, with_named
 from .presence import Turns
-from .rates import Carbon, Rates
+from .rates import Rates
 from .streams import Purpose
 
 Count = Annotated[int, Field(ge=1)]
@@ -208,10 +208,6 @@ class Behaviour(Config):
     """Uploads that do not arrive, or twice."""
     watts: Rates | None = None
     """Joules that a client draws, by the second and by the byte."""
-    prices: Rates | None = None
-    """What it costs, in any currency, by the second and by the byte."""
-    carbon: Carbon | None = None
-    """Carbon of the electricity that it draws."""
 
     @property
     def comes_and_goes(self) -> bool:
@@ -248,15 +244,6 @@ class Clients(Behaviour):
     """What makes some clients slower, some of the time or always."""
     selection: Selection | None = None
     """Who works where not all do; by default everyone."""
-    compute_by: (
-        Annotated[
-            Annotated[int, Field(ge=0)] | str,
-            Rule("the name or the number of a column, from 0", "length"),
-        ]
-        | None
-    ) = None
-    """Column of the data, such as a length, whose mean over the rows that a job has
-    drawn multiplies its computing time; with `compute_per: sample` it is their sum."""
     local_steps_by: Annotated[Any, AnyPart("local_steps")] | None = None
     """Rule by which the local steps of jobs change; at most as many as the algorithm
     says, or `job.steps` in a world without one."""
@@ -287,11 +274,6 @@ class Clients(Behaviour):
             raise LocatedError(
                 "local_steps_by must be left out with selection.prefer.least_steps, "
                 "which gives jobs their local steps, too; remove one of them",
-            )
-        if self.vary_steps and self.compute_by is not None:
-            raise LocatedError(
-                "compute_by must be left out where local steps change, of which it "
-                "knows nothing; remove one of them",
             )
         if self.groups and self.number not in (None, self.total):
             raise LocatedError(
@@ -331,8 +313,8 @@ class Clients(Behaviour):
 
     @property
     def rated(self) -> bool:
-        """Whether some clients take energy or money by stated rates."""
-        return any(part.watts or part.prices for part in (self, *self.groups.values()))
+        """Whether some clients draw energy by stated rates."""
+        return any(part.watts for part in (self, *self.groups.values()))
 
     def behaviours(self, num_clients: int) -> list[tuple[int, int, Behaviour]]:
         """Returns first client, how many, and behaviour of each group."""

@@ -1,10 +1,10 @@
-"""What clients take over a run: joules, money and grams of carbon, from its record.
+"""Joules that clients draw over a run, from its record.
 
 Nothing of it is stored: jobs say when each was read, computed, sent and had arrived,
 and a *tariff* what each second and message of a client takes. A run's entry in the
 manifest has its tariffs, one for each group of clients in succession:
 
-    {"clients": 30, "join": 0, "leave": None, "carbon": {"grams": [...], "shift": 0},
+    {"clients": 30, "join": 0, "leave": None,
      "joules": {"idle": 0.5, "compute": 5, "upload": 2, "upload_message": 0.1}}
 
 Rates are numbers, or lists of one for each client. An activity without a rate of its
@@ -34,8 +34,6 @@ ENDS = {
     Outcome.LOST: Incident.GAVE_UP,
 }
 """Incidents that end jobs which never arrive, by outcome."""
-HOUR, KWH = 3600.0, 3.6e6
-"""Seconds of an hour, joules of a kilowatt-hour."""
 
 Tariff = Mapping[str, Any]
 Moments = Float[np.ndarray, " n"]
@@ -78,18 +76,9 @@ class Flow(NamedTuple):
         place = np.searchsorted(self.time, times, side="right") - 1
         return self.total[place] + self.rate[place] * (times - self.time[place])
 
-    def reaches(self, amount: float) -> float:
-        """Returns the first moment at which there is an amount > 0; else infinite."""
-        place = int(np.searchsorted(self.total, amount))
-        later = float(self.time[place]) if place < self.time.size else inf
-        left, rate = amount - self.total[place - 1], self.rate[place - 1]
-        if rate <= 0:
-            return later
-        return min(later, float(self.time[place - 1] + left / rate))
-
 
 class Expenses:
-    """What the clients of a run have taken.
+    """Energy that the clients of a run have drawn.
 
     Args:
         tariffs: Tariffs of the groups of clients.
@@ -114,29 +103,17 @@ class Expenses:
             self._groups.append(_Group(tariff, mine, ended[own], until))
             first += tariff["clients"]
 
-    def flow(self, spent: str) -> Flow:
-        """Returns how joules or price grow, of all clients together."""
-        return _flow([each for group in self._groups for each in group.changes(spent)])
+    def up_to(self, times: Moments) -> Moments:
+        """Returns the joules of all clients together up to some moments, virtual s."""
+        changes = [each for group in self._groups for each in group.changes()]
+        return _flow(changes).at(times)
 
-    def up_to(self, spent: str, times: Moments) -> Moments:
-        """Returns what was taken up to some moments; NaN where no tariff says it.
-
-        Args:
-            spent: One of `SPENDABLE`.
-            times: Virtual seconds.
-        """
-        if not any(group.knows(spent) for group in self._groups):
-            return np.full(times.size, np.nan)
-        if spent == "carbon_g":
-            return np.sum([group.carbon(times) for group in self._groups], axis=0)
-        return self.flow(spent).at(times)
-
-    def by_activity(self, spent: str) -> list[dict[str, float]]:
-        """Returns the joules or price of each group of clients, by activity."""
+    def by_activity(self) -> list[dict[str, float]]:
+        """Returns the joules of each group of clients, by activity."""
         found = []
         for group in self._groups:
             of: dict[str, float] = {}
-            for name, times, rates, amounts in group.changes(spent):
+            for name, times, rates, amounts in group.changes():
                 # A rate that begins at one moment and ends at another.
                 of[name] = of.get(name, 0.0) + float(amounts.sum() - rates @ times)
             # Rounding may leave an idle client a little less than nothing.
@@ -156,13 +133,9 @@ class _Group:
     ) -> None:
         self._tariff, self._jobs, self._ended, self._until = tariff, jobs, ended, until
 
-    def knows(self, spent: str) -> bool:
-        """Says whether there is a tariff of it."""
-        return ("carbon" if spent == "carbon_g" else spent) in self._tariff
-
-    def changes(self, spent: str) -> Iterator[Change]:
+    def changes(self) -> Iterator[Change]:
         """Yields how rate and amount change with each activity."""
-        rates = self._tariff.get(spent, {})
+        rates = self._tariff["joules"]
         busy = []
         for name in filter(rates.__contains__, ACTIVITIES):
             busy.append(self._times(name))
@@ -186,21 +159,6 @@ class _Group:
             some = times <= self._until  # which NaN is not
             each = self._each(rates[name])[jobs.client] * counts
             yield name, times[some], np.zeros(int(some.sum())), each[some]
-
-    def carbon(self, times: Moments) -> Moments:
-        """Returns the grams of its joules up to some moments."""
-        table = self._tariff.get("carbon")
-        if table is None:
-            return np.zeros(times.size)
-        shift, grams = table["shift"], np.asarray(table["grams"], np.float64)
-        last = float(times.max(initial=0.0))
-        hours = np.arange(np.floor(shift), np.floor(shift + last / HOUR) + 2)
-        border = np.maximum((hours - shift) * HOUR, 0)
-        flow = _flow([*self.changes("joules")])
-        joules, each = flow.at(border), grams[hours[:-1].astype(int) % grams.size] / KWH
-        total = np.concatenate([[0.0], np.cumsum(each * np.diff(joules))])
-        at = np.searchsorted(border, times, side="right") - 1
-        return total[at] + each[at] * (flow.at(times) - joules[at])
 
     def _each(self, rate: Any) -> Float[np.ndarray, " K"]:
         return np.broadcast_to(np.asarray(rate, np.float64), self._tariff["clients"])

@@ -8,7 +8,6 @@ from .clients import Clients, Server
 from .feature import Feature
 from .laws.base import AnyLaw
 from .streams import Purpose
-from .workload import DrawnWork
 
 if TYPE_CHECKING:
     from .world import World
@@ -20,13 +19,11 @@ class WorldOptions(NamedTuple):
     Attributes:
         clients: Clients of the scenario; None for a world without.
         server: Resources that all clients share.
-        work: What multiplies the computing time of a job, by its samples.
         job_steps: Local steps of each job, where they change.
     """
 
     clients: Clients | None
     server: Server
-    work: DrawnWork | None
     job_steps: JobSteps | None
 
     def shared_laws(self, step: AnyLaw | None) -> dict[Purpose, AnyLaw]:
@@ -50,7 +47,7 @@ class WorldOptions(NamedTuple):
 
 def features(world: "World", options: WorldOptions) -> Iterator[Feature]:
     """Yields the features of a world, those that act first before the others."""
-    clients, server, work, job_steps = options
+    clients, server, job_steps = options
     configs = [group.config for group in world.groups]
     slowdowns = clients.slowdowns if clients else ()
     selection = clients.selection if clients else None
@@ -63,7 +60,7 @@ def features(world: "World", options: WorldOptions) -> Iterator[Feature]:
 
         yield OwnLinks(world)
     by_job = all(config.compute_per == "job" for config in configs)
-    if slowdowns or work is not None or world.workload.overhead_s or not by_job:
+    if slowdowns or world.workload.overhead_s or not by_job:
         from .pace import ClientPace
 
         yield ClientPace(world, options)

@@ -20,19 +20,19 @@ if TYPE_CHECKING:
 
 
 class ClientPace(Feature):
-    """Amounts of work, slowdowns, and the length of samples: all multiply draws.
+    """Amounts of work and slowdowns: both multiply draws.
 
     Args:
         world: World of the clients.
-        options: Slowdowns of its clients, the work of their samples, and whether jobs
-            are given local steps, by which they are multiplied apart.
+        options: Slowdowns of its clients, and whether jobs are given local steps, by
+            which they are multiplied apart.
 
     Attributes:
         in_turn: Whether durations depend on when they begin.
     """
 
     def __init__(self, world: "World", options: "WorldOptions") -> None:
-        self._world, self._work = world, options.work
+        self._world = world
         self._amounts = [
             1 if group.config.adds_draws or options.job_steps is not None else amount
             for group in world.groups
@@ -61,8 +61,6 @@ class ClientPace(Feature):
         if purpose is Purpose.COMPUTE:
             amounts = self._amounts
             factors.insert(0, lambda client, job, time: amounts[client])
-            if self._work is not None:
-                factors.append(self._of_samples)
         if not factors:
             return takes
 
@@ -73,10 +71,6 @@ class ClientPace(Feature):
             return takes(client, job, time) * factor
 
         return multiplied
-
-    def _of_samples(self, client: int, job: int, time: float) -> float:
-        assert self._work is not None
-        return self._work.of(client, self._world.recorder.current_job(client))
 
     def of_jobs(
         self,
@@ -105,7 +99,4 @@ class ClientPace(Feature):
                 continue
             slow = slowdown.slow_jobs(clients, job, world.num_clients, world.streams)
             factor = np.where(slow, factor * slowdown.factor, factor)
-        if purpose is Purpose.COMPUTE and self._work is not None:
-            of, jobs = self._work.of, zip(clients.tolist(), job.tolist(), strict=True)
-            factor = factor * np.array([[of(c, j) for j in mine] for c, mine in jobs])
         return factor

@@ -1,8 +1,6 @@
-"""What clients take by the second and by the byte: power, money, and carbon."""
+"""Energy that clients draw, by the second and by the byte."""
 
-from typing import TYPE_CHECKING, Annotated, Any
-
-from pydantic import Field
+from typing import TYPE_CHECKING, Any
 
 from ..parts.base import Config, LocatedError, Quantity
 from .laws.base import Population
@@ -14,9 +12,9 @@ if TYPE_CHECKING:
 
 
 class Rates(Config):
-    """What a client takes while it does something, and for a message.
+    """Watts of a client while it does something, and joules of a byte.
 
-    All that it takes then, not in addition to idling. Radio is from the start of a
+    All that it draws then, not in addition to idling. Radio is from the start of a
     message until it has arrived, repeats and the wait for them included.
     """
 
@@ -24,7 +22,7 @@ class Rates(Config):
     """A second in which it does nothing of what has a rate of its own: from its joining
     until it leaves or the run ends, also while it is away."""
     compute: Quantity | None = None
-    """A second of computing, encryption included; by default as idling."""
+    """A second of computing; by default as idling."""
     upload: Quantity | None = None
     """A second in which its message is under way; by default as idling."""
     download: Quantity | None = None
@@ -38,16 +36,6 @@ class Rates(Config):
     def given(self) -> dict[str, Any]:
         """The rates that are stated."""
         return {name: rate for name, rate in self if rate is not None}
-
-
-class Carbon(Config):
-    """Carbon of electricity, hour by hour."""
-
-    grams: Annotated[tuple[Annotated[float, Field(ge=0)], ...], Field(min_length=1)]
-    """Grams of CO2 equivalents a kilowatt-hour in each successive hour; after the last,
-    the first comes again: 24 values are a day."""
-    shift: Annotated[float, Field(ge=0)] = 0.0
-    """Hours by which the table begins before the run."""
 
 
 def tariffs(
@@ -75,29 +63,21 @@ def tariffs(
         tariff: dict[str, Any] = {"clients": size, "join": each(part.join, "join")}
         if part.leave is not None:
             tariff["leave"] = each(part.leave, "leave")
-        for spent, rates in (("joules", part.watts), ("price", part.prices)):
-            if rates is None:
-                continue
-            of = tariff[spent] = {}
-            for name, rate in rates.given.items():
-                way, is_message, _ = name.partition("_byte")
-                scale = getattr(job, f"{way}_bytes") if is_message else 1.0
-                of[f"{way}_message" if is_message else name] = each(rate, name, scale)
-        if part.carbon is not None:
-            tariff["carbon"] = part.carbon.model_dump(mode="json")
+        of = tariff["joules"] = {}
+        for name, rate in part.watts.given.items() if part.watts else ():
+            way, is_message, _ = name.partition("_byte")
+            scale = getattr(job, f"{way}_bytes") if is_message else 1.0
+            of[f"{way}_message" if is_message else name] = each(rate, name, scale)
         found.append(tariff)
     return found
 
 
-def check_rates(
-    clients: "Clients | None", protocol: Any, stop: Any, num_clients: int
-) -> None:
-    """Refuses rates that no record tells how to count, and limits without any.
+def check_rates(clients: "Clients | None", protocol: Any, num_clients: int) -> None:
+    """Refuses rates that no record tells how to count.
 
     Args:
         clients: Clients of the scenario.
         protocol: Its protocol.
-        stop: Ends of its runs.
         num_clients: Number of clients.
 
     Raises:
@@ -107,31 +87,16 @@ def check_rates(
     parts = clients.behaviours(num_clients) if clients and not traits.pooled else ()
     by_job = traits.has_server and not traits.batch_per_round
     for _, size, part in parts:
-        for place, rates in (("watts", part.watts), ("prices", part.prices)):
-            for name, rate in rates.given.items() if rates else ():
-                check_parameter(rate, size, f"clients.{place}.{name}")
-                waits = by_job and protocol.described(num_clients)["queues_jobs"]
-                if (by_job or name in ("idle", "compute")) and not (
-                    waits and name == "download"
-                ):
-                    continue
-                raise LocatedError(
-                    f"clients.{place}.{name} must be left out for the protocol "
-                    f"{protocol.kind!r}, whose jobs do not say how long messages take "
-                    f"(or not of all messages); remove it",
-                    ("clients", place, name),
-                )
-        if part.carbon is not None and part.watts is None:
+        for name, rate in part.watts.given.items() if part.watts else ():
+            check_parameter(rate, size, f"clients.watts.{name}")
+            waits = by_job and protocol.described(num_clients)["queues_jobs"]
+            if (by_job or name in ("idle", "compute")) and not (
+                waits and name == "download"
+            ):
+                continue
             raise LocatedError(
-                "clients.carbon must stand with clients.watts, whose energy it is of; "
-                "add watts: {compute: 5}, or remove it",
-            )
-    for limit, name in {"joules": "watts", "price": "prices"}.items():
-        if getattr(stop, limit) is None:
-            continue
-        if all(getattr(part, name) is None for _, _, part in parts):
-            raise LocatedError(
-                f"stop.{limit} must stand with clients.{name}, by which it is counted; "
-                f"add {name}: {{compute: 5}}, or another end",
-                ("stop", limit),
+                f"clients.watts.{name} must be left out for the protocol "
+                f"{protocol.kind!r}, whose jobs do not say how long messages take "
+                f"(or not of all messages); remove it",
+                ("clients", "watts", name),
             )

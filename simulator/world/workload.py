@@ -1,7 +1,7 @@
 """The work and the messages of a job, whatever the algorithm."""
 
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 from .streams import Purpose
 
@@ -63,19 +63,3 @@ class Workload:
             else (self.own_samples, self.samples)
         )
         return own[client] if own else usual
-
-
-class DrawnWork(Protocol):
-    """What multiplies the computing time of a job, by its samples.
-
-    Batches are keyed by client and job, so that they are known before the job begins.
-    """
-
-    @property
-    def digest(self) -> str:
-        """Hash of everything that it depends on, but the seed."""
-        ...
-
-    def of(self, client: int, job: int) -> float:
-        """Returns the factor of one job, > 0."""
-        ...

@@ -15,7 +15,7 @@ from .groups import Groups
 from .laws.base import AnyLaw, Population, common_tick
 from .selection import Pool, pool
 from .streams import Purpose, Streams
-from .workload import DrawnWork, Workload
+from .workload import Workload
 
 if TYPE_CHECKING:
     from .answers import Answers
@@ -35,8 +35,6 @@ class World(Clock):
         server: Resources that all clients share.
         workload: Work and messages of a client's job.
         lattice: Whether the clock may tick, where all laws are on a lattice.
-        work: What multiplies the computing time of a job, by its samples; None for
-            nothing.
         job_steps: Local steps of each job, where they change; None where all have those
             of the workload.
 
@@ -68,7 +66,6 @@ class World(Clock):
         workload: Workload | None = None,
         *,
         lattice: bool = True,
-        work: DrawnWork | None = None,
         job_steps: JobSteps | None = None,
     ) -> None:
         super().__init__()
@@ -80,7 +77,7 @@ class World(Clock):
         self.answers: Answers | None = None
         everyone, summed = Population(num_clients, self.streams), job_steps is None
         self.groups = Groups(clients, everyone, self.workload, summed=summed)
-        options = WorldOptions(clients, server or Server(), work, job_steps)
+        options = WorldOptions(clients, server or Server(), job_steps)
         self.features = list(features(self, options))
         self.presence = self.feature(AlwaysThere) or AlwaysThere()
         self.losses = self.feature(Lossless) or Lossless()

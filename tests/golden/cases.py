@@ -91,7 +91,6 @@ PROTOCOLS: dict[str, dict[str, Any]] = {
     "routed": {"kind": "routed", "tasks": 4},
     "hierarchy": {"kind": "hierarchy", "edges": 2, "cloud": "asynchronous"},
     "pipeline": {"kind": "pipeline", "stages": 2},
-    "tree": {"kind": "spanning_tree", "graph": {"kind": "ring"}, "count": 4},
 }
 WORKERS = ["test_accuracy", "consensus_distance", "worker_accuracy", "worker_loss"]
 
@@ -140,8 +139,6 @@ def _cases() -> dict[str, dict[str, Any]]:
             cases[f"{kind} {protocol}"] = case(protocol, VERTICAL, algorithm)
     algorithm = {"kind": "fed_bcd", "step_size": 0.1, "batch": 17, "local_steps": 2}
     cases["fed_bcd t_synchronous"] = case("t_synchronous", VERTICAL, algorithm)
-    encryption = algorithm | {"encryption": {"kind": "paillier"}}
-    cases["fed_bcd encrypted"] = case("rounds", VERTICAL, encryption)
     for protocol in (
         *("asynchronous", "rejecting", "waiting", "t_synchronous", "synchronous"),
         *("deadline", "over-selection", "cyclic", "centralised"),
@@ -175,7 +172,7 @@ def _cases() -> dict[str, dict[str, Any]]:
     cases["fed_buff window"] = case("window", HORIZONTAL, buffered)
     averaging = {"kind": "fed_avg", "step_size": 0.1, "batch": 11, "local_epochs": 1}
     cases["fed_avg"] = case("synchronous", HORIZONTAL, averaging)
-    for protocol in ("collect", "trials", "stopping", "routed", "tree"):
+    for protocol in ("collect", "trials", "stopping", "routed"):
         cases[f"sgd {protocol}"] = case(protocol, HORIZONTAL, SGD)
     deep = HORIZONTAL | {"model": {"kind": "dense", "hidden": [6, 5]}}
     pipelined = SGD | {"kind": "pipelined", "look_ahead": 0.5, "delay_power": 0.5}

@@ -28,7 +28,7 @@ TIMES = ("deadline", "timeout", "window", "grace", "seconds")
 
 PARTS = (
     *("upload", "download", "availability", "crashes", "loss", "power", "watts"),
-    *("prices", "selection"),
+    "selection",
 )
 """Entries of clients that have virtual seconds in them."""
 

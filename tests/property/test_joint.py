@@ -47,10 +47,6 @@ SINGLE: dict[str, tuple[Any, ...]] = {
     "clipped": ({"algorithm": {"mechanism": {"clip_bound": 1.0, "multiplier": 0.1}}},),
     "compensated": ({"algorithm": {"compensation": {"strength": 0.1}}},),
     "local steps": ({"algorithm": {**FED_AVG, "local_steps": 2}},),
-    "short type": (
-        {"problem": {"model": {"kind": "dense"}}},
-        {"engine": {"compute_dtype": "bfloat16"}},
-    ),
 }
 
 

@@ -635,30 +635,6 @@ def mix(mixing: float) -> Stage:
     return stage
 
 
-def elastic(moving_rate: float) -> Stage:
-    """Elastic averaging (Zhang, Choromanska and LeCun 2015, Algorithm 1).
-
-    A client has one counter: where the period divides it, x <- x_i, then x_i <- x_i -
-    a (x - c), c <- c + a (x - c), and always x_i <- x_i - eta g(x).
-    """
-    own: dict[int, Vector] = {}
-    pulls: dict[int, Vector] = {}
-
-    def stage(server: Server, jobs: list[Job]) -> None:
-        centre = server.models[-1]
-        for job in jobs:
-            x = own.get(job.client, server.models[0])
-            pull = pulls.get(job.client, np.zeros_like(x))
-            for batch in job.batches:
-                _, g, _ = of_batch(server.problem, x, batch)
-                x, pull = x + pull - server.local_step * g, np.zeros_like(x)
-            own[job.client] = x
-            pulls[job.client] = -moving_rate * (x - centre)
-        server.becomes(centre - sum(pulls[job.client] for job in jobs))
-
-    return stage
-
-
 # Chains of a scenario's algorithm
 
 STAGES: dict[str, tuple[str, Callable[..., Stage]]] = {
@@ -678,7 +654,6 @@ STAGES: dict[str, tuple[str, Callable[..., Stage]]] = {
     "limit_by_staleness": ("commit", limit_by_staleness),
     "mix": ("commit", mix),
     "step": ("commit", step),
-    "easgd": ("commit", elastic),
 }
 """When each stage of a scenario is applied, and its function."""
 LINEAR = ("momentum", "sgd", "delayed_nesterov")
@@ -689,8 +664,6 @@ def opened(o: Options) -> list[Options]:
     kind, found = o["kind"], []
     if kind == "chained":
         return list(o["chain"])
-    if kind == "easgd":
-        return [{"kind": kind, "moving_rate": o["moving_rate"]}]
     work, mechanism = {"kind": "local_work"}, o.get("mechanism")
     work |= {key: o.get(key) for key in ("proximal", "local_optimizer")}
     if mechanism and mechanism["clip"] == "sample":

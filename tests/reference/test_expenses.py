@@ -1,4 +1,4 @@
-"""Joules, money and carbon, counted job by job; and runs that end by them."""
+"""Joules, counted job by job."""
 
 import math
 from typing import Any
@@ -17,13 +17,13 @@ from stalesim.simulator.parts.errors import StudyError
 from stalesim.simulator.scenario.setting import WorldScenario
 from stalesim.simulator.scenario.study import expand
 from stalesim.simulator.studies.saved import record
-from stalesim.simulator.world.expenses import Expenses, Flow
+from stalesim.simulator.world.expenses import Expenses
 from tests.support import SGD
 
 EXPON = {"law": "expon"}
 LINK = {"latency": {"law": "uniform", "scale": 0.4}}
 WATTS = {"idle": 0.5, "compute": [5, 4, 3, 2, 1], "upload": 2, "download": 1.5}
-WATTS |= {"upload_byte": 1e-3}
+WATTS |= {"upload_byte": 1e-3, "download_byte": 1e-4}
 WORLD: dict[str, Any] = {
     "name": "expenses",
     "clients": {
@@ -33,8 +33,6 @@ WORLD: dict[str, Any] = {
         "upload": LINK,
         "download": LINK,
         "watts": WATTS,
-        "prices": {"idle": 0.01, "download_byte": 1e-4},
-        "carbon": {"grams": [400, 100, 0, 250], "shift": 1.5},
     },
     "job": {"upload_bytes": 1000, "download_bytes": 2000},
     "protocol": {"kind": "asynchronous"},
@@ -74,11 +72,11 @@ def of_timeline(scenario: WorldScenario) -> tuple[Any, Jobs, Incidents, StopReas
 
 
 def slowly(clients: dict[str, Any], jobs: Jobs, incidents: Incidents, until: float):
-    """Returns joules and price up to a moment, job by job.
+    """Returns joules up to a moment, job by job.
 
     Of each job in turn: the seconds of each activity up to the moment.
     """
-    joules, price = 0.0, 0.0
+    joules = 0.0
     given = {"STOPPED": 8, "CRASHED": 0, "LOST": 4}  # incidents, by number
     names = ["APPLIED", "BUFFERED", "REJECTED", "LOST", "CRASHED", "IN_FLIGHT"]
     names += ["STOPPED"]
@@ -110,14 +108,13 @@ def slowly(clients: dict[str, Any], jobs: Jobs, incidents: Incidents, until: flo
         if jobs.sent_time[j] <= until:
             joules += 1e-3 * 1000 * jobs.uploads[j]
         if jobs.begun_time[j] <= until:
-            price += 1e-4 * 2000
+            joules += 1e-4 * 2000
     for m, busy in enumerate(everyone, 1):
         join = m if "join" in clients else 0
         leave = min(40 + m, until) if "leave" in clients else until
         there = max(leave - join, 0)
         joules += 0.5 * (there - sum(stop - start for start, stop in busy))
-        price += 0.01 * there
-    return joules, price
+    return joules
 
 
 @pytest.mark.parametrize("name", WORLDS)
@@ -129,80 +126,27 @@ def test_amounts_are_those_of_a_loop_over_jobs(name: str) -> None:
     found = Expenses(played.tariffs, jobs, incidents, 60.0)
     assert jobs.client.size > 30
     for until in (0.3, 17.0, 41.5, 60.0):
-        joules, price = slowly(clients, jobs, incidents, until)
+        joules = slowly(clients, jobs, incidents, until)
         at = np.array([until])
-        assert found.up_to("joules", at)[0] == pytest.approx(joules, rel=1e-12)
-        assert found.up_to("price", at)[0] == pytest.approx(price, rel=1e-12)
-    of_each = found.by_activity("joules")[0]
+        assert found.up_to(at)[0] == pytest.approx(joules, rel=1e-12)
+    of_each = found.by_activity()[0]
     # In one order, so that sums have the same digits in every process.
-    order = ["download", "compute", "upload", "idle", "upload_message"]
+    order = ["download", "compute", "upload", "idle"]
+    order += ["upload_message", "download_message"]
     assert list(of_each) == order
     assert sum(of_each.values()) == pytest.approx(joules, rel=1e-12)
-
-
-@pytest.mark.parametrize("player", ["fastest", "simpy"])
-@pytest.mark.parametrize("name", WORLDS)
-def test_a_run_ends_when_as_much_is_taken_as_may_be(name: str, player: str) -> None:
-    played = of_timeline(world(WORLDS[name]))
-    whole = Expenses(played[0].tariffs, *played[1:3], 60.0)
-    limit = float(whole.up_to("joules", np.array([37.0]))[0])
-    changes = WORLDS[name] | {"timeline": {"player": player}}
-    ended, jobs, incidents, reason = of_timeline(world(changes, joules=limit))
-    assert reason is StopReason.JOULES
-    assert ended.horizon == pytest.approx(37.0, rel=1e-9)
-    found = Expenses(ended.tariffs, jobs, incidents, ended.horizon)
-    at = np.array([ended.horizon])
-    assert found.up_to("joules", at)[0] == pytest.approx(limit, rel=1e-9)
-    assert np.nanmax(jobs.arrived_time) <= ended.horizon
-
-
-def test_the_first_end_counts() -> None:
-    whole = Expenses(*_first(of_timeline(world({}))), 60.0)
-    limit = float(whole.up_to("price", np.array([9.0]))[0])
-    played, *_, reason = of_timeline(world({}, joules=1e9, price=limit, time=50))
-    assert (reason, played.horizon) == (StopReason.PRICE, pytest.approx(9.0, abs=1.0))
-    played, *_, reason = of_timeline(world({}, joules=1e9, time=50))
-    assert (reason, played.horizon) == (StopReason.TIME, 50)
-    *_, reason = of_timeline(world({}, joules=1e9, commits=12))
-    assert reason is StopReason.COMMITS
 
 
 def _first(played: Any) -> tuple[Any, Jobs, Incidents]:
     return played[0].tariffs, played[1], played[2]
 
 
-def test_carbon_is_the_integral_over_hours() -> None:
-    """Two hours and a half of five clients, a minute at a time."""
-    changes = {"clients": {"compute": EXPON | {"scale": 600}}}
-    played, jobs, incidents, _ = of_timeline(world(changes, time=9000))
-    found = Expenses(played.tariffs, jobs, incidents, 9000.0)
-    grid = np.arange(0.0, 9001.0, 60.0)
-    joules = found.up_to("joules", grid)
-    table = [400, 100, 0, 250]
-    grams = [table[int((second / 3600 + 1.5) % 4)] for second in grid[:-1]]
-    expected = np.cumsum(np.diff(joules) * grams) / 3.6e6
-    np.testing.assert_allclose(found.up_to("carbon_g", grid)[1:], expected, rtol=1e-9)
-
-
-def test_carbon_of_a_kilowatt_by_hand() -> None:
-    """1 kWh at 100 g, one at 500 g, and half of one at 100 g again."""
-    laws = {"number": 1, "compute": {"law": "constant", "value": 1800}}
-    rates = {"watts": {"compute": 1000}, "carbon": {"grams": [100, 500]}}
-    tree = WORLD | {"clients": laws | rates, "stop": {"time": 9000}}
-    found = Expenses(*_first(of_timeline(WorldScenario.model_validate(tree))), 9000.0)
-    grams = found.up_to("carbon_g", np.array([3600.0, 7200.0, 9000.0]))
-    np.testing.assert_allclose(grams, [100, 600, 650], rtol=1e-12)
-
-
 @pytest.mark.parametrize("rates", [{"idle": 0}, {"idle": 0, "compute": 0}])
 def test_clients_of_no_rate_take_nothing(rates: dict[str, int]) -> None:
-    taken = {"watts": rates, "carbon": {"grams": [100, 500]}}
-    clients = {"number": 2, "compute": EXPON, **taken}
+    clients = {"number": 2, "compute": EXPON, "watts": rates}
     tree = WORLD | {"clients": clients, "stop": {"time": 9}}
     found = Expenses(*_first(of_timeline(WorldScenario.model_validate(tree))), 9.0)
-    times = np.array([0.0, 4.5, 9.0])
-    for spent in ("joules", "carbon_g"):
-        assert found.up_to(spent, times).tolist() == [0, 0, 0]
+    assert found.up_to(np.array([0.0, 4.5, 9.0])).tolist() == [0, 0, 0]
 
 
 def test_asynchronous_clients_draw_watts_by_their_utilisation() -> None:
@@ -211,7 +155,7 @@ def test_asynchronous_clients_draw_watts_by_their_utilisation() -> None:
     rates = {"idle": 1, "compute": 9}
     tree = WORLD | {"clients": laws | {"watts": rates}, "stop": {"time": 4000}}
     found = Expenses(*_first(of_timeline(WorldScenario.model_validate(tree))), 4000.0)
-    power = float(found.up_to("joules", np.array([4000.0]))[0]) / (20 * 4000)
+    power = float(found.up_to(np.array([4000.0]))[0]) / (20 * 4000)
     # 20,000 cycles: the share of time has a deviation of 0.25 * 0.75 * sqrt(2 / 20,000)
     # = 0.0019 (renewal reward), and 8 W times as much, of which five are allowed.
     assert power == pytest.approx(1 + 8 * 0.25, abs=5 * 8 * 0.0019)
@@ -223,7 +167,7 @@ def test_rounds_wait_for_the_slowest() -> None:
     tree = WORLD | {"clients": clients, "protocol": {"kind": "synchronous"}}
     tree |= {"stop": {"rounds": 10}}
     found = Expenses(*_first(of_timeline(WorldScenario.model_validate(tree))), 40.0)
-    assert found.by_activity("joules") == [
+    assert found.by_activity() == [
         {"compute": pytest.approx(3 * 70), "idle": pytest.approx(1 * (120 - 70))}
     ]
 
@@ -243,71 +187,61 @@ def test_overlapping_jobs_leave_no_time_to_idle() -> None:
     jobs = jobs._replace(**{k: np.array(v) for k, v in whole.items()})
     nothing = Incidents(*np.zeros((4, 0)))
     tariff = {"clients": 1, "joules": {"idle": 1, "compute": 10, "upload_message": 2}}
-    found = Expenses([tariff], jobs, nothing, 6.0).by_activity("joules")
+    found = Expenses([tariff], jobs, nothing, 6.0).by_activity()
     assert found == [{"compute": 50.0, "idle": 2.0, "upload_message": 4.0}]
-
-
-def test_an_amount_is_reached_between_moments_or_at_one() -> None:
-    times, totals = np.array([0.0, 2.0, 5.0]), np.array([0.0, 4.0, 9.0])
-    flow = Flow(times, totals, np.array([1.0, 0.0, 2.0]))
-    assert flow.reaches(1.5) == 1.5  # at a rate
-    assert flow.reaches(3.0) == 2.0  # at once: 2 by the rate, and 2 more
-    assert flow.reaches(4.5) == 5.0  # nothing in between
-    assert flow.reaches(10.0) == 5.5
-    level = flow._replace(rate=np.array([1, 0, 0]))
-    assert level.reaches(10.0) == math.inf
 
 
 def test_a_study_has_them_in_tables_targets_and_claims(tmp_path) -> None:
     clients = {"compute": EXPON, "watts": {"idle": 1, "compute": 5}}
-    tree = SGD | {"name": "e", "clients": clients, "stop": {"joules": 400.0}}
+    tree = SGD | {"name": "e", "clients": clients, "stop": {"time": 25.0}}
     tree |= {"protocol": {"kind": "asynchronous"}}
     tree |= {"evaluate": {"every": {"commits": 10}}, "replicates": 2}
     tree |= {"variants": {"all": {}, "waiting": {"protocol": {"kind": "synchronous"}}}}
     study = simulate(tree, folder=tmp_path / "study")
     runs = study.manifest["runs"]
-    assert {run["stop"] for run in runs} == {"joules"}
     tidy = analysis.tidy(load(tmp_path / "study"))
     last = tidy.groupby("run")["joules"].last()
-    np.testing.assert_allclose(last, 400, rtol=1e-9)
-    assert "price" not in tidy
     curve = tidy.loc[tidy["run"] == 0]
     for _, row in curve.iloc[1:-1].iterrows():
         expected = Expenses(
             runs[0]["tariffs"], jobs_of(study, 0), incidents_of(study, 0), 1e9
-        ).up_to("joules", np.array([row["time"]]))
+        ).up_to(np.array([row["time"]]))
         assert row["joules"] == pytest.approx(float(expected[0]), rel=1e-12)
     goal = float(curve["test_accuracy"].iloc[5])
     by_time = analysis.time_to_target(study, "test_accuracy", goal)
     by_energy = analysis.time_to_target(study, "test_accuracy", goal, "joules")
     assert by_energy["reached"].tolist() == by_time["reached"].tolist()
-    assert by_energy["median"].min() < 400
+    assert by_energy["median"].min() < last.max()
     table = results(study)
-    assert table["joules"].tolist() == pytest.approx([400, 400])
+    by_group = last.to_numpy().reshape(2, 2).mean(axis=1)
+    assert table["joules"].tolist() == pytest.approx(by_group.tolist())
+
+
+def test_a_study_without_rates_counts_no_joules(tmp_path) -> None:
+    tree = SGD | {"name": "none", "clients": {"compute": EXPON}, "stop": {"time": 5}}
+    tree |= {"protocol": {"kind": "asynchronous"}}
+    tree |= {"evaluate": {"every": {"commits": 10}}}
+    study = simulate(tree, folder=tmp_path / "study")
+    assert "joules" not in analysis.tidy(study)
     with pytest.raises(StudyError, match="must have clients with rates"):
-        analysis.time_to_target(study, "test_accuracy", goal, "price")
+        analysis.time_to_target(study, "test_accuracy", 0.1, "joules")
 
 
 def test_a_recorded_world_keeps_its_tariffs(tmp_path) -> None:
-    study = record(world({}, joules=900.0), tmp_path / "world")
-    (entry,) = study.manifest["runs"]
-    assert entry["stop"] == "joules"
-    found = analysis.spent_by_activity(study)
-    joules = found.loc[found["spent"] == "joules", "amount"].sum()
-    assert joules == pytest.approx(900, rel=1e-9)
+    study = record(world({}), tmp_path / "world")
+    played, jobs, incidents, _ = of_timeline(world({}))
+    expected = Expenses(played.tariffs, jobs, incidents, 60.0).up_to(np.array([60.0]))
+    found = analysis.spent_by_activity(study)["joules"].sum()
+    assert found == pytest.approx(float(expected[0]), rel=1e-9)
 
 
 @pytest.mark.parametrize(
-    ("changes", "stop", "match"),
+    ("changes", "match"),
     [
-        ({"clients": {"watts": None, "carbon": None}}, {"joules": 5}, "clients.watts"),
-        ({"clients": {"watts": None}}, {"time": 5}, "carbon must stand with"),
-        ({"protocol": {"kind": "cyclic"}}, {"time": 5}, "upload must be left out"),
-        ({"clients": {"watts": {"idle": -1}}}, {"time": 5}, "watts.idle must be >= 0"),
+        ({"protocol": {"kind": "cyclic"}}, "upload must be left out"),
+        ({"clients": {"watts": {"idle": -1}}}, "watts.idle must be >= 0"),
     ],
 )
-def test_what_cannot_be_counted_is_refused(changes, stop, match) -> None:
-    clients = WORLD["clients"] | changes.get("clients", {})
-    tree = WORLD | changes | {"clients": clients, "stop": stop}
+def test_what_cannot_be_counted_is_refused(changes, match) -> None:
     with pytest.raises(ValueError, match=match):
-        WorldScenario.model_validate(tree)
+        world(changes)

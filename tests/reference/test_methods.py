@@ -223,8 +223,6 @@ NUMBERS: dict[str, dict[str, Any]] = {
     "ACED": sgd({"warm_up": True}, kind="ia2sgd", max_age=8),
     "CA2FL": sgd(BUFFER, kind="ca2fl", local_steps=2, local_step_size=0.1),
     "CA2FL, a buffer of one": sgd(BUFFER | {"size": 1}, kind="ca2fl"),
-    "elastic": sgd(kind="easgd", moving_rate=0.15, local_steps=3),
-    "elastic in rounds": sgd(TOGETHER, kind="easgd", moving_rate=0.15, local_steps=3),
     "delayed Nesterov": sgd(optimizer=DELAYED | {"period": 3, "spread": 0.2}),
     "look-ahead": sgd(optimizer=DELAYED | {"period": 2, "look_ahead": True}),
     "DyLU, grace": sgd(

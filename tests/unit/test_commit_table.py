@@ -26,7 +26,6 @@ GATHERING: dict[str, dict[str, Any]] = {
     "phases": {"kind": "phases"},
     "hierarchy": {"kind": "hierarchy", "edges": 2, "cloud": "asynchronous"},
     "uneven": {"kind": "hierarchy", "edges": 4, "rounds": 2, "cloud": "asynchronous"},
-    "tree": {"kind": "spanning_tree", "graph": {"kind": "ring"}, "count": 4},
 }
 
 

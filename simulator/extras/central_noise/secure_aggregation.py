@@ -34,7 +34,7 @@ class SecureAggregation(Config):
 
     A mask is m times `mask_s`. All of the time is added once to each job, also the
     server's, for which a job is over when its contribution is unmasked: there is no
-    queue. It counts as the client's computing, so that its joules and prices are too
+    queue. It counts as the client's computing, so that its joules are too
     many by those of the server's time and of the round trips. Not counted are shares of
     secrets as time, signatures, attestation, and what drop-outs save.
 

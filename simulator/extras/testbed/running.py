@@ -153,10 +153,10 @@ def _refuse(played: SimulatedTimeline) -> None:
     """
     protocol: Any = played.protocol
     num_clients = played.num_clients
-    if played.quota is not None or played.stop.by_expenses:
+    if played.quota is not None:
         raise ScenarioError(
-            "a budget of privacy, joules or price must not be set on a testbed, which "
-            "counts none; remove it, or simulate it (stalesim run)"
+            "a budget of privacy must not be set on a testbed, which counts none; "
+            "remove it, or simulate it (stalesim run)"
         )
     if played.answer_log is not None:
         raise ScenarioError(

@@ -192,7 +192,6 @@ class RealWorld(World):
             *(played.clients, played.num_clients, played.seed),
             *(None, played.server, played.workload),
             lattice=False,
-            work=played.work,
         )
         loses = self.feature(Losses) is not None
         if loses or self.feature(SharedLink) is not None:

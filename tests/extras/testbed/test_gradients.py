@@ -168,7 +168,7 @@ def test_a_client_computes_before_it_sleeps_what_is_left(tmp_path: Path) -> None
             {"algorithm": TREE["algorithm"] | {
                  "mechanism": {"clip_bound": 1.0, "multiplier": 1.0}},
              "privacy": {"budget": 5.0, "delta": 1e-5}},
-            "a budget of privacy, joules or price must not be set on a testbed",
+            "a budget of privacy must not be set on a testbed",
         ),
     ],
 )  # fmt: skip

@@ -20,7 +20,6 @@ from stalesim.simulator.parts.functions import UserFunction
 from stalesim.simulator.problem.data.base import Field
 from stalesim.simulator.problem.data.outputs import OutputForm
 from stalesim.simulator.problem.models.dense.network import DenseNetwork
-from stalesim.simulator.problem.models.mixed import mixed
 from stalesim.simulator.problem.models.parts import size
 from stalesim.simulator.problem.models.python.network import python_network
 
@@ -44,7 +43,6 @@ def test_of_a_transformer_they_are_those_of_its_layers(tied: bool) -> None:
     flags = arrays_of(network).hidden()
     assert flags[:2] == (False, False)  # embeddings of tokens and of places
     assert flags[-1] is False
-    assert hidden(mixed(network, converts_rows=False)) == of_layer * 2
 
 
 def test_of_layers_they_are_those_between_the_first_and_the_last() -> None:

@@ -7,7 +7,6 @@ import pytest
 
 from stalesim.analysis.page import world
 from stalesim.analysis.page.words import duration, entries, listed, shown, span
-from stalesim.simulator.catalogue.algorithms.fedbcd.part import FedBcd
 from stalesim.simulator.catalogue.protocols.buffered import Buffered
 from stalesim.simulator.parts.catalogue import parts
 from stalesim.simulator.parts.parts import tag
@@ -83,16 +82,6 @@ def test_assumptions_follow_from_what_is_left_out() -> None:
     assert "always there" not in " ".join(world.assumptions(scenario))
 
 
-def test_encryption_is_told_where_it_takes_time() -> None:
-    run = run_of("rounds")
-    encrypts = {"kind": "paillier", "key_bits": 1024}
-    tree = {"kind": "fed_bcd", "step_size": 0.1, "batch": 4, "local_steps": 2}
-    for encryption in (None, encrypts):
-        run["facts"]["activities"] = FedBcd(**tree, encryption=encryption).activities
-        told = dict(world.components([run]))["activities"]
-        assert ("encryption adds" in told) == (encryption is not None)
-
-
 PROTOCOLS: dict[str, dict[str, Any]] = {
     "asynchronous": {},
     "bounded": {"staleness_bound": 3},
@@ -107,7 +96,6 @@ PROTOCOLS: dict[str, dict[str, Any]] = {
     "push_gossip": {},
     "rounds": {},
     "routed": {"tasks": 7},
-    "spanning_tree": {"graph": {"kind": "ring"}, "count": 4},
     "synchronous": {},
     "t_synchronous": {"t": 2},
     **of_extras("PROTOCOLS"),
@@ -135,10 +123,6 @@ SAID = {  # entities; resources; queues; stages, of those below
     "routed": (
         *("4 clients and 7 tasks", ONE_SERVER, "tasks at each client, first in"),
         "download compute upload",
-    ),
-    "spanning_tree": (
-        *("4 clients on a graph, of which client 1", "3 edges of a tree", "messages"),
-        "towards the client compute towards the pivot",
     ),
     "synchronous": ("4 clients", ONE_SERVER, "clients", "download compute upload"),
     "t_synchronous": ("4 clients", ONE_SERVER, "clients", "download compute upload"),

@@ -207,7 +207,6 @@ def test_the_law_of_staleness_is_drawn_where_it_is_known(tmp_path: Path) -> None
         {"compute": {"law": "mixture", "of": [], "weights": []}},
         {"compute": {"law": "expon", "scale": {"law": "expon"}}},
         {"compute": None},
-        {"compute_by": 0},
     ],
 )
 def test_nothing_is_guessed_where_an_assumption_fails(entries: dict[str, Any]) -> None:

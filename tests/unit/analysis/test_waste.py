@@ -3,16 +3,19 @@
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from stalesim.analysis import wasted
 from stalesim.simulator import simulate
 from stalesim.simulator.engine.of_run import set_up
 from stalesim.simulator.files.study import Study
+from stalesim.simulator.files.timeline import Incidents, Jobs, Outcome
 from stalesim.simulator.scenario.scenario import Scenario
 from stalesim.simulator.scenario.setting import WorldScenario
 from stalesim.simulator.scenario.study import expand
 from stalesim.simulator.studies.saved import record
+from stalesim.simulator.world.expenses import ends
 from tests.support import SGD
 
 LATE = {
@@ -107,22 +110,13 @@ def test_a_run_notes_the_samples_of_each_client_s_job() -> None:
     assert set_up(run).timeline.workload.samples_per_job == [8, 8, 8, 32]
 
 
-@pytest.mark.parametrize(
-    ("late", "seconds", "share"), [("reject", 24, 0.3), ("stop", 10, 0.125)]
-)
-def test_jobs_that_were_rejected_before_they_were_sent(
-    late: str, seconds: float, share: float, tmp_path: Path
-) -> None:
-    """In a tree they never arrive; their seconds were counted as none."""
-    protocol = {"kind": "spanning_tree", "graph": {"kind": "ring"}, "pivot": 4}
-    study = recorded(
-        tmp_path,
-        clients={"number": 4, "compute": {"law": "constant", "value": 1}},
-        protocol=protocol | {"count": 7, "late": late},
-        stop={"time": 20},
-    )
-    (row,) = wasted(study).to_dict("records")
-    assert (row["seconds"], row["share"]) == (seconds, share)
+def test_a_job_that_was_rejected_unsent_ended_when_it_was_computed() -> None:
+    moments = {"computed_time": [2.0, 3.0], "arrived_time": [np.nan, 4.0]}
+    columns = dict.fromkeys(Jobs._fields, np.zeros(2, int))
+    columns |= {name: np.array(column) for name, column in moments.items()}
+    columns["outcome"] = np.full(2, int(Outcome.REJECTED))
+    nothing = Incidents(*np.zeros((len(Incidents._fields), 0)))
+    assert ends(Jobs(**columns), nothing).tolist() == [2, 4]
 
 
 def test_a_job_of_unknown_end_makes_the_sum_unknown(tmp_path: Path) -> None:

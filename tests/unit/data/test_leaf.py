@@ -11,16 +11,12 @@ from scipy.stats import entropy
 
 import stalesim
 from stalesim.analysis.frames import evaluations
-from stalesim.simulator.catalogue.data.leaf import sent140
-from stalesim.simulator.catalogue.data.leaf.celeba import LeafCeleba
 from stalesim.simulator.catalogue.data.leaf.femnist import LeafFemnist
-from stalesim.simulator.catalogue.data.leaf.sent140 import LeafSent140
 from stalesim.simulator.catalogue.data.leaf.shakespeare import (
     CHARACTERS,
     LeafShakespeare,
 )
 from stalesim.simulator.catalogue.partitions.natural import Natural
-from stalesim.simulator.files.reading import limits
 from stalesim.simulator.parts.errors import DataError, ScenarioError
 
 SPEECH = {
@@ -54,10 +50,6 @@ def windows(line: str) -> tuple[list[str], list[str]]:
     """Returns a line's rows as LEAF's `shake_utils` makes them."""
     padded = " " * 80 + line
     return [padded[i : i + 80] for i in range(len(line))], [*line]
-
-
-def tweet(text: str) -> list[str]:
-    return ["146", "Mon Apr 06 22:19:45 PDT 2009", "NO_QUERY", "me", text, "training"]
 
 
 @pytest.fixture
@@ -175,35 +167,6 @@ def test_transformer_learns_the_next_character(shakespeare: Path) -> None:
         stalesim.simulate(scenario)
 
 
-def test_sent140(root: Path) -> None:
-    rows = {
-        "ann": ([tweet("Good day, good day!"), tweet("rain, rain")], [1, 0]),
-        "bob": ([tweet("day off.")], [1]),
-    }
-    for half in ("train", "test"):
-        leaf(root / "sent140" / half / "all_data.json", rows)
-    data = LeafSent140(words=4).make()
-    # Three commas and days, two rains, then of one each: ! . Good good off.
-    assert data.columns == ("day", ",", "rain", "!")
-    np.testing.assert_array_equal(
-        data.x_test, [[2, 1, 0, 1], [0, 1, 2, 0], [1, 0, 0, 0]]
-    )
-    assert (data.y_test.tolist(), data.num_classes) == ([1, 0, 1], 2)
-
-
-def test_bags_larger_than_any_data_are_refused(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for half in ("train", "test"):
-        rows = {"ann": ([tweet("good day")] * 10, [1] * 10)}
-        leaf(root / "sent140" / half / "a.json", rows)
-    # A number so large that bags of one word just fit, and of two do not.
-    monkeypatch.setattr(sent140, "FLOAT_BYTES", limits.LARGEST // 20)
-    with pytest.raises(ScenarioError, match=r"data.words must .* 20 tweets and 2 wo"):
-        LeafSent140().make()
-    assert LeafSent140(words=1).make().x_train.shape == (10, 1)
-
-
 @pytest.mark.parametrize(
     ("kind", "rows", "says"),
     [
@@ -216,9 +179,6 @@ def test_bags_larger_than_any_data_are_refused(
         (LeafShakespeare, (["{" * 80], ["b"]), "80 of LEAF's 80 characters"),
         (LeafShakespeare, (["é" * 80], ["b"]), "80 of LEAF's 80 characters"),
         (LeafShakespeare, (["a" * 80], [3]), "80 of LEAF's 80 characters"),
-        (LeafSent140, ([["too", "short"]], [1]), "text in fifth place"),
-        (LeafSent140, ([tweet("fine")], [4]), "text in fifth place"),
-        (LeafSent140, ([tweet("fine")], [[1]]), "text in fifth place"),
         (LeafFemnist, ([[0.5] * 784] * 2, [[1], [2]]), "images of 784 numbers"),
     ],
 )
@@ -252,77 +212,3 @@ def test_users_twice_and_files_missing(femnist: Path) -> None:
 def test_tokens_have_no_scale() -> None:
     with pytest.raises(ValidationError, match="scale must be raw"):
         LeafShakespeare(scale="unit")
-
-
-STRIPES = {"2880": 3, "2937": 2}
-"""Celebrities, and their numbers of images."""
-
-
-@pytest.fixture
-def celeba(root: Path) -> Path:
-    """Faces of 178 x 218 pixels, each of one colour of its own, as LEAF has them."""
-    from PIL import Image
-
-    data = root / "leaf" / "data" / "celeba" / "data"
-    (data / "raw" / "img_align_celeba").mkdir(parents=True)
-    number = 0
-    for half in ("train", "test"):
-        users = {}
-        for user, num in STRIPES.items():
-            names = [f"{number + i + 1:06d}.jpg" for i in range(num)]
-            users[user] = names, [float(i % 2) for i in range(num)]
-            for i, name in enumerate(names):
-                face = Image.new("RGB", (178, 218), (20 * (number + i), 90, 250))
-                face.save(data / "raw" / "img_align_celeba" / name, quality=95)
-            number += num
-        leaf(data / half / f"all_data_niid_0_keep_0_{half}_9.json", users)
-    return data
-
-
-def test_celeba(celeba: Path) -> None:
-    """Planes of one colour each; JPEG changes it by a little."""
-    data = LeafCeleba(side=12).make()
-    assert data.name == "leaf_celeba (folder, 2 users)"
-    assert (data.x_train.shape, data.x_test.shape) == ((5, 432), (5, 432))
-    assert (data.num_classes, data.columns[12 * 12]) == (2, "green_0_0")
-    planes = 255 * data.x_train.reshape(5, 3, 144)
-    np.testing.assert_allclose(planes[:, 1], 90, atol=4)
-    np.testing.assert_allclose(planes[:, 2], 250, atol=4)
-    red = np.sort(planes[:, 0].mean(axis=1))
-    np.testing.assert_allclose(red, [0, 20, 40, 60, 80], atol=4)
-    of_label = {0: [0, 40, 60], 1: [20, 80]}
-    for label, reds in of_label.items():
-        mine = np.sort(planes[data.y_train == label, 0].mean(axis=1))
-        np.testing.assert_allclose(mine, reds, atol=4)
-    (users,) = data.groupings
-    assert [np.sum(users.of_row == g) for g in range(2)] == [3, 2]
-    assert LeafCeleba().make().x_train.shape == (5, 84 * 84 * 3)
-
-
-def test_images_that_are_named_are_files_of_a_run(celeba: Path) -> None:
-    """Those of the users that are asked for, by their content."""
-    found = LeafCeleba(users=1, side=4).located_files()
-    assert [path.name for path in found if path.suffix == ".jpg"] == [
-        f"{number:06d}.jpg" for number in (1, 2, 3, 6, 7, 8)
-    ]
-
-
-def test_images_that_are_missing_or_damaged(celeba: Path) -> None:
-    image = celeba / "raw" / "img_align_celeba" / "000002.jpg"
-    whole = image.read_bytes()
-    image.write_bytes(whole[:300])
-    with pytest.raises(DataError, match=r"000002.jpg must be a whole JPEG file, got"):
-        LeafCeleba(side=4).make()
-    image.unlink()
-    with pytest.raises(DataError, match=r"000002.jpg must be an image that train or"):
-        LeafCeleba(side=4).make()
-
-
-@pytest.mark.parametrize(
-    ("names", "labels"),
-    [(["../1.jpg"], [0]), (["1.jpg"], [0.5]), (["1.jpg"], [2]), ([7], [1])],
-)
-def test_other_names_and_labels(celeba: Path, names: list, labels: list) -> None:
-    leaf(celeba / "train" / "z.json", {"other": (names, labels)})
-    with pytest.raises(DataError, match=r"lists x and y of names of images, such as"):
-        LeafCeleba(side=4).make()

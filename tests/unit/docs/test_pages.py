@@ -31,7 +31,7 @@ PAGES = [
     DOCS / "index.md",
     DOCS / "tutorial.md",
     DOCS / "methods.md",
-    DOCS / "trees.md",
+    DOCS / "hierarchies.md",
     DOCS / "pipelines.md",
     *sorted((DOCS / "how-to").glob("*.md")),
     *sorted((DOCS / "extras").glob("*.md")),
@@ -157,13 +157,6 @@ def test_every_column_command_and_closed_form_is_listed() -> None:
 
 LIKE: dict[str, dict[str, Any]] = {
     "push_gossip": {"protocol": {"kind": "push_gossip"}},
-    "spanning_tree": {
-        "protocol": {
-            "kind": "spanning_tree",
-            "graph": {"kind": "ring"},
-            "harmonic_mean": 1,
-        }
-    },
 }
 
 

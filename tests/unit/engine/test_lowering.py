@@ -22,7 +22,6 @@ from jax.sharding import Mesh
 from stalesim.simulator.engine import execute, waves
 from stalesim.simulator.engine.simulation import Prepared, prepare
 from stalesim.simulator.parts.catalogue import own
-from stalesim.simulator.parts.errors import ScenarioError
 from stalesim.simulator.parts.parts import tag
 from stalesim.simulator.problem.capabilities import DividesRows
 from stalesim.simulator.problem.keys import key_of
@@ -37,7 +36,6 @@ CALL = re.compile(r"custom_call @(\w+)")
 OF_SHARDING = {"Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape"}
 """Names that the compiler itself resolves."""
 ROWS = 2 * execute.BLOCK
-HALF: dict[str, Any] = {"engine": {"compute_dtype": "bfloat16"}}
 SMALL: dict[str, Any] = {"stop": {"commits": 8}, "evaluate": {"every": {"commits": 8}}}
 
 
@@ -147,15 +145,9 @@ def test_rows_of_an_algorithm_lower_for_gpus_and_tpus(kind: str) -> None:
         assert calls_of_waves(plan) == set()
 
 
-@pytest.mark.parametrize("half", [False, True], ids=["float32", "bfloat16"])
 @pytest.mark.parametrize("name", MODELS)
-def test_rows_of_a_model_lower_for_gpus_and_tpus(name: str, *, half: bool) -> None:
-    changes = (*MODELS[name], SMALL, *[HALF] * half)
-    if half and "norm batch" in name:
-        with pytest.raises(ScenarioError, match="compute_dtype must be left out"):
-            prepared(*changes)
-        return
-    assert calls_of_rows(prepared(*changes)) == set()
+def test_rows_of_a_model_lower_for_gpus_and_tpus(name: str) -> None:
+    assert calls_of_rows(prepared(*MODELS[name], SMALL)) == set()
 
 
 def test_every_model_of_the_catalogue_is_lowered() -> None:

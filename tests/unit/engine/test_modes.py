@@ -96,7 +96,6 @@ FAMILIES = {
     "ringleader": sgd({"protocol": {"kind": "phases"}}, kind="ringleader"),
     "aced": sgd(WARM, kind="ia2sgd", max_age=8),
     "ca2fl": sgd(BUFFERED, kind="ca2fl"),
-    "easgd": sgd(SYNCHRONOUS, kind="easgd", local_steps=2),
     "psgd": sgd({"protocol": {"kind": "gossip"}}, kind="psgd", **NAMED),
     "own model": sgd(BUFFERED, {"problem": OWN}, kind="fed_buff", local_steps=2),
     "batch statistics": sgd(

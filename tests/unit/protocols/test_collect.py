@@ -268,7 +268,6 @@ def test_only_the_fastest_are_asked() -> None:
 
 MORE_TO_A_JOB = [
     {"compute_per": "step"},
-    {"compute_by": 0},
     {"upload": {"bandwidth": 1}},
     {"slowdowns": [{"kind": "random", "factor": 3}]},
 ]

@@ -14,12 +14,11 @@ from stalesim.simulator.catalogue.protocols.gossip.accounts import (
 )
 from stalesim.simulator.catalogue.protocols.gossip.push import PushGossip
 from stalesim.simulator.catalogue.protocols.graphs import Arcs, Ring
-from stalesim.simulator.files.timeline import NO_SLOT, Kind, Rows, StopReason
+from stalesim.simulator.files.timeline import NO_SLOT, Kind, Rows
 from stalesim.simulator.timelines.simulated import TOGETHER, SimulatedTimeline
 from stalesim.simulator.world.clients import Clients, Link, Loss
 from stalesim.simulator.world.laws.constant import Constant
 from stalesim.simulator.world.laws.distributions import Scipy
-from stalesim.simulator.world.rates import Rates
 from tests.support import everything, played
 from tests.unit.protocols.replay import kinds, workers
 
@@ -163,14 +162,3 @@ def test_messages_on_their_way_have_a_register_each() -> None:
     assert 0 <= plan.num_registers - 6 - most < TOGETHER
     assert (plan.num_registers - 6) % TOGETHER == 0  # replicates share a program
     assert most > 24  # 5.5 periods each, on average
-
-
-def test_messages_have_registers_where_joules_end_a_run() -> None:
-    world = clients(delay=2.5, watts=Rates(compute=1, idle=1))
-    world = world.model_copy(update={"compute": Constant(law="constant", value=0.5)})
-    spent, timed = (
-        played(PushGossip(), world, 4, **stop)
-        for stop in ({"joules": 80}, {"time": 20})
-    )
-    assert everything(spent)[2] is StopReason.JOULES
-    assert spent.num_registers == timed.num_registers > 4 + 4

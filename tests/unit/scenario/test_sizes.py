@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any, get_args
 
 import pytest
-from PIL import Image
 from pydantic import ValidationError
 
 from stalesim.simulator import studies
@@ -198,22 +197,17 @@ def limited() -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True)
-def _tweets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The data folder holds tweets and a face, sets that must be there."""
+def _characters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The data folder holds characters, a set that must be there."""
     monkeypatch.setenv("STALESIM_DATA", str(tmp_path))
-    rows = {"x": [["1", "Mon", "NO_QUERY", "me", "a b, c"]] * 10, "y": [0, 1] * 5}
-    faces = {"x": ["1.jpg"] * 10, "y": [0, 1] * 5}
+    rows = {"x": [[0.5] * 784] * 10, "y": [0, 1] * 5}
     users = ["ann", "bob", "eve"]
-    for name, given in {"sent140": rows, "celeba": faces}.items():
-        for half in ("train", "test"):
-            path = tmp_path / name / half / "all_data.json"
-            path.parent.mkdir(parents=True)
-            path.write_text(
-                json.dumps({"users": users, "user_data": dict.fromkeys(users, given)})
-            )
-    face = tmp_path / "celeba" / "raw" / "img_align_celeba" / "1.jpg"
-    face.parent.mkdir(parents=True)
-    Image.new("RGB", (2, 2)).save(face)
+    for half in ("train", "test"):
+        path = tmp_path / "femnist" / half / "all_data.json"
+        path.parent.mkdir(parents=True)
+        path.write_text(
+            json.dumps({"users": users, "user_data": dict.fromkeys(users, rows)})
+        )
 
 
 @pytest.mark.parametrize("name", TREES)

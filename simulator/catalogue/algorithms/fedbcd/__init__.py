@@ -1,1 +1,1 @@
-"""FedSGD, FedBCD, FedPBCD: options, kernels, transfer learning, encryption's cost."""
+"""FedSGD, FedBCD, FedPBCD: options, kernels, transfer learning."""

@@ -15,12 +15,11 @@ from ....engine.algorithm import (
 )
 from ....engine.optimizers.part import Optimizer, programs
 from ....parts.base import LocatedError
-from ....privacy.encryption import Encryption
-from ....problem.capabilities import AddsTime, SumsOutputs
+from ....problem.capabilities import SumsOutputs
 from ....problem.sampler import Sampler
 
 
-class BlockDescent(SumsOutputs, AddsTime, Algorithm):
+class BlockDescent(SumsOutputs, Algorithm):
     """Common base of FedSGD and FedBCD: the parties' models meet in a sum of outputs.
 
     In rounds, all parties have one batch: they exchange what their models make of it,
@@ -45,8 +44,6 @@ class BlockDescent(SumsOutputs, AddsTime, Algorithm):
 
     family: ClassVar[str] = "vertical"
     protocols: ClassVar[tuple[str, ...]] = ("rounds", "asynchronous", "t_synchronous")
-    encryption: Encryption | None = None
-    """Cost of encrypting the exchange, which changes no number of the model."""
     optimizer: Optimizer | None = None
     """Each party's own optimiser of its local steps, whose state is kept. By default
     plain SGD."""
@@ -71,7 +68,7 @@ class BlockDescent(SumsOutputs, AddsTime, Algorithm):
             )
 
     def structure(self) -> dict[str, Any]:
-        found = self.model_dump(mode="json", exclude={"step_size", "encryption"})
+        found = self.model_dump(mode="json", exclude={"step_size"})
         found["proximal"] = bool(found.get("proximal"))
         return found | programs(self)
 
@@ -81,25 +78,11 @@ class BlockDescent(SumsOutputs, AddsTime, Algorithm):
         A party receives a number for each of its own (F-19), or in transfer learning
         three components for each overlapping sample.
         """
-        num_scalars = shape.batch * shape.num_exchanged
-        size = FLOAT_BYTES * num_scalars
-        if self.encryption is not None:
-            size = self.encryption.bytes_of(num_scalars)
+        size = FLOAT_BYTES * shape.batch * shape.num_exchanged
         return (
             Message("embedding", "up", size),
             Message("reply", "down", size),
         )
-
-    @property
-    def activities(self) -> list[str]:
-        adds = "encryption adds its own time to computing"
-        return [] if self.encryption is None else [adds]
-
-    def overhead_s(self, shape: ProblemShape) -> float:
-        if self.encryption is None:
-            return 0
-        num_scalars = shape.batch * shape.num_exchanged
-        return self.encryption.exchange_s(num_scalars, shape.num_clients)
 
     def make(self, setup: Any, constants: Any) -> Any:
         from .kernel import build

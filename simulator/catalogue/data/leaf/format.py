@@ -80,8 +80,8 @@ class Leaf(Data, ABC):
 
     def make(self) -> Dataset:
         """Returns the rows of the folders `train` and `test`."""
-        paths, kind = Leaf.located_files(self), tag(type(self))
-        if not self.complete(paths):
+        paths, kind = self.located_files(), tag(type(self))
+        if not (_number(paths, TRAIN) and _number(paths, TEST)):
             raise DataError(
                 f"{kind} must lie in {files.data_folder() / kind} as {TRAIN}/*.json "
                 f"and {TEST}/*.json (the data folder is chosen by {files.FOLDER}), "
@@ -91,11 +91,6 @@ class Leaf(Data, ABC):
         train, test = self.halves(paths)
         num_users = len({*train.users})
         return self.finish(f"{kind} (folder, {num_users:,} users)", train, test)
-
-    @staticmethod
-    def complete(paths: list[Path]) -> bool:
-        """Whether there are files of both halves."""
-        return _number(paths, TRAIN) > 0 and _number(paths, TEST) > 0
 
     def halves(self, paths: list[Path]) -> tuple[LeafRows, LeafRows]:
         """Returns training and test rows of the users that are asked for.

@@ -58,8 +58,6 @@ def _refuse_other_stages(behaviour: Behaviour, clients: Clients) -> None:
     there = [name for name in others if getattr(behaviour, name) is not None]
     if behaviour.compute_per != "job":
         there.append("compute_per")
-    if clients.compute_by is not None:
-        there.append("compute_by")
     if clients.slowdowns:
         there.append("slowdowns")
     if there:

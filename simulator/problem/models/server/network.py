@@ -11,7 +11,6 @@ from ....parts.functions import UserFunction
 from ...data.base import Field
 from ...data.outputs import OutputForm
 from ..flat import drawn, glorot, split
-from ..mixed import Around
 from ..parts import Shapes
 from ..python.network import python_network
 from .part import ServerModel
@@ -80,8 +79,28 @@ class ServerNetwork(NamedTuple):
 
 
 @dataclass(frozen=True)
-class OwnServerNetwork(Around):
-    """A model whose rows are the vectors of all parties: `[M, width]`, or views too."""
+class OwnServerNetwork:
+    """A model whose rows are the vectors of all parties: `[M, width]`, or views too.
+
+    Attributes:
+        network: The model.
+    """
+
+    network: Any
+
+    @property
+    def num_outputs(self) -> int:
+        """Number of outputs for a sample."""
+        return self.network.num_outputs
+
+    @property
+    def num_weights(self) -> int:
+        """Length of the flat vector."""
+        return self.network.num_weights
+
+    def init(self, key: Key[Array, ""]) -> Float[Array, " P0"]:
+        """Returns the weights at the start."""
+        return self.network.init(key)
 
     def apply(self, weights: Float[Array, " P0"], h: Float[Array, "M D S"]) -> Any:
         """Returns the outputs of some samples, as the loss takes them.
