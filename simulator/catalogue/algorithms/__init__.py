@@ -7,7 +7,7 @@ The interface is `engine.kernel.Kernel`.
 - `federated`: SGD, FedAvg, FedAsync and FedBuff, each a chain of stages: `chain` has
   their bases and order, `stages`, `clients` and `server` the stages, `kernel` what
   takes rows through them.
-- `tables`, `hierarchical`, `pipelined`: servers with more than one model, or with
+- `tables`, `hierarchical` and others: servers with more than one model, or with
   something of every client.
 - `decentralised`: parallel SGD, A(DP)2SGD and stochastic gradient push: `kernel` has
   what they share, `merging` a class for each way in which two models become one.
