@@ -23,6 +23,11 @@ from .models.mixed import mixed
 from .models.parts import Shapes
 from .models.party import PartyNetwork, party_network
 
+DeviceProblem = (
+    horizontal.HorizontalProblem | vertical.VerticalProblem | transfer.TransferProblem
+)
+"""A problem on the device: all of them have `start`, `objective` and `evaluate`."""
+
 
 class Numerics:
     """What a problem is on the device; each part is made when it is first asked for.

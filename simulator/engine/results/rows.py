@@ -96,7 +96,7 @@ class CommitTable:
                 rest = {name: values[due:] for name, values in columns.items()}
                 self._rows.append(rest)
 
-    def _write(self, columns: dict[str, Any]) -> None:
+    def _write(self, columns: dict[str, np.ndarray]) -> None:
         if self._gathers:
             self._summarise(columns)
         kind = Categorical(columns["kind"], KINDS)
@@ -106,7 +106,7 @@ class CommitTable:
         later = self._commits > self._last
         self._commits, self._ages = self._commits[later], self._ages[later]
 
-    def _summarise(self, columns: dict[str, Any]) -> None:
+    def _summarise(self, columns: dict[str, np.ndarray]) -> None:
         """Puts into each COMMIT what all of its contributions come to."""
         made = effects(columns["kind"]).commits
         commit = columns["commit"][made]
@@ -126,7 +126,7 @@ def _commits(rows: Rows) -> Int[np.ndarray, " T"]:
     return rows.version + effects(rows.kind).commits
 
 
-def _columns(run: int, record: Record, at_once: int) -> dict[str, Any]:
+def _columns(run: int, record: Record, at_once: int) -> dict[str, np.ndarray]:
     """Returns the columns of a record's rows, each by itself."""
     rows, infos = record.rows, record.infos
     present = rows.worker != NO_WORKER
