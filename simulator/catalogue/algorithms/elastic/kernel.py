@@ -32,7 +32,7 @@ class ElasticState(NamedTuple):
     key: Key[Array, ""] | None
 
 
-class ElasticKernel(Kernel):
+class ElasticKernel(Kernel[HorizontalProblem, ElasticState]):
     """Lets clients step on their own, and exchanges with the centre at each arrival.
 
     Attributes:

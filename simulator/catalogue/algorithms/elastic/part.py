@@ -1,11 +1,17 @@
 """Elastic averaging SGD. No JAX in here."""
 
-from typing import Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
 from ....engine.algorithm import Algorithm, Message, ProblemShape, model_and_gradient
 from ....parts.base import LocatedError
+
+if TYPE_CHECKING:
+    from ....engine.setup import RunSetup
+    from ....problem.constants import Constants
+    from ....scenario.scenario import Problem
+    from .kernel import ElasticKernel
 
 
 class Easgd(Algorithm):
@@ -29,7 +35,7 @@ class Easgd(Algorithm):
     """Part a of the distance by which client and centre move to each other; by default
     0.9 over the number of clients, as in the paper's experiments."""
 
-    def check(self, problem: Any, protocol: Any) -> None:
+    def check(self, problem: "Problem", protocol: Any) -> None:
         super().check(problem, protocol)
         if protocol.gathers or getattr(protocol, "warm_up", False):
             raise LocatedError(
@@ -40,7 +46,7 @@ class Easgd(Algorithm):
     def messages(self, shape: ProblemShape, *, common: bool) -> tuple[Message, ...]:
         return model_and_gradient(shape)
 
-    def make(self, setup: Any, constants: Any) -> Any:
+    def make(self, setup: "RunSetup", constants: "Constants") -> "ElasticKernel":
         from .kernel import build
 
         return build(self, setup, constants)

@@ -1,6 +1,6 @@
 """Vertical learning with local steps between exchanges. No JAX in here."""
 
-from typing import Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from jaxtyping import Int
@@ -18,6 +18,14 @@ from ....parts.base import LocatedError
 from ....privacy.encryption import Encryption
 from ....problem.capabilities import AddsTime, SumsOutputs
 from ....problem.sampler import Sampler
+from ....world.protocol import Protocol
+
+if TYPE_CHECKING:
+    from ....engine.setup import RunSetup
+    from ....problem.constants import Constants
+    from ....scenario.scenario import Problem
+    from .kernel import BlockDescentKernel
+    from .transfer import TransferDescent
 
 
 class BlockDescent(SumsOutputs, AddsTime, Algorithm):
@@ -52,12 +60,12 @@ class BlockDescent(SumsOutputs, AddsTime, Algorithm):
     plain SGD."""
 
     def sampler(
-        self, seed: int, pools: list[Int[np.ndarray, " _"]], protocol: Any
+        self, seed: int, pools: list[Int[np.ndarray, " _"]], protocol: Protocol
     ) -> Sampler:
         """Returns the minibatches of a run, of which all steps of a job share one."""
         return minibatches(self, seed, pools, protocol, steps=1)
 
-    def check(self, problem: Any, protocol: Any) -> None:
+    def check(self, problem: "Problem", protocol: Any) -> None:
         super().check(problem, protocol)
         if protocol.traits.batch_per_round and self.samples == "own":
             raise LocatedError(
@@ -101,7 +109,9 @@ class BlockDescent(SumsOutputs, AddsTime, Algorithm):
         num_scalars = shape.batch * shape.num_exchanged
         return self.encryption.exchange_s(num_scalars, shape.num_clients)
 
-    def make(self, setup: Any, constants: Any) -> Any:
+    def make(
+        self, setup: "RunSetup", constants: "Constants"
+    ) -> "BlockDescentKernel | TransferDescent":
         from .kernel import build
 
         return build(self, setup, constants)
@@ -128,7 +138,7 @@ class _LocalSteps(BlockDescent):
     security needs it. A label-free party can recompute by itself with the loss
     `taylor`."""
 
-    def check(self, problem: Any, protocol: Any) -> None:
+    def check(self, problem: "Problem", protocol: Any) -> None:
         super().check(problem, protocol)
         if problem.transfer is not None and self.local_gradient != "recompute":
             raise LocatedError(

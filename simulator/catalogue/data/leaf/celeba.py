@@ -44,7 +44,7 @@ class LeafCeleba(Leaf):
     """Pixels of an image's side."""
 
     @staticmethod
-    def encoded(x: list[Any], y: list[Any]) -> tuple[Any, Any]:
+    def encoded(x: list[Any], y: list[Any]) -> tuple[np.ndarray, np.ndarray]:
         if any(Path(name).name != name for name in x):
             raise ValueError(x)
         # LEAF writes 0.0 and 1.0.

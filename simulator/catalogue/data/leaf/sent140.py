@@ -42,7 +42,7 @@ class LeafSent140(Leaf):
     """Number of words that are counted, fewer where the tweets have fewer."""
 
     @staticmethod
-    def encoded(x: list[Any], y: list[Any]) -> tuple[Any, Any]:
+    def encoded(x: list[Any], y: list[Any]) -> tuple[np.ndarray, np.ndarray]:
         words = np.empty(len(x), object)
         words[:] = [WORD.findall(tweet[TEXT]) for tweet in x]
         return words, whole(y, 2)
