@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
@@ -22,6 +22,9 @@ from .models.base import Embedding
 from .models.mixed import mixed
 from .models.parts import Shapes
 from .models.party import PartyNetwork, party_network
+
+if TYPE_CHECKING:
+    from ..scenario.scenario import Problem
 
 DeviceProblem = (
     horizontal.HorizontalProblem | vertical.VerticalProblem | transfer.TransferProblem
@@ -43,7 +46,7 @@ class Numerics:
 
     def __init__(
         self,
-        config: Any,
+        config: "Problem",
         precision: str,
         data: Dataset,
         form: OutputForm,
@@ -60,7 +63,7 @@ class Numerics:
         *,
         bias: bool = True,
         compute_dtype: str | None = None,
-    ) -> Any:
+    ) -> DeviceProblem:
         """Returns the problem on the device, whose arrays all runs share.
 
         Args:
@@ -92,7 +95,7 @@ class Numerics:
         """
         if not own_functions.given(self.config, metrics):
             return
-        few = self._mixed(self._few) if compute_dtype else self._few
+        few: Any = self._mixed(self._few) if compute_dtype else self._few
         own_functions.check(self.config, few, metrics)
 
     @cached_property
@@ -120,7 +123,7 @@ class Numerics:
     def _few(self) -> Any:
         return self._built(own_functions.first_rows(self.data), self.precision)
 
-    def _built(self, data: Dataset, precision: str) -> Any:
+    def _built(self, data: Dataset, precision: str) -> DeviceProblem:
         """Builds the problem of some data, without the least value of its objective."""
         config, form = self.config, self.form
         options = {
@@ -177,7 +180,7 @@ class Numerics:
             last=chosen is not None,
         )
 
-    def _mixed(self, problem: Any) -> Any:
+    def _mixed(self, problem: DeviceProblem) -> DeviceProblem:
         """Returns a problem whose networks compute in a type shorter than weights."""
         model = self.config.model
         rows = not (model.takes_tokens or model.shaped)

@@ -1,7 +1,7 @@
 """A decoder-only transformer, of rows that are sequences of tokens."""
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NoReturn
 
 from pydantic import Field, model_validator
 
@@ -80,7 +80,8 @@ class Transformer(Model):
         )
 
     def of_rows(self, data: Dataset, form: OutputForm) -> "TransformerNetwork":
-        return replace(super().of_rows(data, form), last=not form.positions)
+        network: Any = super().of_rows(data, form)
+        return replace(network, last=not form.positions)
 
     @property
     def num_layers(self) -> int:
