@@ -9,6 +9,7 @@ from .laws.base import Population
 from .laws.parameters import ClientValues, check_parameter
 
 if TYPE_CHECKING:
+    from ..parts.stop import Stop
     from .clients import Clients
     from .workload import Workload
 
@@ -90,7 +91,7 @@ def tariffs(
 
 
 def check_rates(
-    clients: "Clients | None", protocol: Any, stop: Any, num_clients: int
+    clients: "Clients | None", protocol: Any, stop: "Stop", num_clients: int
 ) -> None:
     """Refuses rates that no record tells how to count, and limits without any.
 
