@@ -36,7 +36,7 @@ class CommitTable:
     def __init__(self, run: int, writer: Writer | None, at_once: int = 1) -> None:
         self._run, self._writer, self._at_once = run, writer, at_once
         self._gathers = False
-        self._rows: list[dict[str, Any]] = []
+        self._rows: list[dict[str, np.ndarray]] = []
         self._commits, self._ages = np.zeros((2, 0), np.int64)
         self._last = 0  # commit that is written
 
@@ -161,7 +161,7 @@ def _columns(run: int, record: Record, at_once: int) -> dict[str, np.ndarray]:
     return columns
 
 
-def probes(run: int, record: Record) -> Iterator[dict[str, Any]]:
+def probes(run: int, record: Record) -> Iterator[dict[str, np.ndarray]]:
     """Yields the table of what was saved of a record's rows, row after row."""
     for row, samples, values in record.probes:
         workers = record.rows.worker[row]
