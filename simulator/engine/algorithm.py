@@ -1,7 +1,7 @@
 """Learning algorithms' configurations, and what their messages weigh. No JAX here."""
 
 from abc import abstractmethod
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from jaxtyping import Int
@@ -15,9 +15,14 @@ from ..problem.models.parts import ModelCounts
 from ..problem.sampler import Sampler
 from ..problem.shape import ProblemShape
 from ..problem.uneven import UnevenSampler
+from ..world.protocol import Protocol
 from ..world.workload import Workload
 from .optimizers.part import programs, with_steps
 from .step_rules import StepSize
+
+if TYPE_CHECKING:
+    from ..scenario.scenario import Problem
+    from ..world.protocol import Protocol
 
 FLOAT_BYTES = 4
 """Messages carry float32 values, whatever precision the engine computes in."""
@@ -43,7 +48,7 @@ def model_and_gradient(shape: ProblemShape) -> tuple[Message, ...]:
     return (Message("gradient", "up", size), Message("model", "down", size))
 
 
-def _unambiguous(batch: Any) -> Any:
+def _unambiguous(batch: object) -> object:
     """Refuses 1.0, which may be one sample as well as the whole of a client's."""
     if isinstance(batch, float) and batch == 1:
         raise ValueError(
@@ -100,7 +105,7 @@ class Algorithm(Part):
         """Local steps of a job: its option `local_steps`, if it has one."""
         return getattr(self, "local_steps", 1)
 
-    def check(self, problem: Any, protocol: Any) -> None:
+    def check(self, problem: "Problem", protocol: "Protocol") -> None:
         """Refuses problems and protocols that the algorithm cannot have.
 
         Args:
@@ -119,7 +124,7 @@ class Algorithm(Part):
             )
 
     def sampler(
-        self, seed: int, pools: list[Int[np.ndarray, " _"]], protocol: Any
+        self, seed: int, pools: list[Int[np.ndarray, " _"]], protocol: Protocol
     ) -> Sampler:
         """Returns the minibatches of a run: `minibatches` of as many as local steps.
 
@@ -179,7 +184,7 @@ def minibatches(
     algorithm: Algorithm,
     seed: int,
     pools: list[Int[np.ndarray, " _"]],
-    protocol: Any,
+    protocol: Protocol,
     *,
     steps: int,
     shortens: bool = False,

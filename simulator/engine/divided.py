@@ -1,32 +1,37 @@
 """Kernels whose clients' work is apart from what becomes of it: for waves of rows."""
 
 from abc import abstractmethod
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from jaxtyping import Array, Float, Key
 
-from .kernel import Event, Info, Kernel
+from .client_work import Work
+from .kernel import Event, Info, Kernel, ProblemT, StateT
+
+GivenT = TypeVar("GivenT")
+SentT = TypeVar("SentT")
 
 
-class Divided(Kernel):
+class Divided(Kernel[ProblemT, StateT], Generic[ProblemT, StateT, GivenT, SentT]):
     """An update rule of two parts: the work of clients, and what becomes of it.
 
     Work depends only on what was read, on samples, and on what a client keeps, so that
-    the work of rows that read nothing of each other may be done at once.
+    the work of rows that read nothing of each other may be done at once. What workers
+    are given for it, and what they send, are trees of arrays `[W, ...]`.
     """
 
-    def kept(self, state: Any) -> Any:
+    def kept(self, state: StateT) -> Any:
         """Returns what clients keep from job to job, a tree of arrays: by default none.
 
         Then a client's work needs nothing of its work before.
         """
 
     @abstractmethod
-    def opened(self, problem: Any, state: Any, event: Event) -> Any:
+    def opened(self, problem: ProblemT, state: StateT, event: Event) -> StateT:
         """Returns the state with the version before a row in its register."""
 
     @abstractmethod
-    def given(self, state: Any, event: Event) -> Any:
+    def given(self, state: StateT, event: Event) -> GivenT:
         """Returns what the workers of a row work with: a tree of arrays `[W, ...]`.
 
         The models that they have read, and what they keep from job to job.
@@ -38,7 +43,7 @@ class Divided(Kernel):
 
     @abstractmethod
     def work_inputs(
-        self, problem: Any, event: Event, given: Any
+        self, problem: ProblemT, event: Event, given: GivenT
     ) -> tuple[Float[Array, "W ..."], Float[Array, ""]]:
         """Returns what a function of the user's makes gradients of, and by which steps.
 
@@ -54,12 +59,12 @@ class Divided(Kernel):
     @abstractmethod
     def computed(
         self,
-        problem: Any,
+        problem: ProblemT,
         key: Key[Array, ""] | None,
         event: Event,
-        given: Any,
-        made: Any = None,
-    ) -> Any:
+        given: GivenT,
+        made: Work | None = None,
+    ) -> SentT:
         """Returns what the workers of a row send, as `contribute` does.
 
         Args:
@@ -72,8 +77,8 @@ class Divided(Kernel):
         """
 
     def contribute(
-        self, problem: Any, state: Any, event: Event, made: Any = None
-    ) -> Any:
+        self, problem: ProblemT, state: Any, event: Event, made: Work | None = None
+    ) -> SentT:
         """Returns what the workers of a row send: a tree of arrays `[W, ...]`.
 
         Args:
@@ -87,8 +92,8 @@ class Divided(Kernel):
 
     @abstractmethod
     def apply(
-        self, problem: Any, state: Any, event: Event, sent: Any
-    ) -> tuple[Any, Info]:
+        self, problem: ProblemT, state: StateT, event: Event, sent: SentT
+    ) -> tuple[StateT, Info]:
         """Returns the state after a row, and diagnostics, as `step` does.
 
         Args:
@@ -98,7 +103,9 @@ class Divided(Kernel):
             sent: What its workers send, from `contribute`.
         """
 
-    def step(self, problem: Any, state: Any, event: Event) -> tuple[Any, Info]:
+    def step(
+        self, problem: ProblemT, state: StateT, event: Event
+    ) -> tuple[StateT, Info]:
         """Returns the state after a row, and diagnostics."""
         state = self.opened(problem, state, event)
         sent = self.contribute(problem, state, event)

@@ -3,6 +3,7 @@
 `R` runs are executed together; a single run has no such axis at all.
 """
 
+from collections.abc import Callable
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -12,6 +13,7 @@ import numpy as np
 from jaxtyping import Array, Int, Key
 
 from ..files.timeline import NO_SAMPLE, NO_SLOT, NO_WORKER, Kind
+from ..problem.numerics import DeviceProblem
 from .kernel import Event, Info, Kernel, Probeable
 
 if TYPE_CHECKING:
@@ -41,7 +43,7 @@ class Carry(NamedTuple):
 
 
 def start(
-    algorithm: Kernel, problem: Any, key: Key[Array, ""], num_registers: int
+    algorithm: Kernel, problem: DeviceProblem, key: Key[Array, ""], num_registers: int
 ) -> Carry:
     """Returns the carry before the first row: version 0 in register 0, or in all."""
     slots = jnp.full(num_registers, NO_SLOT, jnp.int32).at[0].set(0)
@@ -51,7 +53,7 @@ def start(
 
 
 def advance(
-    algorithm: Kernel, problem: Any, carry: Carry, event: Event
+    algorithm: Kernel, problem: DeviceProblem, carry: Carry, event: Event
 ) -> tuple[Carry, Info]:
     """Executes one row, and checks what it reads against the record."""
     state, info = algorithm.step(problem, carry.state, event)
@@ -107,7 +109,7 @@ class Program:
     def __init__(
         self,
         kernel: Kernel,
-        problem: Any,
+        problem: DeviceProblem,
         *,
         batched: bool = False,
         shared: bool = True,
@@ -196,7 +198,7 @@ class Program:
 @partial(jax.jit, static_argnames=("num_registers", "batched"))
 def _start(
     algorithm: Kernel,
-    problem: Any,
+    problem: DeviceProblem,
     keys: Key[Array, "*R"],
     *,
     num_registers: int,
@@ -214,7 +216,7 @@ def row_of(events: Event, row: int | Int[Array, ""]) -> Event:
 
 
 @cache  # a new function would be traced again
-def _batched(batched: bool, shared: bool) -> Any:
+def _batched(batched: bool, shared: bool) -> Callable[..., tuple[Carry, Info]]:
     if not batched:
         return advance
     return jax.vmap(advance, in_axes=(0, None, 0, None if shared else 0))
@@ -233,7 +235,7 @@ _settle = jax.jit(partial(settled, batched=False), donate_argnums=(1,))
 @partial(jax.jit, static_argnames=("batched", "shared", "block"), donate_argnums=(2, 6))
 def _run(
     algorithm: Kernel,
-    problem: Any,
+    problem: DeviceProblem,
     carry: Carry,
     events: Event,
     first: Int[Array, ""],
@@ -253,7 +255,9 @@ def _run(
         carry, info = step(algorithm, problem, carry, event)
         return carry, {k: infos[k].at[row].set(v) for k, v in info.items()}
 
-    def rows_of_block(number: Int[Array, ""], carried: Any) -> Any:
+    def rows_of_block(
+        number: Int[Array, ""], carried: tuple[Carry, Info]
+    ) -> tuple[Carry, Info]:
         at = first + number * block
         return jax.lax.fori_loop(0, block, lambda row, c: body(at + row, c), carried)
 
@@ -267,7 +271,7 @@ def _run(
 
 @partial(jax.jit, donate_argnums=(2,))
 def _step(
-    algorithm: Kernel, problem: Any, carry: Carry, event: Event
+    algorithm: Kernel, problem: DeviceProblem, carry: Carry, event: Event
 ) -> tuple[Carry, Info]:
     return advance(algorithm, problem, carry, event)
 
@@ -275,7 +279,7 @@ def _step(
 @partial(jax.jit, static_argnames=("metrics", "batched"))
 def _evaluate(
     algorithm: Kernel,
-    problem: Any,
+    problem: DeviceProblem,
     state: Any,
     *,
     metrics: tuple[str, ...],
@@ -292,7 +296,7 @@ def _evaluate(
 @partial(jax.jit, static_argnames=("what", "batched", "shared"))
 def _reveal(
     algorithm: Probeable,
-    problem: Any,
+    problem: DeviceProblem,
     state: Any,
     event: Event,
     *,

@@ -15,6 +15,7 @@ from jaxtyping import Array, Float, Int
 
 from ..files.timeline import NO_WORKER
 from ..parts.errors import ScenarioError
+from ..problem.numerics import DeviceProblem
 from ..problem.own_work import OwnWork
 from .client_work import Work
 from .divided import Divided
@@ -31,11 +32,11 @@ class Host(Program):
         work: What does the clients' work.
     """
 
-    def __init__(self, kernel: Divided, problem: Any, work: OwnWork) -> None:
+    def __init__(self, kernel: Divided, problem: DeviceProblem, work: OwnWork) -> None:
         super().__init__(kernel, problem)
         self._work = work
 
-    def loaded(self, events: Event) -> Any:
+    def loaded(self, events: Event) -> tuple[Event, Event]:
         return jax.device_put(events), events
 
     def infos(self, carry: Carry, events: Event) -> Info:
@@ -51,7 +52,12 @@ class Host(Program):
         return {k: jnp.zeros((length, *v.shape), v.dtype) for k, v in info.items()}
 
     def run(
-        self, carry: Carry, events: Any, first: int, last: int, infos: Info
+        self,
+        carry: Carry,
+        events: Any,
+        first: int,
+        last: int,
+        infos: Info,
     ) -> tuple[Carry, Info]:
         """Executes the rows from `first` up to, not including, `last`, one by one."""
         on_device, rows = events
@@ -86,7 +92,7 @@ class Host(Program):
         event: Event,
         read: Float[np.ndarray, "W ..."],
         step_size: Float[np.ndarray, ""],
-    ) -> tuple[np.ndarray, np.ndarray, dict[str, Any]]:
+    ) -> tuple[np.ndarray, np.ndarray, dict[str, np.floating]]:
         """Returns losses and messages of a row's workers, and means of other numbers.
 
         Raises:
@@ -115,7 +121,11 @@ _settled = jax.jit(partial(settled, batched=False), donate_argnums=(1,))
 
 
 def _opening(
-    kernel: Divided, problem: Any, carry: Carry, events: Event, row: Int[Array, ""]
+    kernel: Divided,
+    problem: DeviceProblem,
+    carry: Carry,
+    events: Event,
+    row: Int[Array, ""],
 ) -> tuple[Carry, tuple[Array, Array]]:
     """Returns the carry with the version before a row kept, and what work needs."""
     event = row_of(events, row)
@@ -125,7 +135,11 @@ def _opening(
 
 
 def _row(
-    kernel: Divided, problem: Any, carry: Carry, event: Event, made: Any
+    kernel: Divided,
+    problem: DeviceProblem,
+    carry: Carry,
+    event: Event,
+    made: tuple[Array, Array],
 ) -> tuple[Carry, Info]:
     """Executes a row of which losses and messages have been made."""
     loss, message = made
@@ -140,11 +154,11 @@ _opened = jax.jit(_opening, donate_argnums=(2,))
 
 def _applying(
     kernel: Divided,
-    problem: Any,
+    problem: DeviceProblem,
     carry: Carry,
     events: Event,
     row: Int[Array, ""],
-    made: Any,
+    made: tuple[Array, Array],
     infos: Info,
 ) -> tuple[Carry, Info]:
     """Executes a row that is opened, and notes its diagnostics."""

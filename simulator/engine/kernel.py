@@ -2,7 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, TypeVar
 
 import equinox as eqx
 import jax
@@ -10,6 +10,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Key
 
 from ..files.timeline import NO_WORKER
+from ..problem.numerics import DeviceProblem
 
 if TYPE_CHECKING:
     from .step_rules import Schedule, Steps
@@ -58,41 +59,50 @@ ANSWER = "answer/"
 """Begins the names of what a world asks of each worker of a row, arrays `[W]`."""
 
 
-class Kernel(eqx.Module):
-    """An update rule whose array fields are its hyper-parameters."""
+ProblemT = TypeVar("ProblemT", bound=DeviceProblem)
+StateT = TypeVar("StateT")
+
+
+class Kernel(eqx.Module, Generic[ProblemT, StateT]):
+    """An update rule whose array fields are its hyper-parameters.
+
+    It is one of a kind of problem, and of a state: a tree of arrays.
+    """
 
     per_worker_models: ClassVar[bool] = False
     """Whether each worker has a model of its own, in a register of its own."""
 
     @abstractmethod
-    def init(self, problem: Any, key: Key[Array, ""]) -> Any:
+    def init(self, problem: ProblemT, key: Key[Array, ""]) -> StateT:
         """Returns the state before the first row."""
 
     @abstractmethod
-    def step(self, problem: Any, state: Any, event: Event) -> tuple[Any, Info]:
+    def step(
+        self, problem: ProblemT, state: StateT, event: Event
+    ) -> tuple[StateT, Info]:
         """Returns the state after a row, and diagnostics; `loss` is always there.
 
         A NULL row leaves the state bit-identical.
         """
 
     @abstractmethod
-    def read_out(self, state: Any) -> Any:
+    def read_out(self, state: StateT) -> Any:
         """Returns the model to evaluate."""
 
     def evaluate(
-        self, problem: Any, state: Any, metrics: tuple[str, ...]
+        self, problem: ProblemT, state: StateT, metrics: tuple[str, ...]
     ) -> dict[str, Array]:
         """Returns the asked metrics: numbers, or arrays of one for each worker."""
         return problem.evaluate(self.read_out(state), metrics)
 
-    def refreshed(self, state: Any) -> Any:
+    def refreshed(self, state: StateT) -> StateT:
         """Returns a state with the rounding errors of its diagnostics mended.
 
         Called before every stretch of rows that ends with an evaluation or a buffer.
         """
         return state
 
-    def joined(self, problem: Any) -> "Kernel | None":
+    def joined(self, problem: ProblemT) -> "Kernel | None":
         """Returns the same rule with one gradient for all workers of a row.
 
         It holds for rows whose workers have read the same version; by default None,
@@ -100,11 +110,13 @@ class Kernel(eqx.Module):
         """
 
 
-class Probeable(Kernel):
+class Probeable(Kernel[ProblemT, StateT]):
     """An algorithm whose messages are gradients, so that it can be probed."""
 
     @abstractmethod
-    def reveal(self, problem: Any, state: Any, event: Event) -> dict[str, Array]:
+    def reveal(
+        self, problem: ProblemT, state: StateT, event: Event
+    ) -> dict[str, Array]:
         """Returns what a curious server sees of a row, and what it comes from.
 
         Each array has the axis of workers first: `message`, as it is sent; `gradient`,

@@ -22,6 +22,7 @@ from ..problem import uneven
 from ..problem.capabilities import DividesRows, HasStages, NoisyMessages, SumsOutputs
 from ..problem.constants import Constants
 from ..problem.keys import key_of
+from ..problem.numerics import DeviceProblem
 from ..problem.own_work import OwnWork
 from ..scenario import amounts
 from ..scenario.scenario import Scenario
@@ -76,7 +77,7 @@ class Prepared(RunSetup):
         kernel: The algorithm, with its hyper-parameters as arrays.
     """
 
-    problem: Any
+    problem: DeviceProblem
     kernel: Kernel
 
 
@@ -136,7 +137,7 @@ def _with_numerics(setup: RunSetup) -> Prepared:
     return Prepared(**facts, problem=problem, kernel=kernel)
 
 
-def _confirm(scenario: Any) -> None:
+def _confirm(scenario: Scenario) -> None:
     """Refuses files of parts that have changed since the study began.
 
     Those of the data were confirmed when they were read, for all runs that share them.
@@ -149,7 +150,7 @@ def _confirm(scenario: Any) -> None:
         inputs.confirm(part, key)
 
 
-def _refuse_uneven_statistics(setup: RunSetup, problem: Any) -> None:
+def _refuse_uneven_statistics(setup: RunSetup, problem: DeviceProblem) -> None:
     """Refuses statistics of batches where some of these are padded."""
     uneven = setup.sampler.own_samples is not None
     model = getattr(problem, "model", None)

@@ -10,14 +10,15 @@ last digits differ.
 """
 
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
-from jaxtyping import Array, Int
+from jaxtyping import Array, Int, Key
 
+from ..problem.numerics import DeviceProblem
 from . import row_waves
 from .divided import Divided
 from .execute import Carry, Program, checked, row_of, settled
@@ -28,6 +29,8 @@ AXIS = "device"
 JOBS_OF_DEVICE = 4
 """Most jobs of a wave for each device, beyond which it is cut: room for all messages of
 the longest wave would be copied between devices at each of them."""
+Tree = TypeVar("Tree")
+"""A tree of arrays."""
 COPIED = PartitionSpec()
 
 
@@ -40,7 +43,9 @@ class Waves(Program):
         devices: Devices on which jobs are computed; each holds all data and registers.
     """
 
-    def __init__(self, kernel: Divided, problem: Any, devices: list[Any]) -> None:
+    def __init__(
+        self, kernel: Divided, problem: DeviceProblem, devices: list[Any]
+    ) -> None:
         super().__init__(kernel, problem)
         self._mesh = Mesh(np.array(devices), (AXIS,))
         self._copies = self._copied((kernel, problem))
@@ -50,7 +55,7 @@ class Waves(Program):
     def num_devices(self) -> int:
         return self._mesh.size
 
-    def start(self, keys: Any, num_registers: int) -> Carry:
+    def start(self, keys: Key[Array, "*R"], num_registers: int) -> Carry:
         """Returns the carry before the first row."""
         carry = super().start(keys, num_registers)
         kernel: Any = self.kernel
@@ -66,7 +71,12 @@ class Waves(Program):
         return self._copied(super().infos(_of_first(carry), events))
 
     def run(
-        self, carry: Carry, events: Any, first: int, last: int, infos: Info
+        self,
+        carry: Carry,
+        events: Any,
+        first: int,
+        last: int,
+        infos: Info,
     ) -> tuple[Carry, Info]:
         """Executes the rows from `first` up to, not including, `last`, in waves."""
         bounds = np.int32(first), np.int32(last)
@@ -78,19 +88,23 @@ class Waves(Program):
         )  # fmt: skip
 
     def reveal(
-        self, carry: Carry, events: Any, row: int, what: tuple[str, ...]
+        self,
+        carry: Carry,
+        events: Any,
+        row: int,
+        what: tuple[str, ...],
     ) -> dict[str, Array]:
         return super().reveal(_of_first(carry), _of_first(events[0]), row, what)
 
     def evaluate(self, carry: Carry, metrics: tuple[str, ...]) -> dict[str, Array]:
         return super().evaluate(_of_first(carry), metrics)
 
-    def _copied(self, tree: Any) -> Any:
+    def _copied(self, tree: Tree) -> Tree:
         """Returns a tree of arrays of which every device has all."""
         return jax.device_put(tree, NamedSharding(self._mesh, COPIED))
 
 
-def _of_first(tree: Any) -> Any:
+def _of_first(tree: Tree) -> Tree:
     """Returns the first device's copy of a tree of arrays."""
     return jax.tree.map(lambda leaf: leaf.addressable_data(0), tree)
 
@@ -98,7 +112,7 @@ def _of_first(tree: Any) -> Any:
 @partial(jax.jit, static_argnames=("mesh",), donate_argnums=(2, 6))
 def _run(
     kernel: Divided,
-    problem: Any,
+    problem: DeviceProblem,
     carry: Carry,
     loaded: tuple[Event, Int[Array, " T"]],
     first: Int[Array, ""],
@@ -119,7 +133,7 @@ def _run(
 
 def _in_turn(
     kernel: Divided,
-    problem: Any,
+    problem: DeviceProblem,
     carry: Carry,
     loaded: tuple[Event, Int[Array, " T"]],
     first: Int[Array, ""],
@@ -177,7 +191,7 @@ def _in_turn(
 
 def _applied(
     kernel: Divided,
-    problem: Any,
+    problem: DeviceProblem,
     carry: Carry,
     events: Event,
     infos: Info,

@@ -71,7 +71,7 @@ class Drawing(NamedTuple):
         return cls(tree["sampling"], tree["samples"] == "common", measured)
 
 
-def described(guarantees: Sequence[Guarantee]) -> dict[str, Any]:
+def described(guarantees: Sequence[Guarantee]) -> dict[str, object]:
     """Returns the noise that clients add, what it protects, if it is proved, and why.
 
     Args:

@@ -8,11 +8,15 @@ A part inherits from those that it has. Others ask for a capability, never for a
 
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from ..privacy.releases import Calibrated, Guarantee
 from .models.parts import ModelCounts
 from .shape import ProblemShape
+
+if TYPE_CHECKING:
+    from ..engine.algorithm import Algorithm
+    from ..world.protocol import Protocol
 
 
 class AveragesModels:
@@ -144,7 +148,7 @@ class HasStages(DividesRows, KeepsStatistics, NoisyMessages):
         """Whether a job may have fewer local steps than others of its client."""
         raise NotImplementedError
 
-    def biases(self, protocol: Any, num_clients: int) -> Iterator[str]:
+    def biases(self, protocol: "Protocol", num_clients: int) -> Iterator[str]:
         """Yields lines on clients that count more than others."""
         raise NotImplementedError
 
@@ -156,6 +160,6 @@ class HasStages(DividesRows, KeepsStatistics, NoisyMessages):
         raise NotImplementedError
 
 
-def noise_of(algorithm: Any) -> NoisyMessages:
+def noise_of(algorithm: "Algorithm") -> NoisyMessages:
     """Returns what an algorithm says of its messages' noise: nothing where none is."""
     return algorithm if isinstance(algorithm, NoisyMessages) else NoisyMessages()

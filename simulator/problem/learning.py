@@ -19,6 +19,8 @@ from .data.base import Dataset, features_in
 from .models.parts import ModelCounts
 
 if TYPE_CHECKING:
+    from ..scenario.scenario import Problem
+    from .data.parts import Data
     from .numerics import Numerics
 
 MOST_REMEMBERED = 8
@@ -51,7 +53,7 @@ def cached_by_content(build: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @cached_by_content
-def dataset(config: Any, precision: str = "float32") -> Dataset:
+def dataset(config: "Data", precision: str = "float32") -> Dataset:
     """Returns the data of a configuration, once for all runs that share it.
 
     Args:
@@ -82,7 +84,7 @@ class Learning:
         ScenarioError: As in `outputs.form`.
     """
 
-    def __init__(self, config: Any, precision: str, data: Dataset) -> None:
+    def __init__(self, config: "Problem", precision: str, data: Dataset) -> None:
         self.config, self.precision, self.data = config, precision, data
         self.form = outputs.form(config, data)
 
@@ -174,7 +176,7 @@ class Learning:
 
 
 @cached_by_content
-def learning(config: Any, precision: str = "float32") -> Learning:
+def learning(config: "Problem", precision: str = "float32") -> Learning:
     """Returns what a problem's runs learn, once for all that share it.
 
     Args:
@@ -188,7 +190,7 @@ def learning(config: Any, precision: str = "float32") -> Learning:
     return Learning(config, precision, dataset(config.data, precision))
 
 
-def _check_rows(config: Any, data: Dataset, form: outputs.OutputForm) -> None:
+def _check_rows(config: "Problem", data: Dataset, form: outputs.OutputForm) -> None:
     """Refuses models that do not take the data's rows, or have other positions."""
     model, frames = config.model, form.positions
     if frames and config.partition.family != "horizontal":

@@ -9,7 +9,7 @@ rows first.
 import math
 from collections.abc import Callable
 from functools import cache
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -21,6 +21,9 @@ from ..parts.losses import facts
 from ..parts.metrics import Takes, metric
 from ..parts.named import function_at
 from .data.outputs import OutputForm
+
+if TYPE_CHECKING:
+    from .numerics import DeviceProblem
 
 
 class OwnLoss(NamedTuple):
@@ -191,7 +194,7 @@ def reduce(
 
 
 def measure(
-    problem: Any, model: Any, logits: Any, metrics: tuple[str, ...]
+    problem: "DeviceProblem", model: Any, logits: Any, metrics: tuple[str, ...]
 ) -> dict[str, Array]:
     """Returns metrics of a model, by name.
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
@@ -22,6 +22,14 @@ from .models.base import Embedding
 from .models.parts import Shapes
 from .models.party import PartyNetwork, party_network
 
+if TYPE_CHECKING:
+    from ..scenario.scenario import Problem
+
+DeviceProblem = (
+    horizontal.HorizontalProblem | vertical.VerticalProblem | transfer.TransferProblem
+)
+"""A problem on the device: all of them have `start`, `objective` and `evaluate`."""
+
 
 class Numerics:
     """What a problem is on the device; each part is made when it is first asked for.
@@ -37,7 +45,7 @@ class Numerics:
 
     def __init__(
         self,
-        config: Any,
+        config: "Problem",
         precision: str,
         data: Dataset,
         form: OutputForm,
@@ -48,7 +56,9 @@ class Numerics:
         self.data, self.form = data, form
         self.columns, self.common = list(columns), common
 
-    def problem(self, metrics: Sequence[str] = (), *, bias: bool = True) -> Any:
+    def problem(
+        self, metrics: Sequence[str] = (), *, bias: bool = True
+    ) -> DeviceProblem:
         """Returns the problem on the device, whose arrays all runs share.
 
         Args:
@@ -101,7 +111,7 @@ class Numerics:
     def _few(self) -> Any:
         return self._built(own_functions.first_rows(self.data), self.precision)
 
-    def _built(self, data: Dataset, precision: str) -> Any:
+    def _built(self, data: Dataset, precision: str) -> DeviceProblem:
         """Builds the problem of some data, without the least value of its objective."""
         config, form = self.config, self.form
         options = {

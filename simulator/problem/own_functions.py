@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
@@ -14,6 +14,12 @@ from . import losses
 from .data.base import Dataset
 from .keys import key_of
 from .models import purity
+
+if TYPE_CHECKING:
+    from ..scenario.scenario import Problem
+    from .horizontal import HorizontalProblem
+    from .numerics import DeviceProblem
+    from .vertical import VerticalProblem
 
 FEW = 7
 """Training rows that a function is looked at with; their axis is known by it."""
@@ -27,7 +33,7 @@ ON_TEST_ROWS = (Models.READ_OUT, Models.EACH_WORKER)
 """Models of which metrics are computed on the test rows."""
 
 
-def given(config: Any, metrics: Sequence[str]) -> bool:
+def given(config: "Problem", metrics: Sequence[str]) -> bool:
     """Says whether a problem has models, losses or metrics of the user's own.
 
     Args:
@@ -47,7 +53,11 @@ def first_rows(data: Dataset) -> Dataset:
     )
 
 
-def check(config: Any, problem: Any, metrics: Sequence[str]) -> None:
+def check(
+    config: "Problem",
+    problem: "HorizontalProblem | VerticalProblem",
+    metrics: Sequence[str],
+) -> None:
     """Refuses models, losses and metrics of a user's own that do not fit each other.
 
     Models and losses of this package are not looked at.
@@ -74,7 +84,9 @@ def check(config: Any, problem: Any, metrics: Sequence[str]) -> None:
         _check_metric(each, problem, model)
 
 
-def coupling(config: Any, problem: Any) -> UserFunction | None:
+def coupling(
+    config: "Problem", problem: "HorizontalProblem | VerticalProblem"
+) -> UserFunction | None:
     """Returns what lets rows of a batch look at each other, as a contrastive loss does.
 
     Outputs and losses of the first rows are compared with those that the same rows have
@@ -120,7 +132,7 @@ def _alike(few: Any, more: Any) -> bool:
     return bool(jnp.allclose(few, same, NEAR, NEAR * most, equal_nan=True))
 
 
-def _start(config: Any, problem: Any) -> Any:
+def _start(config: "Problem", problem: Any) -> Any:
     """Returns a problem's model at a start, with the server's where columns are."""
     model = problem.start(key_of(0))
     if config.partition.family == "vertical":
@@ -128,7 +140,7 @@ def _start(config: Any, problem: Any) -> Any:
     return model
 
 
-def of_problem(config: Any) -> list[UserFunction]:
+def of_problem(config: "Problem") -> list[UserFunction]:
     """Returns a problem's functions that are the user's."""
     found = {
         "problem.loss": config.loss if ":" in config.loss else None,
@@ -179,7 +191,7 @@ def _check_each(named: UserFunction, own: losses.OwnLoss, rows: Any, few: Any) -
         )
 
 
-def _check_metric(record: Metric, problem: Any, model: Any) -> None:
+def _check_metric(record: Metric, problem: "DeviceProblem", model: Any) -> None:
     """Refuses a metric that is not one floating number, of its arguments alone."""
     named = UserFunction(record.compute, f"evaluate.metrics: {record.name}")
     evaluated = partial(problem.evaluate, metrics=(record.name,))

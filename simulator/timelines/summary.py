@@ -254,7 +254,7 @@ class Summary:
                 "incidents": self._incidents,
             }
 
-    def ages(self, run: int) -> dict[str, Any]:
+    def ages(self, run: int) -> dict[str, np.ndarray | Categorical]:
         """Returns the table `ages` of a run that has ended."""
         pieces = []
         for is_start, part in ((False, self.later), (True, self.of_start)):
@@ -262,7 +262,9 @@ class Summary:
             start = np.full(age.size, is_start)
             pieces.append((group, start, age, part.counts[group, age]))
         group, start, age, count = map(np.concatenate, zip(*pieces, strict=True))
-        columns: dict[str, Any] = {"run": np.full(age.size, run, np.int32)}
+        columns: dict[str, np.ndarray | Categorical] = {
+            "run": np.full(age.size, run, np.int32)
+        }
         if self._groups is not None:
             codes = group.astype(np.int32)
             columns["client_group"] = Categorical(codes, self._groups.words)

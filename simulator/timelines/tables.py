@@ -110,7 +110,9 @@ Tables = WholeRecord | Statistics
 """What is kept of a run's timeline."""
 
 
-def row_columns(run: int, rows: Rows, first: int) -> dict[str, Any]:
+def row_columns(
+    run: int, rows: Rows, first: int
+) -> dict[str, np.ndarray | Categorical]:
     """Returns a row per worker of each row, and one row where no worker takes part."""
     present = rows.worker != NO_WORKER
     present[:, 0] = True

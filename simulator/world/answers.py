@@ -6,7 +6,7 @@ kept, so that the same world can be played again without numerics.
 """
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -14,6 +14,9 @@ from jaxtyping import Float, Int
 from ..files.timeline import NO_COMMIT, Jobs
 from ..parts.errors import ScenarioError
 from ..parts.parts import Part
+
+if TYPE_CHECKING:
+    from ..engine.algorithm import Algorithm
 
 OF_CLIENTS = ("losses", "norms")
 QUESTIONS = (*OF_CLIENTS, "metrics")
@@ -32,7 +35,7 @@ class Asking(Part):
         """Metrics that it needs of the evaluations."""
         return ()
 
-    def check_algorithm(self, algorithm: Any) -> None:
+    def check_algorithm(self, algorithm: "Algorithm") -> None:
         """Refuses algorithms that lack what it asks for, by a `LocatedError`."""
 
 

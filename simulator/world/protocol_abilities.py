@@ -5,10 +5,17 @@ protocol: `isinstance(protocol, OwnSteps)`.
 """
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from jaxtyping import Float, Int
+
+if TYPE_CHECKING:
+    from ..timelines.simulated import SimulatedTimeline
+    from .laws.base import Law
+    from .protocol import Batch
+    from .recorders.recorder import Recorder
+    from .world import World
 
 Draw = Callable[[int], np.random.Generator]
 """Random numbers of a run, by the number of an attempt."""
@@ -45,8 +52,8 @@ class RefreshesEmbeddings:
         raise NotImplementedError
 
     def recorder(
-        self, world: Any, width: int, batch: Callable[..., Any] | None, num_samples: int
-    ) -> Any:
+        self, world: "World", width: int, batch: "Batch | None", num_samples: int
+    ) -> "Recorder":
         """Returns a recorder that knows which samples each job uses.
 
         Args:
@@ -90,7 +97,7 @@ class OwnSteps:
     """A protocol whose steps take times of its own; clients' laws play no part."""
 
     if TYPE_CHECKING:
-        step: Any
+        step: "Law"
         """Law of the duration of a step, virtual seconds."""
 
 
@@ -102,6 +109,6 @@ class OwnTimeline:
         """Number of workers that rows tell of."""
         raise NotImplementedError
 
-    def timeline(self) -> type[Any]:
+    def timeline(self) -> "type[SimulatedTimeline]":
         """Imports and returns the kind of its timelines, a `SimulatedTimeline`."""
         raise NotImplementedError

@@ -1,8 +1,9 @@
 """Memory: durations whose normal scores follow an autoregressive process."""
 
+from collections.abc import Callable
 from fractions import Fraction
 from math import sqrt
-from typing import Any, Literal
+from typing import Literal, TypeVar
 
 import numpy as np
 from jaxtyping import Bool, Float
@@ -22,6 +23,8 @@ from ...world.laws.base import (
 )
 from ...world.laws.distributions import Parameter
 from ...world.laws.parameters import ClientValues, distinct_values, keys
+
+Numbers = TypeVar("Numbers", float, np.ndarray)
 
 
 class Autoregressive(Law):
@@ -153,8 +156,13 @@ class AutoregressiveSampler(DurationSampler):
 
 
 def _after(
-    new: Any, mean: Any, variance: Any, rho: Any, noise: Any, root: Any
-) -> tuple[Any, Any, Any]:
+    new: Numbers,
+    mean: Numbers,
+    variance: Numbers,
+    rho: Numbers,
+    noise: Numbers,
+    root: Callable[[Numbers], Numbers],
+) -> tuple[Numbers, Numbers, Numbers]:
     """Returns a score, and mean and variance of the process at the next draw."""
     total = variance + noise
     score = mean + root(total) * new

@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from math import inf, isfinite, nan
-from typing import Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
@@ -11,6 +11,9 @@ from ...parts.base import LocatedError
 from ...parts.expressions import up
 from ...problem.capabilities import DividesRows
 from ...world.answers import Answers, Asking
+
+if TYPE_CHECKING:
+    from ...engine.algorithm import Algorithm
 
 Count = Annotated[int, Field(ge=1)]
 
@@ -135,7 +138,7 @@ class NormTest(BufferSize):
     def make(self) -> Sizing:
         return _Testing(self.theta)
 
-    def check_algorithm(self, algorithm: Any) -> None:
+    def check_algorithm(self, algorithm: "Algorithm") -> None:
         steps, beyond = algorithm.steps_per_job, ()
         if isinstance(algorithm, DividesRows):
             beyond = algorithm.beyond_gradients

@@ -9,7 +9,7 @@ from typing import Any
 
 from ...parts.errors import ScenarioError
 from ...parts.text import nearest, one_line, shown
-from .part import Optax, RateSchedule
+from .part import DelayedNesterov, Direction, Optax, RateSchedule
 
 CONTRIBUTED = ("muon",)
 """Those of `optax.contrib`."""
@@ -74,7 +74,7 @@ def muon_of(hidden: Sequence[bool]) -> dict[str, Any]:
     return {"muon_weight_dimension_numbers": moved}
 
 
-def check(config: Any, key: str) -> None:
+def check(config: Direction | DelayedNesterov | Optax, key: str) -> None:
     """Refuses optimisers, schedules and options that optax does not have.
 
     Args:

@@ -1,7 +1,7 @@
 """Options of optimisers. No JAX here: names and numbers are looked up in `known`."""
 
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import (
     ConfigDict,
@@ -14,6 +14,9 @@ from pydantic import (
 
 from ...parts.base import Config, LocatedError, Rule, refuse_booleans
 from ...parts.text import shown
+
+if TYPE_CHECKING:
+    from ..algorithm import Algorithm
 
 Positive = Annotated[float, Field(gt=0)]
 Number = Annotated[
@@ -279,7 +282,7 @@ def with_steps(data: Any, **step_of: str) -> Any:
     return data
 
 
-def chosen(algorithm: Any) -> dict[str, Direction | DelayedNesterov | Optax]:
+def chosen(algorithm: "Algorithm") -> dict[str, Direction | DelayedNesterov | Optax]:
     """Returns the optimisers of an algorithm, by entry."""
     entries = ("optimizer", "local_optimizer")
     found = {key: getattr(algorithm, key, None) for key in entries}
@@ -288,6 +291,6 @@ def chosen(algorithm: Any) -> dict[str, Direction | DelayedNesterov | Optax]:
     return {key: given for key, given in found.items() if given is not None}
 
 
-def programs(algorithm: Any) -> dict[str, Any]:
+def programs(algorithm: "Algorithm") -> dict[str, Any]:
     """Returns what the optimisers of an algorithm make programs differ in, by entry."""
     return {key: given.program() for key, given in chosen(algorithm).items()}

@@ -1,6 +1,6 @@
 """What makes a direction of a gradient, to be multiplied by a step size; its states."""
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import equinox as eqx
 import jax
@@ -16,6 +16,11 @@ from .arrays import NO_HIDDEN, ModelArrays, arrays_of_rows
 from .base import UpdateRule
 from .part import DelayedNesterov, Direction, Optax, RateSchedule
 
+if TYPE_CHECKING:
+    import optax
+
+Tree = TypeVar("Tree")
+"""A tree of arrays: the states of an optimiser, or of several."""
 Options = tuple[tuple[str, bool | int | float], ...]
 
 
@@ -134,7 +139,7 @@ class OptaxRule(UpdateRule):
         return array if arrays is not None and arrays.inputs_first else array.T
 
 
-def transformation(config: Direction) -> Any:
+def transformation(config: Direction) -> "optax.GradientTransformation":
     """Returns the `optax.GradientTransformation` that makes a direction.
 
     Source: Reddi et al., Adaptive Federated Optimization (2021), Algorithm 2.
@@ -289,7 +294,7 @@ def directed(
     return direction, kept(applies, after, state)
 
 
-def kept(applies: Bool[Array, "*W"], new: Any, old: Any) -> Any:
+def kept(applies: Bool[Array, "*W"], new: Tree, old: Tree) -> Tree:
     """Returns one state or the other; of several workers, each by its own flag."""
 
     def one_of(new: Array, old: Array) -> Array:
@@ -299,21 +304,21 @@ def kept(applies: Bool[Array, "*W"], new: Any, old: Any) -> Any:
     return jax.tree.map(one_of, new, old)
 
 
-def table(start: Any, num_workers: int) -> Any:
+def table(start: Tree, num_workers: int) -> Tree:
     """Returns the states of all workers, each of which has one at its start."""
     return jax.tree.map(
         lambda leaf: jnp.tile(leaf, (num_workers, *(1,) * leaf.ndim)), start
     )
 
 
-def of_workers(table: Any, workers: Int[Array, "*W"]) -> Any:
+def of_workers(table: Tree, workers: Int[Array, "*W"]) -> Tree:
     """Returns the states of some workers from a table of all; zeros for padding."""
     return jax.tree.map(
         lambda leaf: leaf.at[workers].get(mode="fill", fill_value=0), table
     )
 
 
-def written(table: Any, workers: Int[Array, "*W"], states: Any) -> Any:
+def written(table: Tree, workers: Int[Array, "*W"], states: Tree) -> Tree:
     """Returns a table in which some workers have new states; padding has none."""
     return jax.tree.map(
         lambda leaf, new: leaf.at[workers].set(new, mode="drop"), table, states

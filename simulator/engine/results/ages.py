@@ -169,7 +169,7 @@ class Staleness:
         row, client = np.nonzero(sample != NO_SAMPLE)
         ages.tally(client, sample[row, client], start[row])
 
-    def histograms(self, run: int) -> list[dict[str, Any]]:
+    def histograms(self, run: int) -> list[dict[str, object]]:
         """Returns the table of a run's bins, one piece per quantity."""
         found = {"contribution": self.contributions, "embedding": self.embeddings}
         pieces = []

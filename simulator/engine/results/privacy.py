@@ -101,7 +101,7 @@ class PrivacyTables:
         if self._squares is None or self._perturbation is None:
             return
         clients, rule = self._num_clients, self._perturbation.accountant
-        columns: dict[str, Any] = {
+        columns: dict[str, np.ndarray | Categorical] = {
             "run": np.full(clients, self._run, np.int32),
             "time": np.full(clients, time),
             "client": np.arange(clients, dtype=np.int32),

@@ -36,7 +36,7 @@ class CommitTable:
     def __init__(self, run: int, writer: Writer | None, at_once: int = 1) -> None:
         self._run, self._writer, self._at_once = run, writer, at_once
         self._gathers = False
-        self._rows: list[dict[str, Any]] = []
+        self._rows: list[dict[str, np.ndarray]] = []
         self._commits, self._ages = np.zeros((2, 0), np.int64)
         self._last = 0  # commit that is written
 
@@ -96,7 +96,7 @@ class CommitTable:
                 rest = {name: values[due:] for name, values in columns.items()}
                 self._rows.append(rest)
 
-    def _write(self, columns: dict[str, Any]) -> None:
+    def _write(self, columns: dict[str, np.ndarray]) -> None:
         if self._gathers:
             self._summarise(columns)
         kind = Categorical(columns["kind"], KINDS)
@@ -106,7 +106,7 @@ class CommitTable:
         later = self._commits > self._last
         self._commits, self._ages = self._commits[later], self._ages[later]
 
-    def _summarise(self, columns: dict[str, Any]) -> None:
+    def _summarise(self, columns: dict[str, np.ndarray]) -> None:
         """Puts into each COMMIT what all of its contributions come to."""
         made = effects(columns["kind"]).commits
         commit = columns["commit"][made]
@@ -126,7 +126,7 @@ def _commits(rows: Rows) -> Int[np.ndarray, " T"]:
     return rows.version + effects(rows.kind).commits
 
 
-def _columns(run: int, record: Record, at_once: int) -> dict[str, Any]:
+def _columns(run: int, record: Record, at_once: int) -> dict[str, np.ndarray]:
     """Returns the columns of a record's rows, each by itself."""
     rows, infos = record.rows, record.infos
     present = rows.worker != NO_WORKER
@@ -161,7 +161,7 @@ def _columns(run: int, record: Record, at_once: int) -> dict[str, Any]:
     return columns
 
 
-def probes(run: int, record: Record) -> Iterator[dict[str, Any]]:
+def probes(run: int, record: Record) -> Iterator[dict[str, np.ndarray]]:
     """Yields the table of what was saved of a record's rows, row after row."""
     for row, samples, values in record.probes:
         workers = record.rows.worker[row]

@@ -1,11 +1,14 @@
 """The outputs that a loss asks of a model, given the targets of a data set. No JAX."""
 
 import math
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from ...parts.errors import DataError, ScenarioError
 from ...parts.losses import facts
 from .base import Dataset
+
+if TYPE_CHECKING:
+    from ...scenario.scenario import Problem
 
 
 class OutputForm(NamedTuple):
@@ -51,7 +54,7 @@ class OutputForm(NamedTuple):
         return self.is_own or shape in self.shapes()
 
 
-def loss(config: Any, data: Dataset) -> str:
+def loss(config: "Problem", data: Dataset) -> str:
     """Returns the loss that a problem names, or that its classes call for.
 
     Args:
@@ -80,7 +83,7 @@ def loss(config: Any, data: Dataset) -> str:
     return "sigmoid" if data.num_classes == 2 else "softmax"
 
 
-def form(config: Any, data: Dataset) -> OutputForm:
+def form(config: "Problem", data: Dataset) -> OutputForm:
     """Returns the outputs that a problem's loss takes.
 
     One for each class, or one for two classes but with `softmax` or a loss of one's

@@ -4,12 +4,15 @@ import math
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 from ...parts.functions import UserFunction
 from ...parts.parts import Part
 from ..data.base import Dataset
 from ..data.outputs import OutputForm
+
+if TYPE_CHECKING:
+    from .base import Classifier
 
 Shapes = tuple[tuple[int, ...], ...]
 """Shapes of all arrays, in the order of the flat vector."""
@@ -82,7 +85,7 @@ class Model(Part, ABC):
         num_features = data.x_train.shape[1]
         return ModelCounts(self.num_weights(num_features, form.num_outputs))
 
-    def of_rows(self, data: Dataset, form: OutputForm) -> Any:
+    def of_rows(self, data: Dataset, form: OutputForm) -> "Classifier":
         """Returns the network of clients, a `base.Classifier`.
 
         Raises:

@@ -6,7 +6,6 @@ says in which order everything happens, and counts say which version each job re
 
 from collections.abc import Iterator
 from math import inf
-from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Int
@@ -55,7 +54,7 @@ class ArrivalsPlayer:
         self._alone = rule == Arrivals() and self._paths.restarts_at_once
         self._version = self._contributions = 0
         self._order = EventOrder(world.num_clients)
-        self._since: Any = -1  # time up to which everything has happened
+        self._since: float = -1  # time up to which everything has happened
         self._window = inf  # end of the window that is open
         self._buffer: JobArrays | None = None
 
@@ -88,7 +87,9 @@ class ArrivalsPlayer:
         left = min(left, commits * self._rule.size)
         return min(size, max(FIRST, left * 21 // 20))
 
-    def _known(self, work: JobArrays, until: float, size: int) -> tuple[JobArrays, Any]:
+    def _known(
+        self, work: JobArrays, until: float, size: int
+    ) -> tuple[JobArrays, float]:
         """Works out jobs until all are known up to a time, or to an earlier one.
 
         Returns:
@@ -127,7 +128,7 @@ class ArrivalsPlayer:
         known = together(parts)
         return known.at(np.argsort(known.client, kind="stable")), until
 
-    def _block(self, work: JobArrays, until: Any) -> tuple[Block, JobArrays]:
+    def _block(self, work: JobArrays, until: float) -> tuple[Block, JobArrays]:
         """Puts in order what happens until a time; returns it, and the jobs left."""
         events = self._order.until(work, self._since, until)
         verdict, read_version = self._judge(work, events, until)
@@ -173,7 +174,7 @@ class ArrivalsPlayer:
         work: JobArrays,
         own: JobArrays,
         accepted: Bool[np.ndarray, " E"],
-        now: Any,
+        now: float,
     ) -> Incidents:
         """Returns what went wrong in a block, up to its end or the run's."""
         found = [ends.ended_badly(self._world, own, accepted)]
@@ -212,7 +213,7 @@ class ArrivalsPlayer:
         work.read_slot[new] = self._slots[number]
 
     def _judge(
-        self, work: JobArrays, events: Events, until: Any
+        self, work: JobArrays, events: Events, until: float
     ) -> tuple[Verdict, Int[np.ndarray, " J"]]:
         """Says which arrivals are accepted, and which version each job reads."""
         rule = self._rule

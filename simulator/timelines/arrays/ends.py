@@ -45,7 +45,7 @@ def ended(
 def under_way(
     world: World,
     work: JobArrays,
-    now: Any,
+    now: float,
     arrived: Bool[np.ndarray, " J"] | None = None,
 ) -> Jobs:
     """Returns jobs that had read when the run ended, and had not ended.

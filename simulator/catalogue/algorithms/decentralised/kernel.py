@@ -65,7 +65,7 @@ class _Change(NamedTuple):
     arrived: Model | None
 
 
-class GossipKernel(Probeable):
+class GossipKernel(Probeable[HorizontalProblem, GossipState]):
     """Every worker steps its own model; averagings mix them.
 
     A method chooses what a worker computes and how two models become one; it may say

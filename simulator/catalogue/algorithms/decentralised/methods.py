@@ -194,7 +194,9 @@ def _pairs(
     return found | {"merging": merging, "optimizer": optimizer}
 
 
-def _augmentation(config: Psgd | Adp2sgd, setup: RunSetup) -> Any:
+def _augmentation(
+    config: Psgd | Adp2sgd, setup: RunSetup
+) -> tuple[Augmentation, tuple[int, int, int]] | None:
     if config.augmentation is None:
         return None
     chosen = getattr(setup.scenario.problem.model, "image", None)

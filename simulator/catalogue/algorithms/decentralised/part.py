@@ -25,6 +25,10 @@ from ....problem.capabilities import AveragesModels, KeepsStatistics, NoisyMessa
 from ....problem.models.parts import ModelCounts
 
 if TYPE_CHECKING:
+    from ....engine.setup import RunSetup
+    from ....problem.constants import Constants
+    from ....scenario.scenario import Problem
+    from .kernel import GossipKernel
     from .merging import Merging
 
 
@@ -41,7 +45,7 @@ class Decentralised(AveragesModels, KeepsStatistics, HasModels, Algorithm):
     def models(self) -> frozenset[Models]:
         return frozenset({Models.EACH_WORKER, Models.ALL_WORKERS})
 
-    def check(self, problem: Any, protocol: Any) -> None:
+    def check(self, problem: "Problem", protocol: Any) -> None:
         """Refuses graphs and averagings that the algorithm does not know."""
         if self.pushes:
             pushed = (protocol.average, protocol.order)
@@ -111,7 +115,7 @@ class _Merging(Decentralised):
 
         return WAYS[self.merge]()
 
-    def check(self, problem: Any, protocol: Any) -> None:
+    def check(self, problem: "Problem", protocol: Any) -> None:
         """Refuses merging by age where all average at once, and changes of no image."""
         super().check(problem, protocol)
         if self.augmentation and (problem.model.is_linear or problem.model.sequential):
@@ -139,7 +143,7 @@ class Psgd(_Merging):
 
     kind: Literal["psgd"] = "psgd"
 
-    def make(self, setup: Any, constants: Any) -> Any:
+    def make(self, setup: "RunSetup", constants: "Constants") -> "GossipKernel":
         from .methods import psgd
 
         return psgd(self, setup, constants)
@@ -155,12 +159,12 @@ class Adp2sgd(NoisyMessages, _Merging):
     noise: Noise
     """Noise on what is sent."""
 
-    def make(self, setup: Any, constants: Any) -> Any:
+    def make(self, setup: "RunSetup", constants: "Constants") -> "GossipKernel":
         from .methods import adp2sgd
 
         return adp2sgd(self, setup, constants)
 
-    def check(self, problem: Any, protocol: Any) -> None:
+    def check(self, problem: "Problem", protocol: Any) -> None:
         if problem.model.normalises_batches and self.clips_samples:
             raise LocatedError(
                 "algorithm.noise.clip must be none where samples are normalised "
@@ -229,7 +233,7 @@ class Sgp(Decentralised):
     kind: Literal["sgp"] = "sgp"
     pushes: ClassVar[bool] = True
 
-    def make(self, setup: Any, constants: Any) -> Any:
+    def make(self, setup: "RunSetup", constants: "Constants") -> "GossipKernel":
         from .methods import sgp
 
         return sgp(self, setup, constants)

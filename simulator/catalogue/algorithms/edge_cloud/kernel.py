@@ -45,7 +45,10 @@ SentGradient = tuple[Float[Array, "W ..."], Info]
 """A row's message, and its diagnostics, the loss among them."""
 
 
-class DelayedSgd(Divided, Probeable):
+class DelayedSgd(
+    Divided[HorizontalProblem, EdgeCloudState, Float[Array, "W ..."], SentGradient],
+    Probeable[HorizontalProblem, EdgeCloudState],
+):
     """Applies clipped and noisy gradients, each taken at what its client read.
 
     Attributes:

@@ -6,7 +6,7 @@ Privacy for Edge Intelligence; decisions (M-) are in evidence/pages/decisions.md
 
 import math
 from collections.abc import Sequence
-from typing import Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
@@ -24,6 +24,11 @@ from ....parts.base import LocatedError
 from ....parts.errors import ScenarioError
 from ....privacy.releases import SAMPLE, Guarantee, Pure
 from ....problem.capabilities import DividesRows, NoisyMessages
+
+if TYPE_CHECKING:
+    from ....engine.setup import RunSetup
+    from ....problem.constants import Constants
+    from .kernel import DelayedSgd
 
 Part = Annotated[float, Field(gt=0, lt=1)]
 
@@ -63,7 +68,7 @@ class EdgeCloud(DividesRows, Algorithm):
     def messages(self, shape: ProblemShape, *, common: bool) -> tuple[Message, ...]:
         return model_and_gradient(shape)
 
-    def make(self, setup: Any, constants: Any) -> Any:
+    def make(self, setup: "RunSetup", constants: "Constants") -> "DelayedSgd":
         from .kernel import build
 
         return build(self, setup, constants)

@@ -71,7 +71,7 @@ class Received(NamedTuple):
     party: Int[Array, "*W"]
 
 
-class BlockDescentKernel(Kernel):
+class BlockDescentKernel(Kernel[VerticalProblem, BlockDescentState]):
     """A row is an exchange and the local steps of its parties.
 
     Attributes:

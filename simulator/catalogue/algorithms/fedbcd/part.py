@@ -1,6 +1,6 @@
 """Vertical learning with local steps between exchanges. No JAX in here."""
 
-from typing import Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from jaxtyping import Int
@@ -17,6 +17,14 @@ from ....engine.optimizers.part import Optimizer, programs
 from ....parts.base import LocatedError
 from ....problem.capabilities import SumsOutputs
 from ....problem.sampler import Sampler
+from ....world.protocol import Protocol
+
+if TYPE_CHECKING:
+    from ....engine.setup import RunSetup
+    from ....problem.constants import Constants
+    from ....scenario.scenario import Problem
+    from .kernel import BlockDescentKernel
+    from .transfer import TransferDescent
 
 
 class BlockDescent(SumsOutputs, Algorithm):
@@ -49,12 +57,12 @@ class BlockDescent(SumsOutputs, Algorithm):
     plain SGD."""
 
     def sampler(
-        self, seed: int, pools: list[Int[np.ndarray, " _"]], protocol: Any
+        self, seed: int, pools: list[Int[np.ndarray, " _"]], protocol: Protocol
     ) -> Sampler:
         """Returns the minibatches of a run, of which all steps of a job share one."""
         return minibatches(self, seed, pools, protocol, steps=1)
 
-    def check(self, problem: Any, protocol: Any) -> None:
+    def check(self, problem: "Problem", protocol: Any) -> None:
         super().check(problem, protocol)
         if protocol.traits.batch_per_round and self.samples == "own":
             raise LocatedError(
@@ -84,7 +92,9 @@ class BlockDescent(SumsOutputs, Algorithm):
             Message("reply", "down", size),
         )
 
-    def make(self, setup: Any, constants: Any) -> Any:
+    def make(
+        self, setup: "RunSetup", constants: "Constants"
+    ) -> "BlockDescentKernel | TransferDescent":
         from .kernel import build
 
         return build(self, setup, constants)
@@ -111,7 +121,7 @@ class _LocalSteps(BlockDescent):
     security needs it. A label-free party can recompute by itself with the loss
     `taylor`."""
 
-    def check(self, problem: Any, protocol: Any) -> None:
+    def check(self, problem: "Problem", protocol: Any) -> None:
         super().check(problem, protocol)
         if problem.transfer is not None and self.local_gradient != "recompute":
             raise LocatedError(

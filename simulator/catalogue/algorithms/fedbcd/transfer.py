@@ -31,7 +31,7 @@ class TransferState(NamedTuple):
     weights: Float[Array, "M P"]
 
 
-class TransferDescent(Kernel):
+class TransferDescent(Kernel[TransferProblem, TransferState]):
     """A row is an exchange of components and the local steps of its parties.
 
     What is received stays as it is: the labelled party has the other's u of the batch,

@@ -10,6 +10,9 @@ from ....engine.algorithm import ProblemShape
 from ....privacy.releases import Calibrated, Guarantee
 
 if TYPE_CHECKING:
+    from jaxtyping import Array
+
+    from ....world.protocol import Protocol as Coordination
     from .chain import Chained
 
 
@@ -54,7 +57,7 @@ class ForProtocols(Protocol):
 class ChecksProtocol(Protocol):
     """Refuses protocols that it does not fit."""
 
-    def check(self, method: "Chained", protocol: Any) -> None:
+    def check(self, method: "Chained", protocol: "Coordination") -> None:
         """Refuses a protocol.
 
         Raises:
@@ -75,7 +78,7 @@ class RefusesStatistics(Protocol):
 class Biased(Protocol):
     """May count some clients more than others."""
 
-    def biases(self, protocol: Any, num_clients: int) -> Iterator[str]:
+    def biases(self, protocol: "Coordination", num_clients: int) -> Iterator[str]:
         """Yields lines on clients that count more than others."""
         ...
 
@@ -134,10 +137,10 @@ class ExchangesMore(Protocol):
 class LeadsStep(Protocol):
     """Changes a step by an adjustment that traces and readers must know of."""
 
-    def scaled(self, step_size: Any, version: Any) -> Any:
+    def scaled(self, step_size: "Array", version: "Array") -> "Array":
         """Returns the step size with what the stage multiplies it by, for traces."""
         ...
 
-    def ahead(self, weights: Any, state: Any, step_size: Any) -> Any:
+    def ahead(self, weights: "Array", state: Any, step_size: "Array") -> "Array":
         """Returns what clients read, by default the model, `[...]`."""
         ...

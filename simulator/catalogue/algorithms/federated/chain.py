@@ -45,6 +45,7 @@ from ....problem.constants import Constants
 from ....problem.models.parts import ModelCounts
 from ....problem.sampler import Sampler
 from ....problem.uneven import UnevenSampler
+from ....world.protocol import Protocol
 from .abilities import (
     AddsNoise,
     Biased,
@@ -74,6 +75,8 @@ from .stage import (  # noqa: F401 - plug-ins import all bases from here
 
 if TYPE_CHECKING:
     from ....engine.setup import RunSetup
+    from ....scenario.scenario import Problem
+    from ....world.protocol import Protocol
     from . import kernel
 else:
     kernel = Late(".kernel", __package__)
@@ -175,7 +178,7 @@ class Chained(HasStages, Algorithm):
         return plain and not self.clips_samples and self.samples != "common"
 
     def sampler(
-        self, seed: int, pools: list[Int[np.ndarray, " _"]], protocol: Any
+        self, seed: int, pools: list[Int[np.ndarray, " _"]], protocol: Protocol
     ) -> Sampler:
         passes = self.work.passes
         if passes.speeds is None and passes.epochs is None:
@@ -229,7 +232,7 @@ class Chained(HasStages, Algorithm):
         noise = self.noise
         return () if noise is None else noise.guarantees(self, num_samples, batch)
 
-    def biases(self, protocol: Any, num_clients: int) -> Iterator[str]:
+    def biases(self, protocol: "Protocol", num_clients: int) -> Iterator[str]:
         if getattr(protocol, "harmonic_mean", None) is not None:
             kind = tag(type(self))
             yield (
@@ -241,7 +244,7 @@ class Chained(HasStages, Algorithm):
             if isinstance(stage, Biased):
                 yield from stage.biases(protocol, num_clients)
 
-    def check(self, problem: Any, protocol: Any) -> None:
+    def check(self, problem: "Problem", protocol: "Protocol") -> None:
         """Refuses what a stage does not fit."""
         super().check(problem, protocol)
         for stage in self.stages:

@@ -107,7 +107,10 @@ class Sent(NamedTuple):
     read: Float[Array, "W ..."] | None = None
 
 
-class Chain(Divided, Probeable):
+class Chain(
+    Divided[HorizontalProblem, ChainState, Given, Sent],
+    Probeable[HorizontalProblem, ChainState],
+):
     """Applies contributions, each taken at what its client read.
 
     Attributes:

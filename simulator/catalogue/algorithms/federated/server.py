@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from ....engine.optimizers.base import UpdateRule
     from ....engine.setup import RunSetup
     from ....problem.horizontal import HorizontalProblem
+    from ....world.protocol import Protocol
 else:
     jnp, kernel = Late("jax.numpy"), Late("....engine.kernel", __package__)
     optimizing = Late("....engine.optimizers.rule", __package__)
@@ -206,7 +207,7 @@ class Weigh(WeightPart):
     def structure(self) -> dict[str, Any]:
         return self.model_dump(mode="json") | {"weight": self.weight.structure()}
 
-    def biases(self, protocol: Any, num_clients: int) -> Iterator[str]:
+    def biases(self, protocol: "Protocol", num_clients: int) -> Iterator[str]:
         """Yields those of the staleness weight."""
         yield from self.weight.biases(protocol, num_clients)
 
@@ -330,7 +331,7 @@ class Mean(WeightedMean):
     def structure(self) -> dict[str, Any]:
         return {"kind": self.kind, "divisor": self.divisor is not None}
 
-    def check(self, method: Chained, protocol: Any) -> None:
+    def check(self, method: Chained, protocol: "Protocol") -> None:
         """Refuses a divisor where nothing gathers."""
         if self.divisor is not None and not protocol.gathers:
             raise method.refusal(

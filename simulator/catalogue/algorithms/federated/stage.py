@@ -18,8 +18,10 @@ if TYPE_CHECKING:
     import equinox as eqx
     import jax
     import jax.numpy as jnp
+    from jaxtyping import Array
 
     from ....engine.setup import RunSetup
+    from ....problem.horizontal import HorizontalProblem
     from .chain import Chained
 else:
     eqx, jax, jnp = Late("equinox"), Late("jax"), Late("jax.numpy")
@@ -91,7 +93,7 @@ class StagePart(Part):
         trees = [name for name, value in facts.items() if _is_tree(value)]
         return _made(type(self), (*numbers, *trees), attributes | numbers)
 
-    def start(self, problem: Any, weights: Any) -> Any:
+    def start(self, problem: "HorizontalProblem", weights: "Array") -> Any:
         """Returns the state before the first row: by default none.
 
         That of a client's stage is the state of one client; the chain keeps a table.

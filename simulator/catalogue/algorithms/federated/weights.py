@@ -18,7 +18,10 @@ from ....problem.constants import Constants, measured
 from ....world.protocol_abilities import DrawsClients
 
 if TYPE_CHECKING:
+    from jaxtyping import Array
+
     from ....engine.setup import RunSetup
+    from ....world.protocol import Protocol
 
     AnyWeight = Any
 else:
@@ -40,9 +43,9 @@ class Weighed(NamedTuple):
             the weight does not measure it.
     """
 
-    staleness: Any
-    step_size: Any
-    worker: Any
+    staleness: "Array"
+    step_size: "Array"
+    worker: "Array"
     counts: Any = None
     distance: Any = None
 
@@ -80,7 +83,7 @@ class StalenessWeight(Part):
         return {key: value for key, value in self if key != "kind"}
 
     @staticmethod
-    def kept(counts: Any) -> Any:
+    def kept(counts: "Array") -> "Array":
         """Returns the counts `[K]` for the next row: by default all of them."""
         return counts
 
@@ -88,7 +91,7 @@ class StalenessWeight(Part):
         """Returns what runs of one program agree in: by default the kind alone."""
         return str(getattr(self, "kind", ""))
 
-    def biases(self, protocol: Any, num_clients: int) -> Iterator[str]:
+    def biases(self, protocol: "Protocol", num_clients: int) -> Iterator[str]:
         """Yields lines on clients that count more than others; by default none.
 
         Args:
@@ -106,7 +109,7 @@ class ConstantWeight(StalenessWeight):
     constant: ClassVar[bool] = True
 
     @staticmethod
-    def factor(row: Weighed) -> Any:
+    def factor(row: Weighed) -> float:
         return 1.0
 
 
@@ -123,7 +126,7 @@ class PolynomialWeight(StalenessWeight):
     """Exponent; 0 is no discount."""
 
     @staticmethod
-    def factor(row: Weighed, exponent: Any) -> Any:
+    def factor(row: Weighed, exponent: "Array") -> "Array":
         return (1 + row.staleness) ** -exponent
 
 
@@ -141,7 +144,7 @@ class HingeWeight(StalenessWeight):
     """Staleness up to which the weight is 1, in commits."""
 
     @staticmethod
-    def factor(row: Weighed, slope: Any, late: Any) -> Any:
+    def factor(row: Weighed, slope: "Array", late: "Array") -> "Array":
         return 1 / (slope * (row.staleness - late).clip(0) + 1)
 
 
@@ -159,7 +162,7 @@ class InverseWeight(StalenessWeight):
     """c."""
 
     @staticmethod
-    def factor(row: Weighed, concurrency: Any) -> Any:
+    def factor(row: Weighed, concurrency: "Array") -> "Array":
         return concurrency / row.staleness.clip(concurrency)
 
 
@@ -202,7 +205,7 @@ class InverseShareWeight(StalenessWeight):
         return {"shares": found / found.sum()}
 
     @staticmethod
-    def factor(row: Weighed, shares: Any = None) -> Any:
+    def factor(row: Weighed, shares: Any = None) -> "Array":
         """Returns a factor > 0."""
         if shares is None:
             shares = row.counts / row.counts.sum().clip(1)
@@ -212,7 +215,7 @@ class InverseShareWeight(StalenessWeight):
     def structure(self) -> str:
         return self.kind + (", counted" if self.shares is None else "")
 
-    def biases(self, protocol: Any, num_clients: int) -> Iterator[str]:
+    def biases(self, protocol: "Protocol", num_clients: int) -> Iterator[str]:
         if self.shares is None or not isinstance(protocol, DrawsClients):
             return
         if (chances := protocol.chances(num_clients)) is None:
@@ -250,14 +253,14 @@ class RepeatWeight(StalenessWeight):
         return True
 
     @staticmethod
-    def factor(row: Weighed, base: Any) -> Any:
+    def factor(row: Weighed, base: "Array") -> "Array":
         """Returns a factor in (0, 1]."""
         own = row.counts.at[row.worker].get(mode="fill", fill_value=1)
         repeats = (own - 1).astype(row.staleness.dtype)
         return 1 / (row.counts.shape[0] * base**repeats)
 
     @staticmethod
-    def kept(counts: Any) -> Any:
+    def kept(counts: "Array") -> "Array":
         return counts * (counts.min() == 0)
 
 
@@ -278,7 +281,7 @@ class DistanceWeight(StalenessWeight):
     measures: ClassVar[bool] = True
 
     @staticmethod
-    def factor(row: Weighed, largest: Any) -> Any:
+    def factor(row: Weighed, largest: "Array") -> "Array":
         return (row.distance <= largest).astype(row.staleness.dtype)
 
 
@@ -315,7 +318,7 @@ class DelayAdaptiveWeight(StalenessWeight):
         return {"concurrency": limit, "smoothness": known}
 
     @staticmethod
-    def factor(row: Weighed, concurrency: Any, smoothness: Any) -> Any:
+    def factor(row: Weighed, concurrency: "Array", smoothness: "Array") -> "Array":
         """Returns a factor in (0, 1]."""
         import jax.numpy as jnp  # only where a run needs it
 

@@ -65,7 +65,7 @@ class HierarchicalState(NamedTuple):
     key: Key[Array, ""] | None
 
 
-class HierarchicalKernel(Kernel):
+class HierarchicalKernel(Kernel[HorizontalProblem, HierarchicalState]):
     """Applies each contribution at its client's edge, and merges edges above.
 
     Where edges do not wait for their clients, these are one more level: each is an edge

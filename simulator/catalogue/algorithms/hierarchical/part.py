@@ -1,10 +1,15 @@
 """Hierarchical averaging. No JAX in here."""
 
-from typing import Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from pydantic import Field
 
 from ....engine.algorithm import Algorithm, Message, ProblemShape, model_and_gradient
+
+if TYPE_CHECKING:
+    from ....engine.setup import RunSetup
+    from ....problem.constants import Constants
+    from .kernel import HierarchicalKernel
 
 
 class Hierarchical(Algorithm):
@@ -33,7 +38,7 @@ class Hierarchical(Algorithm):
     def messages(self, shape: ProblemShape, *, common: bool) -> tuple[Message, ...]:
         return model_and_gradient(shape)
 
-    def make(self, setup: Any, constants: Any) -> Any:
+    def make(self, setup: "RunSetup", constants: "Constants") -> "HierarchicalKernel":
         from .kernel import build
 
         return build(self, setup, constants)

@@ -45,7 +45,7 @@ class PipelinedState(NamedTuple):
     key: Key[Array, ""] | None
 
 
-class PipelinedKernel(Kernel):
+class PipelinedKernel(Kernel[HorizontalProblem, PipelinedState]):
     """Steps by gradients whose parts are taken at versions of their own.
 
     Attributes:

@@ -1,11 +1,16 @@
 """Pipelined SGD and its remedies. No JAX in here."""
 
-from typing import Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from pydantic import Field
 
 from ....engine.algorithm import Algorithm, Message, ProblemShape
 from ....engine.optimizers.part import Optimizer
+
+if TYPE_CHECKING:
+    from ....engine.setup import RunSetup
+    from ....problem.constants import Constants
+    from .kernel import PipelinedKernel
 
 
 class Pipelined(Algorithm):
@@ -37,7 +42,7 @@ class Pipelined(Algorithm):
     def messages(self, shape: ProblemShape, *, common: bool) -> tuple[Message, ...]:
         return ()
 
-    def make(self, setup: Any, constants: Any) -> Any:
+    def make(self, setup: "RunSetup", constants: "Constants") -> "PipelinedKernel":
         from .kernel import build
 
         return build(self, setup, constants)

@@ -54,7 +54,7 @@ class Contribution(NamedTuple):
     num_clients: int
 
 
-class TableKernel(Probeable):
+class TableKernel(Probeable[HorizontalProblem, TableState]):
     """Steps by a direction that a method makes of its table.
 
     A method says what it keeps (`begin`) and what becomes of that with an arrival

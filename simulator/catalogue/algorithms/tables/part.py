@@ -4,7 +4,7 @@ The server's table has a row for each client; every commit applies a mean over t
 clients, whatever their speeds are. It takes as much memory as K models.
 """
 
-from typing import Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
@@ -16,6 +16,12 @@ from ....engine.algorithm import (
     model_and_gradient,
 )
 from ....parts.base import LocatedError
+
+if TYPE_CHECKING:
+    from ....engine.setup import RunSetup
+    from ....problem.constants import Constants
+    from ....scenario.scenario import Problem
+    from .base import TableKernel
 
 Count = Annotated[int, Field(ge=1)]
 
@@ -52,7 +58,7 @@ class Ia2sgd(TableMethod):
     """Commits since the read of a contribution up to which it counts."""
     protocols: ClassVar[tuple[str, ...]] = ("asynchronous",)
 
-    def check(self, problem: Any, protocol: Any) -> None:
+    def check(self, problem: "Problem", protocol: Any) -> None:
         super().check(problem, protocol)
         if not protocol.gathers:
             raise LocatedError(
@@ -61,7 +67,7 @@ class Ia2sgd(TableMethod):
                 "set it",
             )
 
-    def make(self, setup: Any, constants: Any) -> Any:
+    def make(self, setup: "RunSetup", constants: "Constants") -> "TableKernel":
         from .ia2sgd import Ia2sgdKernel
 
         return Ia2sgdKernel.of(self, setup, constants, max_age=self.max_age)
@@ -80,7 +86,7 @@ class Malenia(TableMethod):
     kind: Literal["malenia"] = "malenia"
     protocols: ClassVar[tuple[str, ...]] = ("collect",)
 
-    def check(self, problem: Any, protocol: Any) -> None:
+    def check(self, problem: "Problem", protocol: Any) -> None:
         super().check(problem, protocol)
         if protocol.harmonic_mean is None:
             raise LocatedError(
@@ -89,7 +95,7 @@ class Malenia(TableMethod):
                 "write harmonic_mean: 1",
             )
 
-    def make(self, setup: Any, constants: Any) -> Any:
+    def make(self, setup: "RunSetup", constants: "Constants") -> "TableKernel":
         from .malenia import MaleniaKernel
 
         return MaleniaKernel.of(self, setup, constants)
@@ -108,7 +114,7 @@ class Ringleader(TableMethod):
     kind: Literal["ringleader"] = "ringleader"
     protocols: ClassVar[tuple[str, ...]] = ("phases",)
 
-    def make(self, setup: Any, constants: Any) -> Any:
+    def make(self, setup: "RunSetup", constants: "Constants") -> "TableKernel":
         from .ringleader import RingleaderKernel
 
         return RingleaderKernel.of(self, setup, constants)
@@ -128,7 +134,7 @@ class Ca2fl(TableMethod):
     kind: Literal["ca2fl"] = "ca2fl"
     protocols: ClassVar[tuple[str, ...]] = ("buffered",)
 
-    def make(self, setup: Any, constants: Any) -> Any:
+    def make(self, setup: "RunSetup", constants: "Constants") -> "TableKernel":
         from .ca2fl import Ca2flKernel
 
         return Ca2flKernel.of(self, setup, constants)

@@ -77,7 +77,7 @@ class Exchange(NamedTuple):
     samples: Int[Array, "W S"]
 
 
-class VaflKernel(Kernel):
+class VaflKernel(Kernel[VerticalProblem, VaflState]):
     """One row is an upload, a query, and the update of a party and of the server.
 
     The table is filled by every party at time zero (V-09), the active party's own

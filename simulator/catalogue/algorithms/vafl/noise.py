@@ -1,7 +1,7 @@
 """VAFL's noise: on embeddings that are uploaded, and inside the parties' networks."""
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -12,6 +12,7 @@ from ....engine.kernel import norms_of
 from ....files.timeline import NO_SAMPLE
 from ....privacy import gdp
 from ....privacy.noise import Words, normals, threefry, uniforms, words_of
+from ....problem.models.base import Embedding
 from ....problem.models.flat_network import BLOCK
 from ....problem.models.party import embedded, hidden_shapes
 from .part import Perturbation
@@ -144,7 +145,7 @@ def inside(
 
 
 def perturbed(
-    embedding: Any,
+    embedding: Embedding,
     key: Key[Array, ""],
     noise: EmbeddingNoise,
     weights: Float[Array, "*P"],
@@ -173,7 +174,7 @@ def perturbed(
 
 
 def _perturbed(
-    embedding: Any,
+    embedding: Embedding,
     key: Key[Array, ""],
     noise: EmbeddingNoise,
     weights: Float[Array, "*P"],

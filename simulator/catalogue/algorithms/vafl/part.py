@@ -1,6 +1,6 @@
 """VAFL's options, and what its messages weigh. No JAX here."""
 
-from typing import Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
@@ -12,6 +12,12 @@ from ....parts.metrics import HasModels, Metric, Models
 from ....privacy.releases import Calibrated
 from ....problem.capabilities import NoisyMessages, StoresEmbeddings
 from ....world.protocol_abilities import RefreshesEmbeddings
+
+if TYPE_CHECKING:
+    from ....engine.setup import RunSetup
+    from ....problem.constants import Constants
+    from ....scenario.scenario import Problem
+    from .kernel import VaflKernel
 
 Scales = Annotated[
     Annotated[float, Field(ge=0)]
@@ -146,7 +152,7 @@ class Vafl(StoresEmbeddings, HasModels, NoisyMessages, Algorithm):
     def embedding_noise(self) -> Perturbation | None:
         return self.perturbation
 
-    def check(self, problem: Any, protocol: Any) -> None:
+    def check(self, problem: "Problem", protocol: Any) -> None:
         super().check(problem, protocol)
         refreshes = isinstance(protocol, RefreshesEmbeddings)
         if refreshes and self.client_order != "upload_first":
@@ -166,7 +172,7 @@ class Vafl(StoresEmbeddings, HasModels, NoisyMessages, Algorithm):
                 f"it, and give std in place of mu",
             )
 
-    def _check_noise(self, noise: Perturbation, problem: Any) -> None:
+    def _check_noise(self, noise: Perturbation, problem: "Problem") -> None:
         """Refuses noise inside networks that do not have such layers."""
         inside = noise.hidden is not None or problem.server is not None
         if inside and self.client_order != "upload_first":
@@ -212,7 +218,7 @@ class Vafl(StoresEmbeddings, HasModels, NoisyMessages, Algorithm):
             ),
         )
 
-    def make(self, setup: Any, constants: Any) -> Any:
+    def make(self, setup: "RunSetup", constants: "Constants") -> "VaflKernel":
         from .kernel import build
 
         return build(self, setup, constants)

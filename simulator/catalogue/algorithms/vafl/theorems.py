@@ -4,8 +4,8 @@ Source: VAFL, Theorems 1-4 and 7-10, by their proofs (V-21).
 """
 
 import math
-from collections.abc import Sequence
-from typing import Annotated, Any, Literal
+from collections.abc import Callable, Sequence
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -170,7 +170,9 @@ def _root_of_largest(moments: Sequence[float]) -> float:
     return math.sqrt(max(moments))
 
 
-def _known(name: str, asked: float | str, constant: Any) -> float:
+def _known(
+    name: str, asked: float | str, constant: float | Callable[[], float] | None
+) -> float:
     computed = measured(constant) if asked == "data" else None
     value = computed if asked == "data" else float(asked)
     if value is None or not 0 < value < math.inf:

@@ -33,7 +33,7 @@ class LeafFemnist(Leaf):
     scale: Scale = "unit"
 
     @staticmethod
-    def encoded(x: list[Any], y: list[Any]) -> tuple[Any, Any]:
+    def encoded(x: list[Any], y: list[Any]) -> tuple[np.ndarray, np.ndarray]:
         images = np.array(x, np.float32)
         inside = (images >= 0) & (images <= 1)
         if images.shape != (len(x), SIDE * SIDE) or not inside.all():

@@ -63,7 +63,7 @@ class Leaf(Data, ABC):
 
     @staticmethod
     @abstractmethod
-    def encoded(x: list[Any], y: list[Any]) -> tuple[Any, Any]:
+    def encoded(x: list[Any], y: list[Any]) -> tuple[np.ndarray, np.ndarray]:
         """Returns the features and the labels of one user's rows, as arrays.
 
         Raises:
@@ -130,7 +130,7 @@ class Leaf(Data, ABC):
 
     def _rows(self, paths: list[Path], most: int | None = None) -> LeafRows:
         """Returns the rows of some files, of the first users that have any."""
-        found: dict[str, tuple[Any, Any]] = {}
+        found: dict[str, tuple[np.ndarray, np.ndarray]] = {}
         for path in paths:
             # Further files are not even read: those of a whole set have gigabytes.
             for user, given in _users(path) if len(found) != most else ():

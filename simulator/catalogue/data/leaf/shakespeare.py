@@ -42,7 +42,7 @@ class LeafShakespeare(TokenRows, Leaf):
     holds: ClassVar[str] = "texts of 80 of LEAF's 80 characters and the one after each"
 
     @staticmethod
-    def encoded(x: list[Any], y: list[Any]) -> tuple[Any, Any]:
+    def encoded(x: list[Any], y: list[Any]) -> tuple[np.ndarray, np.ndarray]:
         if {*map(len, x)} != {LENGTH} or {*map(len, y)} != {1}:
             raise ValueError(x)
         return _numbers(x).reshape(-1, LENGTH), _numbers(y)

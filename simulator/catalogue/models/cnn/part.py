@@ -1,12 +1,15 @@
 """Two convolutions with pools, and a fully connected layer."""
 
-from typing import Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from pydantic import Field
 
 from ....parts.errors import ScenarioError
 from ....problem.data.images import image_shape
 from ....problem.models.parts import Model, Shapes, size
+
+if TYPE_CHECKING:
+    from .network import CnnNetwork
 
 POOL = 2
 """Height and width of a pool, and its stride."""
@@ -36,7 +39,7 @@ class Cnn(Model):
         image = image_shape(num_features, self.image)
         return size(shapes(image, self.channels, self.kernel, num_outputs))
 
-    def make(self, num_outputs: int, num_features: int, family: str) -> Any:
+    def make(self, num_outputs: int, num_features: int, family: str) -> "CnnNetwork":
         from .network import CnnNetwork
 
         height, width, depth = image_shape(num_features, self.image)

@@ -1,6 +1,6 @@
 """Any number of convolutions in pairs, and a fully connected layer."""
 
-from typing import Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
@@ -8,6 +8,9 @@ from ....parts.base import LocatedError
 from ....parts.errors import ScenarioError
 from ....problem.data.images import image_shape
 from ....problem.models.parts import Model, Shapes, size
+
+if TYPE_CHECKING:
+    from .network import DeepCnnNetwork
 
 PER_POOL = 2
 """Number of convolutions between pools."""
@@ -94,7 +97,9 @@ class DeepCnn(Model):
     def num_weights(self, num_features: int, num_outputs: int) -> int:
         return size(self.shapes(image_shape(num_features, self.image), num_outputs))
 
-    def make(self, num_outputs: int, num_features: int, family: str) -> Any:
+    def make(
+        self, num_outputs: int, num_features: int, family: str
+    ) -> "DeepCnnNetwork":
         from .network import DeepCnnNetwork
 
         image = image_shape(num_features, self.image)

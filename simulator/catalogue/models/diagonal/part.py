@@ -1,9 +1,12 @@
 """One weight a column."""
 
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from ....parts.errors import ScenarioError
 from ....problem.models.parts import Model
+
+if TYPE_CHECKING:
+    from .network import DiagonalNetwork
 
 
 class Diagonal(Model):
@@ -26,7 +29,9 @@ class Diagonal(Model):
             )
         return num_features
 
-    def make(self, num_outputs: int, num_features: int, family: str) -> Any:
+    def make(
+        self, num_outputs: int, num_features: int, family: str
+    ) -> "DiagonalNetwork":
         from .network import DiagonalNetwork
 
         return DiagonalNetwork(self.num_weights(num_features, num_outputs))

@@ -1,11 +1,14 @@
 """Bidirectional LSTM layers, of rows that are sequences of frames."""
 
-from typing import Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from pydantic import Field
 
 from ....parts.errors import ScenarioError
 from ....problem.models.parts import Model, Shapes, size
+
+if TYPE_CHECKING:
+    from .network import LstmNetwork, PartyLstm
 
 
 class Lstm(Model):
@@ -107,7 +110,9 @@ class Lstm(Model):
     def num_weights(self, num_features: int, num_outputs: int) -> int:
         return size(self.shapes(num_features, num_outputs))
 
-    def make(self, num_outputs: int, num_features: int, family: str) -> Any:
+    def make(
+        self, num_outputs: int, num_features: int, family: str
+    ) -> "LstmNetwork | PartyLstm":
         from .network import LstmNetwork, PartyLstm
 
         if family == "vertical":

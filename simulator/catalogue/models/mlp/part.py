@@ -1,10 +1,13 @@
 """One hidden layer, as a party's model."""
 
-from typing import Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from pydantic import Field
 
 from ....problem.models.parts import Model, Shapes, size
+
+if TYPE_CHECKING:
+    from .network import MlpNetwork
 
 
 class Mlp(Model):
@@ -28,7 +31,7 @@ class Mlp(Model):
     def num_weights(self, num_features: int, num_outputs: int) -> int:
         return size(shapes(num_features, self.hidden, num_outputs))
 
-    def make(self, num_outputs: int, num_features: int, family: str) -> Any:
+    def make(self, num_outputs: int, num_features: int, family: str) -> "MlpNetwork":
         """Returns a party's network; of transfer learning, its hidden layer alone."""
         from .network import MlpNetwork
 

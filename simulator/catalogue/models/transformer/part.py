@@ -1,7 +1,7 @@
 """A decoder-only transformer, of rows that are sequences of tokens."""
 
 from dataclasses import replace
-from typing import Annotated, Any, ClassVar, Literal, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NoReturn
 
 from pydantic import Field, model_validator
 
@@ -10,6 +10,9 @@ from ....parts.errors import ScenarioError
 from ....problem.data.base import Dataset
 from ....problem.data.outputs import OutputForm
 from ....problem.models.parts import Model, Shapes, size
+
+if TYPE_CHECKING:
+    from .network import TransformerNetwork
 
 
 class Transformer(Model):
@@ -76,8 +79,9 @@ class Transformer(Model):
             *(() if self.tied and num_outputs > 1 else ((num_outputs, width),)),
         )
 
-    def of_rows(self, data: Dataset, form: OutputForm) -> Any:
-        return replace(super().of_rows(data, form), last=not form.positions)
+    def of_rows(self, data: Dataset, form: OutputForm) -> "TransformerNetwork":
+        network: Any = super().of_rows(data, form)
+        return replace(network, last=not form.positions)
 
     @property
     def num_layers(self) -> int:
@@ -92,7 +96,9 @@ class Transformer(Model):
     def num_weights(self, num_features: int, num_outputs: int) -> int:
         return size(self.shapes(num_features, num_outputs))
 
-    def make(self, num_outputs: int, num_features: int, family: str) -> Any:
+    def make(
+        self, num_outputs: int, num_features: int, family: str
+    ) -> "TransformerNetwork":
         from .network import TransformerNetwork
 
         return TransformerNetwork(self, num_outputs, num_features)

@@ -2,11 +2,14 @@
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from pydantic import Field
 
 from ..parts import Model, Shapes, size
+
+if TYPE_CHECKING:
+    from .network import DenseNetwork
 
 
 class Dense(Model):
@@ -33,7 +36,7 @@ class Dense(Model):
     def num_weights(self, num_features: int, num_outputs: int) -> int:
         return size(shapes((num_features, *self.hidden, num_outputs)))
 
-    def make(self, num_outputs: int, num_features: int, family: str) -> Any:
+    def make(self, num_outputs: int, num_features: int, family: str) -> "DenseNetwork":
         from .network import DenseNetwork
 
         widths = (num_features, *self.hidden, num_outputs)

@@ -1,8 +1,11 @@
 """Linear model."""
 
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from ..parts import Model
+
+if TYPE_CHECKING:
+    from .network import LinearClassifier, LinearEmbedding
 
 
 class Linear(Model):
@@ -19,7 +22,9 @@ class Linear(Model):
     def num_weights(self, num_features: int, num_outputs: int) -> int:
         return (num_features + 1) * num_outputs
 
-    def make(self, num_outputs: int, num_features: int, family: str) -> Any:
+    def make(
+        self, num_outputs: int, num_features: int, family: str
+    ) -> "LinearClassifier | LinearEmbedding":
         from .network import LinearClassifier, LinearEmbedding
 
         kind = LinearEmbedding if family == "vertical" else LinearClassifier
