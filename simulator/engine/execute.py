@@ -13,7 +13,6 @@ import numpy as np
 from jaxtyping import Array, Int, Key
 
 from ..files.timeline import NO_SAMPLE, NO_SLOT, NO_WORKER, Kind
-from ..problem.numerics import DeviceProblem
 from .kernel import Event, Info, Kernel, Probeable
 
 if TYPE_CHECKING:
@@ -43,7 +42,7 @@ class Carry(NamedTuple):
 
 
 def start(
-    algorithm: Kernel, problem: DeviceProblem, key: Key[Array, ""], num_registers: int
+    algorithm: Kernel, problem: Any, key: Key[Array, ""], num_registers: int
 ) -> Carry:
     """Returns the carry before the first row: version 0 in register 0, or in all."""
     slots = jnp.full(num_registers, NO_SLOT, jnp.int32).at[0].set(0)
@@ -53,7 +52,7 @@ def start(
 
 
 def advance(
-    algorithm: Kernel, problem: DeviceProblem, carry: Carry, event: Event
+    algorithm: Kernel, problem: Any, carry: Carry, event: Event
 ) -> tuple[Carry, Info]:
     """Executes one row, and checks what it reads against the record."""
     state, info = algorithm.step(problem, carry.state, event)
@@ -109,7 +108,7 @@ class Program:
     def __init__(
         self,
         kernel: Kernel,
-        problem: DeviceProblem,
+        problem: Any,
         *,
         batched: bool = False,
         shared: bool = True,
@@ -198,7 +197,7 @@ class Program:
 @partial(jax.jit, static_argnames=("num_registers", "batched"))
 def _start(
     algorithm: Kernel,
-    problem: DeviceProblem,
+    problem: Any,
     keys: Key[Array, "*R"],
     *,
     num_registers: int,
@@ -235,7 +234,7 @@ _settle = jax.jit(partial(settled, batched=False), donate_argnums=(1,))
 @partial(jax.jit, static_argnames=("batched", "shared", "block"), donate_argnums=(2, 6))
 def _run(
     algorithm: Kernel,
-    problem: DeviceProblem,
+    problem: Any,
     carry: Carry,
     events: Event,
     first: Int[Array, ""],
@@ -271,7 +270,7 @@ def _run(
 
 @partial(jax.jit, donate_argnums=(2,))
 def _step(
-    algorithm: Kernel, problem: DeviceProblem, carry: Carry, event: Event
+    algorithm: Kernel, problem: Any, carry: Carry, event: Event
 ) -> tuple[Carry, Info]:
     return advance(algorithm, problem, carry, event)
 
@@ -279,7 +278,7 @@ def _step(
 @partial(jax.jit, static_argnames=("metrics", "batched"))
 def _evaluate(
     algorithm: Kernel,
-    problem: DeviceProblem,
+    problem: Any,
     state: Any,
     *,
     metrics: tuple[str, ...],
@@ -296,7 +295,7 @@ def _evaluate(
 @partial(jax.jit, static_argnames=("what", "batched", "shared"))
 def _reveal(
     algorithm: Probeable,
-    problem: DeviceProblem,
+    problem: Any,
     state: Any,
     event: Event,
     *,

@@ -10,7 +10,6 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Key
 
 from ..files.timeline import NO_WORKER
-from ..problem.numerics import DeviceProblem
 
 if TYPE_CHECKING:
     from .step_rules import Schedule, Steps
@@ -59,7 +58,7 @@ ANSWER = "answer/"
 """Begins the names of what a world asks of each worker of a row, arrays `[W]`."""
 
 
-ProblemT = TypeVar("ProblemT", bound=DeviceProblem)
+ProblemT = TypeVar("ProblemT")
 StateT = TypeVar("StateT")
 
 
@@ -90,7 +89,7 @@ class Kernel(eqx.Module, Generic[ProblemT, StateT]):
         """Returns the model to evaluate."""
 
     def evaluate(
-        self, problem: ProblemT, state: StateT, metrics: tuple[str, ...]
+        self, problem: Any, state: StateT, metrics: tuple[str, ...]
     ) -> dict[str, Array]:
         """Returns the asked metrics: numbers, or arrays of one for each worker."""
         return problem.evaluate(self.read_out(state), metrics)
