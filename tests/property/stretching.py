@@ -40,8 +40,7 @@ def stretched(plan: SimulatedTimeline, factor: float) -> SimulatedTimeline:
         return None if given is None else Scaled(of=given, scale=factor)
 
     def moment(given: Any) -> Any:
-        # 0 stays a number, so that a clock of ticks stays one.
-        return given if given in (None, 0) else f"{factor!r}*({given})"
+        return given if given in (None, 0) else f"{factor!r}*({given})"  # 0 keeps ticks
 
     def per_second(given: Any) -> Any:
         return None if given is None else f"({given})/{factor!r}"
