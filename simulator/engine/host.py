@@ -67,7 +67,7 @@ class Host(Program):
         for row in range(first, last):
             at = np.int32(row)
             carry, inputs = _opened(*parts, carry, on_device, at)
-            *made, numbers = self._made(row_of(rows, row), *map(np.asarray, inputs))
+            made, numbers = self._made(row_of(rows, row), *map(np.asarray, inputs))
             carry, infos = _applied(*parts, carry, on_device, at, made, infos)
             for name, number in numbers.items():
                 empty = np.zeros(len(rows.version))
@@ -92,7 +92,7 @@ class Host(Program):
         event: Event,
         read: Float[np.ndarray, "W ..."],
         step_size: Float[np.ndarray, ""],
-    ) -> tuple[np.ndarray, np.ndarray, dict[str, np.floating]]:
+    ) -> tuple[tuple[np.ndarray, np.ndarray], dict[str, np.floating]]:
         """Returns losses and messages of a row's workers, and means of other numbers.
 
         Raises:
@@ -114,7 +114,7 @@ class Host(Program):
             losses[place], messages[place] = info["loss"], message
             found.append(info)
         names = self._work.names if found else ()
-        return losses, messages, {k: np.mean([i[k] for i in found]) for k in names}
+        return (losses, messages), {k: np.mean([i[k] for i in found]) for k in names}
 
 
 _settled = jax.jit(partial(settled, batched=False), donate_argnums=(1,))
