@@ -2,9 +2,9 @@
 
 import pandas as pd
 
-from ..simulator.scenario import comparing, tuning
-from ..simulator.scenario.comparing import Choice, Compare, Point, Trial
+from ..simulator.scenario import tuning
 from ..simulator.scenario.study import short_names
+from ..simulator.scenario.tuning import Choice, Compare, Point, Trial
 from .frames import Study
 
 TITLE = "each variant at its own best"
@@ -26,9 +26,9 @@ def table(study: Study) -> pd.DataFrame:
         assert compare is not None
         sign = -1.0 if tuning.falls(tuning.objective(compare.objective)) else 1.0
         space = compare.space(variant)
-        best = comparing.tried(choice, choice.best)
+        best = tuning.tried(choice, choice.best)
         names = short_names(tuple(space))
-        sides = list(comparing.sides(space, choice.best))
+        sides = list(tuning.sides(space, choice.best))
         for key, searched in space.items():
             neighbours = ["", ""]
             if not isinstance(searched, tuple):
@@ -80,7 +80,7 @@ def _next_to(
     Of the points there, which differ in `key`, the first that is valid was tried;
     `sign` is 1 where less is better, -1 where more is.
     """
-    trial = next(filter(None, (comparing.tried(choice, at) for at in points)), None)
+    trial = next(filter(None, (tuning.tried(choice, at) for at in points)), None)
     if trial is None:
         return "not valid"
     shown = f"{_number(trial.point[key])}: {_shown(trial)}"

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from ..simulator.files.study import is_summary
-from ..simulator.parts.text import counted
+from ..simulator.parts.errors import counted
 from .frames import Study, described, evaluations, first_metric, runs
 
 FAR = {

@@ -7,7 +7,7 @@ an earlier version have none, and nothing replaces it.
 from collections.abc import Mapping
 from typing import Any
 
-from ..simulator.parts.text import printed
+from ..simulator.parts.errors import printed
 
 
 def of(entry: Mapping[str, Any], name: str) -> Any:

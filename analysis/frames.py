@@ -8,8 +8,8 @@ import pandas as pd
 
 from ..simulator.files.study import COLUMNS, Study, StudyError, metric_of_study
 from ..simulator.files.timeline import NO_COMMIT, staleness
+from ..simulator.parts.errors import suggestion
 from ..simulator.parts.metrics import Metric
-from ..simulator.parts.text import suggestion
 from .expenses import joules
 from .facts import short
 

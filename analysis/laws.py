@@ -13,8 +13,8 @@ from pydantic import TypeAdapter
 
 from ..simulator.parts.expressions import depends_on_client, evaluate, per_client
 from ..simulator.world.laws.base import AnyLaw, Law
-from ..simulator.world.laws.discrete import check_short
 from ..simulator.world.laws.distributions import is_discrete
+from ..simulator.world.laws.usual import check_short
 from .theory import Lattice
 
 LOSING = ("availability", "leave", "crashes", "loss", "join")

@@ -7,8 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from ..simulator.parts.errors import UserError
-from ..simulator.parts.text import printable
+from ..simulator.parts.errors import UserError, printable
 
 MARKUP = re.compile(r"[\\`*<&|~$]|(?<![^\W_])_|_(?![^\W_])|\](?=[(\[])|\[(?=\^)")
 """Signs of Markdown: code, emphasis, tags, cells, mathematics, links."""

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ..simulator.parts.text import ranges
+from ..simulator.parts.errors import ranges
 from . import doubts, racing
 from .escapes import chance, escapes
 from .expenses import joules_by_end

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from ..simulator.parts.text import printable
+from ..simulator.parts.errors import printable
 from . import claims, instants
 from .escapes import chance
 from .figures import style

@@ -24,9 +24,9 @@ import pyarrow.parquet as pq
 
 from stalesim.simulator import studies
 from stalesim.simulator.files import inputs
-from stalesim.simulator.files.study import disk, journal, manifest, parts
+from stalesim.simulator.files.study import disk, manifest, parts
 from stalesim.simulator.scenario.reading import read
-from stalesim.simulator.studies import checkpoints, origins, study_folder, worker
+from stalesim.simulator.studies import executors, origins, study_folder
 
 RUNS = 64
 SCENARIO = Path(__file__).parents[1] / "scenarios" / "quickstart_vafl.yaml"
@@ -63,18 +63,18 @@ class _Crc:
 
 def instrument() -> None:
     """Puts clocks around everything that is there for safety alone."""
-    for module in (parts, journal):
+    for module in (parts, disk):
         module.zlib = _Crc  # pyright: ignore[reportAttributeAccessIssue]
     manifest._checksum = timed("SHA-256 of the manifest", manifest._checksum)
     inputs.collect = timed("SHA-256 of what is read", inputs.collect)
     origins.check_files = timed("SHA-256 of what is read", origins.check_files)
     disk.Disk.sync = timed("syncs", disk.Disk.sync)
-    worker.replace = timed("notes of tasks", worker.replace)
+    executors.replace = timed("notes of tasks", executors.replace)
     study_folder.StudyFolder._append = timed(
         "journal", study_folder.StudyFolder._append
     )
-    checkpoints.TaskCheckpoint.saved = timed(
-        "states looked for", checkpoints.TaskCheckpoint.saved
+    executors.TaskCheckpoint.saved = timed(
+        "states looked for", executors.TaskCheckpoint.saved
     )
     write = pq.write_table
 

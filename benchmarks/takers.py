@@ -25,7 +25,7 @@ from stalesim.simulator import studies
 from stalesim.simulator.extras.clusters import takers
 from stalesim.simulator.files.study import COLUMNS, load
 from stalesim.simulator.scenario.reading import validated
-from stalesim.simulator.studies.paths import claims_of
+from stalesim.simulator.studies.planning import claims_of
 
 SCENARIO: dict[str, Any] = {
     "name": "takers",

@@ -192,8 +192,8 @@ def theory() -> str:
 
 def fits() -> str:
     """Returns which algorithms run on which protocols."""
+    from stalesim.simulator.parts.base import tag
     from stalesim.simulator.parts.catalogue import parts
-    from stalesim.simulator.parts.parts import tag
 
     protocols = {tag(part): {tag(part), part.like} for part in parts("protocols")}
     lines = [f"| algorithm | data | {' | '.join(protocols)} |"]
@@ -207,7 +207,7 @@ def fits() -> str:
 
 def words() -> str:
     """Returns what others call what has a name here."""
-    from stalesim.simulator.parts.text import OTHERS
+    from stalesim.simulator.parts.errors import OTHERS
 
     lines = ["| here | elsewhere |", "| --- | --- |"]
     return "\n".join(

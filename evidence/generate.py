@@ -28,7 +28,7 @@ from stalesim.analysis.markup import literal
 from stalesim.analysis.targets import final_values, time_to_target
 from stalesim.simulator.files.study import is_world, load
 from stalesim.simulator.scenario.claims import ORIGINS
-from stalesim.simulator.studies.paths import TUNING
+from stalesim.simulator.studies.planning import TUNING
 
 from . import decisions, degrees, power
 from . import rows as experiments

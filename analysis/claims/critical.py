@@ -6,8 +6,7 @@ import numpy as np
 from pydantic import Field
 
 from ...simulator.parts.errors import StudyError
-from ...simulator.scenario.claims.base import OfPair
-from ...simulator.scenario.claims.entries import Metric, Within
+from ...simulator.scenario.claims.base import Metric, OfPair, Within
 from .. import bounds
 from .final_values import DIFFERENCE
 from .numbers import Numbers, final, together

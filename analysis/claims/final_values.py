@@ -8,8 +8,7 @@ from pydantic import Field, model_validator
 
 from ...simulator.parts.base import LocatedError
 from ...simulator.parts.metrics import QUANTITIES
-from ...simulator.scenario.claims.base import Claim, OfPair
-from ...simulator.scenario.claims.entries import Metric, Of, Within
+from ...simulator.scenario.claims.base import Claim, Metric, Of, OfPair, Within
 from .. import bounds
 from ..bounds import Sample
 from .numbers import Frame, Numbers, final, final_frame, together

@@ -6,8 +6,7 @@ import numpy as np
 from pydantic import Field, ValidationInfo, model_validator
 
 from ...simulator.parts.base import LocatedError, Rule
-from ...simulator.scenario.claims.base import Claim
-from ...simulator.scenario.claims.entries import Metric, Within, known_to
+from ...simulator.scenario.claims.base import Claim, Metric, Within, known_to
 from .. import bounds
 from ..bounds import Sample
 from ..statistics import ROUNDING, log_log_slope

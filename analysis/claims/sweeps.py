@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 
 from ...simulator.parts.errors import StudyError
-from ...simulator.scenario.claims.base import Claim, OfPair
-from ...simulator.scenario.claims.entries import Metric, Within
+from ...simulator.scenario.claims.base import Claim, Metric, OfPair, Within
 from .. import bounds
 from ..bounds import Sample, contrast
 from ..facts import short

@@ -10,7 +10,7 @@ from typing import Any
 import matplotlib as mpl
 from matplotlib.figure import Figure
 
-from ...simulator.parts.text import counted
+from ...simulator.parts.errors import counted
 from ..files import ROOM, replaced, write_text, written
 from ..frames import Study, data_sets
 from . import style

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from ...simulator.files.study import StudyError
-from ...simulator.parts.text import is_meant, shown
+from ...simulator.parts.errors import is_meant, shown
 from ...simulator.scenario.study import short_names
 from ..frames import (
     Study,

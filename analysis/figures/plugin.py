@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from ...simulator.parts.named import NamedPart, function_at
+from ...simulator.parts.base import NamedPart, function_at
 
 
 @dataclass(frozen=True)

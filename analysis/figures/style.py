@@ -18,8 +18,7 @@ from matplotlib import font_manager
 from matplotlib import style as styles_of_matplotlib
 
 from ...simulator.files.study import metric_of_study
-from ...simulator.parts.errors import UserError
-from ...simulator.parts.text import printable, shortened, suggestion
+from ...simulator.parts.errors import UserError, printable, shortened, suggestion
 from .venues import VENUES, Venue
 
 INK = "#000000"

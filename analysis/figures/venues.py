@@ -11,8 +11,7 @@ footnotes, so that letters of a figure that is not scaled are as large as the te
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from ...simulator.parts.errors import UserError
-from ...simulator.parts.text import suggestion
+from ...simulator.parts.errors import UserError, suggestion
 
 SERIF, SANS = "STIXGeneral", "DejaVu Sans"
 

@@ -16,7 +16,7 @@ from matplotlib.image import AxesImage
 from matplotlib.patches import Patch
 
 from ...simulator.files.study import StudyError
-from ...simulator.parts.text import suggestion
+from ...simulator.parts.errors import suggestion
 from ..frames import Study, described, ordered
 from ..instants import Instant
 from ..paired import PairedRatio, ratio

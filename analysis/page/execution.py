@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...simulator.files.study import MACHINE
-from ...simulator.parts.text import counted, ranges
+from ...simulator.parts.errors import counted, ranges
 from ...simulator.scenario.grid import REPLICATES, ZIPPED
 from .. import facts
 from . import world

@@ -6,7 +6,7 @@ from typing import Any
 import pandas as pd
 
 from ...simulator.files.study import StudyError, is_world
-from ...simulator.parts.text import ranges
+from ...simulator.parts.errors import ranges
 from ..frames import UNFINISHED, Study
 
 TROUBLED = (*UNFINISHED, "interrupted", "diverged")

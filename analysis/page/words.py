@@ -5,8 +5,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from ...simulator.parts import catalogue
-from ...simulator.parts.parts import tag
-from ...simulator.parts.text import TAGS, printed
+from ...simulator.parts.base import tag
+from ...simulator.parts.errors import TAGS, printed
 
 MOST_LISTED = 12
 """Values of a list that are written out."""

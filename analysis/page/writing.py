@@ -10,7 +10,7 @@ import pandas as pd
 
 from ...simulator.files.study import Study, StudyError, is_world
 from ...simulator.files.study.study import look_until_complete
-from ...simulator.parts.text import counted, printable
+from ...simulator.parts.errors import counted, printable
 from ...simulator.scenario import dialect
 from ...simulator.scenario.reading import without_nothing
 from .. import choices, claims, speeds, staleness, summary, worlds

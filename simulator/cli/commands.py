@@ -10,9 +10,8 @@ from typing import Annotated, Any
 
 import typer
 
-from ..parts.attached import extras
-from ..parts.errors import UserError
-from ..parts.text import shown
+from ..parts.catalogue import extras
+from ..parts.errors import UserError, shown
 from . import console, data, results, runs, tools, tuning
 from .console import err, out
 

@@ -14,8 +14,8 @@ from rich.console import Console
 from rich.style import Style
 from rich.text import Text
 
+from ..parts.errors import one_line, printable
 from ..parts.progress import Speed, StudyProgress
-from ..parts.text import one_line, printable
 
 
 class Terminal(Console):

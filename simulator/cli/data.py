@@ -5,10 +5,9 @@ from typing import Annotated, Any, NamedTuple
 
 import typer
 
-from ..files.reading import files, limits
+from ..files.reading import files
 from ..files.reading.published import SOURCE, Published, remedy
-from ..parts.errors import DataError
-from ..parts.text import counted, suggestion
+from ..parts.errors import DataError, counted, suggestion
 from . import console, downloads
 from .console import out
 
@@ -104,7 +103,7 @@ def _get(one: PublishedSet) -> None:
     if not wanted:
         raise DataError(f"{one.name} must be got by hand: {one.remedy()}")
     size = sum(file.size or 0 for file in wanted)
-    about = f"about {limits.shown(size)}" if size else "size not known"
+    about = f"about {files.shown(size)}" if size else "size not known"
     out.say(
         f"{one.name}: {counted(len(wanted), 'file')}, {about}; licence: "
         f"{one.published.licence}"
@@ -124,8 +123,8 @@ def path() -> None:
 
 def published_sets() -> dict[str, PublishedSet]:
     """Returns the published data sets by their names, plug-ins' sets as well."""
+    from ..parts.base import described, tag
     from ..parts.catalogue import parts
-    from ..parts.parts import described, tag
 
     return {
         tag(part): PublishedSet(tag(part), described(part), part, part.published)
@@ -151,4 +150,4 @@ def published_set(name: str) -> PublishedSet:
 
 def shown_size(size: int | None) -> str:
     """Returns a file's size for a reader."""
-    return "size not known" if size is None else limits.shown(size)
+    return "size not known" if size is None else files.shown(size)

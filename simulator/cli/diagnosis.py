@@ -13,7 +13,7 @@ MISSING = "not installed"
 
 def show_machine() -> None:
     """Shows versions, devices, processors, memory and the cache folder."""
-    from ..files.reading.cache import cache_folder
+    from ..files.reading.archive import cache_folder
 
     rows = {
         "stalesim": version_of("stalesim"),

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from ..files.reading import files, limits
+from ..files.reading import files
 from ..files.reading.published import PublishedFile, checksums
 from ..parts.errors import DataError
 
@@ -18,7 +18,7 @@ TIMEOUT_S = 30.0
 """Real seconds without an answer after which a server is given up."""
 PIECE = 1024
 """Bytes that are written at once."""
-MOST_BYTES = limits.LARGEST
+MOST_BYTES = files.LARGEST
 """Bytes of a file whose size is not known."""
 EXTRA = "pip install 'stalesim[data]'"
 
@@ -119,8 +119,8 @@ def _prepare(folder: Path, file: PublishedFile) -> None:
         raise _unwritable(folder, error) from error
     if free < (file.size or 0):
         raise DataError(
-            f"{folder} must have {limits.shown(file.size or 0)} free for {file.name}, "
-            f"got {limits.shown(free)}; free some, or set {files.FOLDER} to a folder "
+            f"{folder} must have {files.shown(file.size or 0)} free for {file.name}, "
+            f"got {files.shown(free)}; free some, or set {files.FOLDER} to a folder "
             "on another disk"
         )
 

@@ -4,8 +4,7 @@ import keyword
 import re
 from pathlib import Path
 
-from ..parts.errors import UserError
-from ..parts.text import shown, suggestion
+from ..parts.errors import UserError, shown, suggestion
 
 TEMPLATES = Path(__file__).parent / "templates"
 NAME = "my_part"

@@ -8,7 +8,15 @@ from rich import box
 from rich.table import Column, Table
 from rich.text import Text
 
-from ..parts.text import LONGEST, brief, counted, one_line, printable, ranges, shortened
+from ..parts.errors import (
+    LONGEST,
+    brief,
+    counted,
+    one_line,
+    printable,
+    ranges,
+    shortened,
+)
 from . import columns
 from .console import drawing, err, out
 

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..parts.errors import UserError
-from ..parts.text import counted, shown
+from ..parts.errors import UserError, counted, shown
 from . import console, folders, printing
 from .console import err, out
 
@@ -265,7 +264,7 @@ def resume(
 
 def _left(study: "Study") -> str:
     """Returns the line that says what is kept of a study, and what is left to run."""
-    from ..studies.entries import OPEN
+    from ..studies.planning import OPEN
 
     runs = study.manifest["runs"]
     left = sum(run["stop"] in OPEN for run in runs)
@@ -422,7 +421,7 @@ def check_seconds(gantt: float | None) -> None:
 
 def recorder_of(world: "Varied") -> "Callable[..., Study]":
     """Returns what plays a world alone, and writes it into a folder."""
-    from ..parts.attached import imported, worlds
+    from ..parts.catalogue import imported, worlds
     from ..studies.saved import record
 
     for kind in worlds():

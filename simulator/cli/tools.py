@@ -10,8 +10,7 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from ..parts.errors import UserError
-from ..parts.text import nearest, shown, suggestion
+from ..parts.errors import UserError, nearest, shown, suggestion
 from .console import out
 
 app = typer.Typer()
@@ -37,8 +36,8 @@ def list_(
     if kind == "worlds":
         _list_worlds()
         return
+    from ..parts.base import OPEN
     from ..parts.catalogue import listing
-    from ..parts.parts import OPEN
 
     rows, wanted = listing(), kind
     if wanted is not None:
@@ -68,8 +67,8 @@ def list_(
 def _print_chain(name: str) -> None:
     """Prints the stages of a method with usual options, if it is a chain."""
     from ..catalogue.algorithms.federated.chain import Chained, WrittenChain
+    from ..parts.base import tag
     from ..parts.catalogue import parts
-    from ..parts.parts import tag
     from ..scenario.dialect import dump
 
     (part,) = (part for part in parts("algorithms") if tag(part) == name)

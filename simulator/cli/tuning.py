@@ -6,8 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ..parts.errors import UserError
-from ..parts.text import shown
+from ..parts.errors import UserError, shown
 from . import folders
 from .console import out
 from .runs import (

@@ -7,14 +7,11 @@ import numpy as np
 from jaxtyping import Int
 from pydantic import BeforeValidator, Field, model_validator
 
-from ..parts.base import LocatedError, Rule
+from ..parts.base import LocatedError, Part, Rule, tag
 from ..parts.errors import ScenarioError
-from ..parts.parts import Part, tag
 from ..problem.capabilities import HasStages, KeepsStatistics
-from ..problem.models.parts import ModelCounts
-from ..problem.sampler import Sampler
-from ..problem.shape import ProblemShape
-from ..problem.uneven import UnevenSampler
+from ..problem.models.parts import ModelCounts, ProblemShape
+from ..problem.sampler import Sampler, UnevenSampler
 from ..world.protocol import Protocol
 from ..world.workload import Workload
 from .optimizers.part import programs, with_steps

@@ -17,8 +17,7 @@ from ..files.timeline import NO_WORKER
 from ..parts.errors import ScenarioError
 from ..problem.numerics import DeviceProblem
 from ..problem.own_work import OwnWork
-from .client_work import Work
-from .divided import Divided
+from .client_work import Divided, Work
 from .execute import Carry, Program, checked, row_of, settled
 from .kernel import Event, Info
 

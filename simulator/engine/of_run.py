@@ -13,17 +13,14 @@ from math import nan
 
 from ..files import inputs
 from ..files.job_steps import JobSteps
+from ..parts.base import tag
 from ..parts.errors import ScenarioError
-from ..parts.parts import tag
 from ..privacy import ledger
 from ..privacy.releases import Calibrated
 from ..problem.capabilities import HasStages, NoisyMessages, StoresEmbeddings
-from ..problem.learning import learning
-from ..problem.models.parts import ModelCounts
-from ..problem.sampler import Sampler
-from ..problem.shape import ProblemShape
-from ..problem.shares import Shares, shares
-from ..problem.uneven import UnevenSampler
+from ..problem.learning import Shares, learning, shares
+from ..problem.models.parts import ModelCounts, ProblemShape
+from ..problem.sampler import Sampler, UnevenSampler
 from ..scenario.scenario import Scenario
 from ..scenario.setting import WorldScenario
 from ..scenario.study import Run
@@ -31,7 +28,7 @@ from ..timelines.base import RunTimeline
 from ..timelines.replayed import replayed
 from ..timelines.simulated import SimulatedTimeline
 from ..world.answers import AnswerLog
-from ..world.message_budget import UNLIMITED, Quota
+from ..world.links import UNLIMITED, Quota
 from ..world.protocol import Protocol
 from ..world.protocol_abilities import OwnTimeline
 from ..world.speeds import median_seconds

@@ -19,8 +19,16 @@ from ..problem.keys import key_of
 from ..problem.metrics.fairness import label_mix
 from .execute import FEW, Carry, Program, null_events, put
 from .kernel import ANSWER, Event, Info
-from .records import Metrics, Probed, Record, Target
-from .row_stream import EvaluationPoint, RowStream, Segment, nothing
+from .row_stream import (
+    EvaluationPoint,
+    Metrics,
+    Probed,
+    Record,
+    RowStream,
+    Segment,
+    Target,
+    nothing,
+)
 from .setup import RunSetup
 
 Passed = Callable[[int, EvaluationPoint], None]

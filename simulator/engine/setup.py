@@ -10,10 +10,9 @@ from jaxtyping import Float
 from ..privacy.ledger import Ledger
 from ..privacy.releases import Guarantee
 from ..problem.capabilities import AveragesModels, NoisyMessages, StoresEmbeddings
-from ..problem.learning import Learning
+from ..problem.learning import Learning, Shares
+from ..problem.models.parts import ProblemShape
 from ..problem.sampler import Sampler
-from ..problem.shape import ProblemShape
-from ..problem.shares import Shares
 from ..world.protocol_abilities import MixesModels
 from ..world.streams import Purpose, Streams
 

@@ -18,14 +18,13 @@ from ..files import inputs
 from ..files.study import Writer
 from ..parts.errors import ScenarioError
 from ..parts.functions import UserFunction
-from ..problem import uneven
+from ..problem import sampler
 from ..problem.capabilities import DividesRows, HasStages, NoisyMessages, SumsOutputs
 from ..problem.constants import Constants
 from ..problem.keys import key_of
 from ..problem.numerics import DeviceProblem
 from ..problem.own_work import OwnWork
-from ..scenario import amounts
-from ..scenario.scenario import Scenario
+from ..scenario.scenario import Scenario, check_amounts
 from ..scenario.study import Run
 from ..timelines import cached
 from ..world.answers import OF_CLIENTS
@@ -35,8 +34,7 @@ from .execute import Program
 from .host import Host
 from .kernel import Kernel, Probeable
 from .of_run import set_up
-from .optimizers import known
-from .optimizers.part import chosen
+from .optimizers.part import check_options, chosen
 from .results import Results
 from .row_stream import EvaluationPoint, RowStream
 from .runner import Runner
@@ -105,7 +103,7 @@ def prepare_together(runs: Sequence[Run], batches: int = 0) -> list[Prepared]:
     precision = runs[0].scenario.engine.precision
     compiler.check(precision)
     setups = [set_up(run) for run in runs]
-    samplers = uneven.alike([setup.sampler for setup in setups], batches)
+    samplers = sampler.alike([setup.sampler for setup in setups], batches)
     # Otherwise data and constants of a run in double precision would be rounded.
     with jax.enable_x64(precision == "float64"):
         prepared = [
@@ -251,13 +249,13 @@ def check(run: Run) -> None:
     """
     compiler.check(run.scenario.engine.precision)
     setup = set_up(run)
-    amounts.check(run.scenario, setup.timeline.workload.samples, setup.timeline.width)
+    check_amounts(run.scenario, setup.timeline.workload.samples, setup.timeline.width)
     _ = setup.guarantees, setup.ledger()
     rule = setup.scenario.algorithm.step_size
     if rule is not None:
         resolve(rule, _constants(setup))
     for key, given in chosen(setup.scenario.algorithm).items():
-        known.check(given, f"algorithm.{key}")
+        check_options(given, f"algorithm.{key}")
     scenario = run.scenario
     with jax.enable_x64(scenario.engine.precision == "float64"):
         setup.learning.numerics.check_functions(scenario.evaluate.metrics)

@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 import numpy as np
 from pydantic import Field, model_validator
 
-from ..parts.base import LocatedError, Rule
+from ..parts.base import LocatedError, Part, Rule
 from ..parts.catalogue import AnyPart
 from ..parts.errors import ScenarioError
-from ..parts.parts import Part
 from ..problem.constants import Constants
 
 Positive = Annotated[float, Field(gt=0)]

@@ -20,7 +20,7 @@ from jaxtyping import Array, Int, Key
 
 from ..problem.numerics import DeviceProblem
 from . import row_waves
-from .divided import Divided
+from .client_work import Divided
 from .execute import Carry, Program, checked, row_of, settled
 from .kernel import Event, Info
 

@@ -17,13 +17,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..parts import functions, plugins
-from ..parts.attached import extras_of
-from ..parts.base import Config, Reads
-from ..parts.catalogue import registered, sources
+from ..parts.base import Config, Part, Reads, named_files, parts_within
+from ..parts.catalogue import extras_of, registered, sources
 from ..parts.errors import DataError
-from ..parts.files import named, parts
 from ..parts.own_code import Content
-from ..parts.parts import Part
 from .reading import digests, files
 
 TABLES = ("rows", "jobs", "incidents")
@@ -87,7 +84,7 @@ def collect(scenarios: Iterable[Any]) -> Inputs:
     with files.looking_in(places):
         for scenario in {id(each): each for each in scenarios}.values():
             _add(found, scenario)
-            extras |= extras_of(used := list(parts(scenario)))
+            extras |= extras_of(used := list(parts_within(scenario)))
             found.modules.update(sources(used))
     packed = functions.packed(found.named)
     return found._replace(objects=packed, extras=frozenset(extras))
@@ -139,7 +136,7 @@ def _entry(each: Content, place: str, **more: int) -> dict[str, Any]:
 def identified(scenario: Config) -> dict[str, Any]:
     """Returns a scenario as nested mappings, with content in place of files' names."""
     tree = scenario.model_dump(mode="json")
-    entries = list(named(scenario))
+    entries = list(named_files(scenario))
     sets = list(_sets(scenario))
     if not entries and not sets:
         return tree
@@ -174,7 +171,7 @@ def state(config: Config) -> tuple[tuple[str, str], ...]:
     if not _held:
         return ()
     known = _held[-1].named
-    read = [each.path for each in named(config)]
+    read = [each.path for each in named_files(config)]
     found = _state(getattr(config, "data", config), _held[-1])
     return *((path, known[path].sha256) for path in read), *found
 
@@ -191,7 +188,7 @@ def contents(config: Any, key: str) -> list[str]:
         known[each.path].sha256
         if each.path in known
         else _read(each.path, each.what, ".".join(each.keys)).sha256
-        for each in named(config, key)
+        for each in named_files(config, key)
     ]
 
 
@@ -235,7 +232,7 @@ def confirm(config: Any, key: str, read: Collection[str] = ()) -> None:
 def _add(inputs: Inputs, config: Any, *keys: str) -> set[str]:
     """Adds what a configuration reads; returns the paths of its files."""
     paths = set()
-    for each in named(config, *keys):
+    for each in named_files(config, *keys):
         if each.path not in inputs.named:
             key = ".".join(each.keys)
             inputs.named[each.path] = _read(each.path, each.what, key)
@@ -251,7 +248,7 @@ def _add(inputs: Inputs, config: Any, *keys: str) -> set[str]:
 
 def _sets(config: Any) -> Iterator[Part]:
     """Yields the data sets that find their files by themselves, or have a function."""
-    for part in parts(config):
+    for part in parts_within(config):
         if not isinstance(part, Part):
             continue
         if part.computed or part.located_files() is not None:

@@ -1,6 +1,12 @@
 """Types and checks that the parts of a scenario share."""
 
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
 from enum import Enum
+from functools import cache
+from importlib import import_module
+from pathlib import Path
 from typing import Annotated, Any, ClassVar, NamedTuple, get_args
 
 from pydantic import (
@@ -11,9 +17,51 @@ from pydantic import (
     model_validator,
 )
 
-from .errors import ScenarioError
+from .errors import TAGS, ScenarioError, UserError
 from .expressions import check_syntax
-from .named import NamedPart
+from .own_code import Content
+
+
+@dataclass(frozen=True)
+class NamedPart:
+    """A part that is one row of a table: what there is to say of a metric or a figure.
+
+    Attributes:
+        name: Word by which it is named; no other record of the kind has it.
+        meaning: Description in a few words, for lists and tables.
+    """
+
+    name: str
+    meaning: str = field(default="", kw_only=True)
+
+
+def function_at(text: str, where: str, *, own: bool) -> Callable[..., Any]:
+    """Imports and returns a function.
+
+    Args:
+        text: `"module:function"`.
+        where: Entry that holds the text, for messages.
+        own: Whether the entry is one of this package, whose mistakes are defects.
+
+    Raises:
+        UserError: The entry of a plug-in names no function.
+    """
+    try:
+        module, name = text.split(":")
+        found = getattr(import_module(module), name)
+    except (ImportError, AttributeError, ValueError) as error:
+        if own:
+            raise
+        raise UserError(
+            f'{where} must be "module:function" with a function that exists, got '
+            f"{text!r}: {error}; change it"
+        ) from error
+    if not callable(found):
+        raise UserError(
+            f"{where} must name a function, got {text!r}, which is "
+            f"{type(found).__name__}; change it"
+        )
+    return found
 
 
 class Rule(NamedTuple):
@@ -129,3 +177,171 @@ class Config(BaseModel):
 def _plain_types(annotation: Any) -> set[Any]:
     parts = get_args(annotation)
     return set().union(*map(_plain_types, parts)) if parts else {annotation}
+
+
+OPEN = "scipy"
+"""Tag of the law that stands for every name that no other part has."""
+
+
+class Part(Config):
+    """A part that a scenario chooses by its name.
+
+    `make` imports where it is called what a scenario's reader should not wait for, such
+    as JAX.
+    """
+
+    computed: ClassVar[bool] = False
+    """Whether what it makes comes from a function of the user's: then `made` tells by
+    what that is known."""
+
+    def make(self, *facts: Any, **named: Any) -> Any:
+        """Returns what the part makes of some facts of a run.
+
+        Args:
+            facts: as the kind of part has them.
+            named: such facts, by name.
+        """
+        raise NotImplementedError
+
+    def located_files(self) -> Iterable[str | Path] | None:
+        """Returns the files that the part finds by itself; None if it looks for none.
+
+        What its options name is no such file.
+        """
+        return None
+
+    def made(self) -> Content | None:
+        """Returns what a function of the user's makes, and words for it as its place.
+
+        None where there is no such function.
+        """
+        return None
+
+
+def tag(part: type[Config] | NamedPart) -> str:
+    """Returns the name by which a scenario chooses a part."""
+    if isinstance(part, NamedPart):
+        return part.name
+    if named := getattr(part, "named", ""):
+        return named
+    name = next((name for name in TAGS if name in part.model_fields), None)
+    field = part.model_fields[name] if name else None
+    return OPEN if field is None or field.is_required() else str(field.default)
+
+
+def described(part: type[Config] | NamedPart) -> str:
+    """Returns what a part is, in a line."""
+    if isinstance(part, NamedPart):
+        return part.meaning
+    return (part.__doc__ or "").strip().partition("\n")[0]
+
+
+NESTED = (Config, dict, list, tuple)
+"""Types that other configurations may stand in."""
+
+
+CALLED = re.compile(r"(?:^|_)(?:path|file|filename|folder|replay)s?$")
+"""Pattern of the names of entries that hold the path of a file or a folder."""
+
+
+class Named(NamedTuple):
+    """A file or a folder that an entry of a configuration names.
+
+    Attributes:
+        keys: Keys of the entry, from the configuration on.
+        path: Path as it is written.
+        what: Kind of file or folder.
+    """
+
+    keys: tuple[str, ...]
+    path: str
+    what: Reads
+
+
+def named_files(config: Any, *keys: str) -> Iterator[Named]:
+    """Yields the files that a configuration names, in the order of its entries.
+
+    Entries are found by their type (`FilePath` and the like), wherever they stand:
+    in a law within a law, in a part of a plug-in.
+
+    Args:
+        config: A part of a scenario, or lists or mappings of parts.
+        keys: Keys that lead to it.
+    """
+    for inner, value, what in _entries(config):
+        where = (*keys, inner)
+        if what is not None:
+            # Words of our own, such as names of losses, are no functions of the user's.
+            yield from (
+                Named(at, path, what)
+                for at, path in _texts(value, where)
+                if what is not Reads.FUNCTION or ":" in path
+            )
+        elif isinstance(value, NESTED):
+            yield from named_files(value, *where)
+
+
+def parts_within(config: Any) -> Iterator[Config]:
+    """Yields a configuration and all those within it."""
+    if isinstance(config, Config):
+        yield config
+    for _, value, _ in _entries(config):
+        if isinstance(value, NESTED):
+            yield from parts_within(value)
+
+
+@cache
+def marks(config: type[Config]) -> tuple[tuple[str, Reads | None], ...]:
+    """Returns the entries of a class, and what each names of files, if anything."""
+    return tuple(
+        (name, _mark((*field.metadata, field.annotation)))
+        for name, field in config.model_fields.items()
+    )
+
+
+def unmarked(config: type[Config]) -> str | None:
+    """Returns an entry of a class that is called like a file and not marked as one.
+
+    Such a file would be no part of what a run is identified by.
+    """
+    return next(
+        (
+            name
+            for name, what in marks(config)
+            if what is None
+            and CALLED.search(name)
+            and str in _types(config.model_fields[name].annotation)
+        ),
+        None,
+    )
+
+
+def _entries(config: Any) -> Iterator[tuple[str, Any, Reads | None]]:
+    if isinstance(config, Config):
+        for name, what in marks(type(config)):
+            yield name, getattr(config, name), what
+    elif isinstance(config, dict):
+        yield from ((str(key), value, None) for key, value in config.items())
+    elif isinstance(config, list | tuple):
+        yield from ((str(i), value, None) for i, value in enumerate(config))
+
+
+def _texts(value: Any, keys: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], str]]:
+    """Yields the texts of a value, or of what it is made of."""
+    if isinstance(value, str):
+        yield keys, value
+        return
+    for inner, part, _ in _entries(value):
+        yield from _texts(part, (*keys, inner))
+
+
+def _types(annotation: Any) -> set[Any]:
+    inner = get_args(annotation)
+    return {annotation}.union(*map(_types, inner))
+
+
+def _mark(annotation: Any) -> Reads | None:
+    if isinstance(annotation, Reads):
+        return annotation
+    inner = annotation if isinstance(annotation, tuple) else get_args(annotation)
+    return next((mark for mark in map(_mark, inner) if mark is not None), None)

@@ -1,6 +1,185 @@
 """The errors that a user can cause: a line each, never a traceback."""
 
-from .text import brief
+import difflib
+import re
+import unicodedata
+from collections.abc import Iterable, Mapping
+
+OTHERS: dict[str, tuple[str, ...]] = {
+    "step_size": ("lr", "learning rate", "eta", "gamma"),
+    "batch": ("batch size", "minibatch", "bs"),
+    "local_steps": ("inner iterations", "local updates"),
+    "local_epochs": ("epochs", "num_epochs"),
+    "proximal": ("mu", "proximal_mu"),
+    "clients": ("num_clients", "n_clients", "users", "workers"),
+    "replicates": ("repetitions", "trials", "seeds"),
+    "time": ("seconds", "duration", "virtual time"),
+    "seed": ("random seed", "rng"),
+    "size": ("buffer size", "aggregation goal"),
+    "fed_avg": ("FedAvg", "federated averaging", "FedProx", "FedAvgM", "FedAdam"),
+    "dense": ("fully connected", "feedforward", "multilayer perceptron"),
+    "sgd": ("local SGD",),
+    "psgd": ("AD-PSGD", "D-PSGD", "decentralized SGD"),
+    "asynchronous": ("async", "asynchronous SGD", "FedAsync", "Hogwild"),
+    "synchronous": ("sync", "BSP"),
+    "buffered": ("FedBuff", "buffered aggregation", "semi-asynchronous"),
+    "bounded": ("SSP", "stale synchronous parallel", "max staleness"),
+    "gossip": ("decentralized", "peer to peer", "p2p"),
+    "push_gossip": ("gossip learning",),
+    "centralised": ("centralized", "sequential", "minibatch SGD"),
+    "dirichlet": ("non-IID", "LDA"),
+    "linear": ("logistic", "logistic regression", "softmax regression"),
+    "constant": ("deterministic", "fixed"),
+    "expon": ("exponential", "exp"),
+    "lognorm": ("lognormal",),
+    "norm": ("normal", "Gaussian"),
+    "test_accuracy": ("accuracy", "acc"),
+    "test_auc": ("AUC", "AUROC"),
+}
+"""Our words, and for each what others write; a word that means two of ours stands where
+it does not name another part of the same kind."""
+
+COMPLETED = {
+    "FedProx": "proximal",
+    "FedAvgM": "optimizer: {kind: sgd, momentum: ...}",
+    "FedAdam": "optimizer: {kind: adam}",
+}
+"""What has to be set so that our word is what another one means."""
+
+
+def plain(word: str) -> str:
+    """Returns a word without capitals and without signs between letters."""
+    return "".join(letter for letter in word.casefold() if letter.isalnum())
+
+
+SEARCHED = {plain(word): ours for ours, words in OTHERS.items() for word in words}
+"""Our word for each of theirs, these as `plain` has them."""
+SETTINGS = {plain(word): setting for word, setting in COMPLETED.items()}
+"""What has to be set next to our word, for theirs as `plain` has them."""
+
+
+JOINERS = "\u200c\u200d"
+"""Signs between letters, and between parts of an emoji; nothing around them moves."""
+QUOTED = 60
+"""Characters of a value that a message quotes."""
+LONGEST = 200
+"""Characters to which `brief` shortens."""
+NEAR = 0.6
+"""Likeness from which a word is suggested: imagenet is no slip of modelnet40 (0.56)."""
+TAGS = ("kind", "law")
+"""Entries that say which part a mapping is."""
+_ENDLESS = re.compile(r"(?<![^\s(])'[^']{201,}'|\S{401,}")
+"""A long quotation, or a word that is longer than paths are."""
+
+
+def printable(text: str) -> str:
+    r"""Returns a text with control characters as escapes such as `\x1b`.
+
+    Line breaks stay, and so do spaces of all widths.
+    """
+    if text.isprintable():
+        return text
+    return "".join(c if _is_shown(c) else repr(c)[1:-1] for c in text)
+
+
+def one_line(text: str) -> str:
+    """Returns a text with line breaks and control characters as escapes."""
+    return printable(text).replace("\n", r"\n")
+
+
+def shortened(text: str, most: int) -> str:
+    """Returns a text of at most some characters: its beginning and its end.
+
+    Args:
+        text: Text of any length.
+        most: Most characters, >= 6.
+    """
+    if len(text) <= most:
+        return text
+    end = (most - 3) // 3
+    return f"{text[: most - 3 - end]}...{text[-end:]}"
+
+
+def shown(value: object) -> str:
+    """Returns a value as a message quotes it: as YAML has it, and short."""
+    if value is None:
+        return "nothing"
+    text = str(value).lower() if isinstance(value, bool) else repr(value)
+    return text if len(text) <= QUOTED else f"{text[: QUOTED - 3]}..."
+
+
+def printed(value: object) -> str:
+    """Returns a swept value in words, such as `lognorm(s=1.5 scale=2)`.
+
+    A law is its name and its parameters, without commas: those are between the values
+    of a label.
+    """
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(printed, value))}]"
+    if not isinstance(value, Mapping):
+        return str(value)
+    kept = {key: each for key, each in value.items() if key not in TAGS}
+    rest = " ".join(f"{key}={printed(each)}" for key, each in kept.items())
+    name = value.get("kind", value.get("law", ""))
+    return f"{name}({rest})" if rest else str(name)
+
+
+def is_meant(given: object, value: object) -> bool:
+    """Says whether a swept value is given by itself, or by what is printed of it."""
+    return given == value or (isinstance(value, Mapping) and given == printed(value))
+
+
+def brief(message: str) -> str:
+    """Returns a message with its endless words and quotations shortened."""
+    return _ENDLESS.sub(lambda found: shortened(found[0], LONGEST), message)
+
+
+def suggestion(word: object, known: Iterable[str]) -> str:
+    """Returns "did you mean ...?" with the nearest known word, or lists all."""
+    known = sorted(set(known))
+    near = nearest(word, known)
+    if near is not None:
+        given = plain(str(word))
+        setting = SETTINGS.get(given) if near == SEARCHED.get(given) else None
+        return f"did you mean {near!r}{f', with {setting}' if setting else ''}?"
+    return f"known are {', '.join(known)}" if known else "nothing is known here"
+
+
+def nearest(word: object, known: Iterable[str]) -> str | None:
+    """Returns the known word that a given one means or looks most like, if any.
+
+    Capitals and signs between letters do not count, and other programs' words do.
+    """
+    known, given = list(known), plain(str(word))
+    same = next((each for each in known if plain(each) == given), None)
+    meant = SEARCHED.get(given)
+    if same is not None or meant in known:
+        return same or meant
+    near = difflib.get_close_matches(str(word), known, n=1, cutoff=NEAR)
+    return near[0] if near else None
+
+
+def counted(number: int, noun: str, nouns: str = "") -> str:
+    """Returns a number and what is counted by it, in the plural where it needs one."""
+    return f"{number} {noun if number == 1 else nouns or f'{noun}s'}"
+
+
+def ranges(numbers: Iterable[int]) -> str:
+    """Returns whole numbers in short, such as `0 to 3, 5`."""
+    ends: list[list[int]] = []
+    for number in sorted(set(numbers)):
+        if ends and ends[-1][1] == number - 1:
+            ends[-1][1] = number
+        else:
+            ends.append([number, number])
+    return ", ".join(
+        str(low) if low == high else f"{low} to {high}" for low, high in ends
+    )
+
+
+def _is_shown(character: str) -> bool:
+    space = unicodedata.category(character) == "Zs"
+    return character.isprintable() or space or character in f"\n{JOINERS}"
 
 
 class UserError(ValueError):

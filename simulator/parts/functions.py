@@ -21,9 +21,8 @@ from pydantic import Field
 
 from . import own_code, plugins
 from .base import Reads, Rule
-from .errors import ScenarioError, UserError
+from .errors import ScenarioError, UserError, one_line, suggestion
 from .own_code import Content
-from .text import one_line, suggestion
 
 MEMORY = "memory"
 """Stands for a module in the names of objects that were handed over."""

@@ -7,9 +7,8 @@ from pydantic import BaseModel, ValidationError
 
 from .base import LocatedError, Rule
 from .catalogue import AnyName, AnyPart
-from .errors import UserError
+from .errors import TAGS, UserError, nearest, one_line, shown, suggestion
 from .plugins import IMPORTED
-from .text import TAGS, nearest, one_line, shown, suggestion
 
 Path = tuple[str | int, ...]
 

@@ -20,12 +20,9 @@ from types import ModuleType
 from typing import Any, Literal, NamedTuple, get_args, get_origin
 
 from . import own_code
-from .errors import UserError
-from .files import unmarked
-from .named import NamedPart
+from .base import NamedPart, Part, tag, unmarked
+from .errors import UserError, one_line, shown, suggestion
 from .own_code import Content
-from .parts import Part, tag
-from .text import one_line, shown, suggestion
 
 VARIABLE = "STALESIM_IMPORT"
 """Dotted modules and paths of .py files, separated as in PYTHONPATH."""

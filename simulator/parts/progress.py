@@ -4,7 +4,7 @@ import datetime as dt
 import time
 from typing import NamedTuple
 
-from .text import one_line, shortened
+from .errors import one_line, shortened
 
 MEASURED_S = 300.0
 """Real seconds over which speed is measured, at most."""

@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..parts import catalogue
-from ..parts.errors import UserError
-from ..parts.named import NamedPart, function_at
-from ..parts.text import suggestion
+from ..parts.base import NamedPart, function_at
+from ..parts.errors import UserError, suggestion
 
 if TYPE_CHECKING:
     from .accountants import Accountant

@@ -11,8 +11,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from ..privacy.releases import Calibrated, Guarantee
-from .models.parts import ModelCounts
-from .shape import ProblemShape
+from .models.parts import ModelCounts, ProblemShape
 
 if TYPE_CHECKING:
     from ..engine.algorithm import Algorithm

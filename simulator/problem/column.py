@@ -7,8 +7,7 @@ from pydantic import Field
 
 from ..parts.base import Rule
 from ..parts.errors import ScenarioError
-from .data.base import Dataset
-from .data.names import hint
+from .data.base import Dataset, hint
 from .partition import Horizontal, Shares, grouped
 
 

@@ -22,7 +22,7 @@ class Constants(NamedTuple):
         commits_per_epoch: Commits of a pass over the data.
         num_first_layer: Weights of the model's first layer, of a horizontal problem.
         estimates: Measures the constants of a horizontal problem where a run starts;
-            a function that returns a `stalesim.simulator.problem.estimates.Estimates`.
+            a function that returns a `stalesim.simulator.problem.numerics.Estimates`.
     """
 
     smoothness: float | Callable[[], float] | None = None

@@ -6,8 +6,8 @@ import numpy as np
 import scipy  # its parts are imported when they are used
 from jaxtyping import Float, Int
 
-from ..parts.losses import facts
-from ..parts.named import function_at
+from ..parts.base import function_at
+from ..parts.metrics import facts
 
 
 def smoothness(

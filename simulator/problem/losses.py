@@ -16,10 +16,9 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Num
 
 from ..parts import functions
+from ..parts.base import function_at
 from ..parts.errors import ScenarioError
-from ..parts.losses import facts
-from ..parts.metrics import Takes, metric
-from ..parts.named import function_at
+from ..parts.metrics import Takes, facts, metric
 from .data.outputs import OutputForm
 
 if TYPE_CHECKING:

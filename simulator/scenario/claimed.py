@@ -5,7 +5,7 @@ from typing import Any
 
 from ..parts import metrics
 from ..parts.base import LocatedError
-from ..parts.text import is_meant, printed, shown, suggestion
+from ..parts.errors import is_meant, printed, shown, suggestion
 from .claims import Claim
 
 Swept = dict[str, dict[str, list[Any]]]

@@ -11,8 +11,8 @@ import numpy as np
 from pydantic import Field, ValidationError, model_serializer, model_validator
 
 from ..parts.base import Config, LocatedError
+from ..parts.errors import shown
 from ..parts.messages import first_error
-from ..parts.text import shown
 from ..world.laws.distributions import Scipy, check_names, family
 from .dialect import Keys
 

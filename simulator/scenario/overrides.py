@@ -3,8 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from ..parts.errors import ScenarioError
-from ..parts.text import LONGEST, TAGS, shortened, shown
+from ..parts.errors import LONGEST, TAGS, ScenarioError, shortened, shown
 from . import dialect
 from .dialect import Keys, Mark
 from .study import replace

@@ -5,9 +5,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from ..parts.base import Config, LocatedError, Rule
+from ..parts.base import Config, LocatedError, NamedPart, Rule
 from ..parts.catalogue import AnyName
-from ..parts.named import NamedPart
 from ..privacy.parts import accountant
 from ..privacy.releases import Calibrated
 from ..problem.capabilities import StoresEmbeddings, noise_of

@@ -8,10 +8,9 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from ..parts.attached import imported, worlds
-from ..parts.errors import ScenarioError
+from ..parts.catalogue import imported, worlds
+from ..parts.errors import ScenarioError, one_line
 from ..parts.messages import Mistake, mistakes
-from ..parts.text import one_line
 from . import dialect, overrides
 from .overrides import Place, Places
 from .scenario import Scenario

@@ -10,13 +10,11 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from ..parts import metrics
-from ..parts.base import Config, LocatedError
+from ..parts.base import Config, LocatedError, NamedPart, tag
 from ..parts.catalogue import AnyName, AnyPart, parts
+from ..parts.errors import ScenarioError, suggestion
 from ..parts.functions import FunctionName
-from ..parts.losses import facts, in_nats
-from ..parts.named import NamedPart
-from ..parts.parts import tag
-from ..parts.text import suggestion
+from ..parts.metrics import facts, in_nats
 from ..problem.capabilities import (
     DividesRows,
     HasStages,
@@ -26,7 +24,7 @@ from ..problem.capabilities import (
 from ..problem.models.linear.part import Linear
 from ..problem.models.server.part import ServerModel
 from ..world.protocol_abilities import OwnSteps
-from . import comparing, tuning
+from . import tuning
 from .claims import AnyClaim
 from .privacy import Privacy, check_privacy
 from .setting import BaseScenario, Recording
@@ -210,7 +208,7 @@ class Scenario(BaseScenario):
     `stalesim run --until-decided`. With none the number of replicates was fixed."""
     tune: tuning.Tune | None = None
     """A search of the best values of some entries, by `stalesim tune`."""
-    compare: comparing.Compare | None = None
+    compare: tuning.Compare | None = None
     """Tunes each variant before it is judged, at an equal budget and by other seeds."""
 
     @model_validator(mode="before")
@@ -257,7 +255,7 @@ class Scenario(BaseScenario):
         )
         self._check_evaluation()
         tuning.check(self.tune, self.evaluate.metrics, self.stop)
-        comparing.check(self)
+        tuning.check_comparison(self)
         return self
 
     @property
@@ -428,3 +426,47 @@ class Scenario(BaseScenario):
     @property
     def num_clients(self) -> int:
         return self.problem.partition.num_clients
+
+
+MOST_EVALUATIONS = 1_000_000
+"""Evaluations of a run."""
+MOST_SAMPLES = 50_000_000
+"""Samples of the jobs that one commit takes: 3 GB of numbers in the smallest buffer."""
+
+
+def check_amounts(scenario: Scenario, samples: int, width: int) -> None:
+    """Refuses a run that would amount to too much, as far as that can be foreseen.
+
+    Args:
+        scenario: Scenario of the run.
+        samples: Samples of a job, all its steps together.
+        width: Most jobs of a commit.
+
+    Raises:
+        ScenarioError: one line with the entry, what it would be and the remedy.
+    """
+    every, stop = scenario.evaluate.every, scenario.stop
+    for entry, period in every:
+        end = getattr(stop, entry)
+        if period is not None and end is not None:
+            check_evaluations(entry, end / period)
+    if samples * width > MOST_SAMPLES:
+        raise ScenarioError(
+            f"algorithm must leave at most {MOST_SAMPLES:,} samples of the {width} "
+            f"jobs of a commit, got {samples * width:,}; take fewer local_steps, or a "
+            f"smaller batch"
+        )
+
+
+def check_evaluations(entry: str, number: float) -> None:
+    """Refuses more evaluations of a run than `MOST_EVALUATIONS`.
+
+    Args:
+        entry: Unit of `evaluate.every`.
+        number: How many there would be.
+    """
+    if number > MOST_EVALUATIONS:
+        raise ScenarioError(
+            f"evaluate.every.{entry} must leave at most {MOST_EVALUATIONS:,} "
+            f"evaluations of a run, got {number:,.0f}; evaluate less often"
+        )

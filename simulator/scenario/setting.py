@@ -6,19 +6,16 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, FieldSerializationInfo, field_serializer, model_validator
 
-from ..parts.base import MOST_CLIENTS, Config, LocatedError, RecordingPath
+from ..parts.base import MOST_CLIENTS, Config, LocatedError, RecordingPath, tag
 from ..parts.catalogue import AnyPart
-from ..parts.parts import tag
 from ..parts.stop import Stop
 from ..parts.study_names import StudyName
 from ..world.answers import Asking
-from ..world.clients import Behaviour, Clients, Link, Server
-from ..world.laws.base import check_cycle
-from ..world.laws.parameters import check_parameter
+from ..world.clients import Behaviour, Clients, Link, Server, check_rates
+from ..world.laws.base import check_cycle, check_parameter
 from ..world.protocol_abilities import OwnSteps, OwnTimeline
-from ..world.rates import check_rates
+from .dialect import filled, inherits
 from .grid import Swept
-from .inheriting import filled, inherits
 
 UNDESCRIBED = "not said by the protocol"
 Count = Annotated[int, Field(ge=1)]

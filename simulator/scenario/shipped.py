@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from ..parts.text import nearest
+from ..parts.errors import nearest
 
 SHIPPED = Path(__file__).resolve().parents[2] / "scenarios"
 """Folder of the scenarios that are installed with the package."""

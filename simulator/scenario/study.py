@@ -7,13 +7,19 @@ import numpy as np
 from pydantic import ValidationError
 
 from ..parts.base import LocatedError
-from ..parts.errors import ScenarioError
+from ..parts.errors import (
+    LONGEST,
+    TAGS,
+    ScenarioError,
+    printed,
+    shortened,
+    shown,
+    suggestion,
+)
 from ..parts.messages import first_error
-from ..parts.text import LONGEST, TAGS, printed, shortened, shown, suggestion
 from ..problem.data.parts import OF_REPLICATE
 from . import claimed, grid
-from .dialect import Keys
-from .inheriting import Inherited, filled, of_another
+from .dialect import Inherited, Keys, filled, of_another
 from .setting import Varied
 
 BASE = "base"

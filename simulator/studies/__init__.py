@@ -2,17 +2,20 @@
 
 `planning` decides which runs are executed together; `running` executes a study: starts,
 continues or extends it, by `staged` until its claims are decided; `study_folder` keeps
-what is finished, by the manifest's `entries` and at `paths`; `worker` is the work of
-one process; `executors` takes it to processes of this machine, which import
-`preloaded`, or to others that an extra gives;
-`sizes` are counted beforehand, `existing` recognises or removes a study; `tuning`
-searches the best values of entries; `comparing` tunes every variant before it is
-judged.
+what is finished; `executors` takes tasks to processes of this machine, which import
+`preloaded`, or to others that an extra gives; `sizes` are counted beforehand;
+`existing` recognises or removes a study; `tuning` searches the best values of entries;
+`comparing` tunes every variant before it is judged.
 """
 
-from .comparing import compare
-from .planning import Task, plan, planned
-from .running import resume, simulate, sweep
-from .tuning import tune
+from typing import TYPE_CHECKING
 
-__all__ = ["Task", "compare", "plan", "planned", "resume", "simulate", "sweep", "tune"]
+from ..parts.lazy import attach
+
+if TYPE_CHECKING:
+    from .comparing import compare
+    from .planning import Task, plan, planned
+    from .running import resume, simulate, sweep
+    from .tuning import tune
+
+__getattr__, __dir__, __all__ = attach(__name__, __file__)

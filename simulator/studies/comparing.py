@@ -13,7 +13,7 @@ import tempfile
 import weakref
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,20 +22,19 @@ from ..files import inputs
 from ..files.study import Study, load
 from ..files.study.disk import locked
 from ..files.study.manifest import NAME
-from ..parts.errors import StudyError
-from ..parts.text import counted
-from ..scenario import comparing, tuning
-from ..scenario.comparing import Choice, Point, Trial
+from ..parts.errors import StudyError, counted
+from ..scenario import tuning
 from ..scenario.reading import validated
 from ..scenario.scenario import Scenario
 from ..scenario.study import VariantError, expand
-from ..scenario.tuning import Objective
+from ..scenario.tuning import Choice, Objective, Point, Trial
 from . import origins, planning, running
-from .entries import OPEN
-from .paths import TUNING
+from .planning import OPEN, TUNING
 from .progress import Progress, Stages, silent
 from .study_folder import StudyFolder, refuse_others
-from .tuning import Judge
+
+if TYPE_CHECKING:
+    from .tuning import Judge
 
 Rank = tuple[float, ...]
 """Order of trials, the best first: runs without a value, their mean; then the same of
@@ -46,7 +45,7 @@ def compare(
     scenario: running.Source,
     folder: str | Path | None = None,
     *,
-    judge: Judge,
+    judge: "Judge",
     jobs: int = 1,
     progress: Progress = silent,
     checkpoint_s: float | None = running.CHECKPOINT_S,
@@ -106,7 +105,7 @@ def planned(config: Scenario) -> Scenario:
         name: Choice(best=run.parameters, trials=(), runs=0, time=0)
         for name, run in firsts.items()
     }
-    at_best = comparing.at_best(config, found)
+    at_best = tuning.at_best(config, found)
     try:
         judged = expand(at_best.model_copy(update={"replicates": 1}))
     except VariantError as error:  # of an entry in a list, which only a sweep can set
@@ -149,8 +148,8 @@ def first_trials(config: Scenario) -> Scenario:
 def _grids(config: Scenario) -> Scenario:
     assert config.compare is not None
     space = config.compare.space
-    points = {name: comparing.grid(space(name)) for name in config.variants}
-    return comparing.study_of_trials(config, points)
+    points = {name: tuning.grid(space(name)) for name in config.variants}
+    return tuning.study_of_trials(config, points)
 
 
 def _begin(config: Scenario, path: Path) -> None:
@@ -184,7 +183,7 @@ class _Search:
         self,
         config: Scenario,
         path: Path,
-        judge: Judge,
+        judge: "Judge",
         options: Any,
         report: Progress,
     ) -> None:
@@ -192,7 +191,7 @@ class _Search:
         self._config, self._compare, self._path = config, config.compare, path
         self._judge, self._options = judge, options
         self._space = {name: self._compare.space(name) for name in config.variants}
-        grids = {name: comparing.grid(space) for name, space in self._space.items()}
+        grids = {name: tuning.grid(space) for name, space in self._space.items()}
         self._next, self._tried = grids, {name: list[Point]() for name in grids}
         self._ranks: dict[str, list[Rank]] = {}
         self._times: dict[str, list[float]] = {}
@@ -225,7 +224,7 @@ class _Search:
                 f"another folder by --out"
             )
         found = {name: self._choice(name) for name in self._tried}
-        return validated(comparing.at_best(self._config, found).model_dump(mode="json"))
+        return validated(tuning.at_best(self._config, found).model_dump(mode="json"))
 
     def _refuse_other_grids(self) -> None:
         """Refuses a folder whose first trials are not of this comparison's grids."""
@@ -233,7 +232,7 @@ class _Search:
         known = _points(load(folder)) if (folder / NAME).exists() else {}
         for name, grid in self._next.items():
             first = known.get(name, [])[: len(grid)]
-            if not all(any(comparing.same(one, at) for at in grid) for one in first):
+            if not all(any(tuning.same(one, at) for at in grid) for one in first):
                 raise StudyError(
                     f"{folder}: must have the trials of this comparison alone, but "
                     f"{name} was tried on another grid; choose another folder by --out"
@@ -264,7 +263,7 @@ class _Search:
             return study
         every = self._compare.replicates * sum(map(len, points.values()))
         report = self._whole.stage(self._part(len(runs)), self._part(every), every)
-        stage = comparing.study_of_trials(self._config, points)
+        stage = tuning.study_of_trials(self._config, points)
         return running.simulate(stage, folder, progress=report, **self._options)
 
     def _measure(self, study: Study) -> None:
@@ -293,20 +292,20 @@ class _Search:
         The latter are entries beyond whose best value no scenario is valid.
         """
         best, left, limits = self._tried[name][self._best(name)], [], []
-        for key, points in comparing.sides(self._space[name], best):
+        for key, points in tuning.sides(self._space[name], best):
             point = next((at for at in points if self._is_valid(name, at)), None)
             if point is None:
                 limits.append(key)
-            elif not any(comparing.same(point, at) for at in self._tried[name]):
+            elif not any(tuning.same(point, at) for at in self._tried[name]):
                 left.append(point)
         return left, list(dict.fromkeys(limits))
 
     def _is_valid(self, name: str, point: Point) -> bool:
-        if any(comparing.same(point, at) for at in self._tried[name]):
+        if any(tuning.same(point, at) for at in self._tried[name]):
             return True
         alone = {"variants": {name: self._config.variants[name]}}
         config = self._config.model_copy(update=alone)
-        trial = comparing.study_of_trials(config, {name: [point]})
+        trial = tuning.study_of_trials(config, {name: [point]})
         try:
             expand(trial.model_copy(update={"replicates": 1}))
         except VariantError:
@@ -320,7 +319,7 @@ class _Search:
             return budget.trials - len(times)
         assert budget.time is not None
         left = budget.time - sum(times)
-        if left < 0 and len(times) == len(comparing.grid(self._space[name])):
+        if left < 0 and len(times) == len(tuning.grid(self._space[name])):
             raise StudyError(
                 f"{self._path}: compare.budget.time must be >= {sum(times):.4g} "
                 f"virtual s, which the grid of {name} took, got {budget.time:g}; raise "
@@ -337,7 +336,7 @@ class _Search:
                 f"{self._path}: every trial of {name} diverged; search other values in "
                 f"compare"
             )
-        left, ends = self._sides(name)[0], comparing.at_end(space, best)
+        left, ends = self._sides(name)[0], tuning.at_end(space, best)
         keys = {key for point in left for key in point if point[key] != best[key]}
         keys = sorted(keys | {*ends})
         if not keys:

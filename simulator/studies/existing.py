@@ -7,16 +7,14 @@ from ..files.study import COLUMNS, DISK, Disk
 from ..files.study.disk import LOCK, PARTIAL, explained, locked
 from ..files.study.manifest import NAME, read_manifest
 from ..files.study.study import journal_session
-from ..parts.attached import extras
-from ..parts.errors import StudyError
-from ..parts.text import shown
-from ..scenario.comparing import Compare, at_best
+from ..parts.catalogue import extras
+from ..parts.errors import StudyError, shown
 from ..scenario.scenario import Scenario
 from ..scenario.study import expand
-from .entries import content
+from ..scenario.tuning import Compare, at_best
+from .executors import TIMELINES
 from .origins import check_modules, of_this_program
-from .paths import CHECKPOINTS, CLAIMS, DATA, LOCKS, TUNING
-from .worker import TIMELINES
+from .planning import CHECKPOINTS, CLAIMS, DATA, LOCKS, TUNING, content
 
 OURS = {LOCK, NAME, DATA, CHECKPOINTS, LOCKS, TIMELINES, TUNING, *COLUMNS}
 """Names of what is in the folder of a study while it is run."""

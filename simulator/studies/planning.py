@@ -1,17 +1,23 @@
 """The fixed rule by which runs of a study are executed together, and how."""
 
+import hashlib
 import json
 from collections import Counter
 from collections.abc import Mapping
-from typing import NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple
 
 from ..engine import device
 from ..engine.algorithm import Algorithm
 from ..engine.of_run import sampler
 from ..files import inputs
 from ..files.inputs import Inputs
+from ..files.study import Files
+from ..files.study.study import LOCKS, done_by
+from ..parts.errors import TAGS, brief
 from ..problem.capabilities import HasStages, noise_of
 from ..problem.sampler import Sampler
+from ..scenario.reading import without_nothing
 from ..scenario.scenario import Scenario
 from ..scenario.study import Run, expand
 from ..scenario.tuning import refuse_untuned
@@ -253,3 +259,128 @@ def of_runs(runs: list[Run], first: int = 0) -> list[Task]:
 
     tasks = plan(runs, backend=jax.default_backend())
     return [task._replace(number=first + i) for i, task in enumerate(tasks)]
+
+
+DATA = "data.npz"
+"""Arrays that were given in place of a data set."""
+TUNING = "tuning"
+"""Folder, in that of a comparison, of the study of its trials."""
+CHECKPOINTS = ".checkpoints"
+"""Folder, in that of a study, of the states of its tasks while it is run."""
+CLAIMS = ".shared-"
+"""Beginning of the name of the folder, in that of a study, of a session's claims."""
+
+
+def task_name(number: int) -> str:
+    """Returns the name of a task's parts among those of the study."""
+    return f"{number:05d}"
+
+
+def done_of(folder: Path, session: int, task: int) -> Path:
+    """Returns the file in which a task notes its result, before its study does."""
+    return folder / LOCKS / f"{task_name(task)}{done_by(session)}"
+
+
+def claims_of(folder: Path, session: int) -> Path:
+    """Returns the folder in which processes that share a session claim its tasks."""
+    return folder / f"{CLAIMS}{session}"
+
+
+def checkpoint_of(folder: Path, task: int) -> Path:
+    """Returns the path of a task's state."""
+    return folder / CHECKPOINTS / task_name(task)
+
+
+WORDS = (
+    *("name", "source", "question", "claims", "replicates", "seed", "looks", "tune"),
+)
+"""Entries of a scenario that a run's numbers do not depend on; it has its own seed."""
+OPEN = ("incomplete", "failed")
+"""Ends of runs that are still to be made."""
+UNFINISHED = {"stop": "incomplete", "stop_reason": "the run has not ended"}
+"""Entries of a run that is still to be made."""
+
+Ends = dict[int, dict[str, Any]]
+"""Ends of runs in the manifest, by the runs' numbers."""
+
+
+class Done(NamedTuple):
+    """The results of a task.
+
+    Attributes:
+        ends: Ends of its runs.
+        files: Files that hold their rows.
+    """
+
+    ends: Ends
+    files: Files
+
+
+def content(run: Run) -> str:
+    """Returns a hash of everything that a run's numbers depend on.
+
+    What it reads counts by its content, not by its name.
+    """
+    tree = inputs.identified(run.scenario)
+    parts = {key: value for key, value in tree.items() if key not in WORDS}
+    text = json.dumps({"seed": run.seed, **parts}, sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def known_by(identity: dict[str, Any]) -> tuple[str, str, int]:
+    """Returns what tells a run from others of its study, whatever their numbers.
+
+    Args:
+        identity: Entry of the run in a manifest, or `Run.identity`.
+    """
+    parameters = json.dumps(identity["parameters"], sort_keys=True)
+    return identity["variant"], parameters, identity["replicate"]
+
+
+def entry_of(run: Run, task: Task) -> dict[str, Any]:
+    """Returns the entry of a run in the manifest before it is executed."""
+    return {
+        **run.identity,
+        "content": content(run),
+        "task": task.number,
+        "mode": task.mode,
+        "protocol": run.scenario.protocol.kind,
+        "algorithm": run.scenario.algorithm.kind,
+        "num_clients": run.scenario.num_clients,
+        **UNFINISHED,
+        "facts": run.scenario.described(),
+        "scenario": run.scenario.model_dump(mode="json"),
+    }
+
+
+def difference(
+    then: Mapping[str, Any], now: Mapping[str, Any], leaving: tuple[str, ...] = ()
+) -> str:
+    """Returns which entry of a scenario is not as it was; "" where all are.
+
+    Args:
+        then: Entries of the scenario as it was, as a manifest has them.
+        now: Entries as they are.
+        leaving: Entries at the top that do not count.
+    """
+    first, second = (
+        {k: v for k, v in without_nothing(tree).items() if k not in leaving}
+        for tree in (then, now)
+    )
+    return _first(first, second, "")
+
+
+def _first(then: Any, now: Any, place: str) -> str:
+    if then == now:
+        return ""
+    if not (isinstance(then, Mapping) and isinstance(now, Mapping)):
+        return f"{place} was {brief(str(then))} and is {brief(str(now))}"
+    keys = [key for key in {**then, **now} if then.get(key) != now.get(key)]
+    # What a part is called explains its other entries.
+    first = next((key for key in keys if key in TAGS), keys[0])
+    below = f"{place}.{first}" if place else first
+    if first not in then:
+        return f"{below} is {brief(str(now[first]))} and was not set"
+    if first not in now:
+        return f"{below} was {brief(str(then[first]))} and is not set"
+    return _first(then[first], now[first], below)

@@ -8,9 +8,9 @@ import pyarrow.parquet as pq
 
 from ..engine import simulation
 from ..parts import catalogue
-from . import worker
+from . import executors
 
-__all__ = ["PARTS", "pd", "pq", "simulation", "worker"]
+__all__ = ["PARTS", "executors", "pd", "pq", "simulation"]
 
 PARTS = tuple(map(catalogue.own, catalogue.KINDS))
 """Our parts; which plug-ins there are depends on the study."""

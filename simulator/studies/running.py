@@ -5,7 +5,7 @@ import shutil
 import tempfile
 import warnings
 import weakref
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -14,26 +14,136 @@ from zipfile import BadZipFile
 
 import numpy as np
 
+from ..catalogue.data.arrays import by_name
 from ..catalogue.data.own_arrays import Npz
 from ..files import inputs
-from ..files.reading import files, limits
+from ..files.reading import files
 from ..files.study import DISK, Disk, Study, StudyWarning, is_world, load
 from ..files.study.disk import explained, locked, replace
-from ..parts.errors import ScenarioError, StudyError
-from ..parts.text import one_line
+from ..parts import functions
+from ..parts.errors import ScenarioError, StudyError, one_line
 from ..problem.data.parts import Data
 from ..scenario.reading import read, validated
 from ..scenario.scenario import Scenario
 from ..scenario.study import expand
 from ..scenario.tuning import refuse_untuned
-from . import executors, in_memory, origins, planning, staged
-from .entries import OPEN
-from .executors import Workers
-from .paths import CHECKPOINTS, DATA, LOCKS, claims_of
-from .planning import Task
+from . import executors, origins, planning, staged
+from .executors import FAILURES, TIMELINES, Workers
+from .planning import CHECKPOINTS, DATA, LOCKS, OPEN, Task, claims_of
 from .progress import Progress, Stages, StudyProgress, bar, silent
 from .study_folder import StudyFolder, refuse_others
-from .worker import FAILURES, TIMELINES
+
+NAMES = ("x", "y", "x_test", "y_test")
+"""Arrays, in the order of a tuple of them."""
+Given = Mapping[str, Any] | Sequence[Any]
+"""Arrays by their names, or in the order of `NAMES`; several inputs by name."""
+
+
+def with_objects(
+    scenario: Scenario,
+    *,
+    model: Any = None,
+    loss: Any = None,
+    server: Any = None,
+    work: Any = None,
+    weights: Any = None,
+    evaluate: Any = None,
+) -> Scenario:
+    """Returns a scenario that names objects of this program.
+
+    Args:
+        scenario: The scenario, of which None leaves each entry.
+        model: A model, or a function that makes one.
+        loss: A function of outputs and targets, or the name of a loss.
+        server: A model, or a function that makes one, over what parties send.
+        work: Function that makes the clients' gradients in any framework.
+        weights: Weights at the start, where the model is none of ours; by default the
+            attribute of `work`.
+        evaluate: Function that measures that model; by default the same.
+
+    Raises:
+        UserError: An object is missing, cannot be identified, or does not fit the
+            scenario.
+    """
+    changes = _of_work(work, weights, evaluate)
+    if model is not None and "model" in changes:
+        raise ScenarioError(
+            "model must be left out with weights, which take its place, got both; "
+            "remove one of them"
+        )
+    if model is not None:
+        named = functions.hand_over("model", model)
+        changes["model"] = {"kind": "python", "build": named}
+    if loss is not None:
+        own = callable(loss)
+        changes["loss"] = functions.hand_over("loss", loss) if own else loss
+    if server is not None:
+        had = scenario.problem.server
+        if had is None:
+            raise ScenarioError(
+                "problem.server is missing; the model of a server needs problem.server "
+                "in the scenario: {width: NUMBER}, what a party sends of a sample"
+            )
+        named = functions.hand_over("server", server)
+        changes["server"] = {"width": had.width, "views": had.views, "build": named}
+    if not changes:
+        return scenario
+    tree = scenario.model_dump(mode="json", exclude_unset=True)
+    return validated({**tree, "problem": {**tree["problem"], **changes}})
+
+
+def _of_work(work: Any, weights: Any, evaluate: Any) -> dict[str, Any]:
+    """Returns the entries of a problem that name the functions of clients' work."""
+    if weights is None:
+        weights = getattr(work, "weights", None)
+    if evaluate is None:
+        evaluate = getattr(work, "evaluate", None)
+    alone = work is None and weights is not None
+    if alone or (weights is None) != (evaluate is None):
+        raise ScenarioError(
+            "work, weights and evaluate must be given together for a model that is "
+            "none of the scenario's, or work alone; add what is missing"
+        )
+    if work is None:
+        return {}
+    found: dict[str, Any] = {"work": functions.hand_over("work", work)}
+    if weights is not None:
+        own = {"weights": weights, "evaluate": evaluate}
+        named = {k: functions.hand_over(k, each) for k, each in own.items()}
+        found["model"] = {"kind": "vector", **named}
+    return found
+
+
+def with_data(scenario: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Returns a scenario as a mapping with an entry for data that take its place.
+
+    What `problem.data` says of them without a kind, such as their scale, is kept.
+    """
+    problem = scenario.get("problem")
+    if not isinstance(problem, Mapping):
+        return scenario
+    told = problem.get("data", {})
+    if not isinstance(told, Mapping) or "kind" in told:
+        return scenario
+    data = {"kind": "npz", "path": DATA, **told}
+    return {**scenario, "problem": {**problem, "data": data}}
+
+
+def arrays(given: Given) -> dict[str, np.ndarray]:
+    """Returns arrays by their names in a file, several inputs as `x/NAME`.
+
+    Raises:
+        ScenarioError: They are neither two nor four, or have other names.
+    """
+    if not isinstance(given, Mapping):
+        if len(given) not in (2, 4):
+            raise ScenarioError(
+                f"data must be x and y, or {', '.join(NAMES)}, got {len(given)} "
+                f"arrays; give them by name"
+            )
+        given = dict(zip(NAMES, given, strict=False))
+    return by_name(given)
+
 
 Source = Scenario | str | Path | Mapping[str, Any]
 """A scenario, the file that it stands in, or its entries as nested mappings."""
@@ -45,7 +155,7 @@ def simulate(
     scenario: Source,
     folder: str | Path | None = None,
     *,
-    data: in_memory.Given | None = None,
+    data: Given | None = None,
     model: Any = None,
     loss: Any = None,
     server: Any = None,
@@ -114,8 +224,8 @@ def simulate(
             run failed.
     """
     if data is not None and isinstance(scenario, Mapping):
-        scenario = in_memory.with_data(scenario)
-    scenario = in_memory.with_objects(
+        scenario = with_data(scenario)
+    scenario = with_objects(
         scenario_from(scenario),
         model=model,
         loss=loss,
@@ -134,7 +244,7 @@ def simulate(
     try:
         with locked(path):
             if data is not None:
-                scenario = _with_arrays(scenario, in_memory.arrays(data), path)
+                scenario = _with_arrays(scenario, arrays(data), path)
             if until_decided is None:
                 scenario = staged.continued(scenario, path)
                 study = run(
@@ -402,7 +512,7 @@ def _with_arrays(
         buffer = io.BytesIO()
         np.savez_compressed(buffer, **arrays)
         size = sum(np.asarray(array).nbytes for array in data.values())
-        if size > limits.limit(buffer.tell()):
+        if size > files.limit(buffer.tell()):
             buffer = io.BytesIO()
             np.savez(buffer, **arrays)  # packed so tight, it would not be read
         with explained(folder):

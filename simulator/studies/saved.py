@@ -29,8 +29,7 @@ from ..files.study import (
     provenance,
 )
 from ..files.study import write_manifest as write
-from ..files.study.disk import LOCK, PARTIAL, explained, locked
-from ..files.study.journal import line
+from ..files.study.disk import LOCK, PARTIAL, explained, journal_line, locked
 from ..files.study.manifest import NAME, read_manifest
 from ..files.study.parts import compact
 from ..files.study.study import journal_of, journal_session
@@ -39,7 +38,7 @@ from ..parts.errors import StudyError
 from ..scenario.setting import BaseScenario
 from ..scenario.study import Run, expand
 from ..timelines.base import Ending, RunTimeline
-from ..timelines.tables import Statistics, Tables, WholeRecord
+from ..timelines.summary import Statistics, Tables, WholeRecord
 from ..world.workload import Workload
 
 PAIRS = 65_536
@@ -278,7 +277,7 @@ class _Log:
 
     def _append(self, record: dict[str, Any]) -> None:
         with explained(self._folder):
-            DISK.append(self._path, line(record))
+            DISK.append(self._path, journal_line(record))
 
     def close(self, **also: Any) -> None:
         """Writes all of it into the manifest."""

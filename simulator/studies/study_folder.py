@@ -21,30 +21,33 @@ from ..files.study import (
     Study,
     StudyWarning,
     is_world,
-    journal,
     load,
     measured,
     parts,
     write_manifest,
 )
-from ..files.study.disk import LOCK, PARTIAL, explained
+from ..files.study.disk import LOCK, PARTIAL, explained, journal_line
 from ..files.study.manifest import NAME
 from ..files.study.study import SHARED, journal_of, journal_session
 from ..parts.errors import StudyError
 from ..scenario.study import Run
-from . import entries, origins
-from .entries import OPEN, UNFINISHED, WORDS, Done, difference
-from .paths import (
+from . import origins, planning
+from .planning import (
     CHECKPOINTS,
     CLAIMS,
     DATA,
     LOCKS,
+    OPEN,
+    UNFINISHED,
+    WORDS,
+    Done,
+    Task,
     checkpoint_of,
     claims_of,
+    difference,
     done_by,
     task_name,
 )
-from .planning import Task
 
 STARTED = ("commit", "dirty", "command", "started")
 """Entries of a manifest on its first session; those that continue it have their own."""
@@ -136,16 +139,16 @@ class StudyFolder:
         Raises:
             StudyError: the folder holds a run that is none of them.
         """
-        known = {entries.known_by(entry): entry for entry in self._entries.values()}
+        known = {planning.known_by(entry): entry for entry in self._entries.values()}
         following = max(self._entries, default=-1) + 1
         found = []
         for run in runs:
-            entry = known.pop(entries.known_by(run.identity), None)
+            entry = known.pop(planning.known_by(run.identity), None)
             if entry is None:
                 found.append(run._replace(number=following))
                 following += 1
                 continue
-            if entry["content"] != entries.content(run):
+            if entry["content"] != planning.content(run):
                 raise self._other(entry, run.scenario)
             found.append(run._replace(number=entry["run"]))
         if known:
@@ -221,7 +224,7 @@ class StudyFolder:
             for file in [file for file in mine if file.split("-")[1] in writers]:
                 del mine[file]
         planned = {
-            run.number: entries.entry_of(run, of_run[run.number])
+            run.number: planning.entry_of(run, of_run[run.number])
             for run in runs
             if run.number in of_run
         }
@@ -343,7 +346,7 @@ class StudyFolder:
     def _append(self, record: dict[str, Any]) -> None:
         with explained(self.path):
             path = journal_of(self.path, self.manifest["session"])
-            self.disk.append(path, journal.line(record))
+            self.disk.append(path, journal_line(record))
 
     def clear(self, name: str) -> None:
         """Removes a folder that is needed while the study is run alone."""

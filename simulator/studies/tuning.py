@@ -31,7 +31,7 @@ from ..scenario.scenario import Scenario
 from ..scenario.study import VariantError, expand
 from ..scenario.tuning import Objective, Tune
 from . import executors, planning, running
-from .entries import OPEN
+from .planning import OPEN
 from .progress import Progress, Stages, silent
 
 AT_RANDOM = 10

@@ -17,11 +17,10 @@ from ..files.timeline import SINCE, TIMED, Chunk, Incident, StopReason, effects
 from ..parts.expressions import up
 from ..parts.stop import Stop
 from ..world.answers import AnswerLog
-from ..world.clients import Clients
+from ..world.clients import Clients, tariffs
 from ..world.laws.base import Population
 from ..world.protocol import Cadence, Protocol
 from ..world.protocol_abilities import MixesModels
-from ..world.rates import tariffs
 from ..world.streams import Purpose, Streams
 from ..world.workload import Workload
 

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 from jaxtyping import Float64
 
-from ..files.reading import limits, table
+from ..files.reading import files, table
 from ..parts import json_text
-from ..parts.errors import DataError
-from ..parts.text import shown, suggestion
+from ..parts.errors import DataError, shown, suggestion
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -185,6 +184,6 @@ def _check_size(path: Path) -> None:
     if path.suffix == ".parquet":
         with parquet.ParquetFile(path) as file:
             table.check_parquet(file, file.schema_arrow.names, size)
-    elif size > limits.MOST_TEXT:
-        most = limits.shown(limits.MOST_TEXT)
-        raise ValueError(f"it has {limits.shown(size)}, where {most} are allowed")
+    elif size > files.MOST_TEXT:
+        most = files.shown(files.MOST_TEXT)
+        raise ValueError(f"it has {files.shown(size)}, where {most} are allowed")

@@ -31,8 +31,8 @@ from ..files.timeline import (
     effects,
     further_uploads,
 )
+from ..parts.base import tag
 from ..parts.errors import ScenarioError
-from ..parts.parts import tag
 from ..parts.stop import Stop
 from ..scenario.setting import Recording
 from ..scenario.study import Run

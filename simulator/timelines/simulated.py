@@ -2,38 +2,83 @@
 
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import inf
 from typing import Any, Literal
 
+import numpy as np
 import simpy
 from simpy.core import EmptySchedule
 from simpy.events import NORMAL, EventPriority
 
 from ..files import inputs
-from ..files.timeline import NO_SLOT, Chunk, StopReason, check
+from ..files.timeline import NO_COMMIT, NO_SLOT, Chunk, StopReason, check
+from ..privacy.ledger import CommitCosts
 from ..world.answers import Answers
 from ..world.clients import Server
-from ..world.clock import Question
-from ..world.message_budget import BudgetExhausted, MessageBudget, Quota
-from ..world.protocol import Batch, Protocol
+from ..world.links import BudgetExhausted, MessageBudget, Quota
+from ..world.protocol import Arrivals, Batch, LockStep, Protocol, Rule, Turns
 from ..world.protocol_abilities import OwnSteps, RefreshesEmbeddings
 from ..world.recorders.recorder import Recorder
-from ..world.world import World
-from . import spending
-from .arrays import PLAYERS
-from .arrays.blocks import STUCK, Block, chunks, standstill
-from .arrays.rule import feedback, free_rule
+from ..world.world import Question, World
+from .arrays.arrivals import ArrivalsPlayer
+from .arrays.blocks import STUCK, Block, chunks, feedback, free_rule, standstill
+from .arrays.lock_step import LockStepPlayer, TurnsPlayer
 from .base import RunTimeline
 
+PLAYERS: dict[type[Rule], Any] = {
+    Arrivals: ArrivalsPlayer,
+    LockStep: LockStepPlayer,
+    Turns: TurnsPlayer,
+}
+"""The player of arrays of each rule by which protocols have no feedback."""
 FIRST_PLAY = 4096
 """Rows at a time of the play that counts registers."""
 TOGETHER = 8
 """Registers of messages come by as many: so replicates share a compiled program."""
 AFTER_ALL = EventPriority(NORMAL + 2)
 """Priority of what happens last at an instant."""
+CHUNK = 65_536
+"""Rows of a chunk of a world that is played to find the end."""
+
+
+def before_exceeded(played: RunTimeline, most: Sequence[int]) -> float | None:
+    """Returns a moment just before a commit that a client's privacy does not allow.
+
+    Args:
+        played: Timeline of a run that other ends limit.
+        most: What the messages of each client in commits may count (`CommitCosts`).
+
+    Returns:
+        None if there is no such commit.
+    """
+    costs, left = CommitCosts(played.num_clients), np.array(most, np.int64)
+    for chunk in played.chunks(CHUNK):
+        jobs = chunk.jobs
+        applied = jobs.commit != NO_COMMIT
+        client, commit = jobs.client[applied], jobs.commit[applied]
+        counts = costs.add(client, commit)
+        spent = np.bincount(client, counts, left.size).astype(np.int64)
+        over = []
+        for each in np.flatnonzero(spent > left):
+            mine = np.flatnonzero(client == each)
+            mine = mine[np.argsort(commit[mine], kind="stable")]
+            first = np.argmax(np.cumsum(counts[mine]) > left[each])
+            over.append(jobs.applied_time[applied][mine[first]])
+        if over:
+            return float(np.nextafter(min(over), 0))
+        left -= spent
+    return None
+
+
+def ended_by_privacy(played: RunTimeline, at: float, num_rows: int) -> Iterator[Chunk]:
+    """Yields the chunks of a timeline that privacy ends at a moment."""
+    stop = played.stop.model_copy(update={"time": at})
+    for chunk in replace(played, stop=stop).chunks(num_rows):
+        timed = chunk.stop is StopReason.TIME
+        yield chunk._replace(stop=StopReason.PRIVACY) if timed else chunk
 
 
 @dataclass(frozen=True)
@@ -126,7 +171,7 @@ class SimulatedTimeline(RunTimeline):
             ScenarioError: The world asks, and nothing has answered by the next chunk.
         """
         if self.spent is not None:
-            return spending.ended(self._unlimited, self.spent, num_rows)
+            return ended_by_privacy(self._unlimited, self.spent, num_rows)
         if self.made_by != "arrays":
             return self._played(num_rows)
         return chunks(self._blocks(), num_rows)
@@ -136,7 +181,7 @@ class SimulatedTimeline(RunTimeline):
         """When its commits have spent the privacy that they may; or None."""
         if self.quota is None or not self.quota.by_commit:
             return None
-        return spending.before_exceeded(self._unlimited, self.quota.each)
+        return before_exceeded(self._unlimited, self.quota.each)
 
     @property
     def _unlimited(self) -> "SimulatedTimeline":

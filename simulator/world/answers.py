@@ -12,8 +12,8 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from ..files.timeline import NO_COMMIT, Jobs
+from ..parts.base import Part
 from ..parts.errors import ScenarioError
-from ..parts.parts import Part
 
 if TYPE_CHECKING:
     from ..engine.algorithm import Algorithm

@@ -12,14 +12,13 @@ import numpy as np
 from jaxtyping import Float
 from pydantic import Field
 
-from ..files.reading import arrow, files
-from ..parts.base import FilePath
+from ..files.reading import files
+from ..files.reading.columns import measurements
+from ..parts.base import FilePath, Part
 from ..parts.errors import DataError, ScenarioError
-from ..parts.parts import Part
-from .laws.base import AnyLaw, Population, check_cycle
+from .laws.base import AlternatingLaws, AnyLaw, ClientValues, Population, check_cycle
 from .laws.distributions import Parameter
-from .laws.parameters import ClientValues
-from .presence import Presence, Turns
+from .presence import Presence
 from .streams import Purpose
 
 
@@ -30,7 +29,7 @@ class Availability(Part):
     """
 
     @property
-    def turns(self) -> Turns | None:
+    def turns(self) -> AlternatingLaws | None:
         """Laws of times there and away, where each client has these by turns."""
         return None
 
@@ -62,7 +61,7 @@ class OnOff(Availability):
     """Law of virtual seconds of an unavailable time."""
 
     @property
-    def turns(self) -> Turns:
+    def turns(self) -> AlternatingLaws:
         return (Purpose.AVAILABLE, self.on), (Purpose.UNAVAILABLE, self.off)
 
     def check(self, num_clients: int, name: str) -> None:
@@ -105,7 +104,7 @@ class Traced(Availability):
             ScenarioError: intervals that end before they start, or overlap.
         """
         path = files.located(self.path, "clients.availability.path")
-        columns = arrow.measurements(path, ("client", "start", "end"))
+        columns = measurements(path, ("client", "start", "end"))
         owner, start, end = (columns[name] for name in ("client", "start", "end"))
         wrong = ~(end > start)
         if wrong.any():

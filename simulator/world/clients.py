@@ -2,18 +2,26 @@
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
 from ..parts.base import Config, FilePath, LocatedError, NumClients, Quantity
 from ..parts.catalogue import AnyPart
-from .laws.base import AnyLaw
+from .laws.base import (
+    AlternatingLaws,
+    AnyLaw,
+    ClientValues,
+    Population,
+    check_parameter,
+)
 from .laws.distributions import Parameter
 from .named import WorldName, with_named
-from .presence import Turns
-from .rates import Rates
 from .streams import Purpose
+
+if TYPE_CHECKING:
+    from .workload import Workload
+
 
 Count = Annotated[int, Field(ge=1)]
 Chance = Annotated[float, Field(ge=0, lt=1)]
@@ -42,7 +50,7 @@ class Crashes(Config):
     """Law of the time from a crash to the client's return."""
 
     @property
-    def turns(self) -> Turns:
+    def turns(self) -> AlternatingLaws:
         """Laws of times up and down."""
         return (Purpose.UP, self.after), (Purpose.DOWN, self.down)
 
@@ -165,6 +173,33 @@ class Selection(Config):
                 "fewer jobs are under way than may be; remove one of them",
             )
         return self
+
+
+class Rates(Config):
+    """Watts of a client while it does something, and joules of a byte.
+
+    All that it draws then, not in addition to idling. Radio is from the start of a
+    message until it has arrived, repeats and the wait for them included.
+    """
+
+    idle: Quantity = 0
+    """A second in which it does nothing of what has a rate of its own: from its joining
+    until it leaves or the run ends, also while it is away."""
+    compute: Quantity | None = None
+    """A second of computing; by default as idling."""
+    upload: Quantity | None = None
+    """A second in which its message is under way; by default as idling."""
+    download: Quantity | None = None
+    """A second in which a message to it is under way; by default as idling."""
+    upload_byte: Quantity | None = None
+    """A byte that it sends; a message, its repeats included, counts when it is sent."""
+    download_byte: Quantity | None = None
+    """A byte that it gets; a message counts when it has arrived."""
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """The rates that are stated."""
+        return {name: rate for name, rate in self if rate is not None}
 
 
 class Behaviour(Config):
@@ -380,3 +415,67 @@ def table_mistake(
             f"{max(values):g}"
         )
     return ""
+
+
+def tariffs(
+    clients: "Clients", num_clients: int, everyone: Population, job: "Workload"
+) -> list[dict[str, Any]]:
+    """Returns the tariffs of groups of clients, as `simulator.expenses` has them.
+
+    Args:
+        clients: Clients of the scenario.
+        num_clients: Number of clients.
+        everyone: All clients, and the run's random numbers.
+        job: Size of a job's messages.
+
+    Returns:
+        A tariff for each group.
+    """
+    found = []
+    for first, size, part in clients.behaviours(num_clients):
+        own = everyone._replace(size=size, first=first)
+
+        def each(value: Any, name: str, scale: float = 1.0, own: Any = own) -> Any:
+            values = (ClientValues.given(value, own, name).values * scale).tolist()
+            return values[0] if len({*values}) == 1 else values
+
+        tariff: dict[str, Any] = {"clients": size, "join": each(part.join, "join")}
+        if part.leave is not None:
+            tariff["leave"] = each(part.leave, "leave")
+        of = tariff["joules"] = {}
+        for name, rate in part.watts.given.items() if part.watts else ():
+            way, is_message, _ = name.partition("_byte")
+            scale = getattr(job, f"{way}_bytes") if is_message else 1.0
+            of[f"{way}_message" if is_message else name] = each(rate, name, scale)
+        found.append(tariff)
+    return found
+
+
+def check_rates(clients: "Clients | None", protocol: Any, num_clients: int) -> None:
+    """Refuses rates that no record tells how to count.
+
+    Args:
+        clients: Clients of the scenario.
+        protocol: Its protocol.
+        num_clients: Number of clients.
+
+    Raises:
+        LocatedError: Something does not fit; the message says where and what to do.
+    """
+    traits = protocol.traits
+    parts = clients.behaviours(num_clients) if clients and not traits.pooled else ()
+    by_job = traits.has_server and not traits.batch_per_round
+    for _, size, part in parts:
+        for name, rate in part.watts.given.items() if part.watts else ():
+            check_parameter(rate, size, f"clients.watts.{name}")
+            waits = by_job and protocol.described(num_clients)["queues_jobs"]
+            if (by_job or name in ("idle", "compute")) and not (
+                waits and name == "download"
+            ):
+                continue
+            raise LocatedError(
+                f"clients.watts.{name} must be left out for the protocol "
+                f"{protocol.kind!r}, whose jobs do not say how long messages take "
+                f"(or not of all messages); remove it",
+                ("clients", "watts", name),
+            )

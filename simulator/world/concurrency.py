@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 from pydantic import Field
 from typing_extensions import override
 
-from ..parts.parts import Part
+from ..parts.base import Part
 from .feature import Feature, JobCourse, Then
 from .streams import Purpose
 

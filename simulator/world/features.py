@@ -61,7 +61,7 @@ def features(world: "World", options: WorldOptions) -> Iterator[Feature]:
         yield OwnLinks(world)
     by_job = all(config.compute_per == "job" for config in configs)
     if slowdowns or world.workload.overhead_s or not by_job:
-        from .pace import ClientPace
+        from .slowdowns import ClientPace
 
         yield ClientPace(world, options)
     if any(config.power for config in configs):

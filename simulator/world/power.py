@@ -3,19 +3,22 @@
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from math import inf
+from typing import TYPE_CHECKING
 
 import numpy as np
 from typing_extensions import override
 
-from ..files.reading import arrow, files
+from ..files.reading import files
+from ..files.reading.columns import measurements
 from ..parts.errors import DataError
 from ..parts.expressions import SLACK, up
 from .clients import Power, table_mistake
 from .feature import Duration, Feature
-from .groups import Groups
-from .laws.base import Population
-from .laws.parameters import ClientValues
+from .laws.base import ClientValues, Population
 from .streams import Purpose
+
+if TYPE_CHECKING:
+    from .delays import Groups
 
 Work = Callable[[float, float], float]
 """How long some work takes: of the moment at which it begins, virtual seconds, and the
@@ -99,7 +102,7 @@ class ComputingPower(Feature):
         groups: Groups of clients.
     """
 
-    def __init__(self, groups: Groups) -> None:
+    def __init__(self, groups: "Groups") -> None:
         self._powers: list[Work | None] = []
         for group in groups:
             config, population = group.config.power, group.population
@@ -120,7 +123,7 @@ class ComputingPower(Feature):
 
 def _read(config: Power, where: str, population: Population) -> list[PowerTable]:
     path = files.located(where, "clients.power.path")
-    columns = arrow.measurements(path, ("client", "time", "power"))
+    columns = measurements(path, ("client", "time", "power"))
     tables = []
     for number in range(population.first + 1, population.first + population.size + 1):
         rows = np.flatnonzero(columns["client"] == number)

@@ -13,16 +13,12 @@ from typing_extensions import override
 
 from ..parts.errors import ScenarioError
 from .feature import AlwaysThere, Feature
-from .laws.base import AnyLaw, Population
+from .laws.base import ClientValues, Population
 from .laws.distributions import Parameter
-from .laws.parameters import ClientValues
-from .streams import Purpose
 
 if TYPE_CHECKING:
-    from .groups import Groups
+    from .delays import Groups
 
-Turns = tuple[tuple[Purpose, AnyLaw], tuple[Purpose, AnyLaw]]
-"""Laws of two states of a client that take turns, with the purposes of their draws."""
 Draw = Callable[[int], float]
 """Returns a client's next duration."""
 

@@ -12,7 +12,6 @@ from ..parts.expressions import per_client
 from .clients import OpenArrivals, Selection
 from .feature import Then
 from .laws.base import Population
-from .power import powers
 from .streams import Purpose
 
 if TYPE_CHECKING:
@@ -252,6 +251,8 @@ class OpenSystem(Selected):
     """
 
     def __init__(self, pool: Pool, begin: Then, config: OpenArrivals) -> None:
+        from .power import powers
+
         super().__init__(pool, begin)
         everyone = Population(pool.world.num_clients, pool.world.streams)
         self._rate = powers(config.rate, everyone)[0] if config.rate else None

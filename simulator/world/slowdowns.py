@@ -4,24 +4,39 @@ A slowdown is one class: its options, checks, what it makes of a single job, and
 arrays of many.
 """
 
+import zlib
 from abc import abstractmethod
 from collections.abc import Callable
+from math import isfinite
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
 from pydantic import Field
+from typing_extensions import override
 
-from ..parts.base import LocatedError
-from ..parts.parts import Part
-from .clients import Count
+from ..parts.base import LocatedError, Part, Quantity
+from ..parts.errors import ScenarioError
+from .clients import Behaviour, Count
+from .delays import ClientGroup
 from .faults import Keyed
-from .laws.base import AnyLaw, Population, check_cycle
-from .presence import Presence, Turns
+from .feature import Duration, Feature
+from .laws.base import (
+    AlternatingLaws,
+    AnyLaw,
+    Draws,
+    Population,
+    check_cycle,
+    check_parameter,
+    distinct_values,
+    keys,
+)
+from .presence import Presence
 from .streams import Purpose, Streams
 
 if TYPE_CHECKING:
-    from .shared_slowdown import SharedFactors
+    from .features import WorldOptions
+    from .world import World
 
 Factor = Callable[[int, int, float], float]
 """How many times slower a job computes: of (client, job, time)."""
@@ -41,7 +56,7 @@ class Slowdown(Part):
         return (Purpose.COMPUTE,)
 
     @property
-    def turns(self) -> Turns | None:
+    def turns(self) -> AlternatingLaws | None:
         """Laws of normal and of slow times, where each client has these by turns."""
         return None
 
@@ -186,7 +201,7 @@ class RegimeSlowdown(Slowdown):
     """Law of the length of slow times."""
 
     @property
-    def turns(self) -> Turns:
+    def turns(self) -> AlternatingLaws:
         return (Purpose.NORMAL, self.normal), (Purpose.SLOW, self.slow)
 
     def check(self, num_clients: int, name: str) -> None:
@@ -199,3 +214,235 @@ class RegimeSlowdown(Slowdown):
         assert normal is not None
         since, factor = normal.since, self.factor
         return lambda client, job, time: 1.0 if since(client, time) == time else factor
+
+
+class ClientPace(Feature):
+    """Amounts of work and slowdowns: both multiply draws.
+
+    Args:
+        world: World of the clients.
+        options: Slowdowns of its clients, and whether jobs are given local steps, by
+            which they are multiplied apart.
+
+    Attributes:
+        in_turn: Whether durations depend on when they begin.
+    """
+
+    def __init__(self, world: "World", options: "WorldOptions") -> None:
+        self._world = world
+        self._amounts = [
+            1 if group.config.adds_draws or options.job_steps is not None else amount
+            for group in world.groups
+            for amount in group.amounts
+        ]
+        slowdowns = options.clients.slowdowns if options.clients else ()
+        factors = map(self._factor, range(len(slowdowns)), slowdowns)
+        self._slowdowns = list(zip(slowdowns, factors, strict=True))
+        self.in_turn = any(isinstance(by, SharedFactors) for _, by in self._slowdowns)
+
+    def _factor(self, number: int, slowdown: Slowdown) -> Factor:
+        world = self._world
+        stage = f"clients.slowdowns.{number}"
+        everyone = Population(world.num_clients, world.streams, stage=stage)
+        if (moments := slowdown.over_time(everyone)) is not None:
+            return moments
+        normal = None
+        if slowdown.turns is not None:
+            everyone = Population(world.num_clients, world.streams)
+            normal = ClientGroup(Behaviour(), everyone).renewal(slowdown.turns)
+        return slowdown.make(world.num_clients, world.streams, normal)
+
+    @override
+    def duration(self, purpose: Purpose, takes: Duration) -> Duration:
+        factors = [by for slow, by in self._slowdowns if purpose in slow.slows]
+        if purpose is Purpose.COMPUTE:
+            amounts = self._amounts
+            factors.insert(0, lambda client, job, time: amounts[client])
+        if not factors:
+            return takes
+
+        def multiplied(client: int, job: int, time: float) -> float:
+            factor = 1.0
+            for by in factors:
+                factor *= by(client, job, time)
+            return takes(client, job, time) * factor
+
+        return multiplied
+
+    def of_jobs(
+        self,
+        purpose: Purpose,
+        clients: Int[np.ndarray, " C"],
+        job: Int[np.ndarray, "C n"],
+        since: Float[np.ndarray, " C"] | None = None,
+    ) -> Float[np.ndarray, "C n"]:
+        """Returns by what draws of a stage are multiplied, for many jobs at once.
+
+        Args:
+            purpose: Purpose of the draws.
+            clients: Their clients.
+            job: Numbers of the clients' jobs.
+            since: Virtual seconds at which each begins; None where it does not matter.
+        """
+        factor, world = np.ones(job.shape), self._world
+        if purpose is Purpose.COMPUTE:
+            factor *= np.array(self._amounts, np.float64)[clients][:, None]
+        for slowdown, by in self._slowdowns:
+            if purpose not in slowdown.slows:
+                continue
+            if isinstance(by, SharedFactors):
+                assert since is not None
+                factor = factor * by.of_each(clients, since)[:, None]
+                continue
+            slow = slowdown.slow_jobs(clients, job, world.num_clients, world.streams)
+            factor = np.where(slow, factor * slowdown.factor, factor)
+        return factor
+
+
+BLOCK = 32
+"""Intervals of a client that are drawn at once; it changes no draw."""
+MOST_INTERVALS = 10_000_000
+"""Intervals of a client, each of which takes 8 bytes."""
+
+
+class SharedSlowdown(Slowdown):
+    """Slows clients at times, together or each for itself.
+
+    Time is divided into intervals. In each, a client has one draw of a law as the
+    factor of what it begins, at a normal score of `sqrt(share) c + sqrt(1 - share) o`:
+    `c` is that of its room, `o` its own. A client's factors have the same law whatever
+    the share; that of successive intervals is the law's, which may be `autoregressive`
+    or `markov`.
+    """
+
+    kind: Literal["shared"] = "shared"
+    of_moments: ClassVar[bool] = True
+    factor: AnyLaw
+    """Law of the factor: one draw for each interval."""
+    every: Annotated[float, Field(gt=0)]
+    """Virtual seconds of an interval."""
+    share: Annotated[float, Field(ge=0, le=1)] = 1.0
+    """Correlation of the scores of two clients of a room: 0 is independent, 1 alike."""
+    room: Quantity = 1
+    """Number of each client's room, such as `"ceil(m/10)"`."""
+    clients: Annotated[tuple[Count, ...], Field(min_length=1)] | None = None
+    """Numbers of those that are slowed, from 1; None for all."""
+    stages: Annotated[
+        tuple[Literal["compute", "upload", "download"], ...], Field(min_length=1)
+    ] = ("compute",)
+    """What is slowed, all by one factor; messages on the client's own link."""
+
+    @property
+    def slows(self) -> tuple[Purpose, ...]:
+        return tuple(Purpose[stage.upper()] for stage in self.stages)
+
+    def check(self, num_clients: int, name: str) -> None:
+        if self.clients is not None and max(self.clients) > num_clients:
+            raise LocatedError(
+                f"{name}.clients must name clients from 1 to {num_clients}, got "
+                f"{max(self.clients)}; change it",
+                keys(f"{name}.clients"),
+            )
+        check_parameter(self.room, num_clients, f"{name}.room")
+        for client, room in enumerate(
+            distinct_values(self.room, num_clients, f"{name}.room")
+        ):
+            if room % 1:
+                raise LocatedError(
+                    f"{name}.room must be a whole number, got {float(room):g} for "
+                    f"client {client + 1}; round it, as in ceil(m/10)",
+                    keys(f"{name}.room"),
+                )
+        self.factor.check(num_clients, f"{name}.factor")
+
+    def make(
+        self, num_clients: int, streams: Streams, normal: Presence | None
+    ) -> Factor:
+        return self.over_time(Population(num_clients, streams))
+
+    def over_time(self, population: Population) -> "SharedFactors":
+        return SharedFactors(self, population)
+
+
+class SharedFactors:
+    """Factors of each client, one for each interval of time; called as a `Factor`.
+
+    Args:
+        config: The slowdown.
+        population: All clients; its stage is part of the key of all draws.
+    """
+
+    def __init__(self, config: SharedSlowdown, population: Population) -> None:
+        size = population.size
+        self._config, self._streams = config, population.streams
+        self._law = config.factor.make(population)
+        self._turn = zlib.crc32(population.stage.encode())
+        rooms = distinct_values(config.room, size, "room")
+        self._room = np.broadcast_to([int(room) for room in rooms], size)
+        self._slow = np.ones(size, bool)
+        if config.clients is not None:
+            self._slow = np.isin(np.arange(1, size + 1), config.clients)
+        self._known = np.zeros(size, np.int64)
+        self._factors = np.empty((size, BLOCK))
+
+    def __call__(self, client: int, job: int, time: float) -> float:
+        """Returns the factor of what a client begins at a time, virtual seconds."""
+        at = time / self._config.every
+        if not at < self._known[client]:
+            self._extend(np.array([client]), at)
+        return float(self._factors[client, int(at)])
+
+    def of_each(
+        self, clients: Int[np.ndarray, " C"], times: Float[np.ndarray, " C"]
+    ) -> Float[np.ndarray, " C"]:
+        """Returns the same of many clients at once, each named once."""
+        at = times / self._config.every
+        if (late := at >= self._known[clients]).any():
+            self._extend(clients[late], float(at[late].max()))
+        return self._factors[clients, at.astype(np.int64)]
+
+    def _extend(self, clients: Int[np.ndarray, " C"], at: float) -> None:
+        """Draws the factors of some clients up to an interval."""
+        if not (isfinite(at) and at < MOST_INTERVALS):
+            raise ScenarioError(
+                f"clients.slowdowns.every must divide the run into at most "
+                f"{MOST_INTERVALS:,} intervals, got {self._config.every:g} s; take "
+                f"longer ones"
+            )
+        target = (int(at) // BLOCK + 1) * BLOCK
+        if target > self._factors.shape[1]:
+            wider = np.empty((len(self._factors), 2 * target))
+            wider[:, : self._factors.shape[1]] = self._factors
+            self._factors = wider
+        number = np.maximum(target - self._known[clients], 0)
+        who = np.repeat(clients, number)
+        first = np.cumsum(number) - number - self._known[clients]
+        place = np.arange(who.size) - np.repeat(first, number)
+        drawn = self._law.draw(Draws(self._uniform(who, place), who, place), None)
+        drawn = np.where(self._slow[who], drawn, 1.0)
+        if not (drawn > 0).all():
+            raise ScenarioError(
+                "clients.slowdowns.factor must be a law of factors > 0, with which "
+                "time passes, drew 0; add a shift"
+            )
+        self._factors[who, place] = drawn
+        self._known[clients] += number
+
+    def _uniform(
+        self, who: Int[np.ndarray, " n"], place: Int[np.ndarray, " n"]
+    ) -> Float[np.ndarray, " n"]:
+        """Returns the numbers that factors are drawn by."""
+
+        def of(purpose: Purpose, owner: np.ndarray) -> np.ndarray:
+            return self._streams.scattered(purpose, owner, place, self._turn)
+
+        share = self._config.share
+        if share in (0, 1):  # as drawn: no digit is lost on the way over scores
+            return of(
+                *(Purpose.ROOM, self._room[who]) if share else (Purpose.SHOCK, who)
+            )
+        from scipy.special import ndtr, ndtri
+
+        common = np.sqrt(share) * ndtri(of(Purpose.ROOM, self._room[who]))
+        own = np.sqrt(1 - share) * ndtri(of(Purpose.SHOCK, who))
+        return np.clip(ndtr(common + own), 2.0**-53, 1 - 2.0**-53)

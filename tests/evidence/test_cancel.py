@@ -25,9 +25,8 @@ from stalesim.simulator.catalogue.protocols.collect.collect import Collect
 from stalesim.simulator.files.timeline import Kind, Rows
 from stalesim.simulator.world.clients import Clients
 from stalesim.simulator.world.laws.base import Draws, Population
-from stalesim.simulator.world.laws.constant import Constant
-from stalesim.simulator.world.laws.distributions import Scipy
-from stalesim.simulator.world.shared_slowdown import SharedSlowdown
+from stalesim.simulator.world.laws.distributions import Constant, Scipy
+from stalesim.simulator.world.slowdowns import SharedSlowdown
 from stalesim.simulator.world.streams import Streams
 from tests.support import everything, played
 

@@ -5,8 +5,8 @@ Those of extras are in `tests/extras/NAME/cases.py`; `tests.golden.every` has al
 
 from typing import Any
 
+from stalesim.simulator.parts.base import tag
 from stalesim.simulator.parts.catalogue import own
-from stalesim.simulator.parts.parts import tag
 
 EXPON = {"law": "expon"}
 LINKS = {"upload": {"latency": EXPON, "bandwidth": 1e5}, "download": {"latency": EXPON}}

@@ -27,7 +27,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from stalesim.simulator.parts.text import nearest
+from stalesim.simulator.parts.errors import nearest
 from tests.golden.every import CASES
 
 ROOT = Path(__file__).parents[2]

@@ -27,8 +27,7 @@ from stalesim.simulator.problem.models.linear.network import (
 from stalesim.simulator.problem.models.party import PartyNetwork
 from stalesim.simulator.problem.models.server.network import ServerNetwork
 from stalesim.simulator.problem.models.server.part import ServerModel
-from stalesim.simulator.problem.transfer import TransferProblem
-from stalesim.simulator.problem.vertical import VerticalProblem, added
+from stalesim.simulator.problem.vertical import TransferProblem, VerticalProblem, added
 
 
 class Case(NamedTuple):

@@ -15,11 +15,11 @@ from stalesim.simulator.world.clients import (
     Loss,
     OpenArrivals,
     Power,
+    Rates,
     Selection,
     Server,
 )
 from stalesim.simulator.world.laws.scaled import Scaled
-from stalesim.simulator.world.rates import Rates
 from stalesim.simulator.world.slowdowns import RegimeSlowdown
 
 TIMES = ("deadline", "timeout", "window", "grace", "seconds")

@@ -27,7 +27,7 @@ from stalesim.simulator.files.timeline import (
 )
 from stalesim.simulator.timelines.simulated import SimulatedTimeline
 from stalesim.simulator.world.clients import Clients, Server
-from stalesim.simulator.world.laws.constant import Constant
+from stalesim.simulator.world.laws.distributions import Constant
 from stalesim.simulator.world.workload import Workload
 from tests.drawn_worlds import Dice, behaviour
 from tests.property.whole import (

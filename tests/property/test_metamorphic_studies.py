@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from stalesim.simulator import studies
 from stalesim.simulator.engine.of_run import timeline
 from stalesim.simulator.files.study import Study
+from stalesim.simulator.parts.base import tag
 from stalesim.simulator.parts.catalogue import parts
-from stalesim.simulator.parts.parts import tag
 from stalesim.simulator.scenario.setting import Recording, WorldScenario
 from stalesim.simulator.scenario.study import expand
 from stalesim.simulator.studies.saved import TimelineSource, record, write_all

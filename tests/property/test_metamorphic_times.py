@@ -11,8 +11,7 @@ from stalesim.simulator.catalogue.protocols.centralised import Centralised
 from stalesim.simulator.catalogue.protocols.cyclic import Cyclic
 from stalesim.simulator.timelines.simulated import SimulatedTimeline
 from stalesim.simulator.world.clients import Clients
-from stalesim.simulator.world.laws.constant import Constant
-from stalesim.simulator.world.laws.distributions import Scipy
+from stalesim.simulator.world.laws.distributions import Constant, Scipy
 from stalesim.simulator.world.workload import Workload
 from tests.property.stretching import stretched
 from tests.property.test_worlds import SERVED, worlds

@@ -11,8 +11,7 @@ from stalesim.simulator.files.timeline import NO_WORKER, Kind, Outcome
 from stalesim.simulator.problem.sampler import Sampler
 from stalesim.simulator.timelines.simulated import SimulatedTimeline
 from stalesim.simulator.world.clients import Clients
-from stalesim.simulator.world.laws.constant import Constant
-from stalesim.simulator.world.laws.distributions import Scipy
+from stalesim.simulator.world.laws.distributions import Constant, Scipy
 from tests.support import everything, played
 
 LAWS = st.sampled_from(

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from stalesim.simulator.engine.simulation import Prepared, key_of
-from stalesim.simulator.problem.transfer import LABELLED, OTHER
+from stalesim.simulator.problem.vertical import LABELLED, OTHER
 from stalesim.simulator.scenario.study import merge
 from tests.reference import ftl_twin as twin
 from tests.reference.gossip_support import NEAR, Ran, ran

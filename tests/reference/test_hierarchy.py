@@ -15,8 +15,7 @@ from stalesim.simulator.scenario.study import merge
 from stalesim.simulator.world.clients import Clients
 from stalesim.simulator.world.delays import StageDelays
 from stalesim.simulator.world.laws.base import Population
-from stalesim.simulator.world.laws.constant import Constant
-from stalesim.simulator.world.laws.distributions import Scipy
+from stalesim.simulator.world.laws.distributions import Constant, Scipy
 from stalesim.simulator.world.streams import Purpose, Streams
 from stalesim.simulator.world.world import World
 from tests.reference import hierarchy_twin as twin

@@ -13,9 +13,9 @@ import pytest
 from jax import Array
 from pydantic import ValidationError
 
+from stalesim.simulator.parts.base import tag
 from stalesim.simulator.parts.catalogue import own
 from stalesim.simulator.parts.errors import ScenarioError
-from stalesim.simulator.parts.parts import tag
 from stalesim.simulator.scenario.study import merge
 from tests.golden.every import CASES
 from tests.reference.test_own_models import assert_same, run

@@ -9,8 +9,8 @@ import pytest
 from stalesim.analysis.worlds import report_of
 from stalesim.simulator import extras as package
 from stalesim.simulator.files import inputs
-from stalesim.simulator.files.study import commit, manifest
-from stalesim.simulator.parts import attached, catalogue
+from stalesim.simulator.files.study import manifest
+from stalesim.simulator.parts import catalogue
 from stalesim.simulator.parts.errors import ScenarioError, StudyError
 from stalesim.simulator.scenario.reading import loads, loads_any
 
@@ -18,7 +18,7 @@ LAW = '''
 """A law of an extra."""
 from typing import Literal
 
-from stalesim.simulator.world.laws.constant import Constant
+from stalesim.simulator.world.laws.distributions import Constant
 from stalesim.simulator.scenario.setting import Varied
 
 
@@ -36,7 +36,7 @@ class Twice(Constant):
 '''
 EXTRA = '''
 """An extra with a law and a world."""
-from stalesim.simulator.parts.attached import Extra, ExtraWorld
+from stalesim.simulator.parts.catalogue import Extra, ExtraWorld
 
 HOME = f"{__name__}.twice"
 TICKS = ExtraWorld("ticks", ("ticks",), f"{HOME}:Ticks", "", HOME)
@@ -48,8 +48,8 @@ EXTRA = Extra(
 
 
 CACHED = (
-    *(attached.extras, attached.listed, catalogue.own),
-    *(commit._code, manifest._version),
+    *(catalogue.extras, catalogue.listed, catalogue.own),
+    *(manifest._code, manifest._version),
 )
 
 
@@ -60,17 +60,16 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     folder.mkdir(parents=True)
     (folder / "__init__.py").write_text(EXTRA)
     (folder / "twice.py").write_text(LAW)
-    row = f"laws,,{attached.PACKAGE}.slow.twice:Twice,\n"
-    (folder / attached.LISTED).write_text(row)
+    row = f"laws,,{catalogue.PACKAGE}.slow.twice:Twice,\n"
+    (folder / catalogue.LISTED).write_text(row)
     monkeypatch.setattr(package, "__path__", [str(folder.parent)])
-    monkeypatch.setattr(attached, "FOLDER", folder.parent)
     monkeypatch.setattr(catalogue, "FOLDER", folder.parent)
-    monkeypatch.setattr(commit, "PACKAGE", folder.parents[1])
+    monkeypatch.setattr(manifest, "PACKAGE", folder.parents[1])
     for each in CACHED:
         each.cache_clear()
     yield folder
     for name in [
-        name for name in sys.modules if name.startswith(f"{attached.PACKAGE}.slow")
+        name for name in sys.modules if name.startswith(f"{catalogue.PACKAGE}.slow")
     ]:
         del sys.modules[name]
     monkeypatch.undo()
@@ -81,11 +80,11 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 def test_a_folder_adds_its_parts(folder: Path) -> None:
     laws = {part.__name__ for part in catalogue.own("laws")}
     assert {"Twice", "Constant"} <= laws
-    table = folder / attached.LISTED
+    table = folder / catalogue.LISTED
     assert table in catalogue.tables()
     assert catalogue.table(table)[0][:2] == ("laws", "twice")
-    (base,) = attached.extra_kinds().values()
-    assert attached.imported(base) in catalogue.own("laws")
+    (base,) = catalogue.extra_kinds().values()
+    assert catalogue.imported(base) in catalogue.own("laws")
 
 
 def test_a_world_is_known_by_its_entry_and_its_kind(folder: Path) -> None:
@@ -106,7 +105,7 @@ def test_a_study_counts_the_code_of_the_extras_that_it_uses(folder: Path) -> Non
     assert used == ("extras.slow",)
     before = manifest.program(used)
     (folder / "twice.py").write_text(f"{LAW}# a comment\n")
-    commit._code.cache_clear()
+    manifest._code.cache_clear()
     manifest._version.cache_clear()
     after = manifest.program(used)
     assert after["extras.slow"] != before["extras.slow"]
@@ -114,7 +113,7 @@ def test_a_study_counts_the_code_of_the_extras_that_it_uses(folder: Path) -> Non
 
 
 def test_the_core_counts_without_extras(folder: Path) -> None:
-    before = commit.code()
+    before = manifest.code()
     (folder.parents[1] / "law.py").write_text("")
-    commit._code.cache_clear()
-    assert commit.code() != before
+    manifest._code.cache_clear()
+    assert manifest.code() != before

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from stalesim.simulator.files.study import commit
-from stalesim.simulator.files.study.commit import of_program
-from stalesim.simulator.parts import attached
+from stalesim.simulator.files.study import manifest
+from stalesim.simulator.files.study.manifest import of_program
+from stalesim.simulator.parts import catalogue
 
 WHO = ("-c", "user.name=a", "-c", "user.email=a@b")
 
@@ -27,7 +27,7 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = tmp_path / "copy" / "simulator"
     folder.mkdir(parents=True)
     (folder / "__init__.py").write_text("")
-    monkeypatch.setattr(commit, "PACKAGE", folder)
+    monkeypatch.setattr(manifest, "PACKAGE", folder)
     return folder
 
 
@@ -80,7 +80,7 @@ def test_without_git_it_is_not_known(
     package: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     committed(package.parent)
-    monkeypatch.setattr(commit.subprocess, "run", _no_git)
+    monkeypatch.setattr(manifest.subprocess, "run", _no_git)
     assert of_program() == (None, None)
 
 
@@ -90,8 +90,8 @@ def _no_git(*args: object, **options: object) -> None:
 
 def digest() -> str:
     """Returns the digest of the code in another process, as it were."""
-    commit._code.cache_clear()
-    return commit.code()
+    manifest._code.cache_clear()
+    return manifest.code()
 
 
 def test_the_code_is_known_by_the_names_and_contents_of_its_files(
@@ -120,7 +120,7 @@ def test_what_no_run_can_import_does_not_count(package: Path, place: str) -> Non
 
 @pytest.mark.parametrize(
     "place",
-    ["laws/constant.py", "engine/host.py", "front/torch.py", "text.bz2", "a.gz"],
+    ["laws/base.py", "engine/host.py", "front/torch.py", "text.bz2", "a.gz"],
 )
 def test_what_a_run_can_reach_counts(package: Path, place: str) -> None:
     before = digest()
@@ -131,7 +131,7 @@ def test_what_a_run_can_reach_counts(package: Path, place: str) -> None:
 
 def imported(path: Path) -> set[str]:
     """Returns the modules that a file of this program names: imports, and texts."""
-    above = commit.__name__.partition(".")[0]
+    above = manifest.__name__.partition(".")[0]
     package = (above, *path.relative_to(HERE.parent).with_suffix("").parts)
     found = set()
     for node in ast.walk(ast.parse(path.read_text())):
@@ -146,19 +146,19 @@ def imported(path: Path) -> set[str]:
     return found
 
 
-HERE = commit.PACKAGE
+HERE = manifest.PACKAGE
 
 
 def test_no_run_can_import_what_does_not_count() -> None:
-    apart = tuple(f"stalesim.simulator.{name}" for name in commit.APART)
+    apart = tuple(f"stalesim.simulator.{name}" for name in manifest.APART)
     ways = {
         (path.relative_to(HERE).as_posix(), name)
         for path in HERE.rglob("*.py")
-        if path.relative_to(HERE).parts[0] not in commit.APART
+        if path.relative_to(HERE).parts[0] not in manifest.APART
         for name in imported(path)
         if f"{name}.".startswith(tuple(f"{each}." for each in apart))
     }
     # `python -m stalesim` begins the command line, and nothing imports a `__main__`.
     # Extras are found by their folders alone, and count where a study uses them.
-    found = ("parts/attached.py", attached.PACKAGE)
+    found = ("parts/catalogue.py", catalogue.PACKAGE)
     assert {path for path, _ in ways - {found}} <= {"front/__main__.py"}

@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 
 from stalesim.simulator.engine.of_run import timeline
-from stalesim.simulator.engine.records import Record
 from stalesim.simulator.engine.results import rows as tables
-from stalesim.simulator.engine.results.ages import Staleness
-from stalesim.simulator.engine.results.rows import CommitTable
+from stalesim.simulator.engine.results.rows import CommitTable, Staleness
+from stalesim.simulator.engine.row_stream import Record
 from stalesim.simulator.files import timeline as record_of_rows
 from stalesim.simulator.files.timeline import NO_COMMIT, Chunk, Kind, Rows, effects
 from stalesim.simulator.scenario.setting import WorldScenario

@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from stalesim.analysis import style
-from stalesim.simulator.parts.text import one_line, printable
+from stalesim.simulator.parts.errors import one_line, printable
 from tests import commands
 from tests.commands import each
 

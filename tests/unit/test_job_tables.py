@@ -7,14 +7,13 @@ import numpy as np
 import pytest
 
 from stalesim.simulator.catalogue.protocols.asynchronous import Asynchronous
-from stalesim.simulator.engine.results import ages, jobs
-from stalesim.simulator.engine.results.jobs import JobTables
+from stalesim.simulator.engine.results import rows
+from stalesim.simulator.engine.results.rows import JobTables
 from stalesim.simulator.files.timeline import Incident, Outcome, staleness
 from stalesim.simulator.parts.stop import Stop
 from stalesim.simulator.timelines.simulated import SimulatedTimeline
 from stalesim.simulator.world.clients import Clients, Crashes, Server
-from stalesim.simulator.world.laws.constant import Constant
-from stalesim.simulator.world.laws.distributions import Scipy
+from stalesim.simulator.world.laws.distributions import Constant, Scipy
 from stalesim.simulator.world.workload import Workload
 from tests.property.whole import whole
 from tests.support import Memory
@@ -43,7 +42,7 @@ def test_a_run_that_ends_early_has_each_job_once(
     before: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its timeline was read further than it was executed."""
-    monkeypatch.setattr(jobs, "CHUNK", 8)
+    monkeypatch.setattr(rows, "CHUNK", 8)
     played, memory = plan(), Memory()
     made = tables(played, memory)
     for chunk, _ in zip(played.chunks(11), range(before), strict=False):
@@ -119,14 +118,14 @@ def test_what_is_read_within_a_round_is_not_stale() -> None:
 
 
 def test_staleness_is_counted_exactly_and_then_in_eighths_of_an_octave() -> None:
-    edges = ages.bin_edges()
+    edges = rows.bin_edges()
     assert edges[:65].tolist() == list(range(65))
     assert edges[64::8].tolist() == [64 * 2**k for k in range(26)]
     # The largest staleness that fits 31 bits has a bin.
     assert edges[-1] == 2**31
     ratios = edges[65:] / edges[64:-1]
     np.testing.assert_allclose(ratios[40:], 2 ** (1 / 8), rtol=1e-3)
-    counted = ages.Ages(1)
+    counted = rows.Ages(1)
     given = np.array([0, 63, 64, 70, 127, 128, 2**31 - 1])
     counted.add(np.zeros(7, int), given, np.zeros(7, bool))
     bins = np.flatnonzero(counted.bins[0, 0])

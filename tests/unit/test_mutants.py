@@ -8,7 +8,7 @@ from tests.mutants import running
 from tests.mutants.operators import mutants
 from tests.mutants.running import ROOT
 
-NUMBERING = "simulator/files/study/numbering.py"
+NUMBERING = "simulator/files/study/columns.py"
 TEST = "tests/unit/trace/test_numbering.py::test_numbers_go_out_and_come_back"
 SOURCE = b'''"""About 1 < 2."""
 
@@ -51,7 +51,7 @@ def test_each_place_is_changed_and_nothing_else() -> None:
 
 
 def test_every_change_is_one_of_the_program() -> None:
-    for path in ("simulator/world/cycle.py", "analysis/claims/speed.py"):
+    for path in ("simulator/world/world.py", "analysis/claims/speed.py"):
         source = (ROOT / path).read_bytes()
         before = ast.dump(ast.parse(source))
         found = mutants(path, source)

@@ -26,7 +26,7 @@ from stalesim.simulator.scenario.study import Run, merge
 from stalesim.simulator.studies import planning
 from stalesim.simulator.timelines.simulated import SimulatedTimeline
 from stalesim.simulator.world.clients import Clients, Server
-from stalesim.simulator.world.message_budget import Quota
+from stalesim.simulator.world.links import Quota
 from stalesim.simulator.world.workload import Workload
 from tests.commands import stalesim
 from tests.runs import execute

@@ -160,7 +160,7 @@ STAYS = {"columns": (38, 16, 26, 30), "rows": (40, 21, 38, 35)}
 Of `set_up` of a run that reads the data, of `set_up` of later ones, of the numerics,
 and of `check`.
 """
-ENTERED = 82
+ENTERED = 69
 """Most files that a plain run enters."""
 
 

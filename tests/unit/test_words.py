@@ -2,16 +2,16 @@
 
 import pytest
 
+from stalesim.simulator.parts.base import tag
 from stalesim.simulator.parts.catalogue import KINDS, parts
-from stalesim.simulator.parts.parts import tag
-from stalesim.simulator.parts.stop import Stop
-from stalesim.simulator.parts.text import (
+from stalesim.simulator.parts.errors import (
     COMPLETED,
     OTHERS,
     SEARCHED,
     nearest,
     suggestion,
 )
+from stalesim.simulator.parts.stop import Stop
 from stalesim.simulator.scenario.scenario import Scenario
 
 

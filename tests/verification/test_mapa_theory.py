@@ -7,7 +7,7 @@ import pytest
 
 from evidence.theory import mapa, noise
 from stalesim.simulator.engine.simulation import Prepared, key_of
-from stalesim.simulator.problem.estimates import Estimates, estimate
+from stalesim.simulator.problem.numerics import Estimates, estimate
 from stalesim.simulator.scenario.study import merge
 from tests.runs import execute, prepared
 from tests.support import SGD, Memory

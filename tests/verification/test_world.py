@@ -23,8 +23,7 @@ from stalesim.simulator.catalogue.protocols.synchronous import Synchronous
 from stalesim.simulator.catalogue.protocols.t_synchronous import TSynchronous
 from stalesim.simulator.files.timeline import NO_WORKER, Jobs, Outcome, Rows, StopReason
 from stalesim.simulator.world.clients import Clients, Group, Link, Selection
-from stalesim.simulator.world.laws.constant import Constant
-from stalesim.simulator.world.laws.distributions import Scipy
+from stalesim.simulator.world.laws.distributions import Constant, Scipy
 from stalesim.simulator.world.workload import Workload
 from tests.oracles import queues as oracles
 from tests.support import everything, played

@@ -22,7 +22,7 @@ from stalesim.simulator.parts.errors import ScenarioError
 from stalesim.simulator.world.clients import Clients
 from stalesim.simulator.world.delays import StageDelays
 from stalesim.simulator.world.laws.base import AnyLaw, Draws, Law, Population
-from stalesim.simulator.world.shared_slowdown import SharedFactors, SharedSlowdown
+from stalesim.simulator.world.slowdowns import SharedFactors, SharedSlowdown
 from stalesim.simulator.world.streams import Purpose, Streams
 from stalesim.simulator.world.workload import Workload
 from stalesim.simulator.world.world import World

@@ -24,8 +24,7 @@ from stalesim.simulator.world.clients import (
     Selection,
     Server,
 )
-from stalesim.simulator.world.laws.constant import Constant
-from stalesim.simulator.world.laws.distributions import Scipy
+from stalesim.simulator.world.laws.distributions import Constant, Scipy
 from stalesim.simulator.world.workload import Workload
 from stalesim.simulator.world.world import World
 from tests.oracles import queues as oracles

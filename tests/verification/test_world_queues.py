@@ -20,8 +20,7 @@ from stalesim.simulator.catalogue.protocols.asynchronous import Asynchronous
 from stalesim.simulator.catalogue.protocols.synchronous import Synchronous
 from stalesim.simulator.files.timeline import Jobs, Outcome
 from stalesim.simulator.world.clients import Clients, Group, Link, Server
-from stalesim.simulator.world.laws.constant import Constant
-from stalesim.simulator.world.laws.distributions import Scipy
+from stalesim.simulator.world.laws.distributions import Constant, Scipy
 from stalesim.simulator.world.links import Bottleneck
 from stalesim.simulator.world.slowdowns import (
     NamedSlowdown,

@@ -13,7 +13,7 @@ from jaxtyping import Num, Shaped
 
 from ...files.reading import table
 from ...parts.errors import DataError
-from ...problem.data import groups, names
+from ...problem.data import base, groups
 from ...problem.data.base import Dataset, Field
 from ...problem.data.parts import Data
 from ...problem.data.split import divided, finished
@@ -154,12 +154,12 @@ def inputs(
 def columns(fields: tuple[Field, ...], num_columns: int) -> tuple[str, ...]:
     """Returns names of the columns that some inputs are laid out in."""
     if not any(field.name for field in fields):
-        return names.numbered(num_columns)
+        return base.numbered(num_columns)
     return tuple(
         name
         for field in fields
         for name in (
-            names.counted(field.name, field.width) if field.shape else (field.name,)
+            base.counted(field.name, field.width) if field.shape else (field.name,)
         )
     )
 

@@ -10,9 +10,8 @@ import numpy as np
 from ...files.reading.published import Published
 from ...parts.errors import DataError
 from ...problem.data.base import Dataset
-from ...problem.data.classes import Samples
 from ...problem.data.parts import Data, Scale
-from ...problem.data.split import divided
+from ...problem.data.split import Samples, divided
 
 LARGEST = 16.0
 """Value of a pixel that is all ink."""

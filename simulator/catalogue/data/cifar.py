@@ -10,13 +10,11 @@ from jaxtyping import UInt8
 from ...files.reading.archive import members
 from ...files.reading.published import Published, PublishedFile
 from ...parts.errors import DataError
-from ...problem.data import names
+from ...problem.data import base
 from ...problem.data.base import Dataset
-from ...problem.data.classes import Samples
-from ...problem.data.file_set import FileData, FileSet
 from ...problem.data.groups import grouping
-from ...problem.data.parts import Scale
-from ...problem.data.split import finished
+from ...problem.data.parts import FileData, FileSet, Scale
+from ...problem.data.split import Samples, finished
 
 PIXELS = 3 * 32 * 32
 """Bytes of an image: the red, green and blue planes row by row."""
@@ -77,7 +75,7 @@ class Cifar10(FileData):
             ),
             (x, y[:, 0]),
             num_classes=10,
-            columns=names.pixels(32, 32, names.RGB),
+            columns=base.pixels(32, 32, base.RGB),
             largest=255.0,
         )
 
@@ -108,7 +106,7 @@ class Cifar100(FileData):
             (train[0], train[1][:, int(fine)]),
             (test[0], test[1][:, int(fine)]),
             num_classes=NUM_FINE if fine else NUM_COARSE,
-            columns=names.pixels(32, 32, names.RGB),
+            columns=base.pixels(32, 32, base.RGB),
             largest=255.0,
             groupings=(grouping("coarse", train[1][:, 0]),),
         )

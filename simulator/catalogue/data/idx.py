@@ -14,10 +14,9 @@ from jaxtyping import UInt8
 from ...files.reading import files
 from ...files.reading.published import Published, PublishedFile
 from ...parts.errors import DataError
-from ...problem.data import names
+from ...problem.data import base
 from ...problem.data.base import Dataset
-from ...problem.data.file_set import FileSet, Roles
-from ...problem.data.parts import Data
+from ...problem.data.parts import Data, FileSet, Roles
 from ...problem.data.split import finished
 
 ROLES = (
@@ -228,7 +227,7 @@ def load(config: Data, name: str, found: Roles) -> Dataset:
         (train[0].reshape(len(train[0]), -1), train[1]),
         (test[0].reshape(len(test[0]), -1), test[1]),
         num_classes=10,
-        columns=names.pixels(*train[0].shape[1:]),
+        columns=base.pixels(*train[0].shape[1:]),
         largest=255.0,
     )
 

@@ -5,13 +5,12 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from ...files.reading.cache import Arrays, cached
+from ...files.reading.archive import Arrays, cached
 from ...files.reading.published import Published
 from ...parts.extras import extra
-from ...problem.data import names
+from ...problem.data import base
 from ...problem.data.base import Dataset
-from ...problem.data.file_set import FileData, FileSet
-from ...problem.data.parts import Data, Scale
+from ...problem.data.parts import Data, FileData, FileSet, Scale
 from ...problem.data.split import divided
 from . import idx
 
@@ -70,7 +69,7 @@ def bundled(config: Data) -> Dataset:
         "mnist5k",
         (arrays["x"], arrays["y"]),
         num_classes=10,
-        columns=names.pixels(28, 28),
+        columns=base.pixels(28, 28),
         largest=255.0,
     )
 

@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 
 from ...parts.base import LocatedError, NumClients, Quantity
 from ...parts.expressions import per_client
-from ...problem.data import names
+from ...problem.data import base
 from ...problem.data.base import Dataset, Grouping, features_type, generator
 from ...problem.data.parts import Data, Scale
 
@@ -107,7 +107,7 @@ class Quadratic(Data):
             x_test=np.tile(half * root, (n, 1)).astype(features_type()),
             y_test=(half * root * optima).astype(features_type()),
             num_classes=0,
-            columns=names.numbered(d),
+            columns=base.numbered(d),
             no_classes="targets of the data set quadratic are numbers; take the loss "
             "squared",
             groupings=(Grouping(COLUMN, owners, np.repeat(np.arange(n), rows)),),

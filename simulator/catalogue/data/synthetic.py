@@ -15,7 +15,7 @@ from pydantic import Field, model_validator
 from typing_extensions import override
 
 from ...parts.base import LocatedError
-from ...problem.data import names
+from ...problem.data import base
 from ...problem.data.base import Dataset, generator
 from ...problem.data.parts import Data, Scale
 from ...problem.data.split import divided
@@ -91,9 +91,7 @@ class SyntheticTable(Synthetic):
             self.kind,
             (np.concatenate([_seen(draw, z, n) for n in self.views.values()], 1), y),
             num_classes=self.num_classes,
-            columns=tuple(
-                c for v, n in self.views.items() for c in names.counted(v, n)
-            ),
+            columns=tuple(c for v, n in self.views.items() for c in base.counted(v, n)),
             views=tuple(view for view, n in self.views.items() for _ in range(n)),
         )
 
@@ -123,9 +121,9 @@ class SyntheticImages(Synthetic):
         y = _classes(draw, self.num_samples, self.num_classes)
         z = _factors(draw, y, self.num_classes)
         images = [self._images(draw, z) for _ in range(self.views)]
-        planes = names.RGB if self.channels == 3 else ("pixel",)
+        planes = base.RGB if self.channels == 3 else ("pixel",)
         views = [f"view{view}" for view in range(1, self.views + 1)]
-        one = names.pixels(self.side, self.side, planes)
+        one = base.pixels(self.side, self.side, planes)
         return divided(
             self,
             self.kind,
@@ -192,7 +190,7 @@ class SyntheticSeries(Synthetic):
             z = _factors(draw, y, self.num_classes).repeat(self.frames, axis=0)
             z += draw.standard_normal(z.shape)
         x = _seen(draw, z, self.features).reshape(self.num_samples, -1)
-        features = names.counted("feature", self.features)
+        features = base.counted("feature", self.features)
         return divided(
             self,
             self.kind,

@@ -6,7 +6,7 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from ...parts.base import LocatedError
-from ...problem.data import names
+from ...problem.data import base
 from ...problem.data.base import Dataset, generator
 from ...problem.data.parts import Data
 from ...problem.data.split import divided
@@ -56,5 +56,5 @@ class SyntheticLogistic(Data):
             "synthetic_logistic",
             (x, y),
             num_classes=2,
-            columns=names.numbered(self.num_features),
+            columns=base.numbered(self.num_features),
         )

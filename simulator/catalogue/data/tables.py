@@ -14,11 +14,11 @@ from pydantic import (
     model_validator,
 )
 
-from ...files.reading import arrow, files
+from ...files.reading import columns, files
 from ...files.reading.columns import Columns, TextColumns
 from ...parts.base import FilePath, Rule
 from ...parts.errors import DataError
-from ...problem.data import groups, names
+from ...problem.data import base, groups
 from ...problem.data.base import Dataset
 from ...problem.data.parts import Data
 from . import arrays
@@ -127,7 +127,7 @@ class Tabular(Data, ABC):
                 if name not in there:
                     raise DataError(
                         f"problem.data.{key} must be a column of {table.path}, got "
-                        f"{name!r}; {names.hint(name, table.names)}"
+                        f"{name!r}; {base.hint(name, table.names)}"
                     )
         used = [*self._targets, *(self.groups or ())]
         found = self.features or tuple(n for n in table.names if n not in used)
@@ -174,7 +174,7 @@ def _refuse_missing(table: Columns, wanted: tuple[str, ...]) -> None:
         if name not in there:
             raise DataError(
                 f"{table.path} must have the column {name!r} of the training rows, got "
-                f"none; {names.hint(name, table.names)}"
+                f"none; {base.hint(name, table.names)}"
             )
 
 
@@ -230,5 +230,5 @@ class Parquet(Tabular):
     def tables(self) -> TableSet:
         path = files.located(self.path, "problem.data.path")
         test = self.test and files.located(self.test, "problem.data.test")
-        rows = arrow.parquet(path)
-        return TableSet(path.stem, rows, arrow.parquet(test) if test else None)
+        rows = columns.parquet(path)
+        return TableSet(path.stem, rows, columns.parquet(test) if test else None)

@@ -9,17 +9,16 @@ import numpy as np
 from jaxtyping import Int32
 from pydantic import Field
 
-from ...files.reading import files, limits
+from ...files.reading import files
 from ...files.reading.published import Published
 from ...parts.base import FilePath
 from ...parts.errors import DataError, ScenarioError
 from ...parts.expressions import up
-from ...problem.data import names
+from ...problem.data import base
 from ...problem.data.base import Dataset
 from ...problem.data.base import Field as Input
-from ...problem.data.classes import Samples
 from ...problem.data.parts import TokenRows
-from ...problem.data.split import finished
+from ...problem.data.split import Samples, finished
 
 NAME = "tinyshakespeare"
 FILE = Path(__file__).with_name(f"{NAME}.txt.bz2")
@@ -79,7 +78,7 @@ class Text(TokenRows):
             train,
             test,
             num_classes=num_tokens,
-            columns=names.counted("token", self.block),
+            columns=base.counted("token", self.block),
             fields=(Input("", (self.block,), whole=True),),
             in_order=True,
         )
@@ -111,10 +110,10 @@ def _own(given: str) -> tuple[str, str]:
     """Returns the name of the user's file, and its text."""
     path: Path = files.located(given, "problem.data.path")
     content = files.read(path)
-    if len(content) > limits.MOST_TEXT:
+    if len(content) > files.MOST_TEXT:
         raise DataError(
-            f"{path} must hold {limits.shown(limits.MOST_TEXT)} of text at most, got "
-            f"{limits.shown(len(content))}; take a part of it"
+            f"{path} must hold {files.shown(files.MOST_TEXT)} of text at most, got "
+            f"{files.shown(len(content))}; take a part of it"
         )
     try:
         text = content.decode("utf-8-sig")

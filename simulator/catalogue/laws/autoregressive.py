@@ -13,6 +13,7 @@ from ...parts.base import LocatedError
 from ...parts.errors import ScenarioError
 from ...world.laws.base import (
     AnyLaw,
+    ClientValues,
     ClosedForm,
     Draws,
     Durations,
@@ -20,9 +21,10 @@ from ...world.laws.base import (
     Law,
     Population,
     Who,
+    distinct_values,
+    keys,
 )
 from ...world.laws.distributions import Parameter
-from ...world.laws.parameters import ClientValues, distinct_values, keys
 
 Numbers = TypeVar("Numbers", float, np.ndarray)
 

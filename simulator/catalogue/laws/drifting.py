@@ -9,14 +9,15 @@ from jaxtyping import Bool
 from ...parts.errors import ScenarioError
 from ...world.laws.base import (
     AnyLaw,
+    ClientValues,
     Draws,
     Durations,
     DurationSampler,
     Law,
     Population,
+    check_parameter,
 )
 from ...world.laws.distributions import Parameter
-from ...world.laws.parameters import ClientValues, check_parameter
 
 
 class Drifting(Law):

@@ -6,7 +6,8 @@ from typing import Literal
 import numpy as np
 from jaxtyping import Float
 
-from ...files.reading import arrow, files
+from ...files.reading import files
+from ...files.reading.columns import measurements
 from ...parts.base import FilePath
 from ...parts.errors import ScenarioError
 from ...world.laws.base import Draws, Durations, DurationSampler, Law, Population
@@ -82,7 +83,7 @@ def _sampler(config: Empirical, population: Population) -> "EmpiricalSampler":
     """
     path = files.located(config.path, f"{population.stage}.path")
     wanted = [config.column] + ([config.client] if config.client else [])
-    columns = arrow.measurements(path, wanted)
+    columns = measurements(path, wanted)
     durations = columns[config.column]
     wrong = durations < 0
     if wrong.any():

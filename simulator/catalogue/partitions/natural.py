@@ -6,8 +6,7 @@ from typing import Literal
 import numpy as np
 from jaxtyping import Int
 
-from ...parts.errors import ScenarioError
-from ...parts.text import suggestion
+from ...parts.errors import ScenarioError, suggestion
 from ...problem.data.base import Dataset, Grouping
 from ...problem.partition import Horizontal, Shares, grouped
 

@@ -9,13 +9,10 @@ import numpy as np
 from jaxtyping import Int
 from pydantic import Field, model_validator
 
-from ...parts.base import LocatedError, NumClients
-from ...parts.errors import ScenarioError
-from ...parts.parts import Part
-from ...parts.text import suggestion
-from ...problem.data.base import Dataset
+from ...parts.base import LocatedError, NumClients, Part
+from ...parts.errors import ScenarioError, suggestion
+from ...problem.data.base import Dataset, hint
 from ...problem.data.images import image_shape
-from ...problem.data.names import hint
 from ...problem.partition import Columns
 
 RANGE = re.compile(r"(\d+)(?:\s*-\s*(\d+))?")

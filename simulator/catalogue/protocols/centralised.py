@@ -3,7 +3,7 @@
 from typing import Any, ClassVar, Literal
 
 from ...world.laws.base import AnyLaw
-from ...world.laws.constant import Constant
+from ...world.laws.distributions import Constant
 from ...world.protocol import Protocol, Traits, Turns
 from ...world.protocol_abilities import OwnSteps
 from ...world.recorders.recorder import Recorder

@@ -4,7 +4,7 @@ from typing import Any, ClassVar, Literal
 
 from ...world.clients import Clients, Server
 from ...world.laws.base import AnyLaw
-from ...world.laws.constant import Constant
+from ...world.laws.distributions import Constant
 from ...world.protocol import Protocol, Traits, Turns, refuse_selection
 from ...world.protocol_abilities import OwnSteps
 from ...world.recorders.recorder import Recorder

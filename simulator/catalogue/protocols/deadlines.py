@@ -8,8 +8,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from ...parts.base import Part
 from ...parts.expressions import up
-from ...parts.parts import Part
 
 
 class Watch(ABC):

@@ -5,7 +5,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field
 
 from ...world.laws.base import AnyLaw
-from ...world.laws.constant import Constant
+from ...world.laws.distributions import Constant
 from ...world.protocol import Cadence, Protocol, Traits
 from ...world.protocol_abilities import OwnSteps
 from ...world.recorders.recorder import Recorder

@@ -11,9 +11,8 @@ from ...parts.errors import ScenarioError
 from ...problem.horizontal import HorizontalProblem
 from ...problem.models.flat import split
 from ...problem.models.parts import size
-from . import known
-from .arrays import NO_HIDDEN, ModelArrays, arrays_of_rows
-from .base import UpdateRule
+from . import part
+from .arrays import NO_HIDDEN, ModelArrays, UpdateRule, arrays_of_rows
 from .part import DelayedNesterov, Direction, Optax, RateSchedule
 
 if TYPE_CHECKING:
@@ -104,19 +103,19 @@ class OptaxRule(UpdateRule):
             assert self.learning_rate is not None
             return self.learning_rate
         name, options = self.schedule
-        return jnp.asarray(known.schedules()[name](**dict(options))(count), float)
+        return jnp.asarray(part.schedules()[name](**dict(options))(count), float)
 
     def _transformation(self, count: Int[Array, ""], arrays: ModelArrays | None) -> Any:
-        make = known.optimisers()[self.kind]
+        make = part.optimisers()[self.kind]
         options: dict[str, Any] = dict(self.options)
         if self.matrices == "hidden" and arrays is not None:
-            options |= known.muon_of(arrays.hidden())
+            options |= part.muon_of(arrays.hidden())
         return make(learning_rate=self._rate(count), **options)
 
     def _arrays(self, weights: Float[Array, "..."], arrays: ModelArrays | None) -> Any:
         """Returns weights as the optimiser takes them: in one, or array by array."""
         shapes = None if arrays is None else arrays.shapes
-        if self.kind not in known.BY_ARRAY:
+        if self.kind not in part.BY_ARRAY:
             return weights
         if weights.ndim != 1:
             if self.matrices == "hidden":  # its one layer is the first and the last
@@ -241,7 +240,7 @@ def rule_of(
         return config and DirectionRule(config)
     if isinstance(config, DelayedNesterov):
         return DelayedNesterovRule(config)
-    known.check(config, key)
+    part.check_options(config, key)
     rate, schedule = config.learning_rate, None
     if isinstance(rate, RateSchedule):
         schedule = (rate.schedule, tuple(sorted(rate.parameters.items())))

@@ -14,8 +14,8 @@ from typing import Any
 
 from ....analysis.frames import Study
 from ...files.study import StudyError
-from ...files.study.commit import git
-from ...parts.text import counted, shown
+from ...files.study.manifest import git
+from ...parts.errors import counted, shown
 from .contents import FIGURES, PackedFile
 
 LEFT_OUT = ("commit", "dirty", "continued", "command", "working_folder")

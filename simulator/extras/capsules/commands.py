@@ -8,8 +8,7 @@ import typer
 from ...cli import console, folders
 from ...cli.console import err, out
 from ...cli.runs import recorder_of
-from ...parts.errors import UserError
-from ...parts.text import counted
+from ...parts.errors import UserError, counted
 
 if TYPE_CHECKING:
     from . import Capsule, Repetition

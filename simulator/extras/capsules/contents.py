@@ -14,11 +14,11 @@ from ....analysis.frames import Study, runs
 from ....analysis.markup import no_formulas
 from ....analysis.page.writing import yaml_of
 from ...files.study import COLUMNS, StudyError, is_world
+from ...parts.base import tag
 from ...parts.catalogue import parts
+from ...parts.errors import shown
 from ...parts.functions import MEMORY, digest_of
-from ...parts.parts import tag
 from ...parts.study_names import RULE, is_name
-from ...parts.text import shown
 
 SCENARIO, MANIFEST = "scenario.yaml", "manifest.json"
 CLAIMS, RUNS = "results/claims.csv", "results/runs.csv"

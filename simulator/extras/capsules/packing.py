@@ -12,11 +12,11 @@ import pandas as pd
 
 from ....analysis.files import replaced, written
 from ....analysis.frames import Study
-from ...files.reading import limits
+from ...files.reading import files
 from ...files.study import StudyError, is_world
 from ...files.study.manifest import parsed
+from ...parts.errors import shown
 from ...parts.study_names import RULE, is_name
-from ...parts.text import shown
 from . import contents
 from .anonymous import check, identities, nameless, without_hidden_texts
 from .contents import PackedFile, entries, readme
@@ -203,7 +203,7 @@ def _check_contents(capsule: Capsule) -> None:
 def _unpacked(path: Path) -> dict[str, bytes]:
     size, most = 0, MOST_BYTES
     try:
-        most = min(most, limits.limit(path.stat().st_size))
+        most = min(most, files.limit(path.stat().st_size))
         with zipfile.ZipFile(path) as archive:
             inside = [each for each in archive.infolist() if not each.is_dir()]
             size = sum(each.file_size for each in inside)
@@ -222,7 +222,7 @@ def _unpacked(path: Path) -> dict[str, bytes]:
         ValueError,
     ) as error:
         raise _damaged(path, "it is no whole zip file") from error
-    raise _damaged(path, f"it has {limits.shown(size)}, more than {limits.shown(most)}")
+    raise _damaged(path, f"it has {files.shown(size)}, more than {files.shown(most)}")
 
 
 def _damaged(path: Path, why: str) -> StudyError:

@@ -27,7 +27,7 @@ from ...parts.errors import ScenarioError
 from ...parts.lazy import Late
 from ...privacy.releases import Gaussian, Guarantee
 from ...problem.constants import Constants
-from ...problem.shape import ProblemShape
+from ...problem.models.parts import ProblemShape
 from ...world.protocol_abilities import LimitsGathering
 from .secure_aggregation import SecureAggregation
 

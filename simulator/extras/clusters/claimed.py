@@ -4,14 +4,20 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from ...files.study import DISK, Disk, journal
-from ...files.study.disk import explained
+from ...files.study import DISK, Disk
+from ...files.study.disk import explained, read_journal
 from ...studies import origins
-from ...studies.entries import Done
-from ...studies.paths import LOCKS, checkpoint_of, claims_of, done_of, task_name
-from ...studies.planning import Task
+from ...studies.executors import KILLED, ONE_AT_A_TIME, attempt, failed, is_over, leave
+from ...studies.planning import (
+    LOCKS,
+    Done,
+    Task,
+    checkpoint_of,
+    claims_of,
+    done_of,
+    task_name,
+)
 from ...studies.progress import TaskProgress
-from ...studies.worker import KILLED, ONE_AT_A_TIME, attempt, failed, is_over, leave
 from .claims import LOST, OVER, PACE, Claimed, Claims, LostError
 
 MOST_CLAIMS = 20
@@ -73,7 +79,7 @@ def take_one(
     claims = Claims(place, DISK, time.monotonic, PACE.lease_s)
     done = done_of(folder, task.session, task.number)
     with ONE_AT_A_TIME:
-        while not (known := journal.read(DISK, done, {})).ends:
+        while not (known := read_journal(DISK, done, {})).ends:
             if not DISK.exists(place):
                 raise is_over(folder)
             with explained(folder):

@@ -11,8 +11,7 @@ import typer
 from ...cli import console, printing, runs
 from ...cli.console import out
 from ...cli.runs import EVERY_S, FAILED, Checkpoint, Overrides
-from ...parts.errors import UserError
-from ...parts.text import counted
+from ...parts.errors import UserError, counted
 
 app = typer.Typer()
 cluster = typer.Typer(

@@ -13,13 +13,10 @@ from typing import Any, Self
 from ...engine import processes
 from ...files.study import DISK, StudyWarning
 from ...files.study.disk import explained
-from ...parts.errors import StudyError, UserError
+from ...parts.errors import StudyError, UserError, one_line, shortened
 from ...parts.extras import extra
-from ...parts.text import one_line, shortened
-from ...studies.entries import Done
 from ...studies.executors import STARTED, OnProgress, WorkerDiedError
-from ...studies.paths import claims_of
-from ...studies.planning import Task
+from ...studies.planning import Done, Task, claims_of
 from ...studies.progress import TaskProgress
 from .claimed import take_one
 

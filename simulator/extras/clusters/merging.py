@@ -12,11 +12,18 @@ from ...files.study import COLUMNS, DISK, Disk, Study, load, parts
 from ...files.study.disk import locked
 from ...parts.errors import StudyError
 from ...studies import running
-from ...studies.entries import OPEN, UNFINISHED, Done, known_by
-from ...studies.paths import CHECKPOINTS, LOCKS, task_name
-from ...studies.planning import Task
+from ...studies.executors import TIMELINES
+from ...studies.planning import (
+    CHECKPOINTS,
+    LOCKS,
+    OPEN,
+    UNFINISHED,
+    Done,
+    Task,
+    known_by,
+    task_name,
+)
 from ...studies.study_folder import StudyFolder
-from ...studies.worker import TIMELINES
 
 
 def merge(folder: Path, *others: Path, disk: Disk = DISK) -> Study:

@@ -19,9 +19,16 @@ from ...parts.errors import StudyError
 from ...scenario.scenario import Scenario
 from ...scenario.tuning import refuse_untuned
 from ...studies import executors, planning, running, staged
-from ...studies.entries import OPEN, UNFINISHED
-from ...studies.paths import CHECKPOINTS, LOCKS, claims_of, done_of, task_name
-from ...studies.planning import Task
+from ...studies.planning import (
+    CHECKPOINTS,
+    LOCKS,
+    OPEN,
+    UNFINISHED,
+    Task,
+    claims_of,
+    done_of,
+    task_name,
+)
 from ...studies.progress import Progress, StudyProgress, TaskProgress, silent
 from ...studies.study_folder import StudyFolder, refuse_others
 from .claimed import execute

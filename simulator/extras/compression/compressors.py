@@ -8,8 +8,7 @@ from pydantic import Field
 from ...engine.algorithm import FLOAT_BYTES
 from ...parts.base import Rule
 from ...parts.lazy import Late
-from ...problem.models.parts import Shapes
-from ...problem.shape import ProblemShape
+from ...problem.models.parts import ProblemShape, Shapes
 from .stages import Compressor
 
 if TYPE_CHECKING:

@@ -20,13 +20,12 @@ from ...catalogue.algorithms.federated.chain import (
     StagePart,
 )
 from ...catalogue.algorithms.federated.stages import BROADCAST_ERROR, ClientJob
+from ...parts.base import Part
 from ...parts.catalogue import AnyPart
 from ...parts.errors import ScenarioError
 from ...parts.lazy import Late
-from ...parts.parts import Part
 from ...problem.constants import Constants
-from ...problem.models.parts import Shapes
-from ...problem.shape import ProblemShape
+from ...problem.models.parts import ProblemShape, Shapes
 
 if TYPE_CHECKING:
     import jax

@@ -17,8 +17,7 @@ from ...cli.runs import (
     formats,
     playing,
 )
-from ...parts.errors import UserError
-from ...parts.text import counted
+from ...parts.errors import UserError, counted
 
 if TYPE_CHECKING:
     from ...files.study import Study

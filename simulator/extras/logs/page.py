@@ -13,7 +13,7 @@ from ....analysis.figures import style
 from ....analysis.figures.files import save_figure
 from ....analysis.files import replaced
 from ....analysis.markup import literal
-from ...parts.text import printable
+from ...parts.errors import printable
 
 if TYPE_CHECKING:
     from .worlds import FittedWorld, StageFit

@@ -37,8 +37,7 @@ from ...catalogue.protocols.asynchronous import Asynchronous
 from ...catalogue.protocols.buffered import Buffered
 from ...catalogue.protocols.synchronous import Synchronous
 from ...files.timeline import Outcome
-from ...parts.errors import DataError, UserError
-from ...parts.text import shown, suggestion
+from ...parts.errors import DataError, UserError, shown, suggestion
 from ...timelines.logs import LogTable
 
 if TYPE_CHECKING:

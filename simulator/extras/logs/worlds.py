@@ -24,8 +24,7 @@ from ...files.study import DISK, Study
 from ...files.study.disk import explained, replace
 from ...files.study.manifest import NAME
 from ...files.timeline import Outcome
-from ...parts.errors import DataError, UserError
-from ...parts.text import shown
+from ...parts.errors import DataError, UserError, shown
 from ...scenario import dialect, overrides
 from ...scenario.reading import read_any, validated_world
 from ...scenario.study import expand, is_same

@@ -7,7 +7,7 @@ from jaxtyping import Int
 from pydantic import Field
 from typing_extensions import override
 
-from ...problem.data import names
+from ...problem.data import base
 from ...problem.data.base import Dataset
 from ...problem.data.base import Field as Input
 from ...problem.data.parts import TokenRows
@@ -51,7 +51,7 @@ class Arithmetic(TokenRows):
             "arithmetic",
             (x, y),
             num_classes=EQUALS + 1,
-            columns=names.counted("token", x.shape[1]),
+            columns=base.counted("token", x.shape[1]),
             fields=(Input("", x.shape[1:], whole=True),),
         )
         return found._replace(answer=length)

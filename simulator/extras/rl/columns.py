@@ -1,6 +1,6 @@
 """What asynchronous reinforcement learning adds to the trace."""
 
-from ...parts.attached import ExtraTable
+from ...parts.catalogue import ExtraTable
 
 COMMITS = {
     "reward": ("float32", "", "mean reward of the batch's samples"),

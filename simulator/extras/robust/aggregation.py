@@ -16,9 +16,9 @@ from ...catalogue.algorithms.federated.stages import (
     mean_of,
 )
 from ...files.timeline import Kind
+from ...parts.base import tag
 from ...parts.errors import ScenarioError
 from ...parts.lazy import Late
-from ...parts.parts import tag
 from ...problem.constants import Constants
 from ...world.protocol_abilities import LimitsGathering
 

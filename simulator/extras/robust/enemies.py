@@ -16,9 +16,9 @@ from pydantic import Field, model_validator
 from ...catalogue.algorithms.federated.chain import AttackPart, Chained, StagePart
 from ...catalogue.algorithms.federated.clients import Count
 from ...catalogue.algorithms.federated.stages import Contributions, ServerRow
+from ...parts.base import tag
 from ...parts.errors import ScenarioError
 from ...parts.lazy import Late
-from ...parts.parts import tag
 from ...problem.constants import Constants
 from ...world.streams import Purpose, Streams
 

@@ -15,9 +15,8 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from ...parts.errors import UserError
+from ...parts.errors import UserError, shown
 from ...parts.extras import extra
-from ...parts.text import shown
 from .fleet import GONE, LINES, Received
 from .mqtt import LOOK_S, MOST, RETRY_S, Conversation, Post
 from .wire import WireError

@@ -13,9 +13,8 @@ from ...catalogue.algorithms.federated.stage import AttackPart, ReadPart, StageP
 from ...catalogue.protocols.bounded import Bounded
 from ...engine.of_run import timeline
 from ...files.study import Study
-from ...parts.errors import ScenarioError, UserError
-from ...parts.parts import tag
-from ...parts.text import shown, suggestion
+from ...parts.base import tag
+from ...parts.errors import ScenarioError, UserError, shown, suggestion
 from ...problem.capabilities import DividesRows, HasStages
 from ...scenario.reading import validated
 from ...scenario.setting import BaseScenario

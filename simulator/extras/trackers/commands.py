@@ -7,7 +7,7 @@ import typer
 
 from ...cli import console
 from ...cli.console import err, out
-from ...parts.text import counted
+from ...parts.errors import counted
 
 app = typer.Typer()
 

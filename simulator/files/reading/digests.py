@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ...parts.errors import DataError
-from . import cache
+from . import archive
 
 FOLDER = "digests"
 """Folder of the digests, in the cache folder."""
@@ -90,7 +90,7 @@ def _stamp(handle: int) -> Stamp:
 def _remembered(place: str, stamp: Stamp) -> str | None:
     """Returns the digest of a file that has not changed since it was found."""
     if place not in _known and stamp.size >= LARGE:
-        kept = cache.load(_name(place))
+        kept = archive.load(_name(place))
         if kept is not None:
             *numbers, sha256 = json.loads(kept["found"].tobytes())
             _known[place] = Stamp(*numbers), sha256
@@ -102,7 +102,7 @@ def _remember(place: str, stamp: Stamp, sha256: str) -> None:
     _known[place] = stamp, sha256
     if stamp.size >= LARGE:
         text = json.dumps([*stamp, sha256])
-        cache.keep(_name(place), {"found": np.frombuffer(text.encode(), np.uint8)})
+        archive.keep(_name(place), {"found": np.frombuffer(text.encode(), np.uint8)})
 
 
 def _name(place: str) -> str:

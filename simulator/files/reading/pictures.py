@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import UInt8
 
 from ...parts.errors import DataError
-from . import limits
+from . import files
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -56,7 +56,7 @@ def unpacked(cells: "pa.Array", place: str) -> UInt8[np.ndarray, " N *s"]:
         )
     first = _pixels(content[0], f"{place}, row 1")
     try:
-        limits.check(first.size * len(content), sum(map(len, content)))
+        files.check(first.size * len(content), sum(map(len, content)))
     except ValueError as error:
         raise DataError(
             f"{place} must not unpack to so much, got {error}; save arrays of pixels"

@@ -8,8 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from ...parts.errors import DataError
-from ...parts.text import printable
+from ...parts.errors import DataError, printable
 from . import files
 
 SOURCE = "SOURCE"

@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Float64, Shaped
 
 from ...parts.errors import DataError
-from . import files, limits
+from . import files
 
 if TYPE_CHECKING:
     from pyarrow.parquet import ParquetFile
@@ -48,10 +48,10 @@ def read(path: Path, header: int = 0) -> Table:
         DataError: no text, no rows, a column named twice, or rows of unequal length.
     """
     content = files.read(path)
-    if len(content) > limits.MOST_TEXT:
+    if len(content) > files.MOST_TEXT:
         raise DataError(
-            f"{path} must hold {limits.shown(limits.MOST_TEXT)} of text at most, got "
-            f"{limits.shown(len(content))}; save it as npz, or take fewer rows"
+            f"{path} must hold {files.shown(files.MOST_TEXT)} of text at most, got "
+            f"{files.shown(len(content))}; save it as npz, or take fewer rows"
         )
     # Line by line, as the text of one cell may be as large as the file.
     text = io.TextIOWrapper(io.BytesIO(content), "utf-8-sig", newline="")
@@ -152,7 +152,7 @@ def check_parquet(
         footer.row_group(number).total_byte_size
         for number in range(footer.num_row_groups)
     )
-    limits.check(max(stored, footer.num_rows * width * NUMBER), packed)
+    files.check(max(stored, footer.num_rows * width * NUMBER), packed)
 
 
 def representable(values: Shaped[np.ndarray, "*s"]) -> Shaped[np.ndarray, "*s"]:

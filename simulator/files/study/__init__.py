@@ -9,12 +9,10 @@ what was written, by its checksum.
 """
 
 from ...parts.errors import DamageError, StudyError
-from .columns import COLUMNS, TraceColumn
-from .disk import DISK, Disk
-from .journal import Files, StudyWarning
+from .columns import COLUMNS, TraceColumn, inward
+from .disk import DISK, Disk, Files, StudyWarning
 from .manifest import MACHINE, is_world, program, provenance, write_manifest
 from .measured import metric_of_study
-from .numbering import inward
 from .study import LEFT_OUT, Study, is_summary, load
 from .writing import Categorical, Writer
 

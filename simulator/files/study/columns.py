@@ -2,11 +2,40 @@
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from jaxtyping import Int
 
 from ...parts import metrics
-from ...parts.attached import ExtraTable, tables
+from ...parts.catalogue import ExtraTable, extra_tables
 from ..timeline import NO_COMMIT, NO_SLOT, NO_WORKER
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+NO_CLIENT = 2**31 - 1
+"""The missing client of arrays; `timeline.NO_WORKER` and `timeline.SERVER`."""
+
+
+def outward(numbers: Int[np.ndarray, " n"]) -> "pa.Array":
+    """Returns a column of a file from numbers that count from 0."""
+    import pyarrow as pa
+
+    numbers = np.asarray(numbers)
+    missing = numbers == NO_CLIENT
+    counted = np.where(missing, 0, numbers) + 1
+    mask = missing if missing.any() else None
+    return pa.array(counted.astype(np.int32), pa.int32(), mask=mask)
+
+
+def inward(column: Any) -> Int[np.ndarray, " n"]:
+    """Returns numbers that count from 0 from a column of a file."""
+    import pyarrow.compute as pc
+
+    counted = pc.fill_null(column, 0).to_numpy()
+    return np.where(counted == 0, NO_CLIENT, counted - 1).astype(np.int32)
 
 
 class TraceColumn(NamedTuple):
@@ -324,7 +353,7 @@ ORDERS = {
 """Sort keys of the tables that are not sorted by run, time, client and job."""
 LEFT_OUT = (
     *("rows", "commits", "jobs", "incidents"),
-    *(name for name, table in tables() if table.grows),
+    *(name for name, table in extra_tables() if table.grows),
 )
 """Tables that `record: summary` leaves out."""
 
@@ -338,5 +367,5 @@ def _add(name: str, table: ExtraTable) -> None:
     COLUMNS[name] |= mine
 
 
-for _name, _table in tables():
+for _name, _table in extra_tables():
     _add(_name, _table)

@@ -14,8 +14,7 @@ from jaxtyping import Int
 
 from ..job_steps import JobSteps
 from ..timeline import Incident, Incidents, Jobs, Outcome
-from .columns import COLUMNS
-from .numbering import inward
+from .columns import COLUMNS, inward
 from .study import Study
 from .writing import Categorical
 

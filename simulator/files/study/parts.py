@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...parts.errors import DamageError
 from .columns import COLUMNS
-from .disk import PARTIAL, Disk, explained, replace
-from .journal import Files
+from .disk import PARTIAL, Disk, Files, explained, replace
 
 if TYPE_CHECKING:
     import pyarrow as pa

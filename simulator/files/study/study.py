@@ -2,19 +2,95 @@
 
 import contextlib
 import re
+import tempfile
 import time
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...parts.errors import DamageError, StudyError
-from . import display, journal, parts
+from ...parts.errors import (
+    DamageError,
+    StudyError,
+    counted,
+    one_line,
+    ranges,
+    shortened,
+)
+from . import parts
 from .columns import COLUMNS, LEFT_OUT, ORDERS
-from .disk import DISK, Disk
-from .journal import Files
+from .disk import DISK, Disk, Files, read_journal
 from .manifest import is_world, read_manifest
+
+OPEN = ("incomplete", "failed")
+"""Ends of runs that have no results."""
+MOST_GROUPS = 12
+"""Groups that are named."""
+LONGEST = 60
+"""Characters of a group's name."""
+NEXT = "stalesim.tidy(study), stalesim.convergence(study), study.table(NAME)"
+NEXT_OF_WORLD = "study.table(NAME)"
+"""What to do with it."""
+
+Pairs = list[tuple[str, str]]
+
+
+def pairs(folder: Path, manifest: Mapping[str, Any], tables: Iterable[str]) -> Pairs:
+    """Returns what a study is, what it holds and what can be done with it.
+
+    Args:
+        folder: Folder of the study.
+        manifest: Its manifest.
+        tables: Names of the tables that it has.
+
+    Returns:
+        Headings, each with a line of text.
+    """
+    runs = manifest["runs"]
+    stops = Counter(run["stop"] for run in runs)
+    ended = len(runs) - sum(stops[stop] for stop in OPEN)
+    failed = f", {stops['failed']} failed" if stops["failed"] else ""
+    groups = Counter(run["label"] for run in runs)
+    names = [shortened(one_line(label), LONGEST) for label in groups]
+    more = f"; ... ({len(names)} in all)" if len(names) > MOST_GROUPS else ""
+    replicates = ranges(groups.values())
+    of_each = "replicate" if replicates == "1" else "replicates"
+    return [
+        ("study", one_line(manifest["name"])),
+        ("folder", f"{one_line(str(folder))}{_passing(folder)}"),
+        ("runs", f"{ended} of {counted(len(runs), 'run')} ended{failed}"),
+        ("groups", f"{'; '.join(names[:MOST_GROUPS])}{more}"),
+        ("of each", f"{replicates} {of_each}"),
+        ("tables", ", ".join(tables)),
+        ("next", NEXT_OF_WORLD if is_world(manifest) else NEXT),
+    ]
+
+
+def _passing(folder: Path) -> str:
+    """Returns words on a folder that `simulate` has made; "" of others."""
+    made = folder.name.startswith("stalesim-")
+    mine = made and folder.parent == Path(tempfile.gettempdir())
+    return " (removed with this object)" * mine
+
+
+def text(of: Pairs) -> str:
+    """Returns a study as lines of text."""
+    width = max(len(heading) for heading, _ in of) + 2
+    return "\n".join(f"{heading + ':':{width}}{said}" for heading, said in of)
+
+
+def html(of: Pairs) -> str:
+    """Returns a study as a table of HTML, in which no name is markup."""
+    cell = "style='text-align: left'"
+    rows = (
+        f"<tr><th {cell}>{escape(heading)}</th><td {cell}>{escape(said)}</td></tr>"
+        for heading, said in of
+    )
+    return f"<table>{''.join(rows)}</table>"
+
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -46,14 +122,14 @@ class Study:
         self._disk = disk
 
     def __repr__(self) -> str:
-        return display.text(self._told())
+        return text(self._told())
 
     def _repr_html_(self) -> str:
         """Returns the same for a notebook."""
-        return display.html(self._told())
+        return html(self._told())
 
-    def _told(self) -> display.Pairs:
-        return display.pairs(self.folder, self.manifest, sorted(self.files))
+    def _told(self) -> Pairs:
+        return pairs(self.folder, self.manifest, sorted(self.files))
 
     @property
     def complete(self) -> bool:
@@ -209,7 +285,7 @@ def load(folder: str | Path, disk: Disk = DISK, *, quietly: bool = False) -> Stu
     entries = {entry["run"]: entry for entry in manifest["runs"]}
     for place in (*_noted_apart(path, manifest, disk), journal_of(path, session)):
         of_one = quietly or place.parent != path  # a torn one counts as not written
-        noted = journal.read(disk, place, files, quietly=of_one)
+        noted = read_journal(disk, place, files, quietly=of_one)
         files = noted.files
         for run, end in noted.ends.items():
             entries[run].update(end)

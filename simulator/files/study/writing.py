@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from . import numbering, parts
+from . import columns, parts
 from .columns import COLUMNS, FURTHER, TraceColumn
-from .disk import DISK, Disk
-from .journal import Files
+from .disk import DISK, Disk, Files
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -127,7 +126,7 @@ def _concatenate(table: str, column: str, pieces: list[dict]) -> "pa.Array":
         if column not in piece:
             arrays.append(pa.nulls(size, parts.arrow_type(dtype)))
         elif numbered:
-            arrays.append(numbering.outward(piece[column]))
+            arrays.append(columns.outward(piece[column]))
         elif isinstance(piece[column], Categorical):
             codes, words = piece[column]
             arrays.append(

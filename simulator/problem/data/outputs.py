@@ -4,7 +4,7 @@ import math
 from typing import TYPE_CHECKING, NamedTuple
 
 from ...parts.errors import DataError, ScenarioError
-from ...parts.losses import facts
+from ...parts.metrics import facts
 from .base import Dataset
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from ...parts.errors import ScenarioError
 from ...parts.metrics import CLASSES, ROWS, Each, Metric, Takes
 
 if TYPE_CHECKING:
-    from ..shares import Shares
+    from ..learning import Shares
 
 ByLabel = Float[np.ndarray, " C"]
 """Accuracy on the test rows of each label; NaN where no test row has it."""

@@ -6,23 +6,64 @@ from functools import cache
 from typing import Annotated, Any, ClassVar, Literal, get_args
 
 from pydantic import (
+    AfterValidator,
     BeforeValidator,
     Discriminator,
     Field,
     GetCoreSchemaHandler,
     Tag,
     TypeAdapter,
+    ValidationInfo,
     model_serializer,
     model_validator,
 )
 from pydantic_core import core_schema
 
-from ...parts.base import Config, LocatedError, Rule
-from ...parts.catalogue import AnyPart, parts
-from ...parts.metrics import Metric
-from ...parts.named import function_at
-from ...parts.parts import Part
-from ...parts.text import is_meant, suggestion
+from ...parts import metrics
+from ...parts.base import Config, LocatedError, Part, Rule, function_at
+from ...parts.catalogue import AnyName, AnyPart, parts
+from ...parts.errors import is_meant, suggestion
+
+Metric = Annotated[str, AnyName("metrics")]
+"""Name of a metric."""
+Within = Annotated[float, Field(ge=0)]
+"""Tolerance."""
+
+
+def known_to(info: ValidationInfo, name: str) -> metrics.Metric:
+    """Returns a metric: the one of that name, or what the study tells of it.
+
+    Raises:
+        UserError: There is neither.
+    """
+    return metrics.find(name) or _of_study(info).get(name) or metrics.metric(name)
+
+
+def _of_study(info: ValidationInfo) -> dict[str, metrics.Metric]:
+    return (info.context or {}).get("metrics", {})
+
+
+def _known_quantity(of: str, info: ValidationInfo) -> str:
+    """Refuses what a run does not come to, without a list of all that it does."""
+    known = (*metrics.names(), *metrics.QUANTITIES, *_of_study(info))
+    if of not in known:
+        raise LocatedError(
+            f"of must be a metric, or what else a run comes to, got {of!r}; "
+            f"{suggestion(of, known)}",
+            (),
+        )
+    return of
+
+
+def _enumerated(schema: dict[str, Any]) -> None:
+    schema["enum"] = [*metrics.names(), *metrics.QUANTITIES]
+
+
+Of = Annotated[
+    str, AfterValidator(_known_quantity), Field(json_schema_extra=_enumerated)
+]
+"""Name of a metric, or of another quantity that a run has come to at its end."""
+
 
 Origin = Literal["paper", "specification", "own", "identity"]
 ORIGINS: tuple[str, ...] = get_args(Origin)
@@ -207,7 +248,7 @@ def _adapter() -> TypeAdapter[Claim]:
 
 
 def read(
-    claim: Mapping[str, Any], metrics: Mapping[str, Metric] | None = None
+    claim: Mapping[str, Any], metrics: Mapping[str, metrics.Metric] | None = None
 ) -> Claim:
     """Returns a claim as a scenario or a manifest has it.
 

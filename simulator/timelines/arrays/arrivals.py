@@ -26,13 +26,11 @@ from ...world.protocol import Arrivals
 from ...world.recorders.arrays import server_rows
 from ...world.world import World
 from ..base import RunTimeline
-from . import ends
+from . import blocks
 from .blocks import BLOCK, FIRST, STUCK, Block, Limits, standstill
-from .events import END, EventOrder, Events
-from .job_arrays import NOT_READ, JobArrays, together
+from .events import END, EventOrder, Events, Made, Verdict, window_ends, within_bound
+from .job_arrays import LATER, NOT_READ, JobArrays, Registers, together
 from .paths import Paths
-from .registers import LATER, Registers
-from .verdicts import Made, Verdict, window_ends, within_bound
 
 
 class ArrivalsPlayer:
@@ -157,7 +155,7 @@ class ArrivalsPlayer:
             incidents = self._incidents(work, own, accepted, now)
         if reason is not None:
             left = work.at(seen & ~over)
-            parts = [jobs, ends.under_way(self._world, left, now)]
+            parts = [jobs, blocks.under_way(self._world, left, now)]
             if self._buffer is not None:
                 parts.append(self._unapplied(self._buffer))
             jobs = Jobs(*map(np.concatenate, zip(*parts, strict=True)))
@@ -177,12 +175,12 @@ class ArrivalsPlayer:
         now: float,
     ) -> Incidents:
         """Returns what went wrong in a block, up to its end or the run's."""
-        found = [ends.ended_badly(self._world, own, accepted)]
+        found = [blocks.ended_badly(self._world, own, accepted)]
         if work.sends is not None:
             arrives = (work.end > self._since) & (work.end <= now)
             arrived = work.at(arrives & (work.read_version != NOT_READ))
-            found.append(ends.repeated(self._world, arrived))
-        return ends.in_order_of_time(found)
+            found.append(blocks.repeated(self._world, arrived))
+        return blocks.in_order_of_time(found)
 
     def _read(
         self,
@@ -292,7 +290,7 @@ class ArrivalsPlayer:
         if self._rule.size == 1 and self._rule.window is None:
             row = np.cumsum(accepted)
             commit = np.where(accepted, self._version + row, NO_COMMIT)
-            return ends.ended(self._world, own, outcome, commit, own.end), row
+            return blocks.ended(self._world, own, outcome, commit, own.end), row
         waiting = 0
         if self._buffer is not None:
             # What was in the buffer before comes first.
@@ -316,13 +314,15 @@ class ArrivalsPlayer:
         # The job whose arrival makes a version comes first, then those in the buffer.
         order = np.lexsort((at, by != at, by))
         columns = (column[order] for column in (outcome, commit, applied))
-        return ends.ended(self._world, own.at(order), *columns), row[order]
+        return blocks.ended(self._world, own.at(order), *columns), row[order]
 
     def _unapplied(self, buffer: JobArrays) -> Jobs:
         """Returns the jobs in the buffer when the run ends."""
         size = buffer.client.size
         outcome = np.full(size, int(Outcome.BUFFERED))
-        return ends.ended(self._world, buffer, outcome, np.full(size, NO_COMMIT), None)
+        return blocks.ended(
+            self._world, buffer, outcome, np.full(size, NO_COMMIT), None
+        )
 
     def _build(self, own: JobArrays, rows: Made) -> Rows:
         written = np.full(rows.at.size, NO_SLOT)

@@ -9,11 +9,10 @@ from jaxtyping import Bool, Int, Shaped
 from ...files.timeline import Outcome
 from ...world.faults import Losses, Sendings
 from ...world.links import OwnLinks
-from ...world.pace import ClientPace
+from ...world.slowdowns import ClientPace
 from ...world.streams import Purpose
 from ...world.world import World
-from .draws import StageDraws
-from .job_arrays import NOT_READ, JobArrays
+from .job_arrays import NOT_READ, JobArrays, StageDraws
 
 
 class Durations(NamedTuple):

@@ -6,29 +6,42 @@ inverted numerically, which takes about a millisecond a draw, of some much longe
 
 from fractions import Fraction
 from functools import lru_cache
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from jaxtyping import Bool, Float
 from pydantic import ConfigDict, Field, model_serializer, model_validator
 
-from ...parts.base import QUANTITY, Expression, LocatedError, Rule, refuse_booleans
+from ...parts.base import (
+    OPEN,
+    QUANTITY,
+    Expression,
+    LocatedError,
+    Rule,
+    refuse_booleans,
+    tag,
+)
 from ...parts.catalogue import parts
-from ...parts.errors import ScenarioError
+from ...parts.errors import ScenarioError, nearest, shown, suggestion
 from ...parts.expressions import Number
-from ...parts.parts import OPEN, tag
 from ...parts.plugins import IMPORTED
-from ...parts.text import nearest, shown, suggestion
-from . import discrete
-from .base import ClosedForm, Draws, Durations, DurationSampler, Law, Population, Who
-from .parameters import (
+from . import usual
+from .base import (
     LONGEST_S,
     ClientValues,
+    ClosedForm,
+    Draws,
+    Durations,
+    DurationSampler,
+    Law,
+    Population,
+    Who,
     check_drawn,
     distinct_values,
     for_each,
     keys,
     known_values,
+    positive,
 )
 from .usual import USUAL, Usual
 
@@ -295,13 +308,13 @@ def _check_row(known: Any, values: dict[str, Number], name: str, who: str) -> bo
             f"such as lognorm, gamma or truncnorm",
             keys(name),
         )
-    beyond = low + discrete.REACH
+    beyond = low + usual.REACH
     far = steps and high > beyond
-    if far and discrete.adds_up(known) and known.sf(beyond, *floats) > RARE:
+    if far and usual.adds_up(known) and known.sf(beyond, *floats) > RARE:
         raise LocatedError(
-            f"{name} must be a law whose draws lie within {discrete.REACH:,} steps, "
+            f"{name} must be a law whose draws lie within {usual.REACH:,} steps, "
             f"got {law!r} {who}, which draws beyond with a chance of "
-            f"{known.sf(beyond, *floats):.2g}; {discrete.remedy(known)}",
+            f"{known.sf(beyond, *floats):.2g}; {usual.remedy(known)}",
             keys(name),
         )
     return bool(least > 0 or known.sf(low, *floats) > 0)
@@ -367,8 +380,8 @@ class ScipySampler(DurationSampler):
         """Returns the standard law's quantiles, neither scaled nor shifted."""
         shapes = [column.of(who) for column in self._shapes]
         law = self._distribution
-        if not isinstance(law, Usual) and discrete.is_searched(law):
-            return discrete.ppf(law, uniform, *shapes)
+        if not isinstance(law, Usual) and usual.is_searched(law):
+            return usual.ppf(law, uniform, *shapes)
         try:
             return law.ppf(uniform, *shapes)
         except (ArithmeticError, RuntimeError, ValueError) as error:
@@ -386,7 +399,7 @@ class ScipySampler(DurationSampler):
         else:
             at = (seconds - shift) / scale - loc
             at = np.ceil(at - 1e-9) - 1 if below else np.floor(at + 1e-9)
-        return discrete.cdf(self._distribution, at, *shapes)
+        return usual.cdf(self._distribution, at, *shapes)
 
     def place(self, standard: np.ndarray, who: Who) -> np.ndarray:
         """Scales and shifts values of the standard law, to seconds."""
@@ -394,3 +407,51 @@ class ScipySampler(DurationSampler):
         if self._discrete:
             return shift + scale * (loc + standard)
         return shift + loc + scale * standard
+
+
+class Constant(Law):
+    """Always the same duration.
+
+    Args of the scenario: `value` in virtual seconds, >= 0.
+    """
+
+    law: Literal["constant"] = "constant"
+    value: Parameter
+    """Virtual seconds."""
+
+    @property
+    def has_quantiles(self) -> bool:
+        return True
+
+    def make(self, population: Population) -> "ConstantSampler":
+        return ConstantSampler(self, population)
+
+    def check(self, num_clients: int, name: str) -> Bool[np.ndarray, " n"]:
+        if check_drawn({"value": self.value}, num_clients, name):
+            return np.ones(num_clients, bool)
+        return positive(self.value, num_clients, f"{name}.value")
+
+    @property
+    def varies(self) -> bool:
+        return False
+
+    def closed_form(self, num_clients: int) -> ClosedForm:
+        value = known_values(self.value, num_clients, "value")
+        return ClosedForm(None, {}, value, np.ones(1), np.zeros(1))
+
+
+class ConstantSampler(DurationSampler):
+    """Always the same duration of a client."""
+
+    def __init__(self, config: Constant, population: Population) -> None:
+        self._value = ClientValues.given(config.value, population, "constant.value")
+
+    def lattice(self) -> set[Fraction] | None:
+        return self._value.rational
+
+    def draw(self, draws: Draws, tick: Fraction | None) -> Durations:
+        if tick is None:
+            value = self._value.of(draws.who)
+            return np.zeros(draws.uniform.size) + value
+        value = self._value.ticks(draws.who, tick)
+        return np.zeros(draws.uniform.size, np.int64) + value

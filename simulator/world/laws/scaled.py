@@ -10,14 +10,16 @@ from ...parts.errors import ScenarioError
 from ..streams import Purpose
 from .base import (
     AnyLaw,
+    ClientValues,
     Draws,
     Durations,
     DurationSampler,
     Law,
     Population,
+    check_drawn,
+    positive,
 )
 from .distributions import Parameter
-from .parameters import ClientValues, check_drawn, positive
 
 AT_ONCE = 1 << 16
 """Draws that are made and added at once, whatever the number of jobs."""

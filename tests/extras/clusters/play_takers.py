@@ -21,7 +21,7 @@ from stalesim.simulator.files.study import Disk, Study, StudyWarning, load
 from stalesim.simulator.files.study.disk import LOCK
 from stalesim.simulator.files.study.manifest import NAME
 from stalesim.simulator.parts.errors import StudyError
-from stalesim.simulator.studies.paths import CHECKPOINTS, CLAIMS, LOCKS
+from stalesim.simulator.studies.planning import CHECKPOINTS, CLAIMS, LOCKS
 from tests.unit.studies import fake_study
 from tests.unit.studies.fake_disk import FakeDisk, KilledError
 from tests.unit.studies.fake_study import PATH

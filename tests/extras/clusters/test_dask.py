@@ -23,7 +23,7 @@ from stalesim.simulator.extras.clusters import Cluster, dask
 from stalesim.simulator.files.study import DISK, StudyWarning, load
 from stalesim.simulator.parts.errors import StudyError, UserError
 from stalesim.simulator.scenario.reading import validated
-from stalesim.simulator.studies import executors, origins, running, worker
+from stalesim.simulator.studies import executors, origins, running
 from stalesim.simulator.studies.planning import Task
 from stalesim.simulator.studies.progress import StudyProgress
 from tests.commands import wait_for
@@ -143,7 +143,7 @@ def test_a_process_of_another_program_executes_nothing(
     assert set(origins.LIBRARIES) < set(tasks[0].program)
     other = tasks[0]._replace(program={**tasks[0].program, name: "0"})
     with pytest.raises(StudyError, match=r"must have the program .* not 0; start it"):
-        worker.work(other, tmp_path / "s")
+        executors.work(other, tmp_path / "s")
     assert not list((tmp_path / "s").glob("*/part-*"))
 
 
@@ -153,7 +153,7 @@ def dying(topic: str, index: int, task: Task, folder: Path) -> Any:
     import signal
     import time
 
-    from stalesim.simulator.studies.entries import Done
+    from stalesim.simulator.studies.planning import Done
 
     time.sleep(0.3)  # the worker holds another one by then
     if task.number == 0:
@@ -284,7 +284,7 @@ def quick(topic: str, index: int, task: Task, folder: Path) -> Any:
     """Stands for tasks that take no time."""
     import time
 
-    from stalesim.simulator.studies.entries import Done
+    from stalesim.simulator.studies.planning import Done
 
     time.sleep(0.3)
     return Done({run.number: {"stop": "commits"} for run in task.runs}, {})

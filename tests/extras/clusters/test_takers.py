@@ -16,7 +16,7 @@ from stalesim.simulator.extras.clusters.commands import seconds
 from stalesim.simulator.files.study import COLUMNS, DISK, Study, load
 from stalesim.simulator.parts.errors import StudyError, UserError
 from stalesim.simulator.scenario.reading import validated
-from stalesim.simulator.studies.paths import (
+from stalesim.simulator.studies.planning import (
     CHECKPOINTS,
     CLAIMS,
     LOCKS,

@@ -15,8 +15,7 @@ from stalesim.simulator.extras.compression.compressors import (
     TopK,
 )
 from stalesim.simulator.parts.errors import ScenarioError
-from stalesim.simulator.problem.models.parts import ModelCounts
-from stalesim.simulator.problem.shape import ProblemShape
+from stalesim.simulator.problem.models.parts import ModelCounts, ProblemShape
 from stalesim.simulator.scenario.study import merge
 from tests.extras.compression.cases import compressed
 from tests.runs import prepared

@@ -7,7 +7,7 @@ from pathlib import Path
 from stalesim.analysis import page
 from stalesim.simulator.extras.logs.timelines import import_log
 from stalesim.simulator.files.study import load
-from stalesim.simulator.parts.text import one_line, printable
+from stalesim.simulator.parts.errors import one_line, printable
 from tests.unit.analysis.test_page import read
 from tests.unit.test_hostile import NAMES, everything, stalesim
 

@@ -11,7 +11,7 @@ from stalesim.simulator.extras.papers.cifar_net.network import CifarNetwork
 from stalesim.simulator.extras.papers.cifar_net.networks import NETWORKS, apply, tally
 from stalesim.simulator.extras.papers.cifar_net.part import CifarNet
 from stalesim.simulator.parts.errors import ScenarioError
-from stalesim.simulator.problem.models import flat_network
+from stalesim.simulator.problem.models import flat
 from tests.extras.papers.cifar_net_twin import Twin
 from tests.quick import once
 
@@ -201,7 +201,7 @@ def test_rows_in_blocks_are_those_at_once(monkeypatch):
         return jax.grad(value, has_aux=True)(weights)
 
     whole = once(found, weights, x)
-    monkeypatch.setattr(flat_network, "BLOCK", 3)
+    monkeypatch.setattr(flat, "BLOCK", 3)
     for in_blocks, at_once in zip(once(found, weights, x), whole, strict=True):
         np.testing.assert_allclose(in_blocks, at_once, rtol=1e-4, atol=1e-5)
 

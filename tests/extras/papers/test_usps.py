@@ -9,7 +9,7 @@ import pytest
 
 from stalesim.simulator.extras.papers.data import usps as module
 from stalesim.simulator.extras.papers.data.usps import TEST, TRAIN, Usps
-from stalesim.simulator.files.reading import limits
+from stalesim.simulator.files.reading import files
 from stalesim.simulator.files.reading.published import SOURCE
 from stalesim.simulator.parts.errors import DataError
 
@@ -86,7 +86,7 @@ def test_bzip2_is_limited_and_whole(
 ) -> None:
     path = tmp_path / "usps"
     path.write_bytes(bz2.compress(bytes(10**6)))
-    monkeypatch.setattr(limits, "ALWAYS", 10**5)
+    monkeypatch.setattr(files, "ALWAYS", 10**5)
     with pytest.raises(DataError, match="content that are allowed in"):
         module.parse(path)
     path.write_bytes(path.read_bytes()[:-9])

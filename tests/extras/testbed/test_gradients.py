@@ -29,7 +29,7 @@ from stalesim.simulator.extras.testbed.running import act_out
 from stalesim.simulator.extras.testbed.timeline import Options
 from stalesim.simulator.extras.testbed.wire import WireError
 from stalesim.simulator.parts.errors import UserError
-from stalesim.simulator.problem.shape import ProblemShape
+from stalesim.simulator.problem.models.parts import ProblemShape
 from stalesim.simulator.scenario.reading import validated
 from stalesim.simulator.scenario.study import expand
 from tests.extras.testbed.test_runs import applied, logged

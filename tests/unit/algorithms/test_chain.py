@@ -33,7 +33,7 @@ from stalesim.simulator.files.timeline import NO_WORKER, Kind
 from stalesim.simulator.parts import catalogue
 from stalesim.simulator.parts.errors import ScenarioError
 from stalesim.simulator.parts.plugins import Plugin
-from stalesim.simulator.problem.shape import ProblemShape
+from stalesim.simulator.problem.models.parts import ProblemShape
 from stalesim.simulator.scenario.reading import loads
 from stalesim.simulator.scenario.scenario import Scenario
 from stalesim.simulator.scenario.study import Run, expand

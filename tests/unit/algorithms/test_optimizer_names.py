@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from stalesim.simulator.engine.optimizers import known
+from stalesim.simulator.engine.optimizers import part
 from stalesim.simulator.engine.optimizers.part import DIRECTIONS, Direction
 from stalesim.simulator.engine.simulation import check
 from stalesim.simulator.parts.errors import UserError
@@ -75,7 +75,7 @@ def listed(functions: dict[str, Callable[..., Any]]) -> str:
     for name, function in functions.items():
         options = [
             f"`{option}`{_default(default)}"
-            for option, default in known.options_of(function).items()
+            for option, default in part.options_of(function).items()
         ]
         lines.append(f"| `{name}` | {', '.join(options)} |")
     return "\n".join(lines)
@@ -91,9 +91,9 @@ def _default(default: Any) -> str:
 
 def test_the_page_lists_what_optax_has() -> None:
     page = PAGE.read_text(encoding="utf-8")
-    for functions in (known.optimisers(), known.schedules()):
+    for functions in (part.optimisers(), part.schedules()):
         assert listed(functions) in page, listed(functions)
-    for name in known.BY_ARRAY:
+    for name in part.BY_ARRAY:
         assert f"`{name}`" in page.split("## Names")[0]
 
 

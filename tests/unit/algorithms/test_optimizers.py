@@ -12,7 +12,7 @@ import optax
 import optax.contrib
 import pytest
 
-from stalesim.simulator.engine.optimizers import known
+from stalesim.simulator.engine.optimizers import part
 from stalesim.simulator.engine.optimizers.arrays import ModelArrays
 from stalesim.simulator.engine.optimizers.part import Optax
 from stalesim.simulator.engine.optimizers.rule import (
@@ -83,14 +83,14 @@ def as_outputs_by_inputs(tree: Any) -> Any:
     return jax.tree.map(lambda leaf: numbers if leaf.ndim == 2 else None, tree)
 
 
-@pytest.mark.parametrize("kind", known.optimisers())
+@pytest.mark.parametrize("kind", part.optimisers())
 def test_every_name_makes_optaxs_steps_on_a_tree(kind: str) -> None:
     """So those that take the flat vector as it is do look at numbers one by one."""
     steps = gradients()
     with jax.enable_x64(True):
         turned = {"muon_weight_dimension_numbers": as_outputs_by_inputs}
         options = turned if kind == "muon" else {}
-        expected = by_optax(known.optimisers()[kind](RATE, **options), steps)
+        expected = by_optax(part.optimisers()[kind](RATE, **options), steps)
         found = moved_by(rule(**ALL) if kind == "muon" else rule(kind), steps)
     np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
     assert np.abs(found - np.linspace(-1, 1, SIZE)).max() > 1e-6
@@ -127,11 +127,11 @@ def test_muon_takes_the_matrices_of_flax_as_they_are() -> None:
     np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
 
 
-@pytest.mark.parametrize("kind", known.BY_ARRAY)
+@pytest.mark.parametrize("kind", part.BY_ARRAY)
 def test_those_that_look_at_arrays_are_not_the_same_on_a_vector(kind: str) -> None:
     """Else they would need no shapes; factors of matrices begin at 128 rows."""
     shapes = ((128, 130), (130,)) if kind == "adafactor" else SHAPES
-    made = known.optimisers()[kind](RATE)
+    made = part.optimisers()[kind](RATE)
     size = sum(int(np.prod(shape)) for shape in shapes)
     draw = np.random.default_rng(1)
     start, step = jnp.asarray(draw.random(size)), jnp.asarray(draw.random(size))
@@ -147,15 +147,15 @@ def test_those_that_look_at_arrays_are_not_the_same_on_a_vector(kind: str) -> No
     assert np.abs(ends[0] - ends[1]).max() > 1e-6
 
 
-@pytest.mark.parametrize("name", known.schedules())
+@pytest.mark.parametrize("name", part.schedules())
 def test_schedules_are_those_of_optax(name: str) -> None:
     usual = {"value": 0.1, "init_value": 0.1, "end_value": 0.01, "peak_value": 0.2}
     usual |= {"power": 2, "decay_rate": 0.9, "warmup_steps": 2, "decay_steps": 5}
     usual |= {"transition_steps": 4}
-    function = known.schedules()[name]
+    function = part.schedules()[name]
     options = {
         option: usual[option]
-        for option, default in known.options_of(function).items()
+        for option, default in part.options_of(function).items()
         if default is inspect.Parameter.empty
     }
     made = rule("sgd", learning_rate={"schedule": name, **options})

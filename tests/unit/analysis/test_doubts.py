@@ -13,8 +13,8 @@ from stalesim.analysis import doubts
 from stalesim.simulator import studies
 from stalesim.simulator.cli.commands import app
 from stalesim.simulator.files.timeline import SINCE, StopReason, effects
+from stalesim.simulator.parts.base import tag
 from stalesim.simulator.parts.catalogue import parts
-from stalesim.simulator.parts.parts import tag
 from stalesim.simulator.timelines.base import Ending
 from stalesim.simulator.world.clients import Clients
 from tests.support import played

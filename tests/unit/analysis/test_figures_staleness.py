@@ -14,8 +14,8 @@ from stalesim.analysis.figures.staleness import draw_histogram
 from stalesim.analysis.figures.tails import tail
 from stalesim.simulator.catalogue.algorithms.vafl.part import Vafl
 from stalesim.simulator.files.study import StudyError
+from stalesim.simulator.parts.base import tag
 from stalesim.simulator.parts.catalogue import parts
-from stalesim.simulator.parts.parts import tag
 from tests.support import SGD, scenario
 from tests.unit.analysis.drawn import assert_apart, legend_of, points_of, titles_of
 from tests.unit.analysis.studies import Fake

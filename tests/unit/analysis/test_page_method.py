@@ -8,9 +8,9 @@ import pytest
 from stalesim.analysis.page import world
 from stalesim.analysis.page.words import duration, entries, listed, shown, span
 from stalesim.simulator.catalogue.protocols.buffered import Buffered
+from stalesim.simulator.parts.base import tag
 from stalesim.simulator.parts.catalogue import parts
-from stalesim.simulator.parts.parts import tag
-from stalesim.simulator.parts.text import ranges
+from stalesim.simulator.parts.errors import ranges
 from stalesim.simulator.scenario.setting import WorldScenario
 from tests.support import of_extras
 

@@ -19,8 +19,8 @@ from stalesim.analysis.timelines.start import end_of_start
 from stalesim.analysis.timelines.theory import closed_forms
 from stalesim.analysis.timelines.view import view
 from stalesim.simulator.files.study import Study
+from stalesim.simulator.parts.base import tag
 from stalesim.simulator.parts.catalogue import parts
-from stalesim.simulator.parts.parts import tag
 from stalesim.simulator.scenario.setting import WorldScenario
 from stalesim.simulator.studies.saved import record
 from tests.oracles import queues as oracles

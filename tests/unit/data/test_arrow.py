@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from stalesim.simulator.files.reading import arrow, limits
+from stalesim.simulator.files.reading import columns, files
 from stalesim.simulator.parts.errors import DataError
 
 
@@ -19,7 +19,7 @@ def test_parquet_is_what_pandas_reads(tmp_path: Path) -> None:
         {"a": drawn.normal(size=3000), "b": drawn.integers(9, size=3000)}
     )
     frame.to_parquet(tmp_path / "t.parquet", index=False)
-    found = arrow.parquet(tmp_path / "t.parquet")
+    found = columns.parquet(tmp_path / "t.parquet")
     assert found.names == ("a", "b")
     for name in found.names:
         np.testing.assert_array_equal(found.numbers(name), frame[name])
@@ -47,7 +47,7 @@ def test_parquet_that_is_damaged(
     with pytest.raises(
         DataError, match=f"^{path} must be a Parquet file, got"
     ) as error:
-        arrow.parquet(path)
+        columns.parquet(path)
     assert "\n" not in str(error.value)
 
 
@@ -57,10 +57,10 @@ def test_parquet_that_repeats_a_long_text(
     path = tmp_path / "t.parquet"
     parquet.write_table(pa.table({"a": ["long" * 1000] * 5000}), path)
     assert path.stat().st_size < 20_000
-    assert arrow.parquet(path).values("a", "a text")[0] == "long" * 1000
-    monkeypatch.setattr(limits, "ALWAYS", 10_000_000)
+    assert columns.parquet(path).values("a", "a text")[0] == "long" * 1000
+    monkeypatch.setattr(files, "ALWAYS", 10_000_000)
     with pytest.raises(DataError, match="MiB of content in"):
-        arrow.parquet(path)
+        columns.parquet(path)
 
 
 def test_parquet_of_a_repeated_list(
@@ -68,10 +68,10 @@ def test_parquet_of_a_repeated_list(
 ) -> None:
     path = tmp_path / "t.parquet"
     parquet.write_table(pa.table({"a": [[7] * 100_000]}), path)
-    assert arrow.parquet(path).numbers("a").shape == (1, 100_000)
-    monkeypatch.setattr(limits, "ALWAYS", 700_000)
+    assert columns.parquet(path).numbers("a").shape == (1, 100_000)
+    monkeypatch.setattr(files, "ALWAYS", 700_000)
     with pytest.raises(DataError, match="KiB of content in"):
-        arrow.parquet(path)
+        columns.parquet(path)
 
 
 def _bytes_turned(path: Path, seed: int) -> None:
@@ -98,7 +98,7 @@ def test_a_damaged_file_is_one_line_or_is_read(tmp_path: Path) -> None:
         parquet.write_table(cells, path)
         _bytes_turned(path, seed)
         try:
-            found = arrow.parquet(path)
+            found = columns.parquet(path)
             for name in {*found.names} & {"a", "l"}:
                 found.numbers(name)
             for name in {*found.names} & {"t", "d"}:

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from stalesim.simulator.files.reading.cache import cache_folder, cached
+from stalesim.simulator.files.reading.archive import cache_folder, cached
 
 X = np.arange(12).reshape(3, 4)
 ARRAYS = {"x": X, "y": np.array([0, 1, 2], np.uint8)}

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 from PIL import Image
 
-from stalesim.simulator.files.reading import limits, pictures
+from stalesim.simulator.files.reading import files, pictures
 from stalesim.simulator.files.reading.columns import ArrowColumns, TextColumns
 from stalesim.simulator.parts.errors import DataError
 
@@ -166,8 +166,8 @@ def test_pictures_that_are_none(monkeypatch: pytest.MonkeyPatch) -> None:
         with pytest.raises(DataError, match=f"^column 'a' of made.*{says}") as error:
             columns(a=cells).numbers("a")
         assert "\n" not in str(error.value)
-    monkeypatch.setattr(limits, "ALWAYS", 100)
-    monkeypatch.setattr(limits, "RATIO", 1)
+    monkeypatch.setattr(files, "ALWAYS", 100)
+    monkeypatch.setattr(files, "RATIO", 1)
     large = packed(np.zeros((100, 100), np.uint8))
     with pytest.raises(DataError, match="must not unpack to so much, got"):
         columns(a=[large, large]).numbers("a")

@@ -14,13 +14,13 @@ from pyarrow import parquet
 
 from stalesim.simulator.catalogue.data.own_arrays import Npz
 from stalesim.simulator.catalogue.data.tables import Csv
-from stalesim.simulator.files.reading import archive, arrow, files, limits
+from stalesim.simulator.files.reading import archive, columns, files
 from stalesim.simulator.parts.errors import DataError
 
 MEASURED = """
 import resource, sys
 from pathlib import Path
-from stalesim.simulator.files.reading import arrow
+from stalesim.simulator.files.reading import columns
 from stalesim.simulator.catalogue.data.tables import Csv
 from stalesim.simulator.catalogue.data.own_arrays import Npz
 from stalesim.simulator.parts.errors import DataError
@@ -29,7 +29,7 @@ path = sys.argv[1]
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 try:
     if path.endswith(".parquet"):
-        arrow.measurements(Path(path), ("t",))
+        columns.measurements(Path(path), ("t",))
     elif path.endswith(".npz"):
         Npz(path=path).make()
     else:
@@ -104,26 +104,26 @@ def test_a_bomb_is_one_line_and_takes_little_memory(name: str, tmp_path: Path) -
     with pytest.raises(DataError, match=says):
         raise DataError(message)
     # KiB; the gzip file's content is unpacked up to the limit, and nothing else is.
-    most = limits.ALWAYS if name.endswith(".gz") else 50 * 2**20
+    most = files.ALWAYS if name.endswith(".gz") else 50 * 2**20
     assert int(grown) * 2**10 < 1.2 * most
 
 
 def test_what_is_not_packed_so_tight_is_read(tmp_path: Path) -> None:
-    assert limits.limit(1) == limits.limit(2 * 2**20) == limits.ALWAYS
-    assert limits.limit(4 * 2**20) == 400 * 2**20
-    assert limits.limit(2**40) == limits.LARGEST
-    limits.check(400 * 2**20, 4 * 2**20)
+    assert files.limit(1) == files.limit(2 * 2**20) == files.ALWAYS
+    assert files.limit(4 * 2**20) == 400 * 2**20
+    assert files.limit(2**40) == files.LARGEST
+    files.check(400 * 2**20, 4 * 2**20)
     with pytest.raises(ValueError, match=r"400 MiB of content in 3\.99 MiB, where 399"):
-        limits.check(400 * 2**20, int(3.99 * 2**20))
+        files.check(400 * 2**20, int(3.99 * 2**20))
 
 
 def test_the_sizes_of_all_members_add_up(monkeypatch: pytest.MonkeyPatch) -> None:
     file = io.BytesIO()
     np.savez_compressed(file, x=np.zeros(3000), y=np.zeros(3000))
-    monkeypatch.setattr(limits, "ALWAYS", 2 * (3000 * 8 + 128) - 1)  # a header: 128
+    monkeypatch.setattr(files, "ALWAYS", 2 * (3000 * 8 + 128) - 1)  # a header: 128
     with pytest.raises(ValueError, match=r"47\.12 KiB of content in"):
         archive.arrays(file.getvalue())
-    monkeypatch.setattr(limits, "ALWAYS", 2 * (3000 * 8 + 128))
+    monkeypatch.setattr(files, "ALWAYS", 2 * (3000 * 8 + 128))
     assert {*archive.arrays(file.getvalue())} == {"x", "y"}
 
 
@@ -145,7 +145,7 @@ def test_a_file_of_its_own_size_is_too_large(
 ) -> None:
     np.savez(tmp_path / "d.npz", x=np.zeros((10, 2)), y=np.arange(10) % 2)
     assert Npz(path=str(tmp_path / "d.npz")).make().num_classes == 2
-    monkeypatch.setattr(limits, "LARGEST", 100)
+    monkeypatch.setattr(files, "LARGEST", 100)
     with pytest.raises(DataError, match="must have 100 bytes at most, got"):
         Npz(path=str(tmp_path / "d.npz")).make()
 
@@ -156,13 +156,13 @@ def test_a_table_of_too_much_text(
     path = tmp_path / "d.csv"
     path.write_text("a,y\n" + "1,0\n2,1\n" * 20)
     assert Csv(path=str(path), label="y").make().num_classes == 2
-    monkeypatch.setattr(limits, "MOST_TEXT", 100)
+    monkeypatch.setattr(files, "MOST_TEXT", 100)
     with pytest.raises(DataError, match="must hold 100 bytes of text at most, got 164"):
         Csv(path=str(path), label="y").make()
 
 
 def test_gzip_files_in_pieces_are_whole(tmp_path: Path) -> None:
-    content = np.random.default_rng(1).bytes(3 * limits.PIECE + 17)
+    content = np.random.default_rng(1).bytes(3 * files.PIECE + 17)
     path = tmp_path / "a.gz"
     path.write_bytes(gzip.compress(content[:100]) + gzip.compress(content[100:]))
     assert files.read(path) == content
@@ -177,11 +177,11 @@ def test_text_is_no_measurement(tmp_path: Path) -> None:
         "w": "must have a column 'w', got t, u, v",
     }.items():
         with pytest.raises(DataError, match=says):
-            arrow.measurements(tmp_path / "t.parquet", (name,))
-    assert arrow.measurements(tmp_path / "t.parquet", ("u",))["u"].tolist() == [1, 2]
+            columns.measurements(tmp_path / "t.parquet", (name,))
+    assert columns.measurements(tmp_path / "t.parquet", ("u",))["u"].tolist() == [1, 2]
 
 
 def test_sizes_as_a_reader_counts_them() -> None:
     sizes = (0, 1023, 1536, 2**30, 10**30)
     told = ["0 bytes", "1023 bytes", "1.5 KiB", "1 GiB", "8.674e+11 EiB"]
-    assert [limits.shown(size) for size in sizes] == told
+    assert [files.shown(size) for size in sizes] == told

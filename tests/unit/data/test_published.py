@@ -16,9 +16,9 @@ from stalesim.simulator.files.reading.published import (
     PublishedFile,
     called,
 )
+from stalesim.simulator.parts.base import tag
 from stalesim.simulator.parts.catalogue import parts
 from stalesim.simulator.parts.errors import DataError
-from stalesim.simulator.parts.parts import tag
 
 SETS = {tag(part): part.published for part in parts("data") if part.published}
 

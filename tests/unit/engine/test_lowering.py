@@ -21,8 +21,8 @@ from jax.sharding import Mesh
 
 from stalesim.simulator.engine import execute, waves
 from stalesim.simulator.engine.simulation import Prepared, prepare
+from stalesim.simulator.parts.base import tag
 from stalesim.simulator.parts.catalogue import own
-from stalesim.simulator.parts.parts import tag
 from stalesim.simulator.problem.capabilities import DividesRows
 from stalesim.simulator.problem.keys import key_of
 from stalesim.simulator.scenario.scenario import Scenario

@@ -4,7 +4,7 @@ import jax
 import numpy as np
 
 from stalesim.simulator.engine.simulation import key_of
-from stalesim.simulator.problem.estimates import estimate
+from stalesim.simulator.problem.numerics import estimate
 from tests.runs import prepared
 from tests.support import SGD
 

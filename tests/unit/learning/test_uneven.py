@@ -7,8 +7,7 @@ import pytest
 
 from stalesim.simulator.files.timeline import NO_SAMPLE
 from stalesim.simulator.parts.errors import ScenarioError
-from stalesim.simulator.problem.sampler import Sampler, Sampling
-from stalesim.simulator.problem.uneven import UnevenSampler, alike
+from stalesim.simulator.problem.sampler import Sampler, Sampling, UnevenSampler, alike
 
 POOLS = [np.arange(0, 25), np.arange(100, 103), np.arange(200, 210)]
 """Of 25, 3 and 10 samples."""

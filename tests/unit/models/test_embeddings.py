@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from stalesim.simulator.catalogue.models.mlp.part import Mlp
-from stalesim.simulator.problem.models.flat import drawn, split
-from stalesim.simulator.problem.models.flat_network import BLOCK, in_blocks
+from stalesim.simulator.problem.models.flat import BLOCK, drawn, in_blocks, split
 
 MLP = Mlp(hidden=5)
 RELU = Mlp(hidden=4, activation="relu")

@@ -23,7 +23,7 @@ from stalesim.simulator.parts.errors import ScenarioError
 from stalesim.simulator.problem.data.base import Dataset
 from stalesim.simulator.problem.data.images import image_shape
 from stalesim.simulator.problem.horizontal import build
-from stalesim.simulator.problem.models import flat, flat_network
+from stalesim.simulator.problem.models import flat
 from stalesim.simulator.problem.models.dense.part import Dense
 from stalesim.simulator.problem.models.parts import Shapes
 from tests.quick import once
@@ -260,7 +260,7 @@ def test_many_models_at_once_and_many_rows(
 
     pulled = jax.grad(total, has_aux=True)
     one, _ = once(pulled, jnp.asarray(several[0]))
-    monkeypatch.setattr(flat_network, "BLOCK", 3)
+    monkeypatch.setattr(flat, "BLOCK", 3)
     gradients, (logits, statistics) = once(jax.vmap(pulled), jnp.asarray(several))
     np.testing.assert_allclose(logits, each, atol=1e-11)
     np.testing.assert_allclose(gradients[0], one, atol=1e-11)
@@ -468,7 +468,7 @@ def test_a_later_token_changes_no_earlier_logits() -> None:
 def test_logits_after_the_last_token_alone() -> None:
     """Also in blocks of rows, where there are more than one block holds."""
     model = network("heads")
-    weights, x = map(jnp.asarray, drawn("heads", flat_network.BLOCK + 3))
+    weights, x = map(jnp.asarray, drawn("heads", flat.BLOCK + 3))
     every = np.asarray(model.apply(weights, x)).reshape(7, -1, 5)
     last = replace(model, last=True).apply(weights, x)
     np.testing.assert_allclose(last, every[:, :, -1], rtol=1e-12)

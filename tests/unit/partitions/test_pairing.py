@@ -11,7 +11,7 @@ from stalesim.simulator.engine.of_run import set_up
 from stalesim.simulator.engine.setup import RunSetup
 from stalesim.simulator.parts.errors import ScenarioError
 from stalesim.simulator.problem.data.base import Dataset
-from stalesim.simulator.problem.pairing import Pairing
+from stalesim.simulator.problem.partition import Pairing
 from stalesim.simulator.scenario.remarks import remarks
 from stalesim.simulator.scenario.study import expand
 from stalesim.simulator.world.clients import Clients

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 import yaml
 
+from stalesim.simulator.parts.base import tag
 from stalesim.simulator.parts.catalogue import parts
 from stalesim.simulator.parts.errors import ScenarioError
-from stalesim.simulator.parts.parts import tag
 from stalesim.simulator.problem.data.base import Dataset
 from stalesim.simulator.problem.data.groups import grouping
 from stalesim.simulator.problem.partition import Horizontal

@@ -7,8 +7,7 @@ import pytest
 from pydantic import ValidationError
 
 from stalesim.simulator.catalogue.partitions.vertical import Strips, Vertical, Views
-from stalesim.simulator.problem.data.base import Dataset
-from stalesim.simulator.problem.data.names import RGB, pixels
+from stalesim.simulator.problem.data.base import RGB, Dataset, pixels
 
 TAGGED = ("tag_b", "image_0", "tag_a", "image_1", "image_10", "sum")
 

@@ -9,8 +9,7 @@ from stalesim.simulator.catalogue.protocols.collect.collect import Allotment, Co
 from stalesim.simulator.catalogue.protocols.collect.rules import AllottedJobs
 from stalesim.simulator.files.timeline import Kind, Outcome
 from stalesim.simulator.world.clients import Clients, Link
-from stalesim.simulator.world.laws.constant import Constant
-from stalesim.simulator.world.laws.distributions import Scipy
+from stalesim.simulator.world.laws.distributions import Constant, Scipy
 from tests.support import everything, played
 from tests.unit.protocols.replay import check_conservation, replay_registers, staleness
 

@@ -6,8 +6,7 @@ import pytest
 from stalesim.simulator.catalogue.protocols.asynchronous import Asynchronous
 from stalesim.simulator.files.timeline import Kind, Outcome
 from stalesim.simulator.world.clients import Clients, Link, Server
-from stalesim.simulator.world.laws.constant import Constant
-from stalesim.simulator.world.laws.distributions import Scipy
+from stalesim.simulator.world.laws.distributions import Constant, Scipy
 from tests.support import everything, played
 from tests.unit.protocols.replay import (
     check_conservation,

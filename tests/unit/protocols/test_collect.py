@@ -15,8 +15,7 @@ from stalesim.simulator.parts.base import LocatedError
 from stalesim.simulator.world.clients import (
     Clients,
 )
-from stalesim.simulator.world.laws.constant import Constant
-from stalesim.simulator.world.laws.distributions import Scipy
+from stalesim.simulator.world.laws.distributions import Constant, Scipy
 from tests.support import everything, played
 from tests.unit.protocols.replay import (
     check_conservation,

@@ -24,8 +24,7 @@ from stalesim.simulator.catalogue.protocols.graphs import (
 from stalesim.simulator.catalogue.protocols.synchronous import Synchronous
 from stalesim.simulator.files.timeline import NO_SLOT, Kind, Outcome, StopReason
 from stalesim.simulator.world.clients import Clients, Link
-from stalesim.simulator.world.laws.constant import Constant
-from stalesim.simulator.world.laws.distributions import Scipy
+from stalesim.simulator.world.laws.distributions import Constant, Scipy
 from stalesim.simulator.world.slowdowns import NamedSlowdown, RandomSlowdown
 from stalesim.simulator.world.streams import Purpose, Streams
 from stalesim.simulator.world.workload import Workload

@@ -7,8 +7,7 @@ from stalesim.simulator.catalogue.protocols.buffered import Buffered
 from stalesim.simulator.catalogue.protocols.synchronous import Synchronous
 from stalesim.simulator.files.timeline import Kind
 from stalesim.simulator.world.clients import Clients
-from stalesim.simulator.world.laws.constant import Constant
-from stalesim.simulator.world.laws.distributions import Scipy
+from stalesim.simulator.world.laws.distributions import Constant, Scipy
 from tests.support import everything, played
 from tests.unit.protocols.replay import (
     check_conservation,

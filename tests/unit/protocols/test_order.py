@@ -23,8 +23,7 @@ from stalesim.simulator.files.timeline import (
 )
 from stalesim.simulator.parts.errors import ScenarioError
 from stalesim.simulator.world.clients import Clients, Crashes
-from stalesim.simulator.world.laws.constant import Constant
-from stalesim.simulator.world.laws.distributions import Scipy
+from stalesim.simulator.world.laws.distributions import Constant, Scipy
 from stalesim.simulator.world.protocol import Protocol
 from stalesim.simulator.world.recorders.recorder import Recorder
 from stalesim.simulator.world.streams import Purpose

@@ -10,8 +10,7 @@ from stalesim.simulator.files.timeline import Kind, Outcome, Rows
 from stalesim.simulator.world.clients import (
     Clients,
 )
-from stalesim.simulator.world.laws.constant import Constant
-from stalesim.simulator.world.laws.distributions import Scipy
+from stalesim.simulator.world.laws.distributions import Constant, Scipy
 from tests.support import everything, played
 from tests.unit.protocols.replay import (
     check_conservation,

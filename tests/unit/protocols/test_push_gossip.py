@@ -17,8 +17,7 @@ from stalesim.simulator.catalogue.protocols.graphs import Arcs, Ring
 from stalesim.simulator.files.timeline import NO_SLOT, Kind, Rows
 from stalesim.simulator.timelines.simulated import TOGETHER, SimulatedTimeline
 from stalesim.simulator.world.clients import Clients, Link, Loss
-from stalesim.simulator.world.laws.constant import Constant
-from stalesim.simulator.world.laws.distributions import Scipy
+from stalesim.simulator.world.laws.distributions import Constant, Scipy
 from tests.support import everything, played
 from tests.unit.protocols.replay import kinds, workers
 

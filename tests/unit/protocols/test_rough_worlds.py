@@ -14,7 +14,7 @@ from stalesim.simulator.catalogue.protocols.rounds import Rounds
 from stalesim.simulator.catalogue.protocols.routed.routed import Routed
 from stalesim.simulator.files.timeline import Jobs, Kind, Outcome, Rows
 from stalesim.simulator.world.clients import Server
-from stalesim.simulator.world.laws.constant import Constant
+from stalesim.simulator.world.laws.distributions import Constant
 from tests.support import everything, played
 from tests.unit.protocols.replay import (
     check_conservation,

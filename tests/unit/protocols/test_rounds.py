@@ -7,8 +7,7 @@ from stalesim.simulator.catalogue.protocols.rounds import Rounds
 from stalesim.simulator.catalogue.protocols.synchronous import Synchronous
 from stalesim.simulator.files.timeline import StopReason
 from stalesim.simulator.world.clients import Clients, Link, Server
-from stalesim.simulator.world.laws.constant import Constant
-from stalesim.simulator.world.laws.distributions import Scipy
+from stalesim.simulator.world.laws.distributions import Constant, Scipy
 from stalesim.simulator.world.workload import Workload
 from tests.support import everything, played
 from tests.unit.protocols.replay import (

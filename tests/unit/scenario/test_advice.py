@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 import yaml
 
+from stalesim.simulator.parts.base import tag
 from stalesim.simulator.parts.catalogue import parts
 from stalesim.simulator.parts.errors import ScenarioError
-from stalesim.simulator.parts.parts import tag
 from stalesim.simulator.parts.plugins import IMPORTED
 from stalesim.simulator.scenario.reading import validated
 from tests.support import table

@@ -6,8 +6,8 @@ import pytest
 import yaml
 
 from stalesim.simulator.parts.errors import ScenarioError
-from stalesim.simulator.scenario import amounts
 from stalesim.simulator.scenario.reading import loads_any, validated
+from stalesim.simulator.scenario.scenario import check_amounts
 from stalesim.simulator.world import presence
 from tests.unit.scenario.mistakes import TABLES
 
@@ -28,14 +28,14 @@ TREE |= {"stop": {"time": 6, "epochs": 3}, "evaluate": {"every": {"time": 1}}}
 def test_evaluations_are_counted(every: dict[str, float], said: str) -> None:
     scenario = validated(TREE | {"evaluate": {"every": every}})
     with pytest.raises(ScenarioError, match=said):
-        amounts.check(scenario, 8, 1)
+        check_amounts(scenario, 8, 1)
 
 
 def test_samples_of_a_commit_are_counted() -> None:
     scenario = validated(TREE)
-    amounts.check(scenario, 8 * 1000, 1000)
+    check_amounts(scenario, 8 * 1000, 1000)
     with pytest.raises(ScenarioError, match=r"samples of the 4 jobs .*got 80,000,000"):
-        amounts.check(scenario, 2 * 10**7, 4)
+        check_amounts(scenario, 2 * 10**7, 4)
 
 
 def test_clients_that_come_and_go_without_end(monkeypatch: pytest.MonkeyPatch) -> None:

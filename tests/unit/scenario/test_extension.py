@@ -15,14 +15,14 @@ from stalesim.simulator.engine.kernel import Kernel
 from stalesim.simulator.files import inputs
 from stalesim.simulator.files.reading.files import Places
 from stalesim.simulator.parts import catalogue, plugins
+from stalesim.simulator.parts.base import tag
 from stalesim.simulator.parts.errors import DataError, UserError
 from stalesim.simulator.parts.own_code import Content
-from stalesim.simulator.parts.parts import tag
 from stalesim.simulator.parts.plugins import VARIABLE, Plugin
 from stalesim.simulator.scenario.reading import loads
 from stalesim.simulator.scenario.study import expand
 from stalesim.simulator.world.clients import Clients
-from stalesim.simulator.world.laws.constant import Constant
+from stalesim.simulator.world.laws.distributions import Constant
 from stalesim.simulator.world.recorders.recorder import Recorder
 from stalesim.simulator.world.world import World
 from tests.support import table
@@ -31,7 +31,7 @@ from tests.unit.scenario.mistakes import TABLES
 LAW = """
 from typing import Literal
 from stalesim.simulator.scenario.claims import Claim
-from stalesim.simulator.parts.parts import Part
+from stalesim.simulator.parts.base import Part
 from stalesim.simulator.world.laws.base import Law
 from stalesim.simulator.parts.metrics import Metric
 from stalesim.simulator.world.protocol import Protocol

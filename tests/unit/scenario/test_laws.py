@@ -7,8 +7,7 @@ import pytest
 
 from stalesim.simulator.parts.errors import ScenarioError
 from stalesim.simulator.world.laws.base import Law, check_cycle
-from stalesim.simulator.world.laws.constant import Constant
-from stalesim.simulator.world.laws.distributions import Scipy
+from stalesim.simulator.world.laws.distributions import Constant, Scipy
 
 
 def law(**entries: Any) -> Scipy:

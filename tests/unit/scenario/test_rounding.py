@@ -12,7 +12,7 @@ from stalesim.analysis.theory.rounds import Lattice
 from stalesim.simulator.catalogue.protocols.deadlines import RecentQuantile
 from stalesim.simulator.catalogue.protocols.sizes import TargetStaleness
 from stalesim.simulator.parts.expressions import down, up
-from stalesim.simulator.timelines.arrays.verdicts import window_ends
+from stalesim.simulator.timelines.arrays.events import window_ends
 from stalesim.simulator.world.power import PowerTable
 
 SHARES = [n / 100 for n in range(1, 101)]

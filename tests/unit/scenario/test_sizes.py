@@ -20,12 +20,10 @@ from pydantic import ValidationError
 
 from stalesim.simulator import studies
 from stalesim.simulator.engine.of_run import timeline
-from stalesim.simulator.parts.base import MOST_CLIENTS, Config
+from stalesim.simulator.parts.base import MOST_CLIENTS, NESTED, Config, tag
 from stalesim.simulator.parts.catalogue import KINDS, own
 from stalesim.simulator.parts.errors import ScenarioError, UserError
-from stalesim.simulator.parts.files import NESTED
 from stalesim.simulator.parts.messages import first_error
-from stalesim.simulator.parts.parts import tag
 from stalesim.simulator.privacy.calibration import calibration
 from stalesim.simulator.scenario.reading import loads, validated
 from stalesim.simulator.scenario.scenario import Scenario

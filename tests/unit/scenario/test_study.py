@@ -14,7 +14,7 @@ from stalesim.simulator.scenario.study import (
     replicate_seed,
     short_names,
 )
-from stalesim.simulator.world.laws.constant import Constant
+from stalesim.simulator.world.laws.distributions import Constant
 
 TREE: dict[str, Any] = {
     "name": "study",

@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from stalesim.simulator.parts.errors import UserError
-from stalesim.simulator.parts.text import (
+from stalesim.simulator.parts.errors import (
+    UserError,
     brief,
     counted,
     one_line,

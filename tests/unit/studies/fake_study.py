@@ -17,14 +17,7 @@ from stalesim.simulator.files.study import COLUMNS, Categorical, Disk, Study
 from stalesim.simulator.files.study.disk import locked
 from stalesim.simulator.scenario.reading import validated
 from stalesim.simulator.scenario.study import expand
-from stalesim.simulator.studies import (
-    entries,
-    executors,
-    origins,
-    planning,
-    running,
-    worker,
-)
+from stalesim.simulator.studies import executors, origins, planning, running
 from tests.unit.studies.small import SMALL
 
 PATH = Path("/studies/small")
@@ -85,7 +78,7 @@ def fake(patch: pytest.MonkeyPatch) -> None:
         "command": ["x"],
         "started": "now",
     }
-    contents = {(run.seed, run.label): entries.content(run) for run in RUNS}
+    contents = {(run.seed, run.label): planning.content(run) for run in RUNS}
     patch.setattr(simulation, "prepare_together", lambda runs, _: list(runs))
     patch.setattr(simulation, "execute", execute)
     patch.setattr(planning, "check", lambda runs: None)
@@ -102,8 +95,8 @@ def fake(patch: pytest.MonkeyPatch) -> None:
     )
     patch.setattr(running, "expand", lambda scenario: RUNS)
     # Here several processes of a play live in one thread.
-    patch.setattr(worker, "ONE_AT_A_TIME", contextlib.nullcontext())
-    patch.setattr(entries, "content", lambda run: contents[run.seed, run.label])
+    patch.setattr(executors, "ONE_AT_A_TIME", contextlib.nullcontext())
+    patch.setattr(planning, "content", lambda run: contents[run.seed, run.label])
     patch.setattr(origins, "of_this_program", lambda also=(): made)
 
 

@@ -20,11 +20,8 @@ from stalesim.simulator.files.study import StudyWarning, load
 from stalesim.simulator.files.study.disk import LOCK
 from stalesim.simulator.files.study.manifest import NAME
 from stalesim.simulator.parts.errors import StudyError
-from stalesim.simulator.studies.entries import Done
-from stalesim.simulator.studies.executors import OnProgress, WorkerDiedError
-from stalesim.simulator.studies.paths import LOCKS
-from stalesim.simulator.studies.planning import Task
-from stalesim.simulator.studies.worker import work
+from stalesim.simulator.studies.executors import OnProgress, WorkerDiedError, work
+from stalesim.simulator.studies.planning import LOCKS, Done, Task
 from tests.unit.studies import fake_study
 from tests.unit.studies.fake_disk import FakeDisk, Files, KilledError
 from tests.unit.studies.fake_study import PATH

@@ -12,8 +12,8 @@ from stalesim.simulator.engine import simulation
 from stalesim.simulator.files.study import COLUMNS, DISK, checkpoint, load
 from stalesim.simulator.scenario.reading import validated
 from stalesim.simulator.scenario.study import merge
-from stalesim.simulator.studies import checkpoints
-from stalesim.simulator.studies.paths import CHECKPOINTS
+from stalesim.simulator.studies import executors
+from stalesim.simulator.studies.planning import CHECKPOINTS
 from tests.support import SGD, VAFL
 
 BASE: dict[str, Any] = {
@@ -105,8 +105,8 @@ class KilledError(BaseException):
 def killed_after(saves: int, patch: pytest.MonkeyPatch) -> None:
     """Lets a study be killed some rows after it was kept for the n-th time."""
     save, due, counts = (
-        checkpoints.TaskCheckpoint.save,
-        checkpoints.TaskCheckpoint.due,
+        executors.TaskCheckpoint.save,
+        executors.TaskCheckpoint.due,
         [0, 0],
     )
 
@@ -122,8 +122,8 @@ def killed_after(saves: int, patch: pytest.MonkeyPatch) -> None:
             return False
         return due(self)
 
-    patch.setattr(checkpoints.TaskCheckpoint, "save", counting)
-    patch.setattr(checkpoints.TaskCheckpoint, "due", dying)
+    patch.setattr(executors.TaskCheckpoint, "save", counting)
+    patch.setattr(executors.TaskCheckpoint, "due", dying)
 
 
 def kill(name: str, folder: Path, saves: int = 2, **changes: Any) -> None:

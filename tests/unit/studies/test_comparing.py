@@ -10,7 +10,7 @@ import pytest
 from stalesim.analysis import choices, racing
 from stalesim.simulator.files.study import Study, load
 from stalesim.simulator.parts.errors import ScenarioError, StudyError
-from stalesim.simulator.scenario import comparing as plans
+from stalesim.simulator.scenario import tuning as plans
 from stalesim.simulator.scenario.reading import validated
 from stalesim.simulator.scenario.scenario import Scenario
 from stalesim.simulator.scenario.study import expand

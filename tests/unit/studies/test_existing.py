@@ -9,8 +9,8 @@ import pytest
 from stalesim.simulator.files.study import manifest
 from stalesim.simulator.parts.errors import StudyError
 from stalesim.simulator.scenario.reading import validated
-from stalesim.simulator.studies.entries import difference
 from stalesim.simulator.studies.existing import clear, is_there
+from stalesim.simulator.studies.planning import difference
 from stalesim.simulator.studies.running import simulate
 from tests.support import write_study
 from tests.unit.studies.small import SMALL

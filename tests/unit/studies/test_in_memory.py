@@ -10,7 +10,7 @@ import pytest
 
 from stalesim import simulator
 from stalesim.simulator.parts.errors import UserError
-from stalesim.simulator.studies import in_memory
+from stalesim.simulator.studies import running
 from tests import own_models
 from tests.unit.studies.small import SMALL
 
@@ -44,12 +44,12 @@ def absolute(outputs: Any, targets: Any) -> Any:
 
 def test_a_mapping_needs_no_data_where_arrays_take_their_place() -> None:
     problem = {"partition": SCENARIO["problem"]["partition"], "data": {"scale": "unit"}}
-    mine = in_memory.with_data({**SCENARIO, "problem": problem})
+    mine = running.with_data({**SCENARIO, "problem": problem})
     assert (mine["problem"]["data"]["kind"], mine["problem"]["data"]["scale"]) == (
         "npz",
         "unit",
     )
-    assert in_memory.with_data(SCENARIO) is SCENARIO
+    assert running.with_data(SCENARIO) is SCENARIO
     x, y = DRAW.normal(size=(40, 3)), np.arange(40) % 2
     short = {**SCENARIO, "problem": problem, "replicates": 1}
     study = simulator.simulate(short, data={"x": x, "y": y})
@@ -84,7 +84,7 @@ def test_an_object_is_known_by_its_content() -> None:
     scenario = simulator.Scenario.model_validate(SCENARIO)
 
     def named(model: Any) -> str:
-        changed = in_memory.with_objects(scenario, model=model)
+        changed = running.with_objects(scenario, model=model)
         return changed.problem.model.build
 
     one, two = (own_models.Noisy(2, 5, key=jax.random.key(k)) for k in (0, 1))
@@ -97,11 +97,11 @@ def test_an_object_is_known_by_its_content() -> None:
 
 def test_names_of_arrays() -> None:
     x, y = np.ones((3, 2)), np.ones(3)
-    assert {*in_memory.arrays((x, y))} == {"x", "y"}
-    assert {*in_memory.arrays((x, y, x, y))} == {"x", "y", "x_test", "y_test"}
-    assert {*in_memory.arrays({"x": {"a": x, "b": x}, "y": y})} == {"x/a", "x/b", "y"}
+    assert {*running.arrays((x, y))} == {"x", "y"}
+    assert {*running.arrays((x, y, x, y))} == {"x", "y", "x_test", "y_test"}
+    assert {*running.arrays({"x": {"a": x, "b": x}, "y": y})} == {"x/a", "x/b", "y"}
     with pytest.raises(UserError, match="must be x and y, or x, y, x_test, y_test"):
-        in_memory.arrays((x, y, x))
+        running.arrays((x, y, x))
 
 
 @pytest.mark.long

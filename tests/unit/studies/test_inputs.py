@@ -17,16 +17,21 @@ from stalesim.simulator import studies
 from stalesim.simulator.catalogue.data import mnist
 from stalesim.simulator.engine.of_run import set_up
 from stalesim.simulator.files import inputs
-from stalesim.simulator.files.reading import files, limits
+from stalesim.simulator.files.reading import files
 from stalesim.simulator.files.reading.files import Places
 from stalesim.simulator.files.study import load, write_manifest
 from stalesim.simulator.files.study.manifest import read_manifest
 from stalesim.simulator.parts import functions, own_code, plugins
-from stalesim.simulator.parts.base import Config
+from stalesim.simulator.parts.base import (
+    Config,
+    marks,
+    named_files,
+    parts_within,
+    unmarked,
+)
 from stalesim.simulator.parts.catalogue import KINDS
 from stalesim.simulator.parts.catalogue import own as own_parts
 from stalesim.simulator.parts.errors import DataError, ScenarioError, StudyError
-from stalesim.simulator.parts.files import marks, named, parts, unmarked
 from stalesim.simulator.parts.own_code import Content
 from stalesim.simulator.scenario.reading import validated
 from stalesim.simulator.scenario.scenario import Scenario
@@ -227,7 +232,7 @@ def test_given_arrays_move_with_their_study(here: Path, tmp_path: Path) -> None:
 def test_given_arrays_that_pack_tight_can_be_read_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(limits, "ALWAYS", 1000)
+    monkeypatch.setattr(files, "ALWAYS", 1000)
     data = {"x": np.zeros((20_000, 5)), "y": np.arange(20_000) // 10_000}
     assert studies.simulate(TREE, "s", data=data).complete
     assert Path("s/data.npz").stat().st_size > 900_000, "it was packed to 3,000 bytes"
@@ -414,14 +419,17 @@ def test_entries_are_found_wherever_they_stand() -> None:
     scenario = validated(
         changed(TREE, clients={"groups": {"phones": group}}, server__service=MEASURED)
     )
-    found = {".".join(each.keys): each.path for each in named(scenario)}
+    found = {".".join(each.keys): each.path for each in named_files(scenario)}
     assert found == {
         "problem.data.path": "d.npz",
         "clients.groups.phones.compute.of.1.path": "more.csv",
         "clients.groups.phones.availability.path": "a.parquet",
         "server.service.path": "more.csv",
     }
-    assert {type(part).__name__ for part in parts(scenario)} >= {"Npz", "Empirical"}
+    assert {type(part).__name__ for part in parts_within(scenario)} >= {
+        "Npz",
+        "Empirical",
+    }
 
 
 def test_the_timelines_digest_knows_every_file(here: Path) -> None:

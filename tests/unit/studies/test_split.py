@@ -11,8 +11,7 @@ from stalesim.simulator.problem.learning import dataset
 from stalesim.simulator.scenario.reading import to_yaml
 from stalesim.simulator.scenario.scenario import Scenario
 from stalesim.simulator.scenario.study import Run, expand
-from stalesim.simulator.studies.entries import content
-from stalesim.simulator.studies.planning import keeping, plan
+from stalesim.simulator.studies.planning import content, keeping, plan
 from tests.unit.studies.small import SMALL
 
 TREE: dict[str, Any] = SMALL | {

@@ -132,7 +132,7 @@ def dying(place: int, index: int, task: Task, folder: Path, shared: Path) -> Any
 
     import numpy as np
 
-    from stalesim.simulator.studies.entries import Done
+    from stalesim.simulator.studies.planning import Done
 
     np.memmap(shared, np.float64, "r+")[place] = 1e-9
     if task.number == 0:

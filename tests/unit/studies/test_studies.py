@@ -15,9 +15,9 @@ from stalesim.simulator.engine.of_run import sampler, set_up
 from stalesim.simulator.files.study import load, write_manifest
 from stalesim.simulator.files.study.disk import locked
 from stalesim.simulator.parts.errors import ScenarioError, StudyError
-from stalesim.simulator.problem.uneven import alike
+from stalesim.simulator.problem.sampler import alike
 from stalesim.simulator.scenario.study import expand
-from stalesim.simulator.studies import paths, planning, sizes, worker
+from stalesim.simulator.studies import executors, planning, sizes
 from stalesim.simulator.studies.planning import Task, keeping
 from stalesim.simulator.timelines import cached
 from stalesim.simulator.timelines.simulated import SimulatedTimeline
@@ -206,7 +206,7 @@ def test_arrays_that_are_given_stay_with_their_study(tmp_path: Path) -> None:
     assert_same(study, studies.resume(tmp_path / "s"))
     with pytest.raises(StudyError, match="must hold the arrays that are given"):
         studies.simulate(TREE, tmp_path / "s", data=data | {"x": x + 1})
-    (tmp_path / "s" / paths.DATA).write_bytes(b"PK")
+    (tmp_path / "s" / planning.DATA).write_bytes(b"PK")
     with pytest.raises(StudyError, match="it is damaged"):
         studies.simulate(TREE, tmp_path / "s", data=data)
 
@@ -246,7 +246,7 @@ def test_a_failed_run_leaves_the_others_alone_and_is_tried_again(
     assert all(r.startswith(told) and "\n" not in r for r in reasons)
     assert set(study.table("evaluations")["run"]) == {2, 3}
     if not isinstance(reason, ScenarioError):
-        trace = (path / worker.FAILURES / "00000.txt").read_text()
+        trace = (path / executors.FAILURES / "00000.txt").read_text()
         assert "Traceback" in trace
     assert_same(studies.resume(path), studies.simulate(TREE, tmp_path / "fresh"))
 
@@ -282,7 +282,7 @@ def test_a_timeline_that_others_share_is_played_once(
     mine = study.table("evaluations")
     mine = mine[mine["run"].isin([run["run"] for run in runs])].reset_index(drop=True)
     pd.testing.assert_frame_equal(mine, alone.table("evaluations"))
-    assert not (tmp_path / "s" / worker.TIMELINES).exists()
+    assert not (tmp_path / "s" / executors.TIMELINES).exists()
 
 
 def test_replicates_of_epochs_have_one_program_whatever_their_clients_have() -> None:

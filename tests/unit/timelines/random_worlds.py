@@ -18,7 +18,7 @@ from stalesim.simulator.catalogue.protocols.cyclic import Cyclic
 from stalesim.simulator.catalogue.protocols.rounds import Rounds
 from stalesim.simulator.catalogue.protocols.synchronous import Synchronous
 from stalesim.simulator.parts.stop import Stop
-from stalesim.simulator.timelines.arrays import rule
+from stalesim.simulator.timelines.arrays import blocks
 from stalesim.simulator.timelines.simulated import SimulatedTimeline
 from stalesim.simulator.world.clients import Clients
 from stalesim.simulator.world.workload import Workload
@@ -132,7 +132,7 @@ def world(seed: int) -> SimulatedTimeline:
 
 def of_few(timeline: SimulatedTimeline) -> SimulatedTimeline:
     """Returns a timeline that arrays make, if they can, of however few clients."""
-    with patch.object(rule, "MANY", 0):
+    with patch.object(blocks, "MANY", 0):
         _ = timeline.feedback  # is worked out once
     return timeline
 

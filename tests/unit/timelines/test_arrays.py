@@ -22,10 +22,10 @@ from stalesim.simulator.scenario.study import expand
 from stalesim.simulator.studies.saved import record
 from stalesim.simulator.timelines import cached
 from stalesim.simulator.timelines.arrays.events import in_order
-from stalesim.simulator.timelines.arrays.registers import LATER, Registers
+from stalesim.simulator.timelines.arrays.job_arrays import LATER, Registers
 from stalesim.simulator.timelines.simulated import SimulatedTimeline
 from stalesim.simulator.world.clients import Clients, Server
-from stalesim.simulator.world.message_budget import Quota
+from stalesim.simulator.world.links import Quota
 from stalesim.simulator.world.streams import Purpose, Streams
 from stalesim.simulator.world.workload import Workload
 from tests.property.whole import whole
@@ -92,7 +92,7 @@ def _timeline(clients: dict[str, Any] | None = None, **other: Any) -> SimulatedT
 @pytest.mark.parametrize("blocks", [1, 7, 64])
 def test_blocks_of_any_size_join(blocks: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Times at which a block ends are times of events, and cut chains of ties."""
-    for module in ("arrivals", "lock_step", "turns"):
+    for module in ("arrivals", "lock_step"):
         monkeypatch.setattr(
             f"stalesim.simulator.timelines.arrays.{module}.BLOCK", blocks
         )

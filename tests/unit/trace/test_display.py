@@ -4,7 +4,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from stalesim.simulator.files.study import display as told
+from stalesim.simulator.files.study import study as told
 from stalesim.simulator.files.study.study import Study
 
 

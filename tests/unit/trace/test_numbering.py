@@ -11,7 +11,7 @@ from stalesim.analysis import timelines
 from stalesim.simulator import studies
 from stalesim.simulator.engine.of_run import timeline
 from stalesim.simulator.files.study import COLUMNS, load
-from stalesim.simulator.files.study.numbering import NO_CLIENT, inward, outward
+from stalesim.simulator.files.study.columns import NO_CLIENT, inward, outward
 from stalesim.simulator.files.timeline import NO_WORKER, SERVER, Kind
 from stalesim.simulator.parts.errors import StudyError
 from stalesim.simulator.scenario.setting import Recording, WorldScenario

@@ -11,8 +11,7 @@ from stalesim.simulator.parts.errors import ScenarioError
 from stalesim.simulator.timelines.simulated import SimulatedTimeline
 from stalesim.simulator.world.clients import Clients, OpenArrivals, Power, Selection
 from stalesim.simulator.world.laws.base import AnyLaw
-from stalesim.simulator.world.laws.constant import Constant
-from stalesim.simulator.world.laws.distributions import Scipy
+from stalesim.simulator.world.laws.distributions import Constant, Scipy
 from tests.support import everything, played
 from tests.unit.protocols.replay import replay_registers, staleness
 

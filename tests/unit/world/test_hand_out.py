@@ -9,7 +9,7 @@ from stalesim.simulator.timelines.simulated import SimulatedTimeline
 from stalesim.simulator.world.clients import Clients
 from stalesim.simulator.world.cycle import Cycle, Way
 from stalesim.simulator.world.feature import Then
-from stalesim.simulator.world.laws.constant import Constant
+from stalesim.simulator.world.laws.distributions import Constant
 from stalesim.simulator.world.planned import HandedOutWay
 from stalesim.simulator.world.workload import Workload
 from stalesim.simulator.world.world import World

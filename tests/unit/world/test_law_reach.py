@@ -12,7 +12,7 @@ from scipy.stats._distr_params import distcont, distdiscrete
 from stalesim.simulator.catalogue.laws.truncated import Truncated
 from stalesim.simulator.parts.base import LocatedError
 from stalesim.simulator.parts.errors import ScenarioError
-from stalesim.simulator.world.laws import discrete
+from stalesim.simulator.world.laws import usual
 from stalesim.simulator.world.laws.base import Draws, Population
 from stalesim.simulator.world.laws.distributions import Scipy
 from stalesim.simulator.world.streams import Purpose, Streams
@@ -40,7 +40,7 @@ SUMMED = [
     law
     for law in dir(scipy.stats)
     if isinstance(getattr(scipy.stats, law), scipy.stats.rv_discrete)
-    and discrete.is_searched(getattr(scipy.stats, law))
+    and usual.is_searched(getattr(scipy.stats, law))
 ]
 
 
@@ -106,7 +106,7 @@ def test_quantiles_that_are_searched_are_the_least_that_reach(law: str) -> None:
     known = getattr(scipy.stats, law)
     shapes = next(values for name, values in distdiscrete if name == law)
     uniform = np.r_[np.linspace(0.001, 0.999, 60), 1 - 1e-6]
-    found = discrete.ppf(known, uniform, *shapes)
+    found = usual.ppf(known, uniform, *shapes)
     assert (found == np.round(found)).all()
     assert (known.cdf(found, *shapes) >= uniform).all()
     assert (known.cdf(found - 1, *shapes) < uniform).all()

@@ -16,8 +16,7 @@ from stalesim.simulator.catalogue.laws.truncated import Truncated
 from stalesim.simulator.parts.errors import ScenarioError, UserError
 from stalesim.simulator.world.delays import LARGE, StageDelays
 from stalesim.simulator.world.laws.base import Draws, Population, common_tick
-from stalesim.simulator.world.laws.constant import Constant
-from stalesim.simulator.world.laws.distributions import Scipy, is_discrete
+from stalesim.simulator.world.laws.distributions import Constant, Scipy, is_discrete
 from stalesim.simulator.world.laws.scaled import Scaled
 from stalesim.simulator.world.laws.usual import USUAL
 from stalesim.simulator.world.streams import Purpose, Streams

@@ -11,8 +11,7 @@ from stalesim.simulator.catalogue.protocols.rounds import Rounds
 from stalesim.simulator.parts.stop import Stop
 from stalesim.simulator.timelines.simulated import SimulatedTimeline
 from stalesim.simulator.world.clients import Clients, Link
-from stalesim.simulator.world.laws.constant import Constant
-from stalesim.simulator.world.laws.distributions import Scipy
+from stalesim.simulator.world.laws.distributions import Constant, Scipy
 from stalesim.simulator.world.slowdowns import NamedSlowdown
 from stalesim.simulator.world.workload import Workload
 from stalesim.simulator.world.world import World

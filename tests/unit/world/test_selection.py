@@ -8,7 +8,7 @@ import pytest
 
 from stalesim.simulator.catalogue.protocols.asynchronous import Asynchronous
 from stalesim.simulator.world.clients import Selection, Server
-from stalesim.simulator.world.laws.constant import Constant
+from stalesim.simulator.world.laws.distributions import Constant
 from stalesim.simulator.world.preferences import Flad
 from stalesim.simulator.world.selection import Pool
 from stalesim.simulator.world.streams import Streams

@@ -12,8 +12,7 @@ from jaxtyping import Array, Float, Int, Key
 from ....engine import client_work
 from ....engine.kernel import Event, Info, Probeable, norm
 from ....engine.optimizers import rule as optimizing
-from ....engine.optimizers.arrays import arrays_of_rows
-from ....engine.optimizers.base import UpdateRule
+from ....engine.optimizers.arrays import UpdateRule, arrays_of_rows
 from ....engine.step_rules import Schedule, Steps
 from ....files.timeline import NO_SLOT, NO_WORKER, Kind
 from ....parts.metrics import Models, metric

@@ -15,10 +15,9 @@ from pydantic import Field, model_validator
 
 from ....engine.algorithm import FLOAT_BYTES, Algorithm, Message, ProblemShape
 from ....engine.optimizers.part import Optimizer
-from ....parts.base import Config, LocatedError
+from ....parts.base import Config, LocatedError, tag
 from ....parts.errors import ScenarioError
 from ....parts.metrics import HasModels, Metric, Models
-from ....parts.parts import tag
 from ....privacy.gossip_noise import Noise
 from ....privacy.releases import SAMPLE, Calibrated, Guarantee
 from ....problem.capabilities import AveragesModels, KeepsStatistics, NoisyMessages

@@ -12,8 +12,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Key
 
 from ....engine import client_work
-from ....engine.client_work import Work
-from ....engine.divided import Divided
+from ....engine.client_work import Divided, Work
 from ....engine.kernel import Event, Info, Probeable, norm, on_device
 from ....engine.setup import RunSetup
 from ....engine.step_rules import Schedule, Steps, resolve

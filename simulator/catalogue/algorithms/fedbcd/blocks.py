@@ -6,8 +6,12 @@ from typing import Any, NamedTuple
 import jax
 from jaxtyping import Array, Float, Int
 
-from ....engine.optimizers.arrays import ModelArrays, arrays_of_party, arrays_of_server
-from ....engine.optimizers.base import UpdateRule
+from ....engine.optimizers.arrays import (
+    ModelArrays,
+    UpdateRule,
+    arrays_of_party,
+    arrays_of_server,
+)
 from ....problem.vertical import VerticalProblem
 
 

@@ -15,7 +15,7 @@ from jaxtyping import Array, Bool, Float, Int, Key, Num
 
 from ....engine.kernel import Event, Info, Kernel, broadcast_flags, norm, on_device
 from ....engine.optimizers import rule as optimizing
-from ....engine.optimizers.base import UpdateRule
+from ....engine.optimizers.arrays import UpdateRule
 from ....engine.optimizers.rule import rule_of
 from ....engine.setup import RunSetup
 from ....engine.step_rules import Schedule, Steps, resolve

@@ -15,8 +15,7 @@ from jaxtyping import Array, Float, Key
 from ....engine.kernel import Event, Info, Kernel, norm
 from ....engine.step_rules import Schedule, Steps
 from ....files.timeline import NO_SAMPLE
-from ....problem.transfer import LABELLED, OTHER, TransferProblem
-from ....problem.vertical import Model
+from ....problem.vertical import LABELLED, OTHER, Model, TransferProblem
 
 Gradient = Callable[[Float[Array, " P"]], tuple[Float[Array, ""], Float[Array, " P"]]]
 

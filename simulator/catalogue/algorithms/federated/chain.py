@@ -33,18 +33,16 @@ from ....engine.algorithm import (
     batch_size,
     minibatches,
 )
-from ....parts.base import LocatedError
+from ....parts.base import LocatedError, Part, tag
 from ....parts.catalogue import AnyPart
 from ....parts.errors import ScenarioError
 from ....parts.expressions import per_client
 from ....parts.lazy import Late
-from ....parts.parts import Part, tag
 from ....privacy.releases import Calibrated, Guarantee
 from ....problem.capabilities import HasStages
 from ....problem.constants import Constants
 from ....problem.models.parts import ModelCounts
-from ....problem.sampler import Sampler
-from ....problem.uneven import UnevenSampler
+from ....problem.sampler import Sampler, UnevenSampler
 from ....world.protocol import Protocol
 from .abilities import (
     AddsNoise,

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ....engine import client_work
     from ....engine.client_work import Work
     from ....engine.optimizers import rule as optimizing
-    from ....engine.optimizers.base import UpdateRule
+    from ....engine.optimizers.arrays import UpdateRule
     from ....engine.setup import RunSetup
     from ....problem.horizontal import HorizontalProblem
 else:

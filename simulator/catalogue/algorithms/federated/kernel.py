@@ -14,8 +14,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Key
 
 from ....engine import client_work
-from ....engine.client_work import Work
-from ....engine.divided import Divided
+from ....engine.client_work import Divided, Work
 from ....engine.kernel import ANSWER, Event, Info, Probeable, norm, on_device
 from ....engine.optimizers import rule as optimizing
 from ....engine.setup import RunSetup

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from ....engine import kernel
     from ....engine.kernel import Info
     from ....engine.optimizers import rule as optimizing
-    from ....engine.optimizers.base import UpdateRule
+    from ....engine.optimizers.arrays import UpdateRule
     from ....engine.setup import RunSetup
     from ....problem.horizontal import HorizontalProblem
     from ....world.protocol import Protocol

@@ -9,9 +9,8 @@ from functools import cache, partial
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, TypeVar
 
 from ....engine.algorithm import StepSize
-from ....parts.base import Quantity
+from ....parts.base import Part, Quantity, tag
 from ....parts.lazy import Late
-from ....parts.parts import Part, tag
 from ....problem.constants import Constants
 
 if TYPE_CHECKING:

@@ -12,8 +12,7 @@ from jaxtyping import Array, Float, Int, Key
 from ....engine import client_work
 from ....engine.kernel import Event, Info, Kernel, norm, on_device
 from ....engine.optimizers import rule as optimizing
-from ....engine.optimizers.arrays import shapes_of
-from ....engine.optimizers.base import UpdateRule
+from ....engine.optimizers.arrays import UpdateRule, shapes_of
 from ....engine.optimizers.rule import rule_of
 from ....engine.setup import RunSetup
 from ....engine.step_rules import Schedule, Steps, resolve

@@ -22,8 +22,7 @@ from ....engine.kernel import (
     on_device,
 )
 from ....engine.optimizers import rule as optimizing
-from ....engine.optimizers.arrays import arrays_of_party, arrays_of_server
-from ....engine.optimizers.base import UpdateRule
+from ....engine.optimizers.arrays import UpdateRule, arrays_of_party, arrays_of_server
 from ....engine.optimizers.rule import rule_of
 from ....engine.setup import RunSetup
 from ....engine.step_rules import Schedule, Steps, resolve

@@ -13,7 +13,7 @@ from ....files.timeline import NO_SAMPLE
 from ....privacy import gdp
 from ....privacy.noise import Words, normals, threefry, uniforms, words_of
 from ....problem.models.base import Embedding
-from ....problem.models.flat_network import BLOCK
+from ....problem.models.flat import BLOCK
 from ....problem.models.party import embedded, hidden_shapes
 from .part import Perturbation
 

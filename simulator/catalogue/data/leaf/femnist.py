@@ -5,7 +5,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from ....files.reading.published import Published
-from ....problem.data import names
+from ....problem.data import base
 from ....problem.data.base import Dataset
 from ....problem.data.groups import grouping
 from ....problem.data.parts import Scale
@@ -47,7 +47,7 @@ class LeafFemnist(Leaf):
             train[:2],
             test[:2],
             num_classes=NUM_CLASSES,
-            columns=names.pixels(SIDE, SIDE),
+            columns=base.pixels(SIDE, SIDE),
             largest=1.0,
             groupings=(grouping("user", train.users),),
         )

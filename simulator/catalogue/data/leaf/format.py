@@ -20,8 +20,8 @@ from pydantic import Field
 
 from ....files.reading import files
 from ....files.reading.published import Published, PublishedFile
+from ....parts.base import tag
 from ....parts.errors import DataError, ScenarioError
-from ....parts.parts import tag
 from ....problem.data.base import Dataset
 from ....problem.data.parts import Data
 

@@ -6,7 +6,7 @@ import numpy as np
 from jaxtyping import UInt8
 
 from ....files.reading.published import Published
-from ....problem.data import names
+from ....problem.data import base
 from ....problem.data.base import Dataset, Field
 from ....problem.data.groups import grouping
 from ....problem.data.parts import TokenRows
@@ -54,7 +54,7 @@ class LeafShakespeare(TokenRows, Leaf):
             train[:2],
             test[:2],
             num_classes=len(CHARACTERS),
-            columns=names.counted("token", LENGTH),
+            columns=base.counted("token", LENGTH),
             fields=(Field("", (LENGTH,), whole=True),),
             groupings=(grouping("user", train.users),),
         )._replace(next_token=True)

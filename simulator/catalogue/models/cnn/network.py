@@ -8,8 +8,7 @@ import jax
 from jaxtyping import Array, Float, Key
 
 from ....problem.models.convolution import convolve, pool
-from ....problem.models.flat import by_inputs, drawn, split
-from ....problem.models.flat_network import FlatNetwork
+from ....problem.models.flat import FlatNetwork, by_inputs, drawn, split
 from ....problem.models.parts import Shapes
 from .part import shapes, sizes
 

@@ -8,8 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Key
 
 from ....problem.models.convolution import convolve, pool
-from ....problem.models.flat import drawn, glorot
-from ....problem.models.flat_network import FlatNetwork
+from ....problem.models.flat import FlatNetwork, drawn, glorot
 from ....problem.models.parts import Shapes
 from .part import PER_POOL, DeepCnn, Image
 

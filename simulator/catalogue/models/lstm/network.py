@@ -7,8 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Array, Bool, Float, Key
 
-from ....problem.models.flat import drawn
-from ....problem.models.flat_network import FlatNetwork, LayeredNetwork
+from ....problem.models.flat import FlatNetwork, LayeredNetwork, drawn
 from ....problem.models.parts import Shapes, size
 from .layers import both_ways, last_of
 from .part import Lstm

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Key
 
-from ....problem.models.flat_network import FlatNetwork
+from ....problem.models.flat import FlatNetwork
 from ....problem.models.parts import Shapes, size
 from .part import Transformer
 

@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from ....parts.base import LocatedError
+from ....parts.base import LocatedError, Part
 from ....parts.catalogue import AnyPart
-from ....parts.parts import Part
 
 if TYPE_CHECKING:
     AnyAccount = Any

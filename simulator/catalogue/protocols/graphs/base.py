@@ -13,9 +13,8 @@ import numpy as np
 from jaxtyping import Float
 from pydantic import Field
 
-from ....parts.base import LocatedError
+from ....parts.base import LocatedError, Part, tag
 from ....parts.catalogue import AnyPart
-from ....parts.parts import Part, tag
 from ....world.protocol_abilities import Draw
 
 if TYPE_CHECKING:

@@ -6,8 +6,7 @@ import numpy as np
 from pydantic import Field
 
 from stalesim.simulator.parts.base import Quantity
-from stalesim.simulator.world.laws.base import Law
-from stalesim.simulator.world.laws.parameters import ClientValues
+from stalesim.simulator.world.laws.base import ClientValues, Law
 
 
 class MyPart(Law):

@@ -10,8 +10,7 @@ from jax import lax
 from jaxtyping import Array, Bool, Float, Key
 from typing_extensions import override
 
-from ....problem.models.flat import drawn, split
-from ....problem.models.flat_network import in_blocks
+from ....problem.models.flat import drawn, in_blocks, split
 from . import layers
 from .counter import Parameter, Tally
 from .net import Net, Norm, num_groups

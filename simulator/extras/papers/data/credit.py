@@ -10,8 +10,7 @@ from ....files.reading import files, table
 from ....files.reading.published import Published, PublishedFile
 from ....parts.errors import DataError
 from ....problem.data.base import Dataset
-from ....problem.data.file_set import FileData, FileSet
-from ....problem.data.parts import Data, Scale
+from ....problem.data.parts import Data, FileData, FileSet, Scale
 from ....problem.data.split import divided
 
 CSV = "UCI_Credit_Card.csv"

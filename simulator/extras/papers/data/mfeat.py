@@ -10,12 +10,10 @@ from jaxtyping import Float64
 from ....files.reading import files
 from ....files.reading.published import Published, PublishedFile
 from ....parts.errors import DataError
-from ....problem.data import names
+from ....problem.data import base
 from ....problem.data.base import Dataset
-from ....problem.data.classes import Samples
-from ....problem.data.file_set import FileData, FileSet, Roles
-from ....problem.data.parts import Scale
-from ....problem.data.split import divided
+from ....problem.data.parts import FileData, FileSet, Roles, Scale
+from ....problem.data.split import Samples, divided
 
 VIEWS = {"fou": 76, "fac": 216, "kar": 64, "pix": 240, "zer": 47, "mor": 6}
 """Number of columns of each view, in the order of the columns: Fourier coefficients,
@@ -73,7 +71,7 @@ class Mfeat(FileData):
             columns=tuple(
                 column
                 for view, width in VIEWS.items()
-                for column in names.counted(view, width)
+                for column in base.counted(view, width)
             ),
             views=tuple(view for view, width in VIEWS.items() for _ in range(width)),
         )

@@ -10,7 +10,7 @@ from jaxtyping import UInt8
 from pydantic import Field
 
 from ....files.reading import files
-from ....files.reading.cache import Arrays, cached_of
+from ....files.reading.archive import Arrays, cached_of
 from ....files.reading.pictures import DAMAGED
 from ....files.reading.published import Published, PublishedFile, missing
 from ....parts.errors import DataError

@@ -15,12 +15,10 @@ from pydantic import AfterValidator, Field
 from ....files.reading import files, table
 from ....files.reading.published import Published, PublishedFile
 from ....parts.errors import DataError, ScenarioError
-from ....problem.data import names
+from ....problem.data import base
 from ....problem.data.base import Dataset
-from ....problem.data.classes import Samples
-from ....problem.data.file_set import FileSet, Roles
-from ....problem.data.parts import Data, Scale, different
-from ....problem.data.split import finished
+from ....problem.data.parts import Data, FileSet, Roles, Scale, different
+from ....problem.data.split import Samples, finished
 
 FEATURES = {"CH": 64, "CM55": 225, "CORR": 144, "EDH": 73, "WT": 128}
 """Number of columns of each kind of image feature, in the order of the columns."""
@@ -109,9 +107,9 @@ class NusWide(Data):
             columns=tuple(
                 column
                 for kind, width in FEATURES.items()
-                for column in names.counted(f"image_{kind}", width)
+                for column in base.counted(f"image_{kind}", width)
             )
-            + names.counted("tag", NUM_TAGS),
+            + base.counted("tag", NUM_TAGS),
         )
 
     def located_files(self) -> list[Path]:

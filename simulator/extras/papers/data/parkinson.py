@@ -10,9 +10,8 @@ from ....files.reading import files, table
 from ....files.reading.published import Published, PublishedFile
 from ....parts.errors import DataError
 from ....problem.data.base import Dataset
-from ....problem.data.file_set import FileData, FileSet
 from ....problem.data.groups import grouping
-from ....problem.data.parts import Data
+from ....problem.data.parts import Data, FileData, FileSet
 from ....problem.data.split import divided
 
 FILE = "pd_speech_features.csv"

@@ -9,13 +9,12 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from jaxtyping import Float64, Int64, Shaped
 
-from ....files.reading import files, limits
+from ....files.reading import files
 from ....files.reading.published import KnownCopy, Published, PublishedFile
 from ....parts.errors import DataError
-from ....problem.data import names
+from ....problem.data import base
 from ....problem.data.base import Dataset
-from ....problem.data.file_set import FileData, FileSet
-from ....problem.data.parts import Scale
+from ....problem.data.parts import FileData, FileSet, Scale
 from ....problem.data.split import finished
 
 TRAIN, TEST = "usps.bz2", "usps.t.bz2"
@@ -101,7 +100,7 @@ class Usps(FileData):
             parse(paths[TRAIN]),
             parse(paths[TEST]),
             num_classes=NUM_CLASSES,
-            columns=names.pixels(SIDE, SIDE),
+            columns=base.pixels(SIDE, SIDE),
             smallest=-1.0,
             largest=1.0,
         )
@@ -124,7 +123,7 @@ def parse(path: Path) -> tuple[Float64[np.ndarray, "N P"], Int64[np.ndarray, " N
     try:
         if content.startswith(BZ2):
             with bz2.open(io.BytesIO(content)) as file:
-                content = limits.unpack(file.read, len(content))
+                content = files.unpack(file.read, len(content))
         loaded = load_svmlight_file(
             io.BytesIO(content), n_features=PIXELS, zero_based=from_zero
         )

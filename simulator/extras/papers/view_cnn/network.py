@@ -10,8 +10,7 @@ import jax
 from jaxtyping import Array, Float, Key
 
 from ....problem.models.convolution import convolve
-from ....problem.models.flat import by_inputs, drawn
-from ....problem.models.flat_network import LayeredNetwork
+from ....problem.models.flat import LayeredNetwork, by_inputs, drawn
 from ....problem.models.parts import Shapes
 from .part import Image, ViewCnn
 

@@ -11,7 +11,7 @@ from typing_extensions import override
 from ....engine import client_work
 from ....engine.kernel import Event, Info, Kernel, broadcast_flags, norm, on_device
 from ....engine.optimizers import rule as optimizing
-from ....engine.optimizers.base import UpdateRule
+from ....engine.optimizers.arrays import UpdateRule
 from ....engine.optimizers.rule import rule_of
 from ....engine.setup import RunSetup
 from ....engine.step_rules import Schedule, Steps, resolve

@@ -14,7 +14,7 @@ from ....parts.base import Config, LocatedError, Quantity
 from ....parts.errors import ScenarioError
 from ....parts.expressions import per_client
 from ....world.laws.base import AnyLaw, Law
-from ....world.laws.constant import Constant
+from ....world.laws.distributions import Constant
 
 MOST_SLOTS = 1_000_000
 """Samples that are generated at once, on all machines together."""

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 
 from jaxtyping import Array, Float, Key
 
-from ..flat import by_inputs, drawn
-from ..flat_network import FlatNetwork
+from ..flat import FlatNetwork, by_inputs, drawn
 from ..parts import Shapes
 from ..party import ACTIVATIONS
 from .part import shapes

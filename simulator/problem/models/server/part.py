@@ -5,9 +5,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from ....parts.base import Config
+from ....parts.base import Config, function_at
 from ....parts.functions import FunctionName, UserFunction
-from ....parts.named import function_at
 from ...data.base import Field as Input
 from ...data.outputs import OutputForm
 from ..parts import Shapes, size

@@ -12,9 +12,8 @@ from .....files.reading import files, table
 from .....files.reading.published import Published, PublishedFile, missing
 from .....parts.errors import DataError
 from .....problem.data.base import Dataset
-from .....problem.data.classes import Samples
 from .....problem.data.parts import Data, Scale
-from .....problem.data.split import finished
+from .....problem.data.split import Samples, finished
 from .. import clinical
 from . import features
 

@@ -8,12 +8,10 @@ import numpy as np
 from jaxtyping import Float32, Float64
 
 from .....files.reading import files
-from .....files.reading.archive import members
-from .....files.reading.cache import Arrays, cached_of
+from .....files.reading.archive import Arrays, cached_of, members
 from .....files.reading.published import Published, PublishedFile
 from .....problem.data.base import Dataset
-from .....problem.data.file_set import FileSet
-from .....problem.data.parts import Data, Scale
+from .....problem.data.parts import Data, FileSet, Scale
 from .....problem.data.split import finished
 from .. import clinical
 from ..clinical import HOURS

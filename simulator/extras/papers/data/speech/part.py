@@ -15,8 +15,7 @@ from .....files.reading.published import Published, PublishedFile
 from .....parts.base import LocatedError
 from .....parts.errors import DataError
 from .....problem.data.base import Dataset
-from .....problem.data.file_set import FileData, FileSet
-from .....problem.data.parts import Scale
+from .....problem.data.parts import FileData, FileSet, Scale
 from .utterances import WIDTH, Utterances, dataset
 
 FILE = "speech.npz"

@@ -6,18 +6,18 @@ import numpy as np
 from jaxtyping import Float32, Int, Int32, Shaped
 
 from .....parts.errors import ScenarioError
-from .....problem.data import names
+from .....problem.data import base
 from .....problem.data.base import Dataset
 from .....problem.data.groups import grouping
 from .....problem.data.parts import Data
 from .....problem.data.split import divide, finished
 
 FEATURES = (
-    *names.counted("fmllr", 40),
-    *names.counted("ivector", 100),
-    *names.counted("log_mel", 40),
-    *names.counted("delta", 40),
-    *names.counted("delta_delta", 40),
+    *base.counted("fmllr", 40),
+    *base.counted("ivector", 100),
+    *base.counted("log_mel", 40),
+    *base.counted("delta", 40),
+    *base.counted("delta_delta", 40),
 )
 """Features of a frame: FMLLR, i-vector, log-mel, its first and second differences."""
 WIDTH = len(FEATURES)

@@ -7,14 +7,13 @@ from typing import Annotated, ClassVar, Literal
 import numpy as np
 from pydantic import Field, model_validator
 
-from .....files.reading.cache import Arrays, cached_of
+from .....files.reading.archive import Arrays, cached_of
 from .....files.reading.published import Published, PublishedFile
 from .....parts.base import LocatedError
 from .....parts.errors import DataError
-from .....problem.data import names
+from .....problem.data import base
 from .....problem.data.base import Dataset
-from .....problem.data.file_set import FileData, FileSet
-from .....problem.data.parts import Scale
+from .....problem.data.parts import FileData, FileSet, Scale
 from ..speech.utterances import Utterances, dataset, deltas
 from .recordings import parse
 from .spectrum import BANDS
@@ -26,9 +25,9 @@ NAME = re.compile(
 FOLDERS = ("spokendigits", "fsdd", "freespokendigitdataset")
 """Plain names of folders that are preferred to others."""
 FEATURES = (
-    *names.counted("log_mel", BANDS),
-    *names.counted("delta", BANDS),
-    *names.counted("delta_delta", BANDS),
+    *base.counted("log_mel", BANDS),
+    *base.counted("delta", BANDS),
+    *base.counted("delta_delta", BANDS),
 )
 """Features of a frame."""
 NUM_CLASSES = 10

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from .....files.reading.archive import members
-from .....files.reading.cache import Arrays
+from .....files.reading.archive import Arrays, members
 from .....parts.errors import DataError
 from .spectrum import RATE_HZ, log_mel
 
