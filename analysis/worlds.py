@@ -5,7 +5,7 @@ from types import ModuleType
 from typing import Any
 
 from ..simulator.files.study import StudyError
-from ..simulator.parts.catalogue import imported, worlds
+from ..simulator.parts.attached import imported, worlds
 from .timelines import report as of_clients
 
 

@@ -53,7 +53,8 @@ TYPES = {
 @cache
 def scenario_keys() -> str:
     """Returns the reference of scenarios as Markdown."""
-    from stalesim.simulator.parts.catalogue import extras, imported, own
+    from stalesim.simulator.parts.attached import extras, imported
+    from stalesim.simulator.parts.catalogue import own
     from stalesim.simulator.scenario.grid import Range
     from stalesim.simulator.scenario.scenario import Scenario
     from stalesim.simulator.scenario.setting import WorldScenario

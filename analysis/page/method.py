@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ...simulator.files.study import is_world, metric_of_study
-from ...simulator.parts import catalogue
+from ...simulator.parts import attached
 from ...simulator.parts.errors import TAGS, counted
 from .. import facts, worlds
 from ..frames import data_sets
@@ -146,7 +146,7 @@ def data(manifest: dict[str, Any]) -> list[Item]:
     ]
     told = ((run.get("dataset"), run.get("scaling")) for run in manifest["runs"])
     prepared += [(f"scale of {n}", said) for n, said in dict.fromkeys(told) if said]
-    others = (key for kind in catalogue.worlds() for key in kind.entries)
+    others = (key for kind in attached.worlds() for key in kind.entries)
     given = {key: scenario[key] for key in (*PARTS, *others) if scenario.get(key)}
     own = {key: problem[key] for key in OF_PROBLEM if problem.get(key) is not None}
     rows = [row for key, tree in given.items() for row in entries(tree, key)]

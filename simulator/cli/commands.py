@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ..parts.catalogue import extras
+from ..parts.attached import extras
 from ..parts.errors import UserError, shown
 from . import console, data, results, runs, tools, tuning
 from .console import err, out

@@ -421,7 +421,7 @@ def check_seconds(gantt: float | None) -> None:
 
 def recorder_of(world: "Varied") -> "Callable[..., Study]":
     """Returns what plays a world alone, and writes it into a folder."""
-    from ..parts.catalogue import imported, worlds
+    from ..parts.attached import imported, worlds
     from ..studies.saved import record
 
     for kind in worlds():

@@ -17,8 +17,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..parts import functions, plugins
+from ..parts.attached import extras_of
 from ..parts.base import Config, Part, Reads, named_files, parts_within
-from ..parts.catalogue import extras_of, registered, sources
+from ..parts.catalogue import registered, sources
 from ..parts.errors import DataError
 from ..parts.own_code import Content
 from .reading import digests, files

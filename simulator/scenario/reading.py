@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from ..parts.catalogue import imported, worlds
+from ..parts.attached import imported, worlds
 from ..parts.errors import ScenarioError, one_line
 from ..parts.messages import Mistake, mistakes
 from . import dialect, overrides

@@ -3,8 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
+from ..parts.attached import imported, worlds
 from ..parts.base import tag
-from ..parts.catalogue import imported, parts, worlds
+from ..parts.catalogue import parts
 from ..parts.errors import TAGS
 from .scenario import Scenario
 from .setting import WorldScenario

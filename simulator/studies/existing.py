@@ -7,7 +7,7 @@ from ..files.study import COLUMNS, DISK, Disk
 from ..files.study.disk import LOCK, PARTIAL, explained, locked
 from ..files.study.manifest import NAME, read_manifest
 from ..files.study.study import journal_session
-from ..parts.catalogue import extras
+from ..parts.attached import extras
 from ..parts.errors import StudyError, shown
 from ..scenario.scenario import Scenario
 from ..scenario.study import expand

@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
 from stalesim import analysis, simulator
+from stalesim.simulator.parts.attached import extras, imported
 from stalesim.simulator.parts.base import Config, Part, tag
-from stalesim.simulator.parts.catalogue import BASES, extras, imported, own
+from stalesim.simulator.parts.catalogue import BASES, own
 from stalesim.simulator.parts.version import __version__
 from stalesim.simulator.scenario.scenario import Scenario
 from stalesim.simulator.scenario.setting import WorldScenario

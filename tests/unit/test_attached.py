@@ -10,7 +10,7 @@ from stalesim.analysis.worlds import report_of
 from stalesim.simulator import extras as package
 from stalesim.simulator.files import inputs
 from stalesim.simulator.files.study import manifest
-from stalesim.simulator.parts import catalogue
+from stalesim.simulator.parts import attached, catalogue
 from stalesim.simulator.parts.errors import ScenarioError, StudyError
 from stalesim.simulator.scenario.reading import loads, loads_any
 
@@ -36,7 +36,7 @@ class Twice(Constant):
 '''
 EXTRA = '''
 """An extra with a law and a world."""
-from stalesim.simulator.parts.catalogue import Extra, ExtraWorld
+from stalesim.simulator.parts.attached import Extra, ExtraWorld
 
 HOME = f"{__name__}.twice"
 TICKS = ExtraWorld("ticks", ("ticks",), f"{HOME}:Ticks", "", HOME)
@@ -48,7 +48,7 @@ EXTRA = Extra(
 
 
 CACHED = (
-    *(catalogue.extras, catalogue.listed, catalogue.own),
+    *(attached.extras, attached.listed, catalogue.own),
     *(manifest._code, manifest._version),
 )
 
@@ -60,16 +60,17 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     folder.mkdir(parents=True)
     (folder / "__init__.py").write_text(EXTRA)
     (folder / "twice.py").write_text(LAW)
-    row = f"laws,,{catalogue.PACKAGE}.slow.twice:Twice,\n"
-    (folder / catalogue.LISTED).write_text(row)
+    row = f"laws,,{attached.PACKAGE}.slow.twice:Twice,\n"
+    (folder / attached.LISTED).write_text(row)
     monkeypatch.setattr(package, "__path__", [str(folder.parent)])
+    monkeypatch.setattr(attached, "FOLDER", folder.parent)
     monkeypatch.setattr(catalogue, "FOLDER", folder.parent)
     monkeypatch.setattr(manifest, "PACKAGE", folder.parents[1])
     for each in CACHED:
         each.cache_clear()
     yield folder
     for name in [
-        name for name in sys.modules if name.startswith(f"{catalogue.PACKAGE}.slow")
+        name for name in sys.modules if name.startswith(f"{attached.PACKAGE}.slow")
     ]:
         del sys.modules[name]
     monkeypatch.undo()
@@ -80,11 +81,11 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 def test_a_folder_adds_its_parts(folder: Path) -> None:
     laws = {part.__name__ for part in catalogue.own("laws")}
     assert {"Twice", "Constant"} <= laws
-    table = folder / catalogue.LISTED
+    table = folder / attached.LISTED
     assert table in catalogue.tables()
     assert catalogue.table(table)[0][:2] == ("laws", "twice")
-    (base,) = catalogue.extra_kinds().values()
-    assert catalogue.imported(base) in catalogue.own("laws")
+    (base,) = attached.extra_kinds().values()
+    assert attached.imported(base) in catalogue.own("laws")
 
 
 def test_a_world_is_known_by_its_entry_and_its_kind(folder: Path) -> None:

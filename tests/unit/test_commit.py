@@ -9,7 +9,7 @@ import pytest
 
 from stalesim.simulator.files.study import manifest
 from stalesim.simulator.files.study.manifest import of_program
-from stalesim.simulator.parts import catalogue
+from stalesim.simulator.parts import attached
 
 WHO = ("-c", "user.name=a", "-c", "user.email=a@b")
 
@@ -160,5 +160,5 @@ def test_no_run_can_import_what_does_not_count() -> None:
     }
     # `python -m stalesim` begins the command line, and nothing imports a `__main__`.
     # Extras are found by their folders alone, and count where a study uses them.
-    found = ("parts/catalogue.py", catalogue.PACKAGE)
+    found = ("parts/attached.py", attached.PACKAGE)
     assert {path for path, _ in ways - {found}} <= {"front/__main__.py"}

@@ -8,7 +8,7 @@ packs, unpacks and checks them; `comparing` finds the differences of a repetitio
 
 from typing import TYPE_CHECKING
 
-from ...parts.catalogue import Extra
+from ...parts.attached import Extra
 from ...parts.lazy import attach
 
 if TYPE_CHECKING:

@@ -4,6 +4,6 @@
 server sees the sum alone. For studies of private learning.
 """
 
-from ...parts.catalogue import Extra
+from ...parts.attached import Extra
 
 EXTRA = Extra()

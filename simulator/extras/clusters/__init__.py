@@ -9,7 +9,7 @@ has claimed, `claimed` says for both. `merging` joins folders of one study.
 
 from typing import TYPE_CHECKING
 
-from ...parts.catalogue import Extra
+from ...parts.attached import Extra
 from ...parts.lazy import attach
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@
 A plug-in may add a compressor.
 """
 
-from ...parts.catalogue import Extra, ExtraTable
+from ...parts.attached import Extra, ExtraTable
 
 EXTRA = Extra(
     kinds={"compressors": f"{__name__}.stages:Compressor"},

@@ -9,6 +9,6 @@ For those who have measured a system and ask what another protocol would make of
 - `commands`: `stalesim log import|fit|play`.
 """
 
-from ...parts.catalogue import Extra
+from ...parts.attached import Extra
 
 EXTRA = Extra(commands=f"{__name__}.commands")

@@ -7,6 +7,6 @@ For who repeats VAFL, FedBCD, MAPA or A(DP)2SGD (docs/extras/papers.md).
 - `attacks`: images recovered from messages; `commands` has `stalesim attack`.
 """
 
-from ...parts.catalogue import Extra
+from ...parts.attached import Extra
 
 EXTRA = Extra(commands=f"{__name__}.commands", outputs=("attack",))

@@ -13,7 +13,7 @@ are they, and what does a bound or a correction cost (docs/extras/rl.md)?
 
 from typing import TYPE_CHECKING
 
-from ...parts.catalogue import Extra, ExtraWorld
+from ...parts.attached import Extra, ExtraWorld
 from ...parts.lazy import attach
 from .columns import TABLES
 

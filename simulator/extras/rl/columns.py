@@ -1,6 +1,6 @@
 """What asynchronous reinforcement learning adds to the trace."""
 
-from ...parts.catalogue import ExtraTable
+from ...parts.attached import ExtraTable
 
 COMMITS = {
     "reward": ("float32", "", "mean reward of the batch's samples"),

@@ -7,6 +7,6 @@ For studies of Byzantine robustness. They are stages of a chain in two places:
 - the aggregation: `aggregation`, from the median to centred clipping.
 """
 
-from ...parts.catalogue import Extra
+from ...parts.attached import Extra
 
 EXTRA = Extra()

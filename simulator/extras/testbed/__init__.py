@@ -14,6 +14,6 @@ simulated world. The server plays the protocol by its own code; a client is a pr
 - `commands`: `stalesim testbed`.
 """
 
-from ...parts.catalogue import Extra
+from ...parts.attached import Extra
 
 EXTRA = Extra(commands=f"{__name__}.commands")

@@ -9,7 +9,7 @@ while another process runs the study.
 
 from typing import TYPE_CHECKING
 
-from ...parts.catalogue import Extra
+from ...parts.attached import Extra
 from ...parts.lazy import attach
 
 if TYPE_CHECKING:

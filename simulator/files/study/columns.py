@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Int
 
 from ...parts import metrics
-from ...parts.catalogue import ExtraTable, extra_tables
+from ...parts.attached import ExtraTable, tables
 from ..timeline import NO_COMMIT, NO_SLOT, NO_WORKER
 
 if TYPE_CHECKING:
@@ -353,7 +353,7 @@ ORDERS = {
 """Sort keys of the tables that are not sorted by run, time, client and job."""
 LEFT_OUT = (
     *("rows", "commits", "jobs", "incidents"),
-    *(name for name, table in extra_tables() if table.grows),
+    *(name for name, table in tables() if table.grows),
 )
 """Tables that `record: summary` leaves out."""
 
@@ -367,5 +367,5 @@ def _add(name: str, table: ExtraTable) -> None:
     COLUMNS[name] |= mine
 
 
-for _name, _table in extra_tables():
+for _name, _table in tables():
     _add(_name, _table)

@@ -14,7 +14,7 @@ from stalesim.simulator.extras.rl.recording import record_rollouts, sources_of
 from stalesim.simulator.extras.rl.scenario import RolloutScenario
 from stalesim.simulator.extras.rl.tables import predictions
 from stalesim.simulator.files.study import load
-from stalesim.simulator.parts import catalogue
+from stalesim.simulator.parts import attached
 from stalesim.simulator.parts.errors import ScenarioError, StudyError, UserError
 from stalesim.simulator.scenario.reading import read_any
 from stalesim.simulator.scenario.study import expand
@@ -82,7 +82,7 @@ def test_commands_on_studies_read_a_world_of_samples(
 
     command("timeline", str(file), "--out", folder, "--no-plots")
     command("plot", folder)
-    if "capsules" in catalogue.extras():
+    if "capsules" in attached.extras():
         command("capsule", folder)
         again = str(tmp_path / "again")
         command("rerun", f"{folder}/capsule.zip", "--out", again)
