@@ -28,7 +28,7 @@ from ....problem.capabilities import DividesRows, NoisyMessages
 if TYPE_CHECKING:
     from ....engine.setup import RunSetup
     from ....problem.constants import Constants
-    from .kernel import DelayedSgd
+    from ..federated.kernel import Chain
 
 Part = Annotated[float, Field(gt=0, lt=1)]
 
@@ -68,7 +68,7 @@ class EdgeCloud(DividesRows, Algorithm):
     def messages(self, shape: ProblemShape, *, common: bool) -> tuple[Message, ...]:
         return model_and_gradient(shape)
 
-    def make(self, setup: "RunSetup", constants: "Constants") -> "DelayedSgd":
+    def make(self, setup: "RunSetup", constants: "Constants") -> "Chain":
         from .kernel import build
 
         return build(self, setup, constants)

@@ -4,6 +4,7 @@ Plain asynchronous SGD is `Chain.step` with one local step (`clients.LocalWork`)
 contributions applied one by one (`server.Mean`) and nothing optional.
 """
 
+from abc import abstractmethod
 from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -11,7 +12,7 @@ from typing import Any, NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Key
+from jaxtyping import Array, Float, Int, Key
 
 from ....engine import client_work
 from ....engine.client_work import Work
@@ -44,10 +45,17 @@ from .stages import (
     ClientJob,
     Contributions,
     ServerRow,
-    Step,
     mean_of,
     placed,
 )
+
+
+class StepSizes(eqx.Module):
+    """Step sizes by another rule than a schedule's."""
+
+    @abstractmethod
+    def at(self, commits: Int[Array, ""]) -> Float[Array, ""]:
+        """Returns the step size once some commits were made."""
 
 
 class ChainState(NamedTuple):
@@ -75,16 +83,9 @@ class ChainState(NamedTuple):
     stepping: tuple[Any, ...]
 
 
-class Given(NamedTuple):
-    """What the workers of a row work with.
-
-    Attributes:
-        read: Models that they have read, as wide as registers.
-        own: State of each stage of the clients, of these workers.
-    """
-
-    read: Float[Array, "W ..."]
-    own: tuple[Any, ...]
+Given = tuple[Float[Array, "W ..."], tuple[Any, ...]]
+"""What the workers of a row have read, as wide as registers, and the states of their
+stages."""
 
 
 class Sent(NamedTuple):
@@ -120,7 +121,7 @@ class Chain(
         sent: What becomes of a contribution before it is sent, in this order.
         attacks: What enemies send in place of their contributions.
         received: What becomes of contributions as they arrive.
-        weighing: What each counts.
+        weighing: What each counts; None where all count alike.
         aggregation: What becomes of a row's contributions together; none where the
             server takes them as they are.
         adjusted: What becomes of a step before it is made, in this order.
@@ -134,21 +135,21 @@ class Chain(
         asks: What the world asks of each worker of a row.
     """
 
-    step_size: Schedule | Steps
-    local_step_size: Schedule | Steps
+    step_size: Schedule | Steps | StepSizes
+    local_step_size: Schedule | Steps | StepSizes
     work: WorkPart
-    sent: tuple[SendPart, ...]
-    attacks: tuple[AttackPart, ...]
-    received: tuple[ReceivePart, ...]
-    weighing: WeightPart
-    aggregation: AggregatePart | None
-    adjusted: tuple[AdjustPart, ...]
     server: ServerPart
     local_steps: int = eqx.field(static=True)
     num_registers: int = eqx.field(static=True)
     uneven: bool = eqx.field(static=True, default=False)
     is_joint: bool = eqx.field(static=True, default=False)
     reads: tuple[ReadPart, ...] = ()
+    sent: tuple[SendPart, ...] = ()
+    attacks: tuple[AttackPart, ...] = ()
+    received: tuple[ReceivePart, ...] = ()
+    weighing: WeightPart | None = None
+    aggregation: AggregatePart | None = None
+    adjusted: tuple[AdjustPart, ...] = ()
     asks: tuple[str, ...] = eqx.field(static=True, default=())
 
     @property
@@ -180,7 +181,7 @@ class Chain(
             ),
             attacks=tuple(stage.start(problem, weights) for stage in self.attacks),
             received=tuple(stage.start(problem, weights) for stage in self.received),
-            weighing=self.weighing.start(problem, weights),
+            weighing=self.weighing and self.weighing.start(problem, weights),
             stepping=tuple(stage.start(problem, weights) for stage in self.stepping),
         )
 
@@ -200,12 +201,12 @@ class Chain(
 
     def given(self, state: ChainState, event: Event) -> Given:
         read = client_work.read(state.registers, event)
-        return Given(read, optimizing.of_workers(state.clients, event.worker))
+        return read, optimizing.of_workers(state.clients, event.worker)
 
     def work_inputs(
         self, problem: HorizontalProblem, event: Event, given: Given
     ) -> tuple[Float[Array, "W ..."], Float[Array, ""]]:
-        return problem.narrowed(given.read), self.local_step_size.at(event.version)
+        return problem.narrowed(given[0]), self.local_step_size.at(event.version)
 
     def computed(
         self,
@@ -235,7 +236,7 @@ class Chain(
         slot = event.read_slot.min()  # padding has the largest number
         read = state.registers.at[slot].get(mode="fill", fill_value=0)
         reads = jnp.broadcast_to(problem.narrowed(read), (width, *state.weights.shape))
-        factor, share, counts = self.weighing(row, reads, state.weighing)
+        factor, share, counts = self._weighed(row, reads, state)
         arrived = Contributions(reads, None, None, factor, share)
         samples = client_work.samples_of(event, 1)[:, 0]
         shares = arrived.weight.astype(read.dtype)
@@ -274,7 +275,7 @@ class Chain(
             *optimizing.written(state.clients[first:], worked, sent.clients[first:]),
         )
         after = clients, attacks, received, counts, stepping
-        info = _measured(event, arrived, sent) | arrived.info | made
+        info = self._measured(event, arrived, sent) | arrived.info | made
         if "losses" in self.asks:
             info[f"{ANSWER}losses"] = sent.loss
         if "norms" in self.asks:
@@ -292,12 +293,11 @@ class Chain(
         if self.aggregation is None:
             weights, after, info = self.server(row, arrived, states[-1])
             return weights, (after,), info
-        found, first, info = self.aggregation(row, arrived, states[0])
-        direction, statistics, count = found.direction, None, row.num_statistics
+        step, first, info = self.aggregation(row, arrived, states[0])
+        statistics, count = None, row.num_statistics
         if count:  # statistics are means, not steps
-            statistics = direction[-count:]
-            direction = direction.at[-count:].set(0)
-        step = Step(direction, row.step_size, row.rate, found.applies, found.weight)
+            statistics = step.direction[-count:]
+            step = step._replace(direction=step.direction.at[-count:].set(0))
         after = [first]
         for stage, own in zip(self.adjusted, states[1:-1], strict=True):
             step, own = stage(row, step, own)
@@ -308,7 +308,7 @@ class Chain(
         return weights, (*after, last), info | made
 
     def read_out(self, state: ChainState) -> Float[Array, "..."]:
-        return state.weights
+        return self.server.read_out(state.weights, state.stepping[-1])
 
     def reveal(
         self, problem: HorizontalProblem, state: ChainState, event: Event
@@ -320,7 +320,7 @@ class Chain(
         return {
             "message": work.message,
             "gradient": work.gradient,
-            "state": problem.narrowed(given.read) if read is None else read,
+            "state": problem.narrowed(given[0]) if read is None else read,
         }
 
     def _row(
@@ -348,9 +348,24 @@ class Chain(
         read = sent.read
         if read is None:
             read = problem.narrowed(client_work.read(state.registers, event))
-        factor, share, counts = self.weighing(row, read, state.weighing)
+        factor, share, counts = self._weighed(row, read, state)
         arrived = Contributions(read, sent.message, sent.statistics, factor, share)
         return row, arrived, counts
+
+    def _weighed(
+        self, row: ServerRow, read: Float[Array, "W ..."], state: ChainState
+    ) -> tuple[Array, Array, Any]:
+        """Returns the factors and shares of contributions, and the counts after."""
+        if self.weighing is None:
+            return row.event.present(), row.event.present(), None
+        return self.weighing(row, read, state.weighing)
+
+    def _measured(self, event: Event, arrived: Contributions, sent: Sent) -> Info:
+        """Returns the diagnostics of a row's contributions: means over its workers."""
+        info = {"loss": sent.loss} | sent.info
+        if self.weighing is not None:
+            info = {"weight": arrived.factor} | info
+        return {name: mean_of(event.present(), value) for name, value in info.items()}
 
     def _computed(
         self,
@@ -371,11 +386,12 @@ class Chain(
             samples: Array,
             worker: Array,
             number: Array,
+            version: Array,
             own: Any,
             made: Work | None,
         ) -> tuple[Work, tuple[Any, ...], Array | None]:
             taken = client_work.steps_of(samples) if self.uneven else None
-            facts = problem, read, samples, step_size, worker, number, key
+            facts = problem, read, samples, step_size, worker, number, version, key
             job = ClientJob(*facts, taken=taken)
             states = []
             for stage, before in zip(self.reads, own[:first], strict=True):
@@ -390,7 +406,8 @@ class Chain(
             return work, tuple(states), job.read if self.reads else None
 
         samples = client_work.samples_of(event, self.local_steps)
-        workers = (given.read, samples, event.worker, event.job, given.own, made)
+        (read, own), versions = given, event.version - event.staleness
+        workers = (read, samples, event.worker, event.job, versions, own, made)
         if event.worker.size > 1:
             return jax.vmap(of_worker)(*workers)
         # With an axis of one, XLA would write the batch a second time, transposed.
@@ -412,12 +429,6 @@ def _through(
     return arrived, tuple(after)
 
 
-def _measured(event: Event, arrived: Contributions, sent: Sent) -> Info:
-    """Returns the diagnostics of a row's contributions: means over its workers."""
-    info = {"loss": sent.loss, "weight": arrived.factor} | sent.info
-    return {name: mean_of(event.present(), value) for name, value in info.items()}
-
-
 def build(config: Chained, setup: RunSetup, constants: Constants) -> Chain:
     """Returns the kernel of a method that is a chain of stages."""
     stages: dict[str, list[Any]] = {place: [] for place in PLACES}
@@ -428,7 +439,8 @@ def build(config: Chained, setup: RunSetup, constants: Constants) -> Chain:
     schedules = [resolve(rule, constants)[0] for rule in rules]
     server, local = map(on_device, schedules)
     log = setup.timeline.answer_log
-    return Chain(
+    return of_run(
+        setup,
         step_size=server,
         local_step_size=local,
         reads=tuple(stages["read"]),
@@ -440,8 +452,15 @@ def build(config: Chained, setup: RunSetup, constants: Constants) -> Chain:
         aggregation=next(iter(stages["aggregation"]), None),
         adjusted=tuple(stages["adjusted"]),
         server=stages["server"][0],
+        asks=() if log is None else log.asks,
+    )
+
+
+def of_run(setup: RunSetup, **fields: Any) -> Chain:
+    """Returns a chain for a run, of step sizes and stages as `Chain` has them."""
+    return Chain(
         local_steps=setup.sampler.steps,
         num_registers=setup.timeline.num_registers,
         uneven=setup.sampler.own_steps is not None,
-        asks=() if log is None else log.asks,
+        **fields,
     )

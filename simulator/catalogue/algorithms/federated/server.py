@@ -25,7 +25,6 @@ from .stage import (
     WeightPart,
 )
 from .stages import (
-    Aggregate,
     Contributions,
     ServerRow,
     Step,
@@ -285,7 +284,7 @@ class WeightedMean(AggregatePart):
 
     def __call__(
         self, row: ServerRow, contributions: Contributions, state: Gathered | None
-    ) -> tuple[Aggregate, Gathered | None, Info]:
+    ) -> tuple[Step, Gathered | None, Info]:
         """Returns the mean, which a COMMIT empties where contributions gather."""
         total, mass = summed(contributions)
         measured = statistics(row, contributions)
@@ -294,7 +293,7 @@ class WeightedMean(AggregatePart):
             info = {"gradient_norm": kernel.norm(direction)}
             direction = placed(direction, measured, mass)
             weight = contributions.weight.sum() / divisor(mass)
-            return Aggregate(direction, mass > 0, weight), None, info
+            return row.step(direction, mass > 0, weight), None, info
         arrived = row.event.present().sum(dtype=jnp.int32)
         info = {"gradient_norm": kernel.norm(total)}
         total = placed(total, measured, jnp.int32(1))
@@ -312,8 +311,8 @@ class WeightedMean(AggregatePart):
             direction = placed(now.total / self._divisor, kept, now.number)
         applies = row.event.kind == Kind.COMMIT
         after = Gathered(*(jnp.where(applies, 0, x).astype(x.dtype) for x in now))
-        found = Aggregate(direction, applies, now.weight / divisor(now.mass))
-        return found, after, info | {"buffered": now.number}
+        step = row.step(direction, applies, now.weight / divisor(now.mass))
+        return step, after, info | {"buffered": now.number}
 
 
 class Mean(WeightedMean):

@@ -181,9 +181,9 @@ class WeightPart(StagePart):
 
 
 class AggregatePart(StagePart):
-    """Makes of a `ServerRow` and `Contributions` an `Aggregate`.
+    """Makes of a `ServerRow` and `Contributions` a `Step`, by `ServerRow.step`.
 
-    It returns the aggregate, its state, and diagnostics by name.
+    It returns the step, its state, and diagnostics by name.
     """
 
     place: ClassVar[str] = "aggregation"
@@ -214,6 +214,10 @@ class ServerPart(StagePart):
     def rule(self) -> StepSize | None:
         """The server's step size; by default that of local steps."""
         return None
+
+    def read_out(self, weights: "Array", state: Any) -> "Array":
+        """Returns the model to evaluate: by default that of the server."""
+        return weights
 
 
 PLACES = {
