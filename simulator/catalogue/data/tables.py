@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from jaxtyping import Shaped
@@ -23,20 +23,6 @@ from ...problem.data.base import Dataset
 from ...problem.data.parts import Data
 from . import arrays
 from .arrays import Arrays
-
-
-class TableSet(NamedTuple):
-    """The tables of a data set.
-
-    Attributes:
-        name: Name of the set in tables and figures.
-        train: Rows to train by, or to divide.
-        test: Rows to test by, if they are given apart.
-    """
-
-    name: str
-    train: Columns
-    test: Columns | None = None
 
 
 def _names(value: Any) -> Any:
@@ -82,7 +68,7 @@ class Tabular(Data, ABC):
         return self
 
     @abstractmethod
-    def tables(self) -> TableSet:
+    def tables(self) -> tuple[str, Columns, Columns | None]:
         """Reads the tables.
 
         Raises:
@@ -213,9 +199,9 @@ class Csv(Tabular):
     path: FilePath
     """File with the rows."""
 
-    def tables(self) -> TableSet:
+    def tables(self) -> tuple[str, Columns, Columns | None]:
         path = files.located(self.path, "problem.data.path")
-        return TableSet(path.stem, TextColumns(path))
+        return path.stem, TextColumns(path), None
 
 
 class Parquet(Tabular):
@@ -227,8 +213,8 @@ class Parquet(Tabular):
     test: FilePath | None = None
     """File with the rows to test by; without one, rows are set aside."""
 
-    def tables(self) -> TableSet:
+    def tables(self) -> tuple[str, Columns, Columns | None]:
         path = files.located(self.path, "problem.data.path")
         test = self.test and files.located(self.test, "problem.data.test")
         rows = arrow.parquet(path)
-        return TableSet(path.stem, rows, arrow.parquet(test) if test else None)
+        return path.stem, rows, arrow.parquet(test) if test else None

@@ -219,7 +219,7 @@ class NoisyMean(NoiseOptions, WeightedMean):
         zero = jnp.zeros(found.direction.size, found.direction.dtype)
         noise = jax.lax.cond(
             applies,
-            lambda: mechanisms.gaussian(row.server_key, zero, self._scale).value,
+            lambda: mechanisms.gaussian(row.server_key, zero, self._scale)[0],
             lambda: zero,
         )
         noise = contributions.scaled(noise / divisor(count).astype(zero.dtype))

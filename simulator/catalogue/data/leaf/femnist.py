@@ -49,5 +49,5 @@ class LeafFemnist(Leaf):
             num_classes=NUM_CLASSES,
             columns=names.pixels(SIDE, SIDE),
             largest=1.0,
-            groupings=(grouping("user", train.users),),
+            groupings=(grouping("user", train[2]),),
         )

@@ -12,7 +12,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from jaxtyping import Int, Shaped
@@ -30,18 +30,9 @@ NOWHERE_ELSE = re.compile(r"(?!)")
 """Matches no name: files of all sets are called alike, and only folders tell them."""
 
 
-class LeafRows(NamedTuple):
-    """Rows of some users.
-
-    Attributes:
-        x: Features as the set encodes them.
-        y: Labels, from 0.
-        users: User of each row.
-    """
-
-    x: Shaped[np.ndarray, "N ..."]
-    y: Int[np.ndarray, " N"]
-    users: list[str]
+LeafRows = tuple[Shaped[np.ndarray, "N ..."], Int[np.ndarray, " N"], list[str]]
+"""Rows of some users: features as the set encodes them, labels from 0, and the user of
+each row."""
 
 
 class Leaf(Data, ABC):
@@ -89,7 +80,7 @@ class Leaf(Data, ABC):
                 "stalesim data list"
             )
         train, test = self.halves(paths)
-        num_users = len({*train.users})
+        num_users = len({*train[2]})
         return self.finish(f"{kind} (folder, {num_users:,} users)", train, test)
 
     def halves(self, paths: list[Path]) -> tuple[LeafRows, LeafRows]:
@@ -104,17 +95,17 @@ class Leaf(Data, ABC):
         """
         num_train = _number(paths, TRAIN)
         train = self._rows(paths[:num_train], self.users)
-        users = set(train.users)
+        users = set(train[2])
         if self.users is not None and len(users) < self.users:
             raise ScenarioError(
                 f"problem.data.users must be at most the {len(users)} of "
                 f"{paths[0].parent}, got {self.users}; lower it"
             )
-        test = self._rows(paths[num_train:])
-        theirs = np.array([user in users for user in test.users])
+        x, y, of_rows = self._rows(paths[num_train:])
+        theirs = np.array([user in users for user in of_rows])
         if theirs.any():
-            test = test._replace(x=test.x[theirs], y=test.y[theirs])
-        return train, test
+            x, y = x[theirs], y[theirs]
+        return train, (x, y, of_rows)
 
     def located_files(self) -> list[Path]:
         """Returns the files of the first folder with any, those in `train` first."""
@@ -158,7 +149,7 @@ class Leaf(Data, ABC):
             )
         users = [user for user, (_, y) in found.items() for _ in y]
         x, y = (np.concatenate(parts) for parts in zip(*found.values(), strict=True))
-        return LeafRows(x, y, users)
+        return x, y, users
 
 
 def whole(y: list[Any], num_classes: int) -> Int[np.ndarray, " n"]:

@@ -56,7 +56,7 @@ class LeafShakespeare(TokenRows, Leaf):
             num_classes=len(CHARACTERS),
             columns=names.counted("token", LENGTH),
             fields=(Field("", (LENGTH,), whole=True),),
-            groupings=(grouping("user", train.users),),
+            groupings=(grouping("user", train[2]),),
         )._replace(next_token=True)
 
 
