@@ -33,7 +33,7 @@ from ....engine.algorithm import (
     batch_size,
     minibatches,
 )
-from ....parts.base import LocatedError
+from ....parts.base import LocatedError, Quantity
 from ....parts.catalogue import AnyPart
 from ....parts.errors import ScenarioError
 from ....parts.expressions import per_client
@@ -64,7 +64,7 @@ from .stage import (  # noqa: F401 - plug-ins import all bases from here
     AdjustPart,
     AggregatePart,
     AttackPart,
-    Passes,
+    LocalOptions,
     ReadPart,
     ReceivePart,
     SendPart,
@@ -148,9 +148,14 @@ class Chained(HasStages, Algorithm):
         return own | {"chain": stages}
 
     @property
+    def _local(self) -> LocalOptions:
+        """What a job goes through: one batch where its work does not say."""
+        work = self.work
+        return work if isinstance(work, LocalOptions) else LocalOptions()
+
+    @property
     def steps_per_job(self) -> int:
-        passes = self.work.passes
-        return passes.epochs or passes.steps
+        return self._local.local_epochs or self._local.local_steps or 1
 
     @property
     def by_arrays(self) -> bool:
@@ -173,37 +178,38 @@ class Chained(HasStages, Algorithm):
 
     @property
     def can_shorten_jobs(self) -> bool:
-        passes, rule = self.work.passes, getattr(self.work, "local_optimizer", None)
-        plain = passes.epochs is None and passes.speeds is None and rule is None
+        own = self._local
+        others = (own.local_epochs, own.speeds, own.local_optimizer)
+        plain = all(option is None for option in others)
         return plain and not self.clips_samples and self.samples != "common"
 
     def sampler(
         self, seed: int, pools: list[Int[np.ndarray, " _"]], protocol: Protocol
     ) -> Sampler:
-        passes = self.work.passes
-        if passes.speeds is None and passes.epochs is None:
+        own = self._local
+        if own.speeds is None and own.local_epochs is None:
             shortens, steps = not self.clips_samples, self.steps_per_job
             return minibatches(
                 self, seed, pools, protocol, steps=steps, shortens=shortens
             )
         size = batch_size(self.batch, min(pool.size for pool in pools))
-        if passes.speeds is not None:
-            own = self._own_steps(passes, len(pools))
-            return UnevenSampler(seed, pools, size, sampling=self.sampling, own=own)
-        return UnevenSampler(seed, pools, size, epochs=passes.epochs)
+        if own.speeds is not None:
+            steps = self._steps_by(own.speeds, len(pools))
+            return UnevenSampler(seed, pools, size, sampling=self.sampling, own=steps)
+        return UnevenSampler(seed, pools, size, epochs=own.local_epochs)
 
-    def _own_steps(self, passes: Passes, num_clients: int) -> Int[np.ndarray, " K"]:
+    def _steps_by(self, speeds: Quantity, num_clients: int) -> Int[np.ndarray, " K"]:
         """Returns the local steps of each client, by its speed."""
-        assert passes.speeds is not None
         keys = ("algorithm", *self.keys_of(self.work), "speeds")
         name = self.key_of(self.work, "speeds")
-        found = per_client(passes.speeds, num_clients, name)
+        found = per_client(speeds, num_clients, name)
         if not min(found) > 0:
             raise LocatedError(
                 f"{name} must be > 0, got {float(min(found)):g}; change it", keys
             )
         share = [Fraction(speed) / Fraction(max(found)) for speed in found]
-        return np.array([max(1, floor(passes.steps * each)) for each in share])
+        steps = self._local.local_steps or 1
+        return np.array([max(1, floor(steps * each)) for each in share])
 
     @property
     def noise(self) -> AddsNoise | None:

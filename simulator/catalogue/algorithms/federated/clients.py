@@ -8,15 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, cast
 
 from pydantic import Field, model_validator
 
-from ....engine.optimizers.part import LocalOptax
 from ....files.timeline import NO_WORKER
-from ....parts.base import Config, LocatedError, Quantity
+from ....parts.base import Config, LocatedError
 from ....parts.lazy import Late
 from ....privacy.releases import Calibrated, Guarantee, Sampling
 from ....problem.constants import Constants
 from .abilities import AddsNoise
 from .chain import Chained, refuse_two_rates
-from .stage import Passes, SendPart, WorkPart
+from .stage import Count, LocalOptions, SendPart, WorkPart
 from .stages import ClientJob
 
 if TYPE_CHECKING:
@@ -38,40 +37,6 @@ else:
 
 Positive = Annotated[float, Field(gt=0)]
 Part = Annotated[float, Field(gt=0, lt=1)]
-Count = Annotated[int, Field(ge=1)]
-
-
-class LocalOptions(Config):
-    """Options of local steps, of a method or of a stage."""
-
-    local_steps: Count | None = 1
-    """Q: steps that a client makes on its own copy, each on a batch of its own."""
-    local_epochs: Count | None = None
-    """E, in place of `local_steps`: passes over a client's own samples, each in an
-    order of its own, with a last batch of what is left. Clients with more samples make
-    more steps, which take longer with `clients.compute_per`."""
-    speeds: Quantity | None = None
-    """Speeds of the clients, up to a common factor: one of speed v makes floor(Q v /
-    v_max) local steps, at least one (DyLU of asynchronous DiLoCo), which take their
-    time with `clients.compute_per: step`; by default all make Q."""
-    local_optimizer: LocalOptax | None = None
-    """The clients' optimiser of their local steps; by default plain SGD."""
-
-    @model_validator(mode="after")
-    def _works_in_steps_or_epochs(self) -> "LocalOptions":
-        if self.local_epochs is None:
-            return self
-        if (self.local_steps or 1) > 1:
-            raise LocatedError(
-                f"local_epochs must not be set with local_steps, got both "
-                f"{self.local_epochs} and {self.local_steps}; remove one of them",
-            )
-        if self.speeds is not None:
-            raise LocatedError(
-                f"speeds must be left out with local_epochs, got {self.speeds!r}; "
-                f"remove one of them",
-            )
-        return self
 
 
 class LocalWork(LocalOptions, WorkPart):
@@ -85,20 +50,16 @@ class LocalWork(LocalOptions, WorkPart):
     _keeps: bool
 
     @property
-    def passes(self) -> Passes:
-        return Passes(self.local_steps or 1, self.local_epochs, self.speeds)
-
-    @property
     def beyond_gradients(self) -> str:
         if self.local_optimizer is not None:
             return "local_optimizer"
-        several = self.passes.steps > 1 or self.local_epochs is not None
+        several = (self.local_steps or 1) > 1 or self.local_epochs is not None
         return "proximal" if self.proximal and several else ""
 
     def structure(self) -> dict[str, Any]:
         """Returns its options without the learning rates."""
         found, rule = self.model_dump(mode="json"), self.local_optimizer
-        found |= {"local_steps": self.passes.steps}
+        found |= {"local_steps": self.local_steps or 1}
         return found if rule is None else found | {"local_optimizer": rule.program()}
 
     def fits(self, method: Chained) -> None:

@@ -6,10 +6,13 @@ arrays. Its other attributes are static. No JAX is imported until a run needs it
 
 from collections.abc import Iterable
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self, TypeVar
+
+from pydantic import Field, model_validator
 
 from ....engine.algorithm import StepSize
-from ....parts.base import Quantity
+from ....engine.optimizers.part import LocalOptax
+from ....parts.base import Config, LocatedError, Quantity
 from ....parts.lazy import Late
 from ....parts.parts import Part, tag
 from ....problem.constants import Constants
@@ -25,6 +28,9 @@ if TYPE_CHECKING:
     from .chain import Chained
 else:
     eqx, jax, jnp = Late("equinox"), Late("jax"), Late("jax.numpy")
+
+
+Count = Annotated[int, Field(ge=1)]
 
 
 class StagePart(Part):
@@ -104,18 +110,37 @@ class StagePart(Part):
         raise NotImplementedError
 
 
-class Passes(NamedTuple):
-    """What a client goes through in a job.
+class LocalOptions(Config):
+    """Options of local steps, of a method or of a stage."""
 
-    Attributes:
-        steps: Q, local steps, each on a batch.
-        epochs: E, in place of them: passes over its own samples.
-        speeds: Speeds of the clients, by which they make fewer steps; None for alike.
-    """
-
-    steps: int = 1
-    epochs: int | None = None
+    local_steps: Count | None = 1
+    """Q: steps that a client makes on its own copy, each on a batch of its own."""
+    local_epochs: Count | None = None
+    """E, in place of `local_steps`: passes over a client's own samples, each in an
+    order of its own, with a last batch of what is left. Clients with more samples make
+    more steps, which take longer with `clients.compute_per`."""
     speeds: Quantity | None = None
+    """Speeds of the clients, up to a common factor: one of speed v makes floor(Q v /
+    v_max) local steps, at least one (DyLU of asynchronous DiLoCo), which take their
+    time with `clients.compute_per: step`; by default all make Q."""
+    local_optimizer: LocalOptax | None = None
+    """The clients' optimiser of their local steps; by default plain SGD."""
+
+    @model_validator(mode="after")
+    def _works_in_steps_or_epochs(self) -> "LocalOptions":
+        if self.local_epochs is None:
+            return self
+        if (self.local_steps or 1) > 1:
+            raise LocatedError(
+                f"local_epochs must not be set with local_steps, got both "
+                f"{self.local_epochs} and {self.local_steps}; remove one of them",
+            )
+        if self.speeds is not None:
+            raise LocatedError(
+                f"speeds must be left out with local_epochs, got {self.speeds!r}; "
+                f"remove one of them",
+            )
+        return self
 
 
 class ReadPart(StagePart):
@@ -133,11 +158,6 @@ class WorkPart(StagePart):
     place: ClassVar[str] = "work"
     clips_samples: ClassVar[bool] = False
     """Whether the gradient of each sample is clipped by itself."""
-
-    @property
-    def passes(self) -> Passes:
-        """What a job goes through: by default one batch."""
-        return Passes()
 
     @property
     def beyond_gradients(self) -> str:
