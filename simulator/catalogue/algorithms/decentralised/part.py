@@ -66,6 +66,11 @@ class Decentralised(AveragesModels, KeepsStatistics, HasModels, Algorithm):
     def messages(self, shape: ProblemShape, *, common: bool) -> tuple[Message, ...]:
         return (Message("model", "up", FLOAT_BYTES * shape.num_weights),)
 
+    def make(self, setup: "RunSetup", constants: "Constants") -> "GossipKernel":
+        from .methods import build
+
+        return build(self, setup, constants)
+
 
 class Augmentation(Config):
     """Random crops and mirrors of a batch's images, drawn for every job.
@@ -91,7 +96,9 @@ class Augmentation(Config):
         return self
 
 
-class _Merging(Decentralised):
+class Meeting(Decentralised):
+    """Common base of the methods whose models meet in pairs, or all at once."""
+
     protocols: ClassVar[tuple[str, ...]] = ("gossip", "push_gossip")
     merge: Literal["mean", "age", "replace", "cached"] = "mean"
     """How two models merge: their mean; or by weights in proportion to their ages, the
@@ -135,7 +142,7 @@ class _Merging(Decentralised):
             )
 
 
-class Psgd(_Merging):
+class Psgd(Meeting):
     """Parallel SGD: AD-PSGD, D-PSGD or SYNC, as the protocol has it.
 
     Source: Lian et al. (2017), Algorithm 1; Lian et al. (2018), Algorithm 1.
@@ -143,13 +150,8 @@ class Psgd(_Merging):
 
     kind: Literal["psgd"] = "psgd"
 
-    def make(self, setup: "RunSetup", constants: "Constants") -> "GossipKernel":
-        from .methods import psgd
 
-        return psgd(self, setup, constants)
-
-
-class Adp2sgd(NoisyMessages, _Merging):
+class Adp2sgd(NoisyMessages, Meeting):
     """A(DP)2SGD: parallel SGD with normal noise on every gradient.
 
     Source: A(DP)2SGD, Algorithm 1; in rounds with everyone it is its private SYNC.
@@ -158,11 +160,6 @@ class Adp2sgd(NoisyMessages, _Merging):
     kind: Literal["adp2sgd"] = "adp2sgd"
     noise: Noise
     """Noise on what is sent."""
-
-    def make(self, setup: "RunSetup", constants: "Constants") -> "GossipKernel":
-        from .methods import adp2sgd
-
-        return adp2sgd(self, setup, constants)
 
     def check(self, problem: "Problem", protocol: Any) -> None:
         if problem.model.normalises_batches and self.clips_samples:
@@ -232,11 +229,6 @@ class Sgp(Decentralised):
 
     kind: Literal["sgp"] = "sgp"
     pushes: ClassVar[bool] = True
-
-    def make(self, setup: "RunSetup", constants: "Constants") -> "GossipKernel":
-        from .methods import sgp
-
-        return sgp(self, setup, constants)
 
 
 CONSENSUS_DISTANCE = Metric(

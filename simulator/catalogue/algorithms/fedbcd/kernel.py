@@ -254,8 +254,8 @@ class BlockDescentKernel(Kernel[VerticalProblem, BlockDescentState]):
             if (rule := self.optimizer) is not None:
                 parts = zip(slopes, moments, block, _arrays(problem), strict=True)
                 directed = [
-                    jax.vmap(partial(rule.update, arrays=arrays))(*part, made)
-                    for *part, arrays in parts
+                    jax.vmap(partial(rule.update, arrays=arrays))(g, own, w, made)
+                    for g, own, w, arrays in parts
                 ]
                 slopes, moments = zip(*directed, strict=True)
             moved = jax.tree.map(lambda w, slope: w - step_size * slope, block, slopes)
